@@ -1,0 +1,46 @@
+"""Files that appear whole or not at all, and stay when the power fails.
+
+The content is written to a temporary file beside the target, forced to the disk, and renamed.
+A crash at any moment leaves the old file or the new one, never a mixture.
+
+>>> import tempfile
+>>> with tempfile.TemporaryDirectory() as folder:
+...     atomic_write(Path(folder, "greeting"), b"hello")
+...     [file.read_bytes() for file in Path(folder).iterdir()]
+[b'hello']
+"""
+
+import errno
+import os
+import secrets
+from pathlib import Path
+
+
+def atomic_write(path: str | os.PathLike[str], content: bytes) -> None:
+    """Put ``content`` at ``path``, in place of what was there; a failure leaves nothing behind."""
+    target = Path(path)
+    temporary = target.with_name(f".{secrets.token_hex(8)}.tmp")
+    try:
+        with temporary.open("xb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, target)
+    except BaseException:  # an interrupt too
+        temporary.unlink(missing_ok=True)
+        raise
+    _sync_directory(target.parent)
+
+
+def _sync_directory(directory: Path) -> None:
+    """Force the new name itself to the disk."""
+    if os.name == "nt":  # Windows cannot open a directory
+        return
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # some network drives know no such
+            raise
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,355 @@
+"""Replicates on their way: a batch of them is advanced, looked at, and advanced again.
+
+Each replicate has a random stream of its own, so its numbers do not depend on the batch it is
+in. A batch is compiled or runs the reference; `simulation` does not see the difference:
+
+    batch.advance(iterations)     batch.models, batch.averages   (replicates, holders, size)
+    batch.messages  (replicates,) batch.values(models)           f of each model
+
+A walk has one holder of a model per replicate, gossip one per node.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from walklearn import gossip_sgd, walk_sgd
+from walklearn.domains import Ball, Box
+from walklearn.gossip_sgd import AsynchronousGossip, GossipSetting
+from walklearn.losses import Huber, Logistic, Loss, Softmax, Squared, SquaredHinge
+from walklearn.node_update import start
+from walklearn.problem import Problem
+from walklearn.walk_sgd import WalkSetting
+from walklearn.walks import Independent, Jumping, Metropolis, NonBacktracking
+
+Array = NDArray[Any]
+Setting = WalkSetting | GossipSetting
+Generators = Sequence[np.random.Generator]
+
+# Tokens that advance together, and how many numbers of their models to keep in the
+# first-level cache while they take turns (benchmarks/README.md has the measurements).
+LARGEST_BATCH = 32
+TURN_NUMBERS = 1024
+NEAR_TURNS = 8
+# Beyond this the rows are taken to be out of the cache, and worth prefetching.
+CACHE_BYTES = 4 * 2**20
+
+
+class Batch(ABC):
+    """A few replicates of one setting, advanced in place."""
+
+    def __init__(self, setting: Setting, generators: Generators) -> None:
+        self.setting = setting
+        self.generators = generators
+        self.messages = np.zeros(len(generators), dtype=np.int64)
+        self.visits = np.zeros(setting.problem.node_count, dtype=np.int64)
+        self.iterations = 0
+
+    @property
+    @abstractmethod
+    def models(self) -> Array:
+        """w of each replicate and holder."""
+
+    @property
+    @abstractmethod
+    def averages(self) -> Array:
+        """w̄ of each replicate and holder."""
+
+    @abstractmethod
+    def advance(self, iterations: int) -> None:
+        """Go on by that many iterations."""
+
+    @abstractmethod
+    def values(self, models: Array) -> Array:
+        """f of each model, shape (replicates, holders)."""
+
+    def draw(self, iterations: int) -> Array:
+        """The next uniform numbers of each replicate: (replicates, iterations, draws)."""
+        shape = (len(self.generators), iterations, self.setting.draws)
+        uniforms = np.empty(shape)
+        for line, generator in zip(uniforms, self.generators, strict=True):
+            generator.random(out=line)
+        return uniforms
+
+
+class ReferenceWalks(Batch):
+    """Tokens moved by `walk_sgd.step`."""
+
+    setting: WalkSetting
+
+    def __init__(self, setting: WalkSetting, generators: Generators) -> None:
+        super().__init__(setting, generators)
+        self._tokens = [walk_sgd.init(setting, generator) for generator in generators]
+
+    @property
+    def models(self) -> Array:
+        """w of each token."""
+        return np.stack([token.model for token in self._tokens])[:, None, :]
+
+    @property
+    def averages(self) -> Array:
+        """w̄ of each token."""
+        return np.stack([token.average for token in self._tokens])[:, None, :]
+
+    def advance(self, iterations: int) -> None:
+        """Step by step."""
+        for replicate, uniforms in enumerate(self.draw(iterations)):
+            for line in uniforms:
+                token, visit = walk_sgd.step(self.setting, self._tokens[replicate], line)
+                self._tokens[replicate] = token
+                self.visits[visit.node] += 1
+            self.messages[replicate] = self._tokens[replicate].messages
+        self.iterations += iterations
+
+    def values(self, models: Array) -> Array:
+        """By `Problem.value`."""
+        return _reference_values(self.setting.problem, models)
+
+
+class ReferenceGossip(Batch):
+    """Networks moved by `gossip_sgd.step`."""
+
+    setting: GossipSetting
+
+    def __init__(self, setting: GossipSetting, generators: Generators) -> None:
+        super().__init__(setting, generators)
+        self._networks = [gossip_sgd.init(setting, generator) for generator in generators]
+
+    @property
+    def models(self) -> Array:
+        """w of every node."""
+        return np.stack([network.models for network in self._networks])
+
+    @property
+    def averages(self) -> Array:
+        """w̄ of every node."""
+        return np.stack([network.averages for network in self._networks])
+
+    def advance(self, iterations: int) -> None:
+        """Iteration by iteration."""
+        for replicate, uniforms in enumerate(self.draw(iterations)):
+            for line in uniforms:
+                network = gossip_sgd.step(self.setting, self._networks[replicate], line)
+                self._networks[replicate] = network
+            self.messages[replicate] = self._networks[replicate].messages
+        self.visits = np.sum([network.counts for network in self._networks], axis=0)
+        self.iterations += iterations
+
+    def values(self, models: Array) -> Array:
+        """By `Problem.value`."""
+        return _reference_values(self.setting.problem, models)
+
+
+class CompiledWalks(Batch):
+    """Tokens moved by `compiled.advance_walks`."""
+
+    setting: WalkSetting
+
+    def __init__(self, setting: WalkSetting, generators: Generators) -> None:
+        from walklearn import compiled
+
+        super().__init__(setting, generators)
+        problem = setting.problem
+        starts = [start(problem, generator) for generator in generators]
+        nodes = np.array([node for node, _ in starts], dtype=np.int64)
+        models = np.stack([model for _, model in starts])
+        self._data = _data(problem, setting.batch)
+        self._chain = _chain(setting)
+        self._tokens = compiled.Tokens(
+            nodes=nodes,
+            previous=np.full(len(nodes), -1, dtype=np.int64),
+            models=models.reshape(-1),
+            sums=np.zeros(models.size),
+            scores=self._first_scores(nodes, models),
+            shrink=np.ones(len(nodes)),
+            messages=self.messages,
+            visits=self.visits,
+        )
+        self._step_size_sum = np.zeros(1)
+        self._far = self._data.one_row and problem.X.nbytes > CACHE_BYTES
+        turns = LARGEST_BATCH if self._far else NEAR_TURNS
+        self._group = max(1, min(turns, TURN_NUMBERS // problem.size))
+
+    @property
+    def models(self) -> Array:
+        """w of each token."""
+        models = self._tokens.models.reshape(len(self.generators), 1, -1)
+        return (models * self._tokens.shrink[:, None, None]).astype(models.dtype)
+
+    @property
+    def averages(self) -> Array:
+        """w̄ of each token."""
+        if not self.iterations:
+            return self.models
+        return self._tokens.sums.reshape(len(self.generators), 1, -1) / self._step_size_sum
+
+    def _first_scores(self, nodes: Array, models: Array) -> Array:
+        """x·w at the first node, where each node has one row."""
+        if not self._data.one_row:
+            return np.zeros(len(nodes))
+        scores = np.einsum("ta,ta->t", self.setting.problem.X[nodes], models)
+        return np.asarray(scores, dtype=np.float64)
+
+    def advance(self, iterations: int) -> None:
+        """All tokens together."""
+        from walklearn import compiled
+
+        numbers = np.arange(self.iterations + 1, self.iterations + iterations + 1)
+        gammas = self.setting.step_size(numbers)
+        uniforms = self.draw(iterations)
+        compiled.advance_walks(
+            self._chain, self._data, self._tokens, gammas, uniforms, self._group, self._far
+        )
+        # One by one, so that the sum does not depend on where a call ends.
+        self._step_size_sum = np.cumsum(np.append(self._step_size_sum, gammas))[-1:]
+        self.iterations += iterations
+
+    def values(self, models: Array) -> Array:
+        """By `compiled.values`."""
+        return _compiled_values(self._data, models)
+
+
+class CompiledGossip(Batch):
+    """Networks moved by `compiled.advance_asynchronous` and `advance_synchronous`."""
+
+    setting: GossipSetting
+
+    def __init__(self, setting: GossipSetting, generators: Generators) -> None:
+        from walklearn import compiled
+
+        super().__init__(setting, generators)
+        problem, nodes = setting.problem, setting.problem.node_count
+        self._data = _data(problem, setting.batch)
+        self._networks = [
+            compiled.Nodes(
+                models=np.tile(start(problem, generator)[1], nodes),
+                sums=np.zeros(nodes * problem.size),
+                step_size_sums=np.zeros(nodes),
+                counts=np.zeros(nodes, dtype=np.int64),
+            )
+            for generator in generators
+        ]
+
+    @property
+    def models(self) -> Array:
+        """w of every node."""
+        shape = (len(self._networks), self.setting.problem.node_count, -1)
+        return np.stack([network.models for network in self._networks]).reshape(shape)
+
+    @property
+    def averages(self) -> Array:
+        """w̄ of every node."""
+        return np.stack([_network(network).averages for network in self._networks])
+
+    def advance(self, iterations: int) -> None:
+        """Network by network."""
+        for network, uniforms in zip(self._networks, self.draw(iterations), strict=True):
+            self._advance_one(network, uniforms)
+        self.visits[:] = np.sum([network.counts for network in self._networks], axis=0)
+        self.iterations += iterations
+
+    def _advance_one(self, network: Any, uniforms: Array) -> None:
+        from walklearn import compiled
+
+        setting, graph = self.setting, self.setting.graph
+        c, q = setting.step_size.constant, setting.step_size.exponent
+        if isinstance(setting.gossip, AsynchronousGossip):
+            compiled.advance_asynchronous(
+                graph.indptr, graph.indices, setting.scale, self._data, network, c, q, uniforms
+            )
+            self.messages += 2 * len(uniforms)
+        else:
+            mixing = setting.mixing
+            compiled.advance_synchronous(
+                mixing.indptr, mixing.indices, mixing.data, self._data, network, c, q, uniforms
+            )
+            self.messages += 2 * graph.edge_count * len(uniforms)
+
+    def values(self, models: Array) -> Array:
+        """By `compiled.values`."""
+        return _compiled_values(self._data, models)
+
+
+def _network(network: Any) -> gossip_sgd.Network:
+    shape = (len(network.counts), -1)
+    return gossip_sgd.Network(
+        network.models.reshape(shape), network.sums.reshape(shape),
+        network.step_size_sums, network.counts, 0,
+    )  # fmt: skip
+
+
+def _reference_values(problem: Problem, models: Array) -> Array:
+    return np.array([[problem.value(model) for model in holders] for holders in models])
+
+
+def _compiled_values(data: Any, models: Array) -> Array:
+    from walklearn import compiled
+
+    flat = np.ascontiguousarray(models.reshape(-1, models.shape[-1]))
+    return np.asarray(compiled.values(data, flat)).reshape(models.shape[:-1])
+
+
+def has_compiled_twin(loss: Loss) -> bool:
+    """Whether the compiled engine knows the loss; any other runs on the reference."""
+    return type(loss) in _loss_codes()
+
+
+def _loss_codes() -> dict[type[Loss], int]:
+    from walklearn import compiled
+
+    return {
+        Logistic: compiled.LOGISTIC,
+        Squared: compiled.SQUARED,
+        Huber: compiled.HUBER,
+        SquaredHinge: compiled.SQUARED_HINGE,
+        Softmax: compiled.SOFTMAX,
+    }
+
+
+def _data(problem: Problem, batch: int | None) -> Any:
+    from walklearn import compiled
+
+    loss, domain = problem.loss, problem.domain
+    low, high = (domain.low, domain.high) if isinstance(domain, Box) else (-np.inf, np.inf)
+    single = len(problem.X) == problem.node_count and bool((np.diff(problem.offsets) == 1).all())
+    return compiled.Data(
+        rows=problem.X.reshape(-1),
+        targets=problem.y,
+        weights=problem.row_weights,
+        offsets=problem.offsets,
+        penalty=problem.penalty,
+        loss=_loss_codes()[type(loss)],
+        loss_parameter=loss.threshold if isinstance(loss, Huber) else 0.0,
+        dimension=problem.dimension,
+        outputs=problem.outputs,
+        batch=batch or 0,
+        radius=domain.radius if isinstance(domain, Ball) else np.inf,
+        low=low,
+        high=high,
+        one_row=single and problem.outputs == 1 and not isinstance(domain, Box),
+    )
+
+
+def _chain(setting: WalkSetting) -> Any:
+    from walklearn import compiled
+
+    walk, graph = setting.walk, setting.graph
+    inner = walk.walk if isinstance(walk, NonBacktracking | Jumping) else walk
+    kinds = {NonBacktracking: compiled.NON_BACKTRACKING, Jumping: compiled.JUMPING}
+    kind = compiled.INDEPENDENT if isinstance(walk, Independent) else compiled.METROPOLIS
+    alone = graph.node_count == 1  # then the token stays whatever the walk
+    return compiled.Chain(
+        indptr=graph.indptr,
+        indices=graph.indices,
+        score=np.atleast_2d(setting.score),
+        scale=np.atleast_2d(setting.scale),
+        kind=compiled.METROPOLIS if alone else kinds.get(type(walk), kind),
+        laziness=1.0 if alone else inner.laziness if isinstance(inner, Metropolis) else 0.0,
+        jump_probability=walk.probability if isinstance(walk, Jumping) else 0.0,
+        jump_lengths=np.cumsum(walk.lengths) if isinstance(walk, Jumping) else np.ones(1),
+    )

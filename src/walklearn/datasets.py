@@ -1,0 +1,94 @@
+"""Data to study walks on, generated: the paper's two Gaussians, heterogeneous rows, splits.
+
+>>> X, y = two_gaussians(100, dimension=10, variance=10.0, seed=1)
+>>> X.shape, sorted(set(y.tolist()))
+((100, 10), [-1.0, 1.0])
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Rows = NDArray[np.float64]
+Seed = int | np.random.SeedSequence | np.random.Generator | None
+
+
+def two_gaussians(
+    rows: int,
+    dimension: int = 10,
+    variance: float = 1.0,
+    mean: ArrayLike = 1.0,
+    seed: Seed = None,
+) -> tuple[Rows, Rows]:
+    """The paper's data: a fair label y = ±1, then x ~ N(y μ, variance · I).
+
+    `mean` is μ, a vector or one number for all its entries (the paper leaves μ open).
+    """
+    _check_counts(rows, dimension)
+    if not variance >= 0:
+        raise ValueError(f"variance must be at least 0, got {variance!r}.")
+    generator = np.random.default_rng(seed)
+    y = generator.choice([-1.0, 1.0], size=rows)
+    centre = np.broadcast_to(np.asarray(mean, dtype=float), (dimension,))
+    X = y[:, None] * centre + np.sqrt(variance) * generator.standard_normal((rows, dimension))
+    return X, y
+
+
+def heterogeneous_rows(
+    rows: int,
+    dimension: int = 10,
+    spread: float = 1.0,
+    noise: float = 0.0,
+    seed: Seed = None,
+) -> tuple[Rows, Rows]:
+    """Regression rows of very different size, where importance sampling can pay.
+
+    x = e^(spread · Z) · N(0, I) with one log-normal scale per row, y = x·w + noise · N(0, 1)
+    with w ~ N(0, I). With `noise=0` one model fits every row exactly (interpolation).
+    """
+    _check_counts(rows, dimension)
+    if not (spread >= 0 and noise >= 0):
+        raise ValueError(f"spread and noise must be at least 0, got {spread!r} and {noise!r}.")
+    generator = np.random.default_rng(seed)
+    scale = np.exp(spread * generator.standard_normal(rows))
+    X = scale[:, None] * generator.standard_normal((rows, dimension))
+    y = X @ generator.standard_normal(dimension) + noise * generator.standard_normal(rows)
+    return X, y
+
+
+def split_evenly(rows: int, nodes: int, seed: Seed = None) -> NDArray[np.int64]:
+    """`node_of_row` for a random split in which node sizes differ by at most one."""
+    _check_split(rows, nodes)
+    return np.random.default_rng(seed).permutation(np.arange(rows) % nodes)
+
+
+def split_by_similarity(
+    X: ArrayLike, nodes: int, targets: ArrayLike | None = None
+) -> NDArray[np.int64]:
+    """`node_of_row` for a split in which like rows sit together: nodes that differ.
+
+    Rows are sorted by target (if given), then along their first principal direction, and
+    cut into `nodes` runs of even length.
+    """
+    data = np.asarray(X, dtype=float)
+    _check_split(len(data), nodes)
+    centred = data - data.mean(axis=0)
+    position = centred @ np.linalg.svd(centred, full_matrices=False)[2][0]
+    keys = (position,) if targets is None else (position, np.asarray(targets))
+    node_of_row = np.empty(len(data), dtype=np.int64)
+    node_of_row[np.lexsort(keys)] = np.arange(len(data)) * nodes // len(data)
+    return node_of_row
+
+
+def _check_counts(rows: int, dimension: int) -> None:
+    if rows < 1 or dimension < 1:
+        raise ValueError(f"need at least 1 row and 1 dimension, got {rows} and {dimension}.")
+
+
+def _check_split(rows: int, nodes: int) -> None:
+    if not 1 <= nodes <= rows:
+        raise ValueError(
+            f"cannot give each of {nodes} nodes a row: there are {rows} rows. "
+            f"Ask for 1 to {rows} nodes."
+        )

@@ -1,0 +1,103 @@
+"""The set W that the model lives in: where to start, and how to return after a step.
+
+W is closed and convex. `project` maps a model to the nearest point of W, `sample` draws
+the start w¹ uniformly from W (the paper's choice), or gives 0 where W is everything.
+
+>>> import numpy as np
+>>> Ball(1.0).project(np.array([3.0, 4.0]))
+array([0.6, 0.8])
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+
+class Domain(ABC):
+    """What every domain offers. Models are flat vectors; a matrix model is its entries."""
+
+    @abstractmethod
+    def project(self, model: Array) -> Array:
+        """The point of W nearest to the model."""
+
+    @abstractmethod
+    def sample(self, size: int, generator: np.random.Generator) -> Array:
+        """A uniform draw from W with `size` entries; 0 where W is unbounded."""
+
+    @property
+    def bounded(self) -> bool:
+        """Whether W is bounded, as the theorems assume."""
+        return True
+
+
+@dataclass(frozen=True)
+class Everywhere(Domain):
+    """No constraint. The theorems do not cover it; a penalty keeps the model in reach."""
+
+    def project(self, model: Array) -> Array:
+        """The model itself."""
+        return model
+
+    def sample(self, size: int, generator: np.random.Generator) -> Array:
+        """Zero: there is no uniform law on everything."""
+        del generator
+        return np.zeros(size)
+
+    @property
+    def bounded(self) -> bool:
+        """Never."""
+        return False
+
+
+@dataclass(frozen=True)
+class Ball(Domain):
+    """‖w‖ ≤ radius (for a matrix model the Frobenius norm)."""
+
+    radius: float
+
+    def __post_init__(self) -> None:
+        if not (np.isfinite(self.radius) and self.radius > 0):
+            raise ValueError(f"Ball needs a positive finite radius, got {self.radius!r}.")
+
+    def project(self, model: Array) -> Array:
+        """Shrink towards 0 onto the sphere, if outside."""
+        squared_norm = float(np.dot(model, model))
+        if squared_norm <= self.radius**2:
+            return model
+        return np.asarray(model * (self.radius / np.sqrt(squared_norm)))
+
+    def sample(self, size: int, generator: np.random.Generator) -> Array:
+        """A uniform direction at a distance radius · U^(1/size)."""
+        direction = generator.standard_normal(size)
+        distance = self.radius * generator.random() ** (1.0 / size)
+        return np.asarray(direction * (distance / np.linalg.norm(direction)))
+
+
+@dataclass(frozen=True)
+class Box(Domain):
+    """low ≤ w_a ≤ high for every entry of the model."""
+
+    low: float
+    high: float
+
+    def __post_init__(self) -> None:
+        if not (np.isfinite(self.low) and np.isfinite(self.high) and self.low < self.high):
+            raise ValueError(
+                f"Box needs finite bounds with low < high, got low={self.low!r}, "
+                f"high={self.high!r}."
+            )
+
+    def project(self, model: Array) -> Array:
+        """Cut every entry to the bounds."""
+        return np.clip(model, self.low, self.high)
+
+    def sample(self, size: int, generator: np.random.Generator) -> Array:
+        """Independent uniform entries."""
+        return generator.uniform(self.low, self.high, size)

@@ -1,0 +1,56 @@
+"""The network: who can talk to whom.
+
+A `Graph` is a simple, undirected, connected graph on the nodes 0..N-1, kept as two read-only
+arrays (compressed sparse rows): the neighbours of node i are
+`indices[indptr[i]:indptr[i + 1]]`, in ascending order. Walks read nothing else.
+
+Graphs come from a generator (`ring`, `erdos_renyi`, ...) or from outside (`from_edges`,
+`from_scipy`, `from_networkx`, `read_edge_list`). Whatever the way in, a graph that is not
+connected is refused: a token could never visit all nodes.
+
+>>> from walklearn import graphs
+>>> graph = graphs.erdos_renyi(100, 0.3, seed=1)
+>>> graph
+Graph(100 nodes, 1480 edges)
+>>> graphs.ring(5).neighbours(0).tolist()
+[1, 4]
+"""
+
+from walklearn.graphs.connectivity import DisconnectedGraphError
+from walklearn.graphs.convert import (
+    from_edges,
+    from_networkx,
+    from_scipy,
+    read_edge_list,
+    to_networkx,
+)
+from walklearn.graphs.draws import Seed
+from walklearn.graphs.families import barbell, complete, grid, hypercube, ring, star, torus
+from walklearn.graphs.graph import Graph
+from walklearn.graphs.independent_edges import erdos_renyi, geometric, stochastic_block
+from walklearn.graphs.preferential_attachment import barabasi_albert
+from walklearn.graphs.rewired_edges import random_regular, watts_strogatz
+
+__all__ = [
+    "DisconnectedGraphError",
+    "Graph",
+    "Seed",
+    "barabasi_albert",
+    "barbell",
+    "complete",
+    "erdos_renyi",
+    "from_edges",
+    "from_networkx",
+    "from_scipy",
+    "geometric",
+    "grid",
+    "hypercube",
+    "random_regular",
+    "read_edge_list",
+    "ring",
+    "star",
+    "stochastic_block",
+    "to_networkx",
+    "torus",
+    "watts_strogatz",
+]

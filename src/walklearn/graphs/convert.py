@@ -1,0 +1,174 @@
+"""Graphs from outside, and back: edge lists, scipy matrices, networkx, text files.
+
+All of them refuse what is not a simple, undirected, connected graph and say where it is not;
+`connected="largest"` keeps the largest component instead, relabelled 0.. in the old order.
+
+>>> from_edges([(0, 1), (1, 2), (2, 0)])
+Graph(3 nodes, 3 edges)
+>>> from_edges([(0, 1), (2, 3), (3, 4)], connected="largest").edges().tolist()
+[[0, 1], [1, 2]]
+"""
+
+import os
+import re
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import csr_array
+
+from walklearn.graphs.arguments import require_choice
+from walklearn.graphs.graph import Graph, WhenDisconnected, connect, graph_from_pairs
+from walklearn.graphs.rows import Integers, checked_rows
+
+if TYPE_CHECKING:
+    import networkx
+
+
+def from_edges(
+    edges: ArrayLike, nodes: int | None = None, *, connected: WhenDisconnected = "error"
+) -> Graph:
+    """Build a graph from (E, 2) integers, an edge per row; repeated edges count once.
+
+    Without `nodes` there are as many as the largest label plus one.
+    """
+    require_choice("connected", connected, WhenDisconnected)
+    pairs = _integer_pairs(edges)
+    if nodes is None:
+        if not len(pairs):
+            raise ValueError("there are no edges; say how many nodes there are with nodes=1")
+        nodes = int(pairs.max()) + 1
+    if nodes < 1:
+        raise ValueError(f"a graph needs at least one node, got nodes={nodes}")
+    outside = (pairs.min(axis=1) < 0) | (pairs.max(axis=1) >= nodes)
+    _refuse_edge(pairs, outside, f"has a node that is not in 0..{nodes - 1}; number them from 0")
+    loop = pairs[:, 0] == pairs[:, 1]
+    _refuse_edge(pairs, loop, "is a self loop; remove it (a walk can stay anyway)")
+    return graph_from_pairs(nodes, pairs[:, 0], pairs[:, 1], connected=connected)
+
+
+def from_scipy(matrix: Any, *, connected: WhenDisconnected = "error") -> Graph:
+    """Build a graph from an adjacency matrix, sparse or dense: every nonzero is an edge.
+
+    Its pattern must be symmetric and its diagonal empty; the values do not matter.
+    """
+    require_choice("connected", connected, WhenDisconnected)
+    rows = csr_array(matrix, copy=True)
+    if rows.ndim != 2 or rows.shape[0] != rows.shape[1]:
+        raise ValueError(f"an adjacency matrix is square, got shape {rows.shape}")
+    rows.sum_duplicates()
+    rows.eliminate_zeros()
+    return connect(*checked_rows(rows.indptr, rows.indices), connected=connected)
+
+
+def from_networkx(graph: "networkx.Graph[Any]", *, connected: WhenDisconnected = "error") -> Graph:
+    """Build a graph from a networkx one; node k is the k-th of `graph.nodes`."""
+    if graph.is_directed():
+        raise ValueError("the graph is directed; pass graph.to_undirected()")
+    if graph.is_multigraph():
+        raise ValueError(
+            "the graph is a multigraph; pass networkx.Graph(graph), which merges edges"
+        )
+    number = {label: position for position, label in enumerate(graph.nodes)}
+    for label in graph.nodes:
+        if graph.has_edge(label, label):
+            raise ValueError(
+                f"node {label!r} has a self loop; remove them with "
+                "graph.remove_edges_from(list(networkx.selfloop_edges(graph)))"
+            )
+    edges = [(number[one], number[other]) for one, other in graph.edges()]
+    return from_edges(edges, len(number), connected=connected)
+
+
+def to_networkx(graph: Graph) -> "networkx.Graph[int]":
+    """Hand a graph to networkx, for drawing or for its algorithms."""
+    try:
+        import networkx
+    except ImportError as error:
+        raise ImportError(
+            "to_networkx needs networkx: pip install 'walklearn[networkx]'"
+        ) from error
+    result: networkx.Graph[int] = networkx.Graph()
+    result.add_nodes_from(range(graph.node_count))
+    result.add_edges_from(graph.edges().tolist())
+    return result
+
+
+def read_edge_list(path: str | os.PathLike[str], *, connected: WhenDisconnected = "error") -> Graph:
+    """Read a text file with an edge "i j" or "i,j" on each line; # starts a comment.
+
+    Nodes must be numbered 0..N-1, each on some edge; repeated edges count once.
+    """
+    require_choice("connected", connected, WhenDisconnected)
+    pairs = _read_fast(Path(path))
+    if pairs is None:
+        pairs = _read_line_by_line(Path(path))
+    if not pairs.size:
+        raise ValueError(f"{path}: there are no edges in this file")
+    nodes = int(pairs.max()) + 1
+    seen = np.zeros(min(nodes, pairs.size + 1), dtype=np.bool_)  # never huge for one wild number
+    seen[pairs[pairs < seen.size]] = True
+    if not seen.all():
+        raise ValueError(
+            f"{path}: node {seen.argmin()} has no edge, but there is a node {nodes - 1}; number "
+            "the nodes 0..N-1 without gaps (numpy.unique with return_inverse=True does it)"
+        )
+    return graph_from_pairs(nodes, pairs[:, 0], pairs[:, 1], connected=connected)
+
+
+def _read_fast(path: Path) -> Integers | None:
+    """Read a well-formed file in one go; None when a closer look is needed."""
+    with path.open(encoding="utf-8-sig", errors="replace") as lines:
+        first = next((text for line in lines if (text := line.split("#")[0].strip())), "")
+        lines.seek(0)
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")  # numpy would read 1.5 as 1 with a warning
+                delimiter = "," if "," in first else None
+                pairs = np.loadtxt(lines, dtype=np.int64, delimiter=delimiter, ndmin=2)
+        except (ValueError, Warning):
+            return None
+    well_formed = pairs.shape[1] == 2 and (pairs >= 0).all() and (pairs[:, 0] != pairs[:, 1]).all()
+    return pairs if well_formed else None
+
+
+def _read_line_by_line(path: Path) -> Integers:
+    """Read with care, to accept mixed separators and to name the line that is wrong."""
+    pairs = []
+    with path.open(encoding="utf-8-sig", errors="replace") as lines:
+        for number, line in enumerate(lines, start=1):
+            text = line.split("#")[0].strip()
+            if not text:
+                continue
+            words = re.split(r"\s*,\s*|\s+", text)
+            if len(words) != 2 or not all(
+                re.fullmatch(r"\d{1,18}", word, re.ASCII) for word in words
+            ):
+                raise ValueError(
+                    f'{path}, line {number}: expected two node numbers from 0, such as "3 7", '
+                    f"got {text[:60]!r}"
+                )
+            if int(words[0]) == int(words[1]):
+                raise ValueError(f"{path}, line {number}: {text!r} is a self loop; remove the line")
+            pairs.append((int(words[0]), int(words[1])))
+    return np.array(pairs, dtype=np.int64).reshape(-1, 2)
+
+
+def _integer_pairs(edges: ArrayLike) -> Integers:
+    array = np.asarray(edges)
+    if array.size == 0:
+        return np.empty((0, 2), dtype=np.int64)
+    if array.ndim != 2 or array.shape[1] != 2 or not np.issubdtype(array.dtype, np.integer):
+        raise ValueError(
+            "edges must be integers in rows of two (i, j), "
+            f"got shape {array.shape} of {array.dtype}"
+        )
+    return array.astype(np.int64)
+
+
+def _refuse_edge(pairs: Integers, wrong: NDArray[np.bool_], complaint: str) -> None:
+    if wrong.any():
+        row = int(wrong.argmax())
+        raise ValueError(f"edge {row}, ({pairs[row, 0]}, {pairs[row, 1]}), {complaint}")

@@ -1,0 +1,174 @@
+"""The `Graph` itself: two read-only arrays, checked once, when they come in.
+
+The public constructor checks everything. Generators, which are right by construction, enter
+through `graph_from_pairs` and pay only for the check that the graph is connected.
+
+>>> path = Graph(indptr=[0, 1, 3, 4], indices=[1, 0, 2, 1])
+>>> path.degrees.tolist(), path.is_bipartite
+([1, 2, 1], True)
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal, Self, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.sparse import csr_array
+
+from walklearn.graphs.connectivity import component_labels, is_two_sided, refuse_disconnected
+from walklearn.graphs.rows import (
+    IndexArray,
+    Integers,
+    adjacency_matrix,
+    check_node_count,
+    checked_rows,
+    index_type,
+    indptr_of_rows,
+    row_of_each_entry,
+)
+
+Family: TypeAlias = tuple[str | int, ...]
+WhenDisconnected: TypeAlias = Literal["error", "largest"]
+
+LARGEST_HINT = 'Keep only the largest component with connected="largest", or add edges.'
+
+
+@dataclass(frozen=True, init=False, eq=False, repr=False)
+class Graph:
+    """A simple, undirected, connected graph on nodes 0..N-1, as compressed sparse rows.
+
+    `family` remembers where a graph comes from, such as ("ring", 5), so that theory can use
+    closed forms; it takes no part in equality. The arrays are copied, sorted and checked.
+    """
+
+    indptr: IndexArray
+    indices: IndexArray
+    family: Family = ()
+
+    def __init__(self, indptr: ArrayLike, indices: ArrayLike, family: Family = ()) -> None:
+        checked = checked_rows(indptr, indices)
+        labels = component_labels(*checked)
+        if labels.any():
+            refuse_disconnected(labels, LARGEST_HINT)
+        self.__setstate__((*checked, tuple(family)))
+
+    @classmethod
+    def _trusted(cls, indptr: Integers, indices: Integers, family: Family) -> Self:
+        """Wrap arrays that are already known to be right, without looking at them."""
+        graph = object.__new__(cls)
+        graph.__setstate__((indptr, indices, family))
+        return graph
+
+    def __getstate__(self) -> tuple[IndexArray, IndexArray, Family]:
+        return self.indptr, self.indices, self.family  # caches are cheaper to rebuild than to send
+
+    def __setstate__(self, state: tuple[IndexArray, IndexArray, Family]) -> None:
+        indptr, indices, family = state
+        smallest = index_type(indptr, indices)
+        for name, array in (("indptr", indptr), ("indices", indices)):
+            narrow = np.ascontiguousarray(array, dtype=smallest)
+            narrow.flags.writeable = False
+            object.__setattr__(self, name, narrow)
+        object.__setattr__(self, "family", family)
+
+    @property
+    def node_count(self) -> int:
+        """How many nodes there are."""
+        return self.indptr.size - 1
+
+    @property
+    def edge_count(self) -> int:
+        """How many undirected edges there are."""
+        return self.indices.size // 2
+
+    @cached_property
+    def degrees(self) -> IndexArray:
+        """The number of neighbours of every node."""
+        degrees: IndexArray = np.diff(self.indptr)
+        degrees.flags.writeable = False
+        return degrees
+
+    @cached_property
+    def is_bipartite(self) -> bool:
+        """Whether the nodes split in two sides with all edges across (a simple walk alternates)."""
+        return is_two_sided(self.indptr, self.indices)
+
+    def neighbours(self, node: int) -> IndexArray:
+        """The neighbours of a node, ascending; a read-only view."""
+        if not 0 <= node < self.node_count:
+            raise IndexError(f"node {node} is not in 0..{self.node_count - 1}")
+        return self.indices[self.indptr[node] : self.indptr[node + 1]]
+
+    def adjacency(self) -> "csr_array[np.float64, tuple[int, int]]":
+        """The adjacency matrix, with entries 1.0."""
+        return adjacency_matrix(self.indptr, self.indices)
+
+    def edges(self) -> IndexArray:
+        """Every edge once, as rows (i, j) with i < j, in lexicographic order."""
+        rows = row_of_each_entry(self.indptr)
+        once = rows < self.indices
+        return np.column_stack([rows[once], self.indices[once]])
+
+    def __len__(self) -> int:
+        return self.node_count
+
+    def __repr__(self) -> str:
+        nodes, edges = self.node_count, self.edge_count
+        return f"Graph({nodes} node{'s'[: nodes != 1]}, {edges} edge{'s'[: edges != 1]})"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Graph):
+            return NotImplemented
+        return self is other or (
+            np.array_equal(self.indptr, other.indptr)
+            and np.array_equal(self.indices, other.indices)
+        )
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.indptr.tobytes(), self.indices.tobytes()))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+
+def graph_from_pairs(
+    nodes: int,
+    sources: Integers,
+    targets: Integers,
+    family: Family = (),
+    connected: WhenDisconnected = "error",
+    hint: str = LARGEST_HINT,
+) -> Graph:
+    """Build a graph from pairs known to be in range and without loops; double pairs merge."""
+    check_node_count(nodes)
+    keys = np.concatenate([sources * nodes + targets, targets * nodes + sources])
+    keys.sort()
+    if keys.size:
+        keys = keys[np.concatenate([[True], keys[1:] != keys[:-1]])]
+    rows, indices = np.divmod(keys, nodes)
+    return connect(indptr_of_rows(rows, nodes), indices, family, connected, hint)
+
+
+def connect(
+    indptr: Integers,
+    indices: Integers,
+    family: Family = (),
+    connected: WhenDisconnected = "error",
+    hint: str = LARGEST_HINT,
+) -> Graph:
+    """Build a graph from rows known to be simple and symmetric, if it is connected.
+
+    Else refuse it, or keep its largest component, relabelled 0.. in the old order.
+    """
+    labels = component_labels(indptr, indices)
+    if not labels.any():
+        return Graph._trusted(indptr, indices, family)
+    if connected == "error":
+        refuse_disconnected(labels, hint)
+    kept = labels == np.bincount(labels).argmax()
+    degrees = np.diff(indptr)
+    new_label = np.cumsum(kept) - 1
+    indices = new_label[indices[np.repeat(kept, degrees)]]
+    return Graph._trusted(np.concatenate([[0], np.cumsum(degrees[kept])]), indices, ())

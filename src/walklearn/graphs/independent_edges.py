@@ -1,0 +1,116 @@
+"""Random graphs where each pair is joined on its own account: by chance, or by distance.
+
+>>> erdos_renyi(1000, 0.005, seed=7, connected="largest")
+Graph(995 nodes, 2487 edges)
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from walklearn.graphs.arguments import fraction, whole
+from walklearn.graphs.draws import Connected, Seed, drawn
+from walklearn.graphs.graph import Graph
+from walklearn.graphs.pairs import Pairs, pair_at
+from walklearn.graphs.rows import Integers
+
+
+def erdos_renyi(
+    nodes: int, probability: float, *, seed: Seed = None, connected: Connected = "error"
+) -> Graph:
+    """G(n, p): each pair is an edge with the given probability, independently. Exact.
+
+    Below a probability of about ln(n)/n some node is left alone.
+
+    >>> erdos_renyi(20, 0.3, seed=1)
+    Graph(20 nodes, 47 edges)
+    """
+    nodes, probability = whole("nodes", nodes, 1), fraction("probability", probability)
+    rng = np.random.default_rng(seed)
+    pairs = nodes * (nodes - 1) // 2
+    return drawn(nodes, lambda: pair_at(_successes(rng, pairs, probability)), connected)
+
+
+def stochastic_block(
+    sizes: Sequence[int],
+    probabilities: ArrayLike,
+    *,
+    seed: Seed = None,
+    connected: Connected = "error",
+) -> Graph:
+    """Communities of given sizes; a pair is an edge with the probability of its two communities.
+
+    Nodes are numbered community by community. Exact.
+
+    >>> stochastic_block([50, 50], [[0.3, 0.01], [0.01, 0.3]], seed=1)
+    Graph(100 nodes, 752 edges)
+    """
+    sizes = [whole(f"sizes[{block}]", size, 1) for block, size in enumerate(sizes)]
+    chances = _block_probabilities(probabilities, len(sizes))
+    starts = np.concatenate([[0], np.cumsum(sizes)])
+    rng = np.random.default_rng(seed)
+
+    def block(a: int, b: int) -> Pairs:
+        if a == b:
+            i, j = pair_at(_successes(rng, sizes[a] * (sizes[a] - 1) // 2, chances[a, a]))
+        else:
+            i, j = np.divmod(_successes(rng, sizes[a] * sizes[b], chances[a, b]), sizes[b])
+        return i + starts[a], j + starts[b]
+
+    def draw() -> Pairs:
+        blocks = [block(a, b) for b in range(len(sizes)) for a in range(b + 1)]
+        return np.concatenate([i for i, _ in blocks]), np.concatenate([j for _, j in blocks])
+
+    return drawn(sum(sizes), draw, connected)
+
+
+def geometric(
+    nodes: int, radius: float, *, seed: Seed = None, connected: Connected = "error"
+) -> Graph:
+    """Nodes fall uniformly on the unit square; those within `radius` of each other are joined."""
+    from scipy.spatial import cKDTree  # slow to import, and nobody else needs it
+
+    nodes = whole("nodes", nodes, 1)
+    if not radius > 0:
+        raise ValueError(f"radius must be positive, got {radius}")
+    rng = np.random.default_rng(seed)
+
+    def draw() -> Pairs:
+        pairs = cKDTree(rng.random((nodes, 2))).query_pairs(radius, output_type="ndarray")
+        i, j = pairs.astype(np.int64).T
+        return i, j
+
+    return drawn(nodes, draw, connected)
+
+
+def _successes(rng: np.random.Generator, trials: int, probability: float) -> Integers:
+    """Which of many independent trials succeed, ascending, at a cost of the successes only.
+
+    The gaps between successes are geometric, so we jump from one to the next.
+    """
+    found = [np.empty(0, dtype=np.int64)]
+    last = -1
+    while probability > 0 and last < trials - 1:
+        expected = (trials - 1 - last) * probability
+        count = int(expected + 4 * expected**0.5) + 10
+        # A gap beyond the end may be cut there, which keeps the sum clear of overflow.
+        gaps = np.minimum(rng.geometric(probability, size=count), trials + 1)
+        positions = last + np.cumsum(gaps)
+        last = int(positions[-1])
+        found.append(positions[: np.searchsorted(positions, trials)])
+    return np.concatenate(found)
+
+
+def _block_probabilities(probabilities: ArrayLike, blocks: int) -> NDArray[np.float64]:
+    chances = np.asarray(probabilities, dtype=np.float64)
+    if blocks == 0 or chances.shape != (blocks, blocks):
+        raise ValueError(
+            f"probabilities must have a row and a column for each of the {blocks} sizes, "
+            f"got shape {chances.shape}"
+        )
+    if not ((chances >= 0) & (chances <= 1)).all():
+        raise ValueError("probabilities must all be between 0 and 1")
+    if not np.array_equal(chances, chances.T):
+        raise ValueError("probabilities must be symmetric: edges have no direction")
+    return chances

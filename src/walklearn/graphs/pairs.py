@@ -1,0 +1,46 @@
+"""Unordered pairs of nodes as numbers, so that arrays of pairs can be listed, sorted and searched.
+
+>>> i, j = pair_at(np.arange(4))
+>>> list(zip(i.tolist(), j.tolist()))
+[(0, 1), (0, 2), (1, 2), (0, 3)]
+"""
+
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from walklearn.graphs.rows import Integers
+
+Pairs: TypeAlias = tuple[Integers, Integers]
+
+
+def pair_at(position: Integers) -> Pairs:
+    """The pairs i < j at positions of the list (0, 1), (0, 2), (1, 2), (0, 3), ..."""
+    j = ((1 + np.sqrt(1 + 8.0 * position)) / 2).astype(np.int64)
+    j -= j * (j - 1) // 2 > position  # the root may be rounded up or down by one
+    j += j * (j + 1) // 2 <= position
+    return position - j * (j - 1) // 2, j
+
+
+def pair_keys(nodes: int, i: Integers, j: Integers) -> Integers:
+    """One number per unordered pair."""
+    return np.minimum(i, j) * nodes + np.maximum(i, j)
+
+
+def contains(ordered: Integers, values: Integers) -> NDArray[np.bool_]:
+    """Which values occur in an ascending list."""
+    if not ordered.size:
+        return np.zeros(values.shape, dtype=np.bool_)
+    place = np.minimum(np.searchsorted(ordered, values), ordered.size - 1)
+    present: NDArray[np.bool_] = ordered[place] == values
+    return present
+
+
+def is_new_edge(nodes: int, ordered: Integers, i: Integers, j: Integers) -> NDArray[np.bool_]:
+    """Which proposed pairs are no loop, not among the present keys, and not proposed before."""
+    keys = pair_keys(nodes, i, j)
+    first = np.zeros(keys.size, dtype=np.bool_)
+    first[np.unique(keys, return_index=True)[1]] = True
+    first &= (i != j) & ~contains(ordered, keys)
+    return first

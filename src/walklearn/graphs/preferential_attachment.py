@@ -1,0 +1,75 @@
+"""Random graphs that grow: newcomers prefer those who have many neighbours already.
+
+>>> barabasi_albert(1000, 2, seed=1).degrees.max()
+np.int32(55)
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from walklearn.graphs.arguments import whole
+from walklearn.graphs.draws import Seed
+from walklearn.graphs.graph import Graph, graph_from_pairs
+from walklearn.graphs.rows import Integers
+
+
+def barabasi_albert(nodes: int, attachments: int, *, seed: Seed = None) -> Graph:
+    """Hubs: each newcomer joins `attachments` distinct nodes, drawn in proportion to degree.
+
+    Starts from a star of attachments + 1 nodes, as networkx does, and follows the same law
+    exactly: a newcomer draws until it has enough distinct nodes. Always connected.
+
+    >>> barabasi_albert(1000, 2, seed=1)
+    Graph(1000 nodes, 1996 edges)
+    """
+    nodes = whole("nodes", nodes, 2)
+    attachments = whole("attachments", attachments, 1, nodes - 1)
+    rng = np.random.default_rng(seed)
+    # Row r lists the ends of the edges newcomer r brings: itself `attachments` times, and those
+    # it joins. A node fills as many slots as it has edges, so a uniform slot of the rows above
+    # is a node drawn in proportion to degree.
+    ends = np.empty((nodes - attachments, 2 * attachments), dtype=np.int64)
+    ends[:, :attachments] = np.arange(attachments, nodes)[:, None]
+    ends[0, attachments:] = np.arange(attachments)
+    start = 1
+    while start < len(ends):
+        _attach(rng, ends, start, min(2 * start, len(ends)))
+        start *= 2
+    return graph_from_pairs(nodes, ends[:, :attachments].ravel(), ends[:, attachments:].ravel())
+
+
+def _attach(rng: np.random.Generator, ends: Integers, start: int, stop: int) -> None:
+    """Fill in the targets of a block of newcomers, all at once, as if they came in turn.
+
+    Each newcomer has its list of drawn slots, and takes the first distinct nodes it finds there.
+    A slot may be the target of another newcomer of the block, not known yet, so we read all
+    slots again and again until nothing changes. A newcomer reads only from earlier ones, so
+    there is just one such fixed point: the one a loop over newcomers would give.
+    """
+    attachments = ends.shape[1] // 2
+    slots, targets = ends.reshape(-1), ends[start:stop, attachments:]
+    slot_counts = 2 * attachments * np.arange(start, stop)[:, None]
+    draws = rng.integers(0, slot_counts, size=(stop - start, 2 * attachments))
+    targets[:] = -1 - np.arange(targets.size).reshape(targets.shape)  # unknown, all different
+    while True:
+        found = slots[draws[:, :attachments]]
+        ordered = np.sort(found, axis=1)
+        repeating = np.flatnonzero((ordered[:, 1:] == ordered[:, :-1]).any(axis=1))
+        is_new = _is_first_in_row(slots[draws[repeating]])
+        if (is_new.sum(axis=1) < attachments).any():
+            draws = np.hstack([draws, rng.integers(0, slot_counts, size=draws.shape)])
+            continue
+        chosen = is_new & (is_new.cumsum(axis=1) <= attachments)
+        found[repeating] = slots[draws[repeating][chosen]].reshape(-1, attachments)
+        if np.array_equal(found, targets):
+            return
+        targets[:] = found
+
+
+def _is_first_in_row(values: Integers) -> NDArray[np.bool_]:
+    """Mark each entry that does not occur further left in its row."""
+    order = values.argsort(axis=1, kind="stable")
+    ordered = np.take_along_axis(values, order, axis=1)
+    first = np.ones(values.shape, dtype=np.bool_)
+    np.put_along_axis(first, order[:, 1:], ordered[:, 1:] != ordered[:, :-1], axis=1)
+    return first

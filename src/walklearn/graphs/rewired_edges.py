@@ -1,0 +1,140 @@
+"""Random graphs made by rewiring: edges are laid out, and those that may not stay are moved.
+
+>>> random_regular(1000, 3, seed=7).degrees.max()
+np.int32(3)
+"""
+
+import numpy as np
+
+from walklearn.graphs.arguments import fraction, whole
+from walklearn.graphs.draws import Connected, Seed, drawn
+from walklearn.graphs.graph import Graph
+from walklearn.graphs.pairs import Pairs, contains, is_new_edge, pair_at, pair_keys
+from walklearn.graphs.rows import Integers
+
+REPAIR_ROUNDS = 200  # rounds of switches before random_regular starts from a new pairing
+
+
+def random_regular(
+    nodes: int, degree: int, *, seed: Seed = None, connected: Connected = "error"
+) -> Graph:
+    """Every node has the same degree; else at random. Connected almost surely from degree 3 on.
+
+    Every node gets `degree` stubs and the stubs are paired at random. Up to degree 3 a pairing
+    with a loop or a double edge is thrown away, which is uniform over all such graphs. Above,
+    that would take forever, so the bad edges are switched: ab and a random edge cd become ac and
+    bd where these are new. Their number does not grow with the graph, so large graphs are close
+    to uniform, but a few nodes of degree 4 and more are not exactly so.
+
+    >>> random_regular(10, 3, seed=1).degrees.tolist()
+    [3, 3, 3, 3, 3, 3, 3, 3, 3, 3]
+    """
+    nodes = whole("nodes", nodes, 1)
+    degree = whole("degree", degree, 0, nodes - 1)
+    if nodes * degree % 2:
+        raise ValueError(
+            f"nodes * degree must be even, got {nodes} * {degree}; change one of them by one"
+        )
+    rng = np.random.default_rng(seed)
+    if 2 * degree < nodes:
+        return drawn(nodes, lambda: _regular_pairs(rng, nodes, degree), connected)
+
+    def complement() -> Pairs:  # where edges are dense switches fail, but the gaps are sparse
+        i, j = _regular_pairs(rng, nodes, nodes - 1 - degree)
+        low, high = np.minimum(i, j), np.maximum(i, j)
+        kept = np.ones(nodes * (nodes - 1) // 2, dtype=np.bool_)
+        kept[high * (high - 1) // 2 + low] = False
+        return pair_at(np.flatnonzero(kept))
+
+    return drawn(nodes, complement, connected)
+
+
+def _regular_pairs(rng: np.random.Generator, nodes: int, degree: int) -> Pairs:
+    rounds = 1 if degree <= 3 else REPAIR_ROUNDS  # one round: good at once, or a new pairing
+    while True:
+        stubs = rng.permutation(np.repeat(np.arange(nodes), degree))
+        i, j = stubs[0::2].copy(), stubs[1::2].copy()
+        if _repair_by_switches(rng, nodes, i, j, rounds):
+            return i, j
+
+
+def _repair_by_switches(
+    rng: np.random.Generator, nodes: int, i: Integers, j: Integers, rounds: int
+) -> bool:
+    """Switch bad edges with good ones, in place, all at once; report whether none is left."""
+    for _ in range(rounds):
+        keys = pair_keys(nodes, i, j)
+        ordered = np.sort(keys)
+        is_bad = (i == j) | contains(ordered[1:][ordered[1:] == ordered[:-1]], keys)
+        bad, good = np.flatnonzero(is_bad), np.flatnonzero(~is_bad)
+        if not bad.size:
+            return True
+        count = min(bad.size, good.size)
+        bad = rng.permutation(bad)[:count]
+        good = rng.choice(good, size=count, replace=False)
+        turn = rng.random(count) < 0.5
+        a, b = i[bad], j[bad]
+        c, d = np.where(turn, j[good], i[good]), np.where(turn, i[good], j[good])
+        fresh = is_new_edge(nodes, ordered, np.concatenate([a, b]), np.concatenate([c, d]))
+        accepted = fresh[:count] & fresh[count:]
+        bad, good = bad[accepted], good[accepted]
+        i[bad], j[bad] = a[accepted], c[accepted]
+        i[good], j[good] = b[accepted], d[accepted]
+    return False
+
+
+def watts_strogatz(
+    nodes: int,
+    degree: int,
+    rewiring: float,
+    *,
+    seed: Seed = None,
+    connected: Connected = "error",
+) -> Graph:
+    """A small world: a ring of `degree` nearest neighbours with some edges rewired at random.
+
+    Each edge keeps its first end and, with probability `rewiring`, moves the other to a uniform
+    node, avoiding loops and edges that are there (all moves happen at once, and those that clash
+    are drawn again, where the original paper goes round the ring). A node joined to everybody
+    keeps its edges.
+
+    >>> watts_strogatz(100, 4, 0.1, seed=1)
+    Graph(100 nodes, 200 edges)
+    """
+    nodes = whole("nodes", nodes, 1)
+    degree, rewiring = whole("degree", degree, 0, nodes - 1), fraction("rewiring", rewiring)
+    if degree % 2:
+        raise ValueError(f"degree must be even, half on each side of the ring, got {degree}")
+    rng = np.random.default_rng(seed)
+
+    def draw() -> Pairs:
+        sources = np.tile(np.arange(nodes), degree // 2)
+        targets = (sources + np.repeat(np.arange(1, degree // 2 + 1), nodes)) % nodes
+        moving = np.flatnonzero(rng.random(sources.size) < rewiring)
+        _move_targets(rng, nodes, sources, targets, moving)
+        return sources, targets
+
+    return drawn(nodes, draw, connected)
+
+
+def _move_targets(
+    rng: np.random.Generator, nodes: int, sources: Integers, targets: Integers, moving: Integers
+) -> None:
+    """Give the edges at the positions `moving` new targets, in place.
+
+    Where nearly all pairs are edges this takes many rounds that move little or nothing, so the
+    ordered list of edges is updated, not sorted again.
+    """
+    ordered = np.sort(pair_keys(nodes, sources, targets))
+    degrees = np.bincount(sources, minlength=nodes) + np.bincount(targets, minlength=nodes)
+    while (moving := moving[degrees[sources[moving]] < nodes - 1]).size:
+        proposed = rng.integers(nodes, size=moving.size)
+        accepted = is_new_edge(nodes, ordered, sources[moving], proposed)
+        moved, moving = moving[accepted], moving[~accepted]
+        degrees -= np.bincount(targets[moved], minlength=nodes)
+        old = pair_keys(nodes, sources[moved], targets[moved])
+        targets[moved] = proposed[accepted]
+        degrees += np.bincount(targets[moved], minlength=nodes)
+        new = np.sort(pair_keys(nodes, sources[moved], targets[moved]))
+        ordered = np.delete(ordered, np.searchsorted(ordered, old))
+        ordered = np.insert(ordered, np.searchsorted(ordered, new), new)

@@ -1,0 +1,129 @@
+"""Compressed sparse rows: the two arrays a graph is kept in, and what rows from outside must be.
+
+The neighbours of node i are `indices[indptr[i]:indptr[i + 1]]`. Both arrays are of int32, which
+halves what a walk reads from memory, or of int64 where there are too many entries for that.
+
+>>> row_of_each_entry(np.array([0, 1, 3, 4])).tolist()
+[0, 1, 1, 2]
+"""
+
+from collections.abc import Iterator
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import csr_array
+
+IndexArray: TypeAlias = NDArray[np.signedinteger[Any]]  # int32, or int64 where that is too small
+Integers: TypeAlias = NDArray[np.int64]
+
+LARGEST_INT32 = 2**31 - 1
+MOST_NODES = 2**31 - 2  # scipy numbers components in int32; i * nodes + j then fits int64 too
+
+
+def index_type(indptr: IndexArray, indices: IndexArray) -> type[np.int32] | type[np.int64]:
+    """The smallest type that can count the nodes and the entries."""
+    return np.int32 if max(indptr.size, indices.size) <= LARGEST_INT32 else np.int64
+
+
+def row_blocks(indptr: IndexArray) -> Iterator[tuple[int, int]]:
+    """Cut the rows into blocks whose entries int32 can count; a block has a row at least."""
+    start, nodes = 0, indptr.size - 1
+    while start < nodes:
+        stop = int(np.searchsorted(indptr, int(indptr[start]) + LARGEST_INT32, side="right")) - 1
+        stop = max(stop, start + 1)
+        yield start, stop
+        start = stop
+
+
+def row_of_each_entry(indptr: IndexArray) -> IndexArray:
+    """The row each entry of `indices` belongs to."""
+    return np.repeat(np.arange(indptr.size - 1, dtype=indptr.dtype), np.diff(indptr))
+
+
+def indptr_of_rows(rows: Integers, nodes: int) -> Integers:
+    """Where each row starts, from the row of each entry."""
+    return np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=nodes))])
+
+
+def adjacency_matrix(
+    indptr: IndexArray, indices: IndexArray
+) -> "csr_array[np.float64, tuple[int, int]]":
+    """The rows as a matrix of zeros and ones."""
+    nodes, ones = indptr.size - 1, np.ones(indices.size, dtype=np.float64)
+    matrix: csr_array[np.float64, tuple[int, int]]
+    matrix = csr_array((ones, indices, indptr), shape=(nodes, nodes))
+    return matrix
+
+
+def check_node_count(nodes: int) -> None:
+    """Refuse more nodes than can be numbered."""
+    if nodes > MOST_NODES:
+        raise ValueError(f"a graph can have {MOST_NODES} nodes at most, got {nodes}")
+
+
+def checked_rows(indptr: ArrayLike, indices: ArrayLike) -> tuple[Integers, Integers]:
+    """Sort the rows from outside and check all but connectedness, naming the first culprit."""
+    starts, columns = _whole_numbers("indptr", indptr), _whole_numbers("indices", indices)
+    _check_starts(starts, columns.size)
+    nodes = starts.size - 1
+    check_node_count(nodes)
+    rows = row_of_each_entry(starts)
+    _check_neighbours(nodes, rows, columns)
+    keys = np.sort(rows * nodes + columns)
+    _check_pairs(nodes, keys, columns * nodes + rows)
+    return starts, keys % nodes
+
+
+def _whole_numbers(name: str, values: ArrayLike) -> Integers:
+    """Copy a flat list of integers from outside into an int64 array."""
+    array = np.asarray(values)
+    if array.ndim != 1 or (array.size and not np.issubdtype(array.dtype, np.integer)):
+        raise ValueError(
+            f"{name} must be a one-dimensional array of integers, "
+            f"got {array.ndim} dimensions of {array.dtype}"
+        )
+    return array.astype(np.int64)
+
+
+def _check_starts(starts: Integers, entries: int) -> None:
+    if starts.size < 2:
+        raise ValueError("a graph needs at least one node: indptr must have N + 1 >= 2 entries")
+    falls = bool((np.diff(starts) < 0).any())
+    if starts[0] != 0 or starts[-1] != entries or falls:
+        raise ValueError(
+            f"indptr must rise from 0 to {entries}, the number of indices; it runs from "
+            f"{starts[0]} to {starts[-1]}{' and falls in between' if falls else ''}"
+        )
+
+
+def _check_neighbours(nodes: int, rows: IndexArray, columns: Integers) -> None:
+    first = _first_true((columns < 0) | (columns >= nodes))
+    if first is not None:
+        raise ValueError(
+            f"node {rows[first]} has neighbour {columns[first]}, which is not in 0..{nodes - 1}; "
+            "number the nodes from 0"
+        )
+    first = _first_true(rows == columns)
+    if first is not None:
+        raise ValueError(f"node {rows[first]} has a self loop; remove it (a walk can stay anyway)")
+
+
+def _check_pairs(nodes: int, keys: Integers, reverse_keys: Integers) -> None:
+    """Check the entries (i, j), as ascending keys i * nodes + j, against their reverses (j, i)."""
+    first = _first_true(keys[1:] == keys[:-1])
+    if first is not None:
+        i, j = divmod(int(keys[first]), nodes)
+        raise ValueError(f"node {i} lists neighbour {j} twice; keep one (or use from_edges)")
+    if not np.array_equal(keys, np.sort(reverse_keys)):
+        one_way = np.setdiff1d(keys, reverse_keys, assume_unique=True)
+        i, j = divmod(int(one_way[0]), nodes)
+        raise ValueError(
+            f"the adjacency is not symmetric: node {i} lists {j} but {j} does not list {i}; "
+            "give both directions (A + A.T), or use from_edges"
+        )
+
+
+def _first_true(mask: NDArray[np.bool_]) -> int | None:
+    position = int(mask.argmax()) if mask.size else 0
+    return position if mask.size and mask[position] else None

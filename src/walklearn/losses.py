@@ -1,0 +1,209 @@
+"""Losses ℓ(score, target): value, slope, curvature and smoothness, each written as one formula.
+
+A row x with target t is scored by the model, s = x·w (a vector of K scores for
+`Softmax`), and pays ℓ(s, t). Everything the algorithms need is the derivative of ℓ in
+the score, `slope`, for then ∇_w ℓ = slope · x; and its Lipschitz constant β,
+`smoothness`, for then the gradient of a row is β‖x‖²-Lipschitz.
+
+>>> import numpy as np
+>>> loss = Logistic()
+>>> loss.slope(np.array([0.0]), np.array([1.0]))
+array([-0.5])
+>>> loss.smoothness
+0.25
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.floating[Any]]
+
+
+class Loss(ABC):
+    """What every loss offers. Scores have shape (rows,), for `Softmax` (rows, K)."""
+
+    smoothness: ClassVar[float]
+
+    @abstractmethod
+    def value(self, scores: Array, targets: Array) -> Array:
+        """ℓ for each row."""
+
+    @abstractmethod
+    def slope(self, scores: Array, targets: Array) -> Array:
+        """∂ℓ/∂score for each row, of the same shape as the scores."""
+
+    @abstractmethod
+    def curvature(self, scores: Array, targets: Array) -> Array:
+        """∂²ℓ/∂score² for each row: (rows,), for `Softmax` (rows, K, K)."""
+
+    def check_targets(self, targets: Array) -> None:
+        """Raise ValueError if the loss cannot take these targets; real numbers are fine."""
+        del targets
+
+    def outputs(self, targets: Array) -> int:
+        """How many scores the model gives a row: 1, for `Softmax` the number of classes."""
+        del targets
+        return 1
+
+
+class _MarginLoss(Loss):
+    """A loss of the margin m = target · score, with targets ±1."""
+
+    def check_targets(self, targets: Array) -> None:
+        """Labels must be −1 or +1."""
+        wrong = np.flatnonzero((targets != 1.0) & (targets != -1.0))
+        if wrong.size:
+            raise ValueError(
+                f"{type(self).__name__} takes labels -1 and +1, but row {wrong[0]} has label "
+                f"{targets[wrong[0]]:g}. Map your two classes first, for example "
+                "y = np.where(label == positive_label, 1.0, -1.0), or use Softmax for classes "
+                "0..K-1."
+            )
+
+
+@dataclass(frozen=True)
+class Logistic(_MarginLoss):
+    """ln(1 + e^(−m)) with m = target · score; labels ±1."""
+
+    smoothness: ClassVar[float] = 0.25
+
+    def value(self, scores: Array, targets: Array) -> Array:
+        """ln(1 + e^(−m)), without overflow."""
+        return np.logaddexp(0.0, -targets * scores)
+
+    def slope(self, scores: Array, targets: Array) -> Array:
+        """−target / (1 + e^m); e^700 is already as good as infinite."""
+        return -targets / (1.0 + np.exp(np.minimum(targets * scores, 700.0)))
+
+    def curvature(self, scores: Array, targets: Array) -> Array:
+        """p(1 − p) with p = 1 / (1 + e^m)."""
+        probability = np.abs(self.slope(scores, targets))
+        return probability * (1.0 - probability)
+
+
+@dataclass(frozen=True)
+class Squared(Loss):
+    """½(score − target)²."""
+
+    smoothness: ClassVar[float] = 1.0
+
+    def value(self, scores: Array, targets: Array) -> Array:
+        """½r²."""
+        return 0.5 * (scores - targets) ** 2
+
+    def slope(self, scores: Array, targets: Array) -> Array:
+        """The residual r = score − target."""
+        return scores - targets
+
+    def curvature(self, scores: Array, targets: Array) -> Array:
+        """1 everywhere."""
+        del targets
+        return np.ones_like(scores)
+
+
+@dataclass(frozen=True)
+class Huber(Loss):
+    """½r² for |r| ≤ threshold, linear beyond, with r = score − target: outliers pull less."""
+
+    threshold: float = 1.0
+    smoothness: ClassVar[float] = 1.0
+
+    def __post_init__(self) -> None:
+        if not (np.isfinite(self.threshold) and self.threshold > 0):
+            raise ValueError(f"Huber needs a positive threshold, got {self.threshold!r}.")
+
+    def value(self, scores: Array, targets: Array) -> Array:
+        """½r² inside, threshold · (|r| − ½ threshold) outside."""
+        size = np.abs(scores - targets)
+        inside = np.minimum(size, self.threshold)
+        return inside * (size - 0.5 * inside)
+
+    def slope(self, scores: Array, targets: Array) -> Array:
+        """The residual, cut at ±threshold."""
+        return np.clip(scores - targets, -self.threshold, self.threshold)
+
+    def curvature(self, scores: Array, targets: Array) -> Array:
+        """1 inside, 0 outside."""
+        return (np.abs(scores - targets) <= self.threshold).astype(scores.dtype)
+
+
+@dataclass(frozen=True)
+class SquaredHinge(_MarginLoss):
+    """½ max(0, 1 − m)² with m = target · score; labels ±1."""
+
+    smoothness: ClassVar[float] = 1.0
+
+    def value(self, scores: Array, targets: Array) -> Array:
+        """½ max(0, 1 − m)²."""
+        return 0.5 * np.maximum(0.0, 1.0 - targets * scores) ** 2
+
+    def slope(self, scores: Array, targets: Array) -> Array:
+        """−target · max(0, 1 − m)."""
+        return -targets * np.maximum(0.0, 1.0 - targets * scores)
+
+    def curvature(self, scores: Array, targets: Array) -> Array:
+        """1 where the margin is short, 0 elsewhere."""
+        return (targets * scores < 1.0).astype(scores.dtype)
+
+
+@dataclass(frozen=True)
+class Softmax(Loss):
+    """ln Σ_k e^(s_k) − s_target: multinomial regression; labels 0..K−1, the model is K × d.
+
+    `classes` fixes K; left at None, K is the largest label plus one.
+    """
+
+    classes: int | None = None
+    smoothness: ClassVar[float] = 0.5
+
+    def __post_init__(self) -> None:
+        if self.classes is not None and self.classes < 2:
+            raise ValueError(f"Softmax needs at least 2 classes, got {self.classes}.")
+
+    def value(self, scores: Array, targets: Array) -> Array:
+        """Log-sum-exp minus the target's score."""
+        top = scores.max(axis=-1)
+        total = np.exp(scores - top[..., None]).sum(axis=-1)
+        chosen = np.take_along_axis(scores, targets.astype(np.intp)[..., None], axis=-1)[..., 0]
+        return np.asarray(np.log(total) + top - chosen)
+
+    def slope(self, scores: Array, targets: Array) -> Array:
+        """Probabilities minus the indicator of the target."""
+        slope = _probabilities(scores)
+        slope[np.arange(len(slope)), targets.astype(np.intp)] -= 1.0
+        return slope
+
+    def curvature(self, scores: Array, targets: Array) -> Array:
+        """diag(p) − p pᵀ for each row."""
+        del targets
+        p = _probabilities(scores)
+        return p[:, :, None] * (np.eye(p.shape[1]) - p[:, None, :])
+
+    def check_targets(self, targets: Array) -> None:
+        """Labels must be the whole numbers 0..K−1."""
+        classes = np.inf if self.classes is None else self.classes
+        wrong = np.flatnonzero(
+            (targets < 0) | (targets != np.floor(targets)) | (targets >= classes)
+        )
+        if wrong.size:
+            upper = "K-1" if self.classes is None else str(self.classes - 1)
+            raise ValueError(
+                f"Softmax takes labels 0..{upper} as whole numbers, but row {wrong[0]} has label "
+                f"{targets[wrong[0]]:g}. Number your classes first, for example "
+                "names, y = np.unique(label, return_inverse=True)."
+            )
+
+    def outputs(self, targets: Array) -> int:
+        """The number of classes K, at least 2."""
+        return max(2, int(targets.max()) + 1) if self.classes is None else self.classes
+
+
+def _probabilities(scores: Array) -> Array:
+    weights = np.exp(scores - scores.max(axis=1, keepdims=True))
+    return np.asarray(weights / weights.sum(axis=1, keepdims=True))

@@ -1,0 +1,60 @@
+"""What a node does to a model: one projected SGD step on its own rows.
+
+    w ← Π_W(w − γ · scale · ∇f_i(w))
+
+Walks, gossip and real nodes all call `update`; they differ in who is next and in the scale.
+
+>>> import numpy as np
+>>> from walklearn.problem import Problem
+>>> from walklearn.losses import Squared
+>>> problem = Problem([[1.0, 0.0], [0.0, 1.0]], [3.0, 4.0], loss=Squared())
+>>> model, gradient = update(problem, 0, np.zeros(2), step=0.5)
+>>> model, gradient
+(array([3., 0.]), array([-6.,  0.]))
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from walklearn.problem import Problem
+
+Array = NDArray[Any]
+
+
+def start(problem: Problem, generator: np.random.Generator) -> tuple[int, Array]:
+    """A uniform node and a model uniform over W: the same for every method on one stream."""
+    node = int(generator.random() * problem.node_count)
+    model = problem.domain.sample(problem.size, generator)
+    return node, model.astype(problem.dtype)
+
+
+def update(
+    problem: Problem,
+    node: int,
+    model: Array,
+    step: float,
+    scale: float = 1.0,
+    uniforms: Array | None = None,
+) -> tuple[Array, Array]:
+    """The model after the node's step, and the gradient estimate ĝ = scale · ∇f_i that made it.
+
+    uniforms: one number for each row of a mini-batch; None or empty for all rows.
+    """
+    picks = None if uniforms is None else picked_rows(problem, node, uniforms)
+    gradient = scale * problem.local_gradient(node, model, picks)
+    return problem.domain.project((model - step * gradient).astype(model.dtype)), gradient
+
+
+def picked_rows(problem: Problem, node: int, uniforms: Array) -> NDArray[np.int64] | None:
+    """Which of the node's rows a mini-batch looks at, drawn with replacement.
+
+    None, for all of them, where the node has no more rows than the mini-batch.
+    """
+    rows = int(problem.offsets[node + 1] - problem.offsets[node])
+    if rows <= len(uniforms) or not len(uniforms):
+        return None
+    return np.minimum((uniforms * rows).astype(np.int64), rows - 1)

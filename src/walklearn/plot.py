@@ -1,0 +1,228 @@
+r"""Pictures of recorded runs; the only file that imports matplotlib.
+
+:func:`convergence` draws the error of one or several runs against what they spent: updates,
+messages or bytes. Errors are positive and span decades, so both axes are logarithmic. A line is
+the median over the replicates and its band a confidence interval of that median, as
+:meth:`walklearn.trace.Trace.summary` computes them. Anything that looks like a trace can be
+drawn: this file does not know where the numbers come from.
+
+matplotlib is imported when the first picture is drawn, no global setting is changed and nothing
+is shown or written: the caller gets the axes, and saves with ``axes.figure.savefig(path)``.
+
+>>> from matplotlib.figure import Figure
+>>> from walklearn.trace import Trace
+>>> error = [[1.0, 0.3, 0.1], [1.2, 0.4, 0.2]]
+>>> trace = Trace(label="Uniform()", spec={}, updates=[1, 10, 100], messages=[[0, 8, 80]] * 2,
+...               message_bytes=80, distance=error, average_distance=error, gap=error,
+...               average_gap=error, models=[[0.0]] * 2, averages=[[0.0]] * 2)
+>>> axes = convergence([trace], x="messages", metric="gap", ax=Figure().subplots())
+>>> axes.get_xlabel()
+'messages sent, mean of the replicates'
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:  # the name is lent to trace.py, so that only this file knows matplotlib
+    from matplotlib.axes import Axes as Axes
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+Summary = tuple[FloatArray, FloatArray, FloatArray, float]
+
+#: What a run can be charged for, and what the horizontal axis then says.
+COSTS = {
+    "updates": "updates",
+    "messages": "messages sent, mean of the replicates",
+    "bytes": "bytes sent, mean of the replicates",
+}
+
+#: What a run can be judged by, and what the vertical axis then says.
+METRICS = {
+    "distance": r"distance of the last iterate, $\|w - w^*\|$",
+    "average_distance": r"distance of the average, $\|\bar{w} - w^*\|$",
+    "gap": r"gap of the last iterate, $f(w) - f^*$",
+    "average_gap": r"gap of the average, $f(\bar{w}) - f^*$",
+}
+
+# Okabe and Ito's palette, which colour-blind readers can tell apart, without its pale yellow;
+# past seven lines the colours come again with another dash.
+_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+_DASHES = ("-", "--", "-.", ":")
+
+
+class Drawable(Protocol):
+    """What a picture needs to know of a run; :class:`walklearn.trace.Trace` is one."""
+
+    @property
+    def label(self) -> str:
+        """The name of the method, for the legend."""
+
+    @property
+    def complete(self) -> bool:
+        """Whether the run came to its end."""
+
+    @property
+    def replicates(self) -> int:
+        """How many independent runs there are."""
+
+    @property
+    def updates(self) -> IntArray:
+        """Updates made at each record."""
+
+    @property
+    def messages(self) -> IntArray:
+        """Messages sent by each replicate at each record."""
+
+    @property
+    def bytes(self) -> IntArray:
+        """Bytes sent by each replicate at each record."""
+
+    def summary(self, metric: str) -> Summary:
+        """Median at each record, both ends of its confidence interval, and the confidence."""
+
+
+def convergence(
+    traces: Iterable[Drawable],
+    x: str = "updates",
+    metric: str = "distance",
+    ax: Axes | None = None,
+    **line_options: Any,
+) -> Axes:
+    """Draw the error of several runs against what they spent, on logarithmic axes.
+
+    Parameters
+    ----------
+    traces
+        The runs, each drawn as one line with its confidence band.
+    x
+        ``"updates"``, ``"messages"`` or ``"bytes"``. Replicates send different numbers of
+        messages by the same record: a record is drawn at their mean.
+    metric
+        ``"distance"``, ``"average_distance"``, ``"gap"`` or ``"average_gap"``.
+    ax
+        The axes to draw on, for instance those of an earlier call; new ones when omitted.
+    line_options
+        Passed on to :meth:`matplotlib.axes.Axes.plot` for every line, for instance
+        ``linewidth=3``.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The axes drawn on. Values that a logarithm cannot show (zero, negative, infinite) are
+        left out; where that leaves nothing at all, there is a ValueError and no picture.
+    """
+    check_choice("x", x, COSTS)
+    check_choice("metric", metric, METRICS)
+    traces = list(traces)
+    if not traces:
+        raise ValueError("there is no trace to draw")
+    costs = [np.atleast_2d(getattr(trace, x)).mean(axis=0) for trace in traces]
+    summaries = [_summary(trace, metric) for trace in traces]
+    _check_visible(costs, summaries, f"a positive median {metric} after a positive number of {x}")
+    axes = _new_axes() if ax is None else ax
+    _dress(axes, COSTS[x], METRICS[metric])
+    notes = []
+    for trace, cost, summary in zip(traces, costs, summaries, strict=True):
+        options = _default_options(axes, trace) | _full_names(line_options)
+        _draw(axes, _visible(cost), summary, options)
+        notes.append(_note(trace.replicates, summary[3]))
+    _explain(axes, notes)
+    return axes
+
+
+def check_choice(name: str, value: str, allowed: Iterable[str]) -> None:
+    """Raise a ValueError that lists what is ``allowed`` unless ``value`` is among it."""
+    choices = list(allowed)
+    if value not in choices:
+        raise ValueError(f"{name} must be one of {', '.join(choices)}, not {value!r}")
+
+
+def _summary(trace: Drawable, metric: str) -> Summary:
+    summary = trace.summary(metric)
+    if np.isnan(summary[0]).all():
+        message = f"nothing to draw: the median {metric} of {trace.label} is NaN at every record"
+        if "distance" in metric:
+            gap = metric.replace("distance", "gap")
+            message += f". Where w* is not unique there is no distance: draw metric={gap!r}"
+        raise ValueError(message)
+    return summary
+
+
+def _check_visible(costs: list[FloatArray], summaries: list[Summary], wanted: str) -> None:
+    points = zip(costs, summaries, strict=True)
+    if all(np.isnan(_visible(cost) * _visible(median)).all() for cost, (median, *_) in points):
+        raise ValueError(f"nothing to draw on logarithmic axes: no trace has {wanted}")
+
+
+def _new_axes() -> Axes:
+    from matplotlib import pyplot
+
+    _, axes = pyplot.subplots(figsize=(6.4, 4.4), layout="constrained")
+    return axes
+
+
+def _default_options(axes: Axes, trace: Drawable) -> dict[str, Any]:
+    drawn = len(axes.get_lines())  # so that a second call on the same axes takes the next colour
+    return {
+        "color": _COLOURS[drawn % len(_COLOURS)],
+        "linestyle": _DASHES[drawn // len(_COLOURS) % len(_DASHES)],
+        "linewidth": 1.8,
+        "marker": "o" if len(trace.updates) == 1 else None,  # a lone record makes no line
+        "label": trace.label if trace.complete else f"{trace.label} (interrupted)",
+    }
+
+
+def _full_names(line_options: dict[str, Any]) -> dict[str, Any]:
+    """The caller's options without matplotlib's short spellings, as ``lw`` for ``linewidth``."""
+    from matplotlib.cbook import normalize_kwargs
+    from matplotlib.lines import Line2D
+
+    return normalize_kwargs(line_options, Line2D)
+
+
+def _draw(axes: Axes, cost: FloatArray, summary: Summary, options: dict[str, Any]) -> None:
+    median, lower, upper, confidence = summary
+    (line,) = axes.plot(cost, _visible(median), **options)
+    top = _visible(upper)
+    shown = np.concatenate([_visible(lower), top])
+    if confidence > 0 and not np.isnan(shown).all():
+        # An interval that reaches zero has no lower end on a logarithmic axis: its band starts
+        # at the smallest positive end of all records.
+        bottom = np.maximum(lower, np.nanmin(shown))
+        axes.fill_between(cost, bottom, top, color=line.get_color(), alpha=0.18, linewidth=0)
+
+
+def _visible(values: FloatArray) -> FloatArray:
+    """The values that a logarithmic axis can show, and NaN, which leaves a hole, elsewhere."""
+    # Towards the ends of the floating-point range matplotlib's own margins would overflow.
+    return np.where((values > 1e-250) & (values < 1e250), values, np.nan)
+
+
+def _note(replicates: int, confidence: float) -> str:
+    if not confidence:
+        return "one replicate, no band"
+    return (
+        f"median of {replicates} replicates,\n"
+        f"band: its {100 * confidence:.0f} % confidence interval"
+    )
+
+
+def _dress(axes: Axes, x_label: str, y_label: str) -> None:
+    axes.set(xscale="log", yscale="log", xlabel=x_label, ylabel=y_label)
+    axes.grid(True, which="major", linewidth=0.5, alpha=0.4)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def _explain(axes: Axes, notes: Iterable[str]) -> None:
+    # Axes drawn on before keep what was said there about the earlier lines.
+    earlier = axes.get_legend()
+    said = [earlier.get_title().get_text()] if earlier else []
+    title = "\n".join(dict.fromkeys([*said, *notes]))
+    axes.legend(title=title, frameon=False, title_fontsize="small", alignment="left")

@@ -1,0 +1,349 @@
+"""The learning problem: rows, which node owns them, loss, penalty and domain.
+
+With N nodes, f(w) = (1/N) Σ_i f_i(w) is minimised over W, where node i's own loss is
+
+    f_i(w) = Σ_{rows r of i} c_r ℓ(x_r·w, t_r) + (λ/2)‖w‖²
+
+and c_r depends on the objective: N for the paper's sum over rows ("sum"), N/M for the mean
+over all M rows ("mean"), 1/(rows of i) for the mean over nodes of node means ("node-mean").
+∇f_i is L_i-Lipschitz with L_i = λ + β λ_max(Σ c_r x_r x_rᵀ): `smoothness`.
+
+>>> X, y = [[1.0, 0.0], [0.0, 2.0]], [1.0, -1.0]
+>>> problem = Problem(X, y, loss=Logistic(), penalty=1.0)
+>>> problem.smoothness          # 1 + 2‖x‖²/4
+array([1.5, 3. ])
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+
+from walklearn.domains import Domain, Everywhere
+from walklearn.losses import Logistic, Loss, Softmax
+from walklearn.optimum import NoMinimiserError, Optimum, Smooth, minimise
+
+Array = NDArray[Any]
+Objective = Literal["sum", "mean", "node-mean"]
+EmptyNodes = Literal["error", "relay"]
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """Rows held by the nodes of a graph, and what is to be minimised over them.
+
+    X: rows, shape (M, d). y: targets, shape (M,): ±1, real numbers, or 0..K−1 for `Softmax`.
+    node_of_row: the node that owns each row; by default row i belongs to node i.
+    nodes: the number of nodes N; by default the largest owner plus one.
+    objective: "sum" (the paper's), "mean" or "node-mean".
+    empty_nodes: "error", or "relay": a node without rows passes the token on, its f_i being
+    the penalty alone.
+    dtype: float64, or float32 for models of half the size.
+
+    Rows are stored grouped by node. A model is a flat vector of `size` numbers, row-major
+    for the K × d matrix of `Softmax`; `model_shape` is its shape for people.
+    """
+
+    X: Array
+    y: Array
+    loss: Loss
+    penalty: float
+    domain: Domain
+    node_of_row: NDArray[np.int64]
+    node_count: int
+    objective: Objective
+    empty_nodes: EmptyNodes
+    dtype: np.dtype[Any]
+
+    def __init__(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        *,
+        loss: Loss | None = None,
+        penalty: float = 0.0,
+        domain: Domain | None = None,
+        node_of_row: ArrayLike | None = None,
+        nodes: int | None = None,
+        objective: Objective = "sum",
+        empty_nodes: EmptyNodes = "error",
+        dtype: DTypeLike = np.float64,
+    ) -> None:
+        loss = Logistic() if loss is None else loss
+        domain = Everywhere() if domain is None else domain
+        _check_choices(loss, penalty, domain, objective, empty_nodes, dtype)
+        rows, targets = _check_rows(X, y, np.dtype(dtype))
+        loss.check_targets(targets)
+        owners = _check_owners(node_of_row, len(rows))
+        count = int(owners.max()) + 1 if nodes is None else int(nodes)
+        _check_nodes(owners, count, empty_nodes)
+        order = np.argsort(owners, kind="stable")
+        settings = {
+            "X": rows[order],
+            "y": targets[order],
+            "loss": loss,
+            "penalty": float(penalty),
+            "domain": domain,
+            "node_of_row": owners[order],
+            "node_count": count,
+            "objective": objective,
+            "empty_nodes": empty_nodes,
+            "dtype": np.dtype(dtype),
+        }
+        for name, setting in settings.items():
+            if isinstance(setting, np.ndarray):
+                setting.setflags(write=False)
+            object.__setattr__(self, name, setting)
+
+    @property
+    def dimension(self) -> int:
+        """d, the number of features of a row."""
+        return int(self.X.shape[1])
+
+    @cached_property
+    def outputs(self) -> int:
+        """K, the number of scores a row gets: 1 but for `Softmax`."""
+        return self.loss.outputs(self.y)
+
+    @property
+    def size(self) -> int:
+        """How many numbers a model has."""
+        return self.outputs * self.dimension
+
+    @property
+    def model_shape(self) -> tuple[int, ...]:
+        """(d,), for `Softmax` (K, d)."""
+        return (self.outputs, self.dimension) if self.outputs > 1 else (self.dimension,)
+
+    @property
+    def model_bytes(self) -> int:
+        """The size of one model in bytes: what a message carries."""
+        return self.size * self.dtype.itemsize
+
+    @cached_property
+    def offsets(self) -> NDArray[np.int64]:
+        """Node i owns rows offsets[i] to offsets[i + 1]."""
+        return np.searchsorted(self.node_of_row, np.arange(self.node_count + 1)).astype(np.int64)
+
+    @cached_property
+    def row_weights(self) -> NDArray[np.float64]:
+        """c_r, the weight of each row in its node's loss."""
+        rows = len(self.X)
+        if self.objective == "node-mean":
+            return 1.0 / np.diff(self.offsets)[self.node_of_row]
+        weight = self.node_count if self.objective == "sum" else self.node_count / rows
+        return np.full(rows, float(weight))
+
+    @cached_property
+    def smoothness(self) -> NDArray[np.float64]:
+        """L_i, the Lipschitz constant of ∇f_i, for each node."""
+        counts = np.diff(self.offsets)
+        largest = np.zeros(self.node_count)
+        for count in np.unique(counts[counts > 0]):
+            nodes = np.flatnonzero(counts == count)
+            rows = self.offsets[nodes][:, None] + np.arange(count)
+            block = self.X[rows] * np.sqrt(self.row_weights[rows])[:, :, None]
+            if count > self.dimension:
+                block = block.transpose(0, 2, 1)
+            gram = np.asarray(block @ block.transpose(0, 2, 1), dtype=np.float64)
+            largest[nodes] = np.linalg.eigvalsh(gram)[:, -1] if gram.shape[1] > 1 else gram[:, 0, 0]
+        return self.penalty + self.loss.smoothness * largest
+
+    @cached_property
+    def importance(self) -> NDArray[np.float64]:
+        """The smoothness, but for a relay the smallest of the nodes that have rows."""
+        empty = np.diff(self.offsets) == 0
+        smallest = self.smoothness[~empty].min()
+        return np.where(empty, smallest, self.smoothness)
+
+    def value(self, model: ArrayLike) -> float:
+        """f(w)."""
+        w = self._flat(model)
+        values = self.loss.value(self._scores(self.X, w), self.y)
+        return float(self.row_weights @ values) / self.node_count + self._penalty_value(w)
+
+    def gradient(self, model: ArrayLike) -> Array:
+        """∇f(w), flat."""
+        w = self._flat(model)
+        return self._weighted_gradient(slice(None), w, 1.0 / self.node_count) + self.penalty * w
+
+    def local_value(self, node: int, model: ArrayLike) -> float:
+        """f_i(w)."""
+        w, rows = self._flat(model), self._rows_of(node)
+        values = self.loss.value(self._scores(self.X[rows], w), self.y[rows])
+        return float(self.row_weights[rows] @ values) + self._penalty_value(w)
+
+    def local_gradient(self, node: int, model: ArrayLike, picks: Array | None = None) -> Array:
+        """∇f_i(w), flat; with `picks`, estimated from those of the node's rows (0, 1, …)."""
+        w, rows = self._flat(model), self._rows_of(node)
+        if picks is None:
+            return self._weighted_gradient(rows, w, 1.0) + self.penalty * w
+        scale = (rows.stop - rows.start) / len(picks)
+        return self._weighted_gradient(rows.start + picks, w, scale) + self.penalty * w
+
+    @cached_property
+    def optimum(self) -> Optimum:
+        """w*, f* and whether w* is unique, solved once. NoMinimiserError if there is none."""
+        if self.penalty == 0 and not self.domain.bounded:
+            self._check_minimiser_exists()
+        precise = self if self.dtype == np.float64 else self._with_dtype(np.float64)
+        function = Smooth(precise.value, precise.gradient, precise._hessian, self.penalty)
+        return minimise(function, self.domain, self.size)
+
+    def describe(self) -> dict[str, Any]:
+        """A JSON-able description, with a digest of the data."""
+        digest = hashlib.sha256()
+        for array in (self.X, self.y, self.offsets):
+            digest.update(np.ascontiguousarray(array).tobytes())
+        return {
+            "rows": len(self.X),
+            "dimension": self.dimension,
+            "nodes": self.node_count,
+            "loss": repr(self.loss),
+            "penalty": self.penalty,
+            "domain": repr(self.domain),
+            "objective": self.objective,
+            "dtype": str(self.dtype),
+            "data_sha256": digest.hexdigest(),
+        }
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Problem) and self.describe() == other.describe()
+
+    def __hash__(self) -> int:
+        return hash(self.describe()["data_sha256"])
+
+    def __repr__(self) -> str:
+        return (
+            f"Problem({len(self.X)} rows of {self.dimension} features on {self.node_count} nodes, "
+            f"{self.loss!r}, penalty={self.penalty:g}, {self.domain!r}, {self.objective!r})"
+        )
+
+    def _flat(self, model: ArrayLike) -> Array:
+        return np.asarray(model).reshape(self.size)
+
+    def _rows_of(self, node: int) -> slice:
+        return slice(int(self.offsets[node]), int(self.offsets[node + 1]))
+
+    def _scores(self, rows: Array, model: Array) -> Array:
+        if self.outputs == 1:
+            return np.asarray(rows @ model)
+        return np.asarray(rows @ model.reshape(self.outputs, self.dimension).T)
+
+    def _penalty_value(self, model: Array) -> float:
+        return 0.5 * self.penalty * float(np.dot(model, model))
+
+    def _weighted_gradient(self, rows: slice | Array, model: Array, scale: float) -> Array:
+        X, y, weights = self.X[rows], self.y[rows], self.row_weights[rows]
+        slopes = self.loss.slope(self._scores(X, model), y)
+        return np.asarray((slopes.T * (scale * weights)) @ X).reshape(-1)
+
+    def _hessian(self, model: Array) -> Array:
+        curvature = self.loss.curvature(self._scores(self.X, model), self.y)
+        weights = self.row_weights / self.node_count
+        if self.outputs == 1:
+            data_part = (self.X.T * (weights * curvature)) @ self.X
+        else:
+            blocks = np.einsum(
+                "r,rkl,ra,rb->kalb", weights, curvature, self.X, self.X, optimize=True
+            )
+            data_part = blocks.reshape(self.size, self.size)
+        return np.asarray(data_part + self.penalty * np.eye(self.size))
+
+    def _check_minimiser_exists(self) -> None:
+        """Logistic losses fall for ever along a direction that every row likes or ignores."""
+        if not isinstance(self.loss, Logistic | Softmax):
+            return
+        from scipy.optimize import linprog
+
+        likes = self._directions_of_descent()
+        best = linprog(-likes.sum(axis=0), A_ub=-likes, b_ub=np.zeros(len(likes)), bounds=(-1, 1))
+        if best.fun is not None and -best.fun > 1e-9 * np.abs(likes).sum():
+            raise NoMinimiserError(
+                "the objective has no minimiser: the classes can be separated by a hyperplane, "
+                "there is no penalty and the domain is unbounded, so the loss falls for ever as "
+                "the model grows. Add a penalty (penalty=1.0) or a domain (domains.Ball(10.0))."
+            )
+
+    def _directions_of_descent(self) -> Array:
+        """Rows v with v·w = margin of a row (for `Softmax`: over each other class)."""
+        if self.outputs == 1:
+            return np.asarray(self.y[:, None] * self.X, dtype=float)
+        own = np.eye(self.outputs)[self.y.astype(int)]
+        others = own[:, None, :] - np.eye(self.outputs)[None, :, :]
+        margins = others[:, :, :, None] * self.X[:, None, None, :]
+        return np.asarray(margins.reshape(-1, self.size), dtype=float)
+
+    def _with_dtype(self, dtype: DTypeLike) -> Problem:
+        return Problem(
+            self.X, self.y, loss=self.loss, penalty=self.penalty, domain=self.domain,
+            node_of_row=self.node_of_row, nodes=self.node_count, objective=self.objective,
+            empty_nodes=self.empty_nodes, dtype=dtype,
+        )  # fmt: skip
+
+
+def _check_choices(
+    loss: Loss, penalty: float, domain: Domain, objective: str, empty_nodes: str, dtype: DTypeLike
+) -> None:
+    if not isinstance(loss, Loss):
+        raise TypeError(f"loss must be a loss such as losses.Logistic(), got {loss!r}.")
+    if not isinstance(domain, Domain):
+        raise TypeError(f"domain must be a domain such as domains.Ball(10.0), got {domain!r}.")
+    if not (np.isfinite(penalty) and penalty >= 0):
+        raise ValueError(f"penalty must be a finite number of at least 0, got {penalty!r}.")
+    if objective not in ("sum", "mean", "node-mean"):
+        raise ValueError(f'objective must be "sum", "mean" or "node-mean", got {objective!r}.')
+    if empty_nodes not in ("error", "relay"):
+        raise ValueError(f'empty_nodes must be "error" or "relay", got {empty_nodes!r}.')
+    if np.dtype(dtype) not in (np.dtype(np.float32), np.dtype(np.float64)):
+        raise ValueError(f"dtype must be float64 or float32, got {np.dtype(dtype)}.")
+
+
+def _check_rows(X: ArrayLike, y: ArrayLike, dtype: np.dtype[Any]) -> tuple[Array, Array]:
+    rows, targets = np.array(X, dtype=dtype, order="C"), np.array(y, dtype=np.float64)
+    if rows.ndim != 2 or rows.size == 0:
+        raise ValueError(f"X must have shape (rows, features), both at least 1, got {rows.shape}.")
+    if targets.shape != (len(rows),):
+        raise ValueError(
+            f"y must have one target per row: X has {len(rows)} rows, y has shape {targets.shape}."
+        )
+    bad = np.flatnonzero(~np.isfinite(rows).all(axis=1) | ~np.isfinite(targets))
+    if bad.size:
+        raise ValueError(
+            f"row {bad[0]} has a value that is NaN or infinite ({bad.size} such rows in all). "
+            "Drop these rows or fill the values in first."
+        )
+    return rows, targets
+
+
+def _check_owners(node_of_row: ArrayLike | None, rows: int) -> NDArray[np.int64]:
+    if node_of_row is None:
+        return np.arange(rows)
+    owners = np.array(node_of_row)
+    if owners.shape != (rows,):
+        raise ValueError(
+            f"node_of_row must name one node per row: there are {rows} rows, node_of_row has shape "
+            f"{owners.shape}."
+        )
+    if not np.issubdtype(owners.dtype, np.integer) or owners.min() < 0:
+        raise ValueError("node_of_row must hold node numbers 0, 1, …, N-1.")
+    return owners.astype(np.int64)
+
+
+def _check_nodes(owners: NDArray[np.int64], nodes: int, empty_nodes: str) -> None:
+    if owners.max() >= nodes:
+        raise ValueError(
+            f"row {int(np.argmax(owners))} belongs to node {owners.max()}, but there are only "
+            f"{nodes} nodes (0..{nodes - 1})."
+        )
+    empty = np.flatnonzero(np.bincount(owners, minlength=nodes) == 0)
+    if empty.size and empty_nodes == "error":
+        raise ValueError(
+            f"node {empty[0]} has no rows ({empty.size} such nodes in all). Give it rows, or pass "
+            'empty_nodes="relay" to let such nodes only pass the token on.'
+        )

@@ -1,0 +1,338 @@
+"""`simulate`: many replicates of one method, on all cores, recorded as a `Trace`.
+
+>>> import walklearn as wl
+>>> X, y = wl.datasets.two_gaussians(20, dimension=2, seed=1)
+>>> problem = wl.Problem(X, y, penalty=1.0, domain=wl.domains.Ball(5.0))
+>>> run = simulate(problem, wl.graphs.ring(20), wl.walks.Uniform(laziness=0.1), steps=1000,
+...                step_size=wl.PowerStep(0.05), replicates=2, seed=1)
+>>> run.updates[-1], run.messages.shape
+(np.int64(1000), (2, 200))
+"""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from walklearn import __version__
+from walklearn.batches import (
+    LARGEST_BATCH,
+    Batch,
+    CompiledGossip,
+    CompiledWalks,
+    ReferenceGossip,
+    ReferenceWalks,
+    Setting,
+    has_compiled_twin,
+)
+from walklearn.gossip_sgd import AsynchronousGossip, Gossip, GossipSetting, SynchronousGossip
+from walklearn.graphs import Graph
+from walklearn.problem import Problem
+from walklearn.progress import progress_bar, stop_on_interrupt
+from walklearn.step_sizes import ConstantStep, PowerStep, StepSize
+from walklearn.trace import Trace
+from walklearn.trace_files import ERRORS
+from walklearn.walk_sgd import WalkSetting
+from walklearn.walks import Walk
+
+if TYPE_CHECKING:
+    from tqdm import tqdm
+
+Array = NDArray[Any]
+Seed = int | np.random.SeedSequence | None
+Engine = Literal["compiled", "reference"]
+
+# Uniform numbers drawn at a time: large enough to spread the cost of a call, small enough
+# for the second-level cache.
+BLOCK_NUMBERS = 32_768
+
+
+def simulate(
+    problem: Problem,
+    graph: Graph,
+    method: Walk | Gossip,
+    *,
+    steps: int,
+    step_size: StepSize,
+    replicates: int = 1,
+    seed: Seed = None,
+    records: int | ArrayLike = 200,
+    batch: int | None = None,
+    cores: int | None = None,
+    progress: bool | None = None,
+    engine: Engine = "compiled",
+) -> Trace:
+    """Run a walk or gossip `replicates` times and record its errors and its cost.
+
+    steps: SGD updates. Gossip makes 2 (asynchronous) or N (synchronous) in an iteration; the
+    number of iterations is rounded up, so that methods compare at equal work.
+    records: how many log-spaced records, or the update counts to record at.
+    batch: rows of the node that an update looks at; all by default.
+    seed: the same seed gives the same numbers for any number of cores; None draws one from
+    the operating system and keeps it in the trace's spec.
+    cores: how many to use; all by default.
+    progress: a bar; by default in a terminal or a notebook, silent when piped.
+    engine: "compiled", or "reference" for the readable twin, a thousand times slower.
+
+    Ctrl-C stops early and keeps what is done: the finished replicates, or if there are none
+    the records that all have reached; `Trace.complete` is then False.
+    """
+    _check(problem, graph, method, steps, step_size, replicates, batch, cores, engine)
+    iterations_at = _iterations_at(method, graph, steps, records)
+    setting: Setting = (
+        WalkSetting(problem, graph, method, step_size, batch)
+        if isinstance(method, Walk)
+        else GossipSetting(problem, graph, method, step_size, batch)
+    )
+    root = seed if isinstance(seed, np.random.SeedSequence) else np.random.SeedSequence(seed)
+    recording = _Recording(setting, iterations_at, _streams(root, replicates))
+    _warm_up(setting, engine)
+    bar = progress_bar(progress, replicates * int(iterations_at[-1]), repr(method))
+    with bar, stop_on_interrupt(recording.stop):
+        _run_batches(recording, _batch_class(setting, engine), cores, bar)
+    kept = recording.kept()
+    return _trace(recording, kept, root)
+
+
+@dataclass(eq=False)
+class _Recording:
+    """What has been recorded so far. Batches write to lines of their own."""
+
+    setting: Setting
+    iterations_at: NDArray[np.int64]
+    streams: list[np.random.SeedSequence]
+
+    def __post_init__(self) -> None:
+        problem, shape = self.setting.problem, (len(self.streams), len(self.iterations_at))
+        self.stop = threading.Event()
+        self.lock = threading.Lock()
+        self.optimum = problem.optimum
+        self.errors = {name: np.full(shape, np.nan) for name in ERRORS}
+        self.messages = np.zeros(shape, dtype=np.int64)
+        self.models = np.zeros((len(self.streams), problem.size))
+        self.averages = np.zeros((len(self.streams), problem.size))
+        self.visits = np.zeros(problem.node_count, dtype=np.int64)
+        self.records_done = np.zeros(len(self.streams), dtype=np.int64)
+
+    def run(self, batch_class: Any, first: int, last: int, bar: tqdm[Any]) -> None:
+        """Take replicates first to last from the start to the end, or to the stop."""
+        generators = [np.random.Generator(np.random.PCG64(s)) for s in self.streams[first:last]]
+        batch: Batch = batch_class(self.setting, generators)
+        block = max(1, BLOCK_NUMBERS // (len(generators) * max(1, _work(self.setting))))
+        for record, target in enumerate(self.iterations_at):
+            while batch.iterations < target:
+                if self.stop.is_set():
+                    return
+                count = min(block, int(target) - batch.iterations)
+                batch.advance(count)
+                with self.lock:
+                    bar.update(count * len(generators))
+            self._record(batch, record, slice(first, last))
+        with self.lock:
+            self.visits += batch.visits
+
+    def _record(self, batch: Batch, record: int, lines: slice) -> None:
+        optimum = self.optimum
+        self.messages[lines, record] = batch.messages
+        for prefix, models in (("", batch.models), ("average_", batch.averages)):
+            with np.errstate(over="ignore", invalid="ignore"):  # a diverging run is no error
+                distances = np.linalg.norm(models - optimum.model, axis=2).mean(axis=1)
+                gaps = batch.values(models).mean(axis=1) - optimum.value
+            self.errors[prefix + "distance"][lines, record] = (
+                distances if optimum.unique else np.nan
+            )
+            self.errors[prefix + "gap"][lines, record] = gaps
+        self.models[lines] = batch.models.mean(axis=1)
+        self.averages[lines] = batch.averages.mean(axis=1)
+        self.records_done[lines] = record + 1
+
+    def kept(self) -> tuple[NDArray[np.intp], int]:
+        """Which replicates are kept, and how many records: all, unless it was interrupted."""
+        complete = np.flatnonzero(self.records_done == len(self.iterations_at))
+        if complete.size:
+            return complete, len(self.iterations_at)
+        begun = np.flatnonzero(self.records_done > 0)
+        if not begun.size:
+            raise KeyboardInterrupt
+        return begun, int(self.records_done[begun].min())
+
+
+def _run_batches(
+    recording: _Recording, batch_class: Any, cores: int | None, bar: tqdm[Any]
+) -> None:
+    """Threads share the data and the compiled code, which runs outside the interpreter lock."""
+    from joblib import Parallel, cpu_count, delayed
+
+    count, workers = len(recording.streams), cores or cpu_count()
+    # Gossip gains nothing from sharing a batch, and needs memory for every node's model.
+    largest = LARGEST_BATCH if isinstance(recording.setting, WalkSetting) else 1
+    size = min(largest, -(-count // workers))
+    Parallel(n_jobs=workers, prefer="threads")(
+        delayed(recording.run)(batch_class, first, min(first + size, count), bar)
+        for first in range(0, count, size)
+    )
+
+
+def _trace(recording: _Recording, kept: Any, root: np.random.SeedSequence) -> Trace:
+    lines, records = kept
+    setting, problem = recording.setting, recording.setting.problem
+    method = setting.walk if isinstance(setting, WalkSetting) else setting.gossip
+    complete = len(lines) == len(recording.streams) and records == len(recording.iterations_at)
+    _warn(recording, lines, records, complete)
+    per_iteration = _updates_per_iteration(method, setting.graph)
+    announcements = 2 * setting.graph.edge_count if method.announced_numbers else 0
+    errors = {name: error[lines, :records] for name, error in recording.errors.items()}
+    shape = (len(lines), *problem.model_shape)
+    return Trace(
+        label=repr(method),
+        spec=_spec(recording, method, root),
+        updates=recording.iterations_at[:records] * per_iteration,
+        messages=recording.messages[lines, :records],
+        message_bytes=problem.model_bytes,
+        models=recording.models[lines].reshape(shape),
+        averages=recording.averages[lines].reshape(shape),
+        visits=recording.visits if complete else None,
+        announcements=announcements,
+        announcement_bytes=announcements * method.announced_numbers * 8,
+        complete=complete,
+        **errors,
+    )
+
+
+def _spec(
+    recording: _Recording, method: Walk | Gossip, root: np.random.SeedSequence
+) -> dict[str, Any]:
+    setting = recording.setting
+    entropy = root.entropy
+    return {
+        "walklearn": __version__,
+        "problem": setting.problem.describe(),
+        "graph": repr(setting.graph),
+        "method": repr(method),
+        "step_size": repr(setting.step_size),
+        "batch": setting.batch,
+        "steps": int(recording.iterations_at[-1]) * _updates_per_iteration(method, setting.graph),
+        "replicates": len(recording.streams),
+        "seed": list(entropy) if isinstance(entropy, list | tuple) else entropy,
+        "spawn_key": list(root.spawn_key),
+        "optimum_value": recording.optimum.value,
+    }
+
+
+def _warn(recording: _Recording, lines: Array, records: int, complete: bool) -> None:
+    if not complete:
+        warnings.warn(
+            f"interrupted: kept {len(lines)} of {len(recording.streams)} replicates, "
+            f"{records} of {len(recording.iterations_at)} records.",
+            stacklevel=4,
+        )
+    if not recording.optimum.unique:
+        warnings.warn(
+            "the minimiser is not unique, so distances are NaN; the gaps f(w) - f* are right. "
+            "A positive penalty makes it unique.",
+            stacklevel=4,
+        )
+    diverged = int((~np.isfinite(recording.errors["gap"][lines, records - 1])).sum())
+    if diverged:
+        warnings.warn(
+            f"{diverged} of {len(lines)} replicates diverged to infinity: the steps are too long. "
+            "Take a smaller step constant, or a bounded domain such as domains.Ball(10.0).",
+            stacklevel=4,
+        )
+
+
+def _streams(root: np.random.SeedSequence, replicates: int) -> list[np.random.SeedSequence]:
+    """Replicate r's stream depends on the seed and r alone, however often the root was used."""
+    return [
+        np.random.SeedSequence(root.entropy, spawn_key=(*root.spawn_key, replicate))
+        for replicate in range(replicates)
+    ]
+
+
+def _iterations_at(
+    method: Walk | Gossip, graph: Graph, steps: int, records: int | ArrayLike
+) -> NDArray[np.int64]:
+    """The iterations to record after, strictly increasing, the last one reaching `steps`."""
+    per_iteration = _updates_per_iteration(method, graph)
+    last = -(-steps // per_iteration)
+    if not isinstance(records, int):
+        wanted = np.asarray(records)
+        if wanted.ndim != 1 or not wanted.size or wanted.min() < 1 or wanted.max() > steps:
+            raise ValueError(
+                f"records must be a number, or update counts between 1 and steps = {steps}."
+            )
+        return np.unique(-(-wanted.astype(np.int64) // per_iteration))
+    if records < 1:
+        raise ValueError(f"records must be at least 1, got {records}.")
+    count = min(records, last)
+    spaced = np.rint(np.geomspace(1, last, count)) if count > 1 else np.array([last])
+    # Where the logarithm is finer than whole numbers, count up one by one.
+    return np.maximum(spaced, np.minimum(np.arange(1, count + 1), last)).astype(np.int64)
+
+
+def _updates_per_iteration(method: Walk | Gossip, graph: Graph) -> int:
+    return 1 if isinstance(method, Walk) else method.updates_per_iteration(graph)
+
+
+def _work(setting: Setting) -> int:
+    """How much an iteration draws and does, in numbers."""
+    synchronous = isinstance(setting, GossipSetting) and isinstance(
+        setting.gossip, SynchronousGossip
+    )
+    return max(setting.draws, setting.graph.node_count if synchronous else 1)
+
+
+def _batch_class(setting: Setting, engine: Engine) -> type[Batch]:
+    walks = isinstance(setting, WalkSetting)
+    if engine == "compiled":
+        return CompiledWalks if walks else CompiledGossip
+    return ReferenceWalks if walks else ReferenceGossip
+
+
+def _warm_up(setting: Setting, engine: Engine) -> None:
+    """Compile or load the machine code once, before threads ask for it all at once."""
+    if engine == "compiled":
+        batch = _batch_class(setting, engine)(setting, [np.random.default_rng(0)])
+        batch.advance(1)
+        batch.values(batch.models)
+        batch.values(batch.averages)
+
+
+def _check(
+    problem: Problem,
+    graph: Graph,
+    method: Walk | Gossip,
+    steps: int,
+    step_size: StepSize,
+    replicates: int,
+    batch: int | None,
+    cores: int | None,
+    engine: str,
+) -> None:
+    if not isinstance(method, Walk | AsynchronousGossip | SynchronousGossip):
+        raise TypeError(
+            f"the method must be a walk such as walks.Weighted(), or AsynchronousGossip() or "
+            f"SynchronousGossip(), got {method!r}."
+        )
+    if not isinstance(step_size, PowerStep | ConstantStep):
+        raise TypeError(f"step_size must be a PowerStep or a ConstantStep, got {step_size!r}.")
+    if graph.node_count != problem.node_count:
+        raise ValueError(
+            f"the graph has {graph.node_count} nodes, but the problem has {problem.node_count}. "
+            'Give every node rows (node_of_row=…), or pass empty_nodes="relay" and nodes=….'
+        )
+    if not isinstance(method, Walk) and graph.node_count == 1:
+        raise ValueError("gossip needs at least 2 nodes; on one node use walks.Uniform().")
+    counts = {"steps": steps, "replicates": replicates, "batch": batch, "cores": cores}
+    for name, count in counts.items():
+        if count is not None and (not isinstance(count, int | np.integer) or count < 1):
+            raise ValueError(f"{name} must be a whole number of at least 1, got {count!r}.")
+    if engine not in ("compiled", "reference"):
+        raise ValueError(f'engine must be "compiled" or "reference", got {engine!r}.')
+    if engine == "compiled" and not has_compiled_twin(problem.loss):
+        raise ValueError(f'{type(problem.loss).__name__} is not compiled; pass engine="reference".')

@@ -1,0 +1,79 @@
+"""Step sizes γ_k, all of the form c / k^q, for the k-th update (k = 1, 2, …).
+
+>>> PowerStep(1.0, 0.75)(16)
+0.125
+>>> ConstantStep(0.1)(1000)
+0.1
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class PowerStep:
+    """γ_k = c / k^q, the paper's choice; the theorems need 0.5 < q < 1.
+
+    Below that range Σ γ² ln k diverges, from 1 on Σ γ stays too small to forget the start:
+    such a q is allowed, with a warning.
+    """
+
+    constant: float
+    exponent: float = 0.75
+
+    def __post_init__(self) -> None:
+        _check_constant(self.constant)
+        if not np.isfinite(self.exponent) or self.exponent < 0:
+            raise ValueError(f"the step exponent q must be at least 0, got {self.exponent!r}.")
+        if not 0.5 < self.exponent < 1.0:
+            warnings.warn(
+                f"the convergence theorems need 0.5 < q < 1, got q = {self.exponent:g}; "
+                "the run may not converge. For a constant step use ConstantStep.",
+                stacklevel=3,
+            )
+
+    @overload
+    def __call__(self, k: int) -> float: ...
+    @overload
+    def __call__(self, k: NDArray[np.int64]) -> NDArray[np.float64]: ...
+    def __call__(self, k: int | NDArray[np.int64]) -> float | NDArray[np.float64]:
+        """γ_k, for one update number or an array of them."""
+        step = self.constant / k**self.exponent
+        return float(step) if isinstance(k, int) else np.asarray(step)
+
+
+@dataclass(frozen=True)
+class ConstantStep:
+    """γ_k = c for ever: fast, but with noisy gradients it stops at a distance ∝ c."""
+
+    constant: float
+
+    def __post_init__(self) -> None:
+        _check_constant(self.constant)
+
+    @property
+    def exponent(self) -> float:
+        """0: a constant is c / k^0."""
+        return 0.0
+
+    @overload
+    def __call__(self, k: int) -> float: ...
+    @overload
+    def __call__(self, k: NDArray[np.int64]) -> NDArray[np.float64]: ...
+    def __call__(self, k: int | NDArray[np.int64]) -> float | NDArray[np.float64]:
+        """The constant, for one update number or an array of them."""
+        return self.constant if isinstance(k, int) else np.full(k.shape, self.constant)
+
+
+StepSize = PowerStep | ConstantStep
+
+
+def _check_constant(constant: float) -> None:
+    if not (np.isfinite(constant) and constant > 0):
+        raise ValueError(f"the step constant c must be positive and finite, got {constant!r}.")

@@ -1,0 +1,125 @@
+"""Algorithms 1 and 2 of the paper, written to be read beside its pseudocode.
+
+A *token* carries the model over the graph. Visit k, at node i with model w:
+
+    ĝ ← scale_i · ∇f_i(w)                    (scale: 1, or L̄ / L_i for the weighted walk)
+    w ← Π_W(w − γ_k ĝ)
+    propose a neighbour, accept or stay      (the walk's `hop`)
+
+This is the reference. `walklearn.compiled` is its fast twin and must give the same numbers
+from the same random ones; a step therefore takes its uniform numbers as an argument.
+
+>>> import numpy as np
+>>> from walklearn import graphs, walks
+>>> from walklearn.problem import Problem
+>>> from walklearn.step_sizes import PowerStep
+>>> problem = Problem([[1.0], [2.0], [3.0]], [1.0, -1.0, 1.0], penalty=1.0)
+>>> setting = WalkSetting(problem, graphs.ring(3), walks.Uniform(), PowerStep(0.1))
+>>> generator = np.random.default_rng(1)
+>>> token = init(setting, generator)
+>>> for _ in range(100):
+...     token, visit = step(setting, token, generator.random(setting.draws))
+>>> token.updates, token.model.round(2)
+(100, array([0.28]))
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from walklearn.graphs import Graph
+from walklearn.node_update import start, update
+from walklearn.problem import Problem
+from walklearn.step_sizes import StepSize
+from walklearn.walks import Walk
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class WalkSetting:
+    """All that stays the same during a walk.
+
+    batch: how many of a node's rows a visit looks at, drawn with replacement; None, or a
+    node with no more rows than that, means all of them.
+    """
+
+    problem: Problem
+    graph: Graph
+    walk: Walk
+    step_size: StepSize
+    batch: int | None = None
+
+    @cached_property
+    def score(self) -> Array:
+        """What the walk accepts by, for each node."""
+        return self.walk.score(self.graph, self.problem)
+
+    @cached_property
+    def scale(self) -> Array:
+        """The factor of ∇f_i in the gradient estimate, for each node."""
+        return self.walk.gradient_scale(self.graph, self.problem)
+
+    @property
+    def draws(self) -> int:
+        """How many uniform numbers a step uses: the walk's, then one per picked row."""
+        return self.walk.draws + (self.batch or 0)
+
+
+class Token(NamedTuple):
+    """What travels: the model, its weighted average so far, and where it has got to."""
+
+    node: int
+    previous: int  # the node before the last move, −1 at the start
+    model: Array
+    weighted_sum: Array  # Σ γ_m w_m over the models before each update
+    step_size_sum: float  # Σ γ_m
+    updates: int
+    messages: int
+
+    @property
+    def average(self) -> Array:
+        """w̄ = Σ γ_m w_m / Σ γ_m, which the theorems are about."""
+        return self.weighted_sum / self.step_size_sum if self.updates else self.model
+
+
+class Visit(NamedTuple):
+    """What a step did, for observers: nothing here is carried on."""
+
+    node: int
+    step_size: float
+    gradient: Array  # the estimate ĝ
+    messages: int
+
+
+def init(setting: WalkSetting, generator: np.random.Generator) -> Token:
+    """Start at a uniform node with a model uniform over W (0 where W is everything)."""
+    node, model = start(setting.problem, generator)
+    return Token(node, -1, model, np.zeros(model.size), 0.0, 0, 0)
+
+
+def step(setting: WalkSetting, token: Token, uniforms: Array) -> tuple[Token, Visit]:
+    """One visit: update the model with the node's own data, then hand the token over."""
+    i, w, k = token.node, token.model, token.updates + 1
+    gamma = setting.step_size(k)
+
+    picks = uniforms[setting.walk.draws :]
+    model, gradient = update(setting.problem, i, w, gamma, setting.scale[i], picks)
+
+    hop = setting.walk.hop(setting.graph, setting.score, i, token.previous, uniforms)
+    moved = hop.node != i
+    token = Token(
+        node=hop.node,
+        previous=i if moved else token.previous,
+        model=model,
+        weighted_sum=token.weighted_sum + gamma * w,
+        step_size_sum=token.step_size_sum + gamma,
+        updates=k,
+        messages=token.messages + hop.messages,
+    )
+    return token, Visit(i, gamma, gradient, hop.messages)

@@ -1,0 +1,41 @@
+"""The walks: which neighbour gets the token next, and how its gradient is weighted.
+
+A Metropolis walk proposes a uniform neighbour j of i and accepts with probability
+min(1, a(i, j)), a = (v_j / v_i)(deg_i / deg_j); otherwise the token stays and the node does
+another update. Its stationary law is ∝ v, the *visit weights*:
+
+    Simple    v = deg     a = 1                   ĝ = ∇f_i, biased by degree
+    Uniform   v = 1       a = deg_i / deg_j       ĝ = ∇f_i                    (Algorithm 1)
+    Weighted  v = L       as above                ĝ = (L̄ / L_i) ∇f_i          (Algorithm 2)
+
+Only the ratio of `score` = v / deg matters: a(i, j) = score_j / score_i.
+
+One uniform number drives a whole Metropolis step: its part below `laziness` keeps the token,
+the rest is stretched to [0, degree), whose whole part picks the neighbour and whose fraction
+decides on acceptance. (53 bits are enough for both: the fraction keeps 53 − log₂ degree.)
+
+>>> import numpy as np
+>>> from walklearn import graphs
+>>> star = graphs.star(4)
+>>> Uniform().stationary(star)
+array([0.25, 0.25, 0.25, 0.25])
+>>> Simple().stationary(star)
+array([0.5       , 0.16666667, 0.16666667, 0.16666667])
+"""
+
+from walklearn.walks.independent import Independent
+from walklearn.walks.metropolis import Metropolis, Simple, Uniform, Weighted
+from walklearn.walks.non_reversible import Jumping, NonBacktracking
+from walklearn.walks.walk import Hop, Walk
+
+__all__ = [
+    "Hop",
+    "Independent",
+    "Jumping",
+    "Metropolis",
+    "NonBacktracking",
+    "Simple",
+    "Uniform",
+    "Walk",
+    "Weighted",
+]

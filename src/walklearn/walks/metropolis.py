@@ -1,0 +1,172 @@
+"""The Metropolis walks: simple, uniform (Algorithm 1), weighted (Algorithm 2)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from walklearn.graphs import Graph
+from walklearn.problem import Problem
+from walklearn.walks.walk import Hop, Vector, Walk, pick
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+
+@dataclass(frozen=True, repr=False)
+class Metropolis(Walk):
+    """The Metropolis walk for given visit weights: all the paper's walks are of this kind.
+
+    laziness: the probability of staying put before anything is proposed, in [0, 1). The
+    paper's walks have none and then can have period 2 (on an even ring, say); any laziness
+    above 0 cures that.
+    """
+
+    laziness: float = field(default=0.0, kw_only=True)
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.laziness < 1.0:
+            raise ValueError(f"laziness must be in [0, 1), got {self.laziness!r}.")
+
+    def hop(self, graph: Graph, score: Vector, node: int, previous: int, uniforms: Vector) -> Hop:
+        """Propose a uniform neighbour, accept with min(1, score_j / score_i), else stay."""
+        del previous
+        neighbours = graph.neighbours(node)
+        u = uniforms[0]
+        if u < self.laziness or not len(neighbours):
+            return Hop(node, 0)
+        place, p = pick((u - self.laziness) / (1.0 - self.laziness), len(neighbours))
+        j = int(neighbours[place])
+        return Hop(j, 1) if p * score[node] <= score[j] else Hop(node, 0)
+
+    def transition_matrix(self, graph: Graph, problem: Problem | None = None) -> csr_array:
+        """P_ij = (1 − laziness) min(1, score_j / score_i) / deg_i, the rest on the diagonal."""
+        from scipy.sparse import csr_array, diags_array
+
+        degrees = graph.degrees
+        rows = np.repeat(np.arange(graph.node_count), degrees)
+        score = self.score(graph, problem)
+        accept = np.minimum(1.0, score[graph.indices] / score[rows])
+        moves = csr_array(
+            ((1.0 - self.laziness) * accept / degrees[rows], graph.indices, graph.indptr),
+            shape=(graph.node_count, graph.node_count),
+        )
+        # Rounding must not make a node that never stays look as if it did.
+        stays = np.maximum(1.0 - moves.sum(axis=1), 0.0)
+        stays[stays < 1e-14] = 0.0
+        return csr_array(moves + diags_array(stays))
+
+
+@dataclass(frozen=True, repr=False)
+class Simple(Metropolis):
+    """Every proposal is accepted: hubs are visited more.
+
+    corrected: weight the gradient by (mean degree) / degree, which takes the bias out.
+    """
+
+    corrected: bool = False
+
+    def visit_weights(self, graph: Graph, problem: Problem | None = None) -> Vector:
+        """The degrees."""
+        del problem
+        return np.maximum(graph.degrees, 1).astype(np.float64)
+
+    def gradient_scale(self, graph: Graph, problem: Problem | None = None) -> Vector:
+        """1, or mean degree / degree if corrected."""
+        importance = self.visit_weights(graph, problem)
+        return _mean_over(importance) if self.corrected else np.ones(graph.node_count)
+
+
+@dataclass(frozen=True, repr=False)
+class Uniform(Metropolis):
+    """Algorithm 1: every node is visited equally often.
+
+    normalise: step by (L̄ / L_i) ∇f_i all the same. That is exact only where one model fits
+    every node (interpolation), releases nothing, and is fast there.
+    """
+
+    normalise: bool = False
+    announced_numbers: ClassVar[int] = 1  # the degree
+
+    def visit_weights(self, graph: Graph, problem: Problem | None = None) -> Vector:
+        """1 for every node."""
+        del problem
+        return np.ones(graph.node_count)
+
+    def gradient_scale(self, graph: Graph, problem: Problem | None = None) -> Vector:
+        """1, or L̄ / L_i if normalised."""
+        if not self.normalise:
+            return np.ones(graph.node_count)
+        return _mean_over(_smoothness(problem, "Uniform(normalise=True)"))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Weighted(Metropolis):
+    """Algorithm 2: nodes are visited in proportion to their importance.
+
+    importance: any positive number per node; by default L_i, the smoothness of f_i. The
+    gradient is divided by it, so that the estimate stays unbiased.
+    """
+
+    importance: Vector | None = None
+    announced_numbers: ClassVar[int] = 2  # the degree and the importance
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.importance is not None:
+            object.__setattr__(self, "importance", _positive(np.array(self.importance, float)))
+
+    def visit_weights(self, graph: Graph, problem: Problem | None = None) -> Vector:
+        """The given importance, or L_i."""
+        if self.importance is None:
+            return _positive(_smoothness(problem, "Weighted()"))
+        if self.importance.shape != (graph.node_count,):
+            raise ValueError(
+                f"importance must hold one number per node: the graph has {graph.node_count} "
+                f"nodes, importance has shape {self.importance.shape}."
+            )
+        return self.importance
+
+    def gradient_scale(self, graph: Graph, problem: Problem | None = None) -> Vector:
+        """v̄ / v_i."""
+        return _mean_over(self.visit_weights(graph, problem))
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            type(other) is type(self)
+            and isinstance(other, Weighted)
+            and self.laziness == other.laziness
+            and np.array_equal(
+                np.asarray(self.importance, dtype=float),
+                np.asarray(other.importance, dtype=float),
+                equal_nan=True,  # None becomes NaN
+            )
+        )
+
+    def __hash__(self) -> int:
+        given = b"" if self.importance is None else self.importance.tobytes()
+        return hash((type(self), self.laziness, given))
+
+
+def _mean_over(importance: Vector) -> Vector:
+    return np.asarray(importance.mean() / importance)
+
+
+def _smoothness(problem: Problem | None, walk: str) -> Vector:
+    if problem is None:
+        raise TypeError(f"{walk} needs the problem, to take L_i from: pass it after the graph.")
+    return problem.importance
+
+
+def _positive(importance: Vector) -> Vector:
+    wrong = np.flatnonzero(~(np.isfinite(importance) & (importance > 0)))
+    if importance.ndim != 1 or wrong.size:
+        where = f": node {wrong[0]} has {importance.flat[wrong[0]]!r}" if wrong.size else ""
+        raise ValueError(
+            f"importance must be one positive finite number per node{where}. (L_i is 0 for a node "
+            "whose rows are all zero when there is no penalty.)"
+        )
+    importance.setflags(write=False)
+    return importance

@@ -1,0 +1,90 @@
+"""What every walk offers, and how one uniform number is split into two."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import MISSING, dataclass, fields
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from walklearn.graphs import Graph
+from walklearn.problem import Problem
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+Vector = NDArray[np.float64]
+
+
+class Hop(NamedTuple):
+    """Where the token goes, and how many messages that takes."""
+
+    node: int
+    messages: int
+
+
+@dataclass(frozen=True, repr=False)
+class Walk(ABC):
+    """What every walk offers."""
+
+    reversible: ClassVar[bool] = True
+    announced_numbers: ClassVar[int] = 0
+
+    @abstractmethod
+    def visit_weights(self, graph: Graph, problem: Problem | None = None) -> Vector:
+        """v_i > 0, what the stationary law is proportional to."""
+
+    @abstractmethod
+    def gradient_scale(self, graph: Graph, problem: Problem | None = None) -> Vector:
+        """The factor of ∇f_i in the gradient estimate ĝ, for each node."""
+
+    @abstractmethod
+    def transition_matrix(self, graph: Graph, problem: Problem | None = None) -> csr_array:
+        """P, sparse, rows summing to one."""
+
+    @abstractmethod
+    def hop(self, graph: Graph, score: Vector, node: int, previous: int, uniforms: Vector) -> Hop:
+        """One step of the chain from `node`, driven by `draws` uniform numbers.
+
+        `previous` is the node before the last move, −1 at the start.
+        """
+
+    @property
+    def draws(self) -> int:
+        """How many uniform numbers a step uses."""
+        return 1
+
+    def score(self, graph: Graph, problem: Problem | None = None) -> Vector:
+        """v / deg: a proposal from i to j is accepted with min(1, score_j / score_i)."""
+        return self.visit_weights(graph, problem) / np.maximum(graph.degrees, 1)
+
+    def stationary(self, graph: Graph, problem: Problem | None = None) -> Vector:
+        """The long-run share of the updates that each node makes."""
+        importance = self.visit_weights(graph, problem)
+        return np.asarray(importance / importance.sum())
+
+    def acceptance_rate(self, graph: Graph, problem: Problem | None = None) -> float:
+        """The long-run share of the steps that move the token: 1 − Σ π_i P_ii."""
+        stays = self.transition_matrix(graph, problem).diagonal()
+        return float(self.stationary(graph, problem) @ (1.0 - stays))
+
+    def __repr__(self) -> str:
+        """The settings that differ from their defaults; an array as …"""
+        shown = []
+        for item in fields(self):
+            value = getattr(self, item.name)
+            default = item.default if item.default_factory is MISSING else item.default_factory()
+            if isinstance(value, np.ndarray):
+                shown.append(f"{item.name}=…")
+            elif value != default:
+                shown.append(f"{item.name}={value!r}")
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+
+def pick(u: float, choices: int) -> tuple[int, float]:
+    """Split u ∈ [0, 1) into one of `choices` places and a fresh uniform number."""
+    stretched = u * choices
+    place = min(int(stretched), choices - 1)
+    return place, stretched - place

@@ -1,0 +1,137 @@
+"""Bad input gets one clear error at the edge: what was wrong, where, and what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import walklearn as wl
+from walklearn import graphs, losses, walks
+
+X, Y = np.eye(3), np.array([1.0, -1.0, 1.0])
+RING = graphs.ring(3)
+PROBLEM = wl.Problem(X, Y, penalty=1.0)
+
+
+def simulate(method: Any = None, **changes: Any) -> wl.Trace:
+    options = {"problem": PROBLEM, "graph": RING, "steps": 10, "step_size": wl.PowerStep(0.1)}
+    return wl.simulate(method=method or walks.Uniform(), **{**options, **changes})
+
+
+def with_value(value: float) -> np.ndarray:
+    rows = X.copy()
+    rows[1, 2] = value
+    return rows
+
+
+CASES: dict[str, tuple[Callable[[], Any], str]] = {
+    # graphs
+    "disconnected": (lambda: graphs.from_edges([(0, 1), (2, 3)]), r"2 components.*largest"),
+    "isolated node": (lambda: graphs.from_edges([(0, 1)], nodes=3), r"without any neighbour.*node 2"),
+    "self-loop": (lambda: graphs.from_edges([(0, 1), (1, 1)]), r"\(1, 1\)|node 1"),
+    "disconnected draw": (lambda: graphs.erdos_renyi(50, 0.01, seed=1), r'connected="largest"'),
+    "no nodes": (lambda: graphs.ring(0), r"at least 1"),
+    # rows
+    "NaN": (lambda: wl.Problem(with_value(np.nan), Y), r"row 1 .*NaN or infinite"),
+    "infinity": (lambda: wl.Problem(with_value(np.inf), Y), r"row 1 .*NaN or infinite"),
+    "NaN target": (lambda: wl.Problem(X, [1, np.nan, 1]), r"row 1 .*NaN or infinite"),
+    "lengths differ": (lambda: wl.Problem(X, [1.0, -1.0]), r"X has 3 rows, y has shape \(2,\)"),
+    "one-dimensional X": (lambda: wl.Problem([1.0, 2.0], [1.0, 1.0]), r"shape \(rows, features\)"),
+    "no rows": (lambda: wl.Problem(np.empty((0, 2)), []), r"shape \(rows, features\)"),
+    # labels
+    "labels 0 and 1": (lambda: wl.Problem(X, [0, 1, 1]), r"-1 and \+1, but row 0 has label 0"),
+    "hinge labels": (
+        lambda: wl.Problem(X, [1, 2, 1], loss=losses.SquaredHinge()), r"row 1 has label 2"),
+    "class -1": (lambda: wl.Problem(X, Y, loss=losses.Softmax()), r"row 1 has label -1"),
+    "class 1.5": (lambda: wl.Problem(X, [0, 1, 1.5], loss=losses.Softmax()), r"label 1.5"),
+    "class 3 of 3": (lambda: wl.Problem(X, [0, 1, 3], loss=losses.Softmax(3)), r"0\.\.2"),
+    # nodes
+    "node without rows": (lambda: wl.Problem(X, Y, node_of_row=[0, 2, 2]), r"node 1 has no rows"),
+    "more nodes than rows": (lambda: wl.Problem(X, Y, nodes=5), r"node 3 has no rows \(2 such"),
+    "owner out of range": (
+        lambda: wl.Problem(X, Y, node_of_row=[0, 1, 7], nodes=3), r"row 2 belongs to node 7"),
+    "owners too few": (lambda: wl.Problem(X, Y, node_of_row=[0, 1]), r"3 rows, node_of_row"),
+    "negative owner": (lambda: wl.Problem(X, Y, node_of_row=[0, -1, 1]), r"0, 1, …, N-1"),
+    "graph of another size": (lambda: simulate(graph=graphs.ring(4)), r"4 nodes, .* has 3"),
+    # settings
+    "negative penalty": (lambda: wl.Problem(X, Y, penalty=-1.0), r"penalty.*at least 0"),
+    "unknown objective": (lambda: wl.Problem(X, Y, objective="total"), r'"sum", "mean"'),
+    "half precision": (lambda: wl.Problem(X, Y, dtype=np.float16), r"float64 or float32"),
+    "no radius": (lambda: wl.domains.Ball(0.0), r"positive finite radius"),
+    "box inside out": (lambda: wl.domains.Box(1.0, -1.0), r"low < high"),
+    "Huber threshold": (lambda: losses.Huber(0.0), r"positive threshold"),
+    "one class": (lambda: losses.Softmax(1), r"at least 2 classes"),
+    "no minimiser": (lambda: wl.Problem(X, Y).optimum, r"no minimiser.*Add a penalty"),
+    # walks
+    "zero importance": (lambda: walks.Weighted([1.0, 0.0, 1.0]), r"positive.*node 1 has"),
+    "NaN importance": (lambda: walks.Weighted([1.0, np.nan, 1.0]), r"positive.*node 1 has"),
+    "importance of another size": (
+        lambda: simulate(walks.Weighted([1.0, 2.0])), r"3 nodes, importance has shape \(2,\)"),
+    "L_i = 0": (
+        lambda: simulate(walks.Weighted(), problem=wl.Problem(
+            np.diag([1.0, 0.0, 1.0]), Y, domain=wl.domains.Ball(1.0))), r"node 1 has .*0.0"),
+    "laziness 1": (lambda: walks.Uniform(laziness=1.0), r"laziness must be in \[0, 1\)"),
+    "jump probability": (lambda: walks.Jumping(probability=1.0), r"in \(0, 1\)"),
+    "jump length": (lambda: walks.Jumping(longest=0), r"at least 1 hop"),
+    # steps
+    "negative step": (lambda: wl.PowerStep(-1.0), r"constant c must be positive"),
+    "infinite step": (lambda: wl.ConstantStep(np.inf), r"constant c must be positive"),
+    "negative exponent": (lambda: wl.PowerStep(1.0, -0.5), r"exponent q must be at least 0"),
+    # simulate
+    "zero steps": (lambda: simulate(steps=0), r"steps must be a whole number of at least 1"),
+    "half a step": (lambda: simulate(steps=1.5), r"steps must be a whole number"),
+    "zero replicates": (lambda: simulate(replicates=0), r"replicates must be"),
+    "zero rows a visit": (lambda: simulate(batch=0), r"batch must be"),
+    "zero cores": (lambda: simulate(cores=0), r"cores must be"),
+    "zero records": (lambda: simulate(records=0), r"records must be at least 1"),
+    "record past the end": (lambda: simulate(records=[5, 11]), r"between 1 and steps = 10"),
+    "unknown engine": (lambda: simulate(engine="quantum"), r'"compiled" or "reference"'),
+    "lonely gossip": (
+        lambda: simulate(wl.AsynchronousGossip(), graph=graphs.ring(1),
+                         problem=wl.Problem([[1.0]], [1.0], penalty=1.0)), r"at least 2 nodes"),
+    # data
+    "too many nodes": (lambda: wl.datasets.split_evenly(3, 4), r"4 nodes a row: there are 3"),
+    "negative variance": (lambda: wl.datasets.two_gaussians(3, variance=-1.0), r"variance"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_value_errors(case: str) -> None:
+    call, message = CASES[case]
+    with pytest.raises(ValueError, match=f"(?s){message}"):
+        call()
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: simulate("weighted"), r"must be a walk such as walks.Weighted\(\)"),
+        (lambda: simulate(step_size=0.1), r"PowerStep or a ConstantStep"),
+        (lambda: wl.Problem(X, Y, loss="logistic"), r"losses.Logistic\(\)"),
+        (lambda: wl.Problem(X, Y, domain=10.0), r"domains.Ball\(10.0\)"),
+        (lambda: walks.Weighted().stationary(RING), r"needs the problem"),
+        (lambda: walks.NonBacktracking().transition_matrix(RING), r"previous one too"),
+        (lambda: walks.Independent().transition_matrix(RING), r"stationary law"),
+    ],
+)
+def test_type_errors(call: Callable[[], Any], message: str) -> None:
+    with pytest.raises(TypeError, match=message):
+        call()
+
+
+@pytest.mark.parametrize("exponent", [0.3, 0.5, 1.0, 2.0])
+def test_exponent_outside_the_theorems_warns(exponent: float) -> None:
+    with pytest.warns(UserWarning, match=r"0\.5 < q < 1"):
+        wl.PowerStep(1.0, exponent)
+
+
+def test_specs_cannot_be_changed() -> None:
+    for spec, name in ((PROBLEM, "penalty"), (RING, "indptr"), (walks.Weighted(), "laziness")):
+        with pytest.raises(AttributeError):
+            setattr(spec, name, 1.0)
+    for array in (PROBLEM.X, PROBLEM.y, RING.indices):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 0

@@ -1,0 +1,183 @@
+"""The compiled twins give the numbers of the reference, for every method and kind of problem.
+
+The way of a token (nodes, messages) must be the same exactly; models may differ by the rounding
+of sums that are added up in another order.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import walklearn as wl
+from walklearn import walks
+from walklearn.problem import Problem
+
+GRAPH = wl.graphs.barabasi_albert(12, 2, seed=3)
+IMPORTANCE = np.linspace(1.0, 9.0, 12)
+
+METHODS: list[Any] = [
+    walks.Simple(),
+    walks.Simple(corrected=True, laziness=0.3),
+    walks.Uniform(),
+    walks.Uniform(normalise=True, laziness=0.9),
+    walks.Weighted(),
+    walks.Weighted(IMPORTANCE, laziness=0.05),
+    walks.NonBacktracking(),
+    walks.NonBacktracking(walks.Weighted(laziness=0.2)),
+    walks.Jumping(),
+    walks.Jumping(walks.Uniform(laziness=0.1), probability=0.4, stop=0.2, longest=6),
+    walks.Independent(),
+    walks.Independent(walks.Weighted()),
+    wl.AsynchronousGossip(),
+    wl.AsynchronousGossip(corrected=False),
+    wl.SynchronousGossip(),
+]
+LOSSES = [
+    wl.losses.Logistic(),
+    wl.losses.Squared(),
+    wl.losses.Huber(0.3),
+    wl.losses.SquaredHinge(),
+    wl.losses.Softmax(),
+]
+DOMAINS = [wl.domains.Everywhere(), wl.domains.Ball(0.4), wl.domains.Box(-0.2, 0.3)]
+
+
+def make_problem(
+    loss: wl.losses.Loss = LOSSES[0],
+    domain: wl.domains.Domain = DOMAINS[1],
+    rows: int = 12,
+    **options: Any,
+) -> Problem:
+    generator = np.random.default_rng(7)
+    X = generator.standard_normal((rows, 4))
+    if isinstance(loss, wl.losses.Softmax):
+        y = np.arange(rows) % 3
+    else:
+        y = np.where(generator.random(rows) < 0.5, -1.0, 1.0)
+    owners = None if rows == 12 else np.r_[np.arange(12), generator.integers(0, 12, rows - 12)]
+    return Problem(X, y, loss=loss, penalty=0.5, domain=domain, node_of_row=owners, **options)
+
+
+def assert_same(problem: Problem, method: Any, tolerance: float = 1e-11, **options: Any) -> None:
+    run = {
+        engine: wl.simulate(
+            problem,
+            GRAPH,
+            method,
+            step_size=wl.PowerStep(0.05, 0.75),
+            seed=5,
+            engine=engine,
+            **{"steps": 150, "replicates": 3, "records": 9, **options},
+        )
+        for engine in ("compiled", "reference")
+    }
+    fast, slow = run["compiled"], run["reference"]
+    np.testing.assert_array_equal(fast.messages, slow.messages)
+    np.testing.assert_array_equal(fast.visits, slow.visits)
+    np.testing.assert_array_equal(fast.updates, slow.updates)
+    for name in ("models", "averages", "distance", "average_distance", "gap", "average_gap"):
+        np.testing.assert_allclose(
+            getattr(fast, name), getattr(slow, name), rtol=tolerance, atol=tolerance, err_msg=name
+        )
+
+
+@pytest.mark.parametrize("method", METHODS, ids=repr)
+def test_every_method(method: Any) -> None:
+    assert_same(make_problem(), method)
+
+
+@pytest.mark.parametrize("domain", DOMAINS, ids=repr)
+@pytest.mark.parametrize("loss", LOSSES, ids=repr)
+@pytest.mark.parametrize("method", [walks.Weighted(), wl.AsynchronousGossip()], ids=repr)
+def test_every_loss_and_domain(method: Any, loss: Any, domain: Any) -> None:
+    assert_same(make_problem(loss, domain), method)
+
+
+@pytest.mark.parametrize("batch", [None, 1, 3])
+@pytest.mark.parametrize(
+    "method", [walks.Jumping(), wl.AsynchronousGossip(), wl.SynchronousGossip()], ids=repr
+)
+def test_many_rows_and_mini_batches(method: Any, batch: int | None) -> None:
+    assert_same(make_problem(rows=40), method, batch=batch)
+
+
+@pytest.mark.parametrize("objective", ["sum", "mean", "node-mean"])
+def test_every_objective(objective: Any) -> None:
+    assert_same(make_problem(rows=30, objective=objective), walks.Weighted())
+
+
+def test_relays_pass_the_token_on() -> None:
+    X = np.eye(4)
+    problem = Problem(X, [1.0, -1.0, 1.0, 1.0], penalty=0.3, domain=wl.domains.Ball(1.0),
+                      node_of_row=[0, 3, 3, 7], nodes=12, empty_nodes="relay")  # fmt: skip
+    assert_same(problem, walks.Weighted())
+    assert_same(problem, wl.SynchronousGossip())
+
+
+@pytest.mark.parametrize("method", [walks.Weighted(), wl.AsynchronousGossip()], ids=repr)
+def test_single_precision(method: Any) -> None:
+    assert_same(make_problem(dtype=np.float32), method, tolerance=2e-4)
+
+
+def test_constant_steps_and_a_single_node() -> None:
+    problem = Problem([[1.0, 2.0]], [1.0], penalty=1.0)
+    for method in (walks.Weighted(), walks.Jumping(), walks.NonBacktracking()):
+        runs = [
+            wl.simulate(
+                problem,
+                wl.graphs.complete(1),
+                method,
+                steps=50,
+                seed=1,
+                step_size=wl.ConstantStep(0.1),
+                engine=engine,
+            )
+            for engine in ("compiled", "reference")
+        ]
+        assert runs[0].messages[0, -1] == 0
+        np.testing.assert_allclose(runs[0].models, runs[1].models, rtol=1e-12)
+        np.testing.assert_allclose(runs[0].models[0], problem.optimum.model, rtol=1e-3)
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    seed=st.integers(0, 2**32),
+    laziness=st.sampled_from([0.0, 1e-9, 0.5, 0.99]),
+    spread=st.floats(0.0, 6.0),
+    kind=st.sampled_from(["plain", "non-backtracking", "jumping"]),
+)
+def test_same_way_on_random_graphs(seed: int, laziness: float, spread: float, kind: str) -> None:
+    """Nodes visited and messages agree exactly, also where acceptance is rare."""
+    generator = np.random.default_rng(seed)
+    nodes = int(generator.integers(2, 9))
+    graph = wl.graphs.erdos_renyi(nodes, 0.6, seed=seed, connected="largest")
+    nodes = graph.node_count
+    importance = np.exp(spread * generator.standard_normal(nodes))
+    walk: Any = walks.Weighted(importance, laziness=laziness)
+    if kind == "non-backtracking":
+        walk = walks.NonBacktracking(walk)
+    elif kind == "jumping":
+        walk = walks.Jumping(walk, probability=0.3, longest=4)
+    problem = Problem(generator.standard_normal((nodes, 2)), np.ones(nodes), penalty=1.0,
+                      domain=wl.domains.Ball(1.0))  # fmt: skip
+    runs = [
+        wl.simulate(
+            problem,
+            graph,
+            walk,
+            steps=80,
+            step_size=wl.PowerStep(0.01),
+            seed=seed,
+            records=5,
+            engine=engine,
+        )
+        for engine in ("compiled", "reference")
+    ]
+    np.testing.assert_array_equal(runs[0].visits, runs[1].visits)
+    np.testing.assert_array_equal(runs[0].messages, runs[1].messages)
+    np.testing.assert_allclose(runs[0].models, runs[1].models, rtol=1e-9, atol=1e-9)
