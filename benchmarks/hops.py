@@ -1,19 +1,22 @@
 """How fast is a hop? walklearn beside a C loop, a NumPy loop and the memory itself.
 
     python -m benchmarks.hops               all sizes, a few minutes
-    python -m benchmarks.hops --quick       a tenth of the hops
+    python -m benchmarks.hops --quick       a quarter of the hops, fewer rounds
     python -m benchmarks.hops --markdown    the tables for benchmarks/README.md
 
 Every contestant does the same hops on the same problem, the same graph and the same arrays;
 before anything is timed, `verify_*` hold the C and NumPy loops against walklearn. Then they
 take turns, round by round, so that a busy neighbour hits all of them, and the best round of
-each counts. Only ratios have targets, and nothing fails when one is missed.
+each counts. The clock is that of the thread, which stands still while another process has the
+core; a neighbour in the shared cache still shows. Only ratios have targets, and nothing fails
+when one is missed.
 """
 
 from __future__ import annotations
 
 import argparse
 import ctypes
+import hashlib
 import math
 import os
 import platform
@@ -58,12 +61,12 @@ class Size(NamedTuple):
 
 
 SIZES = (
-    Size(100, 10, 30, 2_000_000, numpy=True, gossip=True),
-    Size(100, 50, 30, 1_500_000, numpy=True, gossip=True),
-    Size(100, 784, 30, 150_000),
-    Size(10_000, 50, 20, 1_000_000, gossip=True),
-    Size(1_000_000, 10, 20, 600_000),
-    Size(1_000_000, 100, 20, 300_000),
+    Size(100, 10, 30, 640_000, numpy=True, gossip=True),
+    Size(100, 50, 30, 480_000, numpy=True, gossip=True),
+    Size(100, 784, 30, 64_000),
+    Size(10_000, 50, 20, 320_000, gossip=True),
+    Size(1_000_000, 10, 20, 192_000),
+    Size(1_000_000, 100, 20, 96_000),
 )
 
 
@@ -142,10 +145,12 @@ class CWalk:
         )
 
     def run(self, hops: int) -> None:
+        """Go on by that many hops."""
         self._walk(ctypes.byref(self._setting), ctypes.byref(self.token), hops)
 
     @property
     def average(self) -> Array:
+        """The average that the weighted sum is for."""
         return self.sum / self.token.step_size_sum
 
 
@@ -181,6 +186,7 @@ class NumpyWalk:
         self.neighbours = [graph.neighbours(i).tolist() for i in range(graph.node_count)]
 
     def run(self, hops: int) -> None:
+        """Go on by that many hops."""
         while hops > 0:
             count = min(hops, self.BLOCK)
             numbers = np.arange(self.updates + 1, self.updates + count + 1)
@@ -255,18 +261,21 @@ def verify_law(library: ctypes.CDLL, setting: WalkSetting, hops: int, replicates
 
     visits = np.array([[b.visits for b in ours], [c.visits for c in theirs]]) / hops
     moves = np.array([[b.messages[0] for b in ours], [c.token.messages for c in theirs]]) / hops
-    distances = np.array(
-        [
-            [np.linalg.norm(b.averages[0, 0] - optimum) for b in ours],
-            [np.linalg.norm(c.average - optimum) for c in theirs],
-        ]
-    )
+    averages = np.array([[b.averages[0, 0] for b in ours], [c.average for c in theirs]])
+    models = np.array([[b.models[0, 0] for b in ours], [c.model for c in theirs]])
+    distances, last_distances = (np.linalg.norm(w - optimum, axis=2) for w in (averages, models))
     for observed, expected in ((visits, stationary), (moves, expected_moves)):
         for lines in observed:
             _agree(lines - expected)
     _agree(distances[0] - distances[1])
+    _agree(last_distances[0] - last_distances[1])
     ours_mean, theirs_mean = distances.mean(axis=1)
-    return f"distance of the average to w*: walklearn {ours_mean:.4g}, C {theirs_mean:.4g}"
+    error = float((distances[0] - distances[1]).std(ddof=1)) / math.sqrt(replicates)
+    projected = sum(c.token.projections for c in theirs)
+    return (
+        f"the same walk: mean distance of the average to w* {ours_mean:.3f} (walklearn) and "
+        f"{theirs_mean:.3f} (C), standard error {error:.3f}; C projected {projected} times"
+    )
 
 
 def _agree(differences: Array) -> None:
@@ -313,26 +322,33 @@ def make_setting(size: Size) -> WalkSetting:
     problem = wl.Problem(X, y, penalty=1.0, domain=wl.domains.Ball(RADIUS))
     probability = size.degree / (size.nodes - 1)
     graph = wl.graphs.erdos_renyi(size.nodes, probability, seed=SEED, connected="retry")
-    step_size = wl.PowerStep(1.0 / float(problem.smoothness.mean()), 0.75)
+    step_size = wl.PowerStep(10.0 / float(problem.smoothness.mean()), 0.75)
     return WalkSetting(problem, graph, wl.walks.Weighted(), step_size)
 
 
 @dataclass
 class Contestant:
-    """What runs, and how many hops it makes of the count it is given."""
+    """What runs, and its own count of what it has done: it is credited with that alone."""
 
     run: Run
-    share: float = 1.0
+    done: Callable[[], int]
+    share: float = 1.0  # of the hops of a turn, for the slow ones
+    prepare: Run | None = None  # off the clock
     best_seconds: float = math.inf
 
     def turn(self, hops: int) -> None:
+        """Run against the clock, and keep the time if it is the best so far."""
         count = max(1, int(hops * self.share))
-        before = time.perf_counter()
+        if self.prepare:
+            self.prepare(count)
+        done, clock = self.done(), time.thread_time()
         self.run(count)
-        self.best_seconds = min(self.best_seconds, (time.perf_counter() - before) / count)
+        seconds = time.thread_time() - clock
+        self.best_seconds = min(self.best_seconds, seconds / (self.done() - done))
 
     @property
     def nanoseconds(self) -> float:
+        """Per hop, in the best turn."""
         return 1e9 * self.best_seconds
 
 
@@ -341,36 +357,46 @@ def contestants(
 ) -> dict[str, Contestant]:
     one = _walklearn(setting, _generators(1))
     many = _walklearn(setting, _generators(LARGEST_BATCH))
-    rows = setting.problem.X
-    which = np.random.default_rng(SEED).integers(0, size.nodes, size.hops, dtype=np.int32)
-    offset = 0
-
-    def gather(count: int) -> None:
-        nonlocal offset
-        offset = 0 if offset + count > len(which) else offset
-        library.gather(rows.ctypes.data, size.dimension, which[offset:].ctypes.data, count)
-        offset += count
-
-    def batch(count: int) -> None:
-        _advance(many, max(1, count // LARGEST_BATCH))
-
+    gather = Gather(library, setting.problem.X)
     race = {
-        "C": Contestant(c.run),
-        "one": Contestant(lambda count: _advance(one, count)),
-        "batch": Contestant(batch),
-        "gather": Contestant(gather),
+        "C": Contestant(c.run, lambda: c.token.updates),
+        "one": Contestant(lambda count: _advance(one, count), lambda: one.iterations),
+        "batch": Contestant(
+            lambda count: _advance(many, max(1, count // LARGEST_BATCH)),
+            lambda: many.iterations * LARGEST_BATCH,
+        ),
+        "gather": Contestant(gather.run, lambda: gather.done, prepare=gather.prepare),
     }
     if size.numpy:
-        race["numpy"] = Contestant(
-            NumpyWalk(setting, np.random.default_rng(SEED)).run, share=0.02
-        )
+        loop = NumpyWalk(setting, np.random.default_rng(SEED))
+        race["numpy"] = Contestant(loop.run, lambda: loop.updates, share=0.02)
     if size.gossip:
         gossip_setting = GossipSetting(
             setting.problem, setting.graph, wl.AsynchronousGossip(), setting.step_size
         )
         gossip = CompiledGossip(gossip_setting, _generators(1))
-        race["gossip"] = Contestant(lambda count: _advance(gossip, count), share=0.5)
+        race["gossip"] = Contestant(
+            lambda count: _advance(gossip, count), lambda: gossip.iterations, share=0.5
+        )
     return race
+
+
+class Gather:
+    """Random rows, new ones for every turn: the same again would come from the cache."""
+
+    def __init__(self, library: ctypes.CDLL, rows: Array) -> None:
+        self._gather, self._rows, self.done = library.gather, rows, 0
+        self._generator = np.random.default_rng(SEED)
+
+    def prepare(self, count: int) -> None:
+        """Draw the rows of the next turn."""
+        self._which = self._generator.integers(0, len(self._rows), count, dtype=np.int32)
+
+    def run(self, count: int) -> None:
+        """Read them."""
+        rows, which = self._rows, self._which
+        self._gather(rows.ctypes.data, rows.shape[1], which.ctypes.data, count)
+        self.done += count
 
 
 class Result(NamedTuple):
@@ -391,7 +417,8 @@ def measure(library: ctypes.CDLL, size: Size, rounds: int) -> Result:
     c = CWalk(library, setting, SEED)
     race = contestants(library, setting, size, c)
     for contestant in race.values():  # load the machine code, pass the start, fill the caches
-        contestant.run(max(1, size.hops // 20))
+        contestant.turn(max(1, size.hops // 20))
+        contestant.best_seconds = math.inf
     before = c.token.projections, c.token.updates
     for _ in range(rounds):
         for contestant in race.values():
@@ -413,6 +440,7 @@ class Ratio(NamedTuple):
     at_least: bool
 
     def cell(self, result: Result) -> str:
+        """The ratio with its target, for a table."""
         value, target = self.of(result.nanoseconds), self.target(result.size)
         if value is None:
             return ""
@@ -432,11 +460,20 @@ def _in_cache(size: Size) -> bool:
     return size.nodes < 1_000_000
 
 
+def _last(size: Size) -> bool:
+    return (size.nodes, size.dimension) == (SIZES[-1].nodes, SIZES[-1].dimension)
+
+
 RATIOS = (
     Ratio("C / one token", _over("C", "one"), lambda s: 0.9 if _in_cache(s) else None, True),
     Ratio("C / batch", _over("C", "batch"), lambda s: 1.3 if _in_cache(s) else 1.8, True),
-    Ratio("batch / gather", _over("batch", "gather"), lambda s: 2.5 if s == SIZES[-1] else None, False),
-    Ratio("NumPy / one token", _over("numpy", "one"), lambda s: 50.0 if s.dimension == 10 else None, True),
+    Ratio("batch / gather", _over("batch", "gather"), lambda s: 2.5 if _last(s) else None, False),
+    Ratio(
+        "NumPy / one token",
+        _over("numpy", "one"),
+        lambda s: 50 if s.dimension == 10 else None,
+        True,
+    ),
     Ratio("gossip / 2 batch", _over("gossip", "batch", 2.0), lambda s: 2.5, False),
 )
 COLUMNS = ("C", "one", "batch", "gather", "numpy", "gossip")
@@ -481,10 +518,14 @@ def machine() -> Iterator[str]:
         f"Python {platform.python_version()}, NumPy {np.__version__}, numba {numba.__version__}, "
         f"{_first_line('gcc', '--version')}, {platform.system()} {platform.release()}"
     )
-    folder = str(SOURCE.parent)
-    commit = _first_line("git", "-C", folder, "rev-parse", "--short", "HEAD") or "none yet"
-    changed = " with changes" if _first_line("git", "-C", folder, "status", "--short") else ""
-    yield f"{time.strftime('%Y-%m-%d')}, walklearn {wl.__version__}, commit {commit}{changed}"
+    folder = str(Path(wl.__file__).parent)  # of what is measured, wherever that is
+    commit = _first_line("git", "-C", folder, "rev-parse", "--short", "HEAD") or "none"
+    changed = " with changes" if _first_line("git", "-C", folder, "status", "--short", ".") else ""
+    digest = hashlib.sha256(Path(folder, "compiled.py").read_bytes()).hexdigest()[:8]
+    yield (
+        f"{time.strftime('%Y-%m-%d')}, walklearn {wl.__version__}, commit {commit}{changed}, "
+        f"compiled.py {digest}"
+    )
 
 
 def _cpu_model() -> str:
@@ -523,12 +564,12 @@ def _note(text: str) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="a tenth of the hops, 3 rounds")
+    parser.add_argument("--quick", action="store_true", help="a quarter of the hops, 5 rounds")
     parser.add_argument("--markdown", action="store_true", help="tables for README.md")
     parser.add_argument("--rounds", type=int, help="turns of each contestant; the best counts")
     parser.add_argument("--only", metavar="N,d", help="one of the sizes, such as 100,10")
     options = parser.parse_args()
-    rounds = options.rounds or (3 if options.quick else 9)
+    rounds = options.rounds or (5 if options.quick else 25)
     wanted = [s for s in SIZES if options.only in (None, f"{s.nodes},{s.dimension}")]
     if not wanted:
         parser.error(f"--only must be one of {[f'{s.nodes},{s.dimension}' for s in SIZES]}")
@@ -538,7 +579,7 @@ def main() -> None:
         library = compile_c(Path(folder))
         for size in wanted:
             _note(f"N = {size.nodes:,}, d = {size.dimension}")
-            turn = size._replace(hops=size.hops // 10) if options.quick else size
+            turn = size._replace(hops=size.hops // 4) if options.quick else size
             result = measure(library, turn, rounds)
             results.append(result._replace(size=size))
 

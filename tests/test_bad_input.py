@@ -30,7 +30,7 @@ def with_value(value: float) -> np.ndarray:
 CASES: dict[str, tuple[Callable[[], Any], str]] = {
     # graphs
     "disconnected": (lambda: graphs.from_edges([(0, 1), (2, 3)]), r"2 components.*largest"),
-    "isolated node": (lambda: graphs.from_edges([(0, 1)], nodes=3), r"without any neighbour.*node 2"),
+    "isolated node": (lambda: graphs.from_edges([(0, 1)], nodes=3), r"without any neigh.*node 2"),
     "self-loop": (lambda: graphs.from_edges([(0, 1), (1, 1)]), r"\(1, 1\)|node 1"),
     "disconnected draw": (lambda: graphs.erdos_renyi(50, 0.01, seed=1), r'connected="largest"'),
     "no nodes": (lambda: graphs.ring(0), r"at least 1"),

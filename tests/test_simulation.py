@@ -154,7 +154,9 @@ def test_everything_unbiased_converges(problem: wl.Problem, graph: wl.Graph, met
 
 
 @pytest.mark.parametrize(
-    "step_size", [wl.PowerStep(0.5, 0.51), wl.PowerStep(0.5, 0.75), wl.ConstantStep(0.005)], ids=repr
+    "step_size",
+    [wl.PowerStep(0.5, 0.51), wl.PowerStep(0.5, 0.75), wl.ConstantStep(0.005)],
+    ids=repr,
 )
 def test_degree_bias_is_real_and_corrected(step_size: Any) -> None:
     """On a star, plain methods listen to the centre too much; corrected ones do not.

@@ -31,13 +31,14 @@ Array = NDArray[Any]
 Setting = WalkSetting | GossipSetting
 Generators = Sequence[np.random.Generator]
 
-# Tokens that advance together, and how many numbers of their models to keep in the
-# first-level cache while they take turns (benchmarks/README.md has the measurements).
-LARGEST_BATCH = 32
-TURN_NUMBERS = 1024
-NEAR_TURNS = 8
-# Beyond this the rows are taken to be out of the cache, and worth prefetching.
-CACHE_BYTES = 4 * 2**20
+LARGEST_BATCH = 32  # tokens in one batch
+# Tokens of a batch that take turns, with as many numbers of their models as the first-level
+# cache holds, and from where on the rows are out of the cache and worth prefetching
+# (benchmarks/README.md has the measurements).
+LARGEST_GROUP = 8
+GROUP_NUMBERS = 1024
+CACHE_BYTES = 2**20
+GOSSIP_CACHE_BYTES = 2**18
 
 
 class Batch(ABC):
@@ -160,6 +161,7 @@ class CompiledWalks(Batch):
         models = np.stack([model for _, model in starts])
         self._data = _data(problem, setting.batch)
         self._chain = _chain(setting)
+        self._records = _records(setting, self._chain)
         self._tokens = compiled.Tokens(
             nodes=nodes,
             previous=np.full(len(nodes), -1, dtype=np.int64),
@@ -171,9 +173,8 @@ class CompiledWalks(Batch):
             visits=self.visits,
         )
         self._step_size_sum = np.zeros(1)
-        self._far = self._data.one_row and problem.X.nbytes > CACHE_BYTES
-        turns = LARGEST_BATCH if self._far else NEAR_TURNS
-        self._group = max(1, min(turns, TURN_NUMBERS // problem.size))
+        self._group = max(1, min(LARGEST_GROUP, GROUP_NUMBERS // problem.size))
+        self._far = problem.X.nbytes > CACHE_BYTES
 
     @property
     def models(self) -> Array:
@@ -190,21 +191,27 @@ class CompiledWalks(Batch):
 
     def _first_scores(self, nodes: Array, models: Array) -> Array:
         """x·w at the first node, where each node has one row."""
-        if not self._data.one_row:
+        if self._records is None:
             return np.zeros(len(nodes))
         scores = np.einsum("ta,ta->t", self.setting.problem.X[nodes], models)
         return np.asarray(scores, dtype=np.float64)
 
     def advance(self, iterations: int) -> None:
-        """All tokens together."""
+        """All tokens together, on the fast way where it is open."""
         from walklearn import compiled
 
         numbers = np.arange(self.iterations + 1, self.iterations + iterations + 1)
         gammas = self.setting.step_size(numbers)
         uniforms = self.draw(iterations)
-        compiled.advance_walks(
-            self._chain, self._data, self._tokens, gammas, uniforms, self._group, self._far
-        )
+        chain, data, tokens = self._chain, self._data, self._tokens
+        if self._records is not None:
+            compiled.advance_metropolis(
+                self._records, chain, data, tokens, gammas, uniforms, self._group, self._far
+            )
+        else:
+            path = compiled.find_paths(chain, tokens, uniforms)
+            picks = uniforms[:, :, self.setting.walk.draws :]
+            compiled.update_along(path, chain.scale, data, tokens, gammas, picks)
         # One by one, so that the sum does not depend on where a call ends.
         self._step_size_sum = np.cumsum(np.append(self._step_size_sum, gammas))[-1:]
         self.iterations += iterations
@@ -259,9 +266,12 @@ class CompiledGossip(Batch):
         setting, graph = self.setting, self.setting.graph
         c, q = setting.step_size.constant, setting.step_size.exponent
         if isinstance(setting.gossip, AsynchronousGossip):
-            compiled.advance_asynchronous(
-                graph.indptr, graph.indices, setting.scale, self._data, network, c, q, uniforms
-            )
+            common = (graph.indptr, graph.indices, setting.scale, self._data, network, c, q)
+            if _one_row(setting.problem):
+                far = setting.problem.X.nbytes > GOSSIP_CACHE_BYTES
+                compiled.advance_asynchronous_one_row(*common, uniforms, far)
+            else:
+                compiled.advance_asynchronous(*common, uniforms)
             self.messages += 2 * len(uniforms)
         else:
             mixing = setting.mixing
@@ -316,7 +326,6 @@ def _data(problem: Problem, batch: int | None) -> Any:
 
     loss, domain = problem.loss, problem.domain
     low, high = (domain.low, domain.high) if isinstance(domain, Box) else (-np.inf, np.inf)
-    single = len(problem.X) == problem.node_count and bool((np.diff(problem.offsets) == 1).all())
     return compiled.Data(
         rows=problem.X.reshape(-1),
         targets=problem.y,
@@ -331,8 +340,41 @@ def _data(problem: Problem, batch: int | None) -> Any:
         radius=domain.radius if isinstance(domain, Ball) else np.inf,
         low=low,
         high=high,
-        one_row=single and problem.outputs == 1 and not isinstance(domain, Box),
     )
+
+
+def _one_row(problem: Problem) -> bool:
+    """One row per node, one score and no box: the fast ways are open (nor is a batch drawn)."""
+    counts = np.diff(problem.offsets)
+    return (
+        problem.outputs == 1 and not isinstance(problem.domain, Box) and bool((counts == 1).all())
+    )
+
+
+def _records(setting: WalkSetting, chain: Any) -> Array | None:
+    """What `compiled.advance_metropolis` reads of each node; None where that way is closed."""
+    from walklearn import compiled
+
+    problem = setting.problem
+    if chain.kind != compiled.METROPOLIS or not _one_row(problem):
+        return None
+    shape = (len(chain.score), problem.node_count, compiled.RECORD)
+    records = _aligned(shape)
+    records[:, :, compiled.SCORE] = chain.score
+    records[:, :, compiled.SCALE] = chain.scale
+    records[:, :, compiled.TARGET] = problem.y
+    records[:, :, compiled.WEIGHT] = problem.row_weights
+    records[:, :, compiled.FIRST] = setting.graph.indptr[:-1]
+    records[:, :, compiled.DEGREE] = setting.graph.degrees
+    return records
+
+
+def _aligned(shape: tuple[int, ...]) -> Array:
+    """Zeros that start at a cache line."""
+    size = int(np.prod(shape))
+    spare = np.zeros(size + 8)
+    skip = -spare.ctypes.data // 8 % 8
+    return spare[skip : skip + size].reshape(shape)
 
 
 def _chain(setting: WalkSetting) -> Any:
@@ -345,7 +387,7 @@ def _chain(setting: WalkSetting) -> Any:
     alone = graph.node_count == 1  # then the token stays whatever the walk
     return compiled.Chain(
         indptr=graph.indptr,
-        indices=graph.indices,
+        indices=np.zeros(1, graph.indices.dtype) if alone else graph.indices,
         score=np.atleast_2d(setting.score),
         scale=np.atleast_2d(setting.scale),
         kind=compiled.METROPOLIS if alone else kinds.get(type(walk), kind),

@@ -4,14 +4,18 @@ They repeat the formulas of `losses`, `domains` and the walks' `hop` because Num
 watches one file: a helper edited elsewhere would leave stale machine code behind, silently.
 tests/test_equivalence.py holds every one of them against its original.
 
-A batch of tokens (replicates) advances together. In each step all tokens of a *group* first
-hop, then all update: the memory misses of different tokens overlap, and γ_k is computed once.
-Since the way of a token does not depend on its model, it hops `ahead` of its updates; so the
-score x'·w of the next row can be summed in the same pass over w that makes the update, and a
-row that is far away in memory can be prefetched.
+There are two ways through a walk. The general one, for every walk, loss, domain and number of
+rows, first finds the paths of all tokens (`find_paths`), then updates along them
+(`update_along`): the way of a token does not depend on its model. The fast one,
+`advance_metropolis`, is for the common case of a Metropolis walk with one row per node. It
+advances a *group* of tokens in phases (look up proposals, update, accept), so that the memory
+misses of different tokens overlap; it keeps all that it needs of a node in one cache line; and
+since it knows the next row, it sums the next score x'·w in the same pass over w that makes the
+update.
 
-Nothing in here raises; arguments are checked before. Arrays are indexed with unsigned integers
-throughout, which spares Numba's test for negative indices.
+Nothing in here raises; arguments are checked before. Arrays are indexed with unsigned integers,
+which spares Numba's test for negative indices, and taken out of their tuples once, which spares
+counting references in every step.
 """
 
 from __future__ import annotations
@@ -35,6 +39,7 @@ METROPOLIS, NON_BACKTRACKING, JUMPING, INDEPENDENT = range(4)
 # Sums may be reordered and products fused; NaN and infinity keep their meaning.
 _FAST = {"reassoc", "contract", "nsz", "arcp"}
 _U = np.uint64
+_BELOW_ONE = 1.0 - 2.0**-53
 
 
 class Data(NamedTuple):
@@ -53,7 +58,6 @@ class Data(NamedTuple):
     radius: float  # infinite unless W is a ball
     low: float  # infinite unless W is a box
     high: float
-    one_row: bool  # one row per node, one score, no box, no mini-batch: the fast way is open
 
 
 class Chain(NamedTuple):
@@ -72,9 +76,9 @@ class Chain(NamedTuple):
 class Tokens(NamedTuple):
     """The state of a batch of tokens, changed in place.
 
-    A model is shrink · models: a projection onto the ball is kept as a factor until the next
-    update. `scores` is x·w for the row that is next. Both are used with one row per node only,
-    and kept between calls so that the numbers do not depend on where a call ends.
+    A model is shrink · models: `advance_metropolis` keeps a projection onto the ball as a factor
+    until the next update. `scores` is x·w for the row that is next. Both are kept between
+    calls, so that the numbers do not depend on where a call ends.
     """
 
     nodes: Array
@@ -84,7 +88,7 @@ class Tokens(NamedTuple):
     scores: Array
     shrink: Array
     messages: Array
-    visits: Array  # per node; empty to leave them uncounted
+    visits: Array  # updates made by each node
 
 
 @intrinsic
@@ -266,15 +270,18 @@ def _redirected(chain: Chain, line: Index, node: Index, previous: Index, u: floa
 
 
 @njit(nogil=True, fastmath=_FAST)
-def _other_hop(
+def _hop(
     chain: Chain, line: Index, node: Index, previous: Index, draws: Array
 ) -> tuple[Index, Index]:
-    """The hop and its messages, for the walks that are not plain Metropolis."""
+    """Where the token goes, and how many messages that takes."""
     if chain.kind == INDEPENDENT:
         law = chain.score[line]
         j = _U(min(np.searchsorted(law, draws[0], side="right"), law.size - 1))
         return j, np.int64(j != node)
     u = draws[0]
+    if chain.kind == METROPOLIS:
+        j = _metropolis_hop(chain, line, node, u)
+        return j, np.int64(j != node)
     if chain.kind == NON_BACKTRACKING:
         j = _metropolis_hop(chain, line, node, u)
         if j != node and np.int64(j) == previous:
@@ -292,8 +299,26 @@ def _other_hop(
     return node, np.int64(hops)
 
 
+# The columns of a node's record: 8 numbers, one cache line.
+SCORE, SCALE, TARGET, WEIGHT, FIRST, DEGREE = range(6)
+RECORD = 8
+
+
+@njit(nogil=True, fastmath=_FAST)
+def _proposal(u: float, laziness: float, first: float, degree: float) -> tuple[Index, float]:
+    """Where in `indices` the proposed neighbour is, and what its acceptance is decided by."""
+    if laziness > 0.0:
+        if u < laziness:
+            return _U(np.int64(first)), np.inf  # nothing is accepted: the token stays
+        u = min((u - laziness) / (1.0 - laziness), _BELOW_ONE)
+    stretched = u * degree  # below the degree, since u ≤ 1 − 2⁻⁵³
+    place = np.floor(stretched)
+    return _U(np.int64(first + place)), stretched - place
+
+
 @njit(nogil=True, cache=True, fastmath=_FAST)
-def advance_walks(
+def advance_metropolis(
+    records: Array,
     chain: Chain,
     data: Data,
     tokens: Tokens,
@@ -302,109 +327,133 @@ def advance_walks(
     group: int,
     far: bool,
 ) -> None:
-    """Advance every token by len(gammas) visits; `uniforms` is (tokens, visits, draws).
+    """Advance every token by len(gammas) visits; `uniforms` is (tokens, visits, 1).
 
+    records: (lines, nodes, 8), with one line, or one per token.
     group: how many tokens take turns; their models should fit the first-level cache.
-    far: the rows do not fit the cache, so prefetch them.
+    far: rows and records do not fit the cache, so prefetch them.
     """
     count, steps = uniforms.shape[0], uniforms.shape[1]
-    size = _U(data.dimension * data.outputs)
-    draws = uniforms.shape[2] - data.batch
-    private = chain.score.shape[0] > 1
-    path = np.empty((count, steps + 1), dtype=chain.indices.dtype)
-    path[:, 0] = tokens.nodes
-    class_scores = np.empty(data.outputs, dtype=np.float64)
-    gradient = np.empty(data.dimension * data.outputs, dtype=np.float64)
-    ahead = 2 if group == 1 else 1
+    size, record = _U(data.dimension), _U(RECORD)
+    line = _U(records.shape[1] * RECORD if records.shape[0] > 1 else 0)
+    table, indices, rows = records.reshape(-1), chain.indices, data.rows
+    models, sums, scores, shrink = tokens.models, tokens.sums, tokens.scores, tokens.shrink
+    messages, visits = tokens.messages, tokens.visits
+    laziness, penalty, loss, parameter = (
+        chain.laziness, data.penalty, data.loss, data.loss_parameter,
+    )  # fmt: skip
+    squared_radius = data.radius * data.radius
+
+    here = np.empty(count, dtype=np.uint64)  # the node of visit t
+    there = tokens.nodes.astype(np.uint64)  # the node of visit t + 1
+    address = np.empty(count, dtype=np.uint64)  # where the proposal from `there` is found
+    fraction = np.empty(count, dtype=np.float64)  # what its acceptance is decided by
+    proposal = np.empty(count, dtype=np.uint64)
 
     for begin in range(0, count, group):
         end = min(count, begin + group)
-        for t in range(-ahead, steps):
-            k = t + ahead
-            if k < steps:
-                for b in range(begin, end):
-                    line = _U(b if private else 0)
-                    i = _U(path[b, k])
-                    if chain.kind == METROPOLIS:
-                        j = _metropolis_hop(chain, line, i, uniforms[b, k, 0])
-                        tokens.messages[b] += j != i
-                    else:
-                        j, messages = _other_hop(chain, line, i, tokens.previous[b], uniforms[b, k])
-                        tokens.messages[b] += messages
-                        if j != i:
-                            tokens.previous[b] = i
-                    path[b, k + 1] = j
+        for token in range(begin, end):
+            b = _U(token)
+            r = b * line + there[b] * record
+            address[b], fraction[b] = _proposal(
+                uniforms[b, _U(0), _U(0)], laziness, table[r + _U(FIRST)], table[r + _U(DEGREE)]
+            )
+        for t in range(-1, steps):
+            if t + 1 < steps:
+                for token in range(begin, end):
+                    b = _U(token)
+                    proposal[b] = _U(indices[address[b]])
                     if far:
-                        _prefetch_node(chain, data, line, j)
+                        _prefetch(table, b * line + proposal[b] * record)
             if t >= 0:
-                for b in range(begin, end):
-                    i = _U(path[b, t])
-                    if tokens.visits.size:
-                        tokens.visits[i] += 1
-                    scale = chain.scale[_U(b if private else 0), i]
-                    if data.one_row:
-                        _update_one_row(
-                            data, i, _U(path[b, t + 1]), gammas[t], scale,
-                            tokens.models, tokens.sums, _U(b), size, tokens.scores, tokens.shrink,
-                        )  # fmt: skip
-                    else:
-                        _update(
-                            data, i, gammas[t], scale, tokens.models, tokens.sums,
-                            _U(b) * size, uniforms[b, t, draws:], gradient, class_scores,
-                        )  # fmt: skip
-        for b in range(begin, end):
-            tokens.nodes[b] = path[b, steps]
+                gamma = gammas[_U(t)]
+                for token in range(begin, end):
+                    b = _U(token)
+                    i = here[b]
+                    visits[i] += 1
+                    r = b * line + i * record
+                    step_length = gamma * table[r + _U(SCALE)]
+                    slope = _slope(loss, parameter, scores[b], table[r + _U(TARGET)])
+                    push = step_length * table[r + _U(WEIGHT)] * slope
+                    keep = (1.0 - step_length * penalty) * shrink[b]
+                    share = gamma * shrink[b]
+                    at, row, following = b * size, i * size, there[b] * size
+                    squared_norm = 0.0
+                    next_score = 0.0
+                    for a in range(size):
+                        w = models[at + _U(a)]
+                        sums[at + _U(a)] += share * w
+                        w = keep * w - push * rows[row + _U(a)]
+                        models[at + _U(a)] = w
+                        squared_norm += w * w
+                        next_score += w * rows[following + _U(a)]
+                    factor = 1.0
+                    if squared_norm > squared_radius:
+                        factor = np.sqrt(squared_radius / squared_norm)
+                    shrink[b] = factor
+                    scores[b] = next_score * factor
+            if t + 1 < steps:
+                upcoming = min(t + 2, steps - 1)
+                for token in range(begin, end):
+                    b = _U(token)
+                    i, j = there[b], proposal[b]
+                    accepted = (
+                        fraction[b] * table[b * line + i * record] <= table[b * line + j * record]
+                    )
+                    j = j if accepted else i
+                    messages[b] += j != i
+                    here[b] = i
+                    there[b] = j
+                    r = b * line + j * record
+                    address[b], fraction[b] = _proposal(
+                        uniforms[b, _U(upcoming), _U(0)], laziness,
+                        table[r + _U(FIRST)], table[r + _U(DEGREE)],
+                    )  # fmt: skip
+                    if far:  # the hardware fetches the rest of a row once it sees two lines
+                        _prefetch(indices, address[b])
+                        _prefetch(rows, j * size)
+                        _prefetch(rows, j * size + _U(8))
+        for token in range(begin, end):
+            tokens.nodes[token] = there[token]
 
 
-@njit(nogil=True, fastmath=_FAST)
-def _prefetch_node(chain: Chain, data: Data, line: Index, node: Index) -> None:
-    """Ask for everything that an update at the node will read (one row per node)."""
-    base = node * _U(data.dimension)
-    for a in range(0, data.dimension, 64 // data.rows.itemsize):
-        _prefetch(data.rows, base + _U(a))
-    _prefetch(data.targets, node)
-    _prefetch(data.weights, node)
-    _prefetch(chain.scale, line * _U(chain.scale.shape[1]) + node)
+@njit(nogil=True, cache=True, fastmath=_FAST)
+def find_paths(chain: Chain, tokens: Tokens, uniforms: Array) -> Array:
+    """Let every token hop once for each line of its uniforms: (tokens, visits + 1) nodes."""
+    count, steps = uniforms.shape[0], uniforms.shape[1]
+    path = np.empty((count, steps + 1), dtype=chain.indices.dtype)
+    for b in range(count):
+        line = _U(b if chain.score.shape[0] > 1 else 0)
+        i = _U(tokens.nodes[b])
+        path[b, 0] = i
+        for k in range(steps):
+            j, messages = _hop(chain, line, i, tokens.previous[b], uniforms[b, k])
+            tokens.messages[b] += messages
+            if j != i:
+                tokens.previous[b] = i
+            i = j
+            path[b, k + 1] = i
+        tokens.nodes[b] = i
+    return path
 
 
-@njit(nogil=True, fastmath=_FAST)
-def _update_one_row(
-    data: Data,
-    node: Index,
-    following: Index,
-    gamma: float,
-    scale: float,
-    models: Array,
-    sums: Array,
-    b: Index,
-    size: Index,
-    scores: Array,
-    shrink: Array,
+@njit(nogil=True, cache=True, fastmath=_FAST)
+def update_along(
+    path: Array, scale: Array, data: Data, tokens: Tokens, gammas: Array, picks: Array
 ) -> None:
-    """`_update` for one row per node, one score and no box, in a single pass over w.
-
-    scores[b] comes in as x·w and leaves as the next row's. A projection onto the ball is a
-    common factor, shrink[b], which the next pass puts in.
-    """
-    step_length = gamma * scale
-    slope = _slope(data.loss, data.loss_parameter, scores[b], data.targets[node])
-    push = step_length * data.weights[node] * slope
-    keep = (1.0 - step_length * data.penalty) * shrink[b]
-    share = gamma * shrink[b]
-    at, here, there = b * size, node * size, following * size
-    squared_norm = 0.0
-    next_score = 0.0
-    for a in range(size):
-        w = models[at + _U(a)]
-        sums[at + _U(a)] += share * w
-        w = keep * w - push * data.rows[here + _U(a)]
-        models[at + _U(a)] = w
-        squared_norm += w * w
-        next_score += w * data.rows[there + _U(a)]
-    shrink[b] = 1.0
-    if squared_norm > data.radius * data.radius:
-        shrink[b] = data.radius / np.sqrt(squared_norm)
-    scores[b] = next_score * shrink[b]
+    """Let every node of a path update the model; `picks` are the mini-batches' uniforms."""
+    size = _U(data.dimension * data.outputs)
+    gradient = np.empty(data.dimension * data.outputs, dtype=np.float64)
+    scores = np.empty(data.outputs, dtype=np.float64)
+    for b in range(path.shape[0]):
+        line = _U(b if scale.shape[0] > 1 else 0)
+        for t in range(gammas.size):
+            i = _U(path[b, t])
+            tokens.visits[i] += 1
+            _update(
+                data, i, gammas[t], scale[line, i], tokens.models, tokens.sums,
+                _U(b) * size, picks[b, t], gradient, scores,
+            )  # fmt: skip
 
 
 @njit(nogil=True, cache=True, fastmath=_FAST)
@@ -465,6 +514,18 @@ def _node_update(
     _update(data, node, gamma, scale, network.models, network.sums, at, picks, gradient, scores)
 
 
+@njit(nogil=True, fastmath=_FAST)
+def _meeting(indptr: Array, indices: Array, u: float) -> tuple[Index, Index]:
+    """A uniform node, and from what is left of u a uniform neighbour."""
+    nodes = indptr.size - 1
+    stretched = u * nodes
+    i = _U(min(np.int64(stretched), nodes - 1))
+    first = indptr[i]
+    degree = indptr[i + _U(1)] - first
+    place = min(np.int64((stretched - i) * degree), degree - 1)
+    return i, _U(indices[_U(first + place)])
+
+
 @njit(nogil=True, cache=True, fastmath=_FAST)
 def advance_asynchronous(
     indptr: Array,
@@ -480,15 +541,9 @@ def advance_asynchronous(
     size = _U(data.dimension * data.outputs)
     gradient = np.empty(data.dimension * data.outputs, dtype=np.float64)
     scores = np.empty(data.outputs, dtype=np.float64)
-    nodes = indptr.size - 1
     models = network.models
     for t in range(uniforms.shape[0]):
-        stretched = uniforms[t, 0] * nodes
-        i = _U(min(np.int64(stretched), nodes - 1))
-        first = indptr[i]
-        degree = indptr[i + _U(1)] - first
-        place = min(np.int64((stretched - i) * degree), degree - 1)
-        j = _U(indices[_U(first + place)])
+        i, j = _meeting(indptr, indices, uniforms[t, 0])
         picks_i = uniforms[t, 1 : 1 + data.batch]
         picks_j = uniforms[t, 1 + data.batch :]
         _node_update(data, network, i, constant, exponent, scale[i], picks_i, gradient, scores)
@@ -497,6 +552,70 @@ def advance_asynchronous(
             mean = 0.5 * (models[i * size + _U(a)] + models[j * size + _U(a)])
             models[i * size + _U(a)] = mean
             models[j * size + _U(a)] = mean
+
+
+@njit(nogil=True, cache=True, fastmath=_FAST)
+def advance_asynchronous_one_row(
+    indptr: Array,
+    indices: Array,
+    scale: Array,
+    data: Data,
+    network: Nodes,
+    constant: float,
+    exponent: float,
+    uniforms: Array,
+    far: bool,
+) -> None:
+    """`advance_asynchronous` for one row per node, one score and no box: both ends at once."""
+    size, steps, ahead = _U(data.dimension), uniforms.shape[0], 4
+    rows, targets, weights = data.rows, data.targets, data.weights
+    models, sums, totals, counts = (
+        network.models, network.sums, network.step_size_sums, network.counts,
+    )  # fmt: skip
+    penalty, loss, parameter, radius = data.penalty, data.loss, data.loss_parameter, data.radius
+    for t in range(steps):
+        if far and t + ahead < steps:
+            for node in _meeting(indptr, indices, uniforms[t + ahead, 0]):
+                for a in range(0, data.dimension, 8):
+                    _prefetch(rows, node * size + _U(a))
+                    _prefetch(models, node * size + _U(a))
+                    _prefetch(sums, node * size + _U(a))
+        i, j = _meeting(indptr, indices, uniforms[t, 0])
+        at_i, at_j = i * size, j * size
+        counts[i] += 1
+        counts[j] += 1
+        gamma_i = constant / np.float64(counts[i]) ** exponent
+        gamma_j = constant / np.float64(counts[j]) ** exponent
+        totals[i] += gamma_i
+        totals[j] += gamma_j
+        score_i = 0.0
+        score_j = 0.0
+        for a in range(size):
+            score_i += models[at_i + _U(a)] * rows[at_i + _U(a)]
+            score_j += models[at_j + _U(a)] * rows[at_j + _U(a)]
+        step_i, step_j = gamma_i * scale[i], gamma_j * scale[j]
+        push_i = step_i * weights[i] * _slope(loss, parameter, score_i, targets[i])
+        push_j = step_j * weights[j] * _slope(loss, parameter, score_j, targets[j])
+        keep_i, keep_j = 1.0 - step_i * penalty, 1.0 - step_j * penalty
+        norm_i = 0.0
+        norm_j = 0.0
+        for a in range(size):
+            v = models[at_i + _U(a)]
+            w = models[at_j + _U(a)]
+            sums[at_i + _U(a)] += gamma_i * v
+            sums[at_j + _U(a)] += gamma_j * w
+            v = keep_i * v - push_i * rows[at_i + _U(a)]
+            w = keep_j * w - push_j * rows[at_j + _U(a)]
+            models[at_i + _U(a)] = v
+            models[at_j + _U(a)] = w
+            norm_i += v * v
+            norm_j += w * w
+        share_i = 0.5 if norm_i <= radius * radius else 0.5 * radius / np.sqrt(norm_i)
+        share_j = 0.5 if norm_j <= radius * radius else 0.5 * radius / np.sqrt(norm_j)
+        for a in range(size):
+            mean = share_i * models[at_i + _U(a)] + share_j * models[at_j + _U(a)]
+            models[at_i + _U(a)] = mean
+            models[at_j + _U(a)] = mean
 
 
 @njit(nogil=True, cache=True, fastmath=_FAST)

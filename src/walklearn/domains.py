@@ -65,13 +65,14 @@ class Ball(Domain):
     def __post_init__(self) -> None:
         if not (np.isfinite(self.radius) and self.radius > 0):
             raise ValueError(f"Ball needs a positive finite radius, got {self.radius!r}.")
+        object.__setattr__(self, "radius", float(self.radius))
 
     def project(self, model: Array) -> Array:
         """Shrink towards 0 onto the sphere, if outside."""
         squared_norm = float(np.dot(model, model))
         if squared_norm <= self.radius**2:
             return model
-        return np.asarray(model * (self.radius / np.sqrt(squared_norm)))
+        return np.asarray(model * (self.radius / squared_norm**0.5))
 
     def sample(self, size: int, generator: np.random.Generator) -> Array:
         """A uniform direction at a distance radius · U^(1/size)."""
@@ -93,6 +94,8 @@ class Box(Domain):
                 f"Box needs finite bounds with low < high, got low={self.low!r}, "
                 f"high={self.high!r}."
             )
+        object.__setattr__(self, "low", float(self.low))
+        object.__setattr__(self, "high", float(self.high))
 
     def project(self, model: Array) -> Array:
         """Cut every entry to the bounds."""

@@ -78,8 +78,10 @@ class Logistic(_MarginLoss):
         return np.logaddexp(0.0, -targets * scores)
 
     def slope(self, scores: Array, targets: Array) -> Array:
-        """−target / (1 + e^m); e^700 is already as good as infinite."""
-        return -targets / (1.0 + np.exp(np.minimum(targets * scores, 700.0)))
+        """−target / (1 + e^m), by way of e^(−|m|), which cannot overflow."""
+        margin = targets * scores
+        small = np.exp(-np.abs(margin))
+        return -targets * np.where(margin > 0, small, 1.0) / (1.0 + small)
 
     def curvature(self, scores: Array, targets: Array) -> Array:
         """p(1 − p) with p = 1 / (1 + e^m)."""
@@ -117,6 +119,7 @@ class Huber(Loss):
     def __post_init__(self) -> None:
         if not (np.isfinite(self.threshold) and self.threshold > 0):
             raise ValueError(f"Huber needs a positive threshold, got {self.threshold!r}.")
+        object.__setattr__(self, "threshold", float(self.threshold))
 
     def value(self, scores: Array, targets: Array) -> Array:
         """½r² inside, threshold · (|r| − ½ threshold) outside."""
@@ -148,8 +151,8 @@ class SquaredHinge(_MarginLoss):
         return -targets * np.maximum(0.0, 1.0 - targets * scores)
 
     def curvature(self, scores: Array, targets: Array) -> Array:
-        """1 where the margin is short, 0 elsewhere."""
-        return (targets * scores < 1.0).astype(scores.dtype)
+        """1 where the margin is short, by more than rounding, 0 elsewhere."""
+        return (targets * scores < 1.0 - 1e-12).astype(scores.dtype)
 
 
 @dataclass(frozen=True)
@@ -163,15 +166,18 @@ class Softmax(Loss):
     smoothness: ClassVar[float] = 0.5
 
     def __post_init__(self) -> None:
-        if self.classes is not None and self.classes < 2:
+        if self.classes is None:
+            return
+        if self.classes < 2 or self.classes != int(self.classes):
             raise ValueError(f"Softmax needs at least 2 classes, got {self.classes}.")
+        object.__setattr__(self, "classes", int(self.classes))
 
     def value(self, scores: Array, targets: Array) -> Array:
         """Log-sum-exp minus the target's score."""
         top = scores.max(axis=-1)
         total = np.exp(scores - top[..., None]).sum(axis=-1)
         chosen = np.take_along_axis(scores, targets.astype(np.intp)[..., None], axis=-1)[..., 0]
-        return np.asarray(np.log(total) + top - chosen)
+        return np.asarray(np.log(total) + (top - chosen))
 
     def slope(self, scores: Array, targets: Array) -> Array:
         """Probabilities minus the indicator of the target."""

@@ -19,7 +19,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -29,6 +29,7 @@ from walklearn.losses import Logistic, Loss, Softmax
 from walklearn.optimum import NoMinimiserError, Optimum, Smooth, minimise
 
 Array = NDArray[Any]
+T = TypeVar("T")
 Objective = Literal["sum", "mean", "node-mean"]
 EmptyNodes = Literal["error", "relay"]
 
@@ -80,7 +81,7 @@ class Problem:
         rows, targets = _check_rows(X, y, np.dtype(dtype))
         loss.check_targets(targets)
         owners = _check_owners(node_of_row, len(rows))
-        count = int(owners.max()) + 1 if nodes is None else int(nodes)
+        count = int(owners.max()) + 1 if nodes is None else _check_count(nodes)
         _check_nodes(owners, count, empty_nodes)
         order = np.argsort(owners, kind="stable")
         settings = {
@@ -95,10 +96,12 @@ class Problem:
             "empty_nodes": empty_nodes,
             "dtype": np.dtype(dtype),
         }
-        for name, setting in settings.items():
-            if isinstance(setting, np.ndarray):
-                setting.setflags(write=False)
-            object.__setattr__(self, name, setting)
+        self.__setstate__(settings)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Also after unpickling, arrays cannot be written to."""
+        for name, value in state.items():
+            object.__setattr__(self, name, _frozen(value))
 
     @property
     def dimension(self) -> int:
@@ -128,16 +131,16 @@ class Problem:
     @cached_property
     def offsets(self) -> NDArray[np.int64]:
         """Node i owns rows offsets[i] to offsets[i + 1]."""
-        return np.searchsorted(self.node_of_row, np.arange(self.node_count + 1)).astype(np.int64)
+        return _frozen(np.searchsorted(self.node_of_row, np.arange(self.node_count + 1)))
 
     @cached_property
     def row_weights(self) -> NDArray[np.float64]:
         """c_r, the weight of each row in its node's loss."""
         rows = len(self.X)
         if self.objective == "node-mean":
-            return 1.0 / np.diff(self.offsets)[self.node_of_row]
+            return _frozen(1.0 / np.diff(self.offsets)[self.node_of_row])
         weight = self.node_count if self.objective == "sum" else self.node_count / rows
-        return np.full(rows, float(weight))
+        return _frozen(np.full(rows, float(weight)))
 
     @cached_property
     def smoothness(self) -> NDArray[np.float64]:
@@ -152,14 +155,14 @@ class Problem:
                 block = block.transpose(0, 2, 1)
             gram = np.asarray(block @ block.transpose(0, 2, 1), dtype=np.float64)
             largest[nodes] = np.linalg.eigvalsh(gram)[:, -1] if gram.shape[1] > 1 else gram[:, 0, 0]
-        return self.penalty + self.loss.smoothness * largest
+        return _frozen(self.penalty + self.loss.smoothness * largest)
 
     @cached_property
     def importance(self) -> NDArray[np.float64]:
         """The smoothness, but for a relay the smallest of the nodes that have rows."""
         empty = np.diff(self.offsets) == 0
         smallest = self.smoothness[~empty].min()
-        return np.where(empty, smallest, self.smoothness)
+        return _frozen(np.where(empty, smallest, self.smoothness))
 
     def value(self, model: ArrayLike) -> float:
         """f(w)."""
@@ -228,6 +231,8 @@ class Problem:
         return np.asarray(model).reshape(self.size)
 
     def _rows_of(self, node: int) -> slice:
+        if not 0 <= node < self.node_count:
+            raise IndexError(f"there is no node {node}: nodes are 0..{self.node_count - 1}.")
         return slice(int(self.offsets[node]), int(self.offsets[node + 1]))
 
     def _scores(self, rows: Array, model: Array) -> Array:
@@ -249,10 +254,12 @@ class Problem:
         if self.outputs == 1:
             data_part = (self.X.T * (weights * curvature)) @ self.X
         else:
-            blocks = np.einsum(
-                "r,rkl,ra,rb->kalb", weights, curvature, self.X, self.X, optimize=True
+            data_part = np.block(
+                [
+                    [(self.X.T * (weights * column)) @ self.X for column in line.T]
+                    for line in curvature.transpose(1, 0, 2)
+                ]
             )
-            data_part = blocks.reshape(self.size, self.size)
         return np.asarray(data_part + self.penalty * np.eye(self.size))
 
     def _check_minimiser_exists(self) -> None:
@@ -262,6 +269,9 @@ class Problem:
         from scipy.optimize import linprog
 
         likes = self._directions_of_descent()
+        # In units in which the solver's tolerances mean the same for every feature.
+        likes /= np.maximum(np.abs(likes).max(axis=0), 1e-300)
+        likes /= np.maximum(np.abs(likes).max(axis=1, keepdims=True), 1e-300)
         best = linprog(-likes.sum(axis=0), A_ub=-likes, b_ub=np.zeros(len(likes)), bounds=(-1, 1))
         if best.fun is not None and -best.fun > 1e-9 * np.abs(likes).sum():
             raise NoMinimiserError(
@@ -285,6 +295,18 @@ class Problem:
             node_of_row=self.node_of_row, nodes=self.node_count, objective=self.objective,
             empty_nodes=self.empty_nodes, dtype=dtype,
         )  # fmt: skip
+
+
+def _frozen(value: T) -> T:
+    if isinstance(value, np.ndarray):
+        value.setflags(write=False)
+    return value
+
+
+def _check_count(nodes: int) -> int:
+    if nodes != int(nodes) or nodes < 1:
+        raise ValueError(f"nodes must be a whole number of at least 1, got {nodes!r}.")
+    return int(nodes)
 
 
 def _check_choices(

@@ -28,7 +28,8 @@ class PowerStep:
     exponent: float = 0.75
 
     def __post_init__(self) -> None:
-        _check_constant(self.constant)
+        object.__setattr__(self, "constant", _positive(self.constant))
+        object.__setattr__(self, "exponent", float(self.exponent))
         if not np.isfinite(self.exponent) or self.exponent < 0:
             raise ValueError(f"the step exponent q must be at least 0, got {self.exponent!r}.")
         if not 0.5 < self.exponent < 1.0:
@@ -45,7 +46,7 @@ class PowerStep:
     def __call__(self, k: int | NDArray[np.int64]) -> float | NDArray[np.float64]:
         """γ_k, for one update number or an array of them."""
         step = self.constant / k**self.exponent
-        return float(step) if isinstance(k, int) else np.asarray(step)
+        return float(step) if np.ndim(k) == 0 else np.asarray(step)
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ class ConstantStep:
     constant: float
 
     def __post_init__(self) -> None:
-        _check_constant(self.constant)
+        object.__setattr__(self, "constant", _positive(self.constant))
 
     @property
     def exponent(self) -> float:
@@ -68,12 +69,13 @@ class ConstantStep:
     def __call__(self, k: NDArray[np.int64]) -> NDArray[np.float64]: ...
     def __call__(self, k: int | NDArray[np.int64]) -> float | NDArray[np.float64]:
         """The constant, for one update number or an array of them."""
-        return self.constant if isinstance(k, int) else np.full(k.shape, self.constant)
+        return self.constant if np.ndim(k) == 0 else np.full(np.shape(k), self.constant)
 
 
 StepSize = PowerStep | ConstantStep
 
 
-def _check_constant(constant: float) -> None:
+def _positive(constant: float) -> float:
     if not (np.isfinite(constant) and constant > 0):
         raise ValueError(f"the step constant c must be positive and finite, got {constant!r}.")
+    return float(constant)

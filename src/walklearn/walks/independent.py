@@ -9,7 +9,7 @@ import numpy as np
 
 from walklearn.graphs import Graph
 from walklearn.problem import Problem
-from walklearn.walks.metropolis import Metropolis, Uniform
+from walklearn.walks.metropolis import Metropolis, Uniform, require_metropolis
 from walklearn.walks.walk import Hop, Vector, Walk
 
 if TYPE_CHECKING:
@@ -26,6 +26,9 @@ class Independent(Walk):
     """
 
     law: Metropolis = field(default_factory=Uniform)
+
+    def __post_init__(self) -> None:
+        require_metropolis(self.law)
 
     def visit_weights(self, graph: Graph, problem: Problem | None = None) -> Vector:
         """That of the law."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -99,7 +99,7 @@ class Uniform(Metropolis):
         """1, or L̄ / L_i if normalised."""
         if not self.normalise:
             return np.ones(graph.node_count)
-        return _mean_over(_smoothness(problem, "Uniform(normalise=True)"))
+        return _mean_over(_smoothness(graph, problem, "Uniform(normalise=True)"))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -121,7 +121,7 @@ class Weighted(Metropolis):
     def visit_weights(self, graph: Graph, problem: Problem | None = None) -> Vector:
         """The given importance, or L_i."""
         if self.importance is None:
-            return _positive(_smoothness(problem, "Weighted()"))
+            return _smoothness(graph, problem, "Weighted()")
         if self.importance.shape != (graph.node_count,):
             raise ValueError(
                 f"importance must hold one number per node: the graph has {graph.node_count} "
@@ -132,6 +132,12 @@ class Weighted(Metropolis):
     def gradient_scale(self, graph: Graph, problem: Problem | None = None) -> Vector:
         """v̄ / v_i."""
         return _mean_over(self.visit_weights(graph, problem))
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Also after unpickling, the importance cannot be written to."""
+        self.__dict__.update(state)
+        if self.importance is not None:
+            self.importance.setflags(write=False)
 
     def __eq__(self, other: object) -> bool:
         return (
@@ -154,10 +160,14 @@ def _mean_over(importance: Vector) -> Vector:
     return np.asarray(importance.mean() / importance)
 
 
-def _smoothness(problem: Problem | None, walk: str) -> Vector:
+def _smoothness(graph: Graph, problem: Problem | None, walk: str) -> Vector:
     if problem is None:
         raise TypeError(f"{walk} needs the problem, to take L_i from: pass it after the graph.")
-    return problem.importance
+    if problem.node_count != graph.node_count:
+        raise ValueError(
+            f"the graph has {graph.node_count} nodes, but the problem has {problem.node_count}."
+        )
+    return _positive(problem.importance)
 
 
 def _positive(importance: Vector) -> Vector:
@@ -170,3 +180,9 @@ def _positive(importance: Vector) -> Vector:
         )
     importance.setflags(write=False)
     return importance
+
+
+def require_metropolis(walk: object) -> None:
+    """Raise TypeError unless the walk is one that others can build on."""
+    if not isinstance(walk, Metropolis):
+        raise TypeError(f"needs a walk such as walks.Weighted() or walks.Uniform(), got {walk!r}.")

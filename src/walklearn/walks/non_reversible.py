@@ -9,7 +9,7 @@ import numpy as np
 
 from walklearn.graphs import Graph
 from walklearn.problem import Problem
-from walklearn.walks.metropolis import Metropolis, Simple, Uniform, Weighted
+from walklearn.walks.metropolis import Metropolis, Simple, Uniform, Weighted, require_metropolis
 from walklearn.walks.walk import Hop, Vector, Walk, pick
 
 if TYPE_CHECKING:
@@ -28,6 +28,9 @@ class NonBacktracking(Walk):
 
     walk: Metropolis = field(default_factory=Uniform)
     reversible: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        require_metropolis(self.walk)
 
     @property
     def draws(self) -> int:
@@ -77,7 +80,7 @@ class Jumping(Walk):
     """A Metropolis walk with random jumps against entrapment (MHLJ, Liu et al. 2024).
 
     With `probability` the token ignores the importance and is passed on along r uniform
-    neighbours, r geometric with parameter `stop` cut at `longest`; one message per hop, and
+    neighbours, r geometric with parameter `stop` given that r ≤ `longest`; one message per hop, and
     only the last node updates. The jumps bend the stationary law away from the importance,
     a bias that grows with `probability`; the gradient is weighted as for the `walk`.
     """
@@ -89,11 +92,12 @@ class Jumping(Walk):
     reversible: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
+        require_metropolis(self.walk)
         if not 0.0 < self.probability < 1.0:
             raise ValueError(f"the jump probability must be in (0, 1), got {self.probability!r}.")
         if not 0.0 < self.stop <= 1.0:
             raise ValueError(f"stop must be in (0, 1], got {self.stop!r}.")
-        if self.longest < 1:
+        if self.longest < 1 or self.longest != int(self.longest):
             raise ValueError(f"longest must be at least 1 hop, got {self.longest!r}.")
 
     @property

@@ -1,0 +1,5 @@
+"""`python -m walklearn.cli`."""
+
+from walklearn.cli import main
+
+main(prog_name="walklearn")
