@@ -34,7 +34,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import walklearn as wl
-from walklearn.batches import LARGEST_BATCH, Batch, CompiledGossip, CompiledWalks
+from walklearn.batches import LARGEST_BATCH, Batch, CompiledGossip, CompiledWalks, Streams
 from walklearn.gossip_sgd import GossipSetting
 from walklearn.node_update import start, update
 from walklearn.simulation import BLOCK_NUMBERS
@@ -303,13 +303,17 @@ def _generators(count: int) -> list[np.random.Generator]:
     return [np.random.default_rng(seed) for seed in np.random.SeedSequence(SEED).spawn(count)]
 
 
+def _streams(walks: list[np.random.Generator]) -> list[Streams]:
+    return [Streams(walk, np.random.default_rng(SEED)) for walk in walks]  # no noise is drawn
+
+
 def _walklearn(setting: WalkSetting, generators: list[np.random.Generator]) -> CompiledWalks:
-    return CompiledWalks(setting, generators)
+    return CompiledWalks(setting, _streams(generators))
 
 
 def _advance(batch: Batch, iterations: int) -> None:
     """In blocks, as `simulate` does."""
-    block = max(1, BLOCK_NUMBERS // (len(batch.generators) * batch.setting.draws))
+    block = max(1, BLOCK_NUMBERS // (len(batch.streams) * batch.setting.draws))
     while iterations > 0:
         count = min(block, iterations)
         batch.advance(count)
@@ -374,7 +378,7 @@ def contestants(
         gossip_setting = GossipSetting(
             setting.problem, setting.graph, wl.AsynchronousGossip(), setting.step_size
         )
-        gossip = CompiledGossip(gossip_setting, _generators(1))
+        gossip = CompiledGossip(gossip_setting, _streams(_generators(1)))
         race["gossip"] = Contestant(
             lambda count: _advance(gossip, count), lambda: gossip.iterations, share=0.5
         )

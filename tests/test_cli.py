@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -57,3 +58,41 @@ def test_demo_says_where_it_cannot_write(tmp_path: Path) -> None:
     result = walklearn("demo", "--steps", "10", "--replicates", "1", "--out", "file", cwd=tmp_path)
     assert result.returncode == 2
     assert "file" in result.stderr
+
+
+TARGET = ("--epsilon", "3", "--delta", "0.03", "--bounds", "1", "50")
+
+
+def test_privacy_calibrate_and_compare() -> None:
+    found = json.loads(walklearn("privacy", "calibrate", *TARGET, "--json").stdout)
+    assert found["delta"] <= 0.03
+    rows = json.loads(walklearn("privacy", "compare", *TARGET, "--json").stdout)["rows"]
+    assert {row["mechanism"] for row in rows} == set(wl.privacy.MECHANISMS)
+    assert "constant" in walklearn("privacy", "compare", *TARGET).stdout
+
+
+def test_privacy_refuses_what_cannot_be() -> None:
+    result = walklearn("privacy", "calibrate", *TARGET, "--mechanism", "gamma")
+    assert result.returncode == 2
+    assert "the floor is 0.85" in result.stderr
+    result = walklearn(
+        "privacy", "calibrate", "--epsilon", "-1", "--delta", "0", "--bounds", "1", "2"
+    )
+    assert result.returncode == 2
+    assert "epsilon" in result.stderr
+
+
+def test_privacy_attack_shows_both_sides() -> None:
+    lines = walklearn("privacy", "attack", "--nodes", "20", "--steps", "400").stdout.splitlines()
+    assert lines[2].strip().startswith("20 of 20 rows recovered")
+    assert lines[4].strip().startswith("0 of 20 rows recovered")
+
+
+def test_privacy_audit_and_plot(tmp_path: Path) -> None:
+    result = walklearn("privacy", "audit", *TARGET, "--samples", "20000")
+    assert result.returncode == 0
+    assert "consistent" in result.stdout
+    for bounds in (("1", "3"), ("1", "500")):
+        result = walklearn("privacy", "plot", "--bounds", *bounds, "--out", "p.png", cwd=tmp_path)
+        assert result.returncode == 0, result.stderr
+        assert (tmp_path / "p.png").read_bytes().startswith(b"\x89PNG")

@@ -80,6 +80,11 @@ def assert_same(problem: Problem, method: Any, tolerance: float = 1e-11, **optio
     np.testing.assert_array_equal(fast.messages, slow.messages)
     np.testing.assert_array_equal(fast.visits, slow.visits)
     np.testing.assert_array_equal(fast.updates, slow.updates)
+    assert fast.privacy == slow.privacy
+    if fast.released is not None:
+        np.testing.assert_array_equal(fast.released, slow.released)
+    if fast.contributions is not None:
+        np.testing.assert_array_equal(fast.contributions, slow.contributions)
     for name in ("models", "averages", "distance", "average_distance", "gap", "average_gap"):
         np.testing.assert_allclose(
             getattr(fast, name), getattr(slow, name), rtol=tolerance, atol=tolerance, err_msg=name
@@ -122,6 +127,27 @@ def test_relays_pass_the_token_on() -> None:
 @pytest.mark.parametrize("method", [walks.Weighted(), wl.AsynchronousGossip()], ids=repr)
 def test_single_precision(method: Any) -> None:
     assert_same(make_problem(dtype=np.float32), method, tolerance=2e-4)
+
+
+@pytest.mark.parametrize("reweight", ["released", "as-printed"])
+@pytest.mark.parametrize(
+    "wrap", [lambda walk: walk, walks.NonBacktracking, walks.Jumping, walks.Independent]
+)
+def test_private_walks(wrap: Any, reweight: Any) -> None:
+    """Every replicate follows its own draw."""
+    mechanism = wl.privacy.ClampedGamma(20.0, (1.0, 60.0))
+    assert_same(make_problem(), wrap(walks.Weighted(privacy=mechanism, reweight=reweight)))
+
+
+@pytest.mark.parametrize("batch", [None, 2])
+@pytest.mark.parametrize(
+    "method", [walks.Uniform(), walks.NonBacktracking(), walks.Weighted(IMPORTANCE)], ids=repr
+)
+def test_noise_on_the_model(method: Any, batch: int | None) -> None:
+    """Clipping, noise and the cap, which nodes reach here: 150 visits of 12 nodes."""
+    noise = wl.privacy.ModelNoise(clip=2.0, noise_multiplier=0.5, max_contributions=7)
+    assert_same(make_problem(), method, model_privacy=noise)
+    assert_same(make_problem(rows=40), method, model_privacy=noise, batch=batch)
 
 
 def test_constant_steps_and_a_single_node() -> None:

@@ -22,6 +22,7 @@ __version__ = "0.1.0"
 # Public name -> the module that holds it. Modules load on first use (PEP 562), so that the
 # command line and a node start without numba, SciPy's solvers or matplotlib.
 _HOME = {
+    "Attack": "observer",
     "AsynchronousGossip": "gossip_sgd",
     "ConstantStep": "step_sizes",
     "DisconnectedGraphError": "graphs",
@@ -32,12 +33,14 @@ _HOME = {
     "SynchronousGossip": "gossip_sgd",
     "Trace": "trace",
     "TraceFileError": "trace",
+    "attack": "observer",
     "simulate": "simulation",
 }
-_MODULES = ("datasets", "domains", "graphs", "losses", "plot", "theory", "walks")
+_MODULES = ("datasets", "domains", "graphs", "losses", "plot", "privacy", "theory", "walks")
 
 __all__ = [
     "AsynchronousGossip",
+    "Attack",
     "ConstantStep",
     "DisconnectedGraphError",
     "Graph",
@@ -47,20 +50,23 @@ __all__ = [
     "SynchronousGossip",
     "Trace",
     "TraceFileError",
+    "attack",
     "datasets",
     "domains",
     "graphs",
     "losses",
     "plot",
+    "privacy",
     "simulate",
     "theory",
     "walks",
 ]
 
 if TYPE_CHECKING:
-    from walklearn import datasets, domains, graphs, losses, plot, theory, walks
+    from walklearn import datasets, domains, graphs, losses, plot, privacy, theory, walks
     from walklearn.gossip_sgd import AsynchronousGossip, SynchronousGossip
     from walklearn.graphs import DisconnectedGraphError, Graph
+    from walklearn.observer import Attack, attack
     from walklearn.optimum import NoMinimiserError
     from walklearn.problem import Problem
     from walklearn.simulation import simulate

@@ -12,8 +12,9 @@ A walk has one holder of a model per replicate, gossip one per node.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,11 +26,10 @@ from walklearn.losses import Huber, Logistic, Loss, Softmax, Squared, SquaredHin
 from walklearn.node_update import start
 from walklearn.problem import Problem
 from walklearn.walk_sgd import WalkSetting
-from walklearn.walks import Independent, Jumping, Metropolis, NonBacktracking
+from walklearn.walks import Independent, Jumping, Metropolis, NonBacktracking, ReleasedWeighted
 
 Array = NDArray[Any]
 Setting = WalkSetting | GossipSetting
-Generators = Sequence[np.random.Generator]
 
 LARGEST_BATCH = 32  # tokens in one batch
 # Tokens of a batch that take turns, with as many numbers of their models as the first-level
@@ -41,15 +41,29 @@ CACHE_BYTES = 2**20
 GOSSIP_CACHE_BYTES = 2**18
 
 
-class Batch(ABC):
-    """A few replicates of one setting, advanced in place."""
+class Streams(NamedTuple):
+    """A replicate's random numbers: one stream to walk by, one for the noise on the model."""
 
-    def __init__(self, setting: Setting, generators: Generators) -> None:
+    walk: np.random.Generator
+    noise: np.random.Generator
+
+
+class Batch(ABC):
+    """A few replicates of one setting, advanced in place.
+
+    released: what each node released, (replicates, nodes); None where nothing is.
+    contributions: how often each node's rows showed in the model, (replicates, nodes).
+    """
+
+    def __init__(self, setting: Setting, streams: Sequence[Streams]) -> None:
         self.setting = setting
-        self.generators = generators
-        self.messages = np.zeros(len(generators), dtype=np.int64)
+        self.streams = streams
+        self.messages = np.zeros(len(streams), dtype=np.int64)
         self.visits = np.zeros(setting.problem.node_count, dtype=np.int64)
         self.iterations = 0
+        self.released: Array | None = None
+        self.outside = np.zeros(len(streams), dtype=np.int64)
+        self.contributions: Array | None = None
 
     @property
     @abstractmethod
@@ -71,21 +85,51 @@ class Batch(ABC):
 
     def draw(self, iterations: int) -> Array:
         """The next uniform numbers of each replicate: (replicates, iterations, draws)."""
-        shape = (len(self.generators), iterations, self.setting.draws)
-        uniforms = np.empty(shape)
-        for line, generator in zip(uniforms, self.generators, strict=True):
-            generator.random(out=line)
+        uniforms = np.empty((len(self.streams), iterations, self.setting.draws))
+        for line, streams in zip(uniforms, self.streams, strict=True):
+            streams.walk.random(out=line)
         return uniforms
 
 
-class ReferenceWalks(Batch):
-    """Tokens moved by `walk_sgd.step`."""
+class WalkBatch(Batch):
+    """What all walks share: each replicate releases once, in a world of its own."""
 
     setting: WalkSetting
 
-    def __init__(self, setting: WalkSetting, generators: Generators) -> None:
-        super().__init__(setting, generators)
-        self._tokens = [walk_sgd.init(setting, generator) for generator in generators]
+    def __init__(self, setting: WalkSetting, streams: Sequence[Streams]) -> None:
+        super().__init__(setting, streams)
+        self.starts = [start(setting.problem, each.walk) for each in streams]
+        self.settings = [self._realised(each.walk) for each in streams]
+        walks = [each.walk.innermost for each in self.settings]
+        drawn = [walk for walk in walks if isinstance(walk, ReleasedWeighted)]
+        if setting.walk.is_private:
+            self.released = np.stack([walk.visit_weights(setting.graph) for walk in drawn])
+            self.outside[:] = [walk.outside for walk in drawn]
+        if setting.model_noise is not None:
+            shape = (len(streams), setting.problem.node_count)
+            self.contributions = np.zeros(shape, dtype=np.int64)
+
+    def _realised(self, generator: np.random.Generator) -> WalkSetting:
+        setting = self.setting
+        if not setting.walk.is_private:
+            return setting
+        walk = setting.walk.realise(setting.graph, setting.problem, generator)
+        return replace(setting, walk=walk)
+
+    def draw_normals(self, iterations: int) -> Array:
+        """The next noise of each replicate: (replicates, iterations, size)."""
+        normals = np.empty((len(self.streams), iterations, self.setting.problem.size))
+        for line, streams in zip(normals, self.streams, strict=True):
+            streams.noise.standard_normal(out=line)
+        return normals
+
+
+class ReferenceWalks(WalkBatch):
+    """Tokens moved by `walk_sgd.step`."""
+
+    def __init__(self, setting: WalkSetting, streams: Sequence[Streams]) -> None:
+        super().__init__(setting, streams)
+        self._tokens = [walk_sgd.token_at(node, model) for node, model in self.starts]
 
     @property
     def models(self) -> Array:
@@ -99,13 +143,28 @@ class ReferenceWalks(Batch):
 
     def advance(self, iterations: int) -> None:
         """Step by step."""
+        noisy = self.setting.model_noise is not None
+        normals = self.draw_normals(iterations) if noisy else None
         for replicate, uniforms in enumerate(self.draw(iterations)):
-            for line in uniforms:
-                token, visit = walk_sgd.step(self.setting, self._tokens[replicate], line)
+            for k, line in enumerate(uniforms):
+                token = self._tokens[replicate]
+                normal = None if normals is None else normals[replicate, k]
+                protect = self._protection(replicate, token.node, normal)
+                token, visit = walk_sgd.step(self.settings[replicate], token, line, protect)
                 self._tokens[replicate] = token
                 self.visits[visit.node] += 1
             self.messages[replicate] = self._tokens[replicate].messages
         self.iterations += iterations
+
+    def _protection(
+        self, replicate: int, node: int, normal: Array | None
+    ) -> Callable[[Array], Array] | None:
+        noise = self.setting.model_noise
+        if noise is None or normal is None or self.contributions is None:
+            return None
+        contributes = bool(self.contributions[replicate, node] < noise.max_contributions)
+        self.contributions[replicate, node] += contributes
+        return lambda gradient: noise.protect(gradient, normal, contributes)
 
     def values(self, models: Array) -> Array:
         """By `Problem.value`."""
@@ -117,9 +176,9 @@ class ReferenceGossip(Batch):
 
     setting: GossipSetting
 
-    def __init__(self, setting: GossipSetting, generators: Generators) -> None:
-        super().__init__(setting, generators)
-        self._networks = [gossip_sgd.init(setting, generator) for generator in generators]
+    def __init__(self, setting: GossipSetting, streams: Sequence[Streams]) -> None:
+        super().__init__(setting, streams)
+        self._networks = [gossip_sgd.init(setting, each.walk) for each in streams]
 
     @property
     def models(self) -> Array:
@@ -146,21 +205,18 @@ class ReferenceGossip(Batch):
         return _reference_values(self.setting.problem, models)
 
 
-class CompiledWalks(Batch):
-    """Tokens moved by `compiled.advance_walks`."""
+class CompiledWalks(WalkBatch):
+    """Tokens moved by `compiled`, on the fast way where it is open."""
 
-    setting: WalkSetting
-
-    def __init__(self, setting: WalkSetting, generators: Generators) -> None:
+    def __init__(self, setting: WalkSetting, streams: Sequence[Streams]) -> None:
         from walklearn import compiled
 
-        super().__init__(setting, generators)
+        super().__init__(setting, streams)
         problem = setting.problem
-        starts = [start(problem, generator) for generator in generators]
-        nodes = np.array([node for node, _ in starts], dtype=np.int64)
-        models = np.stack([model for _, model in starts])
+        nodes = np.array([node for node, _ in self.starts], dtype=np.int64)
+        models = np.stack([model for _, model in self.starts])
         self._data = _data(problem, setting.batch)
-        self._chain = _chain(setting)
+        self._chain = _chain(self.settings if setting.walk.is_private else [setting])
         self._records = _records(setting, self._chain)
         self._tokens = compiled.Tokens(
             nodes=nodes,
@@ -179,7 +235,7 @@ class CompiledWalks(Batch):
     @property
     def models(self) -> Array:
         """w of each token."""
-        models = self._tokens.models.reshape(len(self.generators), 1, -1)
+        models = self._tokens.models.reshape(len(self.streams), 1, -1)
         return (models * self._tokens.shrink[:, None, None]).astype(models.dtype)
 
     @property
@@ -187,7 +243,7 @@ class CompiledWalks(Batch):
         """w̄ of each token."""
         if not self.iterations:
             return self.models
-        return self._tokens.sums.reshape(len(self.generators), 1, -1) / self._step_size_sum
+        return self._tokens.sums.reshape(len(self.streams), 1, -1) / self._step_size_sum
 
     def _first_scores(self, nodes: Array, models: Array) -> Array:
         """x·w at the first node, where each node has one row."""
@@ -197,7 +253,7 @@ class CompiledWalks(Batch):
         return np.asarray(scores, dtype=np.float64)
 
     def advance(self, iterations: int) -> None:
-        """All tokens together, on the fast way where it is open."""
+        """All tokens together."""
         from walklearn import compiled
 
         numbers = np.arange(self.iterations + 1, self.iterations + iterations + 1)
@@ -211,10 +267,26 @@ class CompiledWalks(Batch):
         else:
             path = compiled.find_paths(chain, tokens, uniforms)
             picks = uniforms[:, :, self.setting.walk.draws :]
-            compiled.update_along(path, chain.scale, data, tokens, gammas, picks)
+            noise = self._noise(iterations)
+            compiled.update_along(path, chain.scale, data, tokens, gammas, picks, noise)
         # One by one, so that the sum does not depend on where a call ends.
         self._step_size_sum = np.cumsum(np.append(self._step_size_sum, gammas))[-1:]
         self.iterations += iterations
+
+    def _noise(self, iterations: int) -> Any:
+        from walklearn import compiled
+
+        noise = self.setting.model_noise
+        if noise is None or self.contributions is None:
+            nothing = np.empty((0, 0, 0)), np.empty((0, 0), np.int64)
+            return compiled.Noise(0.0, 0.0, 0, *nothing)
+        return compiled.Noise(
+            clip=noise.clip,
+            deviation=noise.standard_deviation,
+            most=noise.max_contributions,
+            normals=self.draw_normals(iterations),
+            contributions=self.contributions,
+        )
 
     def values(self, models: Array) -> Array:
         """By `compiled.values`."""
@@ -226,20 +298,20 @@ class CompiledGossip(Batch):
 
     setting: GossipSetting
 
-    def __init__(self, setting: GossipSetting, generators: Generators) -> None:
+    def __init__(self, setting: GossipSetting, streams: Sequence[Streams]) -> None:
         from walklearn import compiled
 
-        super().__init__(setting, generators)
+        super().__init__(setting, streams)
         problem, nodes = setting.problem, setting.problem.node_count
         self._data = _data(problem, setting.batch)
         self._networks = [
             compiled.Nodes(
-                models=np.tile(start(problem, generator)[1], nodes),
+                models=np.tile(start(problem, each.walk)[1], nodes),
                 sums=np.zeros(nodes * problem.size),
                 step_size_sums=np.zeros(nodes),
                 counts=np.zeros(nodes, dtype=np.int64),
             )
-            for generator in generators
+            for each in streams
         ]
 
     @property
@@ -356,7 +428,7 @@ def _records(setting: WalkSetting, chain: Any) -> Array | None:
     from walklearn import compiled
 
     problem = setting.problem
-    if chain.kind != compiled.METROPOLIS or not _one_row(problem):
+    if chain.kind != compiled.METROPOLIS or not _one_row(problem) or setting.model_noise:
         return None
     shape = (len(chain.score), problem.node_count, compiled.RECORD)
     records = _aligned(shape)
@@ -377,19 +449,20 @@ def _aligned(shape: tuple[int, ...]) -> Array:
     return spare[skip : skip + size].reshape(shape)
 
 
-def _chain(setting: WalkSetting) -> Any:
+def _chain(settings: Sequence[WalkSetting]) -> Any:
+    """The walk as arrays: one line where all replicates share it, else one for each."""
     from walklearn import compiled
 
-    walk, graph = setting.walk, setting.graph
-    inner = walk.walk if isinstance(walk, NonBacktracking | Jumping) else walk
+    walk, graph = settings[0].walk, settings[0].graph
+    inner = walk.innermost
     kinds = {NonBacktracking: compiled.NON_BACKTRACKING, Jumping: compiled.JUMPING}
     kind = compiled.INDEPENDENT if isinstance(walk, Independent) else compiled.METROPOLIS
     alone = graph.node_count == 1  # then the token stays whatever the walk
     return compiled.Chain(
         indptr=graph.indptr,
         indices=np.zeros(1, graph.indices.dtype) if alone else graph.indices,
-        score=np.atleast_2d(setting.score),
-        scale=np.atleast_2d(setting.scale),
+        score=np.stack([setting.score for setting in settings]),
+        scale=np.stack([setting.scale for setting in settings]),
         kind=compiled.METROPOLIS if alone else kinds.get(type(walk), kind),
         laziness=1.0 if alone else inner.laziness if isinstance(inner, Metropolis) else 0.0,
         jump_probability=walk.probability if isinstance(walk, Jumping) else 0.0,

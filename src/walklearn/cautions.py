@@ -10,7 +10,14 @@ import numpy as np
 from walklearn.spectrum import MOST_NODES_WITH_JUMPS
 from walklearn.step_sizes import StepSize
 from walklearn.walk_facts import Facts, matrix_walk
-from walklearn.walks import Jumping, NonBacktracking, Simple, Uniform, Weighted
+from walklearn.walks import (
+    Jumping,
+    NonBacktracking,
+    ReleasedWeighted,
+    Simple,
+    Uniform,
+    Weighted,
+)
 
 LONG_STAY = 20.0  # expected steps at one node, through rejections, that count as entrapment
 SLOW_MIXING = 10.0  # relaxation times of more than this many steps per node count as slow
@@ -121,6 +128,12 @@ def _about_bias(facts: Facts) -> Iterator[str]:
                 f"model fits every node; here σ² = {facts.residual:.3g}, so it converges to the "
                 "minimiser of another sum and no theorem applies. Use Uniform() or Weighted()."
             )
+    elif isinstance(base, ReleasedWeighted):
+        yield (
+            'With reweight="as-printed" the gradient is divided by L_i while the walk follows the '
+            "released R_i: for one draw it minimises Σ (R_i / L_i) f_i, not f. Use "
+            'reweight="released".'
+        )
     elif isinstance(base, Simple):
         yield (
             "The simple walk visits nodes in proportion to their degree (here "

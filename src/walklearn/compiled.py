@@ -186,19 +186,16 @@ def _add_row(
 
 
 @njit(nogil=True, fastmath=_FAST)
-def _update(
+def _data_gradient(
     data: Data,
     node: Index,
-    gamma: float,
-    scale: float,
     models: Array,
-    sums: Array,
     at: Index,
     picks: Array,
     gradient: Array,
     scores: Array,
 ) -> None:
-    """sum += γ w, then w ← Π_W(w − γ scale ∇f_i(w)), for any loss, domain and number of rows."""
+    """The part of ∇f_i(w) that depends on the rows, for any loss and number of rows."""
     first = data.offsets[node]
     count = data.offsets[node + _U(1)] - first
     gradient[:] = 0.0
@@ -212,6 +209,18 @@ def _update(
             row = _U(first + step)
             _add_row(data, row, data.weights[row], models, at, gradient, scores)
 
+
+@njit(nogil=True, fastmath=_FAST)
+def _descend(
+    data: Data,
+    gamma: float,
+    scale: float,
+    models: Array,
+    sums: Array,
+    at: Index,
+    gradient: Array,
+) -> None:
+    """sum += γ w, then w ← Π_W(w − γ scale (gradient + λw)), for any domain."""
     step_length = gamma * scale
     keep = 1.0 - step_length * data.penalty
     squared_norm = 0.0
@@ -437,9 +446,37 @@ def find_paths(chain: Chain, tokens: Tokens, uniforms: Array) -> Array:
     return path
 
 
+class Noise(NamedTuple):
+    """What protects the model; see `privacy.ModelNoise`. A clip of 0 stands for no protection."""
+
+    clip: float
+    deviation: float
+    most: int  # contributions per node
+    normals: Array  # (tokens, visits, size)
+    contributions: Array  # (tokens, nodes), changed in place
+
+
+@njit(nogil=True, fastmath=_FAST)
+def _protect(noise: Noise, gradient: Array, normal: Array, contributed: int) -> None:
+    """Clip the gradient, or drop it where the node has contributed enough; then add noise."""
+    squared_norm = 0.0
+    for a in range(gradient.size):
+        squared_norm += gradient[a] * gradient[a]
+    shows = contributed < noise.most and np.isfinite(squared_norm)
+    factor = noise.clip / max(np.sqrt(squared_norm), noise.clip)
+    for a in range(gradient.size):
+        gradient[a] = (factor * gradient[a] if shows else 0.0) + noise.deviation * normal[a]
+
+
 @njit(nogil=True, cache=True, fastmath=_FAST)
 def update_along(
-    path: Array, scale: Array, data: Data, tokens: Tokens, gammas: Array, picks: Array
+    path: Array,
+    scale: Array,
+    data: Data,
+    tokens: Tokens,
+    gammas: Array,
+    picks: Array,
+    noise: Noise,
 ) -> None:
     """Let every node of a path update the model; `picks` are the mini-batches' uniforms."""
     size = _U(data.dimension * data.outputs)
@@ -450,10 +487,12 @@ def update_along(
         for t in range(gammas.size):
             i = _U(path[b, t])
             tokens.visits[i] += 1
-            _update(
-                data, i, gammas[t], scale[line, i], tokens.models, tokens.sums,
-                _U(b) * size, picks[b, t], gradient, scores,
-            )  # fmt: skip
+            at = _U(b) * size
+            _data_gradient(data, i, tokens.models, at, picks[b, t], gradient, scores)
+            if noise.clip > 0.0:
+                _protect(noise, gradient, noise.normals[b, t], noise.contributions[b, i])
+                noise.contributions[b, i] += noise.contributions[b, i] < noise.most
+            _descend(data, gammas[t], scale[line, i], tokens.models, tokens.sums, at, gradient)
 
 
 @njit(nogil=True, cache=True, fastmath=_FAST)
@@ -511,7 +550,8 @@ def _node_update(
     gamma = constant / np.float64(network.counts[node]) ** exponent
     network.step_size_sums[node] += gamma
     at = node * _U(gradient.size)
-    _update(data, node, gamma, scale, network.models, network.sums, at, picks, gradient, scores)
+    _data_gradient(data, node, network.models, at, picks, gradient, scores)
+    _descend(data, gamma, scale, network.models, network.sums, at, gradient)
 
 
 @njit(nogil=True, fastmath=_FAST)

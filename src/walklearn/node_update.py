@@ -15,6 +15,7 @@ Walks, gossip and real nodes all call `update`; they differ in who is next and i
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -39,13 +40,19 @@ def update(
     step: float,
     scale: float = 1.0,
     uniforms: Array | None = None,
+    protect: Callable[[Array], Array] | None = None,
 ) -> tuple[Array, Array]:
     """The model after the node's step, and the gradient estimate ĝ = scale · ∇f_i that made it.
 
     uniforms: one number for each row of a mini-batch; None or empty for all rows.
+    protect: what is done to the part of ∇f_i that depends on the rows before it shows, such
+    as clipping and noise; the penalty's part depends on the model alone.
     """
     picks = None if uniforms is None else picked_rows(problem, node, uniforms)
-    gradient = scale * problem.local_gradient(node, model, picks)
+    from_rows = problem.data_gradient(node, model, picks)
+    if protect is not None:
+        from_rows = protect(from_rows)
+    gradient = scale * (from_rows + problem.penalty * model)
     return problem.domain.project((model - step * gradient).astype(model.dtype)), gradient
 
 

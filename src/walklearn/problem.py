@@ -183,11 +183,15 @@ class Problem:
 
     def local_gradient(self, node: int, model: ArrayLike, picks: Array | None = None) -> Array:
         """∇f_i(w), flat; with `picks`, estimated from those of the node's rows (0, 1, …)."""
+        return self.data_gradient(node, model, picks) + self.penalty * self._flat(model)
+
+    def data_gradient(self, node: int, model: ArrayLike, picks: Array | None = None) -> Array:
+        """The part of ∇f_i(w) that depends on the node's rows: all but λw."""
         w, rows = self._flat(model), self._rows_of(node)
         if picks is None:
-            return self._weighted_gradient(rows, w, 1.0) + self.penalty * w
+            return self._weighted_gradient(rows, w, 1.0)
         scale = (rows.stop - rows.start) / len(picks)
-        return self._weighted_gradient(rows.start + picks, w, scale) + self.penalty * w
+        return self._weighted_gradient(rows.start + picks, w, scale)
 
     @cached_property
     def optimum(self) -> Optimum:

@@ -28,17 +28,20 @@ from walklearn.batches import (
     ReferenceGossip,
     ReferenceWalks,
     Setting,
+    Streams,
     has_compiled_twin,
 )
 from walklearn.gossip_sgd import AsynchronousGossip, Gossip, GossipSetting, SynchronousGossip
 from walklearn.graphs import Graph
+from walklearn.privacy.ledger import describe
+from walklearn.privacy.model_noise import ModelNoise
 from walklearn.problem import Problem
 from walklearn.progress import progress_bar, stop_on_interrupt
 from walklearn.step_sizes import ConstantStep, PowerStep, StepSize
 from walklearn.trace import Trace
 from walklearn.trace_files import ERRORS
 from walklearn.walk_sgd import WalkSetting
-from walklearn.walks import Walk
+from walklearn.walks import Uniform, Walk, Weighted
 
 if TYPE_CHECKING:
     from tqdm import tqdm
@@ -50,6 +53,7 @@ Engine = Literal["compiled", "reference"]
 # Uniform numbers drawn at a time: large enough to spread the cost of a call, small enough
 # for the second-level cache.
 BLOCK_NUMBERS = 32_768
+MOST_RELEASED = 4_000_000  # released numbers, with their tables, that a batch holds
 
 
 def simulate(
@@ -63,6 +67,7 @@ def simulate(
     seed: Seed = None,
     records: int | ArrayLike = 200,
     batch: int | None = None,
+    model_privacy: ModelNoise | None = None,
     cores: int | None = None,
     progress: bool | None = None,
     engine: Engine = "compiled",
@@ -73,6 +78,7 @@ def simulate(
     number of iterations is rounded up, so that methods compare at equal work.
     records: how many log-spaced records, or the update counts to record at.
     batch: rows of the node that an update looks at; all by default.
+    model_privacy: clipping, noise and a cap on what each node's rows add to the model.
     seed: the same seed gives the same numbers for any number of cores; None draws one from
     the operating system and keeps it in the trace's spec.
     cores: how many to use; all by default.
@@ -83,9 +89,11 @@ def simulate(
     the records that all have reached; `Trace.complete` is then False.
     """
     _check(problem, graph, method, steps, step_size, replicates, batch, cores, engine)
+    if model_privacy is not None:
+        _check_protectable(method, model_privacy)
     iterations_at = _iterations_at(method, graph, steps, records)
     setting: Setting = (
-        WalkSetting(problem, graph, method, step_size, batch)
+        WalkSetting(problem, graph, method, step_size, batch, model_privacy)
         if isinstance(method, Walk)
         else GossipSetting(problem, graph, method, step_size, batch)
     )
@@ -118,12 +126,21 @@ class _Recording:
         self.averages = np.zeros((len(self.streams), problem.size))
         self.visits = np.zeros(problem.node_count, dtype=np.int64)
         self.records_done = np.zeros(len(self.streams), dtype=np.int64)
+        per_node = (len(self.streams), problem.node_count)
+        walk, noise = (
+            (self.setting.walk, self.setting.model_noise)
+            if isinstance(self.setting, WalkSetting)
+            else (None, None)
+        )
+        self.outside = np.zeros(len(self.streams), dtype=np.int64)
+        self.released = np.zeros(per_node) if walk is not None and walk.is_private else None
+        self.contributions = None if noise is None else np.zeros(per_node, dtype=np.int64)
 
     def run(self, batch_class: Any, first: int, last: int, bar: tqdm[Any]) -> None:
         """Take replicates first to last from the start to the end, or to the stop."""
-        generators = [np.random.Generator(np.random.PCG64(s)) for s in self.streams[first:last]]
-        batch: Batch = batch_class(self.setting, generators)
-        block = max(1, BLOCK_NUMBERS // (len(generators) * max(1, _work(self.setting))))
+        streams = [generators(seed) for seed in self.streams[first:last]]
+        batch: Batch = batch_class(self.setting, streams)
+        block = max(1, BLOCK_NUMBERS // (len(streams) * max(1, _work(self.setting))))
         for record, target in enumerate(self.iterations_at):
             while batch.iterations < target:
                 if self.stop.is_set():
@@ -131,7 +148,7 @@ class _Recording:
                 count = min(block, int(target) - batch.iterations)
                 batch.advance(count)
                 with self.lock:
-                    bar.update(count * len(generators))
+                    bar.update(count * len(streams))
             self._record(batch, record, slice(first, last))
         with self.lock:
             self.visits += batch.visits
@@ -149,6 +166,11 @@ class _Recording:
             self.errors[prefix + "gap"][lines, record] = gaps
         self.models[lines] = batch.models.mean(axis=1)
         self.averages[lines] = batch.averages.mean(axis=1)
+        if self.released is not None and batch.released is not None:
+            self.released[lines] = batch.released
+            self.outside[lines] = batch.outside
+        if self.contributions is not None and batch.contributions is not None:
+            self.contributions[lines] = batch.contributions
         self.records_done[lines] = record + 1
 
     def kept(self) -> tuple[NDArray[np.intp], int]:
@@ -169,13 +191,23 @@ def _run_batches(
     from joblib import Parallel, cpu_count, delayed
 
     count, workers = len(recording.streams), cores or cpu_count()
-    # Gossip gains nothing from sharing a batch, and needs memory for every node's model.
-    largest = LARGEST_BATCH if isinstance(recording.setting, WalkSetting) else 1
-    size = min(largest, -(-count // workers))
+    size = min(_largest_batch(recording.setting), -(-count // workers))
     Parallel(n_jobs=workers, prefer="threads")(
         delayed(recording.run)(batch_class, first, min(first + size, count), bar)
         for first in range(0, count, size)
     )
+
+
+def _largest_batch(setting: Setting) -> int:
+    """Gossip gains nothing from sharing a batch, and needs memory for every node's model.
+
+    A private walk has a table of its own for each replicate.
+    """
+    if not isinstance(setting, WalkSetting):
+        return 1
+    if setting.walk.is_private:
+        return max(1, min(LARGEST_BATCH, MOST_RELEASED // setting.graph.node_count))
+    return LARGEST_BATCH
 
 
 def _trace(recording: _Recording, kept: Any, root: np.random.SeedSequence) -> Trace:
@@ -200,8 +232,27 @@ def _trace(recording: _Recording, kept: Any, root: np.random.SeedSequence) -> Tr
         announcements=announcements,
         announcement_bytes=announcements * method.announced_numbers * 8,
         complete=complete,
+        released=None if recording.released is None else recording.released[lines],
+        contributions=None if recording.contributions is None else recording.contributions[lines],
+        privacy=_published(recording, lines),
         **errors,
     )
+
+
+def _published(recording: _Recording, lines: Array) -> dict[str, Any]:
+    """What neighbours get to see, and what protects it."""
+    setting = recording.setting
+    walk = setting.walk.innermost if isinstance(setting, WalkSetting) else None
+    noise = setting.model_noise if isinstance(setting, WalkSetting) else None
+    published: dict[str, Any] = {"nodes": setting.problem.node_count}
+    published["model"] = "in the clear" if noise is None else describe(noise)
+    if isinstance(walk, Weighted) and walk.privacy is not None:
+        published["importance"] = describe(walk.privacy)
+        published["reweight"] = walk.reweight
+        published["outside"] = recording.outside[lines].tolist()
+    elif isinstance(walk, Weighted) and walk.importance is None:
+        published["importance"] = "in the clear"
+    return published
 
 
 def _spec(
@@ -254,6 +305,15 @@ def _streams(root: np.random.SeedSequence, replicates: int) -> list[np.random.Se
     ]
 
 
+def generators(seed: np.random.SeedSequence) -> Streams:
+    """A replicate's streams: the walk's, and a separate one for the noise on the model."""
+    noise = np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, 1))
+    return Streams(
+        walk=np.random.Generator(np.random.PCG64(seed)),
+        noise=np.random.Generator(np.random.PCG64(noise)),
+    )
+
+
 def _iterations_at(
     method: Walk | Gossip, graph: Graph, steps: int, records: int | ArrayLike
 ) -> NDArray[np.int64]:
@@ -297,10 +357,34 @@ def _batch_class(setting: Setting, engine: Engine) -> type[Batch]:
 def _warm_up(setting: Setting, engine: Engine) -> None:
     """Compile or load the machine code once, before threads ask for it all at once."""
     if engine == "compiled":
-        batch = _batch_class(setting, engine)(setting, [np.random.default_rng(0)])
+        batch = _batch_class(setting, engine)(setting, [generators(np.random.SeedSequence(0))])
         batch.advance(1)
         batch.values(batch.models)
         batch.values(batch.averages)
+
+
+def _check_protectable(method: Walk | Gossip, noise: ModelNoise) -> None:
+    """Noise on the model protects nothing that leaks by another way: refuse to claim it."""
+    if not isinstance(noise, ModelNoise):
+        raise TypeError(f"model_privacy must be a privacy.ModelNoise, got {noise!r}.")
+    if not isinstance(method, Walk):
+        raise ValueError("model_privacy is for walks; gossip shows every node's model.")
+    walk = method.innermost
+    if isinstance(walk, Weighted) and not walk.is_private and walk.importance is None:
+        raise ValueError(
+            "Weighted() tells the neighbours L_i in the clear, so noise on the model would protect "
+            "nothing. Pass Weighted(privacy=...), or use Uniform()."
+        )
+    if isinstance(walk, Weighted) and walk.reweight == "as-printed":
+        raise ValueError(
+            'reweight="as-printed" scales every step by the true L_i, which the model then shows. '
+            'Use reweight="released" with model_privacy.'
+        )
+    if isinstance(walk, Uniform) and walk.normalise:
+        raise ValueError(
+            "Uniform(normalise=True) scales every step by the true L_i, which the model then "
+            "shows. Use Uniform() with model_privacy."
+        )
 
 
 def _check(

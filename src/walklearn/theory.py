@@ -29,6 +29,8 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import numpy as np
+
 from walklearn.cautions import cautions
 from walklearn.graphs import Graph
 from walklearn.optimum import NoMinimiserError
@@ -36,7 +38,7 @@ from walklearn.problem import Problem
 from walklearn.spectrum import MOST_NODES_WITH_JUMPS, Method, Range, Spectrum, spectrum_of
 from walklearn.step_sizes import StepSize
 from walklearn.walk_facts import Constant, Facts, matrix_walk, residual
-from walklearn.walks import Independent, Jumping, Walk
+from walklearn.walks import Independent, Jumping, Walk, Weighted
 
 __all__ = ["Constant", "Diagnosis", "diagnose", "mixing_time", "residual", "spectral_gap"]
 
@@ -53,7 +55,9 @@ class Diagnosis:
     acceptance_rate: the share of the steps that move the token.
     residual: σ², the noise at the optimum. NaN if there is no optimum.
     effective_smoothness: L of the steps, the largest (factor of ∇f_i in ĝ) × L_i.
-    constant: None where no theorem applies.
+    constant: None where no theorem applies; for a private walk, that of one simulated draw.
+    constant_over_draws: for clamped releases the paper's (Lmax/Lmin) σ² + Lmax², which holds for
+    every draw; NaN elsewhere.
     setup_messages: what the nodes send before the walk, a message each way per edge.
     """
 
@@ -73,6 +77,7 @@ class Diagnosis:
     constant: Constant | None
     setup_messages: int
     warnings: tuple[str, ...]
+    constant_over_draws: float = math.nan
 
     @property
     def lambda_P(self) -> float:
@@ -94,11 +99,16 @@ class Diagnosis:
 
 
 def diagnose(
-    graph: Graph, problem: Problem, walk: Walk, step_size: StepSize | None = None
+    graph: Graph,
+    problem: Problem,
+    walk: Walk,
+    step_size: StepSize | None = None,
+    seed: int | np.random.SeedSequence | None = 0,
 ) -> Diagnosis:
     """Spectral gap, mixing time, the theorem's constant, and warnings with what to do.
 
-    With a step size, it is checked against the smoothness and the noise of the problem.
+    With a step size, it is checked against the smoothness and the noise of the problem. A
+    private walk is diagnosed for one simulated draw of its releases, made from the seed.
 
     >>> from walklearn import ConstantStep, Problem, graphs, walks
     >>> problem = Problem([[1.0], [2.0], [3.0]], [1.0, -1.0, 1.0], penalty=1.0)
@@ -107,6 +117,9 @@ def diagnose(
     ('Theorem 2', 20.25)
     """
     _check_sizes(graph, problem)
+    over_draws = _constant_over_draws(problem, walk)
+    label = repr(walk)
+    walk = walk.realise(graph, problem, np.random.default_rng(seed))
     P = None
     if _has_matrix(graph, walk):
         P = matrix_walk(walk).transition_matrix(graph, problem)
@@ -115,7 +128,7 @@ def diagnose(
     at_optimum, reason = _residual_at_optimum(problem)
     facts = Facts(graph, problem, walk, step_size, spectrum, stays, at_optimum, reason)
     return Diagnosis(
-        walk=repr(walk),
+        walk=label,
         node_count=graph.node_count,
         edge_count=graph.edge_count,
         reversible=walk.reversible,
@@ -129,6 +142,7 @@ def diagnose(
         residual=at_optimum,
         effective_smoothness=float(facts.step_smoothness.max()),
         constant=facts.constant(),
+        constant_over_draws=over_draws,
         setup_messages=2 * graph.edge_count * bool(walk.announced_numbers),
         warnings=tuple(cautions(facts)),
     )
@@ -161,6 +175,15 @@ def mixing_time(
     if not 0.0 < distance < 1.0:
         raise ValueError(f"distance must be in (0, 1), got {distance!r}.")
     return _steps_to_mix(graph, walk, problem, spectrum_of(graph, walk, problem), distance)
+
+
+def _constant_over_draws(problem: Problem, walk: Walk) -> float:
+    """The paper's (Lmax/Lmin) σ² + Lmax² for releases clamped to [Lmin, Lmax]; else NaN."""
+    base = walk.innermost
+    if not isinstance(base, Weighted) or base.privacy is None or base.privacy.clamp is None:
+        return math.nan
+    low, high = base.privacy.clamp
+    return high / low * _residual_at_optimum(problem)[0] + high**2
 
 
 def _has_matrix(graph: Graph, walk: Walk) -> bool:
@@ -209,6 +232,9 @@ def _lines(d: Diagnosis) -> Iterator[str]:
     yield f"  set-up              {d.setup_messages:<10,} messages"
     yield f"  residual σ²         {_number(d.residual)}"
     yield f"  largest step 2/L    {_number(d.largest_step)}"
+    if not math.isnan(d.constant_over_draws):
+        over = _number(d.constant_over_draws)
+        yield f"  constant, any draw  {over:<10} (Lmax / Lmin) σ² + Lmax², for clamped releases"
     if d.constant is None:
         yield "  constant            none: no theorem covers this walk"
     else:

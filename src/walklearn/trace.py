@@ -28,7 +28,7 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -36,6 +36,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from walklearn.plot import METRICS, check_choice, convergence
 from walklearn.trace_files import (
+    OPTIONAL,
     RECORDED,
     WHOLE,
     damaged,
@@ -50,9 +51,12 @@ if TYPE_CHECKING:
     import pandas
 
     from walklearn.plot import Axes
+    from walklearn.privacy.ledger import Ledger
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+
+_COUNTS = ("updates", "messages", "visits", "contributions")
 
 
 class Summary(NamedTuple):
@@ -89,6 +93,13 @@ class Trace:
     announcements, announcement_bytes
         Messages sent before the first update (degrees, importances) and their bytes in total.
         They are not part of ``messages`` and ``bytes``.
+    released
+        What each node released of its importance, ``(replicates, nodes)``, or None.
+    contributions
+        How often each node's rows showed in the model, ``(replicates, nodes)``, or None where
+        nothing protects the model.
+    privacy
+        What was published under which mechanism, as plain JSON values; see ``ledger``.
     complete
         False when the run was interrupted and only what had been done is kept.
     """
@@ -108,18 +119,22 @@ class Trace:
     announcements: int = 0
     announcement_bytes: int = 0
     complete: bool = True
+    released: FloatArray | None = None
+    contributions: IntArray | None = None
+    privacy: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not isinstance(self.label, str):
             raise ValueError(f"label must be text, not {self.label!r}")
         for name in (*RECORDED, *WHOLE):
-            if name != "visits" or self.visits is not None:
-                kind = np.int64 if name in ("updates", "messages", "visits") else np.float64
+            if name not in OPTIONAL or getattr(self, name) is not None:
+                kind = np.int64 if name in _COUNTS else np.float64
                 object.__setattr__(self, name, _frozen(name, getattr(self, name), kind))
         for name in ("message_bytes", "announcements", "announcement_bytes"):
             object.__setattr__(self, name, _count(name, getattr(self, name)))
         object.__setattr__(self, "complete", bool(self.complete))  # JSON knows no np.bool_
         object.__setattr__(self, "spec", _plain(self.spec))
+        object.__setattr__(self, "privacy", _plain(self.privacy))
         self._check_shapes()
 
     def _check_shapes(self) -> None:
@@ -143,6 +158,15 @@ class Trace:
     def records(self) -> int:
         """How many times each run was looked at."""
         return len(self.updates)
+
+    @property
+    def ledger(self) -> tuple[Ledger, ...]:
+        """Who published what, at what cost: one ledger per replicate, each a world of its own."""
+        from walklearn.privacy.ledger import replicate_ledger
+
+        nodes = self.privacy.get("nodes", 0)
+        counts = [None] * self.replicates if self.contributions is None else self.contributions
+        return tuple(replicate_ledger(self.privacy, nodes, count) for count in counts)
 
     @property
     def bytes(self) -> IntArray:

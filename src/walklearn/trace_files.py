@@ -28,8 +28,11 @@ Fields: TypeAlias = Mapping[str, Any]
 
 ERRORS = ("distance", "average_distance", "gap", "average_gap")
 RECORDED = ("messages", *ERRORS)  # one number per replicate and record
-WHOLE = ("updates", "models", "averages", "visits")  # the other arrays
-HEADER = ("label", "spec", "message_bytes", "announcements", "announcement_bytes", "complete")
+OPTIONAL = ("visits", "released", "contributions")  # arrays that may be None
+WHOLE = ("updates", "models", "averages", *OPTIONAL)  # the other arrays
+HEADER = (
+    "label", "spec", "message_bytes", "announcements", "announcement_bytes", "complete", "privacy",
+)  # fmt: skip
 
 _FORMAT = "walklearn trace"
 _VERSION = 1

@@ -13,7 +13,7 @@ from walklearn.graphs import Graph
 from walklearn.problem import Problem
 from walklearn.spectrum import Spectrum, Vector
 from walklearn.step_sizes import StepSize
-from walklearn.walks import Independent, Jumping, NonBacktracking, Walk
+from walklearn.walks import Independent, Jumping, NonBacktracking, ReleasedWeighted, Walk
 
 INTERPOLATION = 1e-12  # σ² below this share of mean ‖∇f_i(0)‖² counts as none
 NUMBERS_AT_ONCE = 4_000_000  # how many gradient entries are held at a time
@@ -44,7 +44,11 @@ class Constant:
         return noise, smoothness, "1 / ln(1/λ_P)"
 
 
-_FORMULAS = {"Theorem 1": ("σ²", "(sup L)²"), "Theorem 2": ("(L̄ / inf L) σ²", "L̄²")}
+_FORMULAS = {
+    "Theorem 1": ("σ²", "(sup L)²"),
+    "Theorem 2": ("(L̄ / inf L) σ²", "L̄²"),
+    "Algorithm 3, for one draw of R": ("(R̄ / inf R) σ²", "(R̄ max L / R)²"),
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,7 +102,9 @@ class Facts:
         if not self.unbiased:
             return None
         v, L, importance = self.visit_weights, self.problem.smoothness, self.problem.importance
-        if np.allclose(v, v[0], rtol=1e-9):
+        if isinstance(self.walk.innermost, ReleasedWeighted):
+            theorem = "Algorithm 3, for one draw of R"
+        elif np.allclose(v, v[0], rtol=1e-9):
             theorem = "Theorem 1"
         elif np.allclose(v / v.mean(), importance / importance.mean(), rtol=1e-9):
             theorem = "Theorem 2"

@@ -1,4 +1,4 @@
-"""Algorithms 1 and 2 of the paper, written to be read beside its pseudocode.
+"""Algorithms 1 to 3 of the paper, written to be read beside its pseudocode.
 
 A *token* carries the model over the graph. Visit k, at node i with model w:
 
@@ -25,6 +25,7 @@ from the same random ones; a step therefore takes its uniform numbers as an argu
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -34,6 +35,7 @@ from numpy.typing import NDArray
 
 from walklearn.graphs import Graph
 from walklearn.node_update import start, update
+from walklearn.privacy.model_noise import ModelNoise
 from walklearn.problem import Problem
 from walklearn.step_sizes import StepSize
 from walklearn.walks import Walk
@@ -45,6 +47,7 @@ Array = NDArray[Any]
 class WalkSetting:
     """All that stays the same during a walk.
 
+    model_noise: clipping and noise on what a visit shows of the node's rows.
     batch: how many of a node's rows a visit looks at, drawn with replacement; None, or a
     node with no more rows than that, means all of them.
     """
@@ -54,6 +57,7 @@ class WalkSetting:
     walk: Walk
     step_size: StepSize
     batch: int | None = None
+    model_noise: ModelNoise | None = None
 
     @cached_property
     def score(self) -> Array:
@@ -99,17 +103,29 @@ class Visit(NamedTuple):
 
 def init(setting: WalkSetting, generator: np.random.Generator) -> Token:
     """Start at a uniform node with a model uniform over W (0 where W is everything)."""
-    node, model = start(setting.problem, generator)
+    return token_at(*start(setting.problem, generator))
+
+
+def token_at(node: int, model: Array) -> Token:
+    """A token that has not moved yet."""
     return Token(node, -1, model, np.zeros(model.size), 0.0, 0, 0)
 
 
-def step(setting: WalkSetting, token: Token, uniforms: Array) -> tuple[Token, Visit]:
-    """One visit: update the model with the node's own data, then hand the token over."""
+def step(
+    setting: WalkSetting,
+    token: Token,
+    uniforms: Array,
+    protect: Callable[[Array], Array] | None = None,
+) -> tuple[Token, Visit]:
+    """One visit: update the model with the node's own data, then hand the token over.
+
+    protect: what the node does to the gradient of its rows before anyone can see it.
+    """
     i, w, k = token.node, token.model, token.updates + 1
     gamma = setting.step_size(k)
 
     picks = uniforms[setting.walk.draws :]
-    model, gradient = update(setting.problem, i, w, gamma, setting.scale[i], picks)
+    model, gradient = update(setting.problem, i, w, gamma, setting.scale[i], picks, protect)
 
     hop = setting.walk.hop(setting.graph, setting.score, i, token.previous, uniforms)
     moved = hop.node != i

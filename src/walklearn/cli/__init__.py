@@ -10,6 +10,7 @@ from walklearn import __version__
 
 # Command -> (its module in this package, one line for the overview).
 _COMMANDS = {
+    "privacy": ("privacy", "Calibrate, compare, plot, attack and audit what nodes release."),
     "demo": ("demo", "The paper's comparison on a random graph, in under a minute."),
 }
 

@@ -7,6 +7,7 @@ another update. Its stationary law is ∝ v, the *visit weights*:
     Simple    v = deg     a = 1                   ĝ = ∇f_i, biased by degree
     Uniform   v = 1       a = deg_i / deg_j       ĝ = ∇f_i                    (Algorithm 1)
     Weighted  v = L       as above                ĝ = (L̄ / L_i) ∇f_i          (Algorithm 2)
+              v = R       as above                ĝ = (R̄ / R_i) ∇f_i          (Algorithm 3)
 
 Only the ratio of `score` = v / deg matters: a(i, j) = score_j / score_i.
 
@@ -24,7 +25,7 @@ array([0.5       , 0.16666667, 0.16666667, 0.16666667])
 """
 
 from walklearn.walks.independent import Independent
-from walklearn.walks.metropolis import Metropolis, Simple, Uniform, Weighted
+from walklearn.walks.metropolis import Metropolis, ReleasedWeighted, Simple, Uniform, Weighted
 from walklearn.walks.non_reversible import Jumping, NonBacktracking
 from walklearn.walks.walk import Hop, Walk
 
@@ -34,6 +35,7 @@ __all__ = [
     "Jumping",
     "Metropolis",
     "NonBacktracking",
+    "ReleasedWeighted",
     "Simple",
     "Uniform",
     "Walk",

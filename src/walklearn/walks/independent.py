@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -29,6 +29,22 @@ class Independent(Walk):
 
     def __post_init__(self) -> None:
         require_metropolis(self.law)
+
+    @property
+    def innermost(self) -> Metropolis:
+        """The walk whose law it draws from."""
+        return self.law
+
+    @property
+    def is_private(self) -> bool:
+        """Whether the law is."""
+        return self.law.is_private
+
+    def realise(
+        self, graph: Graph, problem: Problem | None, generator: np.random.Generator | None = None
+    ) -> Independent:
+        """The same with the law's release drawn."""
+        return replace(self, law=self.law.realise(graph, problem, generator))
 
     def visit_weights(self, graph: Graph, problem: Problem | None = None) -> Vector:
         """That of the law."""

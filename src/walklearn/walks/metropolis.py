@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
 from walklearn.graphs import Graph
+from walklearn.privacy.mechanisms import Mechanism
 from walklearn.problem import Problem
 from walklearn.walks.walk import Hop, Vector, Walk, pick
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
+
+Reweight = Literal["released", "as-printed"]
 
 
 @dataclass(frozen=True, repr=False)
@@ -29,6 +32,13 @@ class Metropolis(Walk):
     def __post_init__(self) -> None:
         if not 0.0 <= self.laziness < 1.0:
             raise ValueError(f"laziness must be in [0, 1), got {self.laziness!r}.")
+
+    def realise(
+        self, graph: Graph, problem: Problem | None, generator: np.random.Generator | None = None
+    ) -> Metropolis:
+        """Itself: there is nothing to release."""
+        del graph, problem, generator
+        return self
 
     def hop(self, graph: Graph, score: Vector, node: int, previous: int, uniforms: Vector) -> Hop:
         """Propose a uniform neighbour, accept with min(1, score_j / score_i), else stay."""
@@ -108,18 +118,62 @@ class Weighted(Metropolis):
 
     importance: any positive number per node; by default L_i, the smoothness of f_i. The
     gradient is divided by it, so that the estimate stays unbiased.
+    privacy: a mechanism that releases the importance (Algorithm 3). Each node draws its R_i
+    once, tells its neighbours that, and the walk follows R. `realise` makes that draw.
+    reweight: "released" divides the gradient by R_i, which is unbiased for every draw;
+    "as-printed" divides by the true importance, as the paper has it, which for one draw
+    minimises Σ (R_i / L_i) f_i instead.
+    bounds: the public bounds agreed upon; a mechanism made for others is refused.
     """
 
     importance: Vector | None = None
+    privacy: Mechanism | None = field(default=None, kw_only=True)
+    reweight: Reweight = field(default="released", kw_only=True)
+    bounds: tuple[float, float] | None = field(default=None, kw_only=True)
     announced_numbers: ClassVar[int] = 2  # the degree and the importance
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.importance is not None:
             object.__setattr__(self, "importance", _positive(np.array(self.importance, float)))
+        if self.reweight not in ("released", "as-printed"):
+            raise ValueError(f'reweight must be "released" or "as-printed", got {self.reweight!r}.')
+        if self.privacy is not None:
+            _check_mechanism(self.privacy, self.bounds)
+
+    @property
+    def is_private(self) -> bool:
+        """Whether the importance still has to be released; see `realise`."""
+        return self.privacy is not None
+
+    def realise(
+        self, graph: Graph, problem: Problem | None, generator: np.random.Generator | None = None
+    ) -> Metropolis:
+        """The walk after every node has released its importance once.
+
+        Without a generator the noise comes from the operating system's entropy.
+        """
+        if self.privacy is None:
+            return self
+        true = self._importance(graph, problem)
+        return ReleasedWeighted(
+            self.privacy.release(true, generator),
+            true_importance=true,
+            reweight=self.reweight,
+            outside=self.privacy.outside(true),
+            laziness=self.laziness,
+        )
 
     def visit_weights(self, graph: Graph, problem: Problem | None = None) -> Vector:
         """The given importance, or L_i."""
+        if self.is_private:
+            raise TypeError(
+                "this walk follows what the nodes will release, which has not been drawn yet: "
+                "draw it first with walk.realise(graph, problem, generator)."
+            )
+        return self._importance(graph, problem)
+
+    def _importance(self, graph: Graph, problem: Problem | None) -> Vector:
         if self.importance is None:
             return _smoothness(graph, problem, "Weighted()")
         if self.importance.shape != (graph.node_count,):
@@ -134,26 +188,64 @@ class Weighted(Metropolis):
         return _mean_over(self.visit_weights(graph, problem))
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Also after unpickling, the importance cannot be written to."""
+        """Also after unpickling, arrays cannot be written to."""
         self.__dict__.update(state)
-        if self.importance is not None:
-            self.importance.setflags(write=False)
+        for value in state.values():
+            if isinstance(value, np.ndarray):
+                value.setflags(write=False)
 
     def __eq__(self, other: object) -> bool:
-        return (
-            type(other) is type(self)
-            and isinstance(other, Weighted)
-            and self.laziness == other.laziness
-            and np.array_equal(
-                np.asarray(self.importance, dtype=float),
-                np.asarray(other.importance, dtype=float),
-                equal_nan=True,  # None becomes NaN
-            )
+        return type(other) is type(self) and all(
+            np.array_equal(mine, theirs)
+            if isinstance(mine, np.ndarray)
+            else mine is theirs
+            if theirs is None or isinstance(theirs, np.ndarray)
+            else mine == theirs
+            for mine, theirs in zip(_values(self), _values(other), strict=True)
         )
 
     def __hash__(self) -> int:
-        given = b"" if self.importance is None else self.importance.tobytes()
-        return hash((type(self), self.laziness, given))
+        return hash(
+            (type(self), *(v.tobytes() if isinstance(v, np.ndarray) else v for v in _values(self)))
+        )
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ReleasedWeighted(Weighted):
+    """A private weighted walk after its one draw: `importance` is the released R.
+
+    true_importance: what was released, which only "as-printed" looks at.
+    outside: how many nodes had a value outside the public bounds, clamped before the release.
+    """
+
+    true_importance: Vector = field(kw_only=True)
+    outside: int = field(default=0, kw_only=True)
+
+    def gradient_scale(self, graph: Graph, problem: Problem | None = None) -> Vector:
+        """R̄ / R_i, or as printed L̄ / L_i."""
+        released = self.visit_weights(graph, problem)
+        return _mean_over(released if self.reweight == "released" else self.true_importance)
+
+
+def _values(walk: Any) -> list[Any]:
+    return [getattr(walk, item.name) for item in fields(walk)]
+
+
+def _check_mechanism(mechanism: Mechanism, bounds: tuple[float, float] | None) -> None:
+    if not isinstance(mechanism, Mechanism):
+        raise TypeError(
+            f"privacy must be a mechanism, such as privacy.calibrate(...) gives, got {mechanism!r}."
+        )
+    if bounds is not None and tuple(bounds) != tuple(mechanism.bounds):
+        raise ValueError(
+            f"the mechanism is made for values in {mechanism.bounds}, but the walk's public bounds "
+            f"are {tuple(bounds)}. Calibrate the mechanism for the walk's bounds."
+        )
+    if mechanism.clamp is None and mechanism.kind != "gamma":
+        raise ValueError(
+            f"an unclamped {mechanism.kind} mechanism can release values of 0 or less, which a "
+            "walk cannot follow. Leave its clamp at the public bounds."
+        )
 
 
 def _mean_over(importance: Vector) -> Vector:

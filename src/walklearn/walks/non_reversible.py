@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -41,6 +41,22 @@ class NonBacktracking(Walk):
     def announced_numbers(self) -> int:  # type: ignore[override]
         """What the walk announces."""
         return self.walk.announced_numbers
+
+    @property
+    def innermost(self) -> Metropolis:
+        """The walk it improves."""
+        return self.walk
+
+    @property
+    def is_private(self) -> bool:
+        """Whether the walk is."""
+        return self.walk.is_private
+
+    def realise(
+        self, graph: Graph, problem: Problem | None, generator: np.random.Generator | None = None
+    ) -> NonBacktracking:
+        """The same with the walk's release drawn."""
+        return replace(self, walk=self.walk.realise(graph, problem, generator))
 
     def visit_weights(self, graph: Graph, problem: Problem | None = None) -> Vector:
         """That of the walk."""
@@ -115,6 +131,22 @@ class Jumping(Walk):
         """The probabilities of a jump of 1, 2, …, `longest` hops."""
         weights = self.stop * (1.0 - self.stop) ** np.arange(self.longest)
         return np.asarray(weights / weights.sum())
+
+    @property
+    def innermost(self) -> Metropolis:
+        """The walk it improves."""
+        return self.walk
+
+    @property
+    def is_private(self) -> bool:
+        """Whether the walk is."""
+        return self.walk.is_private
+
+    def realise(
+        self, graph: Graph, problem: Problem | None, generator: np.random.Generator | None = None
+    ) -> Jumping:
+        """The same with the walk's release drawn."""
+        return replace(self, walk=self.walk.realise(graph, problem, generator))
 
     def visit_weights(self, graph: Graph, problem: Problem | None = None) -> Vector:
         """That of the walk, which the jumps only follow roughly; see `stationary`."""

@@ -56,6 +56,23 @@ class Walk(ABC):
         """How many uniform numbers a step uses."""
         return 1
 
+    @property
+    def innermost(self) -> Walk:
+        """The walk that this one builds on; itself where it stands alone."""
+        return self
+
+    @property
+    def is_private(self) -> bool:
+        """Whether the walk rests on a release that is still to be drawn."""
+        return False
+
+    def realise(
+        self, graph: Graph, problem: Problem | None, generator: np.random.Generator | None = None
+    ) -> Walk:
+        """The walk with its release drawn; itself where there is nothing to release."""
+        del graph, problem, generator
+        return self
+
     def score(self, graph: Graph, problem: Problem | None = None) -> Vector:
         """v / deg: a proposal from i to j is accepted with min(1, score_j / score_i)."""
         return self.visit_weights(graph, problem) / np.maximum(graph.degrees, 1)

@@ -1,0 +1,56 @@
+"""Privacy of the constants that nodes release: mechanisms, exact costs, calibration, bounds.
+
+A node's constant L_i tells about its data. It is released once, noisy, within public bounds:
+`calibrate` finds the least noise for a target (ε, δ), `compare` says what each mechanism leaves
+of the value, `smoothness_bounds` gives the public bounds.
+
+>>> mechanism = calibrate("clamped-gamma", epsilon=3.0, delta=0.03, bounds=(1.0, 50.0))
+>>> mechanism
+ClampedGamma(theta=8041.63, bounds=(1, 50))
+>>> mechanism.delta(3.0) <= 0.03
+True
+"""
+
+from walklearn.privacy.auditing import Audit, audit
+from walklearn.privacy.bounds import clip_features, smoothness_bounds
+from walklearn.privacy.calibration import calibrate
+from walklearn.privacy.comparison import Comparison, Row, compare, release_error
+from walklearn.privacy.composition import Charge, compose
+from walklearn.privacy.infeasible import InfeasiblePrivacyError
+from walklearn.privacy.ledger import AlreadyReleasedError, BudgetExceededError, Ledger
+from walklearn.privacy.mechanisms import (
+    MECHANISMS,
+    ClampedGamma,
+    Gamma,
+    Gaussian,
+    Laplace,
+    Mechanism,
+    TruncatedLaplace,
+)
+from walklearn.privacy.model_noise import ModelNoise
+
+__all__ = [
+    "MECHANISMS",
+    "AlreadyReleasedError",
+    "Audit",
+    "BudgetExceededError",
+    "Charge",
+    "ClampedGamma",
+    "Comparison",
+    "Gamma",
+    "Gaussian",
+    "InfeasiblePrivacyError",
+    "Laplace",
+    "Ledger",
+    "Mechanism",
+    "ModelNoise",
+    "Row",
+    "TruncatedLaplace",
+    "audit",
+    "calibrate",
+    "clip_features",
+    "compare",
+    "compose",
+    "release_error",
+    "smoothness_bounds",
+]

@@ -1,0 +1,119 @@
+"""Public bounds for the constants L_i, from a public bound on the features.
+
+The bounds in every privacy claim are over all data a node *could* hold. They follow from a
+public bound B on ‖x‖ (rows are clipped to it, `clip_features`), a public cap on the rows of a
+node, and the objective: with β the smoothness of the loss, N nodes and M rows in all,
+
+    "sum"        λ ≤ L_i ≤ λ + N β · rows · B²
+    "mean"       λ ≤ L_i ≤ λ + (N/M) β · rows · B²      (M must be public)
+    "node-mean"  λ ≤ L_i ≤ λ + β B²
+
+An intercept is a feature that is always 1: it adds 1 to ‖x‖², at the lower end too, since then
+λ_max(XᵀX) is at least the number of rows.
+
+>>> from walklearn.losses import Logistic
+>>> smoothness_bounds(Logistic(), penalty=1.0, nodes=100, feature_bound=2.0)
+(1.0, 101.0)
+>>> clip_features([[3.0, 4.0], [0.3, 0.4]], bound=1.0)[1]
+1
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from walklearn.losses import Loss
+from walklearn.privacy.arguments import Bounds, check_bounds
+
+Array = NDArray[np.float64]
+
+
+def smoothness_bounds(
+    loss: Loss,
+    penalty: float,
+    nodes: int,
+    feature_bound: float,
+    max_rows: int = 1,
+    objective: str = "sum",
+    intercept: bool = False,
+    lower: float | None = None,
+    total_rows: int | None = None,
+) -> Bounds:
+    """(lo, hi) such that lo ≤ L_i ≤ hi for every data set a node could hold.
+
+    feature_bound: a public bound on ‖x‖, without the intercept. max_rows: a public cap on the
+    rows of a node. total_rows: M, needed for "mean" only. lower: a public lower bound of your
+    choice, needed where nothing keeps L_i away from 0 (no penalty and no intercept), because
+    0 cannot be protected; constants below it are lifted to it before the release.
+    """
+    if not isinstance(loss, Loss):
+        raise TypeError(f"loss must be a loss such as losses.Logistic(), got {loss!r}.")
+    for name, count in (("nodes", nodes), ("max_rows", max_rows)):
+        _check_count(name, count)
+    _check_size("penalty", penalty, zero=True)
+    _check_size("feature_bound", feature_bound, zero=False)
+    weight = _row_weight(objective, nodes, total_rows)
+    rows = 1 if objective == "node-mean" else max_rows
+    scale = loss.smoothness * weight
+    least = penalty + (scale if intercept else 0.0)
+    most = penalty + scale * rows * (feature_bound**2 + (1.0 if intercept else 0.0))
+    if lower is not None:
+        _check_size("lower", lower, zero=False)
+        least = max(least, float(lower))
+    if least == 0:
+        raise ValueError(
+            "with penalty = 0 the smallest possible constant is 0, which no noise can protect. "
+            "Pass a positive public lower bound (lower=...), or use a penalty."
+        )
+    if least >= most:
+        raise ValueError(
+            f"lower = {lower!r} leaves nothing to protect: no constant exceeds {most:g}."
+        )
+    return check_bounds((least, most))
+
+
+def clip_features(X: ArrayLike, bound: float) -> tuple[Array, int]:
+    """The rows with ‖x‖ ≤ bound, longer ones shortened to it, and how many were shortened."""
+    _check_size("bound", bound, zero=False)
+    rows = np.array(X, dtype=np.float64)
+    if rows.ndim != 2:
+        raise ValueError(f"X must have shape (rows, features), got {rows.shape}.")
+    bad = np.flatnonzero(~np.isfinite(rows).all(axis=1))
+    if bad.size:
+        raise ValueError(f"row {bad[0]} has a value that is NaN or infinite.")
+    # Scaled by the largest entry first, so that squares neither overflow nor vanish.
+    largest = np.abs(rows).max(axis=1, initial=0.0)
+    unit = rows / np.where(largest > 0, largest, 1.0)[:, None]
+    norms = np.linalg.norm(unit, axis=1)
+    long = largest * norms > bound
+    # A hair shorter than the bound: rounding must not push a row over it again.
+    rows[long] = unit[long] * (bound * (1 - 2.0**-50) / norms[long])[:, None]
+    return rows, int(np.count_nonzero(long))
+
+
+def _row_weight(objective: str, nodes: int, total_rows: int | None) -> float:
+    """c_r, the weight of a row in its node's loss (for "node-mean", of all its rows)."""
+    if objective == "sum":
+        return float(nodes)
+    if objective == "node-mean":
+        return 1.0
+    if objective != "mean":
+        raise ValueError(f'objective must be "sum", "mean" or "node-mean", got {objective!r}.')
+    if total_rows is None:
+        raise ValueError('objective "mean" divides by all rows: pass the public total_rows.')
+    _check_count("total_rows", total_rows)
+    return nodes / total_rows
+
+
+def _check_count(name: str, count: int) -> None:
+    if count != int(count) or count < 1:
+        raise ValueError(f"{name} must be a whole number of at least 1, got {count!r}.")
+
+
+def _check_size(name: str, size: float, zero: bool) -> None:
+    if not math.isfinite(size) or size < 0 or (size == 0 and not zero):
+        least = "at least 0" if zero else "positive"
+        raise ValueError(f"{name} must be finite and {least}, got {size!r}.")

@@ -1,0 +1,216 @@
+"""The least noise that gives (ε, δ) privacy within public bounds, or a refusal that says why.
+
+For the Gamma law δ need not fall with the noise (clamped, ρ = 10, ε = 2.26: 0 at θ = 96, .001 at
+θ = 1000), so nothing is bisected blindly: δ is computed on a fine grid of ln θ from the
+smallest noise upwards, each dip between grid points is followed to its bottom, and the first
+crossing is narrowed to the last digits. The mechanism that comes back has been asked for its
+own `delta(epsilon)`, and more noise added if that is above δ in the last digit.
+
+The unclamped Gamma mechanism cannot reach every target: δ never falls below a floor
+(`accounting.gamma_floor`). Such a target is an `InfeasiblePrivacyError`.
+
+>>> calibrate("laplace", epsilon=3.0, delta=0.0, bounds=(1.0, 50.0))
+Laplace(scale=16.3333, bounds=(1, 50))
+>>> calibrate("gamma", epsilon=3.0, delta=0.03, bounds=(1.0, 50.0))
+Traceback (most recent call last):
+    ...
+walklearn.privacy.infeasible.InfeasiblePrivacyError: no noise level gives delta <= 0.03 at
+epsilon = 3 for bounds 1..50: the floor is 0.851. Narrow the bounds to at most 1..2.3, raise
+epsilon above 167, or use clamped-gamma.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from walklearn.privacy import accounting
+from walklearn.privacy.arguments import Bounds, check_bounds, check_delta, check_epsilon
+from walklearn.privacy.incomplete_gamma import LARGEST_SHAPE
+from walklearn.privacy.infeasible import (
+    Accounting,
+    refuse_clamped_gamma,
+    refuse_gamma,
+    refuse_no_delta,
+    refuse_nothing,
+)
+from walklearn.privacy.least_noise import least_noise, log_grid
+from walklearn.privacy.mechanisms import (
+    AT_BOUNDS,
+    MECHANISMS,
+    ClampedGamma,
+    Gamma,
+    Gaussian,
+    Laplace,
+    Mechanism,
+    TruncatedLaplace,
+)
+
+Array = NDArray[np.float64]
+_AnyMechanism = TypeVar("_AnyMechanism", bound=Mechanism)
+
+# Targets below this are as good as 0; noise is sought up to e^345 = 1e150 times the range.
+_SMALLEST_TARGET = 1e-100
+_LARGEST_LOG = 345.0
+
+
+def calibrate(
+    kind: str,
+    *,
+    epsilon: float,
+    delta: float,
+    bounds: Sequence[float],
+    clamp: Sequence[float] | None = AT_BOUNDS,
+    accounting: Accounting = "tight",
+) -> Mechanism:
+    """The mechanism of this kind with the least noise that is (ε, δ) private.
+
+    kind: "gamma", "clamped-gamma", "laplace", "truncated-laplace" or "gaussian".
+    bounds: public lo and hi over all data a node could hold, never computed from data.
+    clamp: where the release is clamped, by default at the bounds; None leaves additive noise
+    unclamped, for experiments. "gamma" is never clamped.
+    accounting: "tight" (exact), or "lemma" for the paper's sufficient condition ("gamma" only).
+    """
+    epsilon, delta, bounds = check_epsilon(epsilon), check_delta(delta), check_bounds(bounds)
+    ends = _check_choice(kind, epsilon, delta, clamp, bounds, accounting)
+    if kind == "gamma":
+        return _calibrate_gamma(epsilon, delta, bounds, accounting)
+    if kind == "clamped-gamma":
+        return _calibrate_clamped_gamma(epsilon, delta, bounds, ends or bounds)
+    if epsilon == 0 and delta == 0:
+        raise refuse_nothing(kind)
+    if kind == "laplace":
+        return _calibrate_laplace(epsilon, delta, bounds, ends)
+    if kind == "gaussian":
+        return _calibrate_gaussian(epsilon, delta, bounds, ends)
+    return _calibrate_truncated_laplace(epsilon, delta, bounds, ends)
+
+
+def _check_choice(
+    kind: str, epsilon: float, delta: float, clamp: Any, bounds: Bounds, accounting: str
+) -> Bounds | None:
+    if kind not in MECHANISMS:
+        raise ValueError(f"unknown mechanism {kind!r}: choose one of {', '.join(MECHANISMS)}.")
+    if math.isinf(epsilon):
+        raise ValueError("epsilon = inf asks for no privacy: release the values as they are.")
+    for name, target in (("epsilon", epsilon), ("delta", delta)):
+        if 0 < target < _SMALLEST_TARGET:
+            raise ValueError(f"{name} = {target:g} is as good as 0: ask for 0.")
+    if accounting not in ("tight", "lemma"):
+        raise ValueError(f'accounting must be "tight" or "lemma", got {accounting!r}.')
+    if accounting == "lemma" and kind != "gamma":
+        raise ValueError(f'the lemma is about the mechanism "gamma", not about {kind!r}.')
+    at_bounds = isinstance(clamp, str) and clamp == AT_BOUNDS
+    if kind == "gamma" and not (at_bounds or clamp is None):
+        raise ValueError('"gamma" is never clamped: for a clamp choose "clamped-gamma".')
+    if kind == "clamped-gamma" and clamp is None:
+        raise ValueError('"clamped-gamma" needs a clamp: without one choose "gamma".')
+    if clamp is None:
+        return None
+    return bounds if at_bounds else check_bounds(clamp, "clamp")
+
+
+def _calibrate_gamma(epsilon: float, delta: float, bounds: Bounds, rule: Accounting) -> Gamma:
+    delta_of, floor = accounting.gamma_lemma_delta, 0.0
+    if rule == "tight":
+        delta_of, floor = accounting.gamma_delta, accounting.gamma_floor(epsilon, bounds)
+    theta = None
+    if delta > floor:
+        theta = least_noise(lambda t: delta_of(epsilon, t, bounds), delta, _theta_grid(bounds))
+    if theta is None:
+        raise refuse_gamma(epsilon, delta, bounds, rule)
+    cost = Gamma.delta if rule == "tight" else Gamma.lemma_delta
+    return _verified(lambda t: Gamma(t, bounds), theta, lambda m: cost(m, epsilon) <= delta)
+
+
+def _calibrate_clamped_gamma(
+    epsilon: float, delta: float, bounds: Bounds, clamp: Bounds
+) -> ClampedGamma:
+    def curve(theta: Array) -> Array:
+        return accounting.clamped_gamma_delta(epsilon, theta, bounds, clamp)
+
+    theta = least_noise(curve, delta, _theta_grid(bounds))
+    if theta is None:
+        raise refuse_clamped_gamma(epsilon, bounds, clamp)
+    return _verified(
+        lambda t: ClampedGamma(t, bounds, clamp), theta, lambda m: m.delta(epsilon) <= delta
+    )
+
+
+def _calibrate_laplace(
+    epsilon: float, delta: float, bounds: Bounds, clamp: Bounds | None
+) -> Laplace:
+    """Scale Δ/(ε − 2 ln(1 − δ)), but for a clamp that cuts into the bounds."""
+
+    def curve(scale: Array) -> Array:
+        return accounting.laplace_delta(epsilon, scale, bounds, clamp)
+
+    scale = _least_additive_noise(curve, delta, bounds)
+    return _verified(
+        lambda s: Laplace(s, bounds, clamp), scale, lambda m: m.delta(epsilon) <= delta
+    )
+
+
+def _calibrate_gaussian(
+    epsilon: float, delta: float, bounds: Bounds, clamp: Bounds | None
+) -> Gaussian:
+    if delta == 0 and clamp is None:
+        raise refuse_no_delta("gaussian")
+
+    def curve(sigma: Array) -> Array:
+        return accounting.gaussian_delta(epsilon, sigma, bounds, clamp)
+
+    sigma = _least_additive_noise(curve, delta, bounds)
+    return _verified(
+        lambda s: Gaussian(s, bounds, clamp), sigma, lambda m: m.delta(epsilon) <= delta
+    )
+
+
+def _calibrate_truncated_laplace(
+    epsilon: float, delta: float, bounds: Bounds, clamp: Bounds | None
+) -> TruncatedLaplace:
+    """Scale Δ/ε and the least cut; for δ ≤ ½ that is scale · ln(1 + (e^ε − 1)/2δ) (Geng 2020)."""
+    if delta == 0:
+        raise refuse_no_delta("truncated-laplace")
+    # For ε → 0 the noise becomes uniform; a scale far above the cut is as good as infinite.
+    # The last digits see to it that the privacy loss Δ/scale, rounded up, is at most ε.
+    scale = (bounds[1] - bounds[0]) / max(epsilon, 1e-4 * delta) * (1 + 2.0**-49)
+
+    def curve(cut: Array) -> Array:
+        return accounting.truncated_laplace_delta(epsilon, scale, cut, bounds, clamp)
+
+    cut = _least_additive_noise(curve, delta, bounds)
+    return _verified(
+        lambda c: TruncatedLaplace(scale, c, bounds, clamp),
+        cut,
+        lambda m: m.delta(epsilon) <= delta,
+    )
+
+
+def _least_additive_noise(curve: Callable[[Array], Array], delta: float, bounds: Bounds) -> float:
+    grid = math.log(bounds[1] - bounds[0]) + log_grid(-25.0, 12.0, _LARGEST_LOG)
+    noise = least_noise(curve, delta, grid)
+    if noise is None:  # every δ > 0 and every ε > 0 is reached before e^345 ranges
+        raise ArithmeticError("the search for the least noise found none: please report this.")
+    return noise
+
+
+def _theta_grid(bounds: Bounds) -> Array:
+    """From the smallest θ that is accounted for to more than any target needs."""
+    return math.log(bounds[1]) + log_grid(-math.log(LARGEST_SHAPE) + 1e-9, 12.0, _LARGEST_LOG)
+
+
+def _verified(
+    make: Callable[[float], _AnyMechanism], noise: float, holds: Callable[[_AnyMechanism], bool]
+) -> _AnyMechanism:
+    """The mechanism that keeps its promise by its own account, with more noise if need be."""
+    for power in range(-52, -20):
+        mechanism = make(noise)
+        if holds(mechanism):
+            return mechanism
+        noise *= 1.0 + 2.0**power
+    raise ArithmeticError(f"{mechanism!r} misses the target it was calibrated for: please report.")

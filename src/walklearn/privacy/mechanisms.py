@@ -1,0 +1,325 @@
+"""The mechanisms: what a node releases in place of its constant, and what that costs.
+
+A mechanism turns a value v within public bounds [lo, hi] into a noisy one:
+
+| kind              | release                                            | noise      |
+|-------------------|----------------------------------------------------|------------|
+| gamma             | Gamma(shape v/θ, scale θ): mean v, variance vθ     | theta      |
+| clamped-gamma     | the same, clamped to a public [l, h]               | theta      |
+| laplace           | v + Laplace noise, clamped                         | scale      |
+| truncated-laplace | v + Laplace noise that never exceeds ±cut, clamped | scale, cut |
+| gaussian          | v + Gaussian noise, clamped                        | sigma      |
+
+Released values steer a walk, so they must be positive: additive noise is clamped to the bounds
+unless another clamp is given. `clamp=None` leaves it unclamped, for experiments only. Values
+outside the bounds are moved to the nearer bound before the release; `outside` counts them.
+
+`delta` is exact for the clamped release (`accounting`), `mean` and `variance` are those of the
+clamped release (`moments`; the rounding to the grid changes them by less than 1e-9 of the
+noise variance), and `sampling` says what the finite precision of the draws adds.
+
+>>> mechanism = ClampedGamma(theta=20.0, bounds=(1.0, 50.0))
+>>> round(mechanism.delta(3.0), 4), round(mechanism.epsilon(0.03), 3)
+(0.8935, 8.566)
+>>> mechanism.release([2.0, 30.0], np.random.default_rng(1)).shape
+(2,)
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from walklearn.privacy import accounting, moments, sampling
+from walklearn.privacy.arguments import (
+    Bounds,
+    check_bounds,
+    check_delta,
+    check_epsilon,
+    check_noise,
+    check_values,
+)
+from walklearn.privacy.incomplete_gamma import LARGEST_SHAPE
+
+Array = NDArray[np.float64]
+
+# The default clamp: the bounds themselves. None has to be asked for.
+AT_BOUNDS: Any = "bounds"
+# Larger ε are all the same: no two tails have a ratio of e^(2^50).
+
+
+class Mechanism(ABC):
+    """What every mechanism offers. `clamp` is None where the release is not clamped."""
+
+    kind: ClassVar[str]
+    noise_names: ClassVar[tuple[str, ...]]
+    bounds: Bounds
+    clamp: Bounds | None
+
+    def __post_init__(self) -> None:
+        bounds = check_bounds(self.bounds)
+        settled: dict[str, Any] = {"bounds": bounds}
+        for name in self.noise_names:
+            settled[name] = check_noise(getattr(self, name), name)
+        if "clamp" in self.__dict__ and self.clamp is not None:
+            at_bounds = isinstance(self.clamp, str) and self.clamp == AT_BOUNDS
+            settled["clamp"] = bounds if at_bounds else check_bounds(self.clamp, "clamp")
+        for name, setting in settled.items():
+            object.__setattr__(self, name, setting)
+
+    @property
+    def noise(self) -> float:
+        """The noise level, whatever its name here: theta, scale, cut or sigma."""
+        return float(getattr(self, self.noise_names[-1]))
+
+    def delta(self, epsilon: float) -> float:
+        """The least δ for which the release is (ε, δ) private."""
+        return float(self.curve(min(check_epsilon(epsilon), accounting.LARGEST_EPSILON)))
+
+    def epsilon(self, delta: float) -> float:
+        """The least ε for which the release is (ε, δ) private; infinite where there is none."""
+        return accounting.smallest_epsilon(self.delta, check_delta(delta))
+
+    def mean(self, value: ArrayLike) -> Array:
+        """The mean of what is released for a value."""
+        inside = self._inside(value)
+        return np.asarray(inside + self._moments(inside)[0])[()]
+
+    def bias(self, value: ArrayLike) -> Array:
+        """The mean of the release minus the value itself (also where that is out of bounds)."""
+        return np.asarray(self.mean(value) - np.asarray(value, dtype=float))[()]
+
+    def variance(self, value: ArrayLike) -> Array:
+        """The variance of what is released for a value."""
+        return np.asarray(self._moments(self._inside(value))[1])[()]
+
+    def outside(self, values: ArrayLike) -> int:
+        """How many values lie outside the public bounds and are moved to them."""
+        array = check_values(values)
+        return int(np.count_nonzero((array < self.bounds[0]) | (array > self.bounds[1])))
+
+    def release(self, values: ArrayLike, generator: np.random.Generator | None = None) -> Array:
+        """Noisy values, one for each; by default from the operating system's entropy.
+
+        Pass a generator in a simulation only. Release a value once and keep what came out:
+        a second draw costs a second time.
+        """
+        inside = self._inside(values)
+        if generator is None:
+            generator = sampling.operating_system_generator()
+        noisy = self._noisy(np.atleast_1d(inside), generator)
+        released = sampling.round_to_grid(noisy, self.grid_step)
+        if self.clamp is not None:
+            np.clip(released, *self.clamp, out=released)
+        return released.reshape(inside.shape)
+
+    @property
+    def grid_step(self) -> float:
+        """Released values are multiples of this public step, or an end of the clamp."""
+        low, high = self.clamp or self.bounds
+        return sampling.grid_step(min(self._deviation, high - low))
+
+    @property
+    def sampling_slack(self) -> float:
+        """What finite precision adds: a release is (ε, δ(ε) + (1 + e^ε) · slack) private."""
+        largest = self.clamp[1] if self.clamp else self.bounds[1] + 40 * self._deviation
+        return sampling.slack(largest / self.grid_step)
+
+    def __repr__(self) -> str:
+        parts = [f"{name}={getattr(self, name):.6g}" for name in self.noise_names]
+        parts.append(f"bounds=({self.bounds[0]:.6g}, {self.bounds[1]:.6g})")
+        if "clamp" in self.__dict__ and self.clamp != self.bounds:
+            ends = self.clamp and f"({self.clamp[0]:.6g}, {self.clamp[1]:.6g})"
+            parts.append(f"clamp={ends}")
+        return f"{type(self).__name__}({', '.join(parts)})"
+
+    def _inside(self, values: ArrayLike) -> Array:
+        return np.clip(check_values(values), *self.bounds)
+
+    @property
+    @abstractmethod
+    def _deviation(self) -> float:
+        """The standard deviation of the unclamped release, the smallest over the bounds."""
+
+    @abstractmethod
+    def curve(self, epsilon: ArrayLike) -> Array:
+        """δ for many ε at once."""
+
+    @abstractmethod
+    def _moments(self, values: Array) -> tuple[Array, Array]:
+        """Bias and variance."""
+
+    @abstractmethod
+    def _noisy(self, values: Array, generator: np.random.Generator) -> Array: ...
+
+
+class _GammaLaw(Mechanism):
+    """R ~ Gamma(v/θ, θ), clamped or not."""
+
+    noise_names = ("theta",)
+    theta: float
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.bounds[1] / self.theta > LARGEST_SHAPE:
+            raise ValueError(
+                f"theta = {self.theta:g} is too small for bounds up to {self.bounds[1]:g}: privacy "
+                f"is only accounted for shapes up to {LARGEST_SHAPE:g}. Take at least "
+                f"theta = {self.bounds[1] / LARGEST_SHAPE:g}, or Laplace noise."
+            )
+
+    @property
+    def _deviation(self) -> float:
+        return math.sqrt(self.bounds[0] * self.theta)
+
+    def _noisy(self, values: Array, generator: np.random.Generator) -> Array:
+        draws = sampling.gamma_draws(values / self.theta, generator)
+        draws *= self.theta
+        return draws
+
+
+@dataclass(frozen=True, repr=False)
+class Gamma(_GammaLaw):
+    """The paper's mechanism: positive and unbiased, but with a δ that θ cannot push to 0."""
+
+    kind: ClassVar[str] = "gamma"
+    theta: float
+    bounds: Bounds
+
+    @property
+    def clamp(self) -> None:  # type: ignore[override]
+        """Never clamped: see `ClampedGamma`."""
+        return None
+
+    @property
+    def grid_step(self) -> float:
+        """As everywhere, and fine beside the smallest value: releases are at least one step."""
+        lo, hi = self.bounds
+        return sampling.grid_step(min(self._deviation, hi - lo, lo))
+
+    def lemma_delta(self, epsilon: float) -> float:
+        """δ by the paper's lemma; `delta` is the exact, smaller one."""
+        epsilon = check_epsilon(epsilon)
+        return float(accounting.gamma_lemma_delta(epsilon, self.theta, self.bounds))
+
+    def curve(self, epsilon: ArrayLike) -> Array:
+        """δ for many ε at once."""
+        return accounting.gamma_delta(epsilon, self.theta, self.bounds)
+
+    def _moments(self, values: Array) -> tuple[Array, Array]:
+        return np.zeros_like(values), values * self.theta
+
+    def _noisy(self, values: Array, generator: np.random.Generator) -> Array:
+        return np.maximum(super()._noisy(values, generator), self.grid_step)
+
+
+@dataclass(frozen=True, repr=False)
+class ClampedGamma(_GammaLaw):
+    """The paper's truncated Gamma: output clamped to public ends, by default the bounds."""
+
+    kind: ClassVar[str] = "clamped-gamma"
+    theta: float
+    bounds: Bounds
+    clamp: Bounds = AT_BOUNDS
+
+    def __post_init__(self) -> None:
+        if self.clamp is None:
+            raise ValueError("a clamped Gamma needs a clamp; without one it is `Gamma`.")
+        super().__post_init__()
+
+    def curve(self, epsilon: ArrayLike) -> Array:
+        """δ for many ε at once."""
+        return accounting.clamped_gamma_delta(epsilon, self.theta, self.bounds, self.clamp)
+
+    def _moments(self, values: Array) -> tuple[Array, Array]:
+        return moments.clamped_gamma(values, self.theta, self.clamp)
+
+
+@dataclass(frozen=True, repr=False)
+class Laplace(Mechanism):
+    """Additive Laplace noise: (ε, 0) with scale (hi − lo)/ε, and exact for δ > 0 too."""
+
+    kind: ClassVar[str] = "laplace"
+    noise_names: ClassVar[tuple[str, ...]] = ("scale",)
+    scale: float
+    bounds: Bounds
+    clamp: Bounds | None = AT_BOUNDS
+
+    @property
+    def _deviation(self) -> float:
+        return math.sqrt(2.0) * self.scale
+
+    def curve(self, epsilon: ArrayLike) -> Array:
+        """δ for many ε at once."""
+        return accounting.laplace_delta(epsilon, self.scale, self.bounds, self.clamp)
+
+    def _moments(self, values: Array) -> tuple[Array, Array]:
+        return moments.clamped_laplace(values, self.scale, self.clamp)
+
+    def _noisy(self, values: Array, generator: np.random.Generator) -> Array:
+        return values + self.scale * sampling.laplace_draws(values.shape, generator)
+
+
+@dataclass(frozen=True, repr=False)
+class TruncatedLaplace(Mechanism):
+    """Laplace noise conditioned on |noise| ≤ cut: bounded noise, for a small δ."""
+
+    kind: ClassVar[str] = "truncated-laplace"
+    noise_names: ClassVar[tuple[str, ...]] = ("scale", "cut")
+    scale: float
+    cut: float
+    bounds: Bounds
+    clamp: Bounds | None = AT_BOUNDS
+
+    @property
+    def _deviation(self) -> float:
+        return min(self.cut / math.sqrt(3.0), math.sqrt(2.0) * self.scale)
+
+    def curve(self, epsilon: ArrayLike) -> Array:
+        """δ for many ε at once."""
+        return accounting.truncated_laplace_delta(
+            epsilon, self.scale, self.cut, self.bounds, self.clamp
+        )
+
+    def _moments(self, values: Array) -> tuple[Array, Array]:
+        return moments.clamped_truncated_laplace(values, self.scale, self.cut, self.clamp)
+
+    def _noisy(self, values: Array, generator: np.random.Generator) -> Array:
+        draws = sampling.truncated_laplace_draws(values.shape, self.cut / self.scale, generator)
+        return values + self.scale * draws
+
+
+@dataclass(frozen=True, repr=False)
+class Gaussian(Mechanism):
+    """Additive Gaussian noise, with the exact δ instead of a tail bound."""
+
+    kind: ClassVar[str] = "gaussian"
+    noise_names: ClassVar[tuple[str, ...]] = ("sigma",)
+    sigma: float
+    bounds: Bounds
+    clamp: Bounds | None = AT_BOUNDS
+
+    @property
+    def _deviation(self) -> float:
+        return self.sigma
+
+    def curve(self, epsilon: ArrayLike) -> Array:
+        """δ for many ε at once."""
+        return accounting.gaussian_delta(epsilon, self.sigma, self.bounds, self.clamp)
+
+    def _moments(self, values: Array) -> tuple[Array, Array]:
+        return moments.clamped_gaussian(values, self.sigma, self.clamp)
+
+    def _noisy(self, values: Array, generator: np.random.Generator) -> Array:
+        return values + self.sigma * generator.standard_normal(values.shape)
+
+
+MECHANISMS: dict[str, type[Mechanism]] = {
+    mechanism.kind: mechanism
+    for mechanism in (Gamma, ClampedGamma, Laplace, TruncatedLaplace, Gaussian)
+}

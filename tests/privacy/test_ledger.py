@@ -1,0 +1,244 @@
+"""The ledger: totals, refusals that leave no trace, and files."""
+
+from __future__ import annotations
+
+import json
+import math
+import pickle
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from walklearn.privacy.calibration import calibrate
+from walklearn.privacy.composition import Charge, Release, compose
+from walklearn.privacy.ledger import (
+    AlreadyReleasedError,
+    BudgetExceededError,
+    Ledger,
+    describe,
+    from_description,
+    replicate_ledger,
+)
+from walklearn.privacy.mechanisms import (
+    ClampedGamma,
+    Gamma,
+    Gaussian,
+    Laplace,
+    TruncatedLaplace,
+)
+from walklearn.privacy.model_noise import ModelNoise
+
+BOUNDS = (1.0, 10.0)
+LAPLACE = Laplace(9.0, BOUNDS)  # ε = 1
+CONSTANT = ClampedGamma(20.0, (1.0, 50.0))
+NOISE = ModelNoise(clip=1.0, noise_multiplier=20.0, max_contributions=5)
+
+RELEASES: list[Release] = [
+    Gamma(5.0, BOUNDS),
+    ClampedGamma(3.0, BOUNDS, (0.5, 30.0)),
+    Laplace(3.0, BOUNDS),
+    Laplace(3.0, BOUNDS, None),
+    TruncatedLaplace(3.0, 20.0, BOUNDS),
+    Gaussian(5.0, BOUNDS),
+    NOISE,
+]
+
+
+def full_ledger() -> Ledger:
+    ledger = Ledger(4, budget=(20.0, 1e-3))
+    ledger.charge("importance", CONSTANT)
+    ledger.charge("model", NOISE, nodes=[1, 2], times=[2, 3])
+    ledger.charge("importance", CONSTANT, nodes=[3], again=True)
+    return ledger
+
+
+def test_totals_are_those_of_the_charges() -> None:
+    ledger = full_ledger()
+    assert ledger.charges(2) == [
+        Charge("importance", CONSTANT, 1),
+        Charge("model", NOISE, 3),
+    ]
+    assert ledger.charges(3) == [Charge("importance", CONSTANT, 2)]
+    for node in range(4):
+        both = compose(ledger.charges(node))
+        assert ledger.total(node, 1e-3) == both.epsilon(1e-3)
+        assert ledger.total_delta(node, 3.0) == both.delta(3.0)
+    assert ledger.total(0, 1e-3) == CONSTANT.epsilon(1e-3)
+    assert ledger.largest_total(1e-3) == (3, ledger.total(3, 1e-3))
+    assert Ledger(2).total(1, 0.0) == 0.0
+    assert Ledger(2).largest_total(0.0) == (0, 0.0)
+
+
+def test_a_second_release_is_refused_unless_it_is_paid_for() -> None:
+    ledger = Ledger(5)
+    ledger.charge("importance", LAPLACE, nodes=[0, 3])
+    with pytest.raises(AlreadyReleasedError, match=r"node 3 .*second time.*averaging.*again=True"):
+        ledger.charge("importance", LAPLACE, nodes=[2, 3, 4])
+    assert not ledger.charges(2)  # all or nothing
+    with pytest.raises(AlreadyReleasedError, match="node 0") as refusal:
+        ledger.charge("importance", CONSTANT)  # another mechanism is no way around
+    assert refusal.value.node == 0
+    with pytest.raises(AlreadyReleasedError, match="node 1"):
+        ledger.charge("importance", LAPLACE, nodes=[1], times=2)
+    with pytest.raises(AlreadyReleasedError, match="node 1"):
+        ledger.charge("importance", LAPLACE, nodes=[1, 1])
+    ledger.charge("importance", LAPLACE, nodes=[3], again=True)
+    assert ledger.total(3, 0.0) == pytest.approx(2.0, rel=1e-12)
+    ledger.charge("another constant", LAPLACE, nodes=[3])
+    assert ledger.total(3, 0.0) == pytest.approx(3.0, rel=1e-12)
+
+
+def test_contributions_are_capped() -> None:
+    ledger = Ledger(3)
+    ledger.charge("model", NOISE, times=3)
+    ledger.charge("model", NOISE, nodes=[1], times=2)
+    with pytest.raises(AlreadyReleasedError, match=r"node 1 .*6 times.*max_contributions is 5"):
+        ledger.charge("model", NOISE)
+    assert [ledger.charges(node)[0].times for node in range(3)] == [3, 5, 3]
+    assert ledger.total(1, 1e-5) == NOISE.epsilon(1e-5)
+    assert ledger.total(0, 1e-5) == NOISE.epsilon(1e-5, 3)
+    ledger.charge("model", NOISE, times=[2, 0, 1])
+    assert [ledger.charges(node)[0].times for node in range(3)] == [5, 5, 4]
+
+
+def test_the_budget_holds_and_a_refusal_changes_nothing() -> None:
+    ledger = Ledger(10, budget=(2.5, 1e-6))
+    ledger.charge("importance", LAPLACE)
+    ledger.charge("importance", LAPLACE, nodes=[7], again=True)
+    before = ledger.to_dict()
+    with pytest.raises(BudgetExceededError, match=r"node 7 .*spent .*remaining") as refusal:
+        ledger.charge("importance", LAPLACE, nodes=[6, 7, 8], again=True)
+    error = refusal.value
+    assert error.node == 7
+    assert error.spent == ledger.total(7, 1e-6)
+    assert error.spent + error.remaining == pytest.approx(2.5)
+    assert ledger.to_dict() == before
+    again = pickle.loads(pickle.dumps(error))
+    assert (again.node, again.spent, str(again)) == (7, error.spent, str(error))
+    ledger.charge("importance", LAPLACE, nodes=[6, 8], again=True)
+    with pytest.raises(BudgetExceededError, match="in the clear"):
+        ledger.in_the_clear("model")
+    assert all(ledger.total(node, 1e-6) <= 2.5 for node in range(10))
+
+
+def test_the_budget_is_for_constants_and_model_together() -> None:
+    noise = ModelNoise.calibrate(epsilon=1.0, delta=1e-5, clip=1.0, max_contributions=50)
+    ledger = Ledger(3, budget=(1.9, 1e-5))
+    ledger.charge("importance", LAPLACE)
+    with pytest.raises(BudgetExceededError):
+        ledger.charge("model", noise, times=50)
+    ledger.charge("model", noise, times=[40, 10, 0])
+    assert 1.0 < ledger.total(2, 1e-5) + 1e-4 < ledger.total(1, 1e-5) < ledger.total(0, 1e-5) <= 1.9
+
+
+@pytest.mark.parametrize("kind", ["clamped-gamma", "laplace", "truncated-laplace", "gaussian"])
+@pytest.mark.parametrize("epsilon", [0.3, 1.0, 3.0])
+def test_a_calibrated_mechanism_fits_its_budget(kind: str, epsilon: float) -> None:
+    for delta in (0.01, 1e-6):
+        mechanism = calibrate(kind, epsilon=epsilon, delta=delta, bounds=BOUNDS)
+        ledger = Ledger(2, budget=(epsilon, delta))
+        ledger.charge("importance", mechanism)
+        with pytest.raises(BudgetExceededError):
+            ledger.charge("importance", mechanism, nodes=[0], again=True)
+
+
+def test_what_is_in_the_clear_has_no_finite_total() -> None:
+    ledger = Ledger(3)
+    ledger.charge("model", NOISE)
+    ledger.in_the_clear("importance", nodes=[1])
+    assert ledger.total(1, 0.5) == math.inf
+    assert ledger.total_delta(1, 50.0) == 1.0
+    assert ledger.total(0, 1e-5) < math.inf
+    assert "importance in the clear" in str(ledger)
+    assert "inf" in str(ledger)
+
+
+@pytest.mark.parametrize("release", RELEASES, ids=repr)
+def test_mechanisms_travel_as_json(release: Release) -> None:
+    assert from_description(json.loads(json.dumps(describe(release)))) == release
+
+
+def test_a_ledger_travels_as_json() -> None:
+    ledger = full_ledger()
+    ledger.budget = None
+    ledger.in_the_clear("degree")
+    copy = Ledger.from_dict(json.loads(json.dumps(ledger.to_dict())))
+    assert copy == ledger
+    assert copy.total(2, 1e-3) == ledger.total(2, 1e-3)
+    copy.charge("other", LAPLACE, nodes=[0])
+    assert copy != ledger
+    assert Ledger(4) != Ledger(4, simulated=True)
+    assert Ledger(4) != Ledger(4, budget=(1.0, 0.0))
+    assert Ledger(4) != 4
+    many = Ledger(1000)
+    many.charge("importance", LAPLACE)
+    assert len(json.dumps(many.to_dict())) < 300
+    assert pickle.loads(pickle.dumps(ledger)) == ledger
+
+
+def test_the_text_shows_everything() -> None:
+    text = str(full_ledger())
+    lines = text.splitlines()
+    assert "budget ε = 20 at δ = 0.001" in lines[0]
+    assert "simulated" not in text
+    assert "1..2" in lines[2]
+    assert "2..3" in lines[3]
+    assert lines[-1].startswith("all")
+    assert "node 3" in lines[-1]
+    assert "δ = 1e-05" in str(Ledger(2, simulated=True))
+    assert "protects nobody" in str(Ledger(2, simulated=True))
+
+
+def test_a_trace_has_a_ledger_for_each_world() -> None:
+    published = {"importance": describe(CONSTANT), "model": describe(NOISE), "nodes": 3}
+    ledger = replicate_ledger(published, 3, np.array([0, 2, 5]))
+    assert ledger.simulated
+    assert [len(ledger.charges(node)) for node in range(3)] == [1, 2, 2]
+    assert ledger.charges(2)[1] == Charge("model", NOISE, 5)
+    assert replicate_ledger(published, 3, None).charges(0)[1].times == 5
+    clear = replicate_ledger({"importance": "in the clear", "model": "in the clear"}, 2, None)
+    assert clear.total(0, 0.1) == math.inf
+    with pytest.raises(ValueError, match="does not say what was published"):
+        replicate_ledger({}, 0, None)
+
+
+def test_a_million_nodes() -> None:
+    """Seconds, not minutes, however many nodes: each set of counts is composed once."""
+    nodes = 1_000_000
+    ledger = Ledger(nodes, budget=(10.0, 1e-3))
+    start = time.process_time()
+    ledger.charge("importance", LAPLACE)
+    ledger.charge("model", NOISE, times=np.arange(nodes) % 6)
+    assert ledger.total(5, 1e-3) == ledger.total(nodes - 5, 1e-3)
+    assert ledger.largest_total(1e-3)[0] == 5
+    assert time.process_time() - start < 10
+
+
+CASES: dict[str, tuple[Callable[[], Any], str]] = {
+    "no nodes": (lambda: Ledger(0), r"at least 1"),
+    "half a node": (lambda: Ledger(1.5), r"whole number of nodes"),  # type: ignore[arg-type]
+    "budget of one": (lambda: Ledger(2, budget=(1.0,)), r"pair"),  # type: ignore[arg-type]
+    "budget < 0": (lambda: Ledger(2, budget=(-1.0, 0.0)), r"epsilon must be"),
+    "budget, delta = 1": (lambda: Ledger(2, budget=(1.0, 1.0)), r"delta must be"),
+    "budget inf": (lambda: Ledger(2, budget=(math.inf, 0.0)), r"no budget"),
+    "no such node": (lambda: Ledger(2).charge("x", LAPLACE, nodes=[2]), r"no node 2: .*0\.\.1"),
+    "node -1": (lambda: Ledger(2).total(-1, 0.1), r"no node -1"),
+    "times < 0": (lambda: Ledger(2).charge("x", LAPLACE, times=-1), r"times must be at least 0"),
+    "times too many": (lambda: Ledger(2).charge("x", NOISE, times=[1, 1, 1]), r"each of the 2"),
+    "half a time": (lambda: Ledger(2).charge("x", LAPLACE, times=0.5), r"whole numbers"),
+    "a mask": (lambda: Ledger(2).charge("x", LAPLACE, nodes=[True, False]), r"whole numbers"),
+    "no mechanism": (lambda: Ledger(2).charge("x", None), r"needs a mechanism"),  # type: ignore[arg-type]
+    "no name": (lambda: Ledger(2).charge("", LAPLACE), r"named by a text"),
+    "unknown kind": (lambda: from_description({"kind": "magic"}), r"unknown kind .*'magic'"),
+    "wrong parameters": (lambda: from_description({"kind": "laplace", "x": 1}), r"parameters of"),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_bad_input_is_refused(case: str) -> None:
+    action, message = CASES[case]
+    with pytest.raises(ValueError, match=message):
+        action()

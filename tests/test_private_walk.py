@@ -1,0 +1,188 @@
+"""Algorithm 3: both reweightings, one release per world, noise on the model, the ledger."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+
+import walklearn as wl
+from walklearn import privacy, walks
+
+GRAPH = wl.graphs.erdos_renyi(12, 0.4, seed=4, connected="retry")
+X, Y = wl.datasets.two_gaussians(12, dimension=3, variance=2.0, seed=1)
+PROBLEM = wl.Problem(X, Y, penalty=1.0, domain=wl.domains.Ball(3.0), objective="mean")
+BOUNDS = (1.0, 8.0)  # L_i = 1 + ‖x‖²/4 here
+MECHANISM = privacy.ClampedGamma(theta=4.0, bounds=BOUNDS)
+MODEL = np.array([0.3, -0.5, 0.2])
+
+
+def estimate(walk: walks.Walk) -> np.ndarray:
+    """The stationary expectation of ĝ."""
+    law = walk.stationary(GRAPH, PROBLEM)
+    scale = walk.gradient_scale(GRAPH, PROBLEM)
+    gradients = [PROBLEM.local_gradient(i, MODEL) for i in range(12)]
+    return np.asarray((law * scale) @ np.array(gradients))
+
+
+def run(walk: Any, **options: Any) -> wl.Trace:
+    defaults = {"steps": 500, "step_size": wl.PowerStep(0.02), "replicates": 4, "seed": 3}
+    return wl.simulate(PROBLEM, GRAPH, walk, **{**defaults, **options})
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_released_weights_are_unbiased_for_every_draw(seed: int) -> None:
+    walk = walks.Weighted(privacy=MECHANISM).realise(GRAPH, PROBLEM, np.random.default_rng(seed))
+    np.testing.assert_allclose(estimate(walk), PROBLEM.gradient(MODEL), rtol=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_printed_weights_are_biased_for_a_draw(seed: int) -> None:
+    printed = walks.Weighted(privacy=MECHANISM, reweight="as-printed")
+    walk = printed.realise(GRAPH, PROBLEM, np.random.default_rng(seed))
+    error = np.abs(estimate(walk) - PROBLEM.gradient(MODEL)).max()
+    assert error > 0.01 * np.abs(PROBLEM.gradient(MODEL)).max()
+
+
+@pytest.mark.parametrize("reweight", ["released", "as-printed"])
+def test_on_average_over_gamma_draws_both_are_unbiased(reweight: Any) -> None:
+    """R / ΣR is Dirichlet, so E π_R = π_L. 3 entries within 5 standard errors: fails by chance
+    with a probability of 2e-6 (the seed is fixed)."""
+    private = walks.Weighted(privacy=privacy.Gamma(4.0, (0.5, 20.0)), reweight=reweight)
+    generator = np.random.default_rng(5)
+    draws = np.array([estimate(private.realise(GRAPH, PROBLEM, generator)) for _ in range(4000)])
+    error = draws.mean(axis=0) - PROBLEM.gradient(MODEL)
+    allowed = 5 * draws.std(axis=0) / np.sqrt(len(draws)) + 1e-12
+    assert (np.abs(error) < allowed).all()
+
+
+def test_one_draw_minimises_the_sum_that_is_printed() -> None:
+    """With printed weights one network converges to the minimiser of Σ (R_i / L_i) f_i."""
+    printed = walks.Weighted(privacy=MECHANISM, reweight="as-printed")
+    walk = printed.realise(GRAPH, PROBLEM, np.random.default_rng(1))
+    weights = walk.importance / PROBLEM.smoothness
+    fits = {
+        name: run(w, steps=400_000, records=1, replicates=8, step_size=wl.PowerStep(0.1)).models
+        for name, w in {"printed": walk, "true": walks.Weighted()}.items()
+    }
+
+    def weighted_gradient(model: np.ndarray) -> np.ndarray:
+        local = [PROBLEM.local_gradient(i, model) for i in range(12)]
+        return np.asarray(weights @ np.array(local) / weights.sum())
+
+    here = fits["printed"].mean(axis=0)
+    assert np.linalg.norm(weighted_gradient(here)) < 0.1 * np.linalg.norm(PROBLEM.gradient(here))
+    assert np.linalg.norm(PROBLEM.gradient(fits["true"].mean(axis=0))) < 0.01
+
+
+def test_every_replicate_is_a_world_of_its_own() -> None:
+    trace = run(walks.Weighted(privacy=MECHANISM))
+    assert trace.released is not None
+    assert trace.released.shape == (4, 12)
+    assert len(np.unique(trace.released, axis=0)) == 4
+    assert ((trace.released >= BOUNDS[0]) & (trace.released <= BOUNDS[1])).all()
+    assert trace == run(walks.Weighted(privacy=MECHANISM), cores=1)
+    np.testing.assert_array_equal(
+        trace.released[:2], run(walks.Weighted(privacy=MECHANISM), replicates=2).released
+    )
+
+
+def test_values_outside_the_bounds_are_clamped_and_counted() -> None:
+    narrow = privacy.ClampedGamma(4.0, (1.5, 2.0))
+    trace = run(walks.Weighted(privacy=narrow))
+    outside = int(((PROBLEM.smoothness < 1.5) | (PROBLEM.smoothness > 2.0)).sum())
+    assert outside > 0
+    assert trace.privacy["outside"] == [outside] * 4
+
+
+def test_the_ledger_tells_what_was_published() -> None:
+    ledgers = run(walks.Weighted(privacy=MECHANISM)).ledger
+    assert len(ledgers) == 4
+    assert [(c.what, c.times) for c in ledgers[0].charges(0) if c.what == "importance"] == [
+        ("importance", 1)
+    ]
+    assert ledgers[0].total(0, delta=0.03) == np.inf  # the model goes in the clear
+    open_book = run(walks.Weighted()).ledger[0]
+    assert "in the clear" in str(open_book)
+    noise = privacy.ModelNoise(clip=1.0, noise_multiplier=20.0, max_contributions=10)
+    trace = run(walks.Weighted(privacy=MECHANISM), model_privacy=noise, steps=100)
+    assert trace.contributions is not None
+    ledger = trace.ledger[0]
+    spent = ledger.total(0, delta=0.05)
+    assert MECHANISM.epsilon(0.05) < spent < np.inf
+    model = next(c for c in ledger.charges(0) if c.what == "model")
+    assert model.times == trace.contributions[0, 0]
+
+
+def test_the_cap_holds_and_noise_goes_on() -> None:
+    noise = privacy.ModelNoise(clip=1.0, noise_multiplier=1.0, max_contributions=3)
+    trace = run(walks.Uniform(), model_privacy=noise, steps=2000)
+    assert trace.contributions is not None
+    assert trace.contributions.max() == 3
+    assert trace.contributions.min() == 3
+    # After all have given what they may, only the penalty and the noise are left: w forgets.
+    assert run(walks.Uniform(), model_privacy=noise, steps=2100).models[0, 0] != pytest.approx(
+        trace.models[0, 0], abs=1e-12
+    )
+
+
+def test_noise_costs_accuracy_and_no_noise_costs_none() -> None:
+    options = {"steps": 20_000, "step_size": wl.PowerStep(0.1)}
+    plain = run(walks.Uniform(), **options).distance[:, -1].mean()
+    quiet = privacy.ModelNoise(clip=1e6, noise_multiplier=1e-15, max_contributions=10**9)
+    same = run(walks.Uniform(), model_privacy=quiet, **options).distance[:, -1].mean()
+    assert same == pytest.approx(plain, rel=1e-6)
+    loud = privacy.ModelNoise(clip=5.0, noise_multiplier=5.0, max_contributions=10**9)
+    assert run(walks.Uniform(), model_privacy=loud, **options).distance[:, -1].mean() > 2 * plain
+
+
+@pytest.mark.parametrize(
+    ("method", "message"),
+    [
+        (walks.Weighted(), "L_i in the clear"),
+        (walks.NonBacktracking(walks.Weighted()), "L_i in the clear"),
+        (walks.Weighted(privacy=MECHANISM, reweight="as-printed"), "as-printed"),
+        (walks.Uniform(normalise=True), "normalise"),
+        (wl.AsynchronousGossip(), "for walks"),
+    ],
+    ids=repr,
+)
+def test_claims_that_would_be_false_are_refused(method: Any, message: str) -> None:
+    noise = privacy.ModelNoise(clip=1.0, noise_multiplier=1.0, max_contributions=3)
+    with pytest.raises(ValueError, match=message):
+        run(method, model_privacy=noise)
+
+
+def test_bad_walks() -> None:
+    with pytest.raises(ValueError, match=r"bounds are \(1\.0, 9\.0\)"):
+        walks.Weighted(privacy=MECHANISM, bounds=(1.0, 9.0))
+    with pytest.raises(ValueError, match="unclamped laplace"):
+        walks.Weighted(privacy=privacy.Laplace(1.0, BOUNDS, clamp=None))
+    with pytest.raises(ValueError, match="as-printed"):
+        walks.Weighted(privacy=MECHANISM, reweight="printed")
+    with pytest.raises(TypeError, match="must be a mechanism"):
+        walks.Weighted(privacy=3.0)
+    with pytest.raises(TypeError, match="realise"):
+        walks.Weighted(privacy=MECHANISM).stationary(GRAPH, PROBLEM)
+
+
+def test_private_walks_are_values() -> None:
+    walk = walks.Weighted(privacy=MECHANISM, reweight="as-printed", laziness=0.1)
+    assert pickle.loads(pickle.dumps(walk)) == walk
+    assert walk != walks.Weighted(privacy=MECHANISM)
+    assert walks.Weighted(privacy=MECHANISM).is_private
+    assert walks.Jumping(walk).is_private
+    assert not walks.Weighted().is_private
+    drawn = walk.realise(GRAPH, PROBLEM, np.random.default_rng(0))
+    assert pickle.loads(pickle.dumps(drawn)) == drawn
+    assert not drawn.is_private
+
+
+def test_a_trace_with_releases_survives_a_file(tmp_path: Any) -> None:
+    noise = privacy.ModelNoise(clip=1.0, noise_multiplier=20.0, max_contributions=10)
+    trace = run(walks.Weighted(privacy=MECHANISM), model_privacy=noise)
+    for suffix in ("npz", "parquet"):
+        trace.save(tmp_path / f"run.{suffix}")
+        assert wl.Trace.load(tmp_path / f"run.{suffix}") == trace
