@@ -21,6 +21,16 @@ def simulate(method: Any = None, **changes: Any) -> wl.Trace:
     return wl.simulate(method=method or walks.Uniform(), **{**options, **changes})
 
 
+class Stay(walks.Uniform):
+    def hop(self, *_: Any) -> walks.Hop:
+        return walks.Hop(0, 0)
+
+
+class Halved(losses.Squared):
+    def value(self, scores: Any, targets: Any) -> Any:
+        return 0.5 * super().value(scores, targets)
+
+
 def with_value(value: float) -> np.ndarray:
     rows = X.copy()
     rows[1, 2] = value
@@ -88,6 +98,14 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
     "zero cores": (lambda: simulate(cores=0), r"cores must be"),
     "zero records": (lambda: simulate(records=0), r"records must be at least 1"),
     "record past the end": (lambda: simulate(records=[5, 11]), r"between 1 and steps = 10"),
+    "records that are not whole": (lambda: simulate(records=[1.7, 2.2]), r"whole number"),
+    "steps that are True": (lambda: simulate(steps=True), r"steps must be a whole number"),
+    "negative seed": (lambda: simulate(seed=-1), r"seed must be a whole number of at least 0"),
+    "a generator as seed": (
+        lambda: simulate(seed=np.random.default_rng(1)), r"seed must be a whole number"),
+    "a loss that is not compiled": (
+        lambda: simulate(problem=wl.Problem(X, Y, loss=Halved(), penalty=1.0)), r"Halved is not"),
+    "a walk that is not compiled": (lambda: simulate(Stay()), r'Stay is not .*"reference"'),
     "unknown engine": (lambda: simulate(engine="quantum"), r'"compiled" or "reference"'),
     "lonely gossip": (
         lambda: simulate(wl.AsynchronousGossip(), graph=graphs.ring(1),
@@ -113,6 +131,7 @@ def test_value_errors(case: str) -> None:
         (lambda: wl.Problem(X, Y, loss="logistic"), r"losses.Logistic\(\)"),
         (lambda: wl.Problem(X, Y, domain=10.0), r"domains.Ball\(10.0\)"),
         (lambda: walks.Weighted().stationary(RING), r"needs the problem"),
+        (lambda: wl.theory.diagnose(RING, PROBLEM, wl.AsynchronousGossip()), r"about walks"),
         (lambda: walks.NonBacktracking().transition_matrix(RING), r"previous one too"),
         (lambda: walks.Independent().transition_matrix(RING), r"stationary law"),
     ],
@@ -135,3 +154,15 @@ def test_specs_cannot_be_changed() -> None:
     for array in (PROBLEM.X, PROBLEM.y, RING.indices):
         with pytest.raises(ValueError, match="read-only"):
             array[0] = 0
+
+
+def test_numpy_numbers_are_numbers() -> None:
+    plain = simulate(steps=10, seed=3, records=5, replicates=2)
+    numpy = simulate(
+        steps=np.int64(10), seed=np.int64(3), records=np.int64(5), replicates=np.int64(2)
+    )
+    assert plain == numpy
+
+
+def test_a_walk_of_ones_own_runs_on_the_reference() -> None:
+    assert simulate(Stay(), engine="reference").messages.max() == 0

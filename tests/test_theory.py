@@ -1,7 +1,6 @@
 """Eigenvalues against dense ones, bounds that bound, constants by hand, every warning."""
 
 import math
-import time
 import warnings as python_warnings
 from itertools import pairwise
 
@@ -68,9 +67,6 @@ def chains(draw):
         )
     )
     return graphs.from_edges(edges), walk
-
-
-# ---------------------------------------------------------------------- eigenvalues
 
 
 @settings(max_examples=80, deadline=None)
@@ -271,9 +267,6 @@ def test_non_backtracking_reports_its_base_walk():
     assert "base walk Weighted()" in " ".join(diagnosis.warnings)
 
 
-# ---------------------------------------------------------------------- mixing time
-
-
 @settings(max_examples=40, deadline=None)
 @given(chains(), st.sampled_from([0.25, 0.01]))
 def test_mixing_time_really_bounds(chain, distance):
@@ -292,9 +285,6 @@ def test_mixing_time_by_hand_and_its_refusal():
     assert mixing_time(graphs.ring(4), walks.Uniform()) == math.inf
     with pytest.raises(ValueError, match="distance"):
         mixing_time(graph, walks.Uniform(), distance=0.0)
-
-
-# ---------------------------------------------------------------------- constants
 
 
 def test_residual_is_the_mean_over_local_gradients():
@@ -390,9 +380,6 @@ def test_the_table_shows_the_numbers():
     assert "compare like with like" in table
     assert all(warning in table for warning in diagnosis.warnings)
     assert math.isnan(Constant("Theorem 1", math.nan, 1.0, math.inf).value)
-
-
-# ---------------------------------------------------------------------- warnings
 
 
 def test_a_good_choice_has_no_warnings():
@@ -496,21 +483,18 @@ def test_warns_of_steps_that_overshoot():
     assert "until about k = 16 " in bounded  # 8^(1/0.75)
     assert "at 5 of 5 nodes" in bounded
     assert "bounces" in bounded
-    assert f"Take c = {largest / 2:.2g}" in bounded
+    assert "Plan for many more steps" in bounded
+    assert "Take c" not in bounded  # a falling step gets there by itself
     anywhere = flat_problem(5, domains.Everywhere())
     assert "blow up" in text(graph, anywhere, walks.Uniform(), PowerStep(8 * largest, 0.75))
+    assert "Take c" in text(graph, anywhere, walks.Uniform(), PowerStep(8 * largest, 0.75))
     assert "cannot settle" in text(graph, inside, walks.Uniform(), ConstantStep(2 * largest))
     assert "settle" not in text(graph, inside, walks.Uniform(), ConstantStep(largest))
 
 
-# ---------------------------------------------------------------------- size
-
-
-def test_a_hundred_thousand_nodes_take_seconds():
+def test_a_hundred_thousand_nodes():
     graph = graphs.erdos_renyi(100_000, 1e-4, seed=1, connected="largest")
     problem = problem_on(graph.node_count, spread=0.3)
-    began = time.perf_counter()
     diagnosis = diagnose(graph, problem, walks.Weighted(), PowerStep(1e-3))
-    assert time.perf_counter() - began < 30.0  # seconds; about 2 on an idle machine
     assert diagnosis.method == "eigenvalues"
     assert 0.0 < diagnosis.spectral_gap < 1.0

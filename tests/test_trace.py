@@ -352,23 +352,30 @@ def test_pickles_inside_a_file_are_never_opened(tmp_path):
         Trace.load(path)
 
 
-@pytest.fixture
-def small_files_only():
-    """The system itself refuses to let a file grow past 1 kB, as a full disk would."""
-    resource = pytest.importorskip("resource")
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (1024, hard))
-    yield
-    resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+FULL_DISK = """
+import resource, sys
+from walklearn import Trace
+trace = Trace.load(sys.argv[1])
+resource.setrlimit(resource.RLIMIT_FSIZE, (1024, resource.RLIM_INFINITY))
+try:
+    trace.save(sys.argv[2])
+except OSError as error:
+    sys.exit("File too large" not in str(error))
+sys.exit(2)
+"""
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
-def test_a_full_disk_leaves_the_old_file_and_nothing_else(tmp_path, suffix, request):
+def test_a_full_disk_leaves_the_old_file_and_nothing_else(tmp_path, suffix):
+    """In another process the system itself refuses to let a file grow past 1 kB."""
+    pytest.importorskip("resource")
     path, old = tmp_path / f"trace{suffix}", make_trace(label="old")
     old.save(path)
-    request.getfixturevalue("small_files_only")
-    with pytest.raises(OSError, match="File too large"):
-        make_trace(label="new").save(path)
+    new = tmp_path / f"new{suffix}"
+    make_trace(label="new").save(new)
+    result = subprocess.run([sys.executable, "-c", FULL_DISK, new, path], check=False)
+    assert result.returncode == 0
+    new.unlink()
     assert list(tmp_path.iterdir()) == [path]
     assert Trace.load(path) == old
 

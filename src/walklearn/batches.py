@@ -21,12 +21,19 @@ from numpy.typing import NDArray
 
 from walklearn import gossip_sgd, walk_sgd
 from walklearn.domains import Ball, Box
-from walklearn.gossip_sgd import AsynchronousGossip, GossipSetting
+from walklearn.gossip_sgd import AsynchronousGossip, Gossip, GossipSetting
 from walklearn.losses import Huber, Logistic, Loss, Softmax, Squared, SquaredHinge
 from walklearn.node_update import start
 from walklearn.problem import Problem
 from walklearn.walk_sgd import WalkSetting
-from walklearn.walks import Independent, Jumping, Metropolis, NonBacktracking, ReleasedWeighted
+from walklearn.walks import (
+    Independent,
+    Jumping,
+    Metropolis,
+    NonBacktracking,
+    ReleasedWeighted,
+    Walk,
+)
 
 Array = NDArray[Any]
 Setting = WalkSetting | GossipSetting
@@ -376,9 +383,28 @@ def _compiled_values(data: Any, models: Array) -> Array:
     return np.asarray(compiled.values(data, flat)).reshape(models.shape[:-1])
 
 
-def has_compiled_twin(loss: Loss) -> bool:
-    """Whether the compiled engine knows the loss; any other runs on the reference."""
-    return type(loss) in _loss_codes()
+def has_compiled_twin(part: Loss | Walk | Gossip) -> bool:
+    """Whether the compiled engine knows a loss or a method; others run on the reference."""
+    if isinstance(part, Loss):
+        return type(part) in _loss_codes()
+    if not isinstance(part, Walk):
+        return True
+    inner = part.innermost
+    return type(part).hop in _hop_kinds() and (
+        not isinstance(inner, Metropolis) or type(inner).hop is Metropolis.hop
+    )
+
+
+def _hop_kinds() -> dict[Any, int]:
+    """By what a walk does, so that a class of a user's own with another hop is not taken over."""
+    from walklearn import compiled
+
+    return {
+        Metropolis.hop: compiled.METROPOLIS,
+        NonBacktracking.hop: compiled.NON_BACKTRACKING,
+        Jumping.hop: compiled.JUMPING,
+        Independent.hop: compiled.INDEPENDENT,
+    }
 
 
 def _loss_codes() -> dict[type[Loss], int]:
@@ -416,7 +442,7 @@ def _data(problem: Problem, batch: int | None) -> Any:
 
 
 def _one_row(problem: Problem) -> bool:
-    """One row per node, one score and no box: the fast ways are open (nor is a batch drawn)."""
+    """One row per node, one score and no box: the fast ways are open."""
     counts = np.diff(problem.offsets)
     return (
         problem.outputs == 1 and not isinstance(problem.domain, Box) and bool((counts == 1).all())
@@ -455,15 +481,13 @@ def _chain(settings: Sequence[WalkSetting]) -> Any:
 
     walk, graph = settings[0].walk, settings[0].graph
     inner = walk.innermost
-    kinds = {NonBacktracking: compiled.NON_BACKTRACKING, Jumping: compiled.JUMPING}
-    kind = compiled.INDEPENDENT if isinstance(walk, Independent) else compiled.METROPOLIS
     alone = graph.node_count == 1  # then the token stays whatever the walk
     return compiled.Chain(
         indptr=graph.indptr,
         indices=np.zeros(1, graph.indices.dtype) if alone else graph.indices,
         score=np.stack([setting.score for setting in settings]),
         scale=np.stack([setting.scale for setting in settings]),
-        kind=compiled.METROPOLIS if alone else kinds.get(type(walk), kind),
+        kind=compiled.METROPOLIS if alone else _hop_kinds()[type(walk).hop],
         laziness=1.0 if alone else inner.laziness if isinstance(inner, Metropolis) else 0.0,
         jump_probability=walk.probability if isinstance(walk, Jumping) else 0.0,
         jump_lengths=np.cumsum(walk.lengths) if isinstance(walk, Jumping) else np.ones(1),

@@ -173,19 +173,18 @@ def _about_step_size(facts: Facts, step_size: StepSize) -> Iterator[str]:
 
 def _overshoot(facts: Facts, c: float, q: float, ratio: float, nodes: int) -> str:
     """The first step is `ratio` times larger than 2/L, at so many nodes."""
-    where = f"at {nodes} of {facts.graph.node_count} nodes"
+    shorter = f"Take c = {c / ratio / 2:.2g} or less."
     if q == 0.0:
-        until, consequence = "for ever", "the model cannot settle"
+        until, consequence, cure = "for ever", "the model cannot settle", shorter
     else:
         last = ratio ** (1.0 / q) if math.log(ratio) < 700.0 * q else math.inf
         until = f"until about k = {last:.3g}"
-        consequence = (
-            "the model bounces on the boundary of W"
-            if facts.problem.domain.bounded
-            else "the model may blow up exponentially"
-        )
+        consequence, cure = "the model may blow up exponentially", shorter
+        if facts.problem.domain.bounded:  # then nothing is lost but those steps
+            consequence = "the model bounces on the boundary of W"
+            cure = "Plan for many more steps than that, or tune c; far smaller steps learn slowly."
     return (
         f"The step c = {c:g} is {ratio:.3g} times the largest that does not overshoot, 2/L = "
-        f"{c / ratio:.3g}: {until} the steps overshoot {where} and {consequence}. "
-        f"Take c = {c / ratio / 2:.2g} or less."
+        f"{c / ratio:.3g}: {until} the steps overshoot at {nodes} of {facts.graph.node_count} "
+        f"nodes and {consequence}. {cure}"
     )

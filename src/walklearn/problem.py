@@ -30,6 +30,14 @@ from walklearn.optimum import NoMinimiserError, Optimum, Smooth, minimise
 
 Array = NDArray[Any]
 T = TypeVar("T")
+
+# Up to this many entries a linear program decides whether a minimiser exists.
+LARGEST_PROGRAM = 5_000_000
+_NO_MINIMISER = (
+    "the objective has no minimiser: the classes can be separated by a hyperplane, there is no "
+    "penalty and the domain is unbounded, so the loss falls for ever as the model grows. Add a "
+    "penalty (penalty=1.0) or a domain (domains.Ball(10.0))."
+)
 Objective = Literal["sum", "mean", "node-mean"]
 EmptyNodes = Literal["error", "relay"]
 
@@ -200,13 +208,13 @@ class Problem:
             self._check_minimiser_exists()
         precise = self if self.dtype == np.float64 else self._with_dtype(np.float64)
         function = Smooth(precise.value, precise.gradient, precise._hessian, self.penalty)
-        return minimise(function, self.domain, self.size)
+        found = minimise(function, self.domain, self.size)
+        if self.penalty == 0 and not self.domain.bounded and self._separates(found.model):
+            raise NoMinimiserError(_NO_MINIMISER)
+        return found
 
     def describe(self) -> dict[str, Any]:
         """A JSON-able description, with a digest of the data."""
-        digest = hashlib.sha256()
-        for array in (self.X, self.y, self.offsets):
-            digest.update(np.ascontiguousarray(array).tobytes())
         return {
             "rows": len(self.X),
             "dimension": self.dimension,
@@ -216,14 +224,21 @@ class Problem:
             "domain": repr(self.domain),
             "objective": self.objective,
             "dtype": str(self.dtype),
-            "data_sha256": digest.hexdigest(),
+            "data_sha256": self._digest,
         }
+
+    @cached_property
+    def _digest(self) -> str:
+        digest = hashlib.sha256()
+        for array in (self.X, self.y, self.offsets):
+            digest.update(np.ascontiguousarray(array).data)
+        return digest.hexdigest()
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Problem) and self.describe() == other.describe()
 
     def __hash__(self) -> int:
-        return hash(self.describe()["data_sha256"])
+        return hash(self._digest)
 
     def __repr__(self) -> str:
         return (
@@ -270,6 +285,8 @@ class Problem:
         """Logistic losses fall for ever along a direction that every row likes or ignores."""
         if not isinstance(self.loss, Logistic | Softmax):
             return
+        if len(self.X) * self.outputs * self.size > LARGEST_PROGRAM:
+            return  # then only a model that separates the rows outright will tell
         from scipy.optimize import linprog
 
         likes = self._directions_of_descent()
@@ -278,11 +295,16 @@ class Problem:
         likes /= np.maximum(np.abs(likes).max(axis=1, keepdims=True), 1e-300)
         best = linprog(-likes.sum(axis=0), A_ub=-likes, b_ub=np.zeros(len(likes)), bounds=(-1, 1))
         if best.fun is not None and -best.fun > 1e-9 * np.abs(likes).sum():
-            raise NoMinimiserError(
-                "the objective has no minimiser: the classes can be separated by a hyperplane, "
-                "there is no penalty and the domain is unbounded, so the loss falls for ever as "
-                "the model grows. Add a penalty (penalty=1.0) or a domain (domains.Ball(10.0))."
-            )
+            raise NoMinimiserError(_NO_MINIMISER)
+
+    def _separates(self, model: Array) -> bool:
+        """Whether the model gives every row a positive margin, so that larger ones do better."""
+        scores = self._scores(self.X, model)
+        if isinstance(self.loss, Softmax):
+            own = np.take_along_axis(scores, self.y.astype(int)[:, None], axis=1)
+            others = np.where(np.arange(self.outputs) == self.y[:, None], -np.inf, scores)
+            return bool((own[:, 0] > others.max(axis=1)).all())
+        return isinstance(self.loss, Logistic) and bool((self.y * scores > 0).all())
 
     def _directions_of_descent(self) -> Array:
         """Rows v with v·w = margin of a row (for `Softmax`: over each other class)."""

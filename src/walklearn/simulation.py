@@ -11,10 +11,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import threading
 import warnings
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -68,6 +69,7 @@ def simulate(
     records: int | ArrayLike = 200,
     batch: int | None = None,
     model_privacy: ModelNoise | None = None,
+    gaps: bool | int = True,
     cores: int | None = None,
     progress: bool | None = None,
     engine: Engine = "compiled",
@@ -79,6 +81,9 @@ def simulate(
     records: how many log-spaced records, or the update counts to record at.
     batch: rows of the node that an update looks at; all by default.
     model_privacy: clipping, noise and a cap on what each node's rows add to the model.
+    gaps: False leaves f(w) − f* out, which takes a pass over all rows for every record and
+    model, most of the time where rows are many. Gossip has a model per node: a number stands
+    for the mean over that many nodes, spread evenly, instead of all.
     seed: the same seed gives the same numbers for any number of cores; None draws one from
     the operating system and keeps it in the trace's spec.
     cores: how many to use; all by default.
@@ -86,7 +91,8 @@ def simulate(
     engine: "compiled", or "reference" for the readable twin, a thousand times slower.
 
     Ctrl-C stops early and keeps what is done: the finished replicates, or if there are none
-    the records that all have reached; `Trace.complete` is then False.
+    the records that all replicates under way have reached (a model that is already past the
+    last of them is NaN); `Trace.complete` is then False.
     """
     _check(problem, graph, method, steps, step_size, replicates, batch, cores, engine)
     if model_privacy is not None:
@@ -97,8 +103,8 @@ def simulate(
         if isinstance(method, Walk)
         else GossipSetting(problem, graph, method, step_size, batch)
     )
-    root = seed if isinstance(seed, np.random.SeedSequence) else np.random.SeedSequence(seed)
-    recording = _Recording(setting, iterations_at, _streams(root, replicates))
+    root = _root(seed)
+    recording = _Recording(setting, iterations_at, _streams(root, replicates), gaps)
     _warm_up(setting, engine)
     bar = progress_bar(progress, replicates * int(iterations_at[-1]), repr(method))
     with bar, stop_on_interrupt(recording.stop):
@@ -114,6 +120,7 @@ class _Recording:
     setting: Setting
     iterations_at: NDArray[np.int64]
     streams: list[np.random.SeedSequence]
+    gaps: bool | int = True
 
     def __post_init__(self) -> None:
         problem, shape = self.setting.problem, (len(self.streams), len(self.iterations_at))
@@ -159,11 +166,14 @@ class _Recording:
         for prefix, models in (("", batch.models), ("average_", batch.averages)):
             with np.errstate(over="ignore", invalid="ignore"):  # a diverging run is no error
                 distances = np.linalg.norm(models - optimum.model, axis=2).mean(axis=1)
-                gaps = batch.values(models).mean(axis=1) - optimum.value
             self.errors[prefix + "distance"][lines, record] = (
                 distances if optimum.unique else np.nan
             )
-            self.errors[prefix + "gap"][lines, record] = gaps
+            if self.gaps is not False:
+                looked_at = models[:, self._looked_at(models.shape[1])]
+                with np.errstate(over="ignore", invalid="ignore"):
+                    values = batch.values(looked_at).mean(axis=1)
+                self.errors[prefix + "gap"][lines, record] = values - optimum.value
         self.models[lines] = batch.models.mean(axis=1)
         self.averages[lines] = batch.averages.mean(axis=1)
         if self.released is not None and batch.released is not None:
@@ -172,6 +182,16 @@ class _Recording:
         if self.contributions is not None and batch.contributions is not None:
             self.contributions[lines] = batch.contributions
         self.records_done[lines] = record + 1
+
+    def _looked_at(self, holders: int) -> NDArray[np.intp]:
+        """The holders of a model whose gaps are averaged: all, or some spread evenly."""
+        count = holders if self.gaps is True else min(int(self.gaps), holders)
+        return np.arange(count) * holders // count
+
+    def models_at(self, models: Array, lines: Array, records: int) -> Array:
+        """The models of the kept replicates, NaN for one that is past the last kept record."""
+        past = self.records_done[lines] > records
+        return np.where(past[:, None], np.nan, models[lines])
 
     def kept(self) -> tuple[NDArray[np.intp], int]:
         """Which replicates are kept, and how many records: all, unless it was interrupted."""
@@ -226,8 +246,8 @@ def _trace(recording: _Recording, kept: Any, root: np.random.SeedSequence) -> Tr
         updates=recording.iterations_at[:records] * per_iteration,
         messages=recording.messages[lines, :records],
         message_bytes=problem.model_bytes,
-        models=recording.models[lines].reshape(shape),
-        averages=recording.averages[lines].reshape(shape),
+        models=recording.models_at(recording.models, lines, records).reshape(shape),
+        averages=recording.models_at(recording.averages, lines, records).reshape(shape),
         visits=recording.visits if complete else None,
         announcements=announcements,
         announcement_bytes=announcements * method.announced_numbers * 8,
@@ -264,7 +284,9 @@ def _spec(
         "walklearn": __version__,
         "problem": setting.problem.describe(),
         "graph": repr(setting.graph),
+        "graph_sha256": _digest(setting.graph.indptr, setting.graph.indices),
         "method": repr(method),
+        "importance_sha256": _importance_digest(method),
         "step_size": repr(setting.step_size),
         "batch": setting.batch,
         "steps": int(recording.iterations_at[-1]) * _updates_per_iteration(method, setting.graph),
@@ -273,6 +295,20 @@ def _spec(
         "spawn_key": list(root.spawn_key),
         "optimum_value": recording.optimum.value,
     }
+
+
+def _digest(*arrays: Array) -> str:
+    digest = hashlib.sha256()
+    for array in arrays:
+        digest.update(np.ascontiguousarray(array).data)
+    return digest.hexdigest()
+
+
+def _importance_digest(method: Walk | Gossip) -> str | None:
+    walk = method.innermost if isinstance(method, Walk) else None
+    if not isinstance(walk, Weighted) or walk.importance is None:
+        return None
+    return _digest(walk.importance)
 
 
 def _warn(recording: _Recording, lines: Array, records: int, complete: bool) -> None:
@@ -288,13 +324,27 @@ def _warn(recording: _Recording, lines: Array, records: int, complete: bool) -> 
             "A positive penalty makes it unique.",
             stacklevel=4,
         )
-    diverged = int((~np.isfinite(recording.errors["gap"][lines, records - 1])).sum())
+    diverged = int((~np.isfinite(recording.models[lines]).all(axis=1)).sum())
     if diverged:
         warnings.warn(
             f"{diverged} of {len(lines)} replicates diverged to infinity: the steps are too long. "
             "Take a smaller step constant, or a bounded domain such as domains.Ball(10.0).",
             stacklevel=4,
         )
+
+
+def _root(seed: Seed) -> np.random.SeedSequence:
+    if isinstance(seed, np.random.SeedSequence):
+        return seed
+    if seed is not None and (not _is_count(seed) or seed < 0):
+        raise ValueError(
+            f"seed must be a whole number of at least 0, a SeedSequence or None, got {seed!r}."
+        )
+    return np.random.SeedSequence(None if seed is None else int(seed))
+
+
+def _is_count(number: object) -> bool:
+    return isinstance(number, int | np.integer) and not isinstance(number, bool)
 
 
 def _streams(root: np.random.SeedSequence, replicates: int) -> list[np.random.SeedSequence]:
@@ -320,16 +370,19 @@ def _iterations_at(
     """The iterations to record after, strictly increasing, the last one reaching `steps`."""
     per_iteration = _updates_per_iteration(method, graph)
     last = -(-steps // per_iteration)
-    if not isinstance(records, int):
+    if not _is_count(records):
         wanted = np.asarray(records)
-        if wanted.ndim != 1 or not wanted.size or wanted.min() < 1 or wanted.max() > steps:
+        whole = wanted.ndim == 1 and wanted.size and np.issubdtype(wanted.dtype, np.integer)
+        if not whole or wanted.min() < 1 or wanted.max() > steps:
             raise ValueError(
-                f"records must be a number, or update counts between 1 and steps = {steps}."
+                "records must be a whole number, or a list of update counts between 1 and steps = "
+                f"{steps}."
             )
         return np.unique(-(-wanted.astype(np.int64) // per_iteration))
-    if records < 1:
-        raise ValueError(f"records must be at least 1, got {records}.")
-    count = min(records, last)
+    number = int(cast(int, records))
+    if number < 1:
+        raise ValueError(f"records must be at least 1, got {number}.")
+    count = min(number, last)
     spaced = np.rint(np.geomspace(1, last, count)) if count > 1 else np.array([last])
     # Where the logarithm is finer than whole numbers, count up one by one.
     return np.maximum(spaced, np.minimum(np.arange(1, count + 1), last)).astype(np.int64)
@@ -414,9 +467,10 @@ def _check(
         raise ValueError("gossip needs at least 2 nodes; on one node use walks.Uniform().")
     counts = {"steps": steps, "replicates": replicates, "batch": batch, "cores": cores}
     for name, count in counts.items():
-        if count is not None and (not isinstance(count, int | np.integer) or count < 1):
+        if count is not None and (not _is_count(count) or count < 1):
             raise ValueError(f"{name} must be a whole number of at least 1, got {count!r}.")
     if engine not in ("compiled", "reference"):
         raise ValueError(f'engine must be "compiled" or "reference", got {engine!r}.')
-    if engine == "compiled" and not has_compiled_twin(problem.loss):
-        raise ValueError(f'{type(problem.loss).__name__} is not compiled; pass engine="reference".')
+    for part in (problem.loss, method) if engine == "compiled" else ():
+        if not has_compiled_twin(part):
+            raise ValueError(f'{type(part).__name__} is not compiled; pass engine="reference".')

@@ -116,6 +116,8 @@ def diagnose(
     >>> diagnosis.constant.theorem, round(diagnosis.constant.smoothness, 2)
     ('Theorem 2', 20.25)
     """
+    if not isinstance(walk, Walk):
+        raise TypeError(f"theory is about walks such as walks.Weighted(), got {walk!r}.")
     _check_sizes(graph, problem)
     over_draws = _constant_over_draws(problem, walk)
     label = repr(walk)

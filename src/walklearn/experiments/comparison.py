@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -28,9 +27,6 @@ from walklearn.simulation import simulate
 from walklearn.step_sizes import PowerStep
 from walklearn.trace import Trace
 from walklearn.walks import Uniform, Walk, Weighted
-
-if TYPE_CHECKING:
-    from walklearn.plot import Axes
 
 METHODS: dict[str, Walk | Gossip] = {
     "uniform walk": Uniform(),
@@ -85,15 +81,16 @@ def tune(
 
 
 def draw(results: dict[str, list[Result]], path: Path) -> None:
-    """One panel per setting, error against updates."""
+    """A column per setting: error against updates, and against messages."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(5.4 * len(results), 4.2), layout="constrained")
-    panels: list[Axes] = list(np.atleast_1d(figure.subplots(1, len(results), sharey=True)))
-    for panel, (title, lines) in zip(panels, results.items(), strict=True):
-        plot.convergence([line.trace for line in lines], ax=panel)
-        panel.set_title(title)
-    figure.savefig(path, dpi=144)
+    figure = Figure(figsize=(5.4 * len(results), 8.0), layout="constrained")
+    panels = figure.subplots(2, len(results), sharey=True, squeeze=False)
+    for column, (title, lines) in zip(panels.T, results.items(), strict=True):
+        for panel, cost in zip(column, ("updates", "messages"), strict=True):
+            plot.convergence([line.trace for line in lines], x=cost, ax=panel)
+        column[0].set_title(title)
+    figure.savefig(path, dpi=120)
 
 
 def table(results: dict[str, list[Result]]) -> list[list[str]]:
