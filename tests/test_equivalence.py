@@ -141,7 +141,9 @@ def test_private_walks(wrap: Any, reweight: Any) -> None:
 
 @pytest.mark.parametrize("batch", [None, 2])
 @pytest.mark.parametrize(
-    "method", [walks.Uniform(), walks.NonBacktracking(), walks.Weighted(IMPORTANCE)], ids=repr
+    "method",
+    [walks.Uniform(), walks.NonBacktracking(), walks.Weighted(IMPORTANCE, public=True)],
+    ids=repr,
 )
 def test_noise_on_the_model(method: Any, batch: int | None) -> None:
     """Clipping, noise and the cap, which nodes reach here: 150 visits of 12 nodes."""

@@ -27,6 +27,13 @@ def estimate(walk: walks.Walk) -> np.ndarray:
     return np.asarray((law * scale) @ np.array(gradients))
 
 
+class OwnScale(walks.Uniform):
+    """A walk of a user's own, whose steps show L_i."""
+
+    def gradient_scale(self, graph: wl.Graph, problem: Any = None) -> np.ndarray:
+        return np.asarray(problem.smoothness.mean() / problem.smoothness)
+
+
 def run(walk: Any, **options: Any) -> wl.Trace:
     defaults = {"steps": 500, "step_size": wl.PowerStep(0.02), "replicates": 4, "seed": 3}
     return wl.simulate(PROBLEM, GRAPH, walk, **{**defaults, **options})
@@ -117,15 +124,70 @@ def test_the_ledger_tells_what_was_published() -> None:
 
 
 def test_the_cap_holds_and_noise_goes_on() -> None:
+    """Without a penalty, a node past its cap moves the model by noise alone."""
+    problem = wl.Problem(X, Y, domain=wl.domains.Ball(1e3), objective="mean")
     noise = privacy.ModelNoise(clip=1.0, noise_multiplier=1.0, max_contributions=3)
-    trace = run(walks.Uniform(), model_privacy=noise, steps=2000)
-    assert trace.contributions is not None
-    assert trace.contributions.max() == 3
-    assert trace.contributions.min() == 3
-    # After all have given what they may, only the penalty and the noise are left: w forgets.
-    assert run(walks.Uniform(), model_privacy=noise, steps=2100).models[0, 0] != pytest.approx(
-        trace.models[0, 0], abs=1e-12
+    options = {"step_size": wl.ConstantStep(0.01), "replicates": 200, "seed": 3}
+    before, after = (
+        wl.simulate(problem, GRAPH, walks.Uniform(), steps=steps, model_privacy=noise, **options)
+        for steps in (3000, 4000)
     )
+    assert before.contributions is not None
+    assert (before.contributions == 3).all()
+    moved = (after.models - before.models) / 0.01
+    # 1000 independent normal numbers each: the variance of 600 such sums is 1000 within 30 %,
+    # which fails by chance with a probability below 1e-6; and none of it is drift.
+    assert moved.var() == pytest.approx(1000.0, rel=0.3)
+    assert abs(moved.mean()) < 5 * np.sqrt(1000 / moved.size)
+
+
+def test_what_shows_is_clipped() -> None:
+    """One visit moves the model by the step times at most the clip, whatever the rows."""
+    loud = wl.Problem(1e3 * X, Y, domain=wl.domains.Ball(1e9), objective="mean")
+    noise = privacy.ModelNoise(clip=2.0, noise_multiplier=1e-12, max_contributions=1)
+    options = {"steps": 1, "step_size": wl.ConstantStep(1.0), "replicates": 20, "seed": 3}
+    plain = wl.simulate(loud, GRAPH, walks.Uniform(), **options)
+    clipped = wl.simulate(loud, GRAPH, walks.Uniform(), model_privacy=noise, **options)
+    start = plain.averages  # after one visit the average is the start
+    moved = np.linalg.norm(clipped.models - start, axis=1)
+    assert moved.max() == pytest.approx(2.0, rel=1e-6)
+    assert (np.linalg.norm(plain.models - start, axis=1) > 10.0).any()
+
+
+def test_a_walk_drawn_before_is_charged_too() -> None:
+    noise = privacy.ModelNoise(clip=1.0, noise_multiplier=20.0, max_contributions=10)
+    walk = walks.Weighted(privacy=MECHANISM).realise(GRAPH, PROBLEM, np.random.default_rng(1))
+    for drawn in (walk, walks.Jumping(walk)):
+        trace = run(drawn, model_privacy=noise, steps=100)
+        assert "importance" in [charge.what for charge in trace.ledger[0].charges(0)]
+        assert trace.ledger[0].total(0, delta=0.05) > MECHANISM.epsilon(0.05)
+        np.testing.assert_array_equal(trace.released, np.tile(walk.importance, (4, 1)))
+
+
+def test_a_relay_does_not_release_anothers_constant() -> None:
+    problem = wl.Problem(X[:11], Y[:11], penalty=1.0, nodes=12, empty_nodes="relay",
+                         objective="mean")  # fmt: skip
+    walk = walks.Weighted(privacy=MECHANISM).realise(GRAPH, problem, np.random.default_rng(1))
+    assert walk.true_importance[11] == BOUNDS[0]
+    assert (walk.true_importance[:11] == problem.smoothness[:11]).all()
+
+
+def test_a_loose_promise_does_not_hide_the_rows() -> None:
+    """The attack is only worth anything if it succeeds where the promise is worth nothing."""
+    X, y = wl.datasets.two_gaussians(50, dimension=10, seed=1)
+    problem = wl.Problem(X, y, penalty=1.0, objective="mean")
+    graph = wl.graphs.erdos_renyi(50, 0.2, seed=1, connected="retry")
+
+    def recovered(epsilon: float) -> int:
+        noise = privacy.ModelNoise.calibrate(
+            epsilon=epsilon, delta=1e-3, clip=1.0, max_contributions=1
+        )
+        return wl.attack(
+            problem, graph, walks.Uniform(), wl.PowerStep(0.1), 2000, noise, 1
+        ).recovered
+
+    assert recovered(1000.0) >= 20
+    assert recovered(3.0) == 0
 
 
 def test_noise_costs_accuracy_and_no_noise_costs_none() -> None:
@@ -141,8 +203,10 @@ def test_noise_costs_accuracy_and_no_noise_costs_none() -> None:
 @pytest.mark.parametrize(
     ("method", "message"),
     [
-        (walks.Weighted(), "L_i in the clear"),
-        (walks.NonBacktracking(walks.Weighted()), "L_i in the clear"),
+        (walks.Weighted(), "in the clear"),
+        (walks.Weighted(PROBLEM.smoothness), "in the clear"),
+        (walks.NonBacktracking(walks.Weighted()), "in the clear"),
+        (OwnScale(), "not known here"),
         (walks.Weighted(privacy=MECHANISM, reweight="as-printed"), "as-printed"),
         (walks.Uniform(normalise=True), "normalise"),
         (wl.AsynchronousGossip(), "for walks"),
@@ -162,6 +226,11 @@ def test_bad_walks() -> None:
         walks.Weighted(privacy=privacy.Laplace(1.0, BOUNDS, clamp=None))
     with pytest.raises(ValueError, match="as-printed"):
         walks.Weighted(privacy=MECHANISM, reweight="printed")
+    for alone in ({"bounds": BOUNDS}, {"reweight": "as-printed"}):
+        with pytest.raises(ValueError, match="pass privacy"):
+            walks.Weighted(**alone)
+    with pytest.raises(ValueError, match="public=True"):
+        walks.Weighted(public=True)
     with pytest.raises(TypeError, match="must be a mechanism"):
         walks.Weighted(privacy=3.0)
     with pytest.raises(TypeError, match="realise"):

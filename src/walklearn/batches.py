@@ -109,7 +109,7 @@ class WalkBatch(Batch):
         self.settings = [self._realised(each.walk) for each in streams]
         walks = [each.walk.innermost for each in self.settings]
         drawn = [walk for walk in walks if isinstance(walk, ReleasedWeighted)]
-        if setting.walk.is_private:
+        if drawn:
             self.released = np.stack([walk.visit_weights(setting.graph) for walk in drawn])
             self.outside[:] = [walk.outside for walk in drawn]
         if setting.model_noise is not None:

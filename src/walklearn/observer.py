@@ -68,8 +68,8 @@ def attack(
     """Walk, and guess each visited node's row from the tokens before and after its visits.
 
     The observer knows the plan (step size, penalty, domain) and the scale of each node's step:
-    it is 1 for the uniform walk, and follows from what is released for the weighted one. A
-    step that the projection onto W has bent is left out.
+    it is 1 for the uniform walk, and follows from what is released for the weighted one. Steps
+    that the projection onto W has bent, and visits past the cap, are left out.
     """
     if problem.outputs != 1 or (np.diff(problem.offsets) != 1).any():
         raise ValueError("the attack is shown for one row per node and one score per row.")
@@ -82,6 +82,7 @@ def attack(
     for _ in range(steps):
         i, before = token.node, token.model
         protect: Any = None
+        contributes = True
         if model_privacy is not None:
             contributes = bool(contributions[i] < model_privacy.max_contributions)
             contributions[i] += contributes
@@ -89,7 +90,8 @@ def attack(
             protect = partial(model_privacy.protect, normal=normal, contributes=contributes)
         token, visit = step(setting, token, generator.random(setting.draws), protect)
         moved = (before - token.model) / visit.step_size
-        if np.allclose(moved, visit.gradient, rtol=1e-9):  # not bent by the projection
+        # Visits past the public cap are noise only, and a projection bends what is seen.
+        if contributes and np.allclose(moved, visit.gradient, rtol=1e-9):
             evidence[i] += moved / setting.scale[i] - problem.penalty * before
     visited = np.flatnonzero(evidence.any(axis=1))
     return Attack(visited, _cosines(evidence[visited], problem.X[visited]), evidence[visited],

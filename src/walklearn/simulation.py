@@ -35,6 +35,7 @@ from walklearn.batches import (
 from walklearn.gossip_sgd import AsynchronousGossip, Gossip, GossipSetting, SynchronousGossip
 from walklearn.graphs import Graph
 from walklearn.privacy.ledger import describe
+from walklearn.privacy.mechanisms import Mechanism
 from walklearn.privacy.model_noise import ModelNoise
 from walklearn.problem import Problem
 from walklearn.progress import progress_bar, stop_on_interrupt
@@ -42,7 +43,16 @@ from walklearn.step_sizes import ConstantStep, PowerStep, StepSize
 from walklearn.trace import Trace
 from walklearn.trace_files import ERRORS
 from walklearn.walk_sgd import WalkSetting
-from walklearn.walks import Uniform, Walk, Weighted
+from walklearn.walks import (
+    Independent,
+    Jumping,
+    NonBacktracking,
+    ReleasedWeighted,
+    Simple,
+    Uniform,
+    Walk,
+    Weighted,
+)
 
 if TYPE_CHECKING:
     from tqdm import tqdm
@@ -54,6 +64,7 @@ Engine = Literal["compiled", "reference"]
 # Uniform numbers drawn at a time: large enough to spread the cost of a call, small enough
 # for the second-level cache.
 BLOCK_NUMBERS = 32_768
+_WRAPPERS = (Independent, Jumping, NonBacktracking)
 MOST_RELEASED = 4_000_000  # released numbers, with their tables, that a batch holds
 
 
@@ -140,7 +151,8 @@ class _Recording:
             else (None, None)
         )
         self.outside = np.zeros(len(self.streams), dtype=np.int64)
-        self.released = np.zeros(per_node) if walk is not None and walk.is_private else None
+        releases = walk is not None and _mechanism(walk.innermost) is not None
+        self.released = np.zeros(per_node) if releases else None
         self.contributions = None if noise is None else np.zeros(per_node, dtype=np.int64)
 
     def run(self, batch_class: Any, first: int, last: int, bar: tqdm[Any]) -> None:
@@ -266,13 +278,22 @@ def _published(recording: _Recording, lines: Array) -> dict[str, Any]:
     noise = setting.model_noise if isinstance(setting, WalkSetting) else None
     published: dict[str, Any] = {"nodes": setting.problem.node_count}
     published["model"] = "in the clear" if noise is None else describe(noise)
-    if isinstance(walk, Weighted) and walk.privacy is not None:
-        published["importance"] = describe(walk.privacy)
-        published["reweight"] = walk.reweight
-        published["outside"] = recording.outside[lines].tolist()
-    elif isinstance(walk, Weighted) and walk.importance is None:
-        published["importance"] = "in the clear"
+    if isinstance(walk, Weighted):
+        mechanism = _mechanism(walk)
+        if mechanism is not None:
+            published["importance"] = describe(mechanism)
+            published["reweight"] = walk.reweight
+            published["outside"] = recording.outside[lines].tolist()
+        elif not walk.public:
+            published["importance"] = "in the clear"
     return published
+
+
+def _mechanism(walk: Walk) -> Mechanism | None:
+    """What releases, or has released, the importance that the walk follows."""
+    if isinstance(walk, ReleasedWeighted):
+        return walk.mechanism
+    return walk.privacy if isinstance(walk, Weighted) else None
 
 
 def _spec(
@@ -417,16 +438,23 @@ def _warm_up(setting: Setting, engine: Engine) -> None:
 
 
 def _check_protectable(method: Walk | Gossip, noise: ModelNoise) -> None:
-    """Noise on the model protects nothing that leaks by another way: refuse to claim it."""
+    """Noise on the model protects nothing that leaks by another way: refuse to claim it.
+
+    Only walks are let through whose steps are known to depend on the rows in no other way.
+    """
     if not isinstance(noise, ModelNoise):
         raise TypeError(f"model_privacy must be a privacy.ModelNoise, got {noise!r}.")
     if not isinstance(method, Walk):
         raise ValueError("model_privacy is for walks; gossip shows every node's model.")
     walk = method.innermost
-    if isinstance(walk, Weighted) and not walk.is_private and walk.importance is None:
+    known = (Simple, Uniform, Weighted, ReleasedWeighted)
+    if type(walk) not in known or type(method) not in (*known, *_WRAPPERS):
+        raise ValueError(f"no privacy can be claimed for {method!r}, which is not known here.")
+    if isinstance(walk, Weighted) and _mechanism(walk) is None and not walk.public:
         raise ValueError(
-            "Weighted() tells the neighbours L_i in the clear, so noise on the model would protect "
-            "nothing. Pass Weighted(privacy=...), or use Uniform()."
+            "Weighted() tells the neighbours its importance in the clear, so noise on the model "
+            "would protect nothing. Pass Weighted(privacy=...), use Uniform(), or say "
+            "Weighted(importance, public=True) if the importance depends on no node's rows."
         )
     if isinstance(walk, Weighted) and walk.reweight == "as-printed":
         raise ValueError(

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from walklearn.privacy import Gamma, InfeasiblePrivacyError, calibrate
-from walklearn.privacy.accounting import gamma_floor
+from walklearn.privacy.accounting import gamma_floor, gamma_smallest_epsilon
 
 if TYPE_CHECKING:
     from walklearn.plot import Axes
@@ -66,11 +66,14 @@ def _draw_deltas(axes: Axes, bounds: tuple[float, float], thetas: Sequence[float
 
 
 def _draw_thetas(axes: Axes, bounds: tuple[float, float]) -> None:
-    for delta in DELTAS:
+    for number, delta in enumerate(DELTAS):
         thetas = least_thetas(delta, bounds)
         if np.isfinite(thetas).any():
-            axes.plot(EPSILONS, thetas, label=f"δ = {delta:g}")
-    axes.set(xlabel="ε", ylabel="least θ (exact accounting)", yscale="log")
+            axes.plot(EPSILONS, thetas, color=f"C{number}", label=f"δ = {delta:g}")
+            smallest = max(gamma_smallest_epsilon(delta, bounds), 0.0)
+            axes.axvline(smallest, color=f"C{number}", linestyle=":", linewidth=1)
+    axes.set(xlabel="ε (dotted: no θ will do to the left)", ylabel="least θ (exact accounting)")
+    axes.set_yscale("log")
     if axes.lines:
         axes.legend(frameon=False)
     else:

@@ -111,7 +111,12 @@ def _check_choice(
         raise ValueError('"clamped-gamma" needs a clamp: without one choose "gamma".')
     if clamp is None:
         return None
-    return bounds if at_bounds else check_bounds(clamp, "clamp")
+    if at_bounds:
+        return bounds
+    ends = check_bounds(clamp, "clamp")
+    if ends[0] >= bounds[1] or ends[1] <= bounds[0]:
+        raise ValueError(f"the clamp {ends} and the bounds {bounds} must overlap.")
+    return ends
 
 
 def _calibrate_gamma(epsilon: float, delta: float, bounds: Bounds, rule: Accounting) -> Gamma:

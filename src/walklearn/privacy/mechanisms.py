@@ -50,7 +50,6 @@ Array = NDArray[np.float64]
 
 # The default clamp: the bounds themselves. None has to be asked for.
 AT_BOUNDS: Any = "bounds"
-# Larger ε are all the same: no two tails have a ratio of e^(2^50).
 
 
 class Mechanism(ABC):
@@ -68,7 +67,7 @@ class Mechanism(ABC):
             settled[name] = check_noise(getattr(self, name), name)
         if "clamp" in self.__dict__ and self.clamp is not None:
             at_bounds = isinstance(self.clamp, str) and self.clamp == AT_BOUNDS
-            settled["clamp"] = bounds if at_bounds else check_bounds(self.clamp, "clamp")
+            settled["clamp"] = bounds if at_bounds else _check_clamp(self.clamp, bounds)
         for name, setting in settled.items():
             object.__setattr__(self, name, setting)
 
@@ -80,6 +79,15 @@ class Mechanism(ABC):
     def delta(self, epsilon: float) -> float:
         """The least δ for which the release is (ε, δ) private."""
         return float(self.curve(min(check_epsilon(epsilon), accounting.LARGEST_EPSILON)))
+
+    def release_delta(self, epsilon: float) -> float:
+        """What can be proven of a release drawn in double precision: δ and the sampler's slack.
+
+        `delta` is exact for the law, rounded and clamped; `sampling` tells what the draws add.
+        """
+        log_factor = np.logaddexp(0.0, check_epsilon(epsilon))
+        added = math.exp(min(float(log_factor), 700.0)) * self.sampling_slack
+        return min(1.0, self.delta(epsilon) + added)
 
     def epsilon(self, delta: float) -> float:
         """The least ε for which the release is (ε, δ) private; infinite where there is none."""
@@ -110,6 +118,11 @@ class Mechanism(ABC):
         a second draw costs a second time.
         """
         inside = self._inside(values)
+        if self.sampling_slack >= 1.0:
+            raise ValueError(
+                f"{self!r} cannot be drawn in double precision: its noise is too small, or too "
+                "large, beside the values. Choose other bounds or another noise level."
+            )
         if generator is None:
             generator = sampling.operating_system_generator()
         noisy = self._noisy(np.atleast_1d(inside), generator)
@@ -127,7 +140,7 @@ class Mechanism(ABC):
     @property
     def sampling_slack(self) -> float:
         """What finite precision adds: a release is (ε, δ(ε) + (1 + e^ε) · slack) private."""
-        largest = self.clamp[1] if self.clamp else self.bounds[1] + 40 * self._deviation
+        largest = max(self.bounds[1], self.clamp[1]) if self.clamp else self._largest
         return sampling.slack(largest / self.grid_step)
 
     def __repr__(self) -> str:
@@ -137,6 +150,11 @@ class Mechanism(ABC):
             ends = self.clamp and f"({self.clamp[0]:.6g}, {self.clamp[1]:.6g})"
             parts.append(f"clamp={ends}")
         return f"{type(self).__name__}({', '.join(parts)})"
+
+    @property
+    def _largest(self) -> float:
+        """What an unclamped release hardly ever exceeds."""
+        return self.bounds[1] + 40 * self._deviation
 
     def _inside(self, values: ArrayLike) -> Array:
         return np.clip(check_values(values), *self.bounds)
@@ -323,3 +341,10 @@ MECHANISMS: dict[str, type[Mechanism]] = {
     mechanism.kind: mechanism
     for mechanism in (Gamma, ClampedGamma, Laplace, TruncatedLaplace, Gaussian)
 }
+
+
+def _check_clamp(clamp: Any, bounds: Bounds) -> Bounds:
+    ends = check_bounds(clamp, "clamp")
+    if ends[0] >= bounds[1] or ends[1] <= bounds[0]:
+        raise ValueError(f"the clamp {ends} and the bounds {bounds} must overlap.")
+    return ends

@@ -124,12 +124,15 @@ class Weighted(Metropolis):
     "as-printed" divides by the true importance, as the paper has it, which for one draw
     minimises Σ (R_i / L_i) f_i instead.
     bounds: the public bounds agreed upon; a mechanism made for others is refused.
+    public: your word that a given importance does not depend on the nodes' rows; without it
+    no privacy is claimed for a walk that tells it.
     """
 
     importance: Vector | None = None
     privacy: Mechanism | None = field(default=None, kw_only=True)
     reweight: Reweight = field(default="released", kw_only=True)
     bounds: tuple[float, float] | None = field(default=None, kw_only=True)
+    public: bool = field(default=False, kw_only=True)
     announced_numbers: ClassVar[int] = 2  # the degree and the importance
 
     def __post_init__(self) -> None:
@@ -140,6 +143,10 @@ class Weighted(Metropolis):
             raise ValueError(f'reweight must be "released" or "as-printed", got {self.reweight!r}.')
         if self.privacy is not None:
             _check_mechanism(self.privacy, self.bounds)
+        elif type(self) is Weighted and (self.bounds or self.reweight != "released"):
+            raise ValueError("bounds and reweight are about a release: pass privacy=... with them.")
+        if self.public and (self.importance is None or self.privacy is not None):
+            raise ValueError("public=True is about a given importance that is told as it is.")
 
     @property
     def is_private(self) -> bool:
@@ -156,9 +163,14 @@ class Weighted(Metropolis):
         if self.privacy is None:
             return self
         true = self._importance(graph, problem)
+        if self.importance is None and problem is not None:
+            # A relay has nothing of its own; another node's value must not be released again.
+            relays = np.diff(problem.offsets) == 0
+            true = np.where(relays, self.privacy.bounds[0], true)
         return ReleasedWeighted(
             self.privacy.release(true, generator),
             true_importance=true,
+            mechanism=self.privacy,
             reweight=self.reweight,
             outside=self.privacy.outside(true),
             laziness=self.laziness,
@@ -215,10 +227,12 @@ class ReleasedWeighted(Weighted):
     """A private weighted walk after its one draw: `importance` is the released R.
 
     true_importance: what was released, which only "as-printed" looks at.
+    mechanism: what it was released by.
     outside: how many nodes had a value outside the public bounds, clamped before the release.
     """
 
     true_importance: Vector = field(kw_only=True)
+    mechanism: Mechanism = field(kw_only=True)
     outside: int = field(default=0, kw_only=True)
 
     def gradient_scale(self, graph: Graph, problem: Problem | None = None) -> Vector:
