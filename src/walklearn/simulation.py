@@ -34,9 +34,6 @@ from walklearn.batches import (
 )
 from walklearn.gossip_sgd import AsynchronousGossip, Gossip, GossipSetting, SynchronousGossip
 from walklearn.graphs import Graph
-from walklearn.privacy.ledger import describe
-from walklearn.privacy.mechanisms import Mechanism
-from walklearn.privacy.model_noise import ModelNoise
 from walklearn.problem import Problem
 from walklearn.progress import progress_bar, stop_on_interrupt
 from walklearn.step_sizes import ConstantStep, PowerStep, StepSize
@@ -56,6 +53,9 @@ from walklearn.walks import (
 
 if TYPE_CHECKING:
     from tqdm import tqdm
+
+    from walklearn.privacy.mechanisms import Mechanism
+    from walklearn.privacy.model_noise import ModelNoise
 
 Array = NDArray[Any]
 Seed = int | np.random.SeedSequence | None
@@ -277,16 +277,22 @@ def _published(recording: _Recording, lines: Array) -> dict[str, Any]:
     walk = setting.walk.innermost if isinstance(setting, WalkSetting) else None
     noise = setting.model_noise if isinstance(setting, WalkSetting) else None
     published: dict[str, Any] = {"nodes": setting.problem.node_count}
-    published["model"] = "in the clear" if noise is None else describe(noise)
+    published["model"] = "in the clear" if noise is None else _described(noise)
     if isinstance(walk, Weighted):
         mechanism = _mechanism(walk)
         if mechanism is not None:
-            published["importance"] = describe(mechanism)
+            published["importance"] = _described(mechanism)
             published["reweight"] = walk.reweight
             published["outside"] = recording.outside[lines].tolist()
         elif not walk.public:
             published["importance"] = "in the clear"
     return published
+
+
+def _described(mechanism: Mechanism | ModelNoise) -> dict[str, Any]:
+    from walklearn.privacy.ledger import describe  # slow to import, and only needed here
+
+    return describe(mechanism)
 
 
 def _mechanism(walk: Walk) -> Mechanism | None:
@@ -442,6 +448,8 @@ def _check_protectable(method: Walk | Gossip, noise: ModelNoise) -> None:
 
     Only walks are let through whose steps are known to depend on the rows in no other way.
     """
+    from walklearn.privacy.model_noise import ModelNoise
+
     if not isinstance(noise, ModelNoise):
         raise TypeError(f"model_privacy must be a privacy.ModelNoise, got {noise!r}.")
     if not isinstance(method, Walk):

@@ -28,17 +28,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from walklearn.graphs import Graph
 from walklearn.node_update import start, update
-from walklearn.privacy.model_noise import ModelNoise
 from walklearn.problem import Problem
 from walklearn.step_sizes import StepSize
 from walklearn.walks import Walk
+
+if TYPE_CHECKING:
+    from walklearn.privacy.model_noise import ModelNoise
 
 Array = NDArray[Any]
 

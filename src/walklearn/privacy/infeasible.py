@@ -159,9 +159,10 @@ def _refusal(
         ways.append(f"raise epsilon above {_rounded(smallest, 1):g}")
     *others, last = [*ways, *(alternatives if epsilon + delta > 0 else [_CONSTANT])]
     advice = f"{', '.join(others)}, or {last}" if others else last
+    near = f"the floor is {floor:.3g}" if floor > 0 else "0 is approached but not reached"
     return InfeasiblePrivacyError(
         f"no noise level gives delta <= {delta:g} at epsilon = {epsilon:g} for bounds "
-        f"{bounds[0]:g}..{bounds[1]:g}: the floor is {floor:.3g}. "
+        f"{bounds[0]:g}..{bounds[1]:g}: {near}. "
         f"{advice[0].upper()}{advice[1:]}.",
         floor,
         smallest,

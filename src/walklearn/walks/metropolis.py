@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 
 from walklearn.graphs import Graph
-from walklearn.privacy.mechanisms import Mechanism
 from walklearn.problem import Problem
 from walklearn.walks.walk import Hop, Vector, Walk, pick
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
+
+    from walklearn.privacy.mechanisms import Mechanism
 
 Reweight = Literal["released", "as-printed"]
 
@@ -246,6 +247,8 @@ def _values(walk: Any) -> list[Any]:
 
 
 def _check_mechanism(mechanism: Mechanism, bounds: tuple[float, float] | None) -> None:
+    from walklearn.privacy.mechanisms import Mechanism
+
     if not isinstance(mechanism, Mechanism):
         raise TypeError(
             f"privacy must be a mechanism, such as privacy.calibrate(...) gives, got {mechanism!r}."
