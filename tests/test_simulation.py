@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import walklearn as wl
-from walklearn import simulation, walks
+from walklearn import recording, walks
 
 METHODS: list[Any] = [
     walks.Weighted(),
@@ -314,5 +314,5 @@ def test_block_size_is_not_visible(
     problem: wl.Problem, graph: wl.Graph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     expected = [run(problem, graph, method, records=3) for method in METHODS]
-    monkeypatch.setattr(simulation, "BLOCK_NUMBERS", 37)
+    monkeypatch.setattr(recording, "BLOCK_NUMBERS", 37)
     assert [run(problem, graph, method, records=3) for method in METHODS] == expected

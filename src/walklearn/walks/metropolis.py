@@ -289,9 +289,3 @@ def _positive(importance: Vector) -> Vector:
         )
     importance.setflags(write=False)
     return importance
-
-
-def require_metropolis(walk: object) -> None:
-    """Raise TypeError unless the walk is one that others can build on."""
-    if not isinstance(walk, Metropolis):
-        raise TypeError(f"needs a walk such as walks.Weighted() or walks.Uniform(), got {walk!r}.")

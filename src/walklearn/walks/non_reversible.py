@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from walklearn.graphs import Graph
 from walklearn.problem import Problem
-from walklearn.walks.metropolis import Metropolis, Simple, Uniform, Weighted, require_metropolis
-from walklearn.walks.walk import Hop, Vector, Walk, pick
+from walklearn.walks.derived import Derived
+from walklearn.walks.metropolis import Metropolis, Simple, Uniform, Weighted
+from walklearn.walks.walk import Hop, Vector, pick
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
 
 @dataclass(frozen=True, repr=False)
-class NonBacktracking(Walk):
+class NonBacktracking(Derived):
     """A Metropolis walk that avoids going straight back (Lee, Xu & Eun 2012, MHDA).
 
     An accepted move back to the previous node is put to a second proposal among the other
@@ -29,42 +30,10 @@ class NonBacktracking(Walk):
     walk: Metropolis = field(default_factory=Uniform)
     reversible: ClassVar[bool] = False
 
-    def __post_init__(self) -> None:
-        require_metropolis(self.walk)
-
     @property
     def draws(self) -> int:
         """One more than the walk: the second proposal."""
         return 2
-
-    @property
-    def announced_numbers(self) -> int:  # type: ignore[override]
-        """What the walk announces."""
-        return self.walk.announced_numbers
-
-    @property
-    def innermost(self) -> Metropolis:
-        """The walk it improves."""
-        return self.walk
-
-    @property
-    def is_private(self) -> bool:
-        """Whether the walk is."""
-        return self.walk.is_private
-
-    def realise(
-        self, graph: Graph, problem: Problem | None, generator: np.random.Generator | None = None
-    ) -> NonBacktracking:
-        """The same with the walk's release drawn."""
-        return replace(self, walk=self.walk.realise(graph, problem, generator))
-
-    def visit_weights(self, graph: Graph, problem: Problem | None = None) -> Vector:
-        """That of the walk."""
-        return self.walk.visit_weights(graph, problem)
-
-    def gradient_scale(self, graph: Graph, problem: Problem | None = None) -> Vector:
-        """That of the walk."""
-        return self.walk.gradient_scale(graph, problem)
 
     def hop(self, graph: Graph, score: Vector, node: int, previous: int, uniforms: Vector) -> Hop:
         """A Metropolis hop; one that goes straight back may be redirected."""
@@ -92,7 +61,7 @@ class NonBacktracking(Walk):
 
 
 @dataclass(frozen=True, repr=False)
-class Jumping(Walk):
+class Jumping(Derived):
     """A Metropolis walk with random jumps against entrapment (MHLJ, Liu et al. 2024).
 
     With `probability` the token ignores the importance and is passed on along r uniform
@@ -108,7 +77,7 @@ class Jumping(Walk):
     reversible: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        require_metropolis(self.walk)
+        super().__post_init__()
         if not 0.0 < self.probability < 1.0:
             raise ValueError(f"the jump probability must be in (0, 1), got {self.probability!r}.")
         if not 0.0 < self.stop <= 1.0:
@@ -122,39 +91,10 @@ class Jumping(Walk):
         return 2 + self.longest
 
     @property
-    def announced_numbers(self) -> int:  # type: ignore[override]
-        """What the walk announces."""
-        return self.walk.announced_numbers
-
-    @property
     def lengths(self) -> Vector:
         """The probabilities of a jump of 1, 2, …, `longest` hops."""
         weights = self.stop * (1.0 - self.stop) ** np.arange(self.longest)
         return np.asarray(weights / weights.sum())
-
-    @property
-    def innermost(self) -> Metropolis:
-        """The walk it improves."""
-        return self.walk
-
-    @property
-    def is_private(self) -> bool:
-        """Whether the walk is."""
-        return self.walk.is_private
-
-    def realise(
-        self, graph: Graph, problem: Problem | None, generator: np.random.Generator | None = None
-    ) -> Jumping:
-        """The same with the walk's release drawn."""
-        return replace(self, walk=self.walk.realise(graph, problem, generator))
-
-    def visit_weights(self, graph: Graph, problem: Problem | None = None) -> Vector:
-        """That of the walk, which the jumps only follow roughly; see `stationary`."""
-        return self.walk.visit_weights(graph, problem)
-
-    def gradient_scale(self, graph: Graph, problem: Problem | None = None) -> Vector:
-        """That of the walk."""
-        return self.walk.gradient_scale(graph, problem)
 
     def hop(self, graph: Graph, score: Vector, node: int, previous: int, uniforms: Vector) -> Hop:
         """Jump with `probability`, else do as the walk does."""

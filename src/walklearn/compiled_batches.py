@@ -1,0 +1,304 @@
+"""Batches that run compiled, with the problem and the walk laid out as arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from walklearn.batches import Array, Batch, Streams, WalkBatch
+from walklearn.domains import Ball, Box
+from walklearn.gossip_sgd import AsynchronousGossip, Gossip, GossipSetting, Network
+from walklearn.losses import Huber, Logistic, Loss, Softmax, Squared, SquaredHinge
+from walklearn.node_update import start
+from walklearn.problem import Problem
+from walklearn.walk_sgd import WalkSetting
+from walklearn.walks import Independent, Jumping, Metropolis, NonBacktracking, Walk
+
+LARGEST_BATCH = 32  # tokens in one batch
+# Tokens of a batch that take turns, with as many numbers of their models as the first-level
+# cache holds, and from where on the rows are out of the cache and worth prefetching
+# (benchmarks/README.md has the measurements).
+LARGEST_GROUP = 8
+GROUP_NUMBERS = 1024
+CACHE_BYTES = 2**20
+GOSSIP_CACHE_BYTES = 2**18
+
+
+class CompiledWalks(WalkBatch):
+    """Tokens moved by `compiled`, on the fast way where it is open."""
+
+    def __init__(self, setting: WalkSetting, streams: Sequence[Streams]) -> None:
+        from walklearn import compiled
+
+        super().__init__(setting, streams)
+        problem = setting.problem
+        nodes = np.array([node for node, _ in self.starts], dtype=np.int64)
+        models = np.stack([model for _, model in self.starts])
+        self._data = _data(problem, setting.batch)
+        self._chain = _chain(self.settings if setting.walk.is_private else [setting])
+        self._records = _records(setting, self._chain)
+        self._tokens = compiled.Tokens(
+            nodes=nodes,
+            previous=np.full(len(nodes), -1, dtype=np.int64),
+            models=models.reshape(-1),
+            sums=np.zeros(models.size),
+            scores=self._first_scores(nodes, models),
+            shrink=np.ones(len(nodes)),
+            messages=self.messages,
+            visits=self.visits,
+        )
+        self._step_size_sum = np.zeros(1)
+        self._group = max(1, min(LARGEST_GROUP, GROUP_NUMBERS // problem.size))
+        self._far = problem.X.nbytes > CACHE_BYTES
+
+    @property
+    def models(self) -> Array:
+        """w of each token."""
+        models = self._tokens.models.reshape(len(self.streams), 1, -1)
+        return (models * self._tokens.shrink[:, None, None]).astype(models.dtype)
+
+    @property
+    def averages(self) -> Array:
+        """w̄ of each token."""
+        if not self.iterations:
+            return self.models
+        return self._tokens.sums.reshape(len(self.streams), 1, -1) / self._step_size_sum
+
+    def _first_scores(self, nodes: Array, models: Array) -> Array:
+        """x·w at the first node, where each node has one row."""
+        if self._records is None:
+            return np.zeros(len(nodes))
+        scores = np.einsum("ta,ta->t", self.setting.problem.X[nodes], models)
+        return np.asarray(scores, dtype=np.float64)
+
+    def advance(self, iterations: int) -> None:
+        """All tokens together."""
+        from walklearn import compiled
+
+        numbers = np.arange(self.iterations + 1, self.iterations + iterations + 1)
+        gammas = self.setting.step_size(numbers)
+        uniforms = self.draw(iterations)
+        chain, data, tokens = self._chain, self._data, self._tokens
+        if self._records is not None:
+            compiled.advance_metropolis(
+                self._records, chain, data, tokens, gammas, uniforms, self._group, self._far
+            )
+        else:
+            path = compiled.find_paths(chain, tokens, uniforms)
+            picks = uniforms[:, :, self.setting.walk.draws :]
+            noise = self._noise(iterations)
+            compiled.update_along(path, chain.scale, data, tokens, gammas, picks, noise)
+        # One by one, so that the sum does not depend on where a call ends.
+        self._step_size_sum = np.cumsum(np.append(self._step_size_sum, gammas))[-1:]
+        self.iterations += iterations
+
+    def _noise(self, iterations: int) -> Any:
+        from walklearn import compiled
+
+        noise = self.setting.model_noise
+        if noise is None or self.contributions is None:
+            nothing = np.empty((0, 0, 0)), np.empty((0, 0), np.int64)
+            return compiled.Noise(0.0, 0.0, 0, *nothing)
+        return compiled.Noise(
+            clip=noise.clip,
+            deviation=noise.standard_deviation,
+            most=noise.max_contributions,
+            normals=self.draw_normals(iterations),
+            contributions=self.contributions,
+        )
+
+    def values(self, models: Array) -> Array:
+        """By `compiled.values`."""
+        return _compiled_values(self._data, models)
+
+
+class CompiledGossip(Batch):
+    """Networks moved by `compiled.advance_asynchronous` and `advance_synchronous`."""
+
+    setting: GossipSetting
+
+    def __init__(self, setting: GossipSetting, streams: Sequence[Streams]) -> None:
+        from walklearn import compiled
+
+        super().__init__(setting, streams)
+        problem, nodes = setting.problem, setting.problem.node_count
+        self._data = _data(problem, setting.batch)
+        self._networks = [
+            compiled.Nodes(
+                models=np.tile(start(problem, each.walk)[1], nodes),
+                sums=np.zeros(nodes * problem.size),
+                step_size_sums=np.zeros(nodes),
+                counts=np.zeros(nodes, dtype=np.int64),
+            )
+            for each in streams
+        ]
+
+    @property
+    def models(self) -> Array:
+        """w of every node."""
+        shape = (len(self._networks), self.setting.problem.node_count, -1)
+        return np.stack([network.models for network in self._networks]).reshape(shape)
+
+    @property
+    def averages(self) -> Array:
+        """w̄ of every node."""
+        return np.stack([_network(network).averages for network in self._networks])
+
+    def advance(self, iterations: int) -> None:
+        """Network by network."""
+        for network, uniforms in zip(self._networks, self.draw(iterations), strict=True):
+            self._advance_one(network, uniforms)
+        self.visits[:] = np.sum([network.counts for network in self._networks], axis=0)
+        self.iterations += iterations
+
+    def _advance_one(self, network: Any, uniforms: Array) -> None:
+        from walklearn import compiled
+
+        setting, graph = self.setting, self.setting.graph
+        c, q = setting.step_size.constant, setting.step_size.exponent
+        if isinstance(setting.gossip, AsynchronousGossip):
+            common = (graph.indptr, graph.indices, setting.scale, self._data, network, c, q)
+            if _one_row(setting.problem):
+                far = setting.problem.X.nbytes > GOSSIP_CACHE_BYTES
+                compiled.advance_asynchronous_one_row(*common, uniforms, far)
+            else:
+                compiled.advance_asynchronous(*common, uniforms)
+            self.messages += 2 * len(uniforms)
+        else:
+            mixing = setting.mixing
+            compiled.advance_synchronous(
+                mixing.indptr, mixing.indices, mixing.data, self._data, network, c, q, uniforms
+            )
+            self.messages += 2 * graph.edge_count * len(uniforms)
+
+    def values(self, models: Array) -> Array:
+        """By `compiled.values`."""
+        return _compiled_values(self._data, models)
+
+
+def _network(network: Any) -> Network:
+    shape = (len(network.counts), -1)
+    return Network(
+        network.models.reshape(shape), network.sums.reshape(shape),
+        network.step_size_sums, network.counts, 0,
+    )  # fmt: skip
+
+
+def _compiled_values(data: Any, models: Array) -> Array:
+    from walklearn import compiled
+
+    flat = np.ascontiguousarray(models.reshape(-1, models.shape[-1]))
+    return np.asarray(compiled.values(data, flat)).reshape(models.shape[:-1])
+
+
+def has_compiled_twin(part: Loss | Walk | Gossip) -> bool:
+    """Whether the compiled engine knows a loss or a method; others run on the reference."""
+    if isinstance(part, Loss):
+        return type(part) in _loss_codes()
+    if not isinstance(part, Walk):
+        return True
+    inner = part.innermost
+    return type(part).hop in _hop_kinds() and (
+        not isinstance(inner, Metropolis) or type(inner).hop is Metropolis.hop
+    )
+
+
+def _hop_kinds() -> dict[Any, int]:
+    """By what a walk does, so that a class of a user's own with another hop is not taken over."""
+    from walklearn import compiled
+
+    return {
+        Metropolis.hop: compiled.METROPOLIS,
+        NonBacktracking.hop: compiled.NON_BACKTRACKING,
+        Jumping.hop: compiled.JUMPING,
+        Independent.hop: compiled.INDEPENDENT,
+    }
+
+
+def _loss_codes() -> dict[type[Loss], int]:
+    from walklearn import compiled
+
+    return {
+        Logistic: compiled.LOGISTIC,
+        Squared: compiled.SQUARED,
+        Huber: compiled.HUBER,
+        SquaredHinge: compiled.SQUARED_HINGE,
+        Softmax: compiled.SOFTMAX,
+    }
+
+
+def _data(problem: Problem, batch: int | None) -> Any:
+    from walklearn import compiled
+
+    loss, domain = problem.loss, problem.domain
+    low, high = (domain.low, domain.high) if isinstance(domain, Box) else (-np.inf, np.inf)
+    return compiled.Data(
+        rows=problem.X.reshape(-1),
+        targets=problem.y,
+        weights=problem.row_weights,
+        offsets=problem.offsets,
+        penalty=problem.penalty,
+        loss=_loss_codes()[type(loss)],
+        loss_parameter=loss.threshold if isinstance(loss, Huber) else 0.0,
+        dimension=problem.dimension,
+        outputs=problem.outputs,
+        batch=batch or 0,
+        radius=domain.radius if isinstance(domain, Ball) else np.inf,
+        low=low,
+        high=high,
+    )
+
+
+def _one_row(problem: Problem) -> bool:
+    """One row per node, one score and no box: the fast ways are open."""
+    counts = np.diff(problem.offsets)
+    return (
+        problem.outputs == 1 and not isinstance(problem.domain, Box) and bool((counts == 1).all())
+    )
+
+
+def _records(setting: WalkSetting, chain: Any) -> Array | None:
+    """What `compiled.advance_metropolis` reads of each node; None where that way is closed."""
+    from walklearn import compiled
+
+    problem = setting.problem
+    if chain.kind != compiled.METROPOLIS or not _one_row(problem) or setting.model_noise:
+        return None
+    shape = (len(chain.score), problem.node_count, compiled.RECORD)
+    records = _aligned(shape)
+    records[:, :, compiled.SCORE] = chain.score
+    records[:, :, compiled.SCALE] = chain.scale
+    records[:, :, compiled.TARGET] = problem.y
+    records[:, :, compiled.WEIGHT] = problem.row_weights
+    records[:, :, compiled.FIRST] = setting.graph.indptr[:-1]
+    records[:, :, compiled.DEGREE] = setting.graph.degrees
+    return records
+
+
+def _aligned(shape: tuple[int, ...]) -> Array:
+    """Zeros that start at a cache line."""
+    size = int(np.prod(shape))
+    spare = np.zeros(size + 8)
+    skip = -spare.ctypes.data // 8 % 8
+    return spare[skip : skip + size].reshape(shape)
+
+
+def _chain(settings: Sequence[WalkSetting]) -> Any:
+    """The walk as arrays: one line where all replicates share it, else one for each."""
+    from walklearn import compiled
+
+    walk, graph = settings[0].walk, settings[0].graph
+    inner = walk.innermost
+    alone = graph.node_count == 1  # then the token stays whatever the walk
+    return compiled.Chain(
+        indptr=graph.indptr,
+        indices=np.zeros(1, graph.indices.dtype) if alone else graph.indices,
+        score=np.stack([setting.score for setting in settings]),
+        scale=np.stack([setting.scale for setting in settings]),
+        kind=compiled.METROPOLIS if alone else _hop_kinds()[type(walk).hop],
+        laziness=1.0 if alone else inner.laziness if isinstance(inner, Metropolis) else 0.0,
+        jump_probability=walk.probability if isinstance(walk, Jumping) else 0.0,
+        jump_lengths=np.cumsum(walk.lengths) if isinstance(walk, Jumping) else np.ones(1),
+    )

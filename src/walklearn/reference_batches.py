@@ -1,0 +1,98 @@
+"""Batches that run the reference, step by readable step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from walklearn import gossip_sgd, walk_sgd
+from walklearn.batches import Array, Batch, Streams, WalkBatch
+from walklearn.gossip_sgd import GossipSetting
+from walklearn.problem import Problem
+from walklearn.walk_sgd import WalkSetting
+
+
+class ReferenceWalks(WalkBatch):
+    """Tokens moved by `walk_sgd.step`."""
+
+    def __init__(self, setting: WalkSetting, streams: Sequence[Streams]) -> None:
+        super().__init__(setting, streams)
+        self._tokens = [walk_sgd.token_at(node, model) for node, model in self.starts]
+
+    @property
+    def models(self) -> Array:
+        """w of each token."""
+        return np.stack([token.model for token in self._tokens])[:, None, :]
+
+    @property
+    def averages(self) -> Array:
+        """w̄ of each token."""
+        return np.stack([token.average for token in self._tokens])[:, None, :]
+
+    def advance(self, iterations: int) -> None:
+        """Step by step."""
+        noisy = self.setting.model_noise is not None
+        normals = self.draw_normals(iterations) if noisy else None
+        for replicate, uniforms in enumerate(self.draw(iterations)):
+            for k, line in enumerate(uniforms):
+                token = self._tokens[replicate]
+                normal = None if normals is None else normals[replicate, k]
+                protect = self._protection(replicate, token.node, normal)
+                token, visit = walk_sgd.step(self.settings[replicate], token, line, protect)
+                self._tokens[replicate] = token
+                self.visits[visit.node] += 1
+            self.messages[replicate] = self._tokens[replicate].messages
+        self.iterations += iterations
+
+    def _protection(
+        self, replicate: int, node: int, normal: Array | None
+    ) -> Callable[[Array], Array] | None:
+        noise = self.setting.model_noise
+        if noise is None or normal is None or self.contributions is None:
+            return None
+        contributes = bool(self.contributions[replicate, node] < noise.max_contributions)
+        self.contributions[replicate, node] += contributes
+        return lambda gradient: noise.protect(gradient, normal, contributes)
+
+    def values(self, models: Array) -> Array:
+        """By `Problem.value`."""
+        return _reference_values(self.setting.problem, models)
+
+
+class ReferenceGossip(Batch):
+    """Networks moved by `gossip_sgd.step`."""
+
+    setting: GossipSetting
+
+    def __init__(self, setting: GossipSetting, streams: Sequence[Streams]) -> None:
+        super().__init__(setting, streams)
+        self._networks = [gossip_sgd.init(setting, each.walk) for each in streams]
+
+    @property
+    def models(self) -> Array:
+        """w of every node."""
+        return np.stack([network.models for network in self._networks])
+
+    @property
+    def averages(self) -> Array:
+        """w̄ of every node."""
+        return np.stack([network.averages for network in self._networks])
+
+    def advance(self, iterations: int) -> None:
+        """Iteration by iteration."""
+        for replicate, uniforms in enumerate(self.draw(iterations)):
+            for line in uniforms:
+                network = gossip_sgd.step(self.setting, self._networks[replicate], line)
+                self._networks[replicate] = network
+            self.messages[replicate] = self._networks[replicate].messages
+        self.visits = np.sum([network.counts for network in self._networks], axis=0)
+        self.iterations += iterations
+
+    def values(self, models: Array) -> Array:
+        """By `Problem.value`."""
+        return _reference_values(self.setting.problem, models)
+
+
+def _reference_values(problem: Problem, models: Array) -> Array:
+    return np.array([[problem.value(model) for model in holders] for holders in models])
