@@ -62,6 +62,14 @@ def check_noise(noise: float, name: str) -> float:
     return value
 
 
+def check_clamp(clamp: Sequence[float], bounds: Bounds) -> Bounds:
+    """The ends that a release is clamped to, which must leave something of the bounds."""
+    ends = check_bounds(clamp, "clamp")
+    if ends[0] >= bounds[1] or ends[1] <= bounds[0]:
+        raise ValueError(f"the clamp {ends} and the bounds {bounds} must overlap.")
+    return ends
+
+
 def check_values(values: ArrayLike) -> NDArray[np.float64]:
     """The values to release as floats, none of them NaN or infinite."""
     array = np.asarray(values, dtype=np.float64)

@@ -29,7 +29,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from walklearn.privacy import accounting
-from walklearn.privacy.arguments import Bounds, check_bounds, check_delta, check_epsilon
+from walklearn.privacy.arguments import (
+    Bounds,
+    check_bounds,
+    check_clamp,
+    check_delta,
+    check_epsilon,
+)
 from walklearn.privacy.incomplete_gamma import LARGEST_SHAPE
 from walklearn.privacy.infeasible import (
     Accounting,
@@ -111,12 +117,7 @@ def _check_choice(
         raise ValueError('"clamped-gamma" needs a clamp: without one choose "gamma".')
     if clamp is None:
         return None
-    if at_bounds:
-        return bounds
-    ends = check_bounds(clamp, "clamp")
-    if ends[0] >= bounds[1] or ends[1] <= bounds[0]:
-        raise ValueError(f"the clamp {ends} and the bounds {bounds} must overlap.")
-    return ends
+    return bounds if at_bounds else check_clamp(clamp, bounds)
 
 
 def _calibrate_gamma(epsilon: float, delta: float, bounds: Bounds, rule: Accounting) -> Gamma:

@@ -39,6 +39,7 @@ from walklearn.privacy import accounting, moments, sampling
 from walklearn.privacy.arguments import (
     Bounds,
     check_bounds,
+    check_clamp,
     check_delta,
     check_epsilon,
     check_noise,
@@ -67,7 +68,7 @@ class Mechanism(ABC):
             settled[name] = check_noise(getattr(self, name), name)
         if "clamp" in self.__dict__ and self.clamp is not None:
             at_bounds = isinstance(self.clamp, str) and self.clamp == AT_BOUNDS
-            settled["clamp"] = bounds if at_bounds else _check_clamp(self.clamp, bounds)
+            settled["clamp"] = bounds if at_bounds else check_clamp(self.clamp, bounds)
         for name, setting in settled.items():
             object.__setattr__(self, name, setting)
 
@@ -341,10 +342,3 @@ MECHANISMS: dict[str, type[Mechanism]] = {
     mechanism.kind: mechanism
     for mechanism in (Gamma, ClampedGamma, Laplace, TruncatedLaplace, Gaussian)
 }
-
-
-def _check_clamp(clamp: Any, bounds: Bounds) -> Bounds:
-    ends = check_bounds(clamp, "clamp")
-    if ends[0] >= bounds[1] or ends[1] <= bounds[0]:
-        raise ValueError(f"the clamp {ends} and the bounds {bounds} must overlap.")
-    return ends
