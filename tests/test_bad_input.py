@@ -100,6 +100,8 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
     "record past the end": (lambda: simulate(records=[5, 11]), r"between 1 and steps = 10"),
     "records that are not whole": (lambda: simulate(records=[1.7, 2.2]), r"whole number"),
     "steps that are True": (lambda: simulate(steps=True), r"steps must be a whole number"),
+    "gaps of no node": (lambda: simulate(gaps=0), r"gaps must be True, False or a whole number"),
+    "half a gap": (lambda: simulate(gaps=0.5), r"gaps must be True, False or a whole number"),
     "negative seed": (lambda: simulate(seed=-1), r"seed must be a whole number of at least 0"),
     "a generator as seed": (
         lambda: simulate(seed=np.random.default_rng(1)), r"seed must be a whole number"),

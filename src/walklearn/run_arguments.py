@@ -81,6 +81,17 @@ def updates_per_iteration(method: Walk | Gossip, graph: Graph) -> int:
     return 1 if isinstance(method, Walk) else method.updates_per_iteration(graph)
 
 
+def gaps_of(gaps: bool | int) -> bool | int:
+    """Whether gaps are recorded, or over how many nodes."""
+    if isinstance(gaps, bool | np.bool_):
+        return bool(gaps)
+    if not _is_count(gaps) or gaps < 1:
+        raise ValueError(
+            f"gaps must be True, False or a whole number of nodes, at least 1, got {gaps!r}."
+        )
+    return int(gaps)
+
+
 def mechanism_of(walk: Walk) -> Mechanism | None:
     """What releases, or has released, the importance that the walk follows."""
     if isinstance(walk, ReleasedWeighted):

@@ -24,7 +24,14 @@ from walklearn.problem import Problem
 from walklearn.progress import progress_bar, stop_on_interrupt
 from walklearn.recording import Recording, generators, trace_of
 from walklearn.reference_batches import ReferenceGossip, ReferenceWalks
-from walklearn.run_arguments import Seed, check_protectable, check_run, iterations_at, root_of
+from walklearn.run_arguments import (
+    Seed,
+    check_protectable,
+    check_run,
+    gaps_of,
+    iterations_at,
+    root_of,
+)
 from walklearn.step_sizes import StepSize
 from walklearn.trace import Trace
 from walklearn.walk_sgd import WalkSetting
@@ -87,7 +94,7 @@ def simulate(
         else GossipSetting(problem, graph, method, step_size, batch)
     )
     root = root_of(seed)
-    recording = Recording(setting, records_at, _streams(root, replicates), gaps)
+    recording = Recording(setting, records_at, _streams(root, replicates), gaps_of(gaps))
     _warm_up(setting, engine)
     bar = progress_bar(progress, replicates * int(records_at[-1]), repr(method))
     with bar, stop_on_interrupt(recording.stop):
