@@ -7,6 +7,7 @@ from walklearn import graphs
 from walklearn.losses import Squared
 from walklearn.problem import Problem
 from walklearn.walks import Independent, Jumping, NonBacktracking, Simple, Uniform, Weighted
+from walklearn.walks.proposal import accepts, propose, score
 
 
 def eigenvalues(walk, graph, problem=None):
@@ -55,6 +56,27 @@ class TestByHand:
         assert np.allclose(
             Weighted().gradient_scale(graphs.ring(2), problem), [3.5 / 1.5, 3.5 / 5.5]
         )
+
+    @pytest.mark.parametrize("laziness", [0.0, 0.3])
+    def test_a_node_needs_only_what_its_neighbours_announce(self, laziness):
+        """All uniform numbers on a fine grid: the shares are the row of the transition matrix."""
+        graph, released = graphs.star(5), [3.0, 1.0, 2.0, 0.5, 4.0]
+        P = Weighted(released, laziness=laziness).transition_matrix(graph).toarray()
+        grid = (np.arange(4000) + 0.5) / 4000
+        for node in range(5):
+            neighbours = graph.neighbours(node).tolist()
+            announced = [score(released[j], len(graph.neighbours(j))) for j in neighbours]
+            own = score(released[node], len(neighbours))
+            shares = np.zeros(5)
+            for u in grid:
+                proposal = propose(u, len(neighbours), laziness)
+                moves = proposal and accepts(proposal, own, announced[proposal.place])
+                shares[neighbours[proposal.place] if moves else node] += 1 / len(grid)
+            assert np.allclose(shares, P[node], atol=2 * len(neighbours) / len(grid))
+
+    def test_nobody_to_go_to(self):
+        assert propose(0.5, degree=0) is None
+        assert score(2.0, degree=0) == 2.0
 
     def test_laziness_mixes_in_the_identity(self):
         graph = graphs.star(5)

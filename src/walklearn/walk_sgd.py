@@ -9,6 +9,10 @@ A *token* carries the model over the graph. Visit k, at node i with model w:
 This is the reference. `walklearn.compiled` is its fast twin and must give the same numbers
 from the same random ones; a step therefore takes its uniform numbers as an argument.
 
+A node of a real network makes the same visit from what it knows itself, by the functions that
+`step` is made of: `estimated_scale` (R̄ as the token knows it), `improve` (the update), and
+`propose` and `accepts` of `walks.proposal` (who is next).
+
 >>> import numpy as np
 >>> from walklearn import graphs, walks
 >>> from walklearn.problem import Problem
@@ -28,7 +32,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,12 +41,13 @@ from walklearn.graphs import Graph
 from walklearn.node_update import start, update
 from walklearn.problem import Problem
 from walklearn.step_sizes import StepSize
-from walklearn.walks import Walk
+from walklearn.walks import Derived, Metropolis, Walk
 
 if TYPE_CHECKING:
     from walklearn.privacy.model_noise import ModelNoise
 
 Array = NDArray[Any]
+MeanImportance = Literal["exact", "estimated"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,6 +57,7 @@ class WalkSetting:
     model_noise: clipping and noise on what a visit shows of the node's rows.
     batch: how many of a node's rows a visit looks at, drawn with replacement; None, or a
     node with no more rows than that, means all of them.
+    mean_importance: "exact", or "estimated" from the visits of the token so far.
     """
 
     problem: Problem
@@ -60,6 +66,7 @@ class WalkSetting:
     step_size: StepSize
     batch: int | None = None
     model_noise: ModelNoise | None = None
+    mean_importance: MeanImportance = "exact"
 
     @cached_property
     def score(self) -> Array:
@@ -70,6 +77,13 @@ class WalkSetting:
     def scale(self) -> Array:
         """The factor of ∇f_i in the gradient estimate, for each node."""
         return self.walk.gradient_scale(self.graph, self.problem)
+
+    @cached_property
+    def divisors(self) -> Array:
+        """s_i in scale_i = s̄ / s_i, for each node: what the token estimates the mean of."""
+        if not isinstance(self.walk, Metropolis | Derived):
+            raise TypeError(f"nothing is known of how {self.walk!r} scales gradients.")
+        return self.walk.divisors(self.graph, self.problem)
 
     @property
     def draws(self) -> int:
@@ -87,6 +101,7 @@ class Token(NamedTuple):
     step_size_sum: float  # Σ γ_m
     updates: int
     messages: int
+    inverse_importance_sum: float = 0.0  # Σ 1/s_i over the visits, where s̄ is estimated
 
     @property
     def average(self) -> Array:
@@ -123,21 +138,57 @@ def step(
 
     protect: what the node does to the gradient of its rows before anyone can see it.
     """
-    i, w, k = token.node, token.model, token.updates + 1
-    gamma = setting.step_size(k)
-
+    i = token.node
+    if setting.mean_importance == "estimated":
+        token, scale = estimated_scale(token, float(setting.divisors[i]))
+    else:
+        scale = setting.scale[i]
     picks = uniforms[setting.walk.draws :]
-    model, gradient = update(setting.problem, i, w, gamma, setting.scale[i], picks, protect)
+    improved, visit = improve(setting.problem, setting.step_size, token, scale, picks, protect)
 
     hop = setting.walk.hop(setting.graph, setting.score, i, token.previous, uniforms)
     moved = hop.node != i
-    token = Token(
+    token = improved._replace(
         node=hop.node,
         previous=i if moved else token.previous,
+        messages=token.messages + hop.messages,
+    )
+    return token, visit._replace(messages=hop.messages)
+
+
+def estimated_scale(token: Token, divisor: float) -> tuple[Token, float]:
+    """Count this visit in, and scale the gradient by s̄ / s_i with s̄ as the token estimates it.
+
+    At update k, this one included, s̄ ≈ k / Σ_{m ≤ k} 1/s_{i_m}. For a walk that visits nodes in
+    proportion to s that tends to the mean over all nodes, which no node knows; where s is 1
+    everywhere it is 1. The first scale is always 1.
+
+    divisor: s_i. L_i or the released R_i for `Weighted`, 1 for `Uniform` and `Simple`.
+    """
+    total = token.inverse_importance_sum + 1.0 / divisor
+    mean = (token.updates + 1) / total
+    return token._replace(inverse_importance_sum=total), mean / divisor
+
+
+def improve(
+    problem: Problem,
+    step_size: StepSize,
+    token: Token,
+    scale: float,
+    picks: Array,
+    protect: Callable[[Array], Array] | None = None,
+) -> tuple[Token, Visit]:
+    """The update of a visit: all that the node which holds the token does to it but pass it on.
+
+    Of the problem only this node's own rows are looked at.
+    """
+    w, k = token.model, token.updates + 1
+    gamma = step_size(k)
+    model, gradient = update(problem, token.node, w, gamma, scale, picks, protect)
+    improved = token._replace(
         model=model,
         weighted_sum=token.weighted_sum + gamma * w,
         step_size_sum=token.step_size_sum + gamma,
         updates=k,
-        messages=token.messages + hop.messages,
     )
-    return token, Visit(i, gamma, gradient, hop.messages)
+    return improved, Visit(token.node, gamma, gradient, messages=0)

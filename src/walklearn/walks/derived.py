@@ -50,6 +50,10 @@ class Derived(Walk):
         """Those of the walk."""
         return self.walk.visit_weights(graph, problem)
 
+    def divisors(self, graph: Graph, problem: Problem | None = None) -> Vector:
+        """Those of the walk."""
+        return self.walk.divisors(graph, problem)
+
     def gradient_scale(self, graph: Graph, problem: Problem | None = None) -> Vector:
         """That of the walk."""
         return self.walk.gradient_scale(graph, problem)

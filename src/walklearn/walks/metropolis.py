@@ -9,7 +9,8 @@ import numpy as np
 
 from walklearn.graphs import Graph
 from walklearn.problem import Problem
-from walklearn.walks.walk import Hop, Vector, Walk, pick
+from walklearn.walks.proposal import accepts, propose
+from walklearn.walks.walk import Hop, Vector, Walk
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -45,12 +46,21 @@ class Metropolis(Walk):
         """Propose a uniform neighbour, accept with min(1, score_j / score_i), else stay."""
         del previous
         neighbours = graph.neighbours(node)
-        u = uniforms[0]
-        if u < self.laziness or not len(neighbours):
+        proposal = propose(uniforms[0], len(neighbours), self.laziness)
+        if proposal is None:
             return Hop(node, 0)
-        place, p = pick((u - self.laziness) / (1.0 - self.laziness), len(neighbours))
-        j = int(neighbours[place])
-        return Hop(j, 1) if p * score[node] <= score[j] else Hop(node, 0)
+        j = int(neighbours[proposal.place])
+        return Hop(j, 1) if accepts(proposal, score[node], score[j]) else Hop(node, 0)
+
+    def divisors(self, graph: Graph, problem: Problem | None = None) -> Vector:
+        """s_i in ĝ = (s̄ / s_i) ∇f_i: here 1."""
+        del problem
+        return np.ones(graph.node_count)
+
+    def gradient_scale(self, graph: Graph, problem: Problem | None = None) -> Vector:
+        """s̄ / s_i, with the divisors s."""
+        divisors = self.divisors(graph, problem)
+        return np.asarray(divisors.mean() / divisors)
 
     def transition_matrix(self, graph: Graph, problem: Problem | None = None) -> csr_array:
         """P_ij = (1 − laziness) min(1, score_j / score_i) / deg_i, the rest on the diagonal."""
@@ -84,10 +94,9 @@ class Simple(Metropolis):
         del problem
         return np.maximum(graph.degrees, 1).astype(np.float64)
 
-    def gradient_scale(self, graph: Graph, problem: Problem | None = None) -> Vector:
-        """1, or mean degree / degree if corrected."""
-        importance = self.visit_weights(graph, problem)
-        return _mean_over(importance) if self.corrected else np.ones(graph.node_count)
+    def divisors(self, graph: Graph, problem: Problem | None = None) -> Vector:
+        """1, or the degree if corrected."""
+        return (self.visit_weights if self.corrected else super().divisors)(graph, problem)
 
 
 @dataclass(frozen=True, repr=False)
@@ -106,11 +115,11 @@ class Uniform(Metropolis):
         del problem
         return np.ones(graph.node_count)
 
-    def gradient_scale(self, graph: Graph, problem: Problem | None = None) -> Vector:
-        """1, or L̄ / L_i if normalised."""
+    def divisors(self, graph: Graph, problem: Problem | None = None) -> Vector:
+        """1, or L_i if normalised."""
         if not self.normalise:
-            return np.ones(graph.node_count)
-        return _mean_over(_smoothness(graph, problem, "Uniform(normalise=True)"))
+            return super().divisors(graph, problem)
+        return _smoothness(graph, problem, "Uniform(normalise=True)")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -196,9 +205,9 @@ class Weighted(Metropolis):
             )
         return self.importance
 
-    def gradient_scale(self, graph: Graph, problem: Problem | None = None) -> Vector:
-        """v̄ / v_i."""
-        return _mean_over(self.visit_weights(graph, problem))
+    def divisors(self, graph: Graph, problem: Problem | None = None) -> Vector:
+        """v_i."""
+        return self.visit_weights(graph, problem)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Also after unpickling, arrays cannot be written to."""
@@ -236,10 +245,10 @@ class ReleasedWeighted(Weighted):
     mechanism: Mechanism = field(kw_only=True)
     outside: int = field(default=0, kw_only=True)
 
-    def gradient_scale(self, graph: Graph, problem: Problem | None = None) -> Vector:
-        """R̄ / R_i, or as printed L̄ / L_i."""
+    def divisors(self, graph: Graph, problem: Problem | None = None) -> Vector:
+        """R_i, or as printed L_i."""
         released = self.visit_weights(graph, problem)
-        return _mean_over(released if self.reweight == "released" else self.true_importance)
+        return released if self.reweight == "released" else self.true_importance
 
 
 def _values(walk: Any) -> list[Any]:
@@ -263,10 +272,6 @@ def _check_mechanism(mechanism: Mechanism, bounds: tuple[float, float] | None) -
             f"an unclamped {mechanism.kind} mechanism can release values of 0 or less, which a "
             "walk cannot follow. Leave its clamp at the public bounds."
         )
-
-
-def _mean_over(importance: Vector) -> Vector:
-    return np.asarray(importance.mean() / importance)
 
 
 def _smoothness(graph: Graph, problem: Problem | None, walk: str) -> Vector:

@@ -11,7 +11,8 @@ from walklearn.graphs import Graph
 from walklearn.problem import Problem
 from walklearn.walks.derived import Derived
 from walklearn.walks.metropolis import Metropolis, Simple, Uniform, Weighted
-from walklearn.walks.walk import Hop, Vector, pick
+from walklearn.walks.proposal import pick
+from walklearn.walks.walk import Hop, Vector
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array

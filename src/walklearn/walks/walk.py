@@ -1,4 +1,4 @@
-"""What every walk offers, and how one uniform number is split into two."""
+"""What every walk offers."""
 
 from __future__ import annotations
 
@@ -98,10 +98,3 @@ class Walk(ABC):
             elif value != default:
                 shown.append(f"{item.name}={value!r}")
         return f"{type(self).__name__}({', '.join(shown)})"
-
-
-def pick(u: float, choices: int) -> tuple[int, float]:
-    """Split u ∈ [0, 1) into one of `choices` places and a fresh uniform number."""
-    stretched = u * choices
-    place = min(int(stretched), choices - 1)
-    return place, stretched - place
