@@ -1,0 +1,143 @@
+"""Plans: read with good errors, compared by key, and the same for the same agreement."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from walklearn.domains import Ball, Box, Everywhere
+from walklearn.losses import Huber, Softmax
+from walklearn.node.plan import Plan, PlanError
+from walklearn.step_sizes import ConstantStep, PowerStep
+
+TEXT = """
+name = "hospitals"
+nodes = 5
+features = ["age", "pressure"]
+target = "ill"
+classes = ["no", "yes"]
+loss = "logistic"
+penalty = 1.0
+domain = { ball = 10.0 }
+step_size = { constant = 0.01 }
+updates = 1000
+walk = "weighted"
+
+[privacy]
+mechanism = "clamped-gamma"
+epsilon = 3.0
+delta = 0.03
+feature_bound = 2.0
+max_rows = 4
+
+[model_privacy]
+clip = 1.0
+epsilon = 3.0
+delta = 1e-5
+max_contributions = 20
+"""
+
+
+def test_a_whole_plan_is_read() -> None:
+    plan = Plan.from_text(TEXT)
+    assert (plan.walk, plan.step_size, plan.domain) == ("weighted", PowerStep(0.01), Ball(10.0))
+    assert plan.bounds == (1.0, 1.0 + 5 * 0.25 * 4 * 4.0)
+    mechanism, noise = plan.calibrated_mechanism(), plan.calibrated_noise()
+    assert mechanism is not None
+    assert mechanism.delta(3.0) <= 0.03
+    assert noise is not None
+    assert noise.delta(3.0) <= 1e-5
+
+
+# What is replaced in TEXT, by what, and what the message must say.
+MISTAKES = [
+    ("nodes = 5", "nodes = 0", "line 3: nodes must be a whole number of at least 1; it is 0"),
+    ("nodes = 5", "nodes = true", "line 3: nodes must be a whole number"),
+    ("nodes = 5\n", "", "nodes is missing"),
+    ("nodes = 5", "nodes = 5\nupdats = 3", "line 4: updats is not a key.* \"updates\""),
+    ("epsilon = 3.0\ndelta = 0.03", "epsilon = -1\ndelta = 0.03", "line 16: privacy.epsilon"),
+    ("delta = 0.03", "delta = 1.0", "line 17: privacy.delta must be less than 1"),
+    ("delta = 0.03", "delta = nan", "line 17: privacy.delta must be a finite number"),
+    ("max_rows = 4", "", "line 14: privacy.max_rows is missing"),
+    ("max_rows = 4", "max_rows = 4\nbounds = [1, 2]", "line 20: privacy.bounds .*not both"),
+    ('"yes"]', '"yes", "maybe"]', "line 6: classes must be two texts"),
+    ('classes = ["no", "yes"]\n', "", "classes must be two texts"),
+    ('loss = "logistic"', 'loss = "squared"', "line 6: classes must be left out"),
+    ('loss = "logistic"', 'loss = "quadratic"', "line 7: loss must be one of"),
+    ('loss = "logistic"', "loss = { huber = -1 }", "line 7: loss.huber must be a finite number"),
+    ('"pressure"]', '"age"]', 'line 4: features names "age" twice'),
+    ('"pressure"]', '"ill"]', 'line 5: target "ill" is also one of the features'),
+    ('"pressure"]', "1.5]", "line 4: features must be a list of texts; entry 2 is 1.5"),
+    ("{ ball = 10.0 }", "{ ball = 0 }", "line 9: domain.ball must be a finite number greater"),
+    ("{ ball = 10.0 }", "{ box = [1, 0] }", "line 9: domain.box must be two numbers"),
+    ("{ ball = 10.0 }", '"ball"', "line 9: domain must be"),
+    ("{ constant = 0.01 }", "0.01", "line 10: step_size must be a table"),
+    ("0.01 }", "0.01, exponent = 1.5 }", "line 10: step_size.exponent must lie between"),
+    ('"weighted"', '"uniform"', "line 14: privacy is about releasing L_i"),
+    ('"weighted"', '"levy"', "line 12: walk must be one of"),
+    ('"weighted"', '"weighted"\nlaziness = 1', "line 13: laziness must be less than 1"),
+    ('"weighted"', '"weighted"\nobjective = "mean"', "rows is missing"),
+    ('"weighted"', '"weighted"\nrows = 7', 'line 13: rows is for objective "mean" only'),
+    ("penalty = 1.0", "penalty = 0.0", "line 14: privacy gives no public bounds.*lower"),
+    ("hospitals", "The Hospitals", "line 2: name must be of a-z"),
+    ("nodes = 5", "nodes = 5\nversion = 9", "line 4: version is 9.*reads 1"),
+    ("nodes = 5", "nodes = 5 5", "not valid TOML.*line 3"),
+    ("clip = 1.0", "clip = inf", "line 22: model_privacy.clip must be a finite number"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("old", "new", "message"), MISTAKES)
+def test_a_mistake_is_told_with_its_key_and_line(
+    tmp_path: Path, old: str, new: str, message: str
+) -> None:
+    assert old in TEXT
+    path = tmp_path / "plan.toml"
+    path.write_text(TEXT.replace(old, new))
+    with pytest.raises(PlanError, match=message) as caught:
+        Plan.read(path)
+    assert str(path) in str(caught.value)
+
+
+def test_the_weighted_walk_must_say_how_it_releases() -> None:
+    start = TEXT.index("[privacy]")
+    text = TEXT[:start] + TEXT[TEXT.index("[model_privacy]") :]
+    with pytest.raises(PlanError, match=r"privacy is missing.*in the clear"):
+        Plan.from_text(text)
+    clear = Plan.from_text(text + '[privacy]\nmechanism = "in the clear"\n')
+    assert clear.bounds is None
+    assert clear.calibrated_mechanism() is None
+
+
+def test_the_digest_sees_values_not_how_they_are_written() -> None:
+    plan = Plan.from_text(TEXT)
+    reordered = "updates = 1_000\n" + TEXT.replace("updates = 1000\n", "# nothing\n")
+    assert Plan.from_text(reordered.replace("penalty = 1.0", "penalty = 1")).digest == plan.digest
+    assert Plan.from_text(TEXT.replace("0.03", "0.04")).digest != plan.digest
+
+
+@pytest.mark.parametrize("domain", [Ball(2.0), Box(-1.0, 3.0), Everywhere()])
+@pytest.mark.parametrize("step_size", [PowerStep(0.1, 0.6), ConstantStep(0.2)])
+def test_a_plan_survives_json(domain: object, step_size: object) -> None:
+    plan = replace(Plan.from_text(TEXT), domain=domain, step_size=step_size)  # type: ignore[arg-type]
+    assert Plan.from_dict(json.loads(plan.canonical)) == plan
+
+
+@pytest.mark.parametrize("loss", [Huber(2.5), Softmax(3)])
+def test_losses_survive_json(loss: Huber | Softmax) -> None:
+    classes = ("a", "b", "c") if isinstance(loss, Softmax) else None
+    plan = replace(Plan.from_text(TEXT), loss=loss, classes=classes)
+    assert Plan.from_dict(json.loads(plan.canonical)) == plan
+    assert plan.size == (6 if classes else 2)
+
+
+def test_differences_name_the_keys() -> None:
+    plan = Plan.from_text(TEXT)
+    other = Plan.from_text(TEXT.replace("0.03", "0.04").replace('"age"', '"weight"'))
+    assert plan.differences(other) == ["features", "privacy.delta"]
+    assert plan.differences(json.loads(plan.canonical)) == []
+    assert plan.differences({}) == sorted(
+        name for name in plan.differences({"unknown": 1}) if name != "unknown"
+    )
