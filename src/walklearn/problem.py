@@ -6,12 +6,15 @@ With N nodes, f(w) = (1/N) Σ_i f_i(w) is minimised over W, where node i's own l
 
 and c_r depends on the objective: N for the paper's sum over rows ("sum"), N/M for the mean
 over all M rows ("mean"), 1/(rows of i) for the mean over nodes of node means ("node-mean").
-∇f_i is L_i-Lipschitz with L_i = λ + β λ_max(Σ c_r x_r x_rᵀ): `smoothness`.
+∇f_i is L_i-Lipschitz with L_i = λ + β λ_max(Σ c_r x_r x_rᵀ): `smoothness`. A row with a
+`sample_weight` s_r counts as s_r rows, in c_r and in the counts that c_r divides by.
 
 >>> X, y = [[1.0, 0.0], [0.0, 2.0]], [1.0, -1.0]
 >>> problem = Problem(X, y, loss=Logistic(), penalty=1.0)
 >>> problem.smoothness          # 1 + 2‖x‖²/4
 array([1.5, 3. ])
+>>> Problem(X, y, penalty=1.0, sample_weight=[2.0, 1.0]).smoothness
+array([2., 3.])
 """
 
 from __future__ import annotations
@@ -27,6 +30,14 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from walklearn.domains import Domain, Everywhere
 from walklearn.losses import Logistic, Loss, Softmax
 from walklearn.optimum import NoMinimiserError, Optimum, Smooth, minimise
+from walklearn.owned_rows import (
+    EmptyNodes,
+    check_node_count,
+    check_nodes,
+    check_owners,
+    check_rows,
+    check_weights,
+)
 
 Array = NDArray[Any]
 T = TypeVar("T")
@@ -39,7 +50,6 @@ _NO_MINIMISER = (
     "penalty (penalty=1.0) or a domain (domains.Ball(10.0))."
 )
 Objective = Literal["sum", "mean", "node-mean"]
-EmptyNodes = Literal["error", "relay"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,6 +62,8 @@ class Problem:
     objective: "sum" (the paper's), "mean" or "node-mean".
     empty_nodes: "error", or "relay": a node without rows passes the token on, its f_i being
     the penalty alone.
+    sample_weight: how many rows each row counts as, not negative; 1 by default. A row of weight
+    0 is left out. A mini-batch picks a node's rows evenly and scales them by their weights.
     dtype: float64, or float32 for models of half the size.
 
     Rows are stored grouped by node. A model is a flat vector of `size` numbers, row-major
@@ -67,6 +79,7 @@ class Problem:
     node_count: int
     objective: Objective
     empty_nodes: EmptyNodes
+    sample_weight: NDArray[np.float64]
     dtype: np.dtype[Any]
 
     def __init__(
@@ -81,17 +94,20 @@ class Problem:
         nodes: int | None = None,
         objective: Objective = "sum",
         empty_nodes: EmptyNodes = "error",
+        sample_weight: ArrayLike | None = None,
         dtype: DTypeLike = np.float64,
     ) -> None:
         loss = Logistic() if loss is None else loss
         domain = Everywhere() if domain is None else domain
         _check_choices(loss, penalty, domain, objective, empty_nodes, dtype)
-        rows, targets = _check_rows(X, y, np.dtype(dtype))
+        rows, targets = check_rows(X, y, np.dtype(dtype))
         loss.check_targets(targets)
-        owners = _check_owners(node_of_row, len(rows))
-        count = int(owners.max()) + 1 if nodes is None else _check_count(nodes)
-        _check_nodes(owners, count, empty_nodes)
+        weights = check_weights(sample_weight, len(rows))
+        owners = check_owners(node_of_row, len(rows))
+        count = int(owners.max()) + 1 if nodes is None else check_node_count(nodes)
+        check_nodes(owners, weights, count, empty_nodes)
         order = np.argsort(owners, kind="stable")
+        order = order[weights[order] > 0]
         settings = {
             "X": rows[order],
             "y": targets[order],
@@ -102,6 +118,7 @@ class Problem:
             "node_count": count,
             "objective": objective,
             "empty_nodes": empty_nodes,
+            "sample_weight": weights[order],
             "dtype": np.dtype(dtype),
         }
         self.__setstate__(settings)
@@ -144,11 +161,12 @@ class Problem:
     @cached_property
     def row_weights(self) -> NDArray[np.float64]:
         """c_r, the weight of each row in its node's loss."""
-        rows = len(self.X)
+        weights = self.sample_weight
         if self.objective == "node-mean":
-            return _frozen(1.0 / np.diff(self.offsets)[self.node_of_row])
-        weight = self.node_count if self.objective == "sum" else self.node_count / rows
-        return _frozen(np.full(rows, float(weight)))
+            return _frozen(weights / np.bincount(self.node_of_row, weights)[self.node_of_row])
+        if self.objective == "sum":
+            return _frozen(self.node_count * weights)
+        return _frozen(self.node_count / weights.sum() * weights)
 
     @cached_property
     def smoothness(self) -> NDArray[np.float64]:
@@ -230,7 +248,8 @@ class Problem:
     @cached_property
     def _digest(self) -> str:
         digest = hashlib.sha256()
-        for array in (self.X, self.y, self.offsets):
+        weighted = () if (self.sample_weight == 1.0).all() else (self.sample_weight,)
+        for array in (self.X, self.y, self.offsets, *weighted):
             digest.update(np.ascontiguousarray(array).data)
         return digest.hexdigest()
 
@@ -319,7 +338,7 @@ class Problem:
         return Problem(
             self.X, self.y, loss=self.loss, penalty=self.penalty, domain=self.domain,
             node_of_row=self.node_of_row, nodes=self.node_count, objective=self.objective,
-            empty_nodes=self.empty_nodes, dtype=dtype,
+            empty_nodes=self.empty_nodes, sample_weight=self.sample_weight, dtype=dtype,
         )  # fmt: skip
 
 
@@ -327,12 +346,6 @@ def _frozen(value: T) -> T:
     if isinstance(value, np.ndarray):
         value.setflags(write=False)
     return value
-
-
-def _check_count(nodes: int) -> int:
-    if nodes != int(nodes) or nodes < 1:
-        raise ValueError(f"nodes must be a whole number of at least 1, got {nodes!r}.")
-    return int(nodes)
 
 
 def _check_choices(
@@ -350,48 +363,3 @@ def _check_choices(
         raise ValueError(f'empty_nodes must be "error" or "relay", got {empty_nodes!r}.')
     if np.dtype(dtype) not in (np.dtype(np.float32), np.dtype(np.float64)):
         raise ValueError(f"dtype must be float64 or float32, got {np.dtype(dtype)}.")
-
-
-def _check_rows(X: ArrayLike, y: ArrayLike, dtype: np.dtype[Any]) -> tuple[Array, Array]:
-    rows, targets = np.array(X, dtype=dtype, order="C"), np.array(y, dtype=np.float64)
-    if rows.ndim != 2 or rows.size == 0:
-        raise ValueError(f"X must have shape (rows, features), both at least 1, got {rows.shape}.")
-    if targets.shape != (len(rows),):
-        raise ValueError(
-            f"y must have one target per row: X has {len(rows)} rows, y has shape {targets.shape}."
-        )
-    bad = np.flatnonzero(~np.isfinite(rows).all(axis=1) | ~np.isfinite(targets))
-    if bad.size:
-        raise ValueError(
-            f"row {bad[0]} has a value that is NaN or infinite ({bad.size} such rows in all). "
-            "Drop these rows or fill the values in first."
-        )
-    return rows, targets
-
-
-def _check_owners(node_of_row: ArrayLike | None, rows: int) -> NDArray[np.int64]:
-    if node_of_row is None:
-        return np.arange(rows)
-    owners = np.array(node_of_row)
-    if owners.shape != (rows,):
-        raise ValueError(
-            f"node_of_row must name one node per row: there are {rows} rows, node_of_row has shape "
-            f"{owners.shape}."
-        )
-    if not np.issubdtype(owners.dtype, np.integer) or owners.min() < 0:
-        raise ValueError("node_of_row must hold node numbers 0, 1, …, N-1.")
-    return owners.astype(np.int64)
-
-
-def _check_nodes(owners: NDArray[np.int64], nodes: int, empty_nodes: str) -> None:
-    if owners.max() >= nodes:
-        raise ValueError(
-            f"row {int(np.argmax(owners))} belongs to node {owners.max()}, but there are only "
-            f"{nodes} nodes (0..{nodes - 1})."
-        )
-    empty = np.flatnonzero(np.bincount(owners, minlength=nodes) == 0)
-    if empty.size and empty_nodes == "error":
-        raise ValueError(
-            f"node {empty[0]} has no rows ({empty.size} such nodes in all). Give it rows, or pass "
-            'empty_nodes="relay" to let such nodes only pass the token on.'
-        )

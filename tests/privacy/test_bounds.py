@@ -64,6 +64,30 @@ def test_a_lower_bound_is_asked_for() -> None:
     assert smoothness_bounds(losses.Squared(), 0.0, 10, 1.0, intercept=True) == (10.0, 20.0)
 
 
+@pytest.mark.parametrize("objective", ["sum", "mean", "node-mean"])
+@pytest.mark.parametrize("intercept", [False, True])
+def test_bounds_hold_for_weighted_rows(objective: Any, intercept: bool) -> None:
+    """Rows on the sphere of the feature bound, pointing alike: the worst that a node can hold."""
+    generator = np.random.default_rng(5)
+    owners = np.repeat(np.arange(4), 3)
+    X = 2.0 * np.tile(np.eye(3)[:1], (12, 1)) * generator.uniform(0.0, 1.0, (12, 1)) ** 0.1
+    X[owners == 0] = [2.0, 0.0, 0.0]
+    if intercept:
+        X = np.column_stack([X, np.ones(12)])
+    weights = generator.uniform(0.1, 4.0, 12)
+    weights[owners == 0] = 4.0
+    totals = np.bincount(owners, weights)
+    problem = wl.Problem(
+        X, np.ones(12), penalty=0.1, objective=objective, node_of_row=owners, sample_weight=weights
+    )
+    low, high = smoothness_bounds(
+        losses.Logistic(), 0.1, 4, 2.0, max_rows=totals.max(), min_rows=totals.min(),
+        objective=objective, intercept=intercept, total_rows=totals.sum(),
+    )  # fmt: skip
+    assert low <= problem.smoothness.min() * (1 + 1e-12)
+    assert problem.smoothness.max() == pytest.approx(high)  # node 0 reaches it
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -71,7 +95,9 @@ def test_a_lower_bound_is_asked_for() -> None:
         ({"feature_bound": 0.0}, "feature_bound must be finite and positive"),
         ({"feature_bound": np.inf}, "feature_bound must be finite"),
         ({"nodes": 0}, "nodes must be a whole number"),
-        ({"max_rows": 1.5}, "max_rows must be a whole number"),
+        ({"max_rows": 0.0}, "max_rows must be finite and positive"),
+        ({"max_rows": 0.5}, r"min_rows = 1 exceeds max_rows = 0.5"),
+        ({"objective": "mean", "total_rows": -1.0}, "total_rows must be finite and positive"),
         ({"objective": "total"}, '"sum", "mean" or "node-mean"'),
         ({"objective": "mean"}, "pass the public total_rows"),
         ({"lower": 99.0}, "nothing to protect"),

@@ -9,7 +9,8 @@ node, and the objective: with β the smoothness of the loss, N nodes and M rows 
     "node-mean"  λ ≤ L_i ≤ λ + β B²
 
 An intercept is a feature that is always 1: it adds 1 to ‖x‖², at the lower end too, since then
-λ_max(XᵀX) is at least the number of rows.
+λ_max(XᵀX) is at least the number of rows. Where rows have weights, "rows" and M are the sums of
+their weights; these sums are then public, or capped by something public, as the counts are.
 
 >>> from walklearn.losses import Logistic
 >>> smoothness_bounds(Logistic(), penalty=1.0, nodes=100, feature_bound=2.0)
@@ -36,30 +37,35 @@ def smoothness_bounds(
     penalty: float,
     nodes: int,
     feature_bound: float,
-    max_rows: int = 1,
+    max_rows: float = 1,
     objective: str = "sum",
     intercept: bool = False,
     lower: float | None = None,
-    total_rows: int | None = None,
+    total_rows: float | None = None,
+    min_rows: float = 1,
 ) -> Bounds:
     """(lo, hi) such that lo ≤ L_i ≤ hi for every data set a node could hold.
 
     feature_bound: a public bound on ‖x‖, without the intercept. max_rows: a public cap on the
-    rows of a node. total_rows: M, needed for "mean" only. lower: a public lower bound of your
-    choice, needed where nothing keeps L_i away from 0 (no penalty and no intercept), because
-    0 cannot be protected; constants below it are lifted to it before the release.
+    rows of a node, or on the sum of their weights. total_rows: M, needed for "mean" only. lower:
+    a public lower bound of your choice, needed where nothing keeps L_i away from 0 (no penalty
+    and no intercept), because 0 cannot be protected; constants below it are lifted to it before
+    the release. min_rows: what the rows of a node weigh at least, which only weights put below 1.
     """
     if not isinstance(loss, Loss):
         raise TypeError(f"loss must be a loss such as losses.Logistic(), got {loss!r}.")
-    for name, count in (("nodes", nodes), ("max_rows", max_rows)):
-        _check_count(name, count)
+    _check_count("nodes", nodes)
+    for name, rows in (("max_rows", max_rows), ("min_rows", min_rows)):
+        _check_size(name, rows, zero=False)
+    if min_rows > max_rows:
+        raise ValueError(f"min_rows = {min_rows!r} exceeds max_rows = {max_rows!r}.")
     _check_size("penalty", penalty, zero=True)
     _check_size("feature_bound", feature_bound, zero=False)
     weight = _row_weight(objective, nodes, total_rows)
-    rows = 1 if objective == "node-mean" else max_rows
+    few, many = (1, 1) if objective == "node-mean" else (min_rows, max_rows)
     scale = loss.smoothness * weight
-    least = penalty + (scale if intercept else 0.0)
-    most = penalty + scale * rows * (feature_bound**2 + (1.0 if intercept else 0.0))
+    least = penalty + (scale * few if intercept else 0.0)
+    most = penalty + scale * many * (feature_bound**2 + (1.0 if intercept else 0.0))
     if lower is not None:
         _check_size("lower", lower, zero=False)
         least = max(least, float(lower))
@@ -94,7 +100,7 @@ def clip_features(X: ArrayLike, bound: float) -> tuple[Array, int]:
     return rows, int(np.count_nonzero(long))
 
 
-def _row_weight(objective: str, nodes: int, total_rows: int | None) -> float:
+def _row_weight(objective: str, nodes: int, total_rows: float | None) -> float:
     """c_r, the weight of a row in its node's loss (for "node-mean", of all its rows)."""
     if objective == "sum":
         return float(nodes)
@@ -104,7 +110,7 @@ def _row_weight(objective: str, nodes: int, total_rows: int | None) -> float:
         raise ValueError(f'objective must be "sum", "mean" or "node-mean", got {objective!r}.')
     if total_rows is None:
         raise ValueError('objective "mean" divides by all rows: pass the public total_rows.')
-    _check_count("total_rows", total_rows)
+    _check_size("total_rows", total_rows, zero=False)
     return nodes / total_rows
 
 

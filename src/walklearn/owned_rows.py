@@ -1,0 +1,101 @@
+"""Rows and the nodes that own them: what comes in is checked here, at the edge.
+
+Each check gives back what it checked as an array of its own, or says which row is wrong.
+
+>>> check_weights([1.0, 2.0, -1.0], rows=3)
+Traceback (most recent call last):
+    ...
+ValueError: sample_weight must be finite and not negative, but row 2 has weight -1.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Array = NDArray[Any]
+EmptyNodes = Literal["error", "relay"]
+
+
+def check_rows(X: ArrayLike, y: ArrayLike, dtype: np.dtype[Any]) -> tuple[Array, Array]:
+    """X and y as arrays, a finite target for each finite row."""
+    rows, targets = np.array(X, dtype=dtype, order="C"), np.array(y, dtype=np.float64)
+    if rows.ndim != 2 or rows.size == 0:
+        raise ValueError(f"X must have shape (rows, features), both at least 1, got {rows.shape}.")
+    if targets.shape != (len(rows),):
+        raise ValueError(
+            f"y must have one target per row: X has {len(rows)} rows, y has shape {targets.shape}."
+        )
+    bad = np.flatnonzero(~np.isfinite(rows).all(axis=1) | ~np.isfinite(targets))
+    if bad.size:
+        raise ValueError(
+            f"row {bad[0]} has a value that is NaN or infinite ({bad.size} such rows in all). "
+            "Drop these rows or fill the values in first."
+        )
+    return rows, targets
+
+
+def check_owners(node_of_row: ArrayLike | None, rows: int) -> NDArray[np.int64]:
+    """The node of each row; by default row i belongs to node i."""
+    if node_of_row is None:
+        return np.arange(rows)
+    owners = np.array(node_of_row)
+    if owners.shape != (rows,):
+        raise ValueError(
+            f"node_of_row must name one node per row: there are {rows} rows, node_of_row has shape "
+            f"{owners.shape}."
+        )
+    if not np.issubdtype(owners.dtype, np.integer) or owners.min() < 0:
+        raise ValueError("node_of_row must hold node numbers 0, 1, …, N-1.")
+    return owners.astype(np.int64)
+
+
+def check_weights(sample_weight: ArrayLike | None, rows: int) -> NDArray[np.float64]:
+    """How many rows each row counts as; by default one."""
+    if sample_weight is None:
+        return np.ones(rows)
+    weights = np.array(sample_weight, dtype=np.float64)
+    if weights.shape != (rows,):
+        raise ValueError(
+            f"sample_weight must hold one weight per row: there are {rows} rows, sample_weight has "
+            f"shape {weights.shape}."
+        )
+    wrong = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
+    if wrong.size:
+        raise ValueError(
+            f"sample_weight must be finite and not negative, but row {wrong[0]} has weight "
+            f"{weights[wrong[0]]:g}."
+        )
+    if not weights.any():
+        raise ValueError("sample_weight is 0 for every row: there is nothing to learn from.")
+    return weights
+
+
+def check_node_count(nodes: int) -> int:
+    """N as a whole number of at least 1."""
+    if nodes != int(nodes) or nodes < 1:
+        raise ValueError(f"nodes must be a whole number of at least 1, got {nodes!r}.")
+    return int(nodes)
+
+
+def check_nodes(
+    owners: NDArray[np.int64],
+    weights: NDArray[np.float64],
+    nodes: int,
+    empty_nodes: EmptyNodes,
+) -> None:
+    """Raise if a row has no such node, or a node no rows that count, unless it may relay."""
+    if owners.max() >= nodes:
+        raise ValueError(
+            f"row {int(np.argmax(owners))} belongs to node {owners.max()}, but there are only "
+            f"{nodes} nodes (0..{nodes - 1})."
+        )
+    empty = np.flatnonzero(np.bincount(owners[weights > 0], minlength=nodes) == 0)
+    if empty.size and empty_nodes == "error":
+        raise ValueError(
+            f"node {empty[0]} has no rows ({empty.size} such nodes in all; rows of weight 0 do not "
+            'count). Give it rows, or pass empty_nodes="relay" to let such nodes only pass the '
+            "token on."
+        )
