@@ -20,8 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from walklearn.gossip_sgd import GossipSetting
-from walklearn.node_update import start
-from walklearn.walk_sgd import WalkSetting
+from walklearn.walk_sgd import Token, WalkSetting, init
 from walklearn.walks import ReleasedWeighted
 
 Array = NDArray[Any]
@@ -79,13 +78,24 @@ class Batch(ABC):
 
 
 class WalkBatch(Batch):
-    """What all walks share: each replicate releases once, in a world of its own."""
+    """What all walks share: each replicate releases once, in a world of its own.
+
+    tokens: where each replicate starts from; by default at a uniform node with a new model. A
+    token that has walked before goes on where it stopped: its updates are counted on.
+    """
 
     setting: WalkSetting
 
-    def __init__(self, setting: WalkSetting, streams: Sequence[Streams]) -> None:
+    def __init__(
+        self,
+        setting: WalkSetting,
+        streams: Sequence[Streams],
+        tokens: Sequence[Token] | None = None,
+    ) -> None:
         super().__init__(setting, streams)
-        self.starts = [start(setting.problem, each.walk) for each in streams]
+        self.starts = [init(setting, each.walk) for each in streams] if tokens is None else tokens
+        self.messages[:] = [token.messages for token in self.starts]
+        self.iterations = _same_updates(self.starts)
         self.settings = [self._realised(each.walk) for each in streams]
         walks = [each.walk.innermost for each in self.settings]
         drawn = [walk for walk in walks if isinstance(walk, ReleasedWeighted)]
@@ -103,9 +113,21 @@ class WalkBatch(Batch):
         walk = setting.walk.realise(setting.graph, setting.problem, generator)
         return replace(setting, walk=walk)
 
+    @property
+    @abstractmethod
+    def tokens(self) -> list[Token]:
+        """Each replicate's token as it is now; another batch can go on with them."""
+
     def draw_normals(self, iterations: int) -> Array:
         """The next noise of each replicate: (replicates, iterations, size)."""
         normals = np.empty((len(self.streams), iterations, self.setting.problem.size))
         for line, streams in zip(normals, self.streams, strict=True):
             streams.noise.standard_normal(out=line)
         return normals
+
+
+def _same_updates(tokens: Sequence[Token]) -> int:
+    counts = {token.updates for token in tokens}
+    if len(counts) != 1:
+        raise ValueError("tokens of one batch must have made the same number of updates.")
+    return counts.pop()

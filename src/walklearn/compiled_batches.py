@@ -13,7 +13,7 @@ from walklearn.gossip_sgd import AsynchronousGossip, Gossip, GossipSetting, Netw
 from walklearn.losses import Huber, Logistic, Loss, Softmax, Squared, SquaredHinge
 from walklearn.node_update import start
 from walklearn.problem import Problem
-from walklearn.walk_sgd import WalkSetting
+from walklearn.walk_sgd import Token, WalkSetting
 from walklearn.walks import Independent, Jumping, Metropolis, NonBacktracking, Walk
 
 LARGEST_BATCH = 32  # tokens in one batch
@@ -29,27 +29,32 @@ GOSSIP_CACHE_BYTES = 2**18
 class CompiledWalks(WalkBatch):
     """Tokens moved by `compiled`, on the fast way where it is open."""
 
-    def __init__(self, setting: WalkSetting, streams: Sequence[Streams]) -> None:
+    def __init__(
+        self,
+        setting: WalkSetting,
+        streams: Sequence[Streams],
+        tokens: Sequence[Token] | None = None,
+    ) -> None:
         from walklearn import compiled
 
-        super().__init__(setting, streams)
+        super().__init__(setting, streams, tokens)
         problem = setting.problem
-        nodes = np.array([node for node, _ in self.starts], dtype=np.int64)
-        models = np.stack([model for _, model in self.starts])
+        nodes = np.array([token.node for token in self.starts], dtype=np.int64)
+        models = np.stack([token.model for token in self.starts])
         self._data = _data(problem, setting.batch)
         self._chain = _chain(self.settings if setting.walk.is_private else [setting])
         self._records = _records(setting, self._chain)
         self._tokens = compiled.Tokens(
             nodes=nodes,
-            previous=np.full(len(nodes), -1, dtype=np.int64),
+            previous=np.array([token.previous for token in self.starts], dtype=np.int64),
             models=models.reshape(-1),
-            sums=np.zeros(models.size),
+            sums=np.concatenate([token.weighted_sum for token in self.starts]).astype(float),
             scores=self._first_scores(nodes, models),
             shrink=np.ones(len(nodes)),
             messages=self.messages,
             visits=self.visits,
         )
-        self._step_size_sum = np.zeros(1)
+        self._step_size_sum = np.array([self.starts[0].step_size_sum])
         self._group = max(1, min(LARGEST_GROUP, GROUP_NUMBERS // problem.size))
         self._far = problem.X.nbytes > CACHE_BYTES
 
@@ -64,7 +69,26 @@ class CompiledWalks(WalkBatch):
         """w̄ of each token."""
         if not self.iterations:
             return self.models
-        return self._tokens.sums.reshape(len(self.streams), 1, -1) / self._step_size_sum
+        sums = self._tokens.sums.reshape(len(self.streams), 1, -1)
+        return np.asarray(sums / self._step_size_sum)
+
+    @property
+    def tokens(self) -> list[Token]:
+        """The tokens as the reference has them."""
+        state, size = self._tokens, self.setting.problem.size
+        sums, total = state.sums.reshape(-1, size), float(self._step_size_sum[0])
+        return [
+            Token(
+                node=int(state.nodes[r]),
+                previous=int(state.previous[r]),
+                model=self.models[r, 0],
+                weighted_sum=sums[r].copy(),
+                step_size_sum=total,
+                updates=self.iterations,
+                messages=int(self.messages[r]),
+            )
+            for r in range(len(self.streams))
+        ]
 
     def _first_scores(self, nodes: Array, models: Array) -> Array:
         """x·w at the first node, where each node has one row."""

@@ -10,15 +10,25 @@ from walklearn import gossip_sgd, walk_sgd
 from walklearn.batches import Array, Batch, Streams, WalkBatch
 from walklearn.gossip_sgd import GossipSetting
 from walklearn.problem import Problem
-from walklearn.walk_sgd import WalkSetting
+from walklearn.walk_sgd import Token, WalkSetting
 
 
 class ReferenceWalks(WalkBatch):
     """Tokens moved by `walk_sgd.step`."""
 
-    def __init__(self, setting: WalkSetting, streams: Sequence[Streams]) -> None:
-        super().__init__(setting, streams)
-        self._tokens = [walk_sgd.token_at(node, model) for node, model in self.starts]
+    def __init__(
+        self,
+        setting: WalkSetting,
+        streams: Sequence[Streams],
+        tokens: Sequence[Token] | None = None,
+    ) -> None:
+        super().__init__(setting, streams, tokens)
+        self._tokens = list(self.starts)
+
+    @property
+    def tokens(self) -> list[Token]:
+        """The tokens themselves."""
+        return list(self._tokens)
 
     @property
     def models(self) -> Array:
