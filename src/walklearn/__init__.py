@@ -27,6 +27,8 @@ _HOME = {
     "ConstantStep": "step_sizes",
     "DisconnectedGraphError": "graphs",
     "Graph": "graphs",
+    "Model": "model",
+    "ModelFileError": "model",
     "NoMinimiserError": "optimum",
     "PowerStep": "step_sizes",
     "Problem": "problem",
@@ -44,6 +46,8 @@ __all__ = [
     "ConstantStep",
     "DisconnectedGraphError",
     "Graph",
+    "Model",
+    "ModelFileError",
     "NoMinimiserError",
     "PowerStep",
     "Problem",
@@ -66,6 +70,7 @@ if TYPE_CHECKING:
     from walklearn import datasets, domains, graphs, losses, plot, privacy, theory, walks
     from walklearn.gossip_sgd import AsynchronousGossip, SynchronousGossip
     from walklearn.graphs import DisconnectedGraphError, Graph
+    from walklearn.model import Model, ModelFileError
     from walklearn.observer import Attack, attack
     from walklearn.optimum import NoMinimiserError
     from walklearn.problem import Problem

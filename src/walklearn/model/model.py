@@ -1,0 +1,283 @@
+"""`Model`: weights, what they mean, and how to predict with them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from walklearn.encoding import Encoding
+
+if TYPE_CHECKING:
+    import onnx
+
+Array = NDArray[Any]
+Kind = Literal["classifier", "regressor"]
+Iterate = Literal["average", "last"]
+Label = str | int | float | bool
+
+LOSSES: dict[str, Kind] = {
+    "logistic": "classifier",
+    "squared-hinge": "classifier",
+    "softmax": "classifier",
+    "squared": "regressor",
+    "huber": "regressor",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """A linear model that a walk has trained, with all that is needed to use it.
+
+    weights, average: the last iterate w and the average w̄, shape (features,), or (K, features)
+    for K classes (`softmax`, or one against the rest), also flat, row by row. With an intercept,
+    the last feature is the one that is always 1.
+    kind: "classifier" or "regressor". loss: "logistic", "squared-hinge", "softmax", "squared"
+    or "huber".
+    classes: the labels in the order of the scores; of two classes with one score, the second is
+    the positive one.
+    columns: an `Encoding`, the names of columns of numbers, or None for x0, x1, …
+    uses: the iterate that predicts, "average" (the theorems are about it) or "last".
+    target: the name of the column that is predicted.
+    walk, privacy, ledger, details, report: how it was trained and what that revealed, for
+    people and for `model.json`, `ledger.json` and `report.md`.
+    """
+
+    weights: Array
+    average: Array
+    kind: Kind
+    loss: str
+    encoding: Encoding
+    classes: tuple[Label, ...] | None
+    intercept: bool
+    penalty: float
+    updates: int
+    uses: Iterate
+    target: str
+    walk: str
+    privacy: Mapping[str, Any]
+    ledger: Mapping[str, Any]
+    details: Mapping[str, Any]
+    report: str = field(repr=False)
+
+    def __init__(
+        self,
+        weights: ArrayLike,
+        average: ArrayLike,
+        *,
+        kind: Kind,
+        loss: str,
+        columns: Encoding | Sequence[str] | None = None,
+        classes: ArrayLike | None = None,
+        intercept: bool = False,
+        penalty: float = 0.0,
+        updates: int = 0,
+        uses: Iterate = "average",
+        target: str = "target",
+        walk: str = "",
+        privacy: Mapping[str, Any] | None = None,
+        ledger: Mapping[str, Any] | None = None,
+        details: Mapping[str, Any] | None = None,
+        report: str = "",
+    ) -> None:
+        labels = None if classes is None else tuple(map(_plain, np.asarray(classes).tolist()))
+        rows = len(labels) if labels and (len(labels) > 2 or loss == "softmax") else 1
+        last, mean = _frozen(weights, rows), _frozen(average, rows)
+        if columns is None:
+            columns = Encoding.of_numbers(last.shape[-1] - bool(intercept))
+        elif not isinstance(columns, Encoding):
+            columns = Encoding.of_numbers(columns)
+        values = {
+            "weights": last,
+            "average": mean,
+            "kind": kind,
+            "loss": loss,
+            "encoding": columns,
+            "classes": labels,
+            "intercept": bool(intercept),
+            "penalty": float(penalty),
+            "updates": int(updates),
+            "uses": uses,
+            "target": str(target),
+            "walk": walk,
+            "privacy": dict(privacy or {}),
+            "ledger": dict(ledger or {}),
+            "details": dict(details or {}),
+            "report": report,
+        }
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+        _check(self)
+
+    @property
+    def used(self) -> Array:
+        """The iterate that predicts, one row of weights for each score."""
+        return np.atleast_2d(self.average if self.uses == "average" else self.weights)
+
+    @property
+    def coefficients(self) -> Array:
+        """The weights of the features, shape (scores, features)."""
+        return self.used[:, : self.encoding.feature_count]
+
+    @property
+    def intercepts(self) -> Array:
+        """The weight of the constant, one for each score; 0 where the model has none."""
+        return self.used[:, -1] if self.intercept else np.zeros(len(self.used))
+
+    @property
+    def gives_probabilities(self) -> bool:
+        """Whether the scores are log-odds."""
+        return self.loss in ("logistic", "softmax")
+
+    def scores(self, X: ArrayLike | Mapping[str, Any]) -> Array:
+        """x·w + intercept, shape (rows, scores). X: encoded features, or a table to encode."""
+        scores: Array = self._features(X) @ self.coefficients.T + self.intercepts
+        return scores
+
+    def predict(self, X: ArrayLike | Mapping[str, Any]) -> Array:
+        """The label with the highest score, or the number, for each row.
+
+        X: a table (a dictionary or data frame with the columns of training), or encoded features
+        of shape (rows, features).
+        """
+        scores = self.scores(X)
+        if self.classes is None:
+            return scores[:, 0]
+        labels = np.array(self.classes)
+        return labels[_best(scores)]
+
+    def predict_proba(self, X: ArrayLike | Mapping[str, Any]) -> Array:
+        """The probability of each class, shape (rows, classes)."""
+        if not self.gives_probabilities:
+            raise ValueError(
+                f"a model with the loss {self.loss!r} gives scores, not probabilities: train with "
+                "the logistic loss, or use `scores`."
+            )
+        scores = self.scores(X)
+        if scores.shape[1] == 1:
+            positive = _sigmoid(scores[:, 0])
+            return np.column_stack([_sigmoid(-scores[:, 0]), positive])
+        if self.loss == "logistic":  # one against the rest
+            each = _sigmoid(scores)
+            return np.asarray(each / each.sum(axis=1, keepdims=True))
+        weights = np.exp(scores - scores.max(axis=1, keepdims=True))
+        return np.asarray(weights / weights.sum(axis=1, keepdims=True))
+
+    def save(self, path: str | os.PathLike[str], overwrite: bool = False) -> None:
+        """Keep the model in a directory, which appears whole or not at all.
+
+        An existing directory is replaced only with `overwrite`, and only if it holds a model.
+        """
+        from walklearn.model.directory import save
+
+        save(self, Path(path), overwrite)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Model:
+        """Read a model directory; `ModelFileError` says what is wrong with a bad one."""
+        from walklearn.model.directory import load
+
+        return load(Path(path))
+
+    def to_sklearn(self) -> Any:
+        """A fitted scikit-learn estimator that predicts the same from the same columns."""
+        from walklearn.model.sklearn_export import to_sklearn
+
+        return to_sklearn(self)
+
+    def to_onnx(self) -> onnx.ModelProto:
+        """The model as ONNX, for other languages and servers; `onnx.save` writes it."""
+        from walklearn.model.onnx_export import to_onnx
+
+        return to_onnx(self)
+
+    def __repr__(self) -> str:
+        classes = "" if self.classes is None else f" of {len(self.classes)} classes"
+        return (
+            f"Model({self.kind}{classes}, {self.encoding.feature_count} features, {self.loss}, "
+            f"{self.updates} updates)"
+        )
+
+    def _features(self, X: ArrayLike | Mapping[str, Any]) -> Array:
+        if isinstance(X, Mapping) or hasattr(X, "columns"):
+            return self.encoding.encode(cast("Mapping[str, Any]", X))
+        features = np.asarray(X, dtype=np.float64)
+        expected = self.encoding.feature_count
+        if features.ndim != 2 or features.shape[1] != expected:
+            raise ValueError(
+                f"X must have shape (rows, {expected}), a column for each feature of the model, "
+                f"got {features.shape}."
+            )
+        if not np.isfinite(features).all():
+            row = int((~np.isfinite(features).all(axis=1)).argmax())
+            raise ValueError(f"row {row} of X has a value that is NaN or infinite.")
+        return features
+
+
+def _best(scores: Array) -> Array:
+    """The index of the best class of each row."""
+    if scores.shape[1] == 1:
+        return (scores[:, 0] > 0).astype(np.intp)
+    return np.asarray(scores.argmax(axis=1))
+
+
+def _sigmoid(scores: Array) -> Array:
+    """1 / (1 + e^(−s)), by way of e^(−|s|), which cannot overflow."""
+    small = np.exp(-np.abs(scores))
+    return np.asarray(np.where(scores >= 0, 1.0, small) / (1.0 + small))
+
+
+def _frozen(weights: ArrayLike, rows: int) -> Array:
+    array = np.array(weights, dtype=np.float64)
+    if rows > 1 and array.ndim == 1 and array.size % rows == 0:
+        array = array.reshape(rows, -1)
+    array.setflags(write=False)
+    return array
+
+
+def _plain(label: Any) -> Label:
+    """A label as JSON has it."""
+    if not isinstance(label, str | int | float | bool):
+        raise TypeError(f"a class must be a text or a number, got {label!r}.")
+    return label
+
+
+def _check(model: Model) -> None:
+    if LOSSES.get(model.loss) != model.kind:
+        known = ", ".join(f"{loss} ({kind})" for loss, kind in LOSSES.items())
+        raise ValueError(f"there is no {model.kind} with the loss {model.loss!r}: {known}.")
+    if model.uses not in ("average", "last"):
+        raise ValueError(f'uses must be "average" or "last", got {model.uses!r}.')
+    shapes = _shapes(model)
+    for name, array in (("weights", model.weights), ("average", model.average)):
+        if array.shape not in shapes:
+            raise ValueError(
+                f"{name} must have shape {' or '.join(map(str, shapes))} "
+                f"({model.encoding.feature_count} features{' and the intercept' * model.intercept})"
+                f", got {array.shape}."
+            )
+        if not np.isfinite(array).all():
+            raise ValueError(f"{name} has values that are NaN or infinite: the training diverged.")
+    if model.weights.shape != model.average.shape:
+        raise ValueError("weights and average must have the same shape.")
+
+
+def _shapes(model: Model) -> list[tuple[int, ...]]:
+    """The shapes that the weights may have."""
+    size = model.encoding.feature_count + model.intercept
+    if model.kind == "regressor":
+        if model.classes is not None:
+            raise ValueError("a regressor has no classes.")
+        return [(size,)]
+    if model.classes is None or len(set(model.classes)) != len(model.classes):
+        raise ValueError("a classifier needs its classes, all different.")
+    count = len(model.classes)
+    if count < 2:
+        raise ValueError(f"a classifier needs at least two classes, got {list(model.classes)!r}.")
+    matrix = [(count, size)] if count > 2 or model.loss == "softmax" else []
+    return matrix + ([(size,)] if count == 2 and model.loss != "softmax" else [])

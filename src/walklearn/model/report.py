@@ -1,0 +1,61 @@
+"""`report.md`: what a model is, for people."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from walklearn.model.model import Model
+
+MOST_FEATURES = 40
+
+
+def report_of(model: Model) -> str:
+    """The report in Markdown, made from nothing but the model."""
+    lines = [f"# A {model.kind} of {model.target!r}", "", *_facts(model), ""]
+    if model.details:
+        lines += ["## Training", "", *(_fact(name, value) for name, value in model.details.items())]
+        lines += [""]
+    lines += ["## Privacy", "", *_privacy(model), "", "## Weights", "", *_weights(model), ""]
+    lines += ["## Use it", "", "```sh", "walklearn predict <this directory> new.csv", "```"]
+    return "\n".join(lines) + "\n"
+
+
+def _facts(model: Model) -> list[str]:
+    facts: dict[str, Any] = {
+        "loss": model.loss,
+        "penalty": model.penalty,
+        "classes": None if model.classes is None else ", ".join(map(str, model.classes)),
+        "columns": ", ".join(column.name for column in model.encoding.columns),
+        "features": model.encoding.feature_count,
+        "intercept": "yes" if model.intercept else "no",
+        "walk": model.walk or None,
+        "updates": model.updates,
+        "predicts with": "the average w̄" if model.uses == "average" else "the last iterate w",
+    }
+    return [_fact(name, value) for name, value in facts.items() if value is not None]
+
+
+def _fact(name: str, value: Any) -> str:
+    plain = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return f"- {name.replace('_', ' ')}: {plain}"
+
+
+def _privacy(model: Model) -> list[str]:
+    if not model.privacy:
+        return ["Nothing is recorded, so nothing can be claimed."]
+    return [_fact(name, value) for name, value in model.privacy.items()]
+
+
+def _weights(model: Model) -> list[str]:
+    names = [*model.encoding.feature_names, *(["(intercept)"] if model.intercept else [])]
+    scores = [""] if len(model.used) == 1 else [f" of {name}" for name in model.classes or ()]
+    lines = ["| feature |" + "".join(f" weight{score} |" for score in scores)]
+    lines.append("|---|" + "---:|" * len(scores))
+    for at, name in list(enumerate(names))[:MOST_FEATURES]:
+        cells = "".join(f" {row[at]:.6g} |" for row in model.used)
+        lines.append(f"| {name.replace('|', chr(92) + '|')} |{cells}")
+    if len(names) > MOST_FEATURES:
+        lines.append(f"\nand {len(names) - MOST_FEATURES} more, in weights.npz.")
+    return lines
