@@ -34,10 +34,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 import walklearn as wl
-from walklearn.batches import Batch, Streams
+from walklearn.batches import Batch
 from walklearn.compiled_batches import LARGEST_BATCH, CompiledGossip, CompiledWalks
 from walklearn.gossip_sgd import GossipSetting
 from walklearn.node_update import start, update
+from walklearn.random_streams import Streams
 from walklearn.recording import BLOCK_NUMBERS
 from walklearn.walk_sgd import WalkSetting
 

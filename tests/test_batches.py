@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 import walklearn as wl
 from walklearn import walks
 from walklearn.compiled_batches import CompiledWalks
-from walklearn.recording import generators
+from walklearn.random_streams import generators
 from walklearn.reference_batches import ReferenceWalks
 from walklearn.walk_sgd import WalkSetting, token_at
 
@@ -70,3 +71,18 @@ def test_tokens_of_one_batch_share_their_step_sizes() -> None:
     streams = [generators(seed) for seed in np.random.SeedSequence(1).spawn(2)]
     with pytest.raises(ValueError, match="same number of updates"):
         CompiledWalks(plan, streams, [new, old])
+
+
+@pytest.mark.parametrize("batch_class", [CompiledWalks, ReferenceWalks])
+def test_the_estimated_mean_walks_on_too(batch_class: Any) -> None:
+    plan = replace(setting(walks.Weighted()), mean_importance="estimated")
+    streams = [generators(np.random.SeedSequence(7)) for _ in range(2)]
+    whole = batch_class(plan, streams[:1])
+    whole.advance(50)
+    first = batch_class(plan, streams[1:])
+    first.advance(20)
+    second = batch_class(plan, streams[1:], first.tokens)
+    second.advance(30)
+    sums = [batch.tokens[0].inverse_importance_sum for batch in (whole, second)]
+    assert sums[0] == sums[1] > 0
+    np.testing.assert_allclose(second.models, whole.models, rtol=1e-12)

@@ -19,6 +19,7 @@ from walklearn.problem import Problem
 
 GRAPH = wl.graphs.barabasi_albert(12, 2, seed=3)
 IMPORTANCE = np.linspace(1.0, 9.0, 12)
+MECHANISM = wl.privacy.ClampedGamma(20.0, (1.0, 60.0))
 
 METHODS: list[Any] = [
     walks.Simple(),
@@ -135,8 +136,7 @@ def test_single_precision(method: Any) -> None:
 )
 def test_private_walks(wrap: Any, reweight: Any) -> None:
     """Every replicate follows its own draw."""
-    mechanism = wl.privacy.ClampedGamma(20.0, (1.0, 60.0))
-    assert_same(make_problem(), wrap(walks.Weighted(privacy=mechanism, reweight=reweight)))
+    assert_same(make_problem(), wrap(walks.Weighted(privacy=MECHANISM, reweight=reweight)))
 
 
 @pytest.mark.parametrize("batch", [None, 2])
@@ -150,6 +150,46 @@ def test_noise_on_the_model(method: Any, batch: int | None) -> None:
     noise = wl.privacy.ModelNoise(clip=2.0, noise_multiplier=0.5, max_contributions=7)
     assert_same(make_problem(), method, model_privacy=noise)
     assert_same(make_problem(rows=40), method, model_privacy=noise, batch=batch)
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        walks.Simple(corrected=True),
+        walks.Uniform(),
+        walks.Weighted(laziness=0.1),
+        walks.Weighted(privacy=MECHANISM),
+        walks.Jumping(walks.Weighted(privacy=MECHANISM)),
+    ],
+    ids=repr,
+)
+def test_a_mean_that_the_token_estimates(method: Any) -> None:
+    """Also over several calls: the records split the run, and the sums go on."""
+    assert_same(make_problem(), method, mean_importance="estimated")
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        walks.Uniform(),
+        walks.Weighted(privacy=MECHANISM, laziness=0.1),
+        walks.Weighted(privacy=wl.privacy.TruncatedLaplace(9.0, 20.0, (1.0, 60.0))),
+        walks.NonBacktracking(),
+        walks.Jumping(),
+        walks.Independent(),
+    ],
+    ids=repr,
+)
+def test_nodes_with_streams_of_their_own(method: Any) -> None:
+    assert_same(make_problem(), method, streams="node")
+    assert_same(make_problem(rows=40), method, streams="node", batch=2)
+
+
+def test_as_a_network_does_it() -> None:
+    """Everything at once: own streams, an estimated mean, mini-batches, noise and its cap."""
+    noise = wl.privacy.ModelNoise(clip=2.0, noise_multiplier=0.5, max_contributions=7)
+    assert_same(make_problem(rows=40), walks.Weighted(privacy=MECHANISM), model_privacy=noise,
+                batch=3, streams="node", mean_importance="estimated")  # fmt: skip
 
 
 def test_constant_steps_and_a_single_node() -> None:

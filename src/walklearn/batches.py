@@ -14,24 +14,18 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from walklearn.gossip_sgd import GossipSetting
+from walklearn.random_streams import Streams
 from walklearn.walk_sgd import Token, WalkSetting, init
 from walklearn.walks import ReleasedWeighted
 
 Array = NDArray[Any]
 Setting = WalkSetting | GossipSetting
-
-
-class Streams(NamedTuple):
-    """A replicate's random numbers: one stream to walk by, one for the noise on the model."""
-
-    walk: np.random.Generator
-    noise: np.random.Generator
 
 
 class Batch(ABC):
@@ -96,7 +90,7 @@ class WalkBatch(Batch):
         self.starts = [init(setting, each.walk) for each in streams] if tokens is None else tokens
         self.messages[:] = [token.messages for token in self.starts]
         self.iterations = _same_updates(self.starts)
-        self.settings = [self._realised(each.walk) for each in streams]
+        self.settings = [self._realised(each) for each in streams]
         walks = [each.walk.innermost for each in self.settings]
         drawn = [walk for walk in walks if isinstance(walk, ReleasedWeighted)]
         if drawn:
@@ -106,10 +100,11 @@ class WalkBatch(Batch):
             shape = (len(streams), setting.problem.node_count)
             self.contributions = np.zeros(shape, dtype=np.int64)
 
-    def _realised(self, generator: np.random.Generator) -> WalkSetting:
+    def _realised(self, streams: Streams) -> WalkSetting:
         setting = self.setting
         if not setting.walk.is_private:
             return setting
+        generator = streams.walk if streams.nodes is None else [own.walk for own in streams.nodes]
         walk = setting.walk.realise(setting.graph, setting.problem, generator)
         return replace(setting, walk=walk)
 
@@ -117,13 +112,6 @@ class WalkBatch(Batch):
     @abstractmethod
     def tokens(self) -> list[Token]:
         """Each replicate's token as it is now; another batch can go on with them."""
-
-    def draw_normals(self, iterations: int) -> Array:
-        """The next noise of each replicate: (replicates, iterations, size)."""
-        normals = np.empty((len(self.streams), iterations, self.setting.problem.size))
-        for line, streams in zip(normals, self.streams, strict=True):
-            streams.noise.standard_normal(out=line)
-        return normals
 
 
 def _same_updates(tokens: Sequence[Token]) -> int:

@@ -61,7 +61,11 @@ class Data(NamedTuple):
 
 
 class Chain(NamedTuple):
-    """The walk as arrays; see `walks`. Score and scale have one line, or one per replicate."""
+    """The walk as arrays; see `walks`. Score and scale have one line, or one per replicate.
+
+    scale: what the gradient is multiplied by, up to the mean importance where a token
+    estimates that.
+    """
 
     indptr: Array
     indices: Array
@@ -308,6 +312,28 @@ def _hop(
     return node, np.int64(hops)
 
 
+@njit(nogil=True)
+def _next_uniform(stream: Array) -> float:
+    """The next number of NumPy's PCG64 generator: state ← state · M + increment, modulo 2¹²⁸.
+
+    stream: the halves of the state and of the increment, high before low; changed in place.
+    """
+    half, mask = _U(32), _U(0xFFFFFFFF)
+    high, low = stream[0], stream[1]
+    m_high, m_low = _U(2549297995355413924), _U(4865540595714422341)
+    # The upper half of low · m_low, by products of 32 bits.
+    a, b, c, d = low >> half, low & mask, m_low >> half, m_low & mask
+    middle = (b * d >> half) + (a * d & mask) + (b * c & mask)
+    carried = a * c + (a * d >> half) + (b * c >> half) + (middle >> half)
+    high = carried + high * m_low + low * m_high + stream[2]
+    low = low * m_low + stream[3]
+    high += _U(low < stream[3])
+    stream[0], stream[1] = high, low
+    bits, turn = high ^ low, high >> _U(58)
+    bits = (bits >> turn) | (bits << ((_U(64) - turn) & _U(63)))
+    return np.float64(bits >> _U(11)) * 2.0**-53
+
+
 # The columns of a node's record: 8 numbers, one cache line.
 SCORE, SCALE, TARGET, WEIGHT, FIRST, DEGREE = range(6)
 RECORD = 8
@@ -427,8 +453,11 @@ def advance_metropolis(
 
 
 @njit(nogil=True, cache=True, fastmath=_FAST)
-def find_paths(chain: Chain, tokens: Tokens, uniforms: Array) -> Array:
-    """Let every token hop once for each line of its uniforms: (tokens, visits + 1) nodes."""
+def find_paths(chain: Chain, tokens: Tokens, uniforms: Array, streams: Array) -> Array:
+    """Let every token hop once for each line of its uniforms: (tokens, visits + 1) nodes.
+
+    streams: the nodes' own, which the uniforms are then drawn from; empty where they are given.
+    """
     count, steps = uniforms.shape[0], uniforms.shape[1]
     path = np.empty((count, steps + 1), dtype=chain.indices.dtype)
     for b in range(count):
@@ -436,6 +465,9 @@ def find_paths(chain: Chain, tokens: Tokens, uniforms: Array) -> Array:
         i = _U(tokens.nodes[b])
         path[b, 0] = i
         for k in range(steps):
+            if streams.size:
+                for d in range(uniforms.shape[2]):
+                    uniforms[b, k, d] = _next_uniform(streams[_U(b), i])
             j, messages = _hop(chain, line, i, tokens.previous[b], uniforms[b, k])
             tokens.messages[b] += messages
             if j != i:
@@ -472,13 +504,18 @@ def _protect(noise: Noise, gradient: Array, normal: Array, contributed: int) -> 
 def update_along(
     path: Array,
     scale: Array,
+    means: Array,
     data: Data,
     tokens: Tokens,
     gammas: Array,
     picks: Array,
     noise: Noise,
 ) -> None:
-    """Let every node of a path update the model; `picks` are the mini-batches' uniforms."""
+    """Let every node of a path update the model; `picks` are the mini-batches' uniforms.
+
+    means: the mean importance that each token knows of at each visit; empty where the scale
+    has it already.
+    """
     size = _U(data.dimension * data.outputs)
     gradient = np.empty(data.dimension * data.outputs, dtype=np.float64)
     scores = np.empty(data.outputs, dtype=np.float64)
@@ -492,7 +529,8 @@ def update_along(
             if noise.clip > 0.0:
                 _protect(noise, gradient, noise.normals[b, t], noise.contributions[b, i])
                 noise.contributions[b, i] += noise.contributions[b, i] < noise.most
-            _descend(data, gammas[t], scale[line, i], tokens.models, tokens.sums, at, gradient)
+            factor = scale[line, i] * means[b, t] if means.size else scale[line, i]
+            _descend(data, gammas[t], factor, tokens.models, tokens.sums, at, gradient)
 
 
 @njit(nogil=True, cache=True, fastmath=_FAST)

@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from walklearn.batches import Array, Batch, Streams, WalkBatch
+from walklearn.batches import Array, Batch, WalkBatch
 from walklearn.domains import Ball, Box
 from walklearn.gossip_sgd import AsynchronousGossip, Gossip, GossipSetting, Network
 from walklearn.losses import Huber, Logistic, Loss, Softmax, Squared, SquaredHinge
 from walklearn.node_update import start
 from walklearn.problem import Problem
+from walklearn.random_streams import Streams
 from walklearn.walk_sgd import Token, WalkSetting
 from walklearn.walks import Independent, Jumping, Metropolis, NonBacktracking, Walk
 
@@ -43,7 +44,8 @@ class CompiledWalks(WalkBatch):
         models = np.stack([token.model for token in self.starts])
         self._data = _data(problem, setting.batch)
         self._chain = _chain(self.settings if setting.walk.is_private else [setting])
-        self._records = _records(setting, self._chain)
+        self._node_streams = _node_streams(streams)
+        self._records = None if self._node_streams.size else _records(setting, self._chain)
         self._tokens = compiled.Tokens(
             nodes=nodes,
             previous=np.array([token.previous for token in self.starts], dtype=np.int64),
@@ -55,6 +57,8 @@ class CompiledWalks(WalkBatch):
             visits=self.visits,
         )
         self._step_size_sum = np.array([self.starts[0].step_size_sum])
+        inverse_sums = [[token.inverse_importance_sum] for token in self.starts]
+        self._inverse_importance_sums = np.array(inverse_sums)
         self._group = max(1, min(LARGEST_GROUP, GROUP_NUMBERS // problem.size))
         self._far = problem.X.nbytes > CACHE_BYTES
 
@@ -86,6 +90,7 @@ class CompiledWalks(WalkBatch):
                 step_size_sum=total,
                 updates=self.iterations,
                 messages=int(self.messages[r]),
+                inverse_importance_sum=float(self._inverse_importance_sums[r, 0]),
             )
             for r in range(len(self.streams))
         ]
@@ -103,22 +108,35 @@ class CompiledWalks(WalkBatch):
 
         numbers = np.arange(self.iterations + 1, self.iterations + iterations + 1)
         gammas = self.setting.step_size(numbers)
-        uniforms = self.draw(iterations)
+        own = self._node_streams  # where these are not empty, the uniforms are drawn on the way
+        shape = (len(self.streams), iterations, self.setting.draws)
+        uniforms = np.empty(shape) if own.size else self.draw(iterations)
         chain, data, tokens = self._chain, self._data, self._tokens
         if self._records is not None:
             compiled.advance_metropolis(
                 self._records, chain, data, tokens, gammas, uniforms, self._group, self._far
             )
         else:
-            path = compiled.find_paths(chain, tokens, uniforms)
+            path = compiled.find_paths(chain, tokens, uniforms, own)
             picks = uniforms[:, :, self.setting.walk.draws :]
-            noise = self._noise(iterations)
-            compiled.update_along(path, chain.scale, data, tokens, gammas, picks, noise)
+            means, noise = self._means(path[:, :-1], numbers), self._noise(path[:, :-1])
+            compiled.update_along(path, chain.scale, means, data, tokens, gammas, picks, noise)
         # One by one, so that the sum does not depend on where a call ends.
         self._step_size_sum = np.cumsum(np.append(self._step_size_sum, gammas))[-1:]
         self.iterations += iterations
 
-    def _noise(self, iterations: int) -> Any:
+    def _means(self, visited: Array, numbers: Array) -> Array:
+        """The mean importance that each token knows of at each visit; empty where it is exact."""
+        if self.setting.mean_importance == "exact":
+            return np.empty((0, 0))
+        lines = np.arange(len(visited))[:, None] if len(self._chain.scale) > 1 else 0
+        inverses = self._chain.scale[lines, visited]
+        # One by one, as the step sizes: cumsum adds in order.
+        sums = np.cumsum(np.hstack([self._inverse_importance_sums, inverses]), axis=1)
+        self._inverse_importance_sums = sums[:, -1:]
+        return np.asarray(numbers / sums[:, 1:])
+
+    def _noise(self, visited: Array) -> Any:
         from walklearn import compiled
 
         noise = self.setting.model_noise
@@ -129,9 +147,22 @@ class CompiledWalks(WalkBatch):
             clip=noise.clip,
             deviation=noise.standard_deviation,
             most=noise.max_contributions,
-            normals=self.draw_normals(iterations),
+            normals=self._normals(visited),
             contributions=self.contributions,
         )
+
+    def _normals(self, visited: Array) -> Array:
+        """The noise of each visit, in the order in which its stream gives it."""
+        normals = np.empty((*visited.shape, self.setting.problem.size))
+        for line, nodes, streams in zip(normals, visited, self.streams, strict=True):
+            if streams.nodes is None:
+                streams.noise.standard_normal(out=line)
+                continue
+            order = np.argsort(nodes, kind="stable")
+            for visits in np.split(order, np.flatnonzero(np.diff(nodes[order])) + 1):
+                noise = streams.nodes[int(nodes[visits[0]])].noise
+                line[visits] = noise.standard_normal((len(visits), line.shape[1]))
+        return normals
 
     def values(self, models: Array) -> Array:
         """By `compiled.values`."""
@@ -288,7 +319,13 @@ def _records(setting: WalkSetting, chain: Any) -> Array | None:
     from walklearn import compiled
 
     problem = setting.problem
-    if chain.kind != compiled.METROPOLIS or not _one_row(problem) or setting.model_noise:
+    estimated = setting.mean_importance == "estimated"
+    if (
+        chain.kind != compiled.METROPOLIS
+        or not _one_row(problem)
+        or setting.model_noise
+        or estimated
+    ):
         return None
     shape = (len(chain.score), problem.node_count, compiled.RECORD)
     records = _aligned(shape)
@@ -299,6 +336,23 @@ def _records(setting: WalkSetting, chain: Any) -> Array | None:
     records[:, :, compiled.FIRST] = setting.graph.indptr[:-1]
     records[:, :, compiled.DEGREE] = setting.graph.degrees
     return records
+
+
+def _node_streams(streams: Sequence[Streams]) -> Array:
+    """Where each node's stream stands, (replicates, nodes, 4); empty where they share one.
+
+    From then on these move, and the generators they were read from stay where they are.
+    """
+    owned = [each.nodes for each in streams if each.nodes is not None]
+    states = [_pcg64_state(own.walk) for nodes in owned for own in nodes]
+    nodes = len(owned[0]) if owned else 0
+    return np.array(states, dtype=np.uint64).reshape(len(owned), nodes, 4)
+
+
+def _pcg64_state(generator: np.random.Generator) -> list[int]:
+    """State and increment, each as a high and a low half."""
+    state = generator.bit_generator.state["state"]
+    return [half for name in ("state", "inc") for half in divmod(state[name], 2**64)]
 
 
 def _aligned(shape: tuple[int, ...]) -> Array:
@@ -315,12 +369,13 @@ def _chain(settings: Sequence[WalkSetting]) -> Any:
 
     walk, graph = settings[0].walk, settings[0].graph
     inner = walk.innermost
+    estimated = settings[0].mean_importance == "estimated"
     alone = graph.node_count == 1  # then the token stays whatever the walk
     return compiled.Chain(
         indptr=graph.indptr,
         indices=np.zeros(1, graph.indices.dtype) if alone else graph.indices,
         score=np.stack([setting.score for setting in settings]),
-        scale=np.stack([setting.scale for setting in settings]),
+        scale=np.stack([1.0 / each.divisors if estimated else each.scale for each in settings]),
         kind=compiled.METROPOLIS if alone else _hop_kinds()[type(walk).hop],
         laziness=1.0 if alone else inner.laziness if isinstance(inner, Metropolis) else 0.0,
         jump_probability=walk.probability if isinstance(walk, Jumping) else 0.0,

@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from walklearn import __version__
-from walklearn.batches import Batch, Setting, Streams
+from walklearn.batches import Batch, Setting
 from walklearn.gossip_sgd import Gossip, GossipSetting, SynchronousGossip
+from walklearn.random_streams import Owner, Streams, generators
 from walklearn.run_arguments import mechanism_of, updates_per_iteration
 from walklearn.trace import Trace
 from walklearn.trace_files import ERRORS
@@ -39,34 +40,40 @@ class Recording:
 
     setting: Setting
     iterations_at: NDArray[np.int64]
-    streams: list[np.random.SeedSequence]
+    seeds: list[np.random.SeedSequence]
     gaps: bool | int = True
+    owner: Owner = "replicate"
 
     def __post_init__(self) -> None:
-        problem, shape = self.setting.problem, (len(self.streams), len(self.iterations_at))
+        problem, shape = self.setting.problem, (len(self.seeds), len(self.iterations_at))
         self.stop = threading.Event()
         self.lock = threading.Lock()
         self.optimum = problem.optimum
         self.errors = {name: np.full(shape, np.nan) for name in ERRORS}
         self.messages = np.zeros(shape, dtype=np.int64)
-        self.models = np.zeros((len(self.streams), problem.size))
-        self.averages = np.zeros((len(self.streams), problem.size))
+        self.models = np.zeros((len(self.seeds), problem.size))
+        self.averages = np.zeros((len(self.seeds), problem.size))
         self.visits = np.zeros(problem.node_count, dtype=np.int64)
-        self.records_done = np.zeros(len(self.streams), dtype=np.int64)
-        per_node = (len(self.streams), problem.node_count)
+        self.records_done = np.zeros(len(self.seeds), dtype=np.int64)
+        per_node = (len(self.seeds), problem.node_count)
         walk, noise = (
             (self.setting.walk, self.setting.model_noise)
             if isinstance(self.setting, WalkSetting)
             else (None, None)
         )
-        self.outside = np.zeros(len(self.streams), dtype=np.int64)
+        self.outside = np.zeros(len(self.seeds), dtype=np.int64)
         releases = walk is not None and mechanism_of(walk.innermost) is not None
         self.released = np.zeros(per_node) if releases else None
         self.contributions = None if noise is None else np.zeros(per_node, dtype=np.int64)
 
+    def streams_of(self, seed: np.random.SeedSequence) -> Streams:
+        """A replicate's random numbers, with a stream for each node if it has its own."""
+        nodes = self.setting.problem.node_count if self.owner == "node" else None
+        return generators(seed, nodes)
+
     def run(self, batch_class: Any, first: int, last: int, bar: tqdm[Any]) -> None:
         """Take replicates first to last from the start to the end, or to the stop."""
-        streams = [generators(seed) for seed in self.streams[first:last]]
+        streams = [self.streams_of(seed) for seed in self.seeds[first:last]]
         batch: Batch = batch_class(self.setting, streams)
         block = max(1, BLOCK_NUMBERS // (len(streams) * max(1, _work(self.setting))))
         for record, target in enumerate(self.iterations_at):
@@ -130,7 +137,7 @@ def trace_of(recording: Recording, kept: Any, root: np.random.SeedSequence) -> T
     lines, records = kept
     setting, problem = recording.setting, recording.setting.problem
     method = setting.walk if isinstance(setting, WalkSetting) else setting.gossip
-    complete = len(lines) == len(recording.streams) and records == len(recording.iterations_at)
+    complete = len(lines) == len(recording.seeds) and records == len(recording.iterations_at)
     _warn(recording, lines, records, complete)
     per_iteration = updates_per_iteration(method, setting.graph)
     announcements = 2 * setting.graph.edge_count if method.announced_numbers else 0
@@ -194,7 +201,9 @@ def _spec(
         "step_size": repr(setting.step_size),
         "batch": setting.batch,
         "steps": int(recording.iterations_at[-1]) * updates_per_iteration(method, setting.graph),
-        "replicates": len(recording.streams),
+        "replicates": len(recording.seeds),
+        "mean_importance": (setting.mean_importance if isinstance(setting, WalkSetting) else None),
+        "streams": recording.owner,
         "seed": list(entropy) if isinstance(entropy, list | tuple) else entropy,
         "spawn_key": list(root.spawn_key),
         "optimum_value": recording.optimum.value,
@@ -218,7 +227,7 @@ def _importance_digest(method: Walk | Gossip) -> str | None:
 def _warn(recording: Recording, lines: Array, records: int, complete: bool) -> None:
     if not complete:
         warnings.warn(
-            f"interrupted: kept {len(lines)} of {len(recording.streams)} replicates, "
+            f"interrupted: kept {len(lines)} of {len(recording.seeds)} replicates, "
             f"{records} of {len(recording.iterations_at)} records.",
             stacklevel=4,
         )
@@ -235,15 +244,6 @@ def _warn(recording: Recording, lines: Array, records: int, complete: bool) -> N
             "Take a smaller step constant, or a bounded domain such as domains.Ball(10.0).",
             stacklevel=4,
         )
-
-
-def generators(seed: np.random.SeedSequence) -> Streams:
-    """A replicate's streams: the walk's, and a separate one for the noise on the model."""
-    noise = np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, 1))
-    return Streams(
-        walk=np.random.Generator(np.random.PCG64(seed)),
-        noise=np.random.Generator(np.random.PCG64(noise)),
-    )
 
 
 def _work(setting: Setting) -> int:

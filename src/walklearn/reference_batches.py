@@ -7,9 +7,10 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from walklearn import gossip_sgd, walk_sgd
-from walklearn.batches import Array, Batch, Streams, WalkBatch
+from walklearn.batches import Array, Batch, WalkBatch
 from walklearn.gossip_sgd import GossipSetting
 from walklearn.problem import Problem
+from walklearn.random_streams import Streams
 from walklearn.walk_sgd import Token, WalkSetting
 
 
@@ -42,25 +43,25 @@ class ReferenceWalks(WalkBatch):
 
     def advance(self, iterations: int) -> None:
         """Step by step."""
-        noisy = self.setting.model_noise is not None
-        normals = self.draw_normals(iterations) if noisy else None
-        for replicate, uniforms in enumerate(self.draw(iterations)):
-            for k, line in enumerate(uniforms):
-                token = self._tokens[replicate]
-                normal = None if normals is None else normals[replicate, k]
-                protect = self._protection(replicate, token.node, normal)
-                token, visit = walk_sgd.step(self.settings[replicate], token, line, protect)
-                self._tokens[replicate] = token
+        for replicate, setting in enumerate(self.settings):
+            token = self._tokens[replicate]
+            for _ in range(iterations):
+                own = self.streams[replicate].of(token.node)
+                uniforms = own.walk.random(setting.draws)
+                protect = self._protection(replicate, token.node, own.noise)
+                token, visit = walk_sgd.step(setting, token, uniforms, protect)
                 self.visits[visit.node] += 1
-            self.messages[replicate] = self._tokens[replicate].messages
+            self._tokens[replicate] = token
+            self.messages[replicate] = token.messages
         self.iterations += iterations
 
     def _protection(
-        self, replicate: int, node: int, normal: Array | None
+        self, replicate: int, node: int, generator: np.random.Generator
     ) -> Callable[[Array], Array] | None:
         noise = self.setting.model_noise
-        if noise is None or normal is None or self.contributions is None:
+        if noise is None or self.contributions is None:
             return None
+        normal = generator.standard_normal(self.setting.problem.size)
         contributes = bool(self.contributions[replicate, node] < noise.max_contributions)
         self.contributions[replicate, node] += contributes
         return lambda gradient: noise.protect(gradient, normal, contributes)

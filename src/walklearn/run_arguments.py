@@ -18,8 +18,10 @@ from walklearn.graphs import Graph
 from walklearn.problem import Problem
 from walklearn.step_sizes import ConstantStep, PowerStep, StepSize
 from walklearn.walks import (
+    Derived,
     Independent,
     Jumping,
+    Metropolis,
     NonBacktracking,
     ReleasedWeighted,
     Simple,
@@ -129,6 +131,46 @@ def check_protectable(method: Walk | Gossip, noise: ModelNoise) -> None:
         raise ValueError(
             "Uniform(normalise=True) scales every step by the true L_i, which the model then "
             "shows. Use Uniform() with model_privacy."
+        )
+
+
+def check_network_options(method: Walk | Gossip, mean_importance: str, streams: str) -> None:
+    """What only a token can estimate, and what only nodes of a walk can draw, is asked of walks.
+
+    The estimate needs visits in proportion to what the gradient is divided by, or no division.
+    """
+    if streams not in ("replicate", "node"):
+        raise ValueError(f'streams must be "replicate" or "node", got {streams!r}.')
+    if mean_importance not in ("exact", "estimated"):
+        raise ValueError(
+            f'mean_importance must be "exact" or "estimated", got {mean_importance!r}.'
+        )
+    if not isinstance(method, Walk):
+        if streams == "node" or mean_importance == "estimated":
+            raise ValueError(
+                'streams="node" and mean_importance="estimated" are about a token that walks; '
+                f"{method!r} has none."
+            )
+        return
+    if mean_importance == "exact":
+        return
+    walk = method.innermost
+    outer = Derived.gradient_scale if isinstance(method, Derived) else Metropolis.gradient_scale
+    known = isinstance(walk, Metropolis) and type(method).gradient_scale is outer
+    if not known or type(walk).gradient_scale is not Metropolis.gradient_scale:
+        raise ValueError(
+            f"{method!r} has a gradient_scale of its own, which the token cannot estimate. "
+            'Use mean_importance="exact".'
+        )
+    if isinstance(walk, Uniform) and walk.normalise:
+        raise ValueError(
+            "a uniform walk meets the harmonic mean of L_i, not the mean that normalise=True "
+            'scales by. Use mean_importance="exact", or Weighted().'
+        )
+    if isinstance(walk, Weighted) and walk.reweight == "as-printed":
+        raise ValueError(
+            'the token counts what nodes release, but reweight="as-printed" scales by the true '
+            'L_i. Use reweight="released", or mean_importance="exact".'
         )
 
 

@@ -22,10 +22,12 @@ from walklearn.gossip_sgd import Gossip, GossipSetting
 from walklearn.graphs import Graph
 from walklearn.problem import Problem
 from walklearn.progress import progress_bar, stop_on_interrupt
-from walklearn.recording import Recording, generators, trace_of
+from walklearn.random_streams import Owner, replicate_seed
+from walklearn.recording import Recording, trace_of
 from walklearn.reference_batches import ReferenceGossip, ReferenceWalks
 from walklearn.run_arguments import (
     Seed,
+    check_network_options,
     check_protectable,
     check_run,
     gaps_of,
@@ -34,7 +36,7 @@ from walklearn.run_arguments import (
 )
 from walklearn.step_sizes import StepSize
 from walklearn.trace import Trace
-from walklearn.walk_sgd import WalkSetting
+from walklearn.walk_sgd import MeanImportance, WalkSetting
 from walklearn.walks import Walk
 
 if TYPE_CHECKING:
@@ -45,6 +47,7 @@ if TYPE_CHECKING:
 Engine = Literal["compiled", "reference"]
 
 MOST_RELEASED = 4_000_000  # released numbers, with their tables, that a batch holds
+MOST_STREAMS = 200_000  # streams of nodes that a batch holds, at 2 KB each
 
 
 def simulate(
@@ -59,6 +62,8 @@ def simulate(
     records: int | ArrayLike = 200,
     batch: int | None = None,
     model_privacy: ModelNoise | None = None,
+    mean_importance: MeanImportance = "exact",
+    streams: Owner = "replicate",
     gaps: bool | int = True,
     cores: int | None = None,
     progress: bool | None = None,
@@ -71,6 +76,10 @@ def simulate(
     records: how many log-spaced records, or the update counts to record at.
     batch: rows of the node that an update looks at; all by default.
     model_privacy: clipping, noise and a cap on what each node's rows add to the model.
+    mean_importance: the mean L̄ (or R̄) that a weighted walk scales its gradients by: "exact", or
+    "estimated" as a token does that knows only whom it visited, k / Σ 1/L_i over its k visits.
+    streams: "replicate", or "node": every node draws from a random stream of its own, as in a
+    network (`random_streams` says which numbers in which order).
     gaps: False leaves f(w) − f* out, which takes a pass over all rows for every record and
     model, most of the time where rows are many. Gossip has a model per node: a number stands
     for the mean over that many nodes, spread evenly, instead of all.
@@ -87,15 +96,17 @@ def simulate(
     check_run(problem, graph, method, steps, step_size, replicates, batch, cores, engine)
     if model_privacy is not None:
         check_protectable(method, model_privacy)
+    check_network_options(method, mean_importance, streams)
     records_at = iterations_at(method, graph, steps, records)
     setting: Setting = (
-        WalkSetting(problem, graph, method, step_size, batch, model_privacy)
+        WalkSetting(problem, graph, method, step_size, batch, model_privacy, mean_importance)
         if isinstance(method, Walk)
         else GossipSetting(problem, graph, method, step_size, batch)
     )
     root = root_of(seed)
-    recording = Recording(setting, records_at, _streams(root, replicates), gaps_of(gaps))
-    _warm_up(setting, engine)
+    seeds = [replicate_seed(root, replicate) for replicate in range(replicates)]
+    recording = Recording(setting, records_at, seeds, gaps_of(gaps), streams)
+    _warm_up(recording, engine)
     bar = progress_bar(progress, replicates * int(records_at[-1]), repr(method))
     with bar, stop_on_interrupt(recording.stop):
         _run_batches(recording, _batch_class(setting, engine), cores, bar)
@@ -107,32 +118,27 @@ def _run_batches(recording: Recording, batch_class: Any, cores: int | None, bar:
     """Threads share the data and the compiled code, which runs outside the interpreter lock."""
     from joblib import Parallel, cpu_count, delayed
 
-    count, workers = len(recording.streams), cores or cpu_count()
-    size = min(_largest_batch(recording.setting), -(-count // workers))
+    count, workers = len(recording.seeds), cores or cpu_count()
+    size = min(_largest_batch(recording), -(-count // workers))
     Parallel(n_jobs=workers, prefer="threads")(
         delayed(recording.run)(batch_class, first, min(first + size, count), bar)
         for first in range(0, count, size)
     )
 
 
-def _largest_batch(setting: Setting) -> int:
+def _largest_batch(recording: Recording) -> int:
     """Gossip gains nothing from sharing a batch, and needs memory for every node's model.
 
-    A private walk has a table of its own for each replicate.
+    A private walk has a table of its own for each replicate, and so do streams of nodes.
     """
+    setting, nodes = recording.setting, recording.setting.graph.node_count
     if not isinstance(setting, WalkSetting):
         return 1
+    if recording.owner == "node":
+        return max(1, min(LARGEST_BATCH, MOST_STREAMS // nodes))
     if setting.walk.is_private:
-        return max(1, min(LARGEST_BATCH, MOST_RELEASED // setting.graph.node_count))
+        return max(1, min(LARGEST_BATCH, MOST_RELEASED // nodes))
     return LARGEST_BATCH
-
-
-def _streams(root: np.random.SeedSequence, replicates: int) -> list[np.random.SeedSequence]:
-    """Replicate r's stream depends on the seed and r alone, however often the root was used."""
-    return [
-        np.random.SeedSequence(root.entropy, spawn_key=(*root.spawn_key, replicate))
-        for replicate in range(replicates)
-    ]
 
 
 def _batch_class(setting: Setting, engine: Engine) -> type[Batch]:
@@ -142,10 +148,12 @@ def _batch_class(setting: Setting, engine: Engine) -> type[Batch]:
     return ReferenceWalks if walks else ReferenceGossip
 
 
-def _warm_up(setting: Setting, engine: Engine) -> None:
+def _warm_up(recording: Recording, engine: Engine) -> None:
     """Compile or load the machine code once, before threads ask for it all at once."""
     if engine == "compiled":
-        batch = _batch_class(setting, engine)(setting, [generators(np.random.SeedSequence(0))])
+        setting = recording.setting
+        streams = recording.streams_of(np.random.SeedSequence(0))
+        batch = _batch_class(setting, engine)(setting, [streams])
         batch.advance(1)
         batch.values(batch.models)
         batch.values(batch.averages)

@@ -5,12 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Self
 
-import numpy as np
-
 from walklearn.graphs import Graph
 from walklearn.problem import Problem
 from walklearn.walks.metropolis import Metropolis, Uniform
-from walklearn.walks.walk import Vector, Walk
+from walklearn.walks.walk import Generators, Vector, Walk
 
 
 @dataclass(frozen=True, repr=False)
@@ -41,7 +39,7 @@ class Derived(Walk):
         return self.walk.is_private
 
     def realise(
-        self, graph: Graph, problem: Problem | None, generator: np.random.Generator | None = None
+        self, graph: Graph, problem: Problem | None, generator: Generators | None = None
     ) -> Self:
         """The same with the walk's release drawn."""
         return replace(self, walk=self.walk.realise(graph, problem, generator))

@@ -10,7 +10,7 @@ import numpy as np
 from walklearn.graphs import Graph
 from walklearn.problem import Problem
 from walklearn.walks.proposal import accepts, propose
-from walklearn.walks.walk import Hop, Vector, Walk
+from walklearn.walks.walk import Generators, Hop, Vector, Walk
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -36,7 +36,7 @@ class Metropolis(Walk):
             raise ValueError(f"laziness must be in [0, 1), got {self.laziness!r}.")
 
     def realise(
-        self, graph: Graph, problem: Problem | None, generator: np.random.Generator | None = None
+        self, graph: Graph, problem: Problem | None, generator: Generators | None = None
     ) -> Metropolis:
         """Itself: there is nothing to release."""
         del graph, problem, generator
@@ -164,11 +164,12 @@ class Weighted(Metropolis):
         return self.privacy is not None
 
     def realise(
-        self, graph: Graph, problem: Problem | None, generator: np.random.Generator | None = None
+        self, graph: Graph, problem: Problem | None, generator: Generators | None = None
     ) -> Metropolis:
         """The walk after every node has released its importance once.
 
-        Without a generator the noise comes from the operating system's entropy.
+        Without a generator the noise comes from the operating system's entropy; with a list of
+        them, each node draws from its own.
         """
         if self.privacy is None:
             return self
@@ -178,7 +179,7 @@ class Weighted(Metropolis):
             relays = np.diff(problem.offsets) == 0
             true = np.where(relays, self.privacy.bounds[0], true)
         return ReleasedWeighted(
-            self.privacy.release(true, generator),
+            _released(self.privacy, true, generator),
             true_importance=true,
             mechanism=self.privacy,
             reweight=self.reweight,
@@ -249,6 +250,13 @@ class ReleasedWeighted(Weighted):
         """R_i, or as printed L_i."""
         released = self.visit_weights(graph, problem)
         return released if self.reweight == "released" else self.true_importance
+
+
+def _released(mechanism: Mechanism, values: Vector, generator: Generators | None) -> Vector:
+    if generator is None or isinstance(generator, np.random.Generator):
+        return mechanism.release(values, generator)
+    each = zip(values, generator, strict=True)
+    return np.array([mechanism.release(value, own) for value, own in each])
 
 
 def _values(walk: Any) -> list[Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import MISSING, dataclass, fields
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
 Vector = NDArray[np.float64]
+Generators = (
+    np.random.Generator | Sequence[np.random.Generator]
+)  # one for all nodes, or each its own
 
 
 class Hop(NamedTuple):
@@ -67,7 +71,7 @@ class Walk(ABC):
         return False
 
     def realise(
-        self, graph: Graph, problem: Problem | None, generator: np.random.Generator | None = None
+        self, graph: Graph, problem: Problem | None, generator: Generators | None = None
     ) -> Walk:
         """The walk with its release drawn; itself where there is nothing to release."""
         del graph, problem, generator

@@ -1,0 +1,98 @@
+"""Random streams: who draws which numbers, and in which order.
+
+Every replicate has a seed of its own, spawned from the run's by its number; a node's is spawned
+from that by 2 and the node's number. Each of these seeds has two streams: one to *walk* by, and,
+spawned by 1, one for the *noise* on the model.
+
+With `streams="replicate"` all nodes of a replicate share its two. They give, in this order:
+
+    walk    the start node, the start model, all releases, then `draws` uniforms for each visit
+    noise   `size` normal numbers for each visit
+
+With `streams="node"`, as in a real network, the replicate's walk stream gives the start node and
+the start model only (`node_update.start`), and each node draws from its own two:
+
+    walk    its release, if there is one; then at each of its visits `draws` uniforms, in one call:
+            the walk's (the first one makes the proposal), then one for each row of a mini-batch
+    noise   at each of its visits `size` normal numbers in one call, also past its cap
+
+`draws` is `WalkSetting.draws`, the same for all nodes: a node draws also what it does not need.
+
+>>> seed = replicate_seed(np.random.SeedSequence(5), 0)
+>>> seed.spawn_key, node_seed(seed, 7).spawn_key
+((0,), (0, 2, 7))
+>>> generators(node_seed(seed, 7)).walk.random(2)
+array([0.76695362, 0.92113266])
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, NamedTuple, overload
+
+import numpy as np
+
+Owner = Literal["replicate", "node"]
+_NOISE, _NODES = 1, 2  # what is spawned from a seed
+
+
+class Streams(NamedTuple):
+    """Two streams: one to walk by, one for the noise on the model.
+
+    nodes: the streams that nodes have of their own; none where they share these.
+    """
+
+    walk: np.random.Generator
+    noise: np.random.Generator
+    nodes: NodeStreams | None = None
+
+    def of(self, node: int) -> Streams:
+        """What the node draws from."""
+        return self if self.nodes is None else self.nodes[node]
+
+
+class NodeStreams(Sequence[Streams]):
+    """The streams of the nodes of one replicate, each made when it is first asked for."""
+
+    def __init__(self, seed: np.random.SeedSequence, nodes: int) -> None:
+        self._seed, self._nodes = seed, nodes
+        self._made: dict[int, Streams] = {}
+
+    @overload
+    def __getitem__(self, node: int) -> Streams: ...
+    @overload
+    def __getitem__(self, node: slice) -> Sequence[Streams]: ...
+    def __getitem__(self, node: int | slice) -> Streams | Sequence[Streams]:
+        if isinstance(node, slice):
+            return [self[each] for each in range(*node.indices(self._nodes))]
+        if not 0 <= node < self._nodes:
+            raise IndexError(f"there is no node {node}: nodes are 0..{self._nodes - 1}.")
+        if node not in self._made:
+            self._made[node] = generators(node_seed(self._seed, node))
+        return self._made[node]
+
+    def __len__(self) -> int:
+        return self._nodes
+
+
+def replicate_seed(root: np.random.SeedSequence, replicate: int) -> np.random.SeedSequence:
+    """Depends on the root and the number alone, however often the root was used."""
+    return _spawned(root, replicate)
+
+
+def node_seed(seed: np.random.SeedSequence, node: int) -> np.random.SeedSequence:
+    """The seed of a node, from that of its replicate."""
+    return _spawned(seed, _NODES, node)
+
+
+def generators(seed: np.random.SeedSequence, nodes: int | None = None) -> Streams:
+    """The streams of a replicate or a node; with `nodes`, also one pair for each of its nodes."""
+    return Streams(
+        walk=np.random.Generator(np.random.PCG64(seed)),
+        noise=np.random.Generator(np.random.PCG64(_spawned(seed, _NOISE))),
+        nodes=None if nodes is None else NodeStreams(seed, nodes),
+    )
+
+
+def _spawned(seed: np.random.SeedSequence, *key: int) -> np.random.SeedSequence:
+    return np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, *key))
