@@ -1,0 +1,91 @@
+"""The certificates of nodes: made at `node init`, looked at when a neighbour is added.
+
+ECDSA P-256, because gRPC takes no Ed25519 certificates. CA:FALSE: with CA:TRUE a neighbour could
+sign a certificate in the name of another one, and every node that trusts the neighbour would
+take it. Subject and authority key identifiers, without which a certificate that signed itself
+is not found among those that are trusted.
+
+>>> key, certificate = create("alice")
+>>> problem(certificate, "alice") is None
+True
+>>> problem(certificate, "bob")
+"the certificate is not for the name 'bob' alone."
+"""
+
+from __future__ import annotations
+
+import datetime
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from cryptography import x509
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+# Devices without a battery start in 1970 or in 2000, and a pinned certificate need not expire:
+# RFC 5280 has this end for "no end".
+_START = datetime.datetime(1970, 1, 2, tzinfo=datetime.UTC)
+_END = datetime.datetime(9999, 12, 31, 23, 59, 59, tzinfo=datetime.UTC)
+
+
+def create(name: str) -> tuple[bytes, bytes]:
+    """A new key and a certificate for the name that it signed itself, both in PEM."""
+    from cryptography.hazmat.primitives import serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    key = ec.generate_private_key(ec.SECP256R1())
+    private = key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.NoEncryption(),
+    )
+    return private, _self_signed(name, key).public_bytes(serialization.Encoding.PEM)
+
+
+def problem(certificate: bytes, name: str) -> str | None:
+    """Why this PEM must not be pinned as the certificate of a node; None if it may."""
+    from cryptography import x509
+    from cryptography.exceptions import InvalidSignature
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    try:
+        found = x509.load_pem_x509_certificate(certificate)
+        names = found.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+        constraints = found.extensions.get_extension_for_class(x509.BasicConstraints).value
+        key = found.public_key()
+        found.verify_directly_issued_by(found)
+    except (ValueError, TypeError, InvalidSignature, x509.ExtensionNotFound) as error:
+        return f"this is not the certificate of a walklearn node: {error or 'wrong signature'}."
+    if constraints.ca:
+        return "the certificate could sign others (CA:TRUE): it is refused."
+    if list(names) != [x509.DNSName(name)]:
+        return f"the certificate is not for the name {name!r} alone."
+    if not isinstance(key, ec.EllipticCurvePublicKey) or not isinstance(key.curve, ec.SECP256R1):
+        return "the certificate's key is not ECDSA P-256."
+    return None
+
+
+def _self_signed(name: str, key: ec.EllipticCurvePrivateKey) -> x509.Certificate:
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes
+    from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+    public = key.public_key()
+    identifier = x509.SubjectKeyIdentifier.from_public_key(public)
+    authority = x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(identifier)
+    purposes = [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]
+    return (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(subject)
+        .public_key(public)
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(_START)
+        .not_valid_after(_END)
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName(name)]), critical=False)
+        .add_extension(x509.ExtendedKeyUsage(purposes), critical=False)
+        .add_extension(identifier, critical=False)
+        .add_extension(authority, critical=False)
+        .sign(key, hashes.SHA256())
+    )
