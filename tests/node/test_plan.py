@@ -85,6 +85,7 @@ MISTAKES = [
     ("hospitals", "The Hospitals", "line 2: name must be of a-z"),
     ("nodes = 5", "nodes = 5\nversion = 9", "line 4: version is 9.*reads 1"),
     ("nodes = 5", "nodes = 5 5", "not valid TOML.*line 3"),
+    ("max_rows = 4", 'max_rows = 4\nreweight = "as-printed"', "line 20: privacy.reweight divides"),
     ("clip = 1.0", "clip = inf", "line 22: model_privacy.clip must be a finite number"),
 ]  # fmt: skip
 

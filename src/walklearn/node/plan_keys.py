@@ -232,10 +232,10 @@ def _privacy(table: Table) -> Privacy | None:
     if inner is None:
         return None
     mechanism = inner.choice("mechanism", MECHANISMS)
-    reweight = inner.choice("reweight", ("released", "as-printed"), "released")
+    _check_reweight(inner)
     if mechanism == IN_THE_CLEAR:
         inner.done()
-        return Privacy(mechanism, reweight=reweight)
+        return Privacy(mechanism)
     privacy = Privacy(
         mechanism,
         epsilon=inner.number("epsilon", least=0.0),
@@ -244,7 +244,6 @@ def _privacy(table: Table) -> Privacy | None:
         feature_bound=inner.number("feature_bound", None, above=0.0),
         max_rows=inner.count("max_rows", None),
         lower=inner.number("lower", None, above=0.0),
-        reweight=reweight,
     )
     inner.done()
     if privacy.delta >= 1.0:
@@ -256,6 +255,16 @@ def _privacy(table: Table) -> Privacy | None:
     if privacy.feature_bound is not None and privacy.max_rows is None:
         raise inner.error("max_rows", "is missing: the bounds need a public cap on a node's rows.")
     return privacy
+
+
+def _check_reweight(inner: Table) -> None:
+    """Only one of the paper's two ways to weight the gradient keeps L_i to the node."""
+    if inner.choice("reweight", ("released", "as-printed"), "released") == "as-printed":
+        raise inner.error(
+            "reweight",
+            "divides the gradient by the true L_i, which every neighbour could then read off the "
+            'token: only "released" works in a network.',
+        )
 
 
 def _model_privacy(table: Table) -> ModelPrivacy | None:

@@ -1,0 +1,299 @@
+"""The wire: gRPC over mutual TLS, with neighbours only.
+
+The server trusts the certificates of its neighbours and no others, each channel that of its one
+neighbour. TLS lets in whoever holds a trusted key; then the caller's fingerprint is compared
+with the present neighbours on every call, so that a removed one is out at once, also on a
+connection it opened before. Neighbours come and go without a restart: the server asks for the
+certificates anew at each handshake.
+
+A call has one of four ends, and the protocol must know which:
+
+    the reply            it arrived and was answered
+    `Refused`            it arrived and was not taken; the other side says why
+    `Undelivered`        it never left: there was no connection
+    `Unanswered`         it may have arrived: with TLS only an answer proves delivery
+
+Messages are bytes here; `messages` knows what they mean.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any
+
+import grpc
+from grpc import aio
+
+from walklearn.node.identity import Identity, Invite, fingerprint
+
+SERVICE = "walklearn.node.v1.Node"
+METHODS = ("Hello", "Handover", "Final")
+# (the caller's fingerprint, the method, the message) -> the reply; may raise `Refused`.
+Answer = Callable[[str, str, bytes], Awaitable[bytes]]
+
+_REASON = "walklearn-refused"
+_HANDSHAKE_SECONDS = 5.0
+# A connection that has not spoken by then was not a neighbour's.
+_SILENT_SECONDS = 2 * _HANDSHAKE_SECONDS
+_READY = grpc.ChannelConnectivity.READY
+
+
+class Refused(Exception):
+    """The receiver did not take the message and says why, in a word for the counters."""
+
+    def __init__(self, reason: str, detail: str = "") -> None:
+        super().__init__(detail or reason)
+        self.reason = reason
+
+
+class Undelivered(Exception):
+    """The message never left this node."""
+
+
+class Unanswered(Exception):
+    """The message may or may not have arrived."""
+
+
+class Transport:
+    """The server of a node and a channel to each of its neighbours.
+
+    answer: what the node replies to a neighbour's message. refused: told of every refusal, with
+    its reason and whom it concerns. largest_message: in bytes; more is not even read.
+    """
+
+    def __init__(
+        self,
+        identity: Identity,
+        answer: Answer,
+        refused: Callable[[str, str], None],
+        largest_message: int,
+    ) -> None:
+        self._identity, self._answer, self._refused = identity, answer, refused
+        self._largest = largest_message
+        self._peers: dict[str, Invite] = {}
+        self._links: dict[str, _Link] = {}
+        self._fingerprints: dict[bytes, str] = {}
+        self._connections = _Connections(lambda: refused("unidentified connection", "unknown"))
+        self._server: aio.Server | None = None
+
+    async def listen(self, address: str) -> int:
+        """Begin to answer at host:port; returns the port, which matters for port 0."""
+        loop = asyncio.get_running_loop()
+
+        def certificates() -> grpc.ServerCertificateConfiguration:
+            loop.call_soon_threadsafe(self._connections.opened)  # it asks from another thread
+            return self._trusted()
+
+        self._server = aio.server(options=_server_options(self._largest))
+        self._server.add_generic_rpc_handlers((self._handler(),))
+        credentials = grpc.dynamic_ssl_server_credentials(
+            self._trusted(), certificates, require_client_authentication=True
+        )
+        try:
+            port = self._server.add_secure_port(address, credentials)
+        except RuntimeError:
+            raise OSError(
+                f"cannot listen on {address}: the port is in use, or the address is not one of "
+                "this machine. Stop what uses it, or choose another with --listen."
+            ) from None
+        await self._server.start()
+        return port
+
+    def set_peers(self, peers: Iterable[Invite]) -> None:
+        """From now on talk to these neighbours and to nobody else."""
+        self._peers = {peer.fingerprint: peer for peer in peers}
+        for gone in [key for key, link in self._links.items() if self._peers.get(key) != link.peer]:
+            self._links.pop(gone).close()
+        for key, peer in self._peers.items():
+            if key not in self._links:
+                self._links[key] = _Link(peer, self._identity, self._largest)
+
+    async def call(self, to: str, method: str, message: bytes, timeout_seconds: float) -> bytes:
+        """The neighbour's reply; see above for the other ends a call can have."""
+        link = self._links.get(to)
+        if link is None:
+            raise Undelivered("there is no such neighbour")
+        return await link.call(method, message, timeout_seconds)
+
+    def is_connected(self, to: str) -> bool:
+        """Whether there is a connection to the neighbour at this moment."""
+        link = self._links.get(to)
+        return link is not None and link.is_connected
+
+    async def close(self, grace_seconds: float = 1.0) -> None:
+        """Answer what has begun, then close all connections."""
+        if self._server is not None:
+            await self._server.stop(grace_seconds)
+        links, self._links = list(self._links.values()), {}
+        await asyncio.gather(*(link.shut() for link in links))
+
+    def _trusted(self) -> grpc.ServerCertificateConfiguration:
+        own = self._identity.certificate  # there must be one, and this lets in nobody else
+        roots = b"".join([own, *(peer.certificate for peer in self._peers.values())])
+        return grpc.ssl_server_certificate_configuration([(self._identity.key, own)], roots)
+
+    def _handler(self) -> grpc.GenericRpcHandler[bytes, bytes]:
+        handlers = {
+            name: grpc.unary_unary_rpc_method_handler(self._serve(name)) for name in METHODS
+        }
+        return grpc.method_handlers_generic_handler(SERVICE, handlers)
+
+    def _serve(self, method: str) -> Any:
+        async def serve(message: bytes, context: Any) -> bytes:
+            caller = self._caller(context)
+            try:
+                if caller not in self._peers:
+                    raise Refused("not a neighbour")
+                return await self._answer(caller, method, message)
+            except Refused as refusal:
+                self._refused(refusal.reason, caller)
+                context.set_trailing_metadata(((_REASON, refusal.reason),))
+                await context.abort(grpc.StatusCode.FAILED_PRECONDITION, str(refusal))
+                raise  # `abort` has raised already
+
+        return serve
+
+    def _caller(self, context: Any) -> str:
+        self._connections.spoke(context.peer())
+        certificate: bytes = context.auth_context()["x509_pem_cert"][0]
+        found = self._fingerprints.get(certificate)
+        if found is None:
+            found = self._fingerprints[certificate] = fingerprint(certificate)
+        return found
+
+
+class _Link:
+    """The channel to one neighbour. It connects when needed and tries again by itself."""
+
+    def __init__(self, peer: Invite, identity: Identity, largest_message: int) -> None:
+        self.peer = peer
+        credentials = grpc.ssl_channel_credentials(
+            peer.certificate, identity.key, identity.certificate
+        )
+        options = _channel_options(peer.name, largest_message)
+        self._channel = aio.secure_channel(peer.address, credentials, options=options)
+        self._calls = {
+            method: self._channel.unary_unary(f"/{SERVICE}/{method}", None, None)
+            for method in METHODS
+        }
+        self._closing: asyncio.Task[None] | None = None
+
+    async def call(self, method: str, message: bytes, timeout_seconds: float) -> bytes:
+        """The neighbour's reply."""
+        if self._channel.get_state(try_to_connect=True) is not _READY:
+            await self._connect(timeout_seconds)
+        try:
+            reply: bytes = await self._calls[method](message, timeout=timeout_seconds)
+        except aio.AioRpcError as error:
+            raise _end_of(error) from None
+        except (aio.UsageError, asyncio.InvalidStateError):  # closed while it was called
+            raise Undelivered("the link was closed") from None
+        return reply
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether there is a connection at this moment."""
+        return self._channel.get_state() is _READY
+
+    async def _connect(self, timeout_seconds: float) -> None:
+        try:
+            async with asyncio.timeout(timeout_seconds):
+                state = self._channel.get_state(try_to_connect=True)
+                while state is not _READY:
+                    if state is grpc.ChannelConnectivity.TRANSIENT_FAILURE:
+                        raise Undelivered(f"cannot connect to {self.peer.address}")
+                    await self._channel.wait_for_state_change(state)
+                    state = self._channel.get_state(try_to_connect=True)
+        except (TimeoutError, aio.UsageError):
+            raise Undelivered(f"cannot connect to {self.peer.address}") from None
+
+    def close(self) -> None:
+        """Close without waiting for it."""
+        self._closing = asyncio.get_running_loop().create_task(self.shut())
+
+    async def shut(self) -> None:
+        """Close; what was under way ends as `Unanswered`."""
+        await self._channel.close(None)
+
+
+class _Connections:
+    """Counts connections that never spoke: gRPC tells nobody of the handshakes it refuses.
+
+    A neighbour speaks at once on a connection it opens. So of the connections that are older
+    than the limit, as many were refused as there are more than have ever spoken.
+    """
+
+    def __init__(self, refused: Callable[[], None]) -> None:
+        self._refused = refused
+        self._older, self._spoken, self._counted = 0, 0, 0
+        self._last_speakers: dict[str, None] = {}
+
+    def opened(self) -> None:
+        """Someone connected."""
+        asyncio.get_running_loop().call_later(_SILENT_SECONDS, self._judge)
+
+    def spoke(self, address: str) -> None:
+        """A call came in from this address."""
+        if address in self._last_speakers:
+            return
+        self._spoken += 1
+        self._last_speakers[address] = None
+        if len(self._last_speakers) > 1000:
+            del self._last_speakers[next(iter(self._last_speakers))]
+
+    def _judge(self) -> None:
+        self._older += 1
+        if self._older > self._spoken + self._counted:
+            self._counted += 1
+            self._refused()
+
+
+def _end_of(error: aio.AioRpcError) -> Exception:
+    """What a failed call means."""
+    trailing: Any = error.trailing_metadata()
+    for key, value in trailing or ():
+        if key == _REASON:
+            return Refused(str(value), error.details() or "")
+    if error.code() is grpc.StatusCode.UNIMPLEMENTED:
+        return Refused("unknown method")
+    return Unanswered(f"{error.code().name}: {error.details()}")
+
+
+def _server_options(largest_message: int) -> list[tuple[str, Any]]:
+    return [
+        *_shared_options(largest_message),
+        ("grpc.so_reuseport", 0),  # or a second node on the same port would go unnoticed
+        ("grpc.max_concurrent_streams", 8),
+        ("grpc.server_handshake_timeout_ms", int(1000 * _HANDSHAKE_SECONDS)),
+        ("grpc.http2.settings_timeout", int(1000 * _HANDSHAKE_SECONDS)),
+        ("grpc.max_allowed_incoming_connections", 500),
+        ("grpc.http2.max_ping_strikes", 0),  # neighbours keep idle links alive by pings
+        ("grpc.max_metadata_size", 8192),
+        ("grpc.absolute_max_metadata_size", 16384),
+    ]
+
+
+def _channel_options(name: str, largest_message: int) -> list[tuple[str, Any]]:
+    return [
+        *_shared_options(largest_message),
+        ("grpc.ssl_target_name_override", name),
+        ("grpc.initial_reconnect_backoff_ms", 200),
+        ("grpc.min_reconnect_backoff_ms", 2000),  # how long one attempt may take
+        ("grpc.max_reconnect_backoff_ms", 3000),
+        ("grpc.enable_retries", 0),  # the protocol retries, and must know of it
+        ("grpc.enable_http_proxy", 0),
+        ("grpc.use_local_subchannel_pool", 1),
+        ("grpc.dns_min_time_between_resolutions_ms", 5000),
+    ]
+
+
+def _shared_options(largest_message: int) -> list[tuple[str, Any]]:
+    return [
+        ("grpc.max_receive_message_length", largest_message),
+        ("grpc.max_send_message_length", largest_message),
+        ("grpc.keepalive_time_ms", 20_000),
+        ("grpc.keepalive_timeout_ms", 5_000),
+        ("grpc.keepalive_permit_without_calls", 1),
+        ("grpc.http2.max_pings_without_data", 0),
+    ]
