@@ -44,6 +44,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from walklearn.domains import Domain, Everywhere
+from walklearn.encoding import Column, Encoding
 from walklearn.losses import Loss, Softmax
 from walklearn.node import plan_keys
 from walklearn.node.plan_keys import ModelPrivacy, Privacy, TimeLimits
@@ -67,6 +68,9 @@ class Plan:
 
     classes: for two-class losses (−1, +1 in this order), for softmax 0..K−1; None for numbers.
     rows: of all nodes together, for the objective "mean" only.
+    columns: the features that are not plain numbers: texts with their categories, or numbers that
+    are shifted and scaled, both public. They must be the same everywhere, so no node may take
+    them from its own rows.
     batch: how many of its rows a node looks at in a visit; None for all.
     walk: "simple", "uniform" or "weighted"; only "weighted" releases L_i, as `privacy` says.
     """
@@ -79,6 +83,7 @@ class Plan:
     step_size: StepSize
     updates: int
     classes: tuple[str, ...] | None = None
+    columns: tuple[Column, ...] = ()
     objective: Objective = "sum"
     rows: int | None = None
     intercept: bool = False
@@ -140,10 +145,16 @@ class Plan:
         theirs = other.to_dict() if isinstance(other, Plan) else other
         return differences(self.to_dict(), theirs)
 
+    @cached_property
+    def encoding(self) -> Encoding:
+        """From the columns of a file to the numbers of a row."""
+        special = {column.name: column for column in self.columns}
+        return Encoding(tuple(special.get(name, Column(name)) for name in self.features))
+
     @property
     def dimension(self) -> int:
         """How many numbers a row has, the intercept's 1 included."""
-        return len(self.features) + self.intercept
+        return self.encoding.feature_count + self.intercept
 
     @property
     def outputs(self) -> int:

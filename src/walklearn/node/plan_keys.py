@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 from walklearn.domains import Ball, Box, Domain, Everywhere
+from walklearn.encoding import Column
 from walklearn.losses import Huber, Logistic, Loss, Softmax, Squared, SquaredHinge
 from walklearn.node.plan_table import Table, is_text, is_whole
 from walklearn.step_sizes import ConstantStep, PowerStep, StepSize
@@ -85,6 +86,7 @@ def read_all(table: Table) -> dict[str, Any]:
         "features": _texts(table, "features"),
         "target": table.text("target"),
         "classes": _texts(table, "classes", None),
+        "columns": _columns(table),
         "objective": table.choice("objective", ("sum", "mean", "node-mean"), "sum"),
         "rows": table.count("rows", None),
         "intercept": table.flag("intercept", False),
@@ -109,6 +111,7 @@ def write_all(plan: Plan) -> dict[str, Any]:
     content = {item.name: getattr(plan, item.name) for item in fields(plan)}
     content["loss"] = _plain_loss(plan.loss)
     content["domain"] = _plain_domain(plan.domain)
+    content["columns"] = {column.name: _plain_column(column) for column in plan.columns} or None
     content["step_size"] = {
         "constant": plan.step_size.constant,
         "exponent": plan.step_size.exponent,
@@ -122,6 +125,9 @@ def check_together(table: Table, plan: Plan) -> None:
     """Refuse keys that are right by themselves and wrong together."""
     if plan.target in plan.features:
         raise table.error("target", f'"{plan.target}" is also one of the features.')
+    for column in plan.columns:
+        if column.name not in plan.features:
+            raise table.error(f"columns.{column.name}", "is not one of the features.")
     if plan.laziness >= 1.0:
         raise table.error("laziness", f"must be less than 1; it is {plan.laziness:g}.")
     if plan.objective == "mean" and plan.rows is None:
@@ -182,6 +188,25 @@ def _texts(table: Table, key: str, default: Any = ...) -> tuple[str, ...] | None
         twice = next(text for text in texts if texts.count(text) > 1)
         raise table.error(key, f'names "{twice}" twice.')
     return texts
+
+
+def _columns(table: Table) -> tuple[Column, ...]:
+    """The features that are not plain numbers, in the order of their names."""
+    names = table.value("columns", {})
+    if not isinstance(names, Mapping):
+        raise table.error("columns", "must be a table with a table for each such feature.")
+    inner = table.inner("columns", names)
+    return tuple(_column(inner, name) for name in sorted(names))
+
+
+def _column(columns: Table, name: str) -> Column:
+    table = columns.table(name)
+    categories = _texts(table, "categories", None)
+    shift, scale = table.number("shift", 0.0), table.number("scale", 1.0, above=0.0)
+    table.done()
+    if categories is not None and (shift, scale) != (0.0, 1.0):
+        raise table.error("categories", "are texts, which cannot be shifted or scaled.")
+    return Column(name, categories, shift, scale)
 
 
 def _loss(table: Table, classes: tuple[str, ...] | None) -> Loss:
@@ -297,6 +322,12 @@ def _plain_loss(loss: Loss) -> Any:
     if isinstance(loss, Huber):
         return {"huber": loss.threshold}
     return next(name for name, kind in LOSSES.items() if isinstance(loss, kind))
+
+
+def _plain_column(column: Column) -> dict[str, Any]:
+    if column.categories is not None:
+        return {"categories": list(column.categories)}
+    return {"shift": column.shift, "scale": column.scale}
 
 
 def _plain_domain(domain: Domain) -> Any:
