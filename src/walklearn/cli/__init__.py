@@ -1,18 +1,36 @@
-"""The command line: `walklearn`. Each command is a file that is loaded when it is called."""
+"""The command line: `walklearn`. Each command is a file that is loaded when it is called.
+
+Exit codes: 0 done; 1 it went wrong on the way; 2 what was asked or given is wrong; 130 Ctrl-C.
+"""
 
 from __future__ import annotations
 
+import difflib
 from importlib import import_module
+from typing import Any
 
 import click
 
 from walklearn import __version__
 
-# Command -> (its module in this package, one line for the overview).
-_COMMANDS = {
-    "privacy": ("privacy", "Calibrate, compare, plot, attack and audit what nodes release."),
-    "demo": ("demo", "The paper's comparison on a random graph, in under a minute."),
+# Heading -> command -> (its module in this package, one line for the overview).
+_SECTIONS = {
+    "Learn from your data": {
+        "predict": ("predict", "Predict with a trained model."),
+        "export": ("export", "Hand a trained model to scikit-learn or ONNX."),
+    },
+    "Understand": {
+        "demo": ("demo", "The paper's comparison on a random graph, in under a minute."),
+        "privacy": ("privacy", "Calibrate, compare, plot, attack and audit what nodes release."),
+    },
+    "Shell": {
+        "completion": ("completion", "Print a script that completes commands with the Tab key."),
+    },
 }
+_COMMANDS = {name: entry for section in _SECTIONS.values() for name, entry in section.items()}
+_EXAMPLES = """\
+  walklearn demo
+  walklearn predict model/ new.csv --out predictions.csv"""
 
 
 class _Lazy(click.Group):
@@ -23,14 +41,36 @@ class _Lazy(click.Group):
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         if name not in _COMMANDS:
+            close = difflib.get_close_matches(name, _COMMANDS, n=1)
+            if close and not ctx.resilient_parsing:
+                ctx.fail(f"No such command {name!r}, did you mean {close[0]!r}?")
             return None
         command = getattr(import_module(f"{__name__}.{_COMMANDS[name][0]}"), name)
         assert isinstance(command, click.Command)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, text) for name, (_, text) in _COMMANDS.items()])
+        width = max(map(len, _COMMANDS))
+        for heading, commands in _SECTIONS.items():
+            with formatter.section(heading):
+                formatter.write_dl(
+                    [(name.ljust(width), text) for name, (_, text) in commands.items()]
+                )
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Examples"):
+            formatter.write(_EXAMPLES + "\n")
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            click.echo("\nInterrupted.", err=True)
+            raise SystemExit(130) from None
+        except ImportError as error:
+            if "walklearn[" not in str(error):  # not one of ours, which name the extra
+                raise
+            raise click.ClickException(str(error)) from error
 
 
 @click.group(cls=_Lazy, context_settings={"help_option_names": ["-h", "--help"]})
@@ -40,6 +80,4 @@ def main() -> None:
 
     The model walks from neighbour to neighbour; each node it visits improves it with its own
     data.
-
-    Example: walklearn demo
     """

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from functools import wraps
 from pathlib import Path
 from typing import Any
 
 import click
+
+from walklearn.cli.bad_input import plainly
 
 KINDS = ("gamma", "clamped-gamma", "laplace", "truncated-laplace", "gaussian")
 
@@ -22,19 +22,6 @@ _mechanism = click.option(
     "--mechanism", type=click.Choice(KINDS), default="clamped-gamma", show_default=True
 )
 _json = click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
-
-
-def _plainly(command: Callable[..., None]) -> Callable[..., None]:
-    """A wrong value or an infeasible target is told in its own words, with exit code 2."""
-
-    @wraps(command)
-    def wrapped(*arguments: Any, **options: Any) -> None:
-        try:
-            command(*arguments, **options)
-        except (ValueError, OSError) as error:
-            raise click.UsageError(str(error)) from error
-
-    return wrapped
 
 
 @click.group()
@@ -53,7 +40,7 @@ def privacy() -> None:
 @click.option("--accounting", type=click.Choice(["tight", "lemma"]), default="tight",
               show_default=True, help="Exact, or the paper's lemma (gamma only).")  # fmt: skip
 @_json
-@_plainly
+@plainly
 def calibrate(
     epsilon: float, delta: float, bounds: tuple[float, float], mechanism: str, accounting: Any,
     as_json: bool,
@@ -93,7 +80,7 @@ def calibrate(
 @_delta
 @_bounds
 @_json
-@_plainly
+@plainly
 def compare(epsilon: float, delta: float, bounds: tuple[float, float], as_json: bool) -> None:
     """All mechanisms at the same (ε, δ), by the error of what they release."""
     from walklearn import privacy as wl_privacy
@@ -125,7 +112,7 @@ def compare(epsilon: float, delta: float, bounds: tuple[float, float], as_json: 
 @click.option("--theta", type=float, multiple=True, help="Noise levels of the left picture.")
 @click.option("--out", type=click.Path(dir_okay=False, path_type=Path),
               default=Path("privacy.png"), show_default=True)  # fmt: skip
-@_plainly
+@plainly
 def plot(bounds: tuple[float, float], theta: tuple[float, ...], out: Path) -> None:
     """The paper's Figure 1 for these bounds: δ against ε, and θ against ε.
 
@@ -149,7 +136,7 @@ def plot(bounds: tuple[float, float], theta: tuple[float, ...], out: Path) -> No
               help="Norm that a visit's gradient is clipped to.")  # fmt: skip
 @click.option("--max-contributions", type=click.IntRange(1), default=20, show_default=True)
 @click.option("--seed", type=click.IntRange(0), default=1, show_default=True)
-@_plainly
+@plainly
 def attack(
     nodes: int, dimension: int, steps: int, epsilon: float, delta: float, clip: float,
     max_contributions: int, seed: int,
@@ -182,7 +169,7 @@ def attack(
 @_bounds
 @click.option("--samples", type=click.IntRange(1000), default=200_000, show_default=True)
 @click.option("--seed", type=click.IntRange(0), default=1, show_default=True)
-@_plainly
+@plainly
 def audit(
     mechanism: str, epsilon: float, delta: float, bounds: tuple[float, float], samples: int,
     seed: int,

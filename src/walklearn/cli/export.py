@@ -1,0 +1,54 @@
+"""`walklearn export`: a trained model for other tools."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from walklearn.cli.bad_input import plainly
+
+if TYPE_CHECKING:
+    from walklearn.model import Model
+
+SUFFIXES = {".onnx": "ONNX", ".joblib": "a scikit-learn estimator"}
+
+
+@click.command()
+@click.argument("model", type=click.Path(path_type=Path))
+@click.argument("out", type=click.Path(dir_okay=False, path_type=Path))
+@click.option("--force", is_flag=True, help="Overwrite the file OUT.")
+@plainly
+def export(model: Path, out: Path, force: bool) -> None:
+    """Write the model directory MODEL to the file OUT, as its name says.
+
+    OUT.onnx is ONNX, which servers and other languages run. OUT.joblib is a fitted scikit-learn
+    estimator, to be read with joblib.load; like every pickle, load it only where you trust it.
+
+    \b
+    Examples:
+      walklearn export model/ model.onnx
+      walklearn export model/ model.joblib
+    """
+    from walklearn.atomic_write import atomic_write
+    from walklearn.model import Model
+
+    if out.suffix not in SUFFIXES:
+        known = " or ".join(f"{suffix} ({what})" for suffix, what in SUFFIXES.items())
+        raise ValueError(f"cannot tell from the name {out} what to write: end it in {known}.")
+    if out.exists() and not force:
+        raise FileExistsError(f"{out} exists: choose another file, or overwrite it with --force.")
+    trained = Model.load(model)
+    content = trained.to_onnx().SerializeToString() if out.suffix == ".onnx" else _joblib(trained)
+    atomic_write(out, content)
+    click.echo(f"{out}: {trained!r} as {SUFFIXES[out.suffix]}")
+
+
+def _joblib(model: Model) -> bytes:
+    import joblib
+
+    buffer = io.BytesIO()
+    joblib.dump(model.to_sklearn(), buffer)
+    return buffer.getvalue()

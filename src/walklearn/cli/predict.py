@@ -1,0 +1,73 @@
+"""`walklearn predict`: what a trained model says of new rows."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from walklearn.cli.bad_input import plainly
+
+
+@click.command()
+@click.argument("model", type=click.Path(path_type=Path))
+@click.argument("data", type=click.Path(path_type=Path))
+@click.option("--out", type=click.Path(dir_okay=False, path_type=Path),
+              help="Write the predictions to this CSV file instead of the screen.")  # fmt: skip
+@click.option("--proba", is_flag=True, help="Also the probability of each class.")
+@click.option("--delimiter", help="What separates the cells of a CSV file; guessed by default.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
+@click.option("--force", is_flag=True, help="Overwrite the file given by --out.")
+@plainly
+def predict(
+    model: Path, data: Path, out: Path | None, proba: bool, delimiter: str | None, as_json: bool,
+    force: bool,
+) -> None:  # fmt: skip
+    """Predict with the model directory MODEL for each row of the file DATA.
+
+    DATA needs the columns that the model was trained with, in any order; other columns are left
+    alone. The output is CSV, a line for each row. If DATA has the target too, the accuracy (or
+    R²) is told on the side.
+
+    \b
+    Examples:
+      walklearn predict model/ new.csv
+      walklearn predict model/ new.csv --proba --out predictions.csv
+    """
+    from walklearn.data_files import read_table
+    from walklearn.model import Model
+    from walklearn.model.score import score_of
+
+    if out is not None and out.exists() and not force:
+        raise FileExistsError(f"{out} exists: choose another file, or overwrite it with --force.")
+    trained = Model.load(model)
+    text = [column.name for column in trained.encoding.columns if column.categories is not None]
+    table = read_table(data, delimiter=delimiter, text=text)
+    X = trained.encoding.encode(table, table.place)
+    columns: dict[str, list[Any]] = {trained.target: trained.predict(X).tolist()}
+    if proba:
+        shares = trained.predict_proba(X)
+        names = trained.classes or ()
+        columns |= {f"P({name})": shares[:, at].tolist() for at, name in enumerate(names)}
+    content = json.dumps(columns) if as_json else _csv(columns)
+    if out is None:
+        click.echo(content, nl=as_json)
+    else:
+        from walklearn.atomic_write import atomic_write
+
+        atomic_write(out, content.encode())
+    if trained.target in table:
+        name, value = score_of(trained, X, table[trained.target])
+        click.echo(f"{name} on the {table.row_count} rows of {data}: {value:.4g}", err=True)
+
+
+def _csv(columns: dict[str, list[Any]]) -> str:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows(zip(*columns.values(), strict=True))
+    return text.getvalue()
