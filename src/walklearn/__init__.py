@@ -38,7 +38,9 @@ _HOME = {
     "attack": "observer",
     "simulate": "simulation",
 }
-_MODULES = ("datasets", "domains", "graphs", "losses", "plot", "privacy", "theory", "walks")
+_MODULES = (
+    "datasets", "domains", "graphs", "losses", "plot", "privacy", "studies", "theory", "walks",
+)  # fmt: skip
 
 __all__ = [
     "AsynchronousGossip",
@@ -62,12 +64,13 @@ __all__ = [
     "plot",
     "privacy",
     "simulate",
+    "studies",
     "theory",
     "walks",
 ]
 
 if TYPE_CHECKING:
-    from walklearn import datasets, domains, graphs, losses, plot, privacy, theory, walks
+    from walklearn import datasets, domains, graphs, losses, plot, privacy, studies, theory, walks
     from walklearn.gossip_sgd import AsynchronousGossip, SynchronousGossip
     from walklearn.graphs import DisconnectedGraphError, Graph
     from walklearn.model import Model, ModelFileError

@@ -1,4 +1,4 @@
-"""Data to study walks on, generated: the paper's two Gaussians, heterogeneous rows, splits.
+"""Data to study walks on: the paper's two Gaussians, heterogeneous rows, real data, splits.
 
 >>> X, y = two_gaussians(100, dimension=10, variance=10.0, seed=1)
 >>> X.shape, sorted(set(y.tolist()))
@@ -57,6 +57,27 @@ def heterogeneous_rows(
     return X, y
 
 
+def breast_cancer() -> tuple[Rows, Rows]:
+    """569 tumours with 30 features, malignant −1 or benign +1; features standardised.
+
+    This, `digits` and `diabetes` come with scikit-learn, so nothing is downloaded.
+    """
+    X, y = _bundled("load_breast_cancer")
+    return _standardised(X), 2.0 * y - 1.0
+
+
+def digits() -> tuple[Rows, Rows]:
+    """1797 images of 8 × 8 pixels, labels 0 to 9; features standardised (empty pixels stay 0)."""
+    X, y = _bundled("load_digits")
+    return _standardised(X), y
+
+
+def diabetes() -> tuple[Rows, Rows]:
+    """442 patients with 10 features and the course of a year; features and target standardised."""
+    X, y = _bundled("load_diabetes")
+    return _standardised(X), _standardised(y)
+
+
 def split_evenly(rows: int, nodes: int, seed: Seed = None) -> NDArray[np.int64]:
     """`node_of_row` for a random split in which node sizes differ by at most one."""
     _check_split(rows, nodes)
@@ -79,6 +100,25 @@ def split_by_similarity(
     node_of_row = np.empty(len(data), dtype=np.int64)
     node_of_row[np.lexsort(keys)] = np.arange(len(data)) * nodes // len(data)
     return node_of_row
+
+
+def _bundled(loader: str) -> tuple[Rows, Rows]:
+    try:
+        from sklearn import datasets  # slow to import, and an extra
+    except ImportError as error:
+        raise ImportError(
+            "this data comes with scikit-learn, which is not installed: "
+            "pip install 'walklearn[sklearn]'"
+        ) from error
+    X, y = getattr(datasets, loader)(return_X_y=True)
+    return np.asarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64)
+
+
+def _standardised(values: Rows) -> Rows:
+    """Mean 0 and variance 1 in every column; 0 in a column that never changes."""
+    centred = values - values.mean(axis=0)
+    deviation = centred.std(axis=0)
+    return np.asarray(centred / np.where(deviation > 0, deviation, 1.0))
 
 
 def _check_counts(rows: int, dimension: int) -> None:

@@ -224,12 +224,22 @@ class Problem:
         """w*, f* and whether w* is unique, solved once. NoMinimiserError if there is none."""
         if self.penalty == 0 and not self.domain.bounded:
             self._check_minimiser_exists()
-        precise = self if self.dtype == np.float64 else self._with_dtype(np.float64)
+        precise = self if self.dtype == np.float64 else self._changed(dtype=np.float64)
         function = Smooth(precise.value, precise.gradient, precise._hessian, self.penalty)
         found = minimise(function, self.domain, self.size)
         if self.penalty == 0 and not self.domain.bounded and self._separates(found.model):
             raise NoMinimiserError(_NO_MINIMISER)
         return found
+
+    def held_by(self, node_of_row: ArrayLike, nodes: int | None = None) -> Problem:
+        """The same rows on other nodes: row r of this problem's `X` goes to `node_of_row[r]`.
+
+        w* is not solved anew where who holds a row does not matter: for all but "node-mean".
+        """
+        moved = self._changed(node_of_row=node_of_row, nodes=nodes)
+        if self.objective != "node-mean":
+            moved.__dict__["optimum"] = self.optimum
+        return moved
 
     def describe(self) -> dict[str, Any]:
         """A JSON-able description, with a digest of the data."""
@@ -334,12 +344,14 @@ class Problem:
         margins = others[:, :, :, None] * self.X[:, None, None, :]
         return np.asarray(margins.reshape(-1, self.size), dtype=float)
 
-    def _with_dtype(self, dtype: DTypeLike) -> Problem:
-        return Problem(
-            self.X, self.y, loss=self.loss, penalty=self.penalty, domain=self.domain,
-            node_of_row=self.node_of_row, nodes=self.node_count, objective=self.objective,
-            empty_nodes=self.empty_nodes, sample_weight=self.sample_weight, dtype=dtype,
-        )  # fmt: skip
+    def _changed(self, **changes: Any) -> Problem:
+        settings = {
+            "X": self.X, "y": self.y, "loss": self.loss, "penalty": self.penalty,
+            "domain": self.domain, "node_of_row": self.node_of_row, "nodes": self.node_count,
+            "objective": self.objective, "empty_nodes": self.empty_nodes,
+            "sample_weight": self.sample_weight, "dtype": self.dtype,
+        }  # fmt: skip
+        return Problem(**{**settings, **changes})
 
 
 def _frozen(value: T) -> T:

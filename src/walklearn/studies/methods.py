@@ -1,0 +1,188 @@
+"""The methods that a study compares: walks, with or without privacy, and gossip.
+
+>>> from walklearn import Problem
+>>> problem = Problem([[1.0], [2.0], [3.0]], [1.0, -1.0, 1.0], penalty=1.0)
+>>> method_of({"walk": "uniform", "laziness": 0.1}, {}, problem)
+Uniform(laziness=0.1)
+>>> method_of({"walk": "jumping", "base": "weighted", "probability": 0.2}, {}, problem)
+Jumping(probability=0.2)
+>>> private = {"walk": "weighted", "mechanism": "laplace", "epsilon": 3.0, "delta": 0.0,
+...            "bounds": [1.0, 50.0]}
+>>> method_of(private, {}, problem)
+Weighted(privacy=Laplace(scale=16.3333, bounds=(1, 50)))
+
+A walk of one's own is named after `register_walk`; it must be importable by the workers.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from functools import lru_cache
+from importlib import import_module
+from typing import Any
+
+from walklearn.gossip_sgd import AsynchronousGossip, Gossip, SynchronousGossip
+from walklearn.privacy import MECHANISMS, Mechanism, calibrate, smoothness_bounds
+from walklearn.problem import Problem
+from walklearn.studies.choices import (
+    ChoiceError,
+    Table,
+    arguments,
+    as_toml,
+    check_type,
+    chosen,
+    pair,
+)
+from walklearn.walks import (
+    Independent,
+    Jumping,
+    Metropolis,
+    NonBacktracking,
+    Simple,
+    Uniform,
+    Walk,
+    Weighted,
+)
+
+GOSSIP: dict[str, Callable[..., Gossip]] = {
+    "asynchronous": AsynchronousGossip,
+    "synchronous": SynchronousGossip,
+}
+PLAIN: dict[str, type[Metropolis]] = {"simple": Simple, "uniform": Uniform, "weighted": Weighted}
+DERIVED: dict[str, Callable[..., Walk]] = {
+    "jumping": Jumping,
+    "non-backtracking": NonBacktracking,
+    "independent": Independent,
+}
+_DEFAULT_BASE = {"jumping": "weighted", "non-backtracking": "uniform", "independent": "uniform"}
+# Keys about what a private walk releases, and arguments of walks that they stand for.
+PRIVACY = (
+    "mechanism", "epsilon", "delta", "bounds", "clamp", "accounting", "reweight", "infeasible",
+    "theta", "scale", "cut", "sigma",
+)  # fmt: skip
+_OURS = ("walk", "importance", "privacy", "reweight", "bounds", "public")
+# Keys that say where a method is run; the study reads them.
+WHERE = ("graphs", "problems", "step_sizes")
+
+_registered: dict[str, str] = {}
+
+
+def register_walk(name: str, home: str) -> None:
+    """Let studies say `walk = name` for the walk at `home`, written "package.module:Class".
+
+    A study's cells carry the home with them, so that workers import the walk themselves. A
+    class with an argument `privacy` takes the keys about releases as "weighted" does.
+    """
+    if name in PLAIN or name in DERIVED or _registered.get(name, home) != home:
+        raise ValueError(f"there is a walk named {name!r} already.")
+    _registered[name] = home
+
+
+def resolved(table: Table) -> dict[str, Any]:
+    """The table with the home of a registered walk, and without where the method is run."""
+    plain = {key: value for key, value in table.items() if key not in WHERE}
+    if plain.get("walk") in _registered:
+        plain["home"] = _registered[plain["walk"]]
+    return plain
+
+
+def method_of(table: Table, problem_table: Table, problem: Problem) -> Walk | Gossip:
+    """The method that a table describes, for a problem. InfeasiblePrivacyError where none is."""
+    if "gossip" in table:
+        kind = GOSSIP[chosen(table, "gossip", GOSSIP)]
+        return kind(**arguments(kind, table, ["gossip", *WHERE]))
+    if "walk" not in table:
+        raise ChoiceError(
+            f"needs walk (one of {', '.join(_walks())}) or gossip (one of {', '.join(GOSSIP)})"
+        )
+    if "home" in table:
+        module, _, attribute = table["home"].partition(":")
+        return _walk(getattr(import_module(module), attribute), table, problem_table, problem)
+    name = chosen(table, "walk", _walks())
+    if name in PLAIN:
+        return _walk(PLAIN[name], table, problem_table, problem)
+    if name not in DERIVED:
+        return method_of(resolved(table), problem_table, problem)
+    base = PLAIN[chosen({"base": _DEFAULT_BASE[name], **table}, "base", PLAIN)]
+    own = [key for key in inspect.signature(DERIVED[name]).parameters if key != "walk"]
+    outer = arguments(DERIVED[name], table, ["walk", "base", *_keys(base), *WHERE], ours=["walk"])
+    inner = {key: value for key, value in table.items() if key not in (*own, "base")}
+    return DERIVED[name](walk=_walk(base, inner, problem_table, problem), **outer)
+
+
+def _walks() -> list[str]:
+    return [*PLAIN, *DERIVED, *_registered]
+
+
+def _keys(walk: Callable[..., Walk]) -> list[str]:
+    names = inspect.signature(walk).parameters
+    return [
+        *(name for name in names if name not in _OURS),
+        *(PRIVACY if "privacy" in names else ()),
+    ]
+
+
+def _walk(walk: Callable[..., Walk], table: Table, problem_table: Table, problem: Problem) -> Walk:
+    keys = ["walk", "home", *WHERE, *(key for key in _keys(walk) if key in PRIVACY)]
+    settings = arguments(walk, table, keys, ours=_OURS)
+    privacy = [key for key in PRIVACY if key in table]
+    if "mechanism" in privacy:
+        settings["privacy"] = mechanism_of(table, problem_table, problem)
+        if "reweight" in table:
+            settings["reweight"] = chosen(table, "reweight", ("released", "as-printed"))
+    elif privacy:
+        raise ChoiceError(f"is about a release: say mechanism = … with {privacy[0]}", privacy[0])
+    return walk(**settings)
+
+
+def mechanism_of(table: Table, problem_table: Table, problem: Problem) -> Mechanism:
+    """The mechanism with the stated noise, or calibrated to the stated (ε, δ)."""
+    kind = chosen(table, "mechanism", MECHANISMS)
+    for key in ("epsilon", "delta", "theta", "scale", "cut", "sigma"):
+        if key in table:
+            check_type(table, key, "float")
+    chosen({"infeasible": "error", **table}, "infeasible", ("error", "skip"))
+    bounds = bounds_of(table, problem_table, problem)
+    options: dict[str, Any] = {}
+    if "clamp" in table:
+        options["clamp"] = None if table["clamp"] is False else pair(table, "clamp")
+    noise = MECHANISMS[kind].noise_names
+    wrong = [name for name in ("theta", "scale", "cut", "sigma") if name in table]
+    if wrong and set(wrong) != set(noise):
+        raise ChoiceError(f"does not fit: {kind} has the noise {' and '.join(noise)}", wrong[0])
+    if wrong:
+        return MECHANISMS[kind](**{name: table[name] for name in noise}, bounds=bounds, **options)  # type: ignore[call-arg]
+    for key in ("epsilon", "delta"):
+        if key not in table:
+            raise ChoiceError(f"needs {key}, or {' and '.join(noise)}, for {kind}")
+    if "accounting" in table:
+        options["accounting"] = chosen(table, "accounting", ("tight", "lemma"))
+    return _calibrated(kind, table["epsilon"], table["delta"], bounds, tuple(options.items()))
+
+
+@lru_cache(maxsize=256)
+def _calibrated(
+    kind: str, epsilon: float, delta: float, bounds: tuple[float, float], options: Any
+) -> Mechanism:
+    return calibrate(kind, epsilon=epsilon, delta=delta, bounds=bounds, **dict(options))
+
+
+def bounds_of(table: Table, problem_table: Table, problem: Problem) -> tuple[float, float]:
+    """Public bounds of L_i: stated, from the problem's public feature bound, or the oracle's."""
+    if isinstance(table.get("bounds"), list):
+        return pair(table, "bounds")
+    if table.get("bounds") == "instance":  # not private: the report says so
+        return float(problem.importance.min()), float(problem.importance.max())
+    if table.get("bounds") != "public":
+        raise ChoiceError(
+            'needs bounds: [low, high], "public" (from the problem\'s feature_bound) or "instance" '
+            f"(read from the data, not private); it is {as_toml(table.get('bounds'))}", "bounds"
+        )  # fmt: skip
+    if "feature_bound" not in problem_table:
+        raise ChoiceError('= "public" needs a feature_bound in every problem', "bounds")
+    rows = len(problem.X)
+    return smoothness_bounds(
+        problem.loss, problem.penalty, problem.node_count, problem_table["feature_bound"],
+        max_rows=-(-rows // problem.node_count), objective=problem.objective, total_rows=rows,
+    )  # fmt: skip

@@ -1,0 +1,178 @@
+"""A study's directory: its text, a file for each finished cell, and tables to read them by.
+
+    study.toml  about.json          the text that ran; format, version, which cells it has
+    cells/<hash>.parquet            a row per instance, replicate and record
+    facts/<hash>.parquet            a row per instance
+    nodes/<hash>.parquet            a row per node, of instance 0
+    edges/<hash of the graph>.parquet
+    verdicts.parquet
+
+A file appears whole or not at all, and a cell's records last: where they are, the cell is
+finished. Cells of an earlier text that the present one no longer has are left alone and not read.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from walklearn import __version__
+from walklearn.atomic_write import atomic_write
+from walklearn.studies.cell import FORMAT, Cell
+from walklearn.studies.extras import package
+from walklearn.studies.study import Study
+from walklearn.studies.tables import CellResult, Columns, machine, repeated
+
+if TYPE_CHECKING:
+    import pandas
+
+
+class ResultsError(ValueError):
+    """A results directory that cannot be used, and what to do."""
+
+
+@dataclass(frozen=True)
+class Results:
+    """The results of a study so far. `run_study` makes them; `Results.open` finds them again."""
+
+    directory: Path
+    about: Mapping[str, Any]
+
+    @classmethod
+    def open(cls, directory: str | os.PathLike[str]) -> Results:
+        """The results in a directory that a study wrote."""
+        folder = Path(directory)
+        try:
+            about = json.loads((folder / "about.json").read_bytes())
+            written_by = about["format"], about["walklearn"]
+        except FileNotFoundError as error:
+            raise ResultsError(f"{folder} holds no results of a study (no about.json).") from error
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise ResultsError(f"cannot read {folder / 'about.json'}: {error!r}") from error
+        if written_by != (FORMAT, __version__):
+            raise ResultsError(
+                f"{folder} was written by walklearn {written_by[1]} (format {written_by[0]}), and "
+                f"this is walklearn {__version__} (format {FORMAT}): read it with that version, or "
+                "run the study again into another directory."
+            )
+        return cls(folder, about)
+
+    @classmethod
+    def prepare(cls, directory: str | os.PathLike[str], study: Study) -> Results:
+        """A directory to write this study's cells to, those that it has already kept."""
+        folder = Path(directory)
+        started = _now()
+        if (folder / "about.json").exists():
+            started = cls.open(folder).about["started"]
+        folder.mkdir(parents=True, exist_ok=True)
+        about = {
+            "format": FORMAT,
+            "walklearn": __version__,
+            "study": study.name,
+            "quick": study.is_quick,
+            "started": started,
+            "machine": machine(),
+            "cells": {cell.hash: cell.names | {"edges": cell.graph_hash} for cell in study.cells()},
+        }
+        results = cls(folder, about)
+        results._write("study.toml", study.text.encode())
+        results._write("about.json", json.dumps(about, indent=1).encode())
+        return results
+
+    @cached_property
+    def study(self) -> Study:
+        """The study as it was run."""
+        path = self.directory / "study.toml"
+        study = Study.from_text(path.read_text(encoding="utf-8"), str(path), check=False)
+        return study.quick() if self.about["quick"] else study
+
+    def finished(self, cell: Cell) -> bool:
+        """Whether the cell's records are there."""
+        return self._file("cells", cell.hash).exists()
+
+    def write(self, cell: Cell, result: CellResult) -> None:
+        """Keep a finished cell; its records come last."""
+        names = {**cell.names, "cell": cell.hash}
+        kept = {"version": __version__, "time": _now()}
+        if result.edges:
+            self._write_table("edges", cell.graph_hash, result.edges, {"graph": cell.graph}, {})
+        self._write_table("nodes", cell.hash, result.nodes, names, {})
+        self._write_table("facts", cell.hash, result.facts, names, kept)
+        self._write_table("cells", cell.hash, result.records, names, kept)
+
+    def write_verdicts(self, verdicts: pandas.DataFrame) -> None:
+        """Keep what was found of the study's claims."""
+        buffer = io.BytesIO()
+        verdicts.to_parquet(buffer, index=False)
+        self._write("verdicts.parquet", buffer.getvalue())
+
+    def records(self) -> pandas.DataFrame:
+        """A row per cell, instance, replicate and record: the cost so far and the errors."""
+        return self._read("cells", self.about["cells"])
+
+    def facts(self) -> pandas.DataFrame:
+        """A row per cell and instance: what else is known of it."""
+        return self._read("facts", self.about["cells"])
+
+    def nodes(self) -> pandas.DataFrame:
+        """A row per cell and node, for instance 0."""
+        return self._read("nodes", self.about["cells"])
+
+    def edges(self) -> pandas.DataFrame:
+        """A row per graph and edge, for instance 0."""
+        return self._read("edges", {each["edges"] for each in self.about["cells"].values()})
+
+    def verdicts(self) -> pandas.DataFrame:
+        """A row per claim and reading; empty before any was reached."""
+        return self._read("", ["verdicts"])
+
+    def _file(self, kind: str, name: str) -> Path:
+        return self.directory / kind / f"{name}.parquet"
+
+    def _read(self, kind: str, names: Iterable[str]) -> pandas.DataFrame:
+        arrow, parquet = package("pyarrow"), package("pyarrow.parquet")
+        tables = []
+        for path in (self._file(kind, name) for name in names):
+            if not path.exists():
+                continue
+            try:
+                tables.append(parquet.read_table(path, page_checksum_verification=True))
+            except (OSError, arrow.ArrowException) as error:
+                raise ResultsError(
+                    f"{path} is damaged ({error}): delete it and run the study again, which "
+                    "computes what is missing."
+                ) from error
+        filled = [table for table in tables if len(table)] or tables[:1] or [arrow.table({})]
+        frame: pandas.DataFrame = arrow.concat_tables(filled).to_pandas()
+        return frame
+
+    def _write_table(
+        self,
+        kind: str,
+        name: str,
+        table: Columns,
+        first: Mapping[str, str],
+        last: Mapping[str, str],
+    ) -> None:
+        arrow, parquet = package("pyarrow"), package("pyarrow.parquet")
+        rows = len(next(iter(table.values()), ()))
+        columns = {**repeated(first, rows), **table, **repeated(last, rows)}
+        buffer = io.BytesIO()
+        parquet.write_table(arrow.table(columns), buffer, write_page_checksum=True)
+        self._write(f"{kind}/{name}.parquet", buffer.getvalue())
+
+    def _write(self, name: str, content: bytes) -> None:
+        path = self.directory / name
+        path.parent.mkdir(exist_ok=True)
+        atomic_write(path, content)
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")

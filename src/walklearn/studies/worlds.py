@@ -1,0 +1,179 @@
+"""A world: a graph, and a problem on its nodes. An instance of a study is a draw of one.
+
+Everything drawn comes from `SeedSequence(seed, spawn_key=(stage, instance, purpose))`: stage 0
+are the runs, 1 those that tune the step; purpose 0 is the graph, 1 the data, 2 start and walk.
+No name enters, so all methods of a study meet the same worlds, and a method added later changes
+nothing for the others.
+
+>>> graph = {"family": "erdos_renyi", "nodes": 20, "probability": 0.3}
+>>> problem = {"data": "two_gaussians", "dimension": 2, "penalty": 1.0,
+...            "domain": {"ball": 2.0, "relative": True}}
+>>> world = draw_world(graph, problem, seed=1, stage=RUN, instance=0)
+>>> norm = float(np.linalg.norm(world.problem.optimum.model))
+>>> world.graph.node_count, round(world.problem.domain.radius / norm, 6)
+(20, 2.0)
+"""
+
+from __future__ import annotations
+
+import json
+from collections import OrderedDict
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from walklearn import datasets
+from walklearn.domains import Ball
+from walklearn.graphs import Graph
+from walklearn.privacy import clip_features
+from walklearn.problem import Objective, Problem
+from walklearn.studies.choices import (
+    COLLECTED,
+    GENERATED,
+    ChoiceError,
+    Seed,
+    Table,
+    arguments,
+    check_keys,
+    check_type,
+    chosen,
+    domain_of,
+    graph_of,
+    inside,
+    loss_of,
+)
+
+RUN, TUNE = 0, 1  # stages
+GRAPH, DATA, WALK = 0, 1, 2  # purposes
+MOST_BYTES = 2**28
+OBJECTIVES: tuple[Objective, ...] = ("sum", "mean", "node-mean")
+SPLITS = ("similarity", "random")
+_DEFAULT_LOSSES = {"heterogeneous_rows": "squared", "diabetes": "squared", "digits": "softmax"}
+_KEYS = ("data", "rows", "loss", "penalty", "domain", "split", "objective", "feature_bound")
+
+
+@dataclass(frozen=True, eq=False)
+class World:
+    """A graph and the problem that its nodes solve together."""
+
+    graph: Graph
+    problem: Problem
+
+    @property
+    def bytes(self) -> int:
+        """About how much memory it takes."""
+        return self.graph.indices.nbytes + self.problem.X.nbytes + self.problem.y.nbytes
+
+
+class _Rows(NamedTuple):
+    X: NDArray[Any]
+    y: NDArray[Any]
+
+
+def stream(seed: int, stage: int, instance: int, purpose: int) -> np.random.SeedSequence:
+    """What an instance's graph, data or walks are drawn from."""
+    return np.random.SeedSequence(seed, spawn_key=(stage, instance, purpose))
+
+
+def draw_world(graph: Table, problem: Table, seed: int, stage: int, instance: int) -> World:
+    """The world that two tables of a study describe, for this instance."""
+    drawn = graph_of(graph, stream(seed, stage, instance, GRAPH))
+    return World(drawn, draw_problem(problem, drawn, stream(seed, stage, instance, DATA)))
+
+
+_kept: OrderedDict[tuple[str, str, int, int, int], World] = OrderedDict()
+
+
+def kept_world(graph: str, problem: str, seed: int, stage: int, instance: int) -> World:
+    """As `draw_world` of tables in JSON, but kept for the methods to come, with its optimum.
+
+    The oldest worlds go when all together exceed `MOST_BYTES`.
+    """
+    key = (graph, problem, seed, stage, instance)
+    world = _kept.pop(key, None)
+    if world is None:
+        world = draw_world(json.loads(graph), json.loads(problem), seed, stage, instance)
+    _kept[key] = world
+    while len(_kept) > 1 and sum(each.bytes for each in _kept.values()) > MOST_BYTES:
+        _kept.popitem(last=False)
+    return world
+
+
+def draw_problem(table: Table, graph: Graph, seed: Seed) -> Problem:
+    """The problem that a table describes, its rows spread over the nodes of the graph."""
+    nodes = graph.node_count
+    name = chosen(table, "data", [*GENERATED, *COLLECTED])
+    generator = np.random.default_rng(seed)
+    if name in COLLECTED and "rows" not in table:
+        check_keys(table, _KEYS, name)
+        everywhere = _collected(json.dumps(table, sort_keys=True))
+        owners = _owners(table, everywhere.X, everywhere.y, nodes, generator)
+        return everywhere.held_by(owners, nodes)
+    rows = _drawn_rows(table, name, nodes, generator)
+    owners = _owners(table, rows.X, rows.y, nodes, generator)
+    return _posed(table, name, rows, node_of_row=owners, nodes=nodes)
+
+
+@lru_cache(maxsize=4)
+def _collected(table_json: str) -> Problem:
+    """All rows of a collected data set on one node: where they go later does not move w*."""
+    table = json.loads(table_json)
+    rows = _Rows(*COLLECTED[table["data"]]())
+    return _posed(table, table["data"], rows, node_of_row=np.zeros(len(rows.y), dtype=int))
+
+
+def _drawn_rows(table: Table, name: str, nodes: int, generator: np.random.Generator) -> _Rows:
+    if "rows" in table:
+        check_type(table, "rows", "int")
+    if name in GENERATED:
+        settings = arguments(GENERATED[name], {"rows": nodes, **table}, _KEYS, ours=["seed"])
+        return _Rows(*GENERATED[name](**settings, seed=generator))
+    check_keys(table, _KEYS, name)
+    X, y = COLLECTED[name]()
+    if not 1 <= table["rows"] <= len(X):
+        raise ChoiceError(f"must be 1 to {len(X)}; it is {table['rows']}", "rows")
+    picked = generator.choice(len(X), table["rows"], replace=False)
+    return _Rows(X[picked], y[picked])
+
+
+def _owners(
+    table: Table, X: NDArray[Any], y: NDArray[Any], nodes: int, generator: np.random.Generator
+) -> NDArray[np.int64]:
+    """Who holds each row. Which node gets which part of a split is drawn too."""
+    if "split" not in table:
+        if len(X) != nodes:
+            raise ChoiceError(
+                f"spreads {len(X)} rows over {nodes} nodes: say how, with "
+                'split = "similarity" (like rows sit together) or split = "random"'
+            )
+        return np.arange(nodes)
+    if chosen(table, "split", SPLITS) == "random":
+        return datasets.split_evenly(len(X), nodes, generator)
+    parts = datasets.split_by_similarity(X, nodes, y)
+    return generator.permutation(nodes)[parts]
+
+
+def _posed(table: Table, name: str, rows: _Rows, **nodes: Any) -> Problem:
+    """The rows with loss, penalty and domain."""
+    X = rows.X
+    for key in ("penalty", "feature_bound"):
+        if key in table:
+            check_type(table, key, "float")
+    if "feature_bound" in table:
+        X, _ = clip_features(X, table["feature_bound"])
+    with inside("loss"):
+        loss = loss_of(table.get("loss", _DEFAULT_LOSSES.get(name, "logistic")))
+    with inside("domain"):
+        domain, multiple = domain_of(table.get("domain", "everywhere"))
+    objective = cast(Objective, chosen({"objective": "sum", **table}, "objective", OBJECTIVES))
+    pose = partial(
+        Problem, X, rows.y, loss=loss, penalty=table.get("penalty", 0.0), objective=objective,
+        **nodes,
+    )  # fmt: skip
+    if multiple:
+        unconstrained = pose(domain=domain).optimum.model
+        domain = Ball(multiple * float(np.linalg.norm(unconstrained)))
+    return pose(domain=domain)
