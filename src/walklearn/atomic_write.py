@@ -29,10 +29,10 @@ def atomic_write(path: str | os.PathLike[str], content: bytes) -> None:
     except BaseException:  # an interrupt too
         temporary.unlink(missing_ok=True)
         raise
-    _sync_directory(target.parent)
+    sync_directory(target.parent)
 
 
-def _sync_directory(directory: Path) -> None:
+def sync_directory(directory: Path) -> None:
     """Force the new name itself to the disk."""
     if os.name == "nt":  # Windows cannot open a directory
         return

@@ -24,6 +24,7 @@ import enum
 import math
 import re
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -103,6 +104,11 @@ class Token:
         """w̄, which the theorems are about."""
         return self.weighted_sum / self.step_size_sum if self.updates else self.model
 
+    @cached_property
+    def encoded(self) -> bytes:
+        """Its bytes, made once: the disk and the wire take the same."""
+        return encode_token(self)
+
 
 @dataclass(frozen=True)
 class Announcement:
@@ -158,7 +164,12 @@ class Limits:
     @property
     def largest_message(self) -> int:
         """How many bytes a message may have, of whatever sort."""
-        return max(2 * 8 * self.size, LONGEST_PLAN) + ENVELOPE_BYTES
+        return max(self.largest_token, LONGEST_PLAN + ENVELOPE_BYTES)
+
+    @property
+    def largest_token(self) -> int:
+        """How many bytes a token may have."""
+        return 2 * _DOUBLE.itemsize * self.size + ENVELOPE_BYTES
 
 
 def encode_token(token: Token) -> bytes:
@@ -178,9 +189,9 @@ def encode_token(token: Token) -> bytes:
 
 def decode_token(content: bytes, limits: Limits) -> Token:
     """The token in the bytes; `MessageError` if it is none that the plan allows."""
-    if len(content) > limits.largest_message:
+    if len(content) > limits.largest_token:
         raise MessageError(
-            f"the token has {len(content)} bytes, and the plan allows {limits.largest_message}."
+            f"the token has {len(content)} bytes, and the plan allows {limits.largest_token}."
         )
     message = _parsed(wire.Token, content, "token")
     least = 0 if message.hop == 0 else 1
