@@ -191,6 +191,24 @@ def test_smoothness_is_the_least_bound_for_the_squared_loss(objective):
 
 
 @every_loss
+@every_objective
+def test_a_node_alone_has_the_same_loss_as_among_all(loss, objective):
+    """Bit for bit, from its own rows, the number of nodes and, for the mean, of all rows."""
+    case = Case(loss, objective)
+    whole, w = case.problem(), 0.3 * np.ones(case.shape)
+    for i in range(1, 6):
+        mine = case.owners == i
+        alone = Problem(
+            case.X[mine], case.y[mine], loss=loss, penalty=whole.penalty, objective=objective,
+            node_of_row=case.owners[mine], nodes=case.nodes, empty_nodes="relay",
+            total_rows=len(case.X),
+        )  # fmt: skip
+        assert alone.local_value(i, w) == whole.local_value(i, w)
+        assert (alone.local_gradient(i, w) == whole.local_gradient(i, w)).all()
+        assert alone.smoothness[i] == pytest.approx(whole.smoothness[i], rel=1e-14)
+
+
+@every_loss
 def test_smoothness_is_reached_by_one_row(loss):
     """β is tight for each loss, so L_i is for one row, at the score of steepest slope."""
     x = np.array([1.0, -2.0, 0.5])
@@ -628,6 +646,7 @@ DIFFERENT = {
     "owners": {"node_of_row": [0, 0, 1]},
     "nodes": {"nodes": 4, "empty_nodes": "relay"},
     "objective": {"objective": "mean"},
+    "rows elsewhere": {"total_rows": 9},
     "dtype": {"dtype": np.float32},
     "shape": {"X": np.eye(3).reshape(9, 1), "y": np.ones(9)},
 }
@@ -753,6 +772,8 @@ class TestImmutable:
         ({"nodes": 2}, ValueError, "only 2 nodes"),
         ({"nodes": 0}, ValueError, "nodes"),
         ({"nodes": 3.5}, (TypeError, ValueError), "nodes"),
+        ({"total_rows": 2}, ValueError, "at least the 3 that are here"),
+        ({"total_rows": np.inf}, ValueError, "total_rows"),
     ],
 )
 def test_what_is_refused(changes, error, message):

@@ -73,6 +73,18 @@ def check_weights(sample_weight: ArrayLike | None, rows: int) -> NDArray[np.floa
     return weights
 
 
+def check_total(total_rows: float | None, here: float) -> float:
+    """M, the rows of all nodes: at least those that are here, which it is by default."""
+    if total_rows is None:
+        return here
+    if not (np.isfinite(total_rows) and total_rows >= here):
+        raise ValueError(
+            f"total_rows counts the rows of all nodes, so it must be at least the {here:g} that "
+            f"are here, got {total_rows!r}."
+        )
+    return float(total_rows)
+
+
 def check_node_count(nodes: int) -> int:
     """N as a whole number of at least 1."""
     if nodes != int(nodes) or nodes < 1:

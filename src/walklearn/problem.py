@@ -36,6 +36,7 @@ from walklearn.owned_rows import (
     check_nodes,
     check_owners,
     check_rows,
+    check_total,
     check_weights,
 )
 
@@ -64,6 +65,8 @@ class Problem:
     the penalty alone.
     sample_weight: how many rows each row counts as, not negative; 1 by default. A row of weight
     0 is left out. A mini-batch picks a node's rows evenly and scales them by their weights.
+    total_rows: M for the objective "mean", where these are not all rows: a node of a network
+    holds its own only, and knows M from the plan. By default what the rows here count as.
     dtype: float64, or float32 for models of half the size.
 
     Rows are stored grouped by node. A model is a flat vector of `size` numbers, row-major
@@ -80,6 +83,7 @@ class Problem:
     objective: Objective
     empty_nodes: EmptyNodes
     sample_weight: NDArray[np.float64]
+    total_rows: float
     dtype: np.dtype[Any]
 
     def __init__(
@@ -95,6 +99,7 @@ class Problem:
         objective: Objective = "sum",
         empty_nodes: EmptyNodes = "error",
         sample_weight: ArrayLike | None = None,
+        total_rows: float | None = None,
         dtype: DTypeLike = np.float64,
     ) -> None:
         loss = Logistic() if loss is None else loss
@@ -119,6 +124,7 @@ class Problem:
             "objective": objective,
             "empty_nodes": empty_nodes,
             "sample_weight": weights[order],
+            "total_rows": check_total(total_rows, float(weights[order].sum())),
             "dtype": np.dtype(dtype),
         }
         self.__setstate__(settings)
@@ -166,7 +172,7 @@ class Problem:
             return _frozen(weights / np.bincount(self.node_of_row, weights)[self.node_of_row])
         if self.objective == "sum":
             return _frozen(self.node_count * weights)
-        return _frozen(self.node_count / weights.sum() * weights)
+        return _frozen(self.node_count / self.total_rows * weights)
 
     @cached_property
     def smoothness(self) -> NDArray[np.float64]:
@@ -245,6 +251,7 @@ class Problem:
         """A JSON-able description, with a digest of the data."""
         return {
             "rows": len(self.X),
+            "total_rows": self.total_rows,
             "dimension": self.dimension,
             "nodes": self.node_count,
             "loss": repr(self.loss),
@@ -349,7 +356,8 @@ class Problem:
             "X": self.X, "y": self.y, "loss": self.loss, "penalty": self.penalty,
             "domain": self.domain, "node_of_row": self.node_of_row, "nodes": self.node_count,
             "objective": self.objective, "empty_nodes": self.empty_nodes,
-            "sample_weight": self.sample_weight, "dtype": self.dtype,
+            "sample_weight": self.sample_weight, "total_rows": self.total_rows,
+            "dtype": self.dtype,
         }  # fmt: skip
         return Problem(**{**settings, **changes})
 

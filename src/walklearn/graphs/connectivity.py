@@ -7,12 +7,10 @@ block by block.
 [0, 0, 1]
 """
 
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import breadth_first_order, connected_components
 
 from walklearn.graphs.rows import (
     IndexArray,
@@ -22,6 +20,9 @@ from walklearn.graphs.rows import (
     row_blocks,
     row_of_each_entry,
 )
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 
 class DisconnectedGraphError(ValueError):
@@ -60,6 +61,8 @@ def component_labels(indptr: IndexArray, indices: IndexArray) -> NDArray[np.int3
 
 def _labels_block_by_block(indptr: IndexArray, indices: IndexArray) -> NDArray[np.int32]:
     """Join what each block of rows joins; the components so far are the nodes of the next."""
+    from scipy.sparse import csr_array
+
     nodes = indptr.size - 1
     labels = np.arange(nodes, dtype=np.int32)
     for start, stop in row_blocks(indptr):
@@ -72,6 +75,8 @@ def _labels_block_by_block(indptr: IndexArray, indices: IndexArray) -> NDArray[n
 
 
 def _labels(matrix: "csr_array[np.float64, tuple[int, int]]") -> NDArray[np.int32]:
+    from scipy.sparse.csgraph import connected_components
+
     labels: NDArray[np.int32] = connected_components(matrix, directed=False)[1]
     return labels
 
@@ -80,6 +85,8 @@ def is_two_sided(indptr: IndexArray, indices: IndexArray) -> bool:
     """Whether a connected graph splits in two sides with all edges across."""
     if indices.dtype != np.int32:
         return _double_cover_is_in_two(indptr, indices)
+    from scipy.sparse.csgraph import breadth_first_order
+
     # In a breadth-first tree every node takes the side opposite its parent's; the graph is
     # bipartite when the other edges cross too. Doubling jumps climb the tree in log(depth)
     # rounds, where a loop over levels would take a million on a long ring.

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import csr_array
 
 from walklearn.graphs.arguments import require_choice
 from walklearn.graphs.graph import Graph, WhenDisconnected, connect, graph_from_pairs
@@ -54,6 +53,8 @@ def from_scipy(matrix: Any, *, connected: WhenDisconnected = "error") -> Graph:
 
     Its pattern must be symmetric and its diagonal empty; the values do not matter.
     """
+    from scipy.sparse import csr_array
+
     require_choice("connected", connected, WhenDisconnected)
     rows = csr_array(matrix, copy=True)
     if rows.ndim != 2 or rows.shape[0] != rows.shape[1]:

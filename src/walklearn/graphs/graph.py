@@ -10,11 +10,10 @@ through `graph_from_pairs` and pay only for the check that the graph is connecte
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, Self, TypeAlias
+from typing import TYPE_CHECKING, Literal, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.sparse import csr_array
 
 from walklearn.graphs.connectivity import component_labels, is_two_sided, refuse_disconnected
 from walklearn.graphs.rows import (
@@ -27,6 +26,9 @@ from walklearn.graphs.rows import (
     indptr_of_rows,
     row_of_each_entry,
 )
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 Family: TypeAlias = tuple[str | int, ...]
 WhenDisconnected: TypeAlias = Literal["error", "largest"]

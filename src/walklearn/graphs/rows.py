@@ -8,11 +8,13 @@ halves what a walk reads from memory, or of int64 where there are too many entri
 """
 
 from collections.abc import Iterator
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import csr_array
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 IndexArray: TypeAlias = NDArray[np.signedinteger[Any]]  # int32, or int64 where that is too small
 Integers: TypeAlias = NDArray[np.int64]
@@ -50,6 +52,8 @@ def adjacency_matrix(
     indptr: IndexArray, indices: IndexArray
 ) -> "csr_array[np.float64, tuple[int, int]]":
     """The rows as a matrix of zeros and ones."""
+    from scipy.sparse import csr_array  # a node of a network has no graph, and no scipy
+
     nodes, ones = indptr.size - 1, np.ones(indices.size, dtype=np.float64)
     matrix: csr_array[np.float64, tuple[int, int]]
     matrix = csr_array((ones, indices, indptr), shape=(nodes, nodes))

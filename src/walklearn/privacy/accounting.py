@@ -34,8 +34,8 @@ from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import special
 
+from walklearn.privacy import special
 from walklearn.privacy.arguments import Bounds
 from walklearn.privacy.incomplete_gamma import log_gamma_ratio, log_tails
 

@@ -29,8 +29,8 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
 
+from walklearn.privacy import special
 from walklearn.privacy.arguments import Bounds, check_delta, check_epsilon
 
 Array = NDArray[np.float64]

@@ -19,7 +19,8 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import special
+
+from walklearn.privacy import special
 
 Array = NDArray[np.float64]
 

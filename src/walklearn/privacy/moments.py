@@ -20,8 +20,8 @@ from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
 
+from walklearn.privacy import special
 from walklearn.privacy.arguments import Bounds
 from walklearn.privacy.incomplete_gamma import log_kernel, log_tails
 

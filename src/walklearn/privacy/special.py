@@ -1,0 +1,45 @@
+"""SciPy's special functions, loaded when the first of them is called (PEP 562).
+
+Drawing, clipping and releasing need none of them, and a node that only does that should not
+carry SciPy. From the second call on, a function is found here as if it had been imported.
+
+>>> from walklearn.privacy import special
+>>> float(special.gammaln(1.0))
+0.0
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from scipy.special import (
+        betainccinv,
+        betaincinv,
+        erf,
+        erfcx,
+        gammainc,
+        gammaincc,
+        gammaln,
+        log_ndtr,
+        ndtr,
+    )
+
+__all__ = [
+    "betainccinv",
+    "betaincinv",
+    "erf",
+    "erfcx",
+    "gammainc",
+    "gammaincc",
+    "gammaln",
+    "log_ndtr",
+    "ndtr",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    function = getattr(import_module("scipy.special"), name)
+    globals()[name] = function
+    return function
