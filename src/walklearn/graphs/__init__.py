@@ -5,8 +5,9 @@ arrays (compressed sparse rows): the neighbours of node i are
 `indices[indptr[i]:indptr[i + 1]]`, in ascending order. Walks read nothing else.
 
 Graphs come from a generator (`ring`, `erdos_renyi`, ...) or from outside (`from_edges`,
-`from_scipy`, `from_networkx`, `read_edge_list`). Whatever the way in, a graph that is not
-connected is refused: a token could never visit all nodes.
+`from_scipy`, `from_networkx`, `from_igraph`, `read_edge_list`); `as_graph` takes what any of these
+take, or the name of a family. Whatever the way in, a graph that is not connected is refused: a
+token could never visit all nodes.
 
 >>> from walklearn import graphs
 >>> graph = graphs.erdos_renyi(100, 0.3, seed=1)
@@ -18,7 +19,9 @@ Graph(100 nodes, 1480 edges)
 
 from walklearn.graphs.connectivity import DisconnectedGraphError
 from walklearn.graphs.convert import (
+    as_graph,
     from_edges,
+    from_igraph,
     from_networkx,
     from_scipy,
     read_edge_list,
@@ -35,11 +38,13 @@ __all__ = [
     "DisconnectedGraphError",
     "Graph",
     "Seed",
+    "as_graph",
     "barabasi_albert",
     "barbell",
     "complete",
     "erdos_renyi",
     "from_edges",
+    "from_igraph",
     "from_networkx",
     "from_scipy",
     "geometric",

@@ -1,4 +1,4 @@
-"""Graphs from outside, and back: edge lists, scipy matrices, networkx, text files.
+"""Graphs from outside, and back: edge lists, scipy matrices, networkx, igraph, text files, names.
 
 All of them refuse what is not a simple, undirected, connected graph and say where it is not;
 `connected="largest"` keeps the largest component instead, relabelled 0.. in the old order.
@@ -7,6 +7,8 @@ All of them refuse what is not a simple, undirected, connected graph and say whe
 Graph(3 nodes, 3 edges)
 >>> from_edges([(0, 1), (2, 3), (3, 4)], connected="largest").edges().tolist()
 [[0, 1], [1, 2]]
+>>> as_graph("star", nodes=4)
+Graph(4 nodes, 3 edges)
 """
 
 import os
@@ -19,11 +21,65 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from walklearn.graphs.arguments import require_choice
+from walklearn.graphs.draws import Seed
 from walklearn.graphs.graph import Graph, WhenDisconnected, connect, graph_from_pairs
+from walklearn.graphs.names import choices_near, is_name, named
 from walklearn.graphs.rows import Integers, checked_rows
 
 if TYPE_CHECKING:
     import networkx
+
+
+def as_graph(
+    graph: Any,
+    nodes: int | None = None,
+    *,
+    seed: Seed = None,
+    connected: WhenDisconnected = "error",
+) -> Graph:
+    """A graph from whatever stands for one.
+
+    graph: a walklearn, networkx or igraph graph; a square adjacency matrix, SciPy's or NumPy's;
+    the path of an edge list; or the name of a family (`names`), which then has so many nodes.
+    A file whose name is that of a family is meant by a `pathlib.Path`.
+    nodes: how many there should be; a graph with more or fewer is refused.
+    seed: for a family that is drawn at random.
+    """
+    made = _as_graph(graph, nodes, seed, connected)
+    if nodes is not None and made.node_count != nodes:
+        raise ValueError(
+            f"the graph has {made.node_count} nodes, but there should be {nodes}: each takes part "
+            "in the walk. Add or remove nodes, or name a family, such as graph='erdos-renyi'."
+        )
+    return made
+
+
+def _as_graph(graph: Any, nodes: int | None, seed: Seed, connected: WhenDisconnected) -> Graph:
+    if isinstance(graph, Graph):
+        return graph
+    if isinstance(graph, str) and is_name(graph):
+        if nodes is None:
+            raise ValueError(f"how many nodes should the graph {graph!r} have? Pass nodes=….")
+        return named(graph, nodes, seed)
+    if isinstance(graph, str | os.PathLike):
+        if isinstance(graph, str) and not Path(graph).exists():
+            raise ValueError(
+                f"{graph!r} is neither a family of graphs nor a file that is there."
+                f'{choices_near(graph)} A file has an edge such as "3 7" on each line.'
+            )
+        return read_edge_list(graph, connected=connected)
+    packages = {kind.__module__.partition(".")[0] for kind in type(graph).__mro__}
+    if "networkx" in packages:
+        return from_networkx(graph, connected=connected)
+    if "igraph" in packages:
+        return from_igraph(graph, connected=connected)
+    if packages & {"scipy", "numpy"} and np.ndim(graph) == 2:
+        return from_scipy(graph, connected=connected)
+    raise TypeError(
+        "a graph is a walklearn, networkx or igraph graph, an adjacency matrix, the path of an "
+        f"edge list or a name such as 'erdos-renyi', got {type(graph).__name__}. For a list of "
+        "edges use graphs.from_edges."
+    )
 
 
 def from_edges(
@@ -58,7 +114,9 @@ def from_scipy(matrix: Any, *, connected: WhenDisconnected = "error") -> Graph:
     require_choice("connected", connected, WhenDisconnected)
     rows = csr_array(matrix, copy=True)
     if rows.ndim != 2 or rows.shape[0] != rows.shape[1]:
-        raise ValueError(f"an adjacency matrix is square, got shape {rows.shape}")
+        raise ValueError(
+            f"an adjacency matrix is square, got shape {rows.shape}; for edges use from_edges"
+        )
     rows.sum_duplicates()
     rows.eliminate_zeros()
     return connect(*checked_rows(rows.indptr, rows.indices), connected=connected)
@@ -81,6 +139,18 @@ def from_networkx(graph: "networkx.Graph[Any]", *, connected: WhenDisconnected =
             )
     edges = [(number[one], number[other]) for one, other in graph.edges()]
     return from_edges(edges, len(number), connected=connected)
+
+
+def from_igraph(graph: Any, *, connected: WhenDisconnected = "error") -> Graph:
+    """Build a graph from an igraph one; node k is its vertex k."""
+    if graph.is_directed():
+        raise ValueError("the graph is directed; pass graph.as_undirected()")
+    if not graph.is_simple():
+        raise ValueError(
+            "the graph has self loops or multiple edges; call graph.simplify() first, which "
+            "removes the loops and merges the edges"
+        )
+    return from_edges(graph.get_edgelist(), graph.vcount(), connected=connected)
 
 
 def to_networkx(graph: Graph) -> "networkx.Graph[int]":
