@@ -27,13 +27,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from walklearn.compiled_batches import has_compiled_twin
 from walklearn.gossip_sgd import Gossip
 from walklearn.privacy import InfeasiblePrivacyError
 from walklearn.simulation import simulate
+from walklearn.step_sizes import StepSize
 from walklearn.studies.choices import step_size_of
 from walklearn.studies.extras import package
 from walklearn.studies.facts import edges_of, facts_of, nodes_of
-from walklearn.studies.methods import method_of
+from walklearn.studies.methods import method_of, step_smoothness
 from walklearn.studies.tables import CellResult, Columns, joined, machine, repeated
 from walklearn.studies.worlds import RUN, TUNE, WALK, World, kept_world, stream
 from walklearn.trace import Trace
@@ -136,13 +138,13 @@ def run(cell: Cell) -> CellResult:
 
 
 def tuning_errors(cell: Cell, instances: Sequence[int]) -> NDArray[np.float64]:
-    """The final error on each tuning instance (row) with each constant (column).
+    """The error on each tuning instance (row) with each constant (column), at the horizon.
 
     Infinite where a run diverged, NaN where the method is not feasible.
     """
     steps = cell.description["step_size"]
     constants = steps.get("constants", [])
-    updates = cell.description["updates"]
+    updates = min(steps.get("tuning_updates", np.inf), cell.description["updates"])
     errors = np.full((len(instances), len(constants)), np.nan)
     with _running(cell):
         for row, number in enumerate(instances):
@@ -152,7 +154,8 @@ def tuning_errors(cell: Cell, instances: Sequence[int]) -> NDArray[np.float64]:
             except InfeasiblePrivacyError:
                 continue
             for column, constant in enumerate(constants):
-                trace = _simulate(cell, world, method, TUNE, number, constant, [updates])
+                step_size = _step_size(cell, world, method, constant)
+                trace = _simulate(cell, world, method, TUNE, number, step_size, [updates])
                 errors[row, column] = _errors(trace, steps["metric"], world)[:, -1].mean()
     return errors
 
@@ -177,9 +180,9 @@ def run_instances(cell: Cell, tuning: Tuning, instances: Sequence[int]) -> CellR
 
 def _run_instance(cell: Cell, tuning: Tuning, number: int) -> CellResult:
     world = _world(cell, RUN, number)
-    exponent = _exponent(cell)
-    common = {
-        "instance": number, "constant": tuning.constant, "exponent": exponent, "machine": machine(),
+    common: dict[str, Any] = {
+        "instance": number, "constant": tuning.constant, "exponent": _exponent(cell),
+        "machine": machine(),
     }  # fmt: skip
     chosen = {"tuning": tuning.as_json(), "at_edge": tuning.at_edge}
     walks = _walks_stream(cell, RUN, number)
@@ -188,7 +191,9 @@ def _run_instance(cell: Cell, tuning: Tuning, number: int) -> CellResult:
     except InfeasiblePrivacyError as error:
         facts = facts_of(world, None, cell.description, walks, refusal=error)
         return CellResult({}, repeated({**common, **facts, **chosen}, 1), {}, {})
-    trace = _simulate(cell, world, method, RUN, number, tuning.constant, _recorded_at(cell))
+    step_size = _step_size(cell, world, method, tuning.constant)
+    common["constant"] = step_size.constant
+    trace = _simulate(cell, world, method, RUN, number, step_size, _recorded_at(cell))
     facts = facts_of(world, method, cell.description, walks, trace=trace)
     first = number == 0
     return CellResult(
@@ -241,26 +246,36 @@ def _exponent(cell: Cell) -> float:
     return float(cell.description["step_size"].get("exponent", 0.75))
 
 
+def _step_size(cell: Cell, world: World, method: Walk | Gossip, constant: float) -> StepSize:
+    """With a constant as it is, or if `relative`, in units of 1 / (smoothness of the steps)."""
+    step_size = step_size_of(constant, _exponent(cell))
+    if not cell.description["step_size"].get("relative", False):
+        return step_size
+    smoothness = step_smoothness(method, world.graph, world.problem, step_size)
+    return step_size_of(constant / smoothness, _exponent(cell))
+
+
 def _simulate(
     cell: Cell,
     world: World,
     method: Walk | Gossip,
     stage: int,
     number: int,
-    constant: float,
+    step_size: StepSize,
     records: list[int],
 ) -> Trace:
     trace = simulate(
         world.problem,
         world.graph,
         method,
-        steps=cell.description["updates"],
-        step_size=step_size_of(constant, _exponent(cell)),
+        steps=records[-1],
+        step_size=step_size,
         replicates=cell.description["replicates"],
         seed=_walks_stream(cell, stage, number),
         records=records,
         cores=1,
         progress=False,
+        engine="compiled" if has_compiled_twin(method) else "reference",
     )
     if not trace.complete:  # it was Ctrl-C; half an instance is of no use
         raise KeyboardInterrupt

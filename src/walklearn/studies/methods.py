@@ -23,8 +23,10 @@ from importlib import import_module
 from typing import Any
 
 from walklearn.gossip_sgd import AsynchronousGossip, Gossip, SynchronousGossip
+from walklearn.graphs import Graph
 from walklearn.privacy import MECHANISMS, Mechanism, calibrate, smoothness_bounds
 from walklearn.problem import Problem
+from walklearn.step_sizes import StepSize
 from walklearn.studies.choices import (
     ChoiceError,
     Table,
@@ -134,6 +136,22 @@ def _walk(walk: Callable[..., Walk], table: Table, problem_table: Table, problem
     elif privacy:
         raise ChoiceError(f"is about a release: say mechanism = … with {privacy[0]}", privacy[0])
     return walk(**settings)
+
+
+def step_smoothness(
+    method: Walk | Gossip, graph: Graph, problem: Problem, step_size: StepSize
+) -> float:
+    """L of the method's steps, the largest (factor of ∇f_i in ĝ) × L_i; steps of 2 / L overshoot.
+
+    A private walk's is that of the same walk without noise, L̄.
+    """
+    if not isinstance(method, Walk):
+        scale = method.gradient_scale(graph, step_size)
+    elif method.is_private:
+        return float(problem.importance.mean())
+    else:
+        scale = method.gradient_scale(graph, problem)
+    return float((scale * problem.smoothness).max())
 
 
 def mechanism_of(table: Table, problem_table: Table, problem: Problem) -> Mechanism:

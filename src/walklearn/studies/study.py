@@ -34,6 +34,7 @@ from walklearn.studies.choices import (
     not_known,
     step_size_of,
 )
+from walklearn.studies.claims import Claim, read_claims
 from walklearn.studies.methods import WHERE, method_of, resolved
 from walklearn.studies.source import Source, StudyError
 from walklearn.studies.worlds import DATA, GRAPH, RUN, draw_problem, stream
@@ -56,7 +57,7 @@ class Study:
     instances: draws of graph and data, the same for every method. replicates: walks on each.
     records: at how many numbers of updates, log-spaced, errors are recorded. metric: the error
     that figures show first and that steps are tuned for. facts: whether theory is asked too.
-    claims: as the text has them. is_quick: whether `quick` has been applied.
+    is_quick: whether `quick` has been applied.
     """
 
     name: str
@@ -72,7 +73,7 @@ class Study:
     problems: Mapping[str, Table]
     methods: Mapping[str, Table]
     step_sizes: Mapping[str, Table]
-    claims: tuple[Table, ...] = ()
+    claims: tuple[Claim, ...] = ()
     text: str = field(default="", repr=False)
     quick_changes: Table = field(default_factory=dict, repr=False)
     is_quick: bool = False
@@ -173,7 +174,7 @@ def _read(source: Source) -> Study:
         with _about(source, "step_sizes", name):
             _check_steps(steps)
     _check_where(source)
-    settings["claims"] = tuple(settings.get("claims", ()))
+    settings["claims"] = read_claims(source)
     return Study(**settings, quick_changes=quick, text=source.text)
 
 
@@ -206,12 +207,17 @@ def _check_grid(source: Source, grid: str) -> None:
 
 def _check_steps(table: Table) -> None:
     tuned = "constants" in table
-    allowed = ("constants", "exponent", "tuning_instances", "metric")
-    check_keys(table, allowed if tuned else ("constant", "exponent"), "a step size")
+    always = ("exponent", "relative")
+    allowed = (
+        ("constants", "tuning_instances", "tuning_updates", "metric") if tuned else ("constant",)
+    )
+    check_keys(table, (*allowed, *always), "a step size")
     if not tuned and "constant" not in table:
         raise ChoiceError("needs constant, or constants to be tuned over")
     check_type({"exponent": 0.75, **table}, "exponent", "float")
+    check_type({"relative": False, **table}, "relative", "bool")
     if tuned:
+        _check_count({"tuning_updates": 1, **table}, "tuning_updates")
         _check_count({"tuning_instances": TUNING_INSTANCES, **table}, "tuning_instances")
         chosen({"metric": "gap", **table}, "metric", METRICS)
     constants = table["constants"] if tuned else [table["constant"]]

@@ -1,0 +1,186 @@
+r"""Confidence intervals over instances: of a ratio of means, a slope, a rank correlation.
+
+An instance is one draw of graph and data that every method of a study ran on, so two methods are
+compared pairwise: a resample draws instances with replacement and takes both errors of each.
+Errors are skewed and may be infinite, hence three precautions:
+
+* The ratio's interval is the wider of two bootstrap intervals of its logarithm on each side: the
+  percentile one, which undercovers if one mean is more skewed than the other, and the studentised
+  one (Efron & Tibshirani, chapter 12), which does where a few instances carry the mean. With 100
+  log-normal pairs, σ up to 2 or σ 1.5 against 0.3, that covers the truth 92 to 95 % of the time
+  (measured; the tests do it again). Heavier tails do worse, hence the median beside.
+* A run that failed has the error ∞. A resample that holds one has an infinite mean; where both
+  means are infinite (or both 0) the ratio is unknown, and counts as 0 for the lower end and as ∞
+  for the upper one.
+* Random numbers come from a fixed seed, so that the same results give the same verdict.
+
+>>> import numpy as np
+>>> generator = np.random.default_rng(1)
+>>> below = generator.lognormal(size=100)
+>>> above = 2.0 * below * generator.lognormal(sigma=0.1, size=100)
+>>> print("{:.2f} within {:.2f} to {:.2f}".format(*ratio_of_means(above, below)))
+1.99 within 1.94 to 2.03
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Array = NDArray[np.float64]
+
+CONFIDENCE = 0.95
+RESAMPLES = 4000
+_SEED = 20_210_101  # any number: it must only stay the same
+
+
+class Interval(NamedTuple):
+    """An estimate, and both ends of its confidence interval."""
+
+    value: float
+    lower: float
+    upper: float
+
+
+def ratio_of_means(above: ArrayLike, below: ArrayLike) -> Interval:
+    """mean(above) / mean(below), paired by instance; values in [0, ∞], NaN stands for ∞."""
+    x, y = (_errors(values) for values in (above, below))
+    if x.shape != y.shape or x.ndim != 1 or not x.size:
+        raise ValueError(f"need one value of each per instance, got {x.shape} and {y.shape}.")
+    counts = _resamples(x.size)
+    with np.errstate(all="ignore"):
+        value = float(_mean(np.ones((1, x.size)), x)[0] / _mean(np.ones((1, x.size)), y)[0])
+        ratios = _mean(counts, x) / _mean(counts, y)
+    lower, upper = _percentiles(ratios, unknown=(0.0, np.inf))
+    studentised = _studentised(x, y, counts)
+    return Interval(value, min(lower, studentised[0]), max(upper, studentised[1]))
+
+
+def ratio_of_medians(above: ArrayLike, below: ArrayLike) -> float:
+    """median(above) / median(below), which no single instance can sway."""
+    with np.errstate(all="ignore"):
+        return float(_median(_errors(above)) / _median(_errors(below)))
+
+
+def log_slope(costs: ArrayLike, errors: ArrayLike) -> Interval:
+    """The slope of ln(mean error) over ln(cost), by least squares; errors are (instances, costs).
+
+    >>> costs = np.array([10.0, 100.0, 1000.0])
+    >>> round(log_slope(costs, np.ones((20, 1)) / costs).value, 6)
+    -1.0
+    """
+    data, logarithms = _errors(errors), np.log(np.asarray(costs, dtype=float))
+    if logarithms.size < 2:
+        raise ValueError("a slope needs at least two records.")
+    centred = logarithms - logarithms.mean()
+    with np.errstate(all="ignore"):
+        value = float(np.log(data.mean(axis=0)) @ centred / (centred @ centred))
+        means = np.stack([_mean(_resamples(len(data)), column) for column in data.T], axis=1)
+        slopes = np.log(means) @ centred / (centred @ centred)
+    # A slope over an error of 0 or ∞ is unknown.
+    known = np.where(np.isfinite(slopes), slopes, np.nan)
+    return Interval(
+        value if np.isfinite(value) else np.nan, *_percentiles(known, unknown=(-np.inf, np.inf))
+    )
+
+
+def rank_correlation(errors: ArrayLike, predictions: ArrayLike) -> Interval:
+    """Spearman's correlation of mean errors and mean predictions; both (instances, places).
+
+    The places (graphs, say) are fixed; only instances are resampled. Predictions that are all the
+    same rank nothing: their correlation is 0.
+
+    >>> errors = np.array([[1.0, 2.0, 4.0]] * 20)
+    >>> rank_correlation(errors, errors**2).value
+    1.0
+    >>> rank_correlation(errors, np.ones((20, 3))).value
+    0.0
+    """
+    measured, predicted = _errors(errors), _errors(predictions)
+    once = np.ones((1, len(measured)))
+
+    def correlations(counts: Array) -> Array:
+        return _rank_correlations(
+            np.stack([_mean(counts, column) for column in measured.T], axis=1),
+            np.stack([_mean(counts, column) for column in predicted.T], axis=1),
+        )
+
+    lower, upper = _percentiles(correlations(_resamples(len(measured))), unknown=(-1.0, 1.0))
+    return Interval(float(correlations(once)[0]), lower, upper)
+
+
+def _errors(values: ArrayLike) -> Array:
+    """A gap that rounding took below 0 is 0; a run that failed is infinitely bad."""
+    array = np.asarray(values, dtype=float)
+    return np.where(np.isnan(array), np.inf, np.maximum(array, 0.0))
+
+
+@lru_cache(maxsize=8)
+def _resamples(instances: int) -> Array:
+    """How often each instance is drawn in each resample: (RESAMPLES, instances)."""
+    share = np.full(instances, 1.0 / instances)
+    counts = np.random.default_rng(_SEED).multinomial(instances, share, size=RESAMPLES)
+    return counts.astype(np.float64)
+
+
+def _mean(counts: Array, values: Array) -> Array:
+    """The mean of each resample, ∞ where it holds an infinite value (0 · ∞ is no number)."""
+    finite = np.isfinite(values)
+    means = counts @ np.where(finite, values, 0.0) / counts.sum(axis=1)
+    return np.where(counts @ ~finite > 0, np.inf, means)
+
+
+def _median(values: Array) -> float:
+    middle = np.sort(values)[[(values.size - 1) // 2, values.size // 2]]
+    return float(0.5 * middle[0] + 0.5 * middle[1])
+
+
+def _percentiles(values: Array, unknown: tuple[float, float]) -> tuple[float, float]:
+    """Both ends of the middle `CONFIDENCE` of the values; what is unknown widens it."""
+    tail = 0.5 * (1.0 - CONFIDENCE)
+    lowest, highest = (np.where(np.isnan(values), end, values) for end in unknown)
+    # Between two resamples take the outer one: ∞ can't be interpolated.
+    lower = float(np.quantile(lowest, tail, method="lower"))
+    return lower, float(np.quantile(highest, 1.0 - tail, method="higher"))
+
+
+def _studentised(x: Array, y: Array, counts: Array) -> tuple[float, float]:
+    """The bootstrap-t interval of the ratio, on its logarithm; (∞, −∞) where it is not defined."""
+    none = (np.inf, -np.inf)
+    if not (np.isfinite(x).all() and np.isfinite(y).all() and x.any() and y.any()):
+        return none
+    ratio = x.mean() / y.mean()
+    x, y = x / x.mean(), y / y.mean()  # ln of the ratio of these means is 0
+    deviation = _deviation(np.ones((1, x.size)), x, y)[0]
+    if not deviation > 0.0:
+        return none
+    with np.errstate(all="ignore"):
+        logarithms = np.log((counts @ x) / (counts @ y))
+        low, high = _percentiles(logarithms / _deviation(counts, x, y), unknown=(-np.inf, np.inf))
+        ends = np.exp([-high * deviation, -low * deviation])
+    return float(ratio * ends[0]), float(ratio * ends[1])
+
+
+def _deviation(counts: Array, x: Array, y: Array) -> Array:
+    """The standard error of ln(mean x / mean y) by the delta method, for each resample."""
+    n = x.size
+    mean_x, mean_y = counts @ x / n, counts @ y / n
+    squares = (
+        counts @ (x * x) / mean_x**2
+        - 2.0 * (counts @ (x * y)) / (mean_x * mean_y)
+        + counts @ (y * y) / mean_y**2
+    )
+    return np.asarray(np.sqrt(np.maximum(squares, 0.0) / max(n * (n - 1), 1)))
+
+
+def _rank_correlations(one: Array, other: Array) -> Array:
+    """Spearman's correlation of each row."""
+    from scipy.stats import rankdata
+
+    a, b = (rankdata(rows, axis=1) for rows in (one, other))
+    a, b = a - a.mean(axis=1, keepdims=True), b - b.mean(axis=1, keepdims=True)
+    spread = np.sqrt((a * a).sum(axis=1) * (b * b).sum(axis=1))
+    return np.asarray((a * b).sum(axis=1) / np.where(spread > 0, spread, 1.0))

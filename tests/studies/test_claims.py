@@ -1,0 +1,271 @@
+"""Claims are read with errors that name key and line, and judged on data with known truth."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from walklearn.studies.claims import Claim, read_claims
+from walklearn.studies.source import Source, StudyError
+from walklearn.studies.verdicts import Verdict, judge
+
+STUDY = """
+metric = "gap"
+[graphs]
+ring = { family = "ring" }
+star = { family = "star" }
+[problems.easy]
+[methods]
+uniform = { walk = "uniform" }
+weighted = { walk = "weighted" }
+gossip = { gossip = "asynchronous" }
+[step_sizes]
+printed = { constant = 1.0 }
+tuned = { constants = [0.1, 1.0], tuning_updates = 500 }
+[[claims]]
+"""
+FIRST_LINE = STUDY.count("\n") + 1
+BEATS = 'kind = "beats"\ntext = "t"\nbetter = "weighted"\nworse = "uniform"\n'
+
+
+def read(text: str) -> Claim:
+    (claim,) = read_claims(Source("study.toml", STUDY + text))
+    return claim
+
+
+def test_a_claim_that_names_nothing_is_about_everything() -> None:
+    claim = read(BEATS)
+    assert claim.graphs == ("ring", "star")
+    assert claim.problems == ("easy",)
+    assert claim.step_sizes == ("printed", "tuned")
+    assert claim.metrics == ("gap",)
+    assert claim.at == ()
+
+
+def test_points_may_follow_the_tuning() -> None:
+    claim = read(BEATS + 'at = "tuned"')
+    assert claim.points("tuned") == (500.0,)
+    assert claim.points("printed") == ()
+
+
+def test_several_methods_and_costs() -> None:
+    claim = read('kind = "beats"\ntext = "t"\nbetter = ["weighted", "uniform"]\nworse = "gossip"\n'
+                 'cost = ["messages", "bytes"]\nat = [30, 10]')  # fmt: skip
+    assert claim.better == ("weighted", "uniform")
+    assert claim.costs == ("messages", "bytes")
+    assert claim.at == (10.0, 30.0)
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "message"),
+    [
+        ('kind = "wins"\ntext = "t"', 1, "claims.0.kind must be one of beats, slope, rank"),
+        ('kind = "beats"\nbetter = "weighted"\nworse = "uniform"', 0, "claims.0.text is missing"),
+        (BEATS.replace('"weighted"', '"wieghted"'), 3, "claims.0.better may name uniform"),
+        (BEATS.replace('"uniform"', '"weighted"'), 4, "claims.0.worse must differ from better"),
+        (BEATS + "at = [0]", 5, "claims.0.at must be"),
+        (BEATS + 'at = "late"', 5, "claims.0.at must be"),
+        (BEATS + 'cost = "watts"', 5, "claims.0.cost may name updates, messages, bytes"),
+        (BEATS + "metrics = []", 5, "claims.0.metrics must be a list of names"),
+        (BEATS + 'graphs = ["torus"]', 5, "claims.0.graphs may name ring, star"),
+        (BEATS + "target = 3", 5, "claims.0.target is not a key of a 'beats' claim"),
+        (BEATS + "text = 3", 5, "is not TOML"),
+        (BEATS.replace('"t"', "3"), 2, "claims.0.text must be text; it is 3"),
+        ('kind = "slope"\ntext = "t"\nwindow = 1.5', 3, "claims.0.window must be between 0 and 1"),
+        ('kind = "rank"\ntext = "t"\nby = "luck"', 3, "claims.0.by must be one of bound"),
+        (BEATS.replace("beats", "cost-to-target"), 0, "claims.0.target is missing"),
+        (BEATS.replace("beats", "cost-to-target") + "target = -1", 5, "must be a positive number"),
+        (BEATS.replace("beats", "cost-to-target") + "target = 1\nrelative = 1", 6, "true or false"),
+    ],
+)
+def test_bad_claims_are_named_with_their_line(text: str, line: int, message: str) -> None:
+    with pytest.raises(StudyError) as caught:
+        read(text)
+    assert message in str(caught.value)
+    if "not TOML" not in message:
+        assert f"study.toml, line {FIRST_LINE + line - 1}: " in str(caught.value)
+
+
+def test_claims_must_be_a_list_of_tables() -> None:
+    with pytest.raises(StudyError, match=r"write \[\[claims\]\]"):
+        read_claims(Source("study.toml", "claims = 3"))
+
+
+UPDATES = np.array([1, 10, 100, 1000])
+
+
+def runs(method: str, errors: Any, *, graph: str = "ring", messages: float = 1.0) -> pd.DataFrame:
+    """Records of one cell from an array (instances, records)."""
+    errors = np.asarray(errors, dtype=float)
+    instances, records = errors.shape
+    return pd.DataFrame(
+        {
+            "cell": f"hash-{graph}-{method}", "graph": graph, "problem": "easy", "method": method,
+            "step_size": "printed", "instance": np.repeat(np.arange(instances), records),
+            "replicate": 0, "exponent": 0.6, "updates": np.tile(UPDATES[:records], instances),
+            "messages": messages * np.tile(UPDATES[:records], instances), "gap": errors.ravel(),
+        }
+    )  # fmt: skip
+
+
+def falling(instances: int, power: float, factor: float = 1.0, seed: int = 1) -> np.ndarray:
+    generator = np.random.default_rng(seed)
+    noise = generator.lognormal(sigma=0.2, size=(instances, len(UPDATES)))
+    return np.asarray(factor * noise * UPDATES**-power)
+
+
+def verdict_on(claim: Claim, *cells: pd.DataFrame, facts: pd.DataFrame | None = None) -> Verdict:
+    table = judge([replace(claim, graphs=("ring",), step_sizes=("printed",))],
+                  pd.concat(cells), pd.DataFrame() if facts is None else facts)  # fmt: skip
+    (row,) = table.to_dict("records")
+    return Verdict(**{str(key): value for key, value in row.items()})
+
+
+@pytest.mark.parametrize(
+    ("factor", "word"), [(3.0, "holds"), (1.0, "undecided"), (1 / 3, "does not hold")]
+)
+def test_beats(factor: float, word: str) -> None:
+    """Noise of 0.2 over 40 instances: a factor of 3 is 25 standard errors."""
+    found = verdict_on(
+        read(BEATS),
+        runs("weighted", falling(40, 0.5)),
+        runs("uniform", falling(40, 0.5, factor, seed=2)),
+    )
+    assert found.verdict == word
+    assert found.ratio == pytest.approx(factor, rel=0.2)
+    assert found.median_ratio == pytest.approx(factor, rel=0.2)
+    assert found.lower < found.ratio < found.upper
+    assert (found.at, found.replicates) == (1000.0, 40)
+    assert found.cells == ["hash-ring-weighted", "hash-ring-uniform"]
+
+
+def test_few_instances_decide_nothing() -> None:
+    found = verdict_on(
+        read(BEATS), runs("weighted", falling(9, 0.5)), runs("uniform", falling(9, 0.5, 100.0))
+    )
+    assert found.lower > 50
+    assert found.verdict == "undecided"
+
+
+def test_cells_that_are_not_there_decide_nothing() -> None:
+    found = verdict_on(read(BEATS), runs("weighted", falling(20, 0.5)))
+    assert (found.verdict, found.replicates) == ("undecided", 0)
+    assert judge([read(BEATS)], pd.DataFrame(), pd.DataFrame())["verdict"].eq("undecided").all()
+
+
+def test_failures_are_counted_and_never_help() -> None:
+    good, bad = falling(20, 0.5), falling(20, 0.5)
+    good[:3, -1] = np.nan
+    found = verdict_on(read(BEATS), runs("weighted", good), runs("uniform", 3 * bad))
+    assert (found.failed_better, found.failed_worse) == (3, 0)
+    assert found.verdict == "undecided"  # 17 of 20 wins, and an infinite mean
+    assert found.wins == 17 / 20
+
+
+def test_points_no_run_reaches_are_brought_in() -> None:
+    claim = read(BEATS + "at = [10, 1000, 20000]")
+    cells = [runs("weighted", falling(20, 0.5)), runs("uniform", falling(20, 0.5))]
+    table = judge([replace(claim, graphs=("ring",), step_sizes=("printed",))], pd.concat(cells),
+                  pd.DataFrame())  # fmt: skip
+    assert table["at"].tolist() == [10.0, 1000.0]
+
+
+def test_per_message_differs_from_per_update() -> None:
+    """Equal per update, but one sends ten times as much."""
+    claim = read(BEATS + 'cost = "messages"')
+    cells = [
+        runs("weighted", falling(30, 0.5)),
+        runs("uniform", falling(30, 0.5, seed=2), messages=10),
+    ]
+    found = verdict_on(claim, *cells)
+    assert found.at == 1000.0  # messages, which the frugal one needs 1000 updates for
+    assert found.ratio == pytest.approx(math.sqrt(10), rel=0.2)
+    assert found.verdict == "holds"
+
+
+def setup(method: str, messages: int, instances: int = 30) -> pd.DataFrame:
+    return pd.DataFrame(
+        {"graph": "ring", "problem": "easy", "method": method, "step_size": "printed",
+         "instance": range(instances), "setup_messages": messages, "optimum_norm": 2.0}
+    )  # fmt: skip
+
+
+def test_set_up_can_be_counted() -> None:
+    claim = read(BEATS + 'cost = "messages"\nsetup = true')
+    cells = [runs("weighted", falling(30, 0.5)), runs("uniform", falling(30, 0.5, seed=2))]
+    facts = pd.concat([setup("weighted", 900), setup("uniform", 0)])
+    found = verdict_on(claim, *cells, facts=facts)
+    assert found.at == 1000.0
+    assert found.ratio == pytest.approx(10**-0.5, rel=0.2)  # 100 messages left against 1000
+
+
+def test_cost_to_target() -> None:
+    """Errors k^-½ and 3 k^-½ reach 0.1 after 100 and 900 updates."""
+    claim = read(BEATS.replace("beats", "cost-to-target") + "target = 0.1")
+    cells = [runs("weighted", falling(30, 0.5)), runs("uniform", falling(30, 0.5, 3.0, seed=2))]
+    found = verdict_on(claim, *cells)
+    assert found.verdict == "holds"
+    assert found.median_ratio == pytest.approx(9.0, rel=0.3)
+    never = verdict_on(claim, cells[0], runs("uniform", falling(30, 0.0, 3.0)))
+    assert (never.ratio, never.lower, never.failed_worse) == (math.inf, math.inf, 30)
+    assert never.verdict == "holds"
+    both = verdict_on(replace(claim, target=1e-9), *cells)
+    assert both.verdict == "undecided"
+    assert math.isnan(both.ratio)
+
+
+def test_cost_to_a_share_of_the_optimum() -> None:
+    claim = read(BEATS.replace("beats", "cost-to-target") + "target = 0.05\nrelative = true")
+    cells = [runs("weighted", falling(30, 0.5)), runs("uniform", falling(30, 0.5, 3.0, seed=2))]
+    facts = pd.concat([setup("weighted", 0), setup("uniform", 0)])  # ‖w*‖ = 2: to 0.1
+    assert verdict_on(claim, *cells, facts=facts).median_ratio == pytest.approx(9.0, rel=0.3)
+    assert verdict_on(claim, *cells).verdict == "undecided"  # ‖w*‖ is not known
+
+
+@pytest.mark.parametrize(("power", "word"), [(0.7, "holds"), (0.1, "does not hold")])
+def test_slope(power: float, word: str) -> None:
+    """q = 0.6: the theorem promises -0.4."""
+    claim = read('kind = "slope"\ntext = "t"\nmethods = ["uniform"]')
+    found = verdict_on(claim, runs("uniform", falling(50, power)))
+    assert found.threshold == pytest.approx(-0.4)
+    assert found.ratio == pytest.approx(-power, abs=0.1)
+    assert (found.better, found.worse) == ("uniform", "O(1/k^0.4)")
+    assert found.verdict == word
+
+
+def rank_tables(predictions: list[float]) -> tuple[pd.DataFrame, pd.DataFrame]:
+    graphs = [f"g{place}" for place in range(len(predictions))]
+    records = pd.concat(
+        [runs("uniform", falling(20, 0.5, 2.0**place, seed=place), graph=graph)
+         for place, graph in enumerate(graphs)]
+    )  # fmt: skip
+    facts = pd.concat(
+        [setup("uniform", 0, 20).assign(graph=graph, bound=bound)
+         for graph, bound in zip(graphs, predictions, strict=True)]
+    )  # fmt: skip
+    return records, facts
+
+
+@pytest.mark.parametrize(
+    ("predictions", "value", "word"),
+    [([1, 2, 3, 4, 5], 1.0, "holds"), ([5, 4, 3, 2, 1], -1.0, "does not hold"),
+     ([7, 7, 7, 7, 7], 0.0, "does not hold"), ([math.nan] * 5, math.nan, "undecided")],
+)  # fmt: skip
+def test_rank(predictions: list[float], value: float, word: str) -> None:
+    claim = read('kind = "rank"\ntext = "t"\nmethods = ["uniform"]')
+    claim = replace(claim, graphs=("g0", "g1", "g2", "g3", "g4"), step_sizes=("printed",))
+    (row,) = judge([claim], *rank_tables(predictions)).to_dict("records")
+    assert row["ratio"] == pytest.approx(value, nan_ok=True)
+    assert row["verdict"] == word
+    assert row["worse"] == "bound"
+
+
+def test_the_same_results_give_the_same_verdict() -> None:
+    cells = [runs("weighted", falling(20, 0.5)), runs("uniform", falling(20, 0.5, seed=2))]
+    first, second = (verdict_on(read(BEATS), *cells) for _ in range(2))
+    assert first == second

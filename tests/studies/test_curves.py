@@ -1,0 +1,70 @@
+"""Errors at a cost and costs of an error, from records."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from walklearn.studies.curves import by_instance, cost_of, error_at, runs_of
+
+COSTS = np.array([[1.0, 10.0, 100.0]])
+ERRORS = np.array([[4.0, 1.0, 0.25]])
+
+
+@pytest.mark.parametrize(
+    ("cost", "error"), [(0.5, 4.0), (1.0, 4.0), (10.0, 1.0), (10.0**1.5, 0.5), (1e6, 0.25)]
+)
+def test_error_at(cost: float, error: float) -> None:
+    assert error_at(COSTS, ERRORS, cost) == pytest.approx([error])
+
+
+@pytest.mark.parametrize(
+    ("target", "cost"), [(5.0, 1.0), (1.0, 10.0), (0.5, 10.0**1.5), (0.25, 100.0), (0.2, np.inf)]
+)
+def test_cost_of(target: float, cost: float) -> None:
+    assert cost_of(COSTS, ERRORS, np.array([target])) == pytest.approx([cost])
+
+
+def test_one_is_the_inverse_of_the_other() -> None:
+    costs = np.geomspace(1.0, 1e4, 30)[None]
+    errors = 3.0 * costs**-0.4
+    for cost in (1.5, 37.0, 9e3):
+        assert cost_of(costs, errors, error_at(costs, errors, cost)) == pytest.approx([cost])
+
+
+def test_where_there_is_no_logarithm_nothing_is_made_up() -> None:
+    costs, errors = np.array([[0.0, 8.0]]), np.array([[2.0, 0.0]])
+    assert error_at(costs, errors, 4.0) == [2.0]
+    assert cost_of(costs, errors, np.array([1.0])) == [8.0]
+
+
+def test_a_token_that_stays_costs_nothing_meanwhile() -> None:
+    costs, errors = np.array([[1.0, 5.0, 5.0, 9.0]]), np.array([[4.0, 3.0, 2.0, 1.0]])
+    assert error_at(costs, errors, 5.0) == [2.0]
+
+
+def test_a_run_that_blew_up_never_arrives() -> None:
+    errors = np.array([[4.0, np.inf, np.nan]])
+    assert cost_of(COSTS, errors, np.array([1.0])) == [np.inf]
+    assert np.isnan(error_at(COSTS, errors, 100.0)).all()
+
+
+def test_runs_of_a_table_in_any_order() -> None:
+    rows = [
+        {"instance": i, "replicate": r, "updates": k, "messages": k, "gap": 100 * i + 10 * r + k}
+        for i in (0, 1)
+        for r in (0, 1, 2)
+        for k in (1, 2)
+    ]
+    shuffled = pd.DataFrame(rows).sample(frac=1.0, random_state=1)
+    runs = runs_of(shuffled, "messages", "gap")
+    assert runs.instances.tolist() == [0, 0, 0, 1, 1, 1]
+    assert runs.errors[4].tolist() == [111.0, 112.0]
+    assert runs.reach == 2.0
+    assert by_instance(runs.instances, runs.errors[:, 0]).to_dict() == {0: 11.0, 1: 111.0}
+
+
+def test_one_failed_replicate_fails_the_instance() -> None:
+    means = by_instance(np.array([0, 0, 1]), np.array([1.0, np.nan, 2.0]))
+    assert means.to_dict() == {0: np.inf, 1: 2.0}

@@ -1,0 +1,88 @@
+"""Steps in units of the smoothness, and tuned for a horizon of their own."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from walklearn.step_sizes import ConstantStep
+from walklearn.studies import Study, StudyError, run
+from walklearn.studies.methods import method_of, step_smoothness
+from walklearn.studies.worlds import RUN, draw_world
+
+STUDY = """
+name = "steps"
+instances = 2
+updates = 200
+records = 3
+metric = "gap"
+[graphs.ring]
+family = "ring"
+nodes = 9
+[problems.rows]
+data = "heterogeneous_rows"
+dimension = 2
+objective = "mean"
+[methods]
+uniform = { walk = "uniform" }
+weighted = { walk = "weighted" }
+gossip = { gossip = "asynchronous" }
+[methods.private]
+walk = "weighted"
+mechanism = "laplace"
+epsilon = 1.0
+delta = 0.0
+bounds = [1.0, 9.0]
+[step_sizes]
+"""
+
+
+def study(steps: str) -> Study:
+    return Study.from_text(STUDY + steps, "study.toml")
+
+
+def test_relative_constants_are_divided_by_the_smoothness_of_the_steps() -> None:
+    relative = study("half = { constant = 0.5, exponent = 0, relative = true }")
+    uniform, weighted, gossip, private = (run(cell) for cell in relative.cells())
+    graph, rows = relative.graphs["ring"], relative.problems["rows"]
+    world = draw_world(graph, rows, 1, RUN, 0)
+    smoothness = world.problem.smoothness
+    largest, mean = smoothness.max(), smoothness.mean()
+    for method, expected in zip(relative.methods, (largest, mean, largest, mean), strict=True):
+        made = method_of(relative.methods[method], rows, world.problem)
+        found = step_smoothness(made, world.graph, world.problem, ConstantStep(0.5))
+        assert found == pytest.approx(expected)  # on a ring gossip needs no correction
+    used = uniform.records["constant"].reshape(2, 3)
+    assert used[0, 0] != used[1, 0]  # another instance, another L
+    assert gossip.records["constant"] == pytest.approx(uniform.records["constant"])
+    assert weighted.records["constant"] == pytest.approx(private.records["constant"])
+    assert (weighted.records["constant"] > uniform.records["constant"]).all()
+
+
+def test_a_horizon_of_its_own() -> None:
+    """After one update the longest step that helps is best; it is too long later on."""
+    tables = (
+        "soon = { constants = [0.1, 3.0], exponent = 0, relative = true, tuning_instances = 9, "
+        "tuning_updates = 1 }\n"
+        "late = { constants = [0.1, 3.0], exponent = 0, relative = true, tuning_instances = 9 }"
+    )
+    cells = [cell for cell in study(tables).cells() if cell.method == "uniform"]
+    soon, late = (json.loads(run(cell).facts["tuning"][0]) for cell in cells)
+    assert late["constant"] == 0.1
+    assert soon["errors"][1] < 100 * soon["errors"][0]
+    assert late["errors"][1] is None or late["errors"][1] > 1e6 * late["errors"][0]
+
+
+@pytest.mark.parametrize(
+    ("steps", "message"),
+    [
+        ("a = { constant = 1.0, relative = 1 }", "step_sizes.a.relative must be true or false"),
+        ("a = { constants = [1.0], tuning_updates = 0 }", "step_sizes.a.tuning_updates must be at"),
+        ("a = { constant = 1.0, tuning_updates = 9 }", "step_sizes.a.tuning_updates is no key"),
+    ],
+)
+def test_bad_steps_are_named(steps: str, message: str) -> None:
+    with pytest.raises(StudyError, match="line 25") as caught:
+        study(steps)
+    assert message in str(caught.value)
