@@ -101,6 +101,13 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
     "records that are not whole": (lambda: simulate(records=[1.7, 2.2]), r"whole number"),
     "steps that are True": (lambda: simulate(steps=True), r"steps must be a whole number"),
     "gaps of no node": (lambda: simulate(gaps=0), r"gaps must be True, False or a whole number"),
+    "streams of nobody": (lambda: simulate(streams="nodes"), r'"replicate" or "node"'),
+    "a mean by guess": (lambda: simulate(mean_importance="a"), r'"exact" or "estimated"'),
+    "nodes of gossip": (
+        lambda: simulate(wl.AsynchronousGossip(), streams="node"), r"a token that walks"),
+    "a graph without nodes": (lambda: graphs.as_graph("ring"), r"how many nodes"),
+    "a graph that is none": (lambda: graphs.as_graph("rnig", 3), r"Did you mean 'ring'"),
+    "fewer rows than there are": (lambda: wl.Problem(X, Y, total_rows=2), r"at least the 3"),
     "half a gap": (lambda: simulate(gaps=0.5), r"gaps must be True, False or a whole number"),
     "negative seed": (lambda: simulate(seed=-1), r"seed must be a whole number of at least 0"),
     "a generator as seed": (

@@ -75,16 +75,3 @@ def test_visits_keep_their_law() -> None:
     # λ_2 = .3 + .7 cos 40° = .836: (1 + λ_2) / (1 − λ_2) = 11.2 steps are worth one draw at least.
     allowed = 5 * np.sqrt((1 / 9) * (8 / 9) / (400 * 300 / 11.2))
     assert np.abs(shares - 1 / 9).max() < allowed
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"streams": "nodes"}, '"replicate" or "node"'),
-        ({"mean_importance": "guessed"}, '"exact" or "estimated"'),
-        ({"streams": "node", "walk": wl.AsynchronousGossip()}, "has none"),
-    ],
-)
-def test_bad_options(options: Any, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        run(**options)
