@@ -19,6 +19,9 @@ _SECTIONS = {
         "predict": ("predict", "Predict with a trained model."),
         "export": ("export", "Hand a trained model to scikit-learn or ONNX."),
     },
+    "Take part in a network": {
+        "node": ("node", "Run a node beside its own data: it talks to its neighbours only."),
+    },
     "Understand": {
         "demo": ("demo", "The paper's comparison on a random graph, in under a minute."),
         "privacy": ("privacy", "Calibrate, compare, plot, attack and audit what nodes release."),

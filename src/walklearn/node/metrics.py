@@ -60,7 +60,7 @@ class Counters:
         return list(self._counts.get(name, Counter()).items())
 
 
-def serve(counters: Counters, gauges: Callable[[], Mapping[str, float]], port: int) -> Any:
+def serve_metrics(counters: Counters, gauges: Callable[[], Mapping[str, float]], port: int) -> Any:
     """Answer Prometheus on 127.0.0.1; returns the server, to be shut down with the node."""
     from prometheus_client import CollectorRegistry, start_http_server
 

@@ -116,6 +116,13 @@ class Transport:
             raise Undelivered("there is no such neighbour")
         return await link.call(method, message, timeout_seconds)
 
+    def reconnect(self, to: str) -> None:
+        """Connect anew at once if the last attempt failed: the neighbour is known to be back."""
+        link = self._links.get(to)
+        if link is not None and link.is_waiting:
+            link.close()
+            self._links[to] = _Link(link.peer, self._identity, self._largest)
+
     def is_connected(self, to: str) -> bool:
         """Whether there is a connection to the neighbour at this moment."""
         link = self._links.get(to)
@@ -195,6 +202,11 @@ class _Link:
     def is_connected(self) -> bool:
         """Whether there is a connection at this moment."""
         return self._channel.get_state() is _READY
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether it failed to connect and waits before it tries again."""
+        return self._channel.get_state() is grpc.ChannelConnectivity.TRANSIENT_FAILURE
 
     async def _connect(self, timeout_seconds: float) -> None:
         try:

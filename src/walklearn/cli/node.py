@@ -1,0 +1,302 @@
+"""`walklearn node`: make a node, meet neighbours, run, look, take the model."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from walklearn.cli.bad_input import BadInput, plainly
+
+if TYPE_CHECKING:
+    from walklearn.node.creation import Created
+    from walklearn.node.directory import NodeDirectory
+
+_directory = click.argument("directory", type=click.Path(path_type=Path))
+_json = click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
+
+
+def _with_node_extra(command: Callable[..., None]) -> Callable[..., None]:
+    """A missing package is told with the name of the extra, and the store's errors plainly."""
+
+    @wraps(command)
+    def wrapped(*arguments: Any, **options: Any) -> None:
+        try:
+            from walklearn.node.control import NotRunningError
+            from walklearn.node.store import StoreError
+        except ModuleNotFoundError as error:
+            raise ImportError(
+                f"nodes need {error.name}: install it with pip install 'walklearn[node]'"
+            ) from error
+        try:
+            plainly(command)(*arguments, **options)
+        except (StoreError, NotRunningError) as error:
+            raise BadInput(str(error)) from error
+
+    return wrapped
+
+
+@click.group()
+def node() -> None:
+    """Take part in a network: one node beside its own data, with no server anywhere.
+
+    \b
+    Examples:
+      walklearn node init mynode --plan plan.toml --data rows.csv \\
+        --listen 0.0.0.0:7447 --address host.example.org:7447
+      walklearn node invite mynode
+      walklearn node peer mynode "walklearn1:..."
+      walklearn node run mynode
+      walklearn node start-walk mynode
+      walklearn node model mynode --out model/
+    """
+
+
+@node.command()
+@_directory
+@click.option("--plan", type=click.Path(path_type=Path), required=True,
+              help="The agreement that all participants share (TOML).")  # fmt: skip
+@click.option("--data", type=click.Path(path_type=Path), required=True,
+              help="This node's rows; they never leave it.")  # fmt: skip
+@click.option("--listen", required=True, metavar="HOST:PORT",
+              help="Where to answer neighbours, for example 0.0.0.0:7447.")  # fmt: skip
+@click.option("--address", required=True, metavar="HOST:PORT",
+              help="Where neighbours find this node.")  # fmt: skip
+@click.option("--name", help="The node's name; by default that of the directory.")
+@click.option("--budget", type=float, nargs=2, metavar="EPSILON DELTA",
+              help="What all releases of this node together may cost.")  # fmt: skip
+@_with_node_extra
+def init(
+    directory: Path, plan: Path, data: Path, listen: str, address: str, name: str | None,
+    budget: tuple[float, float] | None,
+) -> None:  # fmt: skip
+    """Make the node DIRECTORY: check the rows against the plan, make a key, draw the release.
+
+    The release is drawn once and kept: making the same node anew and drawing again would let
+    neighbours average the noise away.
+    """
+    from walklearn.node.creation import create_node
+
+    created = create_node(
+        directory, plan=plan, data=data, listen=listen, address=address, name=name, budget=budget
+    )
+    click.echo(_describe(created))
+
+
+@node.command()
+@_directory
+@_with_node_extra
+def invite(directory: Path) -> None:
+    """Print the line that neighbours add with `walklearn node peer`.
+
+    Send it over any channel and compare the fingerprint over another, by telephone for example.
+    """
+    from walklearn.node.identity import for_eyes
+
+    mine = _open(directory).invite
+    click.echo(mine.encode())
+    click.echo(f"fingerprint of {mine.name}: {for_eyes(mine.fingerprint)}", err=True)
+
+
+@node.command()
+@_directory
+@click.argument("invite", required=False)
+@click.option("--remove", metavar="NAME", help="Forget this neighbour instead, at once.")
+@_with_node_extra
+def peer(directory: Path, invite: str | None, remove: str | None) -> None:
+    """Add the neighbour of INVITE, or remove one; a running node follows at once.
+
+    Both sides must add each other. Without INVITE, list the neighbours.
+    """
+    from walklearn.node.identity import for_eyes
+
+    opened = _open(directory)
+    if invite is not None and remove is not None:
+        raise ValueError("add a neighbour or remove one, not both in one command.")
+    if invite is not None:
+        added = opened.add_peer(invite)
+        click.echo(f"{added.name} at {added.address}, fingerprint {for_eyes(added.fingerprint)}")
+    elif remove is not None:
+        opened.remove_peer(remove)
+        click.echo(f"{remove} is no neighbour any more.")
+    else:
+        for each in opened.peers():
+            click.echo(f"{each.name}  {each.address}  {for_eyes(each.fingerprint)}")
+        return
+    _tell(directory, "PeersChanged")
+
+
+@node.command()
+@_directory
+@click.option("--listen", metavar="HOST:PORT", help="Answer here instead.")
+@click.option("--metrics-port", type=click.IntRange(1, 65535),
+              help="Answer Prometheus on 127.0.0.1 at this port.")  # fmt: skip
+@click.option("--log-level", type=click.Choice(["debug", "info", "warning", "error"]),
+              default="info", show_default=True)  # fmt: skip
+@click.option("--linger-seconds", type=click.FloatRange(0), default=60.0, show_default=True,
+              help="After the end, how long to wait for neighbours without the model.")  # fmt: skip
+@click.option("--stop-seconds", type=click.FloatRange(0), default=20.0, show_default=True,
+              help="When stopped, how long to try to hand the token over.")  # fmt: skip
+@click.option("--serve", is_flag=True, help="Stay after the end, for nodes that return later.")
+@_with_node_extra
+def run(
+    directory: Path, listen: str | None, metrics_port: int | None, log_level: str,
+    linger_seconds: float, stop_seconds: float, serve: bool,
+) -> None:  # fmt: skip
+    """Run the node until the plan's updates are done and its neighbours have the model.
+
+    Safe to stop (Ctrl-C, SIGTERM: the token is handed over first), to kill and to start again.
+    Log lines are JSON on standard error.
+    """
+    import asyncio
+
+    from walklearn.node.identity import check_address
+    from walklearn.node.logs import Log
+    from walklearn.node.service import Node, Options
+    from walklearn.node.service import serve as serve_node
+
+    if listen is not None:
+        check_address(listen)
+    opened = _open(directory)
+    options = Options(listen, metrics_port, linger_seconds, stop_seconds, stay=serve)
+    _allow_many_files()
+
+    async def main() -> None:
+        log = Log(opened.settings.name, level=log_level)
+        await serve_node(Node(opened, log), options)
+
+    asyncio.run(main())
+
+
+@node.command("start-walk")
+@_directory
+@click.option("--resume", is_flag=True,
+              help="Go on from the newest model here: the holder is gone for good.")  # fmt: skip
+@_with_node_extra
+def start_walk(directory: Path, resume: bool) -> None:
+    """Begin the token at this node, which must be running. One node does this, once."""
+    from walklearn.node.control import ask
+
+    _open(directory)
+    ask(directory, "StartWalk", resume=resume)
+    click.echo("The walk goes on from here." if resume else "The walk has begun.")
+
+
+@node.command()
+@_directory
+@click.option("--watch", is_flag=True, help="Show it again every second, until Ctrl-C.")
+@_json
+@_with_node_extra
+def status(directory: Path, watch: bool, as_json: bool) -> None:
+    """Where the walk is as far as this node knows, and how its neighbours are."""
+    opened = _open(directory)
+    while True:
+        now = _status(opened)
+        text = json.dumps(now) if as_json else _page(now)
+        if watch and not as_json:
+            click.clear()
+        click.echo(text)
+        if not watch:
+            return
+        time.sleep(1.0)
+
+
+@node.command()
+@_directory
+@click.option("--out", type=click.Path(path_type=Path), required=True,
+              help="The model directory to write.")  # fmt: skip
+@click.option("--force", is_flag=True, help="Overwrite a model that is there.")
+@_with_node_extra
+def model(directory: Path, out: Path, force: bool) -> None:
+    """Write the newest model this node has seen, or the final one, as a model directory.
+
+    `walklearn predict` and `walklearn export` take it.
+    """
+    from walklearn.node.trained import newest_model
+
+    trained, final = newest_model(_open(directory))
+    trained.save(out, overwrite=force)
+    which = "the final model" if final else "not final yet: the newest model seen here"
+    click.echo(f"{out}: {which}, {trained.updates} updates.")
+
+
+def _open(directory: Path) -> NodeDirectory:
+    from walklearn.node.directory import NodeDirectory
+
+    return NodeDirectory(directory)
+
+
+def _tell(directory: Path, command: str) -> None:
+    """Let a running node know; if none runs, it will see for itself when it starts."""
+    from walklearn.node.control import NotRunningError, ask
+
+    with suppress(NotRunningError):
+        ask(directory, command)
+
+
+def _status(opened: NodeDirectory) -> dict[str, Any]:
+    from walklearn.node.control import NotRunningError, ask
+    from walklearn.node.trained import stored_status
+
+    try:
+        return ask(opened.path, "Status")
+    except NotRunningError:
+        return stored_status(opened)
+
+
+def _page(now: dict[str, Any]) -> str:
+    from walklearn.cli.tables import aligned
+
+    phase = now["phase"] if now["running"] else "not running"
+    end = ", the final model is here" if now["final"] else ""
+    lines = [
+        f"{now['name']} ({phase}), plan {now['plan']['name']}",
+        f"newest model: {now['updates']} of {now['of']} updates{end}",
+    ]
+    if now.get("may_contribute") is not None:
+        lines.append(f"contributions: {now['contributions']} of {now['may_contribute']}")
+    refusals = now.get("counters", {}).get("refusals", {})
+    if refusals:
+        lines.append("refused: " + ", ".join(f"{n} × {why}" for why, n in refusals.items()))
+    rows = [
+        [each["name"], _link(each), "yes" if each.get("final") else "no"]
+        for each in now["neighbours"]
+    ]
+    return "\n".join([*lines, *aligned(["neighbour", "link", "final model"], rows)])
+
+
+def _link(neighbour: dict[str, Any]) -> str:
+    if "up" not in neighbour:
+        return "?"
+    return "up" if neighbour["usable"] else "one way" if neighbour["up"] else "down"
+
+
+def _describe(created: Created) -> str:
+    path, name = created.directory.path, created.directory.settings.name
+    lines = [f"{path}: node {name}, {created.rows} rows"]
+    if created.shortened:
+        lines.append(f"{created.shortened} rows were longer than the feature bound: shortened.")
+    if created.outside:
+        lines.append("L_i lies outside the public bounds and was moved to them before its release.")
+    if created.release.mechanism is not None:
+        lines.append(f"released once, for good: {created.release.importance:.6g}")
+    if created.release.noise is not None:
+        lines.append(f"its rows show in the model at most {created.release.may_contribute} times.")
+    lines.append(f"next: walklearn node invite {path}")
+    return "\n".join(lines)
+
+
+def _allow_many_files() -> None:
+    """Each connection is a file; strangers must not use them up."""
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = 4096 if hard == resource.RLIM_INFINITY else min(4096, hard)
+    if soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))

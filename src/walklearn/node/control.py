@@ -1,0 +1,107 @@
+"""How the owner's commands reach a running node: a Unix socket in its directory.
+
+Only who may read the directory may connect. The commands are JSON, and the standard gRPC health
+service answers on the same socket (`grpc_health_probe -addr unix:///…/mynode/control`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import grpc
+from grpc import aio
+
+SERVICE = "walklearn.node.Control"
+SOCKET = "control"
+Command = Callable[..., Awaitable[Mapping[str, Any]]]
+
+# The kernel takes no longer paths for a socket.
+_LONGEST_PATH = 100
+_SECONDS = 30.0
+
+
+class NotRunningError(Exception):
+    """No node runs on this directory."""
+
+
+class CommandError(ValueError):
+    """The node did not do what it was asked, and says why."""
+
+
+class Control:
+    """The socket of a running node. commands: name -> coroutine function of the arguments."""
+
+    def __init__(self, directory: Path, commands: Mapping[str, Command], health: Any) -> None:
+        from grpc_health.v1 import health_pb2_grpc
+
+        self._directory = directory
+        self._server = aio.server()
+        handlers = {
+            name: grpc.unary_unary_rpc_method_handler(_json_handler(command))
+            for name, command in commands.items()
+        }
+        handler = grpc.method_handlers_generic_handler(SERVICE, handlers)
+        self._server.add_generic_rpc_handlers((handler,))
+        health_pb2_grpc.add_HealthServicer_to_server(health, self._server)
+
+    async def listen(self) -> None:
+        """Begin to answer; whoever calls this holds the lock of the directory."""
+        socket = self._directory / SOCKET
+        socket.unlink(missing_ok=True)  # left by a process that was killed
+        with _short(self._directory) as path:
+            self._server.add_insecure_port(f"unix:{path}")
+            await self._server.start()
+        os.chmod(socket, 0o600)
+
+    async def close(self) -> None:
+        """Answer what has begun and go."""
+        await self._server.stop(1.0)
+        (self._directory / SOCKET).unlink(missing_ok=True)
+
+
+def ask(directory: Path, command: str, **arguments: Any) -> dict[str, Any]:
+    """What the node that runs on the directory answers to a command."""
+    if not (directory / SOCKET).exists():
+        raise NotRunningError(f"no node runs on {directory}.")
+    with _short(directory) as path, grpc.insecure_channel(f"unix:{path}") as channel:
+        call = channel.unary_unary(f"/{SERVICE}/{command}", None, None)
+        try:
+            reply: bytes = call(json.dumps(arguments).encode(), timeout=_SECONDS)
+        except grpc.RpcError as error:
+            if error.code() is grpc.StatusCode.UNAVAILABLE:
+                raise NotRunningError(f"no node runs on {directory}.") from None
+            raise CommandError(error.details()) from None
+    answer: dict[str, Any] = json.loads(reply)
+    return answer
+
+
+def _json_handler(command: Command) -> Any:
+    async def handle(message: bytes, context: Any) -> bytes:
+        try:
+            return json.dumps(await command(**json.loads(message))).encode()
+        except CommandError as error:
+            await context.abort(grpc.StatusCode.FAILED_PRECONDITION, str(error))
+            raise
+
+    return handle
+
+
+@contextlib.contextmanager
+def _short(directory: Path) -> Iterator[str]:
+    """A path of the socket that is short enough for the kernel."""
+    path = str((directory / SOCKET).resolve())
+    if len(path.encode()) <= _LONGEST_PATH:
+        yield path
+        return
+    if not Path("/proc/self/fd").exists():
+        raise OSError(f"{directory} has too long a path for a socket: move it higher up.")
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        yield f"/proc/{os.getpid()}/fd/{descriptor}/{SOCKET}"
+    finally:
+        os.close(descriptor)

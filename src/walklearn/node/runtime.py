@@ -1,0 +1,375 @@
+"""Drives the protocol: feeds it what happens, carries out what it decides.
+
+One event at a time. The effects of an event are carried out in their order, a `Commit` being on
+disk before anything after it; if the disk refuses, nothing of the event happened. All waiting
+is here: for the disk, for neighbours, for the time, which is read from a clock that never jumps.
+
+    neighbour ── transport ──▶ event ─▶ protocol.handle ─▶ effects ──▶ store, transport, log
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from walklearn.node import events as happened
+from walklearn.node.events import Event
+from walklearn.node.identity import Identity, Invite
+from walklearn.node.local_update import Draws
+from walklearn.node.logs import Log
+from walklearn.node.messages import (
+    Greeting,
+    MessageError,
+    Outcome,
+    Receipt,
+    Token,
+    decode_greeting,
+    decode_receipt,
+    decode_token,
+    encode_greeting,
+    encode_receipt,
+)
+from walklearn.node.metrics import Counters
+from walklearn.node.protocol import handle
+from walklearn.node.state import Link, Record, State
+from walklearn.node.store import Store, StoreError
+from walklearn.node.transport import Refused, Transport, Unanswered, Undelivered
+
+# A model of this many numbers takes long enough to write that others should not wait for it.
+_LARGE_MODEL = 50_000
+# What the protocol asks to remember is written at the latest after this time.
+_REMEMBER_SECONDS = 1.0
+
+
+class Runtime:
+    """A node at work. draw: fresh random numbers for a visit."""
+
+    def __init__(
+        self,
+        state: State,
+        store: Store,
+        identity: Identity,
+        name: str,
+        draw: Callable[[], Draws],
+        log: Log,
+        counters: Counters,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.state = state
+        self.counters = counters
+        self.failed: BaseException | None = None
+        self.changed = asyncio.Event()
+        self.transport = Transport(
+            identity, self._answer, self._count_refusal, state.local.limits.largest_message
+        )
+        self._store, self._name, self._draw = store, name, draw
+        self._log, self._clock = log, clock
+        self._limits, self._plan = state.local.limits, state.local.plan
+        self._one_at_a_time = asyncio.Lock()
+        self._has_work = asyncio.Event()
+        self._writes_later = False
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._greeters: dict[str, _Greeter] = {}
+        self._names: dict[str, str] = {}
+        self._timer: asyncio.TimerHandle | None = None
+
+    async def start(self, listen: str, peers: list[Invite]) -> int:
+        """Listen, greet the neighbours, go on where the last process stopped; the port."""
+        port = await self.transport.listen(listen)
+        await self.set_peers(peers)
+        await self.dispatch(happened.Started(self._clock()))
+        self._spawn(self._work())
+        return port
+
+    async def set_peers(self, peers: list[Invite]) -> None:
+        """From now on these are the neighbours."""
+        self._names = {peer.fingerprint: peer.name for peer in peers}
+        self.transport.set_peers(peers)
+        for gone in self._greeters.keys() - self._names.keys():
+            self._greeters.pop(gone).task.cancel()
+        await self.dispatch(happened.PeersChanged(tuple(self._names)))
+        for neighbour in self._names.keys() - self._greeters.keys():
+            greeter = self._greeters[neighbour] = _Greeter()
+            greeter.task = self._spawn(self._greet_for_ever(neighbour, greeter.now))
+
+    async def stop(self, timeout_seconds: float) -> bool:
+        """Hand the token over first, if it is here; whether that worked in time."""
+        await self.dispatch(happened.StopAsked())
+        deadline = self._clock() + timeout_seconds
+        while not self.state.may_stop and (left := deadline - self._clock()) > 0:
+            await self.wait_for_change(left)
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._timer is not None:
+            self._timer.cancel()
+        await self.transport.close()
+        return self.state.may_stop
+
+    async def wait_for_change(self, timeout_seconds: float) -> None:
+        """Until something has happened, or the time is over."""
+        self.changed.clear()
+        try:
+            async with asyncio.timeout(timeout_seconds):
+                await self.changed.wait()
+        except TimeoutError:
+            pass
+
+    async def dispatch(self, event: Event) -> Receipt | None:
+        """Let one event happen; the receipt if the event asks for a reply."""
+        async with self._one_at_a_time:
+            receipt = await self._carry_out(event)
+        state = self.state
+        if state.wants_visit:
+            self._has_work.set()
+        self._set_timer(state.wakes_at)
+        self.changed.set()
+        return receipt
+
+    async def _carry_out(self, event: Event) -> Receipt | None:
+        after, effects = handle(self.state, event)
+        receipt: Receipt | None = None
+        for effect in effects:
+            match effect:
+                case happened.Commit(record):
+                    try:
+                        await self._write(record)
+                    except StoreError as error:
+                        return await self._undo(event, error)
+                case happened.Remember(record):
+                    self._remember(record)
+                case happened.Reply(answer):
+                    receipt = answer
+                case happened.SendToken(receiver, token):
+                    self._spawn(self._send_token(receiver, token))
+                case happened.SendFinal(neighbour, token):
+                    self._spawn(self._send_final(neighbour, token))
+                case happened.Greet(neighbour):
+                    if neighbour in self._greeters:
+                        self._greeters[neighbour].now.set()
+                case happened.Note(what, detail):
+                    self._note(what, detail)
+        self.state = after
+        self._count(event, receipt)
+        return receipt
+
+    async def _undo(self, event: Event, error: StoreError) -> Receipt | None:
+        """The disk refused: as if the event had not been, but for a refusal or a later retry."""
+        self._disk_error(error)
+        return await self._carry_out(happened.StoreFailed(event, str(error), self._clock()))
+
+    # ── the disk ─────────────────────────────────────────────────────────────────────────────
+
+    async def _write(self, record: Record) -> None:
+        if self._limits.size < _LARGE_MODEL:
+            self._store.commit(record)
+        else:
+            await asyncio.to_thread(self._store.commit, record)
+
+    def _remember(self, record: Record) -> None:
+        self._store.later(record)
+        if not self._writes_later:
+            self._writes_later = True
+            self._spawn(self._write_later())
+
+    async def _write_later(self) -> None:
+        await asyncio.sleep(_REMEMBER_SECONDS)
+        self._writes_later = False
+        async with self._one_at_a_time:
+            try:
+                await asyncio.to_thread(self._store.flush)
+            except StoreError as error:  # if it is lost, only work is: the next commit has it too
+                self._disk_error(error)
+
+    def _disk_error(self, error: StoreError) -> None:
+        self.counters.add("disk_errors")
+        self._log.error("cannot write", reason=error)
+
+    # ── what neighbours say ──────────────────────────────────────────────────────────────────
+
+    async def _answer(self, caller: str, method: str, message: bytes) -> bytes:
+        try:
+            if method == "Hello":
+                return await self._answer_greeting(caller, decode_greeting(message))
+            token = decode_token(message, self._limits)
+        except MessageError as error:
+            raise Refused("malformed message", str(error)) from None
+        event: Event = happened.FinalArrived(caller, token)
+        if method == "Handover":
+            event = happened.TokenArrived(caller, token, self._draw(), self._clock())
+        receipt = await self.dispatch(event)
+        assert receipt is not None
+        return encode_receipt(receipt)
+
+    async def _answer_greeting(self, caller: str, greeting: Greeting) -> bytes:
+        if greeting.plan_digest != self._plan.digest:
+            difference = self._difference(greeting)
+            self._trouble(caller, difference)
+            raise Refused("plan differs", difference)
+        await self.dispatch(happened.Announced(caller, greeting.announcement))
+        greeter = self._greeters.get(caller)
+        if greeter is not None and not self.state.links.get(caller, Link()).up:
+            self.transport.reconnect(caller)
+            greeter.now.set()
+        return encode_greeting(self._greeting(caller))
+
+    def _difference(self, greeting: Greeting) -> str:
+        try:
+            theirs = json.loads(greeting.plan)
+            keys = self._plan.differences(theirs if isinstance(theirs, dict) else {})
+        except (ValueError, RecursionError):
+            keys = []
+        return f"our plans differ in {', '.join(keys[:20]) or 'an unknown key'}"
+
+    def _greeting(self, neighbour: str, with_plan: bool = False) -> Greeting:
+        return Greeting(
+            name=self._name,
+            plan_digest=self._plan.digest,
+            announcement=self.state.announcement(neighbour),
+            plan=self._plan.canonical if with_plan else "",
+        )
+
+    # ── what is said to neighbours ───────────────────────────────────────────────────────────
+
+    async def _greet_for_ever(self, neighbour: str, now: asyncio.Event) -> None:
+        while True:
+            now.clear()
+            await self._greet(neighbour)
+            try:
+                async with asyncio.timeout(self._plan.time_limits.hello_every_seconds):
+                    await now.wait()
+            except TimeoutError:
+                pass
+
+    async def _greet(self, neighbour: str) -> None:
+        was_up = self.state.links.get(neighbour, Link()).up
+        greeting = self._greeting(neighbour, with_plan=not was_up)
+        limit = self._plan.time_limits.handover_timeout_seconds
+        try:
+            reply = await self.transport.call(neighbour, "Hello", encode_greeting(greeting), limit)
+            theirs = decode_greeting(reply)
+            if theirs.plan_digest != self._plan.digest:
+                raise Refused("plan differs", "the neighbour has another plan")
+        except (Undelivered, Unanswered, Refused, MessageError) as error:
+            self._trouble(neighbour, str(error))
+            if was_up:
+                await self.dispatch(happened.NeighbourDown(neighbour))
+            return
+        self._trouble(neighbour, "")
+        await self.dispatch(
+            happened.NeighbourUp(
+                neighbour, greeting.announcement, theirs.announcement, self._clock()
+            )
+        )
+
+    async def _send_token(self, receiver: str, token: Token) -> None:
+        mark, limit = token.mark, self._plan.time_limits.handover_timeout_seconds
+        event: Event
+        try:
+            reply = await self.transport.call(receiver, "Handover", token.encoded, limit)
+            event = happened.Answered(mark, decode_receipt(reply), self._clock())
+        except (Undelivered, Refused):
+            # Refused by the transport: not this attempt, but an earlier one may have been taken.
+            event = happened.NotSent(mark, self._clock())
+        except (Unanswered, MessageError) as error:
+            self.counters.add("handovers_uncertain")
+            self._log.warning("handover unanswered", peer=self._names.get(receiver), reason=error)
+            event = happened.Unknown(mark, self._clock())
+        await self.dispatch(event)
+
+    async def _send_final(self, neighbour: str, token: Token) -> None:
+        receipt = None
+        limit = self._plan.time_limits.handover_timeout_seconds
+        try:
+            reply = await self.transport.call(neighbour, "Final", token.encoded, limit)
+            receipt = decode_receipt(reply)
+        except (Undelivered, Unanswered, Refused, MessageError) as error:
+            self._log.debug("final model unanswered", peer=self._names.get(neighbour), reason=error)
+        await self.dispatch(happened.FinalAnswered(neighbour, receipt))
+
+    # ── work and time ────────────────────────────────────────────────────────────────────────
+
+    async def _work(self) -> None:
+        while True:
+            await self._has_work.wait()
+            self._has_work.clear()
+            while self.state.wants_visit:
+                await self.dispatch(happened.Visit(self._draw(), self._clock()))
+                await asyncio.sleep(0)  # neighbours are heard in between
+
+    def _set_timer(self, wakes_at: float | None) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if wakes_at is not None:
+            delay = max(0.0, wakes_at - self._clock())
+            self._timer = asyncio.get_running_loop().call_later(delay, self._wake)
+
+    def _wake(self) -> None:
+        self._timer = None
+        self._spawn(self._tick())
+
+    async def _tick(self) -> None:
+        await self.dispatch(happened.Tick(self._clock()))
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._finished)
+        return task
+
+    def _finished(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self.failed = error
+            self.changed.set()
+
+    # ── what is counted and logged ───────────────────────────────────────────────────────────
+
+    def _trouble(self, neighbour: str, reason: str) -> None:
+        """Log when a neighbour begins or ceases to answer, not every time in between."""
+        greeter = self._greeters.get(neighbour)
+        if greeter is None or greeter.trouble == reason:
+            return
+        greeter.trouble = reason
+        if reason:
+            self._log.warning("neighbour down", peer=self._names.get(neighbour), reason=reason)
+        else:
+            self._log.info("neighbour up", peer=self._names.get(neighbour))
+
+    def _count_refusal(self, reason: str, caller: str) -> None:
+        self.counters.add("refusals", reason)
+        self._log.warning("refused", reason=reason, peer=self._names.get(caller, caller))
+
+    def _count(self, event: Event, receipt: Receipt | None) -> None:
+        if isinstance(event, happened.TokenArrived) and receipt is not None:
+            if receipt.outcome is Outcome.ACCEPTED:
+                self.counters.add("handovers_received")
+            else:
+                self._count_refusal("token not taken", event.sender)
+
+    def _note(self, what: str, detail: str) -> None:
+        self.counters.add("notes", what)
+        if what == "handed over":
+            self.counters.add("handovers_sent")
+        if what in _QUIET:
+            self._log.debug(what, detail=detail)
+        else:
+            self._log.info(what, detail=detail)
+
+
+class _Greeter:
+    """The greeting of one neighbour: its task, a wish to do it now, and what was wrong last."""
+
+    task: asyncio.Task[None]
+
+    def __init__(self) -> None:
+        self.now = asyncio.Event()
+        self.trouble: str | None = None
+
+
+# Notes that come with every hop.
+_QUIET = ("handed over", "silent neighbour", "rejected")
