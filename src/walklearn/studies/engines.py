@@ -1,19 +1,93 @@
-"""Runs a study's cells and keeps each as soon as it is finished."""
+"""`run_study`: gives a study's tasks to workers and keeps each cell as soon as it is finished.
+
+>>> import tempfile
+>>> from walklearn.studies.study import Study
+>>> study = Study.from_text('''
+... name = "ring"
+... instances = 2
+... updates = 100
+... graphs.ring = { family = "ring", nodes = 11 }
+... problems.gaussians = { data = "two_gaussians", dimension = 2, penalty = 1.0 }
+... methods.uniform = { walk = "uniform" }
+... step_sizes.printed = { constant = 0.1 }
+... ''')
+>>> with tempfile.TemporaryDirectory() as out:
+...     results = run_study(study, out, cores=1)
+...     results.records()["updates"].max()
+np.int64(100)
+"""
 
 from __future__ import annotations
 
 import os
+import threading
+from collections import deque
 from pathlib import Path
+from typing import Any
 
-from walklearn.studies.cell import run
+from walklearn.progress import progress_bar, stop_on_interrupt
+from walklearn.studies.cell import Cell
+from walklearn.studies.pools import Pool, pool_of
 from walklearn.studies.results import Results
 from walklearn.studies.study import Study
+from walklearn.studies.tasks import CellWork, Task, work_of
+
+WAIT_SECONDS = 0.2  # how long Ctrl-C may go unnoticed
 
 
-def run_study(study: Study, out: str | os.PathLike[str] = "results") -> Results:
-    """Run what is not finished yet of a study; its results are in `out`/name-of-the-study."""
-    results = Results.prepare(Path(out) / study.name, study)
-    for cell in study.cells():
-        if not results.finished(cell):
-            results.write(cell, run(cell))
+def run_study(
+    study: Study,
+    out: str | os.PathLike[str] = "results",
+    *,
+    engine: str = "local",
+    address: str | None = None,
+    cores: int | None = None,
+    progress: bool | None = None,
+) -> Results:
+    """Run what is not finished yet of a study; the results are in `out`/(its name).
+
+    engine: "local", or "ray" for the same tasks on a Ray cluster, the one at `address` or one
+    made of this machine's cores. The results are the same, bit for bit, on the same kind of
+    machine. cores: how many workers; all cores by default, and with 1 no further process.
+    progress: a bar with the time left; by default in a terminal or a notebook.
+
+    Ctrl-C raises KeyboardInterrupt; finished cells are kept, and the same call goes on there.
+    """
+    stop, done = threading.Event(), False
+    pool = pool_of(engine, address, cores)  # first, lest a wrong engine leave files behind
+    try:
+        results = Results.prepare(Path(out) / study.name, study)
+        cells = [cell for cell in study.cells() if not results.finished(cell)]
+        bar = progress_bar(progress, sum(map(work_of, cells)), study.name)
+        with bar, stop_on_interrupt(stop):
+            _run(cells, pool, results, stop, bar)
+        done = True
+    finally:
+        pool.close(at_once=not done)
     return results
+
+
+def _run(cells: list[Cell], pool: Pool, results: Results, stop: threading.Event, bar: Any) -> None:
+    """Keep the workers busy; begun cells come before new ones."""
+    unbegun = deque(CellWork(cell, pool.workers) for cell in cells)
+    works: dict[Cell, CellWork] = {}
+    waiting: deque[Task] = deque()
+    under_way = 0
+    while unbegun or works:
+        while under_way < 2 * pool.workers and (waiting or unbegun):
+            if not waiting:
+                work = unbegun.popleft()
+                works[work.cell] = work
+                waiting.extend(work.begin())
+            pool.submit(waiting.popleft())
+            under_way += 1
+        for task, outcome in pool.outcomes(WAIT_SECONDS):
+            under_way -= 1
+            bar.update(task.updates)
+            work = works[task.cell]
+            waiting.extendleft(reversed(work.take(task, outcome)))
+            if work.result is not None:
+                results.write(task.cell, work.result)
+                del works[task.cell]
+        if stop.is_set():
+            raise KeyboardInterrupt

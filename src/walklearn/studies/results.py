@@ -97,6 +97,11 @@ class Results:
         """Whether the cell's records are there."""
         return self._file("cells", cell.hash).exists()
 
+    @property
+    def finished_count(self) -> int:
+        """How many of the study's cells are finished."""
+        return sum(self._file("cells", name).exists() for name in self.about["cells"])
+
     def write(self, cell: Cell, result: CellResult) -> None:
         """Keep a finished cell; its records come last."""
         names = {**cell.names, "cell": cell.hash}

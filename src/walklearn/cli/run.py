@@ -1,0 +1,91 @@
+"""`walklearn run`: a study of one's own, from a TOML file to tables."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from walklearn.cli.bad_input import BadInput, plainly
+
+if TYPE_CHECKING:
+    from walklearn.studies import Results, Study
+
+
+@click.command()
+@click.argument("study", type=click.Path(path_type=Path))
+@click.option("--out", type=click.Path(file_okay=False, path_type=Path), default=Path("results"),
+              show_default=True, help="Where the study gets a directory of its own.")  # fmt: skip
+@click.option("--quick", is_flag=True, help="The smaller run that the study describes.")
+@click.option("--engine", type=click.Choice(["local", "ray"]), default="local", show_default=True,
+              help="This machine's cores, or a Ray cluster.")  # fmt: skip
+@click.option("--address", help="Of the Ray cluster; by default one is made of this machine.")
+@click.option("--cores", type=click.IntRange(1), help="How many to use; all by default.")
+@plainly
+def run(
+    study: Path, out: Path, quick: bool, engine: str, address: str | None, cores: int | None
+) -> None:
+    """Run the study in the file STUDY: a grid of graphs, problems, methods and step sizes.
+
+    Each finished cell of the grid is kept in OUT/name-of-the-study; the same command goes on
+    where an earlier one stopped, and computes no cell twice. See docs/studies.md.
+
+    \b
+    Examples:
+      walklearn run study.toml
+      walklearn run study.toml --quick
+      walklearn run study.toml --engine ray --address auto
+    """
+    from walklearn.studies import Study
+
+    described = Study.read(study)
+    run_to_end(described.quick() if quick else described, out, engine, address, cores)
+
+
+def run_to_end(
+    study: Study, out: Path, engine: str, address: str | None, cores: int | None
+) -> Results:
+    """Run a study and tell what a person at a terminal wants to know."""
+    from walklearn.studies import run_study
+    from walklearn.studies.notes import notes
+    from walklearn.studies.pools import WorkerDiedError
+
+    cells = len(study.cells())
+    click.echo(
+        f"{study.name}: {cells} cells, {study.instances} instances of {study.updates:,} updates"
+        + (" (quick)" if study.is_quick else "")
+    )
+    folder = out / study.name
+    try:
+        results = run_study(study, out, engine=engine, address=address, cores=cores)
+    except KeyboardInterrupt:
+        click.echo(
+            f"\nInterrupted: {_finished(folder)} of {cells} cells are kept in {folder}. The same "
+            "command goes on from there.",
+            err=True,
+        )
+        raise SystemExit(130) from None
+    except WorkerDiedError as error:
+        raise click.ClickException(str(error)) from error
+    except ImportError as error:
+        raise BadInput(str(error)) from error
+    except OSError as error:
+        raise BadInput(
+            f"cannot write to {folder}: {error.strerror or error}. {_finished(folder)} of {cells} "
+            "cells are kept; make room and give the same command again."
+        ) from error
+    for note in notes(results):
+        click.echo(f"Note: {note}")
+    click.echo(f"Results: {results.directory}")
+    return results
+
+
+def _finished(folder: Path) -> int:
+    """How many cells of the study are there."""
+    from walklearn.studies import Results, ResultsError
+
+    try:
+        return Results.open(folder).finished_count
+    except (ResultsError, OSError):
+        return 0

@@ -1,0 +1,208 @@
+"""Who does the tasks: this process, worker processes of this machine, or a Ray cluster.
+
+All do the same function on the same tasks, whose random numbers do not depend on who does them.
+A worker that dies takes no result with it: its task is given out again.
+"""
+
+from __future__ import annotations
+
+import signal
+import socket
+from abc import ABC, abstractmethod
+from collections import Counter, deque
+from collections.abc import Iterator
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
+from typing import Any
+
+from walklearn.studies.extras import package
+from walklearn.studies.tasks import Task, perform
+
+ENGINES = ("local", "ray")
+ATTEMPTS = 4  # how often a task is given out before its workers' deaths are held against it
+CONNECT_SECONDS = 5  # to wait for a cluster
+IDLE_SECONDS = 60  # after which worker processes that have nothing to do end themselves
+
+
+class EngineError(ValueError):
+    """An engine that cannot be had as asked for, and what to do."""
+
+
+class WorkerDiedError(RuntimeError):
+    """Workers died again and again over the same task."""
+
+
+class Pool(ABC):
+    """Some workers. Tasks go in, outcomes come out, in any order."""
+
+    workers: int
+
+    @abstractmethod
+    def submit(self, task: Task) -> None:
+        """Give a task out."""
+
+    @abstractmethod
+    def outcomes(self, timeout_seconds: float) -> Iterator[tuple[Task, Any]]:
+        """What has been done since; waits a while for the first. Raises what a task raised."""
+
+    @abstractmethod
+    def close(self, *, at_once: bool) -> None:
+        """No more tasks. at_once: nor those under way."""
+
+
+class Here(Pool):
+    """This process, one task after the other."""
+
+    workers = 1
+
+    def __init__(self) -> None:
+        self._waiting: deque[Task] = deque()
+
+    def submit(self, task: Task) -> None:
+        """Remember it."""
+        self._waiting.append(task)
+
+    def outcomes(self, timeout_seconds: float) -> Iterator[tuple[Task, Any]]:
+        """Do the next one."""
+        del timeout_seconds
+        if self._waiting:
+            task = self._waiting.popleft()
+            yield task, perform(task)
+
+    def close(self, *, at_once: bool) -> None:
+        """Nothing is under way."""
+        del at_once
+
+
+class Processes(Pool):
+    """Worker processes, kept for the next study while they are warm."""
+
+    def __init__(self, workers: int) -> None:
+        self.workers = workers
+        self._under_way: dict[Future[Any], Task] = {}
+        self._deaths: Counter[Task] = Counter()
+
+    def submit(self, task: Task) -> None:
+        """To whoever is free first."""
+        self._under_way[self._executor().submit(perform, task)] = task
+
+    def _executor(self) -> Any:
+        # Unlike multiprocessing's, these processes neither fork a program with threads nor run
+        # the user's script again.
+        from joblib.externals.loky import get_reusable_executor
+
+        return get_reusable_executor(
+            max_workers=self.workers, timeout=IDLE_SECONDS, initializer=_leave_interrupts_alone
+        )
+
+    def outcomes(self, timeout_seconds: float) -> Iterator[tuple[Task, Any]]:
+        """A death breaks all futures: what was under way is then given out again."""
+        done, _ = wait(self._under_way, timeout_seconds, FIRST_COMPLETED)
+        lost = [future for future in done if isinstance(future.exception(), BrokenExecutor)]
+        for future in done:
+            if future not in lost:
+                yield self._under_way.pop(future), future.result()
+        if lost:
+            self._give_out_again()
+
+    def _give_out_again(self) -> None:
+        wait(self._under_way)
+        tasks = list(self._under_way.values())
+        self._under_way.clear()
+        self._deaths.update(tasks)
+        tired = [str(task.cell) for task in tasks if self._deaths[task] >= ATTEMPTS]
+        if tired:
+            raise WorkerDiedError(_died(sorted(set(tired))))
+        for task in tasks:
+            self.submit(task)
+
+    def close(self, *, at_once: bool) -> None:
+        """Workers stay for the next study, unless they are to stop at once."""
+        if at_once:
+            self._executor().shutdown(wait=True, kill_workers=True)
+
+
+class Ray(Pool):
+    """A Ray cluster: the one at the address, or one of this machine's cores."""
+
+    def __init__(self, address: str | None, cores: int | None) -> None:
+        self._ray = package("ray", extra="ray")
+        self._ours = not self._ray.is_initialized()
+        if self._ours:
+            self._connect(address, cores)
+        self.workers = max(1, int(self._ray.cluster_resources().get("CPU", 1)))
+        self._perform = self._ray.remote(num_cpus=1, max_retries=ATTEMPTS - 1)(perform)
+        self._under_way: dict[Any, Task] = {}
+
+    def _connect(self, address: str | None, cores: int | None) -> None:
+        where = {"address": address} if address else {"num_cpus": cores, "include_dashboard": False}
+        try:
+            _knock(address)
+            self._ray.init(**where, log_to_driver=False, logging_level="ERROR")
+        except (ConnectionError, OSError, RuntimeError, ValueError) as error:
+            reason = str(error).strip().split("\n")[0]
+            raise EngineError(
+                f"no Ray cluster at {address or 'this machine'}: {reason}. Start one with "
+                "`ray start --head`, or leave the address out to use this machine."
+            ) from error
+
+    def submit(self, task: Task) -> None:
+        """To the cluster, which gives it out again if a worker dies."""
+        self._under_way[self._perform.remote(task)] = task
+
+    def outcomes(self, timeout_seconds: float) -> Iterator[tuple[Task, Any]]:
+        """Errors come as they were raised."""
+        errors = self._ray.exceptions
+        done, _ = self._ray.wait(list(self._under_way), timeout=timeout_seconds)
+        for reference in done:
+            task = self._under_way.pop(reference)
+            try:
+                outcome = self._ray.get(reference)
+            except errors.RayTaskError as error:
+                raise (error.cause or error) from error
+            except errors.RayError as error:
+                raise WorkerDiedError(f"{_died([str(task.cell)])} Ray says: {error}") from error
+            yield task, outcome
+
+    def close(self, *, at_once: bool) -> None:
+        """A cluster that was there before stays."""
+        if at_once:
+            for reference in self._under_way:
+                self._ray.cancel(reference, force=True)
+        if self._ours:
+            self._ray.shutdown()
+
+
+def _knock(address: str | None) -> None:
+    """Ray itself would wait for minutes where nobody answers."""
+    host, colon, port = (address or "").removeprefix("ray://").rpartition(":")
+    if colon and port.isdecimal():
+        socket.create_connection((host.strip("[]"), int(port)), timeout=CONNECT_SECONDS).close()
+
+
+def pool_of(engine: str, address: str | None, cores: int | None) -> Pool:
+    """The workers of an engine."""
+    if engine not in ENGINES:
+        raise EngineError(f'engine must be one of {", ".join(ENGINES)}; it is "{engine}".')
+    if cores is not None and cores < 1:
+        raise EngineError(f"cores must be at least 1; it is {cores}.")
+    if engine == "ray":
+        return Ray(address, cores)
+    if address is not None:
+        raise EngineError('an address is for engine "ray"; "local" is this machine.')
+    if cores is None:
+        from joblib import cpu_count
+
+        cores = int(cpu_count())
+    return Here() if cores == 1 else Processes(cores)
+
+
+def _leave_interrupts_alone() -> None:
+    """Ctrl-C in a terminal reaches all processes; the one that gives out the tasks decides."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def _died(cells: list[str]) -> str:
+    return (
+        f"workers died {ATTEMPTS} times over {'; '.join(cells)} (out of memory, perhaps). Finished "
+        "cells are kept. Try fewer cores."
+    )
