@@ -135,7 +135,7 @@ def test_an_interval_that_reaches_zero_keeps_its_band(axes):
     ("traces", "options", "message"),
     [
         ([make_trace()], {"x": "iterations"}, "x must be one of updates, messages, bytes, not"),
-        ([make_trace()], {"metric": "loss"}, "metric must be one of distance, average_distance"),
+        ([make_trace()], {"metric": "regret"}, "metric must be one of distance, average_distance"),
         ([], {}, "there is no trace to draw"),
         (
             [make_trace(), make_trace(average_distance=np.full((8, 5), np.nan))],

@@ -70,6 +70,8 @@ def any_trace(draw):
         **{name: draw(errors) for name in METRICS},
         models=draw(models),
         averages=draw(models),
+        loss=draw(st.none() | errors),
+        average_loss=draw(st.none() | errors),
         visits=draw(st.none() | hnp.arrays(np.int64, st.integers(0, 3), elements=counts)),
         announcements=draw(counts),
         announcement_bytes=draw(counts),
@@ -100,7 +102,32 @@ def test_a_parquet_footer_and_an_npz_hold_models_of_some_size(tmp_path, suffix):
 def test_files_keep_every_field_and_pictures_know_every_error():
     kept = (*trace_files.HEADER, *trace_files.RECORDED, *trace_files.WHOLE)
     assert sorted(kept) == sorted(field.name for field in dataclasses.fields(Trace))
-    assert tuple(plot.METRICS) == trace_files.ERRORS == METRICS
+    assert METRICS == trace_files.ERRORS
+    assert tuple(plot.METRICS) == (*METRICS, *trace_files.LOSSES)
+
+
+def test_a_loss_is_kept_or_follows_from_the_gap():
+    loss = np.arange(12.0).reshape(3, 4)
+    assert np.array_equal(make_trace(average_loss=loss).error("average_loss"), loss)
+    trace = make_trace(spec={"optimum_value": 0.25})
+    assert np.array_equal(trace.error("loss"), trace.gap + 0.25)
+    assert np.array_equal(
+        trace.summary("average_loss").median, np.median(trace.average_gap, 0) + 0.25
+    )
+    with pytest.raises(ValueError, match="no loss was recorded"):
+        make_trace().summary("loss")
+    with pytest.raises(ValueError, match="loss has shape"):
+        make_trace(loss=loss[:2])
+
+
+def test_a_trace_without_errors_draws_its_loss():
+    nothing = np.full((3, 4), np.nan)
+    trace = make_trace(
+        **dict.fromkeys(METRICS, nothing), loss=nothing + 1.0, average_loss=1 + np.ones((3, 4))
+    )
+    axes = trace.plot()
+    assert axes.get_ylabel() == plot.METRICS["average_loss"]
+    assert make_trace().plot().get_ylabel() == plot.METRICS["distance"]
 
 
 def test_other_tools_read_the_parquet_table(tmp_path):
@@ -254,7 +281,7 @@ def test_a_run_that_diverged_counts_as_the_worst():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("loss",), "metric must be one of distance, average_distance, gap, average_gap"),
+        (("regret",), "metric must be one of distance, average_distance, gap, average_gap"),
         (("gap", 1.0), "confidence must be between 0 and 1"),
         (("gap", float("nan")), "confidence must be between 0 and 1"),
     ],

@@ -32,6 +32,8 @@ _HOME = {
     "NoMinimiserError": "optimum",
     "PowerStep": "step_sizes",
     "Problem": "problem",
+    "RandomWalkClassifier": "estimators",
+    "RandomWalkRegressor": "estimators",
     "SynchronousGossip": "gossip_sgd",
     "Trace": "trace",
     "TraceFileError": "trace",
@@ -53,6 +55,8 @@ __all__ = [
     "NoMinimiserError",
     "PowerStep",
     "Problem",
+    "RandomWalkClassifier",
+    "RandomWalkRegressor",
     "SynchronousGossip",
     "Trace",
     "TraceFileError",
@@ -71,6 +75,7 @@ __all__ = [
 
 if TYPE_CHECKING:
     from walklearn import datasets, domains, graphs, losses, plot, privacy, studies, theory, walks
+    from walklearn.estimators import RandomWalkClassifier, RandomWalkRegressor
     from walklearn.gossip_sgd import AsynchronousGossip, SynchronousGossip
     from walklearn.graphs import DisconnectedGraphError, Graph
     from walklearn.model import Model, ModelFileError

@@ -69,7 +69,7 @@ def check_weights(sample_weight: ArrayLike | None, rows: int) -> NDArray[np.floa
             f"{weights[wrong[0]]:g}."
         )
     if not weights.any():
-        raise ValueError("sample_weight is 0 for every row: there is nothing to learn from.")
+        raise ValueError("sample_weight is zero for every row: there is nothing to learn from.")
     return weights
 
 

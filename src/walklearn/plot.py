@@ -48,6 +48,8 @@ METRICS = {
     "average_distance": r"distance of the average, $\|\bar{w} - w^*\|$",
     "gap": r"gap of the last iterate, $f(w) - f^*$",
     "average_gap": r"gap of the average, $f(\bar{w}) - f^*$",
+    "loss": r"loss of the last iterate, $f(w)$",
+    "average_loss": r"loss of the average, $f(\bar{w})$",
 }
 
 # Okabe and Ito's palette, which colour-blind readers can tell apart, without its pale yellow;
@@ -104,7 +106,8 @@ def convergence(
         ``"updates"``, ``"messages"`` or ``"bytes"``. Replicates send different numbers of
         messages by the same record: a record is drawn at their mean.
     metric
-        ``"distance"``, ``"average_distance"``, ``"gap"`` or ``"average_gap"``.
+        ``"distance"``, ``"average_distance"``, ``"gap"``, ``"average_gap"``, ``"loss"`` or
+        ``"average_loss"``.
     ax
         The axes to draw on, for instance those of an earlier call; new ones when omitted.
     line_options

@@ -36,6 +36,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from walklearn.plot import METRICS, check_choice, convergence
 from walklearn.trace_files import (
+    LOSSES,
     OPTIONAL,
     RECORDED,
     WHOLE,
@@ -85,9 +86,12 @@ class Trace:
     message_bytes
         The size of one message, which is one model.
     distance, average_distance, gap, average_gap
-        The errors, ``(replicates, records)``. Distances are NaN where w* is not unique.
+        The errors, ``(replicates, records)``. Distances are NaN where w* is not unique, all of
+        them where nobody solved for w*.
     models, averages
         The last iterate and the weighted average: ``(replicates, *model_shape)``.
+    loss, average_loss
+        f(w) and f(w̄), ``(replicates, records)``, or None: where f* is known, gaps tell the same.
     visits
         Updates made by each node, all replicates together: ``(nodes,)``, or None.
     announcements, announcement_bytes
@@ -115,6 +119,8 @@ class Trace:
     average_gap: FloatArray
     models: FloatArray
     averages: FloatArray
+    loss: FloatArray | None = None
+    average_loss: FloatArray | None = None
     visits: IntArray | None = None
     announcements: int = 0
     announcement_bytes: int = 0
@@ -142,8 +148,9 @@ class Trace:
             raise ValueError(f"updates must be an increasing list of counts, not {self.updates}")
         if self.messages.ndim != 2 or not len(self.messages):
             raise ValueError(f"messages must be (replicates, records), not {self.messages.shape}")
-        for name in RECORDED:
-            _check_shape(name, getattr(self, name).shape, (len(self.messages), self.records))
+        for name in (*RECORDED, *LOSSES):
+            if (array := getattr(self, name)) is not None:
+                _check_shape(name, array.shape, (len(self.messages), self.records))
         _check_shape("models", self.models.shape[:1], (self.replicates,))
         _check_shape("averages", self.averages.shape, self.models.shape)
         if self.visits is not None and self.visits.ndim != 1:
@@ -186,6 +193,18 @@ class Trace:
             f"up to {self.updates[-1]} updates{interrupted})"
         )
 
+    def error(self, metric: str) -> FloatArray:
+        """An error or a loss by its name, ``(replicates, records)``."""
+        check_choice("metric", metric, METRICS)
+        values: FloatArray | None = getattr(self, metric)
+        if values is not None:
+            return values
+        least = self.spec.get("optimum_value")
+        if least is None:
+            raise ValueError(f"no {metric} was recorded in {self.label}; it has gaps or distances")
+        gaps: FloatArray = getattr(self, metric.replace("loss", "gap"))
+        return gaps + float(least)
+
     def summary(self, metric: str = "distance", confidence: float = 0.95) -> Summary:
         """Summarise an error over the replicates: its median and an interval for it, by record.
 
@@ -202,10 +221,10 @@ class Trace:
         """
         from scipy.special import bdtr  # slow to import, and only needed here
 
-        check_choice("metric", metric, METRICS)
+        values = self.error(metric)
         if not 0 < confidence < 1:
             raise ValueError(f"confidence must be between 0 and 1, not {confidence}")
-        ordered = np.sort(getattr(self, metric), axis=0)  # NaN goes last
+        ordered = np.sort(values, axis=0)  # NaN goes last
         count = self.replicates
         misses = 2 * bdtr(np.arange((count + 1) // 2), count, 0.5)  # for r = 1, 2, ...
         rank = max(1, int(np.sum(misses <= 1 - confidence)))
@@ -218,9 +237,19 @@ class Trace:
         )
 
     def plot(
-        self, x: str = "updates", metric: str = "distance", ax: Axes | None = None, **options: Any
+        self,
+        x: str = "updates",
+        metric: str | None = None,
+        ax: Axes | None = None,
+        **options: Any,
     ) -> Axes:
-        """Draw the error against what was spent; see :func:`walklearn.plot.convergence`."""
+        """Draw the error against what was spent; see :func:`walklearn.plot.convergence`.
+
+        metric: by default the distance, or the loss where that is all there is.
+        """
+        if metric is None:
+            only_loss = self.loss is not None and np.isnan(self.distance).all()
+            metric = "average_loss" if only_loss else "distance"
         return convergence([self], x=x, metric=metric, ax=ax, **options)
 
     def to_pandas(self) -> pandas.DataFrame:

@@ -28,7 +28,8 @@ Fields: TypeAlias = Mapping[str, Any]
 
 ERRORS = ("distance", "average_distance", "gap", "average_gap")
 RECORDED = ("messages", *ERRORS)  # one number per replicate and record
-OPTIONAL = ("visits", "released", "contributions")  # arrays that may be None
+LOSSES = ("loss", "average_loss")  # likewise, where they are kept
+OPTIONAL = (*LOSSES, "visits", "released", "contributions")  # arrays that may be None
 WHOLE = ("updates", "models", "averages", *OPTIONAL)  # the other arrays
 HEADER = (
     "label", "spec", "message_bytes", "announcements", "announcement_bytes", "complete", "privacy",

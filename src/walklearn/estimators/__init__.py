@@ -1,0 +1,32 @@
+"""scikit-learn estimators that are trained by a model walking over a graph.
+
+`RandomWalkClassifier` and `RandomWalkRegressor` fit a linear model as a network without a server
+would: rows belong to nodes, and a token carries the model from neighbour to neighbour. They work
+with pipelines, grid search, cross-validation and pandas like any other estimator.
+
+>>> from sklearn.datasets import load_iris
+>>> X, y = load_iris(return_X_y=True)
+>>> classifier = RandomWalkClassifier(random_state=1).fit(X, y)      # one row per node
+>>> classifier.score(X, y) > 0.95
+True
+
+**What is private, and what is not.** With `epsilon` (and `delta` and a public `feature_bound`) the
+constants L_i that a weighted walk tells the neighbours are released with noise, and that is all
+ε is about: *the model itself is not protected*, and two models in a row give the row that was
+used between them away. Pass `model_privacy=ModelNoise(…)` to protect it. docs/privacy.md tells
+more.
+"""
+
+try:
+    import sklearn as _sklearn
+except ImportError as error:
+    raise ImportError(
+        "the estimators need scikit-learn: pip install 'walklearn[sklearn]'"
+    ) from error
+
+from walklearn.estimators.classifier import RandomWalkClassifier
+from walklearn.estimators.regressor import RandomWalkRegressor
+
+__all__ = ["RandomWalkClassifier", "RandomWalkRegressor"]
+
+del _sklearn

@@ -1,0 +1,91 @@
+"""What an estimator's parameters must be, checked when it is fitted, as scikit-learn wants it."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from walklearn.domains import Domain
+from walklearn.privacy import MECHANISMS, ModelNoise
+from walklearn.step_sizes import ConstantStep, PowerStep, StepSize
+
+AVERAGES = ("tail", "all", "none")
+
+
+def check_parameters(estimator: Any) -> None:
+    """Raise what is wrong with the parameters, whatever the data."""
+    given = estimator.get_params(deep=False)
+    for name in ("steps", "max_steps"):
+        _check_count(name, given[name], optional=name == "steps")
+    if not (_is_number(given["tol"]) and given["tol"] >= 0):
+        raise ValueError(f"tol must be a number of at least 0, got {given['tol']!r}.")
+    if given["average"] not in AVERAGES:
+        raise ValueError(f"average must be one of {AVERAGES}, got {given['average']!r}.")
+    for name in ("fit_intercept", "warm_start"):
+        _check_choice(name, given[name], (True, False))
+    _check_choice("standardise", given["standardise"], ("auto", True, False))
+    if given["domain"] is not None and not isinstance(given["domain"], Domain):
+        raise ValueError(
+            f"domain must be None or a domain such as domains.Ball(10.0), got {given['domain']!r}."
+        )
+    step_of(given["step_size"])
+    _check_privacy(given)
+
+
+def step_of(step_size: Any) -> StepSize | None:
+    """A step size as it is, a number as the constant of a `PowerStep`, None as it is."""
+    if step_size is None or isinstance(step_size, PowerStep | ConstantStep):
+        return step_size
+    if _is_number(step_size):
+        return PowerStep(float(step_size))
+    raise ValueError(
+        "step_size must be None, a number (the constant c of c / k^0.75), a PowerStep or a "
+        f"ConstantStep, got {step_size!r}."
+    )
+
+
+def _check_privacy(given: dict[str, Any]) -> None:
+    epsilon, delta, bound = given["epsilon"], given["delta"], given["feature_bound"]
+    for name, least in (("feature_bound", 0.0), ("max_rows", 0.0)):
+        value = given[name]
+        if value is not None and not (_is_number(value) and least < value < math.inf):
+            raise ValueError(f"{name} must be a positive number or None, got {value!r}.")
+    if given["mechanism"] not in MECHANISMS:
+        raise ValueError(
+            f"there is no mechanism {given['mechanism']!r}: choose one of {', '.join(MECHANISMS)}."
+        )
+    if given["model_privacy"] is not None and not isinstance(given["model_privacy"], ModelNoise):
+        raise ValueError(
+            f"model_privacy must be a privacy.ModelNoise, got {given['model_privacy']!r}."
+        )
+    if epsilon is None and delta is not None:
+        raise ValueError("delta is about a release with epsilon: pass epsilon, too.")
+    if epsilon is not None and (delta is None or bound is None):
+        missing = " and ".join(
+            name for name, value in (("delta", delta), ("feature_bound", bound)) if value is None
+        )
+        raise ValueError(
+            f"epsilon = {epsilon:g} needs {missing}: privacy is claimed within public bounds, and "
+            "bounds taken from the rows would leak. Pass delta (such as 0.03, or 0 for laplace) "
+            "and feature_bound, a length ‖x‖ that is known without looking at the rows; longer "
+            "rows are shortened to it."
+        )
+
+
+def _check_count(name: str, value: Any, optional: bool) -> None:
+    if value is None and optional:
+        return
+    if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 1:
+        raise ValueError(f"{name} must be a whole number of at least 1, got {value!r}.")
+
+
+def _check_choice(name: str, value: Any, choices: tuple[Any, ...]) -> None:
+    if not any(value is choice or (value == choice and isinstance(value, str | bool | np.bool_))
+               for choice in choices):  # fmt: skip
+        raise ValueError(f"{name} must be one of {choices}, got {value!r}.")
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)

@@ -1,0 +1,95 @@
+"""`RandomWalkRegressor`: least squares or Huber regression over a network."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import RegressorMixin
+from sklearn.utils.validation import validate_data
+
+from walklearn.estimators.parameters import check_parameters
+from walklearn.estimators.random_walk import RandomWalk
+from walklearn.losses import Huber, Logistic, Loss, Softmax, Squared, SquaredHinge
+
+Array = NDArray[Any]
+
+_LOSSES: dict[str, Loss] = {"squared": Squared(), "huber": Huber()}
+
+
+class RandomWalkRegressor(RegressorMixin, RandomWalk):
+    """A linear regression trained by a model that walks over a graph.
+
+    The objective is the mean of ½(x·w − y)² over all rows plus (penalty/2)‖w‖², the intercept
+    included. loss: "squared", "huber" or a loss such as losses.Huber(10.0), whose threshold is in
+    the units of y. All other parameters are those of `RandomWalkClassifier`.
+
+    >>> from sklearn.datasets import load_diabetes
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> RandomWalkRegressor(random_state=0).fit(X, y).score(X, y) > 0.5
+    True
+    """
+
+    _shifts_targets = True
+
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        nodes: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Train on rows X with targets y; `nodes` names the owner of each row.
+
+        By default every row has a node of its own. sample_weight: how many rows each counts as.
+        """
+        go_on = self.warm_start and hasattr(self, "_state")
+        return self._learn(X, y, nodes, sample_weight, go_on, one_call=False)
+
+    def partial_fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        nodes: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Let the token walk on over new rows: it keeps w, w̄ and k.
+
+        It makes `steps` updates, by default as many as there are nodes with new rows. What the
+        nodes release of the new rows is charged in the ledger once more.
+        """
+        go_on = hasattr(self, "_state")
+        return self._learn(X, y, nodes, sample_weight, go_on, one_call=True)
+
+    def _learn(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        nodes: ArrayLike | None,
+        sample_weight: ArrayLike | None,
+        go_on: bool,
+        one_call: bool,
+    ) -> Self:
+        check_parameters(self)
+        rows, targets = validate_data(self, X, y, dtype=np.float64, y_numeric=True, reset=not go_on)
+        targets = np.asarray(targets, dtype=np.float64)
+        self._walk(rows, targets, self._loss(), nodes, sample_weight, go_on, one_call)
+        coefficients, intercepts = self._split()
+        self.coef_, self.intercept_ = coefficients[0], float(intercepts[0])
+        return self
+
+    def _loss(self) -> Loss:
+        loss: Any = (
+            self.loss if isinstance(self.loss, Loss) else _LOSSES.get(self.loss or "squared")
+        )
+        if not isinstance(loss, Loss) or isinstance(loss, Logistic | Softmax | SquaredHinge):
+            raise ValueError(
+                f"there is no loss {self.loss!r} for a regressor: choose squared, huber, or a loss "
+                "such as losses.Huber(10.0)."
+            )
+        return loss
+
+    def predict(self, X: ArrayLike) -> Array:
+        """The predicted target of each row."""
+        return np.asarray(self._scores(X)[:, 0])

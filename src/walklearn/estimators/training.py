@@ -1,0 +1,150 @@
+"""Letting a token walk until its loss stops improving, in rounds that double.
+
+A round ends after n, 2n, 4n, … updates, where f of the model is looked at: the loss over all
+nodes' rows, which a token would gather by going round once more. The average that predicts is that
+of the last round, w̄ = Σ γ_m w_m / Σ γ_m over its updates: the theorems' average begins with the
+start, and forgets it slowly.
+
+>>> Plan(steps=None, most=10_000, first=1000).rounds()
+[1000, 2000, 4000, 8000, 10000]
+>>> Plan(steps=5000, most=10_000, first=1000).rounds()
+[625, 1250, 2500, 5000]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from walklearn.batches import WalkBatch
+from walklearn.compiled_batches import CompiledWalks, has_compiled_twin
+from walklearn.random_streams import Streams
+from walklearn.reference_batches import ReferenceWalks
+from walklearn.step_choice import settled
+from walklearn.walk_sgd import Token, WalkSetting
+
+Array = NDArray[Any]
+Average = Literal["tail", "all", "none"]
+
+NUMBERS_AT_ONCE = 1_000_000  # random numbers that are drawn at a time
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How long to walk: `steps` updates, or until the loss has settled, `most` at most.
+
+    first: updates in the first round. average: what predicts, the average of the last round
+    ("tail") or of the whole walk ("all"), or the last model ("none").
+    go_on: the average goes on as well, in one round of `steps` updates.
+    """
+
+    steps: int | None
+    most: int
+    first: int
+    tolerance: float = 1e-3
+    average: Average = "tail"
+    go_on: bool = False
+
+    def rounds(self) -> list[int]:
+        """The updates, from here, after which a round ends."""
+        if self.steps is None:
+            ends = [min(self.first, self.most)]
+            while ends[-1] < self.most:
+                ends.append(min(2 * ends[-1], self.most))
+            return ends
+        ends = [self.steps]
+        while not self.go_on and ends[0] >= self.first:
+            ends.insert(0, ends[0] // 2)
+        return ends
+
+
+@dataclass(eq=False)
+class Walked:
+    """Where a walk has got to: its token, and what was seen at the end of each round."""
+
+    token: Token
+    start_value: float
+    settled: bool = False
+    updates: list[int] = field(default_factory=list)
+    messages: list[int] = field(default_factory=list)
+    values: list[float] = field(default_factory=list)
+    average_values: list[float] = field(default_factory=list)
+    visits: Array = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    contributions: Array | None = None
+
+
+def walk_on(
+    setting: WalkSetting,
+    streams: Streams,
+    token: Token | None,
+    plan: Plan,
+    contributions: Array | None = None,
+    callback: Callable[[int, float], object] | None = None,
+) -> Walked:
+    """Walk from a token, or from a new one, as the plan says.
+
+    contributions: how often each node's rows showed in the model before. callback: called at
+    the end of each round with the updates so far and the loss.
+    """
+    batch = _batch(setting, streams, token, contributions)
+    begun = batch.tokens[0]
+    seen = Walked(begun, _value(batch, begun.model))
+    for end in plan.rounds():
+        round_begun = batch.tokens[0]
+        _advance(batch, begun.updates + end)
+        whole = plan.average == "all" or plan.go_on
+        seen.token = batch.tokens[0] if whole else _since(round_begun, batch.tokens[0])
+        _look(batch, seen)
+        losses = seen.values if plan.average == "none" else seen.average_values
+        if callback is not None:
+            callback(seen.token.updates, losses[-1])
+        seen.settled = settled(losses, seen.start_value, plan.tolerance)
+        if plan.steps is None and seen.settled:
+            break
+    seen.visits = batch.visits
+    seen.contributions = None if batch.contributions is None else batch.contributions[0]
+    return seen
+
+
+def _batch(
+    setting: WalkSetting, streams: Streams, token: Token | None, contributions: Array | None
+) -> WalkBatch:
+    fast = has_compiled_twin(setting.problem.loss) and has_compiled_twin(setting.walk)
+    batch_class = CompiledWalks if fast else ReferenceWalks
+    batch = batch_class(setting, [streams], None if token is None else [token])
+    if batch.contributions is not None and contributions is not None:
+        batch.contributions[0, : len(contributions)] = contributions
+    return batch
+
+
+def _advance(batch: WalkBatch, target: int) -> None:
+    numbers = batch.setting.draws
+    if batch.setting.model_noise is not None:
+        numbers += batch.setting.problem.size
+    block = max(1, NUMBERS_AT_ONCE // numbers)
+    while batch.iterations < target:
+        batch.advance(min(block, target - batch.iterations))
+
+
+def _since(before: Token, now: Token) -> Token:
+    """The token with the average of its updates since then."""
+    return now._replace(
+        weighted_sum=now.weighted_sum - before.weighted_sum,
+        step_size_sum=now.step_size_sum - before.step_size_sum,
+    )
+
+
+def _look(batch: WalkBatch, seen: Walked) -> None:
+    seen.updates.append(seen.token.updates)
+    seen.messages.append(seen.token.messages)
+    seen.values.append(_value(batch, seen.token.model))
+    seen.average_values.append(_value(batch, seen.token.average))
+
+
+def _value(batch: WalkBatch, model: Array) -> float:
+    with np.errstate(over="ignore", invalid="ignore"):  # a diverging walk is found out later
+        return float(batch.values(model[None, None])[0, 0])

@@ -1,0 +1,25 @@
+"""The estimators pass scikit-learn's own checks, with the one failure that its SGD has, too."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from walklearn import RandomWalkClassifier, RandomWalkRegressor
+
+PRIVATE: dict[str, Any] = {"epsilon": 3.0, "delta": 0.03, "feature_bound": 8.0}
+ESTIMATORS = [
+    RandomWalkClassifier(),
+    RandomWalkRegressor(),
+    RandomWalkClassifier(**PRIVATE),
+]
+EXPECTED = {
+    "check_sample_weight_equivalence_on_dense_data": "a repeated row is at another node, so the "
+    "token goes another way; tests/test_sample_weight.py shows that f, its gradient and w* agree"
+}
+
+
+@parametrize_with_checks(ESTIMATORS, expected_failed_checks=lambda _: EXPECTED)
+def test_scikit_learns_own_checks(estimator: Any, check: Any) -> None:
+    check(estimator)
