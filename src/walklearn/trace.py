@@ -50,8 +50,8 @@ from walklearn.trace_files import TraceFileError as TraceFileError
 
 if TYPE_CHECKING:
     import pandas
+    from matplotlib.axes import Axes
 
-    from walklearn.plot import Axes
     from walklearn.privacy.ledger import Ledger
 
 FloatArray = NDArray[np.float64]

@@ -17,7 +17,7 @@ from walklearn.privacy import Gamma, InfeasiblePrivacyError, calibrate
 from walklearn.privacy.accounting import gamma_floor, gamma_smallest_epsilon
 
 if TYPE_CHECKING:
-    from walklearn.plot import Axes
+    from matplotlib.axes import Axes
 
 DELTAS = (0.06, 0.08, 0.1)
 EPSILONS = np.linspace(0.05, 10.0, 120)

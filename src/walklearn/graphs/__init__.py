@@ -31,6 +31,7 @@ from walklearn.graphs.draws import Seed
 from walklearn.graphs.families import barbell, complete, grid, hypercube, ring, star, torus
 from walklearn.graphs.graph import Graph
 from walklearn.graphs.independent_edges import erdos_renyi, geometric, stochastic_block
+from walklearn.graphs.layout import spring_layout
 from walklearn.graphs.preferential_attachment import barabasi_albert
 from walklearn.graphs.rewired_edges import random_regular, watts_strogatz
 
@@ -53,6 +54,7 @@ __all__ = [
     "random_regular",
     "read_edge_list",
     "ring",
+    "spring_layout",
     "star",
     "stochastic_block",
     "to_networkx",

@@ -1,4 +1,4 @@
-r"""Pictures of recorded runs; the only file that imports matplotlib.
+r"""Convergence: the error of recorded runs.
 
 :func:`convergence` draws the error of one or several runs against what they spent: updates,
 messages or bytes. Errors are positive and span decades, so both axes are logarithmic. A line is
@@ -6,8 +6,7 @@ the median over the replicates and its band a confidence interval of that median
 :meth:`walklearn.trace.Trace.summary` computes them. Anything that looks like a trace can be
 drawn: this file does not know where the numbers come from.
 
-matplotlib is imported when the first picture is drawn, no global setting is changed and nothing
-is shown or written: the caller gets the axes, and saves with ``axes.figure.savefig(path)``.
+The caller gets the axes, and saves with ``axes.figure.savefig(path)``.
 
 >>> from matplotlib.figure import Figure
 >>> from walklearn.trace import Trace
@@ -28,8 +27,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-if TYPE_CHECKING:  # the name is lent to trace.py, so that only this file knows matplotlib
-    from matplotlib.axes import Axes as Axes
+from walklearn.plot.axes import check_choice, colour, dash, dress, new_axes
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -51,11 +52,6 @@ METRICS = {
     "loss": r"loss of the last iterate, $f(w)$",
     "average_loss": r"loss of the average, $f(\bar{w})$",
 }
-
-# Okabe and Ito's palette, which colour-blind readers can tell apart, without its pale yellow;
-# past seven lines the colours come again with another dash.
-_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-_DASHES = ("-", "--", "-.", ":")
 
 
 class Drawable(Protocol):
@@ -128,8 +124,9 @@ def convergence(
     costs = [np.atleast_2d(getattr(trace, x)).mean(axis=0) for trace in traces]
     summaries = [_summary(trace, metric) for trace in traces]
     _check_visible(costs, summaries, f"a positive median {metric} after a positive number of {x}")
-    axes = _new_axes() if ax is None else ax
-    _dress(axes, COSTS[x], METRICS[metric])
+    axes = new_axes() if ax is None else ax
+    dress(axes, COSTS[x], METRICS[metric])
+    axes.set(xscale="log", yscale="log")
     notes = []
     for trace, cost, summary in zip(traces, costs, summaries, strict=True):
         options = _default_options(axes, trace) | _full_names(line_options)
@@ -137,13 +134,6 @@ def convergence(
         notes.append(_note(trace.replicates, summary[3]))
     _explain(axes, notes)
     return axes
-
-
-def check_choice(name: str, value: str, allowed: Iterable[str]) -> None:
-    """Raise a ValueError that lists what is ``allowed`` unless ``value`` is among it."""
-    choices = list(allowed)
-    if value not in choices:
-        raise ValueError(f"{name} must be one of {', '.join(choices)}, not {value!r}")
 
 
 def _summary(trace: Drawable, metric: str) -> Summary:
@@ -163,18 +153,11 @@ def _check_visible(costs: list[FloatArray], summaries: list[Summary], wanted: st
         raise ValueError(f"nothing to draw on logarithmic axes: no trace has {wanted}")
 
 
-def _new_axes() -> Axes:
-    from matplotlib import pyplot
-
-    _, axes = pyplot.subplots(figsize=(6.4, 4.4), layout="constrained")
-    return axes
-
-
 def _default_options(axes: Axes, trace: Drawable) -> dict[str, Any]:
     drawn = len(axes.get_lines())  # so that a second call on the same axes takes the next colour
     return {
-        "color": _COLOURS[drawn % len(_COLOURS)],
-        "linestyle": _DASHES[drawn // len(_COLOURS) % len(_DASHES)],
+        "color": colour(drawn),
+        "linestyle": dash(drawn),
         "linewidth": 1.8,
         "marker": "o" if len(trace.updates) == 1 else None,  # a lone record makes no line
         "label": trace.label if trace.complete else f"{trace.label} (interrupted)",
@@ -214,13 +197,6 @@ def _note(replicates: int, confidence: float) -> str:
         f"median of {replicates} replicates,\n"
         f"band: its {100 * confidence:.0f} % confidence interval"
     )
-
-
-def _dress(axes: Axes, x_label: str, y_label: str) -> None:
-    axes.set(xscale="log", yscale="log", xlabel=x_label, ylabel=y_label)
-    axes.grid(True, which="major", linewidth=0.5, alpha=0.4)
-    axes.set_axisbelow(True)
-    axes.spines[["top", "right"]].set_visible(False)
 
 
 def _explain(axes: Axes, notes: Iterable[str]) -> None:

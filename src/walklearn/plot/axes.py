@@ -1,0 +1,59 @@
+"""What all pictures share: new axes, their dress, and the colours of lines.
+
+>>> colour(0) != colour(1)
+True
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+# Okabe and Ito's palette, which colour-blind readers can tell apart, without its pale yellow.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+_DASHES = ("-", "--", "-.", ":")
+
+
+def colour(number: int) -> str:
+    """The colour of a picture's n-th line."""
+    return COLOURS[number % len(COLOURS)]
+
+
+def dash(number: int) -> str:
+    """Its dash: past seven lines the colours come again with another one."""
+    return _DASHES[number // len(COLOURS) % len(_DASHES)]
+
+
+def new_axes(width: float = 6.4, height: float = 4.4) -> Axes:
+    """The axes of a new figure."""
+    from matplotlib import pyplot
+
+    _, axes = pyplot.subplots(figsize=(width, height), layout="constrained")
+    return axes
+
+
+def dress(axes: Axes, x_label: str, y_label: str) -> None:
+    """Labels, a faint grid, and no frame on the right and at the top."""
+    axes.set(xlabel=x_label, ylabel=y_label)
+    axes.grid(True, which="major", linewidth=0.5, alpha=0.4)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def plain_ticks(axis: Any) -> None:
+    """Write 0.5, 1, 2 instead of powers of ten, for an axis that spans a decade or two."""
+    from matplotlib.ticker import FuncFormatter, LogLocator
+
+    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.set_minor_formatter(FuncFormatter(lambda value, _: ""))
+
+
+def check_choice(name: str, value: str, allowed: Iterable[str]) -> None:
+    """Raise a ValueError that lists what is ``allowed`` unless ``value`` is among it."""
+    choices = list(allowed)
+    if value not in choices:
+        raise ValueError(f"{name} must be one of {', '.join(choices)}, not {value!r}")
