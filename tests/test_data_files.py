@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from walklearn.data_files import DataError, csv_file, read_rows, read_table
+from walklearn.data_files import DataError, csv_file, read_network, read_rows, read_table
 from walklearn.encoding import Column, Encoding
 
 PEOPLE = pd.DataFrame(
@@ -207,3 +207,31 @@ def test_tables_in_memory_are_checked_too() -> None:
         Encoding.of_numbers(["a", "a"])
     with pytest.raises(DataError, match=r"'b' occurs twice"):
         Column("a", ("b", "b"))
+
+
+def test_edge_lists_speak_of_nodes_as_the_data_do(tmp_path: Path) -> None:
+    text = "node_a;node_b\n# the ferry\noslo;rome\n\nrome;bern\n"
+    network = read_network(write(tmp_path, text, "e.txt"), ["rome", "oslo", "rome"])
+    assert network.names == ("bern", "oslo", "rome")
+    assert network.owners.tolist() == [2, 1, 2]
+    assert network.graph.neighbours(2).tolist() == [0, 1]
+    network = read_network(write(tmp_path, "1 2\n2 10\n10 1\n", "e.txt"), [10, 1, 2])
+    assert network.names == ("1", "2", "10")
+    assert network.owners.tolist() == [2, 0, 1]
+    plain = read_network(write(tmp_path, "0,1\n1,2\n", "e.txt"), np.array([0, 1, 2]))
+    assert plain.owners.tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", r"e.txt: there are no edges"),
+        ("oslo rome bern\n", r"e.txt, line 1: expected two nodes.*'oslo rome bern'"),
+        ("oslo rome\nbern bern\n", r"line 2: 'bern bern' joins a node to itself"),
+        ("oslo rome\nbern kiel\n", r"not connected: it has 2 pieces.*'kiel' to 'oslo' and 'rome'"),
+        ("olso rome\n", r"row 2 belongs to node 'oslo', which has no edge.*did you mean 'olso'\?"),
+    ],
+)
+def test_mistakes_in_edge_lists(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(DataError, match=f"(?s){message}"):
+        read_network(write(tmp_path, text, "e.txt"), ["rome", "oslo"])

@@ -22,6 +22,7 @@ __version__ = "0.1.0"
 # Public name -> the module that holds it. Modules load on first use (PEP 562), so that the
 # command line and a node start without numba, SciPy's solvers or matplotlib.
 _HOME = {
+    "Advice": "advice",
     "Attack": "observer",
     "AsynchronousGossip": "gossip_sgd",
     "ConstantStep": "step_sizes",
@@ -37,6 +38,7 @@ _HOME = {
     "SynchronousGossip": "gossip_sgd",
     "Trace": "trace",
     "TraceFileError": "trace",
+    "advise": "advice",
     "attack": "observer",
     "simulate": "simulation",
 }
@@ -45,6 +47,7 @@ _MODULES = (
 )  # fmt: skip
 
 __all__ = [
+    "Advice",
     "AsynchronousGossip",
     "Attack",
     "ConstantStep",
@@ -60,6 +63,7 @@ __all__ = [
     "SynchronousGossip",
     "Trace",
     "TraceFileError",
+    "advise",
     "attack",
     "datasets",
     "domains",
@@ -75,6 +79,7 @@ __all__ = [
 
 if TYPE_CHECKING:
     from walklearn import datasets, domains, graphs, losses, plot, privacy, studies, theory, walks
+    from walklearn.advice import Advice, advise
     from walklearn.estimators import RandomWalkClassifier, RandomWalkRegressor
     from walklearn.gossip_sgd import AsynchronousGossip, SynchronousGossip
     from walklearn.graphs import DisconnectedGraphError, Graph

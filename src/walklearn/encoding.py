@@ -139,6 +139,22 @@ class Encoding:
         """Whether every column is numbers that stay as they are."""
         return all(column == Column(column.name) for column in self.columns)
 
+    def scaled(self, ranges: Mapping[str, tuple[float, float]]) -> Encoding:
+        """Numbers within these ranges brought to −1..1, by public numbers instead of the data."""
+        known = {column.name: column for column in self.columns}
+        for name in ranges:
+            if name not in known or known[name].categories is not None:
+                what = "is text" if name in known else "is not a column that is learnt from"
+                raise DataError(f"a range was declared for {name!r}, which {what}.")
+        return Encoding(
+            tuple(
+                replace(column, shift=sum(ends) / 2, scale=(ends[1] - ends[0]) / 2)
+                if (ends := ranges.get(column.name))
+                else column
+                for column in self.columns
+            )
+        )
+
     def standardised(self, table: Mapping[str, Any]) -> Encoding:
         """Numbers shifted and scaled to mean 0 and standard deviation 1 over this table."""
         return Encoding(

@@ -41,8 +41,8 @@ def stop_on_interrupt(stop: threading.Event) -> Iterator[None]:
         signal.signal(signal.SIGINT, former)
 
 
-def progress_bar(progress: bool | None, total: int, label: str) -> tqdm[Any]:
-    """A bar of `total` steps: by default in a terminal or a notebook, silent when piped."""
+def progress_bar(progress: bool | None, total: int | None, label: str) -> tqdm[Any]:
+    """A bar of `total` steps, None if nobody knows; by default not where it is piped."""
     from tqdm import tqdm
 
     shown = (sys.stderr.isatty() or _in_notebook()) if progress is None else progress

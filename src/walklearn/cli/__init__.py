@@ -16,7 +16,9 @@ from walklearn import __version__
 # Heading -> command -> (its module in this package, one line for the overview).
 _SECTIONS = {
     "Learn from your data": {
+        "train": ("train", "Train a model on a file of rows."),
         "predict": ("predict", "Predict with a trained model."),
+        "advise": ("advise", "Which walk, mechanism, laziness and step suit your graph and data."),
         "export": ("export", "Hand a trained model to scikit-learn or ONNX."),
     },
     "Take part in a network": {
@@ -34,7 +36,9 @@ _SECTIONS = {
 _COMMANDS = {name: entry for section in _SECTIONS.values() for name, entry in section.items()}
 _EXAMPLES = """\
   walklearn demo
-  walklearn predict model/ new.csv --out predictions.csv"""
+  walklearn train data.csv --target label --out model/
+  walklearn predict model/ new.csv --out predictions.csv
+  walklearn advise --graph edges.txt --epsilon 3 --delta 0.03 --feature-bound 8"""
 
 
 class _Lazy(click.Group):

@@ -61,8 +61,7 @@ def predict(
 
         atomic_write(out, content.encode())
     if trained.target in table:
-        name, value = score_of(trained, X, table[trained.target])
-        click.echo(f"{name} on the {table.row_count} rows of {data}: {value:.4g}", err=True)
+        click.echo(f"{data}: {score_of(trained, X, table[trained.target])}", err=True)
 
 
 def _csv(columns: dict[str, list[Any]]) -> str:

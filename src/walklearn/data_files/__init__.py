@@ -15,9 +15,19 @@
 (['no', 'yes'], [0, 1])
 """
 
+from walklearn.data_files.edges import Network, read_network
 from walklearn.data_files.formats import read_table
 from walklearn.data_files.rows import Rows, read_rows, rows_of
 from walklearn.data_files.table import Table
 from walklearn.encoding import DataError
 
-__all__ = ["DataError", "Rows", "Table", "read_rows", "read_table", "rows_of"]
+__all__ = [
+    "DataError",
+    "Network",
+    "Rows",
+    "Table",
+    "read_network",
+    "read_rows",
+    "read_table",
+    "rows_of",
+]

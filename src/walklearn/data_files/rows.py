@@ -51,6 +51,7 @@ def read_rows(
     drop: Sequence[str] = (),
     text: Sequence[str] = (),
     categories: Mapping[str, Sequence[str]] | None = None,
+    ranges: Mapping[str, tuple[float, float]] | None = None,
     encoding: Encoding | None = None,
     standardise: bool = False,
     delimiter: str | None = None,
@@ -59,16 +60,16 @@ def read_rows(
 
     target: the column to predict. node_column: who owns the row. drop: columns to leave out.
     text: columns that are text even if they look like numbers. categories: the possible values of
-    text columns, declared instead of taken from the data. encoding: use this one, as at
-    prediction and as a network agrees on. standardise: shift and scale columns of numbers to
-    mean 0 and standard deviation 1; these numbers, like categories that were not declared, come
-    from the data.
+    text columns, declared instead of taken from the data. ranges: the low and high end of columns
+    of numbers, which are brought to −1..1. encoding: use this one, as at prediction and as a
+    network agrees on. standardise: shift and scale columns of numbers to mean 0 and standard
+    deviation 1; these numbers, like categories that were not declared, come from the data.
     """
     declared = {*text, *(categories or {}), *_text_columns(encoding)}
     table = read_table(path, delimiter=delimiter, text=sorted(declared))
     return rows_of(
         table, target=target, node_column=node_column, drop=drop, categories=categories,
-        encoding=encoding, standardise=standardise,
+        ranges=ranges, encoding=encoding, standardise=standardise,
     )  # fmt: skip
 
 
@@ -79,6 +80,7 @@ def rows_of(
     node_column: str | None = None,
     drop: Sequence[str] = (),
     categories: Mapping[str, Sequence[str]] | None = None,
+    ranges: Mapping[str, tuple[float, float]] | None = None,
     encoding: Encoding | None = None,
     standardise: bool = False,
 ) -> Rows:
@@ -91,6 +93,7 @@ def rows_of(
         encoding = Encoding.of_table(features, categories)
         if standardise:
             encoding = encoding.standardised(features)
+        encoding = encoding.scaled(ranges or {})
     X = encoding.encode(features, table.place)
     return Rows(X, y, nodes, encoding, target)
 

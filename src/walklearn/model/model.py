@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
@@ -167,6 +168,12 @@ class Model:
             return np.asarray(each / each.sum(axis=1, keepdims=True))
         weights = np.exp(scores - scores.max(axis=1, keepdims=True))
         return np.asarray(weights / weights.sum(axis=1, keepdims=True))
+
+    def with_details(self, more: Mapping[str, Any]) -> Model:
+        """The same model with more details of its training."""
+        known = copy(self)
+        object.__setattr__(known, "details", {**self.details, **more})
+        return known
 
     def save(self, path: str | os.PathLike[str], overwrite: bool = False) -> None:
         """Keep the model in a directory, which appears whole or not at all.

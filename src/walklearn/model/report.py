@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
+
+from walklearn.model.score import Score
 
 if TYPE_CHECKING:
     from walklearn.model.model import Model
@@ -15,8 +16,7 @@ def report_of(model: Model) -> str:
     """The report in Markdown, made from nothing but the model."""
     lines = [f"# A {model.kind} of {model.target!r}", "", *_facts(model), ""]
     if model.details:
-        lines += ["## Training", "", *(_fact(name, value) for name, value in model.details.items())]
-        lines += [""]
+        lines += ["## Training", "", *(_fact(*each) for each in model.details.items()), ""]
     lines += ["## Privacy", "", *_privacy(model), "", "## Weights", "", *_weights(model), ""]
     lines += ["## Use it", "", "```sh", "walklearn predict <this directory> new.csv", "```"]
     return "\n".join(lines) + "\n"
@@ -38,14 +38,24 @@ def _facts(model: Model) -> list[str]:
 
 
 def _fact(name: str, value: Any) -> str:
-    plain = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return f"- {name.replace('_', ' ')}: {plain}"
+    if isinstance(value, dict) and set(value) == set(Score._fields):
+        value = str(Score(**value))
+    elif isinstance(value, float):
+        value = f"{value:.6g}"
+    return f"- {name.replace('_', ' ')}: {value}"
 
 
 def _privacy(model: Model) -> list[str]:
     if not model.privacy:
         return ["Nothing is recorded, so nothing can be claimed."]
-    return [_fact(name, value) for name, value in model.privacy.items()]
+    lines = []
+    for name, value in model.privacy.items():
+        if isinstance(value, list):
+            lines += ["", f"{name.replace('_', ' ').capitalize()}:", ""] if value else []
+            lines += [f"- {sentence}" for sentence in value]
+        elif value is not None:
+            lines.append(_fact(name, value))
+    return lines
 
 
 def _weights(model: Model) -> list[str]:

@@ -2,14 +2,13 @@
 
 >>> from walklearn.model import Model
 >>> model = Model([1.0], [1.0], kind="regressor", loss="squared")
->>> score_of(model, [[1.0], [2.0], [3.0]], [1.0, 2.0, 4.0])
-('R²', 0.785...)
+>>> print(score_of(model, [[1.0], [2.0], [3.0]], [1.0, 2.0, 4.0]))
+R² 0.7857 on 3 rows
 """
 
 from __future__ import annotations
 
-import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,13 +17,35 @@ if TYPE_CHECKING:
     from walklearn.model.model import Model
 
 
-def score_of(model: Model, X: ArrayLike, y: ArrayLike) -> tuple[str, float]:
-    """The name of the measure and its value."""
+class Score(NamedTuple):
+    """The name of the measure, its value, and on how many rows.
+
+    value: None where there is nothing to compare with, such as one row for R². baseline: for a
+    classifier, what always answering with the most frequent class would get.
+    """
+
+    measure: str
+    value: float | None
+    rows: int
+    baseline: float | None = None
+
+    def __str__(self) -> str:
+        value = "unknown" if self.value is None else f"{self.value:.4g}"
+        text = f"{self.measure} {value} on {self.rows} rows"
+        if self.baseline is None:
+            return text
+        return f"{text} (the most frequent class alone: {self.baseline:.4g})"
+
+
+def score_of(model: Model, X: ArrayLike, y: ArrayLike) -> Score:
+    """How well a model predicts these targets."""
     found, true = model.predict(X), np.asarray(y)
     if model.classes is None:
         spread = float(np.sum((true - true.mean()) ** 2))
         error = float(np.sum((true - found) ** 2))
-        return "R²", 1.0 - error / spread if spread else math.nan
+        return Score("R²", 1.0 - error / spread if spread else None, len(true))
     if found.dtype.kind in "US" or true.dtype.kind in "OUS":
         found, true = found.astype(str), true.astype(str)
-    return "accuracy", float(np.mean(found == true))
+    counts = np.unique(true, return_counts=True)[1]
+    baseline = float(counts.max() / len(true))
+    return Score("accuracy", float(np.mean(found == true)), len(true), baseline)

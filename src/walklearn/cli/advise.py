@@ -1,0 +1,147 @@
+"""`walklearn advise`: which walk, mechanism, laziness and step suit a graph and its data."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from walklearn.cli.bad_input import plainly
+from walklearn.cli.data_options import (
+    DATA_OPTIONS,
+    PRIVACY_OPTIONS,
+    DataOptions,
+    with_options,
+)
+
+if TYPE_CHECKING:
+    from walklearn.advice import Advice
+
+# fmt: off
+_OPTIONS = [
+    click.option("--nodes", type=click.IntRange(1),
+                 help="How many nodes, for a family of graphs without data."),
+    click.option("--rows", type=click.IntRange(1),
+                 help="How many rows there are in all, without data. Default: one per node."),
+    click.option("--task", type=click.Choice(["auto", "classification", "regression"]),
+                 default="auto", show_default=True),
+    click.option("--penalty", type=float, default=1e-3, show_default=True,
+                 help="λ of the penalty (λ/2)‖w‖²."),
+    click.option("--steps", type=click.IntRange(10), default=20_000, show_default=True,
+                 help="SGD updates of a simulation."),
+    click.option("--replicates", type=click.IntRange(2), default=16, show_default=True,
+                 help="Simulations of each walk."),
+    click.option("--seed", type=click.IntRange(0), default=1, show_default=True),
+    click.option("--json", "as_json", is_flag=True, help="Print JSON for machines."),
+]
+# fmt: on
+
+
+@click.command()
+@click.argument("data", type=click.Path(path_type=Path), required=False)
+@with_options(DATA_OPTIONS)
+@with_options(PRIVACY_OPTIONS)
+@with_options(_OPTIONS)
+@plainly
+def advise(data: Path | None, as_json: bool, **options: Any) -> None:
+    """Recommend a walk, a mechanism, a laziness and a step constant, with the numbers behind it.
+
+    With the file DATA the walks are simulated on its rows. That advice depends on the data, so it
+    is not private. Without DATA only public facts are used: the graph, the feature bound, ε and δ.
+
+    \b
+    Examples:
+      walklearn advise --graph edges.txt --epsilon 3 --delta 0.03 --feature-bound 8
+      walklearn advise data.csv --target label --node-column site --graph edges.txt
+      walklearn advise data.csv --target label --graph edges.txt --epsilon 3 --delta 0.03 \\
+          --feature-bound 8 --json
+    """
+    described = DataOptions.take(options)
+    advice = (
+        _from_public_facts(described, options)
+        if data is None
+        else _by_simulation(data, described, options)
+    )
+    if as_json:
+        click.echo(json.dumps(advice.to_dict(), ensure_ascii=False))
+    else:
+        _tell(advice)
+
+
+def _from_public_facts(described: DataOptions, options: dict[str, Any]) -> Advice:
+    from walklearn.advice import advise as wl_advise
+    from walklearn.graphs import as_graph
+    from walklearn.losses import Logistic, Squared
+
+    graph = as_graph(described.graph, options["nodes"], seed=options["seed"])
+    rows = options["rows"] or graph.node_count
+    return wl_advise(
+        graph,
+        loss=Squared() if options["task"] == "regression" else Logistic(),
+        objective="mean",
+        intercept=True,
+        max_rows=options["max_rows"] or -(-rows // graph.node_count),
+        total_rows=rows,
+        **{
+            name: options[name] for name in ("epsilon", "delta", "feature_bound", "penalty", "seed")
+        },
+    )
+
+
+def _by_simulation(data: Path, described: DataOptions, options: dict[str, Any]) -> Advice:
+    from walklearn.advice import advise as wl_advise
+    from walklearn.cli.data_options import public_feature_bound
+    from walklearn.cli.problems import problem_of
+
+    rows = described.rows(described.read(data))
+    bound = options["feature_bound"]
+    if options["epsilon"] is not None:
+        bound = public_feature_bound(rows, described.schema, bound)
+    network = described.network(rows, options["seed"])
+    private = options["epsilon"] is not None
+    problem = problem_of(rows, network, options["task"], options["penalty"], bound, private)
+    names = ("epsilon", "delta", "steps", "replicates", "seed")
+    return wl_advise(
+        network.graph,
+        problem,
+        intercept=True,
+        feature_bound=bound if private else None,
+        **{name: options[name] for name in names},
+    )
+
+
+def _tell(advice: Advice) -> None:
+    from walklearn.cli.tables import show
+
+    step = advice.step_size
+    show(
+        ["", "advice"],
+        [
+            [
+                "walk",
+                "weighted" if advice.mechanism or "Weighted" in repr(advice.walk) else "uniform",
+            ],
+            ["mechanism", "none needed" if advice.mechanism is None else str(advice.mechanism)],
+            ["laziness", f"{advice.laziness:g}"],
+            [
+                "step",
+                "left to the training"
+                if step is None
+                else f"{step.constant:.3g} / k^{step.exponent:g}",
+            ],
+        ],
+        title=advice.headline,
+    )
+    names = list(advice.candidates[0].numbers)
+    lines = [
+        [each.name, *(f"{each.numbers[name]:.4g}" for name in names)] for each in advice.candidates
+    ]
+    click.echo("")
+    show(["walk considered", *names], lines)
+    if advice.comparison is not None:
+        click.echo(f"\n{advice.comparison}")
+    click.echo("\nBecause:")
+    for reason in advice.reasons:
+        click.echo(click.wrap_text(f"- {reason}", 88, "  ", "    "))

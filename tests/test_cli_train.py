@@ -1,0 +1,296 @@
+"""`walklearn train` and `advise`, from a file on disk to a model and its predictions."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner, Result
+
+import walklearn as wl
+from walklearn.cli import main
+from walklearn.cli.schema import Schema
+from walklearn.cli.task import task_of
+from walklearn.model import Model
+
+PRIVATE = ("--epsilon", "3", "--delta", "0.03")
+
+
+def walklearn(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(main, [str(argument) for argument in arguments])
+
+
+def train(data: Path, *arguments: str | Path) -> dict[str, Any]:
+    """Train with a seed and give the facts."""
+    result = walklearn("train", data, "--seed", "1", "--json", *arguments)
+    assert result.exit_code == 0, result.output
+    facts = json.loads(result.stdout)
+    assert isinstance(facts, dict)
+    return facts
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory with rows of 20 sites, and their network."""
+    folder = tmp_path_factory.mktemp("data")
+    generator = np.random.default_rng(1)
+    size = 400
+    table = pd.DataFrame(
+        {
+            "age": generator.uniform(20.0, 90.0, size),
+            "income": generator.normal(40_000.0, 12_000.0, size),
+            "city": generator.choice(["Oslo", "Rome"], size),
+            "site": generator.integers(0, 20, size),
+        }
+    )
+    score = (table["age"] - 55) / 10 + (table["income"] - 40_000) / 12_000
+    score += np.where(table["city"] == "Rome", 2.0, -2.0)
+    noisy = score + generator.normal(0.0, 0.5, size)
+    table["label"] = np.where(noisy > 0, "yes", "no")
+    table["grade"] = np.clip(np.floor(noisy / 3) + 1, 0, 2).astype(int)
+    table["score"] = 10.0 + 3.0 * noisy
+    table.to_csv(folder / "data.csv", index=False)
+    table.to_parquet(folder / "data.parquet")
+    graph = wl.graphs.erdos_renyi(20, 0.3, seed=2)
+    np.savetxt(folder / "edges.txt", graph.edges(), fmt="%d")
+    return folder
+
+
+NETWORK = ("--node-column", "site", "--graph")
+REST = {
+    "label": ("--drop", "grade", "--drop", "score"),
+    "grade": ("--drop", "label", "--drop", "score"),
+    "score": ("--drop", "label", "--drop", "grade"),
+}
+
+
+@pytest.mark.parametrize(
+    ("target", "kind", "least"),
+    [("label", "classifier", 0.9), ("grade", "classifier", 0.75), ("score", "regressor", 0.9)],
+)
+def test_train_predict_and_test(
+    place: Path, tmp_path: Path, target: str, kind: str, least: float
+) -> None:
+    facts = train(
+        place / "data.csv", "--target", target, *NETWORK, place / "edges.txt", *REST[target],
+        "--test-fraction", "0.25", "--out", tmp_path / "model",
+    )  # fmt: skip
+    assert facts["kind"] == kind
+    details = facts["training"]
+    assert (details["rows"], details["nodes"], details["features"]) == (300, 20, 4)
+    assert details["test_score"]["rows"] == 100
+    assert details["test_score"]["value"] > least
+    if kind == "classifier":
+        assert details["test_score"]["value"] > details["test_score"]["baseline"] + 0.2
+    result = walklearn("predict", tmp_path / "model", place / "data.parquet")
+    assert result.exit_code == 0, result.output
+    predicted = pd.read_csv(place / "data.csv")[target]
+    found = result.stdout.splitlines()[1:]
+    if kind == "classifier":
+        assert np.mean(np.array(found) == predicted.astype(str)) > least
+    model = Model.load(tmp_path / "model")
+    assert model.details["test_score"] == details["test_score"]
+    assert model.updates == facts["updates"]
+
+
+def test_same_seed_same_model_whatever_the_file_format(place: Path, tmp_path: Path) -> None:
+    for name in ("csv", "parquet"):
+        train(
+            place / f"data.{name}", "--target", "label", *NETWORK, place / "edges.txt",
+            *REST["label"], "--steps", "2000", "--out", tmp_path / name,
+        )  # fmt: skip
+    one, other = (Model.load(tmp_path / name) for name in ("csv", "parquet"))
+    np.testing.assert_array_equal(one.average, other.average)
+
+
+def test_what_is_told_to_people(place: Path, tmp_path: Path) -> None:
+    result = walklearn(
+        "train", place / "data.csv", "--target", "label", *REST["label"], "--drop", "site",
+        "--walk", "uniform", "--steps", "3000", "--out", tmp_path / "model",
+    )  # fmt: skip
+    assert result.exit_code == 0, result.output
+    for part in (
+        "A classifier of 'label'", "400 rows of 4 features on 400 nodes", "accuracy 0.",
+        "The model is not protected", "walklearn predict",
+    ):  # fmt: skip
+        assert part in result.stdout, part
+    assert "\x1b" not in result.stdout
+    report = (tmp_path / "model" / "report.md").read_text(encoding="utf-8")
+    assert "city=Rome" in report
+    assert "training score: accuracy" in report
+
+
+def test_privacy_is_told_exactly(place: Path, tmp_path: Path) -> None:
+    facts = train(
+        place / "data.csv", "--target", "label", *NETWORK, place / "edges.txt", *REST["label"],
+        *PRIVATE, "--range", "age=0,100", "--range", "income=0,100000",
+        "--categories", "city=Oslo,Rome,Bern", "--out", tmp_path / "model",
+    )  # fmt: skip
+    privacy = facts["privacy"]
+    assert privacy["simulated"] is True  # it has a seed
+    assert any("protects nobody" in sentence for sentence in privacy["not_protected"])
+    assert any("model is not protected" in sentence for sentence in privacy["not_protected"])
+    # Two numbers in -1..1 and a category: ‖x‖ ≤ √3, declared and therefore public.
+    assert "(feature bound 1.73205)" in privacy["protected"][0]
+    model = Model.load(tmp_path / "model")
+    assert model.encoding.feature_names == (
+        "age", "income", "city=Oslo", "city=Rome", "city=Bern",
+    )  # fmt: skip
+    assert model.encoding.columns[0].shift == 50.0
+    ledger = wl.privacy.Ledger.from_dict(dict(model.ledger))
+    (release,) = [each for each in ledger.charges(0) if each.what == "importance"]
+    assert release.mechanism is not None
+    assert release.mechanism.epsilon(0.03) <= 3.0
+    without = walklearn(
+        "train", place / "data.csv", "--target", "label", *NETWORK, place / "edges.txt",
+        *REST["label"], *PRIVATE, "--feature-bound", "8", "--drop", "city", "--json",
+        "--out", tmp_path / "other",
+    )  # fmt: skip
+    assert without.exit_code == 0, without.output
+    facts = json.loads(without.stdout)
+    assert facts["privacy"]["simulated"] is False
+    assert any("longer than the feature bound 8" in note for note in facts["notes"])
+
+
+def test_nothing_of_the_encoding_comes_from_private_data(place: Path, tmp_path: Path) -> None:
+    arguments = (
+        "train", place / "data.csv", "--target", "label", *NETWORK, place / "edges.txt",
+        *REST["label"], "--feature-bound", "8", "--out", tmp_path / "model",
+    )  # fmt: skip
+    for asked in (PRIVATE, ("--model-noise", "3", "0.001", "1", "10", "--walk", "uniform")):
+        result = walklearn(*arguments, *asked)
+        assert result.exit_code == 2
+        assert "categories of 'city' must not be taken from the data" in result.stderr
+        assert "--categories city=" in result.stderr
+        assert "Oslo" not in result.stderr
+    assert not (tmp_path / "model").exists()
+
+
+def test_the_model_can_be_protected(place: Path, tmp_path: Path) -> None:
+    facts = train(
+        place / "data.csv", "--target", "label", *NETWORK, place / "edges.txt", *REST["label"],
+        "--drop", "city", "--range", "age=0,100", "--range", "income=0,100000", "--walk", "uniform",
+        "--model-noise", "5", "0.001", "1", "20", "--steps", "400", "--out", tmp_path / "model",
+    )  # fmt: skip
+    assert any("add to the model" in sentence for sentence in facts["privacy"]["protected"])
+    assert not any("model is not" in sentence for sentence in facts["privacy"]["not_protected"])
+
+
+def test_a_uniform_walk_spends_nothing(place: Path, tmp_path: Path) -> None:
+    facts = train(
+        place / "data.csv", "--target", "label", *NETWORK, place / "edges.txt", *REST["label"],
+        *PRIVATE, "--feature-bound", "3", "--drop", "city", "--walk", "uniform", "--steps", "500",
+        "--out", tmp_path / "model",
+    )  # fmt: skip
+    assert "Nothing of ε was spent" in facts["privacy"]["protected"][0]
+    assert Model.load(tmp_path / "model").ledger["releases"] == [
+        {"what": "model", "mechanism": "in the clear", "times": 1}
+    ]
+
+
+def test_sites_may_have_names(tmp_path: Path) -> None:
+    generator = np.random.default_rng(2)
+    X = generator.normal(size=(60, 2))
+    table = pd.DataFrame(X, columns=["a", "b"]).assign(y=np.sign(X @ [1.0, -1.0]).astype(int))
+    table["site"] = np.tile(["oslo", "rome", "bern"], 20)
+    table.to_csv(tmp_path / "d.csv", index=False)
+    (tmp_path / "e.csv").write_text("from,to\noslo,rome\nrome,bern\nbern,kiel\n")
+    result = walklearn(
+        "train", tmp_path / "d.csv", "--target", "y", "--node-column", "site", "--graph",
+        tmp_path / "e.csv", "--out", tmp_path / "model", "--seed", "1", "--steps", "5000",
+    )  # fmt: skip
+    assert result.exit_code == 0, result.output
+    assert "60 rows of 2 features on 4 nodes, 3 edges" in result.stdout
+    assert "1 of 4 nodes own no rows" in result.stderr
+
+
+def test_a_run_that_is_interrupted_writes_nothing(
+    place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from walklearn import RandomWalkClassifier
+
+    def interrupt(*arguments: object, **settings: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(RandomWalkClassifier, "fit", interrupt)
+    result = walklearn(
+        "train", place / "data.csv", "--target", "label", "--out", tmp_path / "model"
+    )
+    assert result.exit_code == 130
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_test_file_is_encoded_as_the_training_was(place: Path, tmp_path: Path) -> None:
+    pd.read_csv(place / "data.csv").query("city == 'Rome'").to_csv(tmp_path / "r.csv", index=False)
+    facts = train(
+        place / "data.csv", "--target", "label", *REST["label"], "--drop", "site", "--steps",
+        "5000", "--test", tmp_path / "r.csv", "--out", tmp_path / "model",
+    )  # fmt: skip
+    assert facts["training"]["features"] == 4
+    assert facts["training"]["test_score"]["value"] > 0.85
+
+
+def test_advise_from_the_shell(place: Path) -> None:
+    result = walklearn("advise", "--graph", place / "edges.txt", *PRIVATE, "--feature-bound", "8")
+    assert result.exit_code == 0, result.output
+    for part in ("no data were looked at", "uniform", "laplace", "constant", "Because:"):
+        assert part in result.stdout, part
+    result = walklearn(
+        "advise", place / "data.csv", "--target", "label", *NETWORK, place / "edges.txt",
+        *REST["label"], "--steps", "500", "--replicates", "3", "--json",
+    )  # fmt: skip
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.stdout)
+    assert found["mode"] == "simulation"
+    assert found["private"] is False
+    assert {each["name"] for each in found["candidates"]} == {"uniform", "weighted, in the clear"}
+    result = walklearn(
+        "advise", place / "data.csv", "--target", "grade", *NETWORK, "ring", *REST["grade"],
+        "--drop", "city", *PRIVATE, "--feature-bound", "8", "--steps", "500", "--replicates", "3",
+    )  # fmt: skip
+    assert result.exit_code == 0, result.output
+    assert "not private" in result.stdout
+    assert "Laziness 0.1" in result.stdout
+
+
+def test_schema_files(tmp_path: Path) -> None:
+    path = tmp_path / "schema.toml"
+    path.write_text('[city]\ncategories = ["Oslo", "São Paulo, SP"]\n[age]\nrange = [0, 100]\n')
+    schema = Schema.of_options([], ["income=0,1e5"], path)
+    assert schema.categories == {"city": ("Oslo", "São Paulo, SP")}
+    assert schema.ranges == {"age": (0.0, 100.0), "income": (0.0, 1e5)}
+    assert schema.undeclared(["age", "height"]) == ["height"]
+    for text, message in (
+        ("age = 3", r"'age' needs either"),
+        ("[age]\nrange = [1]", r"two numbers, low < high"),
+        ("[age]\nrange = [2, 1]", r"low < high"),
+        ("[age]\nranges = [1, 2]", r"'age' needs either"),
+        ("[age]\ncategories = [1, 2]", r"'age' needs either"),
+        ("[age", r"is not TOML"),
+    ):
+        path.write_text(text)
+        with pytest.raises(ValueError, match=message):
+            Schema.of_options([], [], path)
+    with pytest.raises(ValueError, match=r"such as age=0,100, got 'age'"):
+        Schema.of_options([], ["age"], None)
+    with pytest.raises(ValueError, match=r"'old' is not a number"):
+        Schema.of_options([], ["age=0,old"], None)
+
+
+def test_the_task_is_guessed_and_can_be_said() -> None:
+    numbers = np.arange(60)
+    assert task_of(np.array([0, 1, 1]), "y", "auto") == "classification"
+    assert task_of(numbers % 5, "y", "auto") == "classification"
+    assert task_of(numbers, "y", "auto") == "regression"
+    assert task_of(numbers % 5, "y", "regression") == "regression"
+    assert task_of(numbers / 7, "y", "auto") == "regression"
+    with pytest.raises(ValueError, match=r"60 different values in 60 rows.*--task regression"):
+        task_of(numbers, "y", "classification")
+    with pytest.raises(ValueError, match=r"is text, such as 'a'"):
+        task_of(np.array(["a", "b"]), "y", "regression")
+    with pytest.raises(ValueError, match=r"'y' is 1 in every row.*right column"):
+        task_of(np.ones(3, dtype=int), "y", "auto")
