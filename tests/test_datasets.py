@@ -12,6 +12,9 @@ from scipy.special import chdtrc
 from scipy.stats import kstest
 
 from walklearn.datasets import (
+    breast_cancer,
+    diabetes,
+    digits,
     heterogeneous_rows,
     split_by_similarity,
     split_evenly,
@@ -176,3 +179,25 @@ class TestSplits:
             split_evenly(2, 3)
         with pytest.raises(ValueError, match="0 nodes"):
             split_by_similarity(np.zeros((4, 2)), 0)
+
+
+@pytest.mark.parametrize(
+    ("load", "shape", "labels"),
+    [(breast_cancer, (569, 30), {-1, 1}), (digits, (1797, 64), set(range(10)))],
+)
+def test_collected_data(load, shape, labels):
+    X, y = load()
+    assert X.shape == shape
+    assert set(y) == labels
+    varied = X.std(axis=0) > 0
+    assert X.mean(axis=0) == pytest.approx(0, abs=1e-12)
+    assert X.std(axis=0)[varied] == pytest.approx(1)
+    assert (X[:, ~varied] == 0).all()
+
+
+def test_collected_regression_data():
+    X, y = diabetes()
+    assert X.shape == (442, 10)
+    for values in (X, y[:, None]):
+        assert values.mean(axis=0) == pytest.approx(0, abs=1e-12)
+        assert values.std(axis=0) == pytest.approx(1)

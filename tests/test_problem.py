@@ -794,3 +794,18 @@ def test_a_node_that_does_not_exist(node):
 def test_a_model_of_the_wrong_size():
     with pytest.raises(ValueError, match="3"):
         make().value(np.zeros(4))
+
+
+@every_objective
+def test_rows_held_by_other_nodes(objective):
+    generator = np.random.default_rng(1)
+    X, y = generator.standard_normal((12, 2)), np.array([1.0, -1.0] * 6)
+    rows = {"penalty": 1.0, "objective": objective}
+    together = Problem(X, y, node_of_row=np.zeros(12, dtype=int), **rows)
+    owners = np.array([0, 1, 1, 2, 2, 2] * 2)
+    apart = together.held_by(owners, 3)
+    fresh = Problem(X, y, node_of_row=owners, **rows)
+    assert apart == fresh
+    assert apart.optimum.model == pytest.approx(fresh.optimum.model, abs=1e-12)
+    assert apart.optimum.value == pytest.approx(fresh.optimum.value, rel=1e-12)
+    assert (apart.optimum is together.optimum) == (objective != "node-mean")

@@ -89,6 +89,17 @@ class Cell:
         return int(self.description["step_size"].get("tuning_instances", 0))
 
     @property
+    def constants(self) -> list[float]:
+        """The step constants to choose from; empty where there is one."""
+        return list(self.description["step_size"].get("constants", ()))
+
+    @property
+    def tuning_updates(self) -> int:
+        """After how many updates constants are compared: at the end, unless sooner is asked."""
+        last: int = self.description["updates"]
+        return min(last, int(self.description["step_size"].get("tuning_updates", last)))
+
+    @property
     def instances(self) -> int:
         """How many instances the cell is run on."""
         return int(self.description["instances"])
@@ -142,10 +153,8 @@ def tuning_errors(cell: Cell, instances: Sequence[int]) -> NDArray[np.float64]:
 
     Infinite where a run diverged, NaN where the method is not feasible.
     """
-    steps = cell.description["step_size"]
-    constants = steps.get("constants", [])
-    updates = min(steps.get("tuning_updates", np.inf), cell.description["updates"])
-    errors = np.full((len(instances), len(constants)), np.nan)
+    metric = cell.description["step_size"].get("metric", "")
+    errors = np.full((len(instances), len(cell.constants)), np.nan)
     with _running(cell):
         for row, number in enumerate(instances):
             world = _world(cell, TUNE, number)
@@ -153,10 +162,12 @@ def tuning_errors(cell: Cell, instances: Sequence[int]) -> NDArray[np.float64]:
                 method = _method(cell, world)
             except InfeasiblePrivacyError:
                 continue
-            for column, constant in enumerate(constants):
+            for column, constant in enumerate(cell.constants):
                 step_size = _step_size(cell, world, method, constant)
-                trace = _simulate(cell, world, method, TUNE, number, step_size, [updates])
-                errors[row, column] = _errors(trace, steps["metric"], world)[:, -1].mean()
+                trace = _simulate(
+                    cell, world, method, TUNE, number, step_size, [cell.tuning_updates]
+                )
+                errors[row, column] = _errors(trace, metric, world)[:, -1].mean()
     return errors
 
 

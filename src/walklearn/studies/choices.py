@@ -144,9 +144,13 @@ def arguments(
         if name not in table:
             if parameter.default is inspect.Parameter.empty:
                 raise ChoiceError(f"needs {name} (of {function.__name__})")
-        elif (kind := str(parameter.annotation)) in _TYPES:
+        elif (kind := _name_of(parameter.annotation)) in _TYPES:
             check_type(table, name, kind)
     return {name: table[name] for name in known if name in table}
+
+
+def _name_of(annotation: Any) -> str:
+    return annotation if isinstance(annotation, str) else getattr(annotation, "__name__", "")
 
 
 def graph_of(table: Table, seed: Seed) -> Graph:

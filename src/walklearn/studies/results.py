@@ -67,6 +67,8 @@ class Results:
     @classmethod
     def prepare(cls, directory: str | os.PathLike[str], study: Study) -> Results:
         """A directory to write this study's cells to, those that it has already kept."""
+        for needed in ("pyarrow.parquet", "pandas", "threadpoolctl"):
+            package(needed)  # better said now than when the first cell is finished
         folder = Path(directory)
         started = _now()
         if (folder / "about.json").exists():

@@ -235,8 +235,10 @@ def _check_where(source: Source) -> None:
     for name, method in source.table["methods"].items():
         for key in WHERE:
             names, known = method.get(key, []), source.table[key]
-            for wanted in names if isinstance(names, list) else [names]:
-                if wanted not in known or not isinstance(names, list):
+            if not isinstance(names, list):
+                raise source.error(("methods", name, key), "must be a list of names")
+            for wanted in names:
+                if wanted not in known:
                     raise source.error(("methods", name, key), not_known(wanted, known))
 
 

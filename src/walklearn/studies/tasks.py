@@ -44,8 +44,8 @@ class Task:
     @property
     def updates(self) -> int:
         """How much work it is."""
-        candidates = 1 if self.tuning else len(self.cell.description["step_size"]["constants"])
-        return len(self.instances) * candidates * _updates(self.cell)
+        each = _tuning_updates if self.tuning is None else _updates
+        return len(self.instances) * each(self.cell)
 
 
 def perform(task: Task) -> Any:
@@ -57,8 +57,7 @@ def perform(task: Task) -> Any:
 
 def work_of(cell: Cell) -> int:
     """The updates that a cell takes, tuning included."""
-    candidates = len(cell.description["step_size"].get("constants", ()))
-    return _updates(cell) * (cell.instances + cell.tuning_instances * candidates)
+    return cell.instances * _updates(cell) + cell.tuning_instances * _tuning_updates(cell)
 
 
 class CellWork:
@@ -74,9 +73,8 @@ class CellWork:
     def begin(self) -> list[Task]:
         """The first tasks."""
         if self.cell.tuning_instances:
-            candidates = len(self.cell.description["step_size"]["constants"])
-            return self._split(self.cell.tuning_instances, candidates, None)
-        return self._split(self.cell.instances, 1, choose(self.cell, np.empty((0, 0))))
+            return self._split(self.cell.tuning_instances, None)
+        return self._split(self.cell.instances, choose(self.cell, np.empty((0, 0))))
 
     def take(self, task: Task, outcome: Any) -> list[Task]:
         """Keep an outcome; the tasks that can be done now that it is there."""
@@ -88,17 +86,23 @@ class CellWork:
         self._outcomes.clear()
         if task.tuning is None:
             tuning = choose(self.cell, np.concatenate(outcomes))
-            return self._split(self.cell.instances, 1, tuning)
+            return self._split(self.cell.instances, tuning)
         self.result = joined(outcomes)
         return []
 
-    def _split(self, count: int, candidates: int, tuning: Tuning | None) -> list[Task]:
-        fair = -(-count // (2 * self.workers))
-        size = max(1, min(fair, MOST_UPDATES // (candidates * _updates(self.cell))))
+    def _split(self, count: int, tuning: Tuning | None) -> list[Task]:
+        each = Task(self.cell, range(1), tuning).updates
+        size = max(1, min(-(-count // (2 * self.workers)), MOST_UPDATES // each))
         parts = [range(at, min(at + size, count)) for at in range(0, count, size)]
         self._missing = set(parts)
         return [Task(self.cell, part, tuning) for part in parts]
 
 
 def _updates(cell: Cell) -> int:
+    """Of an instance."""
     return int(cell.description["updates"] * cell.description["replicates"])
+
+
+def _tuning_updates(cell: Cell) -> int:
+    """Of a tuning instance."""
+    return cell.tuning_updates * int(cell.description["replicates"]) * len(cell.constants)

@@ -1,0 +1,216 @@
+"""A cell's tables are what `simulate` gives on its instances, wherever its parts were run."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+import walklearn as wl
+from studies.examples import PRIVATE, SMALL, TUNED
+from walklearn.privacy import calibrate
+from walklearn.random_streams import generators, replicate_seed
+from walklearn.studies import Cell, CellResult, Study, run
+from walklearn.studies.cell import CellError, Tuning, choose, run_instances, tuning_errors
+from walklearn.studies.tables import joined
+from walklearn.studies.worlds import RUN, WALK, draw_world, stream
+from walklearn.trace_files import ERRORS
+
+
+def cell(text: str = SMALL, **names: str) -> Cell:
+    names = {"method": "weighted", "step_size": "printed", **names}
+    cells = Study.from_text(text, check=False).cells()
+    [found] = [each for each in cells if all(getattr(each, key) == names[key] for key in names)]
+    return found
+
+
+def same(one: CellResult, other: CellResult) -> bool:
+    return all(
+        list(mine) == list(theirs)
+        and all(np.array_equal(mine[name], theirs[name], **_nan(mine[name])) for name in mine)
+        for mine, theirs in zip(vars(one).values(), vars(other).values(), strict=True)
+    )
+
+
+def _nan(column: np.ndarray) -> dict[str, bool]:
+    return {"equal_nan": True} if column.dtype.kind == "f" else {}
+
+
+def test_records_are_those_of_simulate() -> None:
+    each = cell(SMALL.replace("records = 5", "records = 5\nreplicates = 2"))
+    told = each.description
+    records = run(each).records
+    for number in range(told["instances"]):
+        world = draw_world(told["graph"], told["problem"], told["seed"], RUN, number)
+        trace = wl.simulate(
+            world.problem, world.graph, wl.walks.Weighted(), steps=200, replicates=2,
+            step_size=wl.PowerStep(0.1, 0.75), seed=stream(3, RUN, number, WALK),
+            records=[1, 4, 14, 53, 200],
+        )  # fmt: skip
+        mine = records["instance"] == number
+        for name in ("messages", "bytes", *ERRORS):
+            assert np.array_equal(records[name][mine], getattr(trace, name).reshape(-1))
+        assert records["updates"][mine].tolist() == [1, 4, 14, 53, 200] * 2
+        assert records["replicate"][mine].tolist() == [0] * 5 + [1] * 5
+        assert set(records["seed"][mine]) == {f"3:0.{number}.2.0", f"3:0.{number}.2.1"}
+        assert (trace.spec["seed"], trace.spec["spawn_key"]) == (3, [0, number, 2])
+
+
+def test_parts_make_the_whole() -> None:
+    each = cell(SMALL + PRIVATE, method="private")
+    tuning = choose(each, np.empty((0, 0)))
+    parts = [run_instances(each, tuning, part) for part in (range(1), range(1, 3), range(3, 4))]
+    assert same(joined(parts), run(each))
+
+
+def test_all_methods_record_at_the_same_updates() -> None:
+    text = SMALL + '[methods.gossip]\ngossip = "asynchronous"\n'
+    walk, gossip = (
+        run(cell(text, method=method)).records["updates"] for method in ("uniform", "gossip")
+    )
+    assert np.abs(walk - gossip).max() <= 1  # gossip makes two updates at a time
+
+
+def test_instances_start_alike_for_every_method() -> None:
+    starts = [
+        run(cell(SMALL + PRIVATE, method=method)).facts["start_distance"]
+        for method in ("uniform", "weighted", "private")
+    ]
+    assert np.array_equal(starts[0], starts[1])
+    assert np.array_equal(starts[0], starts[2])
+    assert len(set(starts[0])) == 4
+
+
+def test_the_best_constant_is_chosen_on_other_instances() -> None:
+    each = cell(SMALL + TUNED, step_size="tuned")
+    errors = tuning_errors(each, range(3))
+    tuning = choose(each, errors)
+    assert errors.shape == (3, 4)
+    assert tuning.errors == pytest.approx(errors.mean(axis=0))
+    assert tuning.constant == each.constants[int(np.argmin(errors.mean(axis=0)))]
+    result = run(each)
+    table = json.loads(result.facts["tuning"][0])
+    assert table["constants"] == each.constants
+    assert table["errors"] == pytest.approx(tuning.errors)
+    assert (table["constant"], table["metric"], table["instances"]) == (tuning.constant, "gap", 3)
+    assert set(result.records["constant"]) == {tuning.constant}
+    # Tuning with a step at a time gives the same, and runs do not see the tuning instances.
+    assert np.array_equal(errors[1:2], tuning_errors(each, range(1, 2)))
+    told = SMALL.replace("constant = 0.1", f"constant = {tuning.constant}")
+    assert np.array_equal(result.records["gap"], run(cell(told)).records["gap"])
+
+
+def test_constants_at_the_end_of_the_grid_are_told() -> None:
+    def tuning(constant: float) -> Tuning:
+        return Tuning(constant, (0.1, 1.0, 10.0), (1.0, 1.0, np.inf), "gap", 3)
+
+    assert [tuning(constant).at_edge for constant in (0.1, 1.0, 10.0)] == [True, False, True]
+    assert json.loads(tuning(1.0).as_json())["errors"] == [1.0, 1.0, None]
+    assert not Tuning(0.1).at_edge
+    assert Tuning(0.1).as_json() == ""
+
+
+def test_runs_that_diverge_are_infinitely_bad() -> None:
+    everywhere = SMALL.replace("{ ball = 5.0 }", '"everywhere"')
+    squared = everywhere.replace("variance = 4.0", 'variance = 4.0\nloss = "squared"')
+    result = run(cell(squared.replace("constant = 0.1", "constant = 100.0")))
+    last = result.records["updates"] == 200
+    for name in ERRORS:
+        assert np.isposinf(result.records[name][last]).all()
+        assert not np.isnan(result.records[name]).any()
+    assert result.facts["diverged"].all()
+    tuned = squared + TUNED.replace("1.0]", "100.0]")
+    errors = tuning_errors(cell(tuned, step_size="tuned"), range(2))
+    assert np.isposinf(errors[:, -1]).all()
+    assert choose(cell(tuned, step_size="tuned"), errors).constant < 100.0
+
+
+def test_distances_to_no_single_optimum_are_not_defined() -> None:
+    flat = SMALL.replace("nodes = 9", "nodes = 2").replace("dimension = 2", "dimension = 5")
+    flat = flat.replace("variance = 4.0", 'variance = 4.0\nloss = "squared"')
+    result = run(cell(flat.replace("penalty = 1.0", "penalty = 0")))
+    assert np.isnan(result.records["distance"]).all()
+    assert np.isfinite(result.records["gap"]).all()
+    assert not result.facts["optimum_unique"].any()
+
+
+def test_facts_of_a_private_method() -> None:
+    facts = run(cell(SMALL + PRIVATE, method="private")).facts
+    mechanism = calibrate("laplace", epsilon=3.0, delta=0.0, bounds=(1.0, 300.0))
+    assert set(facts["mechanism"]) == {"laplace"}
+    assert set(facts["parameter"]) == {mechanism.noise}
+    assert set(facts["achieved_delta"]) == {0.0}
+    assert set(facts["bounds_from"]) == {"stated"}
+    assert (facts["bounds_low"] == 1.0).all()
+    stated = PRIVATE.replace("delta = 0.0", "scale = 20.0")
+    facts = run(cell(SMALL + stated, method="private")).facts
+    assert np.isnan(facts["delta"]).all()
+    scaled = wl.privacy.Laplace(20.0, (1.0, 300.0))
+    assert set(facts["achieved_delta"]) == {scaled.delta(3.0)}  # what it really has
+    narrow = PRIVATE.replace("300.0", "2.0")
+    assert run(cell(SMALL + narrow, method="private")).facts["outside"].min() > 0
+
+
+def test_targets_that_no_noise_reaches() -> None:
+    gamma = PRIVATE.replace('"laplace"', '"gamma"').replace("delta = 0.0", "delta = 0.03")
+    with pytest.raises(CellError, match=r"small: ring, two, private, printed: no noise level"):
+        run(cell(SMALL + gamma, method="private"))
+    skipped = run(cell(SMALL + gamma + 'infeasible = "skip"\n', method="private"))
+    assert skipped.records == {}
+    assert skipped.facts["infeasible"].all()
+    with pytest.raises(wl.privacy.InfeasiblePrivacyError) as refusal:
+        calibrate("gamma", epsilon=3.0, delta=0.03, bounds=(1.0, 300.0))
+    assert set(skipped.facts["floor"]) == {refusal.value.floor}
+
+
+def test_theory_is_asked_if_wanted() -> None:
+    text = SMALL.replace("records = 5", "records = 5\nfacts = true") + PRIVATE
+    names = ("sigma2", "spectral_gap", "mixing_time", "bound", "acceptance_rate")
+    for method in ("weighted", "private"):
+        each = cell(text, method=method)
+        facts = run(each).facts
+        told = each.description
+        world = draw_world(told["graph"], told["problem"], 3, RUN, 2)
+        walk = wl.walks.Weighted()
+        if method == "private":  # of the release that the run itself drew
+            walk = wl.walks.Weighted(
+                privacy=calibrate("laplace", epsilon=3.0, delta=0.0, bounds=(1.0, 300.0))
+            )
+            own = generators(replicate_seed(stream(3, RUN, 2, WALK), 0)).walk
+            own.random()
+            world.problem.domain.sample(2, own)
+            walk = walk.realise(world.graph, world.problem, own)
+        found = wl.theory.diagnose(world.graph, world.problem, walk)
+        expected = (
+            found.residual, found.spectral_gap, found.mixing_time, found.constant.value,
+            found.acceptance_rate,
+        )  # fmt: skip
+        assert [facts[name][2] for name in names] == pytest.approx(expected)
+        assert not np.isnan([facts[name] for name in names]).any()
+    without = run(cell()).facts
+    assert np.isnan([without[name] for name in names]).all()
+
+
+def test_nodes_and_edges_of_instance_0() -> None:
+    result = run(cell(SMALL + PRIVATE, method="private"))
+    nodes = result.nodes
+    assert nodes["visits"].sum() == 200
+    assert nodes["degree"].tolist() == [2] * 9
+    assert nodes["stationary"] == pytest.approx(nodes["released"] / nodes["released"].sum())
+    world = draw_world(*(cell().description[key] for key in ("graph", "problem", "seed")), RUN, 0)
+    assert nodes["importance"] == pytest.approx(world.problem.smoothness)
+    edges = np.column_stack([result.edges["source"], result.edges["target"]])
+    assert edges.tolist() == world.graph.edges().tolist()
+    text = SMALL + '[methods.gossip]\ngossip = "asynchronous"\n'
+    gossip = run(cell(text, method="gossip")).nodes
+    assert gossip["visits"].sum() == 200
+    assert np.isnan(gossip["stationary"]).all()
+
+
+def test_how_much_ends_on_the_boundary() -> None:
+    shares = run(cell(SMALL.replace("ball = 5.0", "ball = 0.01"))).facts["boundary_share"]
+    assert (shares == 1.0).all()
+    assert (run(cell()).facts["boundary_share"] == 0.0).all()
+    everywhere = SMALL.replace("{ ball = 5.0 }", '"everywhere"')
+    assert np.isnan(run(cell(everywhere)).facts["boundary_share"]).all()

@@ -1,0 +1,142 @@
+"""Methods are what their tables say; privacy is calibrated to bounds that are stated."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from walklearn import AsynchronousGossip, Problem, SynchronousGossip
+from walklearn.losses import Logistic
+from walklearn.privacy import (
+    ClampedGamma,
+    Gamma,
+    InfeasiblePrivacyError,
+    Laplace,
+    TruncatedLaplace,
+    calibrate,
+    smoothness_bounds,
+)
+from walklearn.studies import Study, register_walk, run
+from walklearn.studies.choices import ChoiceError
+from walklearn.studies.methods import _registered, method_of, resolved
+from walklearn.walks import Independent, Jumping, NonBacktracking, Simple, Uniform, Weighted
+
+PROBLEM = Problem([[1.0], [2.0], [3.0]], [1.0, -1.0, 1.0], penalty=1.0)
+TARGET = {"walk": "weighted", "epsilon": 3.0, "delta": 0.03, "bounds": [1.0, 50.0]}
+BOUNDS = (1.0, 50.0)
+
+
+@pytest.mark.parametrize(
+    ("table", "method"),
+    [
+        ({"walk": "simple", "corrected": True}, Simple(corrected=True)),
+        ({"walk": "uniform", "normalise": True}, Uniform(normalise=True)),
+        ({"walk": "weighted", "laziness": 0.25}, Weighted(laziness=0.25)),
+        ({"walk": "jumping", "longest": 2}, Jumping(longest=2)),
+        ({"walk": "jumping", "base": "uniform", "laziness": 0.5}, Jumping(Uniform(laziness=0.5))),
+        ({"walk": "non-backtracking"}, NonBacktracking()),
+        ({"walk": "non-backtracking", "base": "weighted"}, NonBacktracking(Weighted())),
+        ({"walk": "independent", "base": "weighted"}, Independent(Weighted())),
+        ({"gossip": "asynchronous", "corrected": False}, AsynchronousGossip(corrected=False)),
+        ({"gossip": "synchronous"}, SynchronousGossip()),
+        (
+            {**TARGET, "mechanism": "clamped-gamma", "reweight": "as-printed"},
+            Weighted(
+                privacy=calibrate("clamped-gamma", epsilon=3.0, delta=0.03, bounds=BOUNDS),
+                reweight="as-printed",
+            ),
+        ),
+        (
+            {**TARGET, "walk": "jumping", "mechanism": "gaussian"},
+            Jumping(
+                Weighted(privacy=calibrate("gaussian", epsilon=3.0, delta=0.03, bounds=BOUNDS))
+            ),
+        ),
+    ],
+)
+def test_methods(table: dict, method: object) -> None:
+    assert method_of(table, {}, PROBLEM) == method
+
+
+@pytest.mark.parametrize(
+    ("table", "mechanism"),
+    [
+        ({"mechanism": "gamma", "theta": 5.0}, Gamma(5.0, BOUNDS)),
+        ({"mechanism": "clamped-gamma", "theta": 5.0}, ClampedGamma(5.0, BOUNDS)),
+        (
+            {"mechanism": "laplace", "scale": 7.0, "clamp": [2.0, 40.0]},
+            Laplace(7.0, BOUNDS, (2.0, 40.0)),
+        ),
+        (
+            {"mechanism": "truncated-laplace", "scale": 7.0, "cut": 9.0},
+            TruncatedLaplace(7.0, 9.0, BOUNDS),
+        ),
+    ],
+)
+def test_noise_may_be_stated_itself(table: dict, mechanism: object) -> None:
+    made = method_of({**TARGET, **table}, {}, PROBLEM)
+    assert isinstance(made, Weighted)
+    assert made.privacy == mechanism
+
+
+def test_where_bounds_come_from() -> None:
+    private = {**TARGET, "mechanism": "laplace"}
+    public = method_of({**private, "bounds": "public"}, {"feature_bound": 4.0}, PROBLEM)
+    assert isinstance(public, Weighted)
+    assert public.privacy.bounds == smoothness_bounds(Logistic(), 1.0, 3, feature_bound=4.0)
+    oracle = method_of({**private, "bounds": "instance"}, {}, PROBLEM)
+    assert isinstance(oracle, Weighted)
+    assert oracle.privacy.bounds == (PROBLEM.smoothness.min(), PROBLEM.smoothness.max())
+
+
+def test_what_no_noise_reaches() -> None:
+    with pytest.raises(InfeasiblePrivacyError):
+        method_of({**TARGET, "mechanism": "gamma"}, {}, PROBLEM)
+
+
+STICKY = """
+from dataclasses import dataclass
+from walklearn.walks import Uniform
+
+@dataclass(frozen=True, repr=False)
+class Sticky(Uniform):
+    glue: float = 0.5
+
+    def __post_init__(self):
+        object.__setattr__(self, "laziness", self.glue)
+        super().__post_init__()
+"""
+
+
+def test_a_walk_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "sticky_walks.py").write_text(STICKY)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "sticky_walks", raising=False)
+    with pytest.raises(ChoiceError, match='is "sticky", which is not known'):
+        method_of({"walk": "sticky"}, {}, PROBLEM)
+    register_walk("sticky", "sticky_walks:Sticky")
+    try:
+        register_walk("sticky", "sticky_walks:Sticky")  # a module may be loaded twice
+        with pytest.raises(ValueError, match="already"):
+            register_walk("uniform", "sticky_walks:Sticky")
+        assert method_of({"walk": "sticky", "glue": 0.75}, {}, PROBLEM).laziness == 0.75
+        with pytest.raises(ChoiceError, match="is no key of Sticky; did you mean glue"):
+            method_of({"walk": "sticky", "glu": 0.75}, {}, PROBLEM)
+        home = resolved({"walk": "sticky", "glue": 0.75})
+        text = """
+            name = "sticky"
+            instances = 1
+            updates = 50
+            graphs.ring = { family = "ring", nodes = 5 }
+            problems.p = { data = "two_gaussians", penalty = 1.0 }
+            methods.sticky = { walk = "sticky", glue = 0.75 }
+            step_sizes.s = { constant = 0.1 }
+        """
+        [cell] = Study.from_text(text).cells()
+    finally:
+        del _registered["sticky"]
+    # A worker knows nothing of the registration: the cell says where the walk lives.
+    assert cell.description["method"] == home
+    assert run(cell).records["messages"].max() < 30

@@ -1,0 +1,230 @@
+"""A study is read, checked, and made a list of cells; what is wrong is said with its line."""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import replace
+from itertools import product
+from pathlib import Path
+
+import pytest
+
+from studies.examples import PRIVATE, SMALL, TUNED
+from walklearn.studies import Study, StudyError
+
+
+def changed(old: str, new: str, text: str = SMALL) -> str:
+    assert text.count(old) == 1, old
+    return text.replace(old, new)
+
+
+def cell(text: str = SMALL, **names: str):
+    [found] = [
+        cell
+        for cell in Study.from_text(text).cells()
+        if all(getattr(cell, key) == name for key, name in names.items())
+    ]
+    return found
+
+
+# What is changed in SMALL, and what the message then says after "study.toml, ".
+MISTAKES = {
+    "not TOML": ("seed = 3", "seed = ", "is not TOML: Invalid value (at line 3"),
+    "unknown key": (
+        "records = 5", "record = 5",
+        "line 6: record is no key of a study; did you mean records? Allowed: name, question, seed"),
+    "key of a graph": (
+        "nodes = 9", "node = 9",
+        "line 12: graphs.ring.node is no key of ring; did you mean nodes? Allowed: family, nodes"),
+    "key of a problem": (
+        "variance = 4.0", "varianc = 4.0",
+        "line 17: problems.two.varianc is no key of two_gaussians; did you mean variance?"),
+    "key of a walk": (
+        'walk = "weighted"', 'walk = "weighted"\nlazyness = 0.1',
+        "line 26: methods.weighted.lazyness is no key of Weighted; did you mean laziness?"),
+    "key of a domain": (
+        "{ ball = 5.0 }", "{ ball = 5.0, relativ = true }",
+        "line 19: problems.two.domain.relativ is no key of a ball; did you mean relative?"),
+    "family": (
+        '"ring"', '"rings"',
+        'line 11: graphs.ring.family is "rings", which is not known; did you mean "ring"? Choose'),
+    "data": ('"two_gaussians"', '"gaussians"', 'did you mean "two_gaussians"?'),
+    "walk": ('walk = "uniform"', 'walk = "unifrom"', 'did you mean "uniform"? Choose one of'),
+    "metric": ('"gap"', '"gaps"', 'line 7: metric is "gaps", which is not known; did you mean'),
+    "loss": (
+        "penalty = 1.0", 'penalty = 1.0\nloss = "logstic"',
+        'line 19: problems.two.loss is "logstic", which is not known; did you mean "logistic"?'),
+    "argument of a loss": (
+        "penalty = 1.0", 'penalty = 1.0\nloss = { name = "huber", threshold = true }',
+        "line 19: problems.two.loss.threshold must be a number; it is true"),
+    "domain": (
+        "{ ball = 5.0 }", '"ball"',
+        'line 19: problems.two.domain must be "everywhere", { ball = 10.0 },'),
+    "box": ("{ ball = 5.0 }", "{ box = 5.0 }", "line 19: problems.two.domain.box must be two numb"),
+    "split": ("penalty = 1.0", 'penalty = 1.0\nsplit = "even"', "line 19: problems.two.split is"),
+    "rows without split": (
+        "penalty = 1.0", "penalty = 1.0\nrows = 20",
+        "line 14: problems.two spreads 20 rows over 9 nodes: say how"),
+    "half a seed": ("seed = 3", "seed = 3.5", "line 3: seed must be a whole number; it is 3.5"),
+    "negative": ("seed = 3", "seed = -3", "line 3: seed must be at least 0; it is -3"),
+    "nothing to do": ("instances = 4", "instances = 0", "line 4: instances must be at least 1"),
+    "type": ("nodes = 9", 'nodes = "9"', 'line 12: graphs.ring.nodes must be a whole number'),
+    "value": ("nodes = 9", "nodes = 0", "line 12: graphs.ring.nodes: nodes must be"),
+    "penalty": ("penalty = 1.0", "penalty = -1.0", "line 18: problems.two.penalty: penalty must"),
+    "laziness": (
+        'walk = "weighted"', 'walk = "weighted"\nlaziness = 1.0',
+        "line 26: methods.weighted.laziness: laziness must be in [0, 1), got 1.0"),
+    "no walk": ('walk = "weighted"', "", "line 24: methods.weighted needs walk (one of simple"),
+    "no family": ('family = "ring"', "", "line 10: graphs.ring needs family: one of erdos_renyi"),
+    "no argument": ("nodes = 9", "", "line 10: graphs.ring needs nodes (of ring)"),
+    "no constant": ("constant = 0.1", "", "line 27: step_sizes.printed needs constant, or"),
+    "constant": ("constant = 0.1", "constant = 0", "line 28: step_sizes.printed.constant: the"),
+    "name": ('"small"', '"My study"', 'line 1: name may have a-z, 0-9 and -; it is "My study"'),
+    "quick": ("updates = 50 }", "update = 50 }", "line 8: quick.update is no key of quick"),
+    "quick count": ("updates = 50 }", "updates = 0 }", "line 8: quick.updates must be at least 1"),
+    "where": (
+        'walk = "weighted"', 'walk = "weighted"\nproblems = ["tow"]',
+        'line 26: methods.weighted.problems is "tow", which is not known; did you mean "two"?'),
+    "not a list": (
+        'walk = "weighted"', 'walk = "weighted"\nproblems = "two"',
+        "line 26: methods.weighted.problems must be a list of names"),
+    "no minimiser": (
+        "penalty = 1.0\ndomain = { ball = 5.0 }", "domain = { ball = 2.0, relative = true }\n"
+        "mean = 100.0", "line 18: problems.two.domain: the objective has no minimiser"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_mistakes_are_told_with_their_line(mistake: str) -> None:
+    old, new, message = MISTAKES[mistake]
+    with pytest.raises(StudyError) as caught:
+        Study.from_text(changed(old, new), "study.toml")
+    told = str(caught.value)
+    assert told.startswith("study.toml")
+    assert message in told
+
+
+# The same for a private method, written below SMALL.
+PRIVATE_MISTAKES = {
+    "epsilon": ("epsilon = 3.0", "epsilon = -1", "line 34: methods.private.epsilon: epsilon must"),
+    "no delta": ("delta = 0.0", "", "line 31: methods.private needs delta, or scale, for laplace"),
+    "mechanism": ('"laplace"', '"laplac"', 'methods.private.mechanism is "laplac", which is not'),
+    "no bounds": ("bounds = [1.0, 300.0]", "", "line 31: methods.private.bounds needs bounds"),
+    "bounds": ("[1.0, 300.0]", "[1.0]", "line 36: methods.private.bounds must be two numbers"),
+    "inside out": ("[1.0, 300.0]", "[3.0, 1.0]", "line 36: methods.private.bounds: bounds"),
+    "public": ("[1.0, 300.0]", '"public"', 'bounds = "public" needs a feature_bound in every prob'),
+    "noise": ("delta = 0.0", "theta = 1.0", "line 35: methods.private.theta does not fit: laplace"),
+    "reweight": (
+        "delta = 0.0",
+        'delta = 0.0\nreweight = "no"',
+        "line 36: methods.private.reweight",
+    ),
+    "no mechanism": (
+        'mechanism = "laplace"',
+        "",
+        "line 34: methods.private.epsilon is about a rel",
+    ),
+    "unclamped": ("delta = 0.0", "delta = 0.0\nclamp = false", "unclamped laplace mechanism"),
+    "infeasible": ('"laplace"', '"gamma"', "no noise level gives delta <= 0"),
+}
+
+
+@pytest.mark.parametrize("mistake", PRIVATE_MISTAKES)
+def test_mistakes_of_private_methods(mistake: str) -> None:
+    old, new, message = PRIVATE_MISTAKES[mistake]
+    with pytest.raises(StudyError) as caught:
+        Study.from_text(SMALL + changed(old, new, PRIVATE), "study.toml")
+    assert message in str(caught.value)
+
+
+def test_grids_must_not_be_empty() -> None:
+    text = changed('[graphs.ring]\nfamily = "ring"\nnodes = 9', "graphs.ring = 1")
+    with pytest.raises(StudyError, match=r"study.toml, line 10: graphs.ring must be a table"):
+        Study.from_text(text, "study.toml")
+    for name in ("updates", "name"):
+        line = next(line for line in SMALL.splitlines() if line.startswith(f"{name} ="))
+        with pytest.raises(StudyError, match=f"study.toml needs {name}"):
+            Study.from_text(changed(line + "\n", ""), "study.toml")
+    text = SMALL.replace("[methods.uniform]", "[metods.uniform]").replace(
+        "[methods.weighted]", "[metods.weighted]"
+    )
+    with pytest.raises(StudyError, match="metods is no key of a study; did you mean methods"):
+        Study.from_text(text, "study.toml")
+
+
+def test_files_that_cannot_be_read(tmp_path: Path) -> None:
+    with pytest.raises(StudyError, match=r"cannot read .*nowhere\.toml"):
+        Study.read(tmp_path / "nowhere.toml")
+    (tmp_path / "binary.toml").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(StudyError, match=r"cannot read .*binary\.toml"):
+        Study.read(tmp_path / "binary.toml")
+
+
+def test_the_grid_in_order() -> None:
+    study = Study.from_text(SMALL + TUNED)
+    names = [(cell.step_size, cell.method) for cell in study.cells()]
+    assert names == list(product(["printed", "tuned"], ["uniform", "weighted"]))
+    kept = changed('walk = "weighted"', 'walk = "weighted"\nstep_sizes = ["tuned"]')
+    cells = Study.from_text(kept + TUNED).cells()
+    assert [cell.method for cell in cells] == ["uniform", "uniform", "weighted"]
+
+
+def test_quick_changes_what_it_says() -> None:
+    study = Study.from_text(
+        changed("updates = 50 }", "updates = 50, tuning_instances = 1 }") + TUNED
+    )
+    quick = study.quick()
+    assert (quick.instances, quick.updates, quick.records, quick.is_quick) == (2, 50, 5, True)
+    assert quick.step_sizes["tuned"]["tuning_instances"] == 1
+    assert quick.step_sizes["printed"] == study.step_sizes["printed"]
+    assert not {cell.hash for cell in quick.cells()} & {cell.hash for cell in study.cells()}
+    with pytest.raises(StudyError, match="says nothing of a quick run"):
+        replace(study, quick_changes={}).quick()
+
+
+# Changes to SMALL that must, or must not, change the hash of the cell of the weighted walk.
+DECISIVE = [
+    ("seed = 3", "seed = 4"),
+    ("instances = 4", "instances = 5"),
+    ("updates = 200", "updates = 201"),
+    ("records = 5", "records = 6"),
+    ("records = 5", "records = 5\nreplicates = 2"),
+    ("records = 5", "records = 5\nfacts = true"),
+    ("nodes = 9", "nodes = 10"),
+    ("variance = 4.0", "variance = 5.0"),
+    ("constant = 0.1", "constant = 0.2"),
+    ('walk = "weighted"', 'walk = "weighted"\nlaziness = 0.1'),
+    ('"small"', '"smaller"'),
+]
+IRRELEVANT = [
+    ("Which walk", "What walk"),
+    ("quick = { instances = 2, updates = 50 }", ""),
+    ('"gap"', '"distance"'),
+    ('[methods.uniform]\nwalk = "uniform"', '[methods.simple]\nwalk = "simple"'),
+    ('walk = "weighted"', 'walk = "weighted"\nproblems = ["two"]'),
+    ("[problems.two]", '[problems.other]\ndata = "two_gaussians"\npenalty = 1.0\n[problems.two]'),
+]
+
+
+@pytest.mark.parametrize("change", DECISIVE)
+def test_the_hash_covers_what_decides_the_numbers(change: tuple[str, str]) -> None:
+    assert cell(changed(*change), method="weighted").hash != cell(method="weighted").hash
+
+
+@pytest.mark.parametrize("change", IRRELEVANT)
+def test_the_hash_covers_nothing_else(change: tuple[str, str]) -> None:
+    other = cell(changed(*change), method="weighted", problem="two")
+    assert other.hash == cell(method="weighted").hash
+
+
+def test_the_metric_is_part_of_a_tuned_cell() -> None:
+    same = {"method": "weighted", "step_size": "tuned"}
+    other = changed('"gap"', '"distance"', SMALL + TUNED)
+    assert cell(other, **same).hash != cell(SMALL + TUNED, **same).hash
+
+
+def test_cells_can_be_sent() -> None:
+    for each in Study.from_text(SMALL + PRIVATE + TUNED).cells():
+        sent = pickle.loads(pickle.dumps(each))
+        assert sent == each
+        assert sent.hash == each.hash
