@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -17,6 +18,10 @@ from walklearn.cli.bad_input import BadInput, plainly
 if TYPE_CHECKING:
     from walklearn.node.creation import Created
     from walklearn.node.directory import NodeDirectory
+
+# Threads of the linear algebra gain nothing on one node's rows, and many nodes on one machine
+# would keep each other waiting. It is read when NumPy is loaded, which is not yet.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 _directory = click.argument("directory", type=click.Path(path_type=Path))
 _json = click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")

@@ -360,8 +360,11 @@ def _check_inside(model: Vector, domain: Domain, name: str, rounding: float = 0.
 
 def is_inside(model: Vector, domain: Domain, rounding: float = 0.0) -> bool:
     """Whether the model is finite, of a size to be computed with, and in W up to rounding."""
-    largest = float(np.abs(model).max(initial=0.0))
-    if not largest <= LARGEST_ENTRY:  # NaN compares false
+    squared = float(np.dot(model, model))
+    if not squared <= LARGEST_ENTRY**2:  # NaN compares false
         return False
-    distance = float(np.linalg.norm(model - domain.project(model)))
-    return distance <= (1e-9 + rounding) * (1.0 + float(np.linalg.norm(model)))
+    nearest = domain.project(model)
+    if nearest is model:
+        return True
+    distance = float(np.linalg.norm(model - nearest))
+    return distance <= (1e-9 + rounding) * (1.0 + math.sqrt(squared))

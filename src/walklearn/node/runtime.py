@@ -34,7 +34,7 @@ from walklearn.node.messages import (
 )
 from walklearn.node.metrics import Counters
 from walklearn.node.protocol import handle
-from walklearn.node.state import Link, Record, State
+from walklearn.node.state import Link, Phase, Record, State
 from walklearn.node.store import Store, StoreError
 from walklearn.node.transport import Refused, Transport, Unanswered, Undelivered
 
@@ -75,6 +75,7 @@ class Runtime:
         self._greeters: dict[str, _Greeter] = {}
         self._names: dict[str, str] = {}
         self._timer: asyncio.TimerHandle | None = None
+        self._wakes_at: float | None = None
 
     async def start(self, listen: str, peers: list[Invite]) -> int:
         """Listen, greet the neighbours, go on where the last process stopped; the port."""
@@ -110,7 +111,7 @@ class Runtime:
         return self.state.may_stop
 
     async def wait_for_change(self, timeout_seconds: float) -> None:
-        """Until something has happened, or the time is over."""
+        """Until something has happened that bears on the end, or the time is over."""
         self.changed.clear()
         try:
             async with asyncio.timeout(timeout_seconds):
@@ -125,8 +126,10 @@ class Runtime:
         state = self.state
         if state.wants_visit:
             self._has_work.set()
-        self._set_timer(state.wakes_at)
-        self.changed.set()
+        if state.wakes_at != self._wakes_at:
+            self._set_timer(state.wakes_at)
+        if state.stopping or state.phase is Phase.FINISHED:
+            self.changed.set()  # only then does anyone wait for it
         return receipt
 
     async def _carry_out(self, event: Event) -> Receipt | None:
@@ -301,6 +304,7 @@ class Runtime:
                 await asyncio.sleep(0)  # neighbours are heard in between
 
     def _set_timer(self, wakes_at: float | None) -> None:
+        self._wakes_at = wakes_at
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -309,7 +313,7 @@ class Runtime:
             self._timer = asyncio.get_running_loop().call_later(delay, self._wake)
 
     def _wake(self) -> None:
-        self._timer = None
+        self._timer = self._wakes_at = None
         self._spawn(self._tick())
 
     async def _tick(self) -> None:

@@ -153,6 +153,10 @@ class Node:
         await self._runtime.set_peers(self._peers)
         self.log.info("neighbours changed", neighbours=len(self._peers))
 
+    def wake(self) -> None:
+        """Let who waits look again."""
+        self._runtime.changed.set()
+
     async def wait(self, seconds: float) -> None:
         """Until something has happened, at most so long; an error of the node's work is raised."""
         await self._runtime.wait_for_change(seconds)
@@ -169,8 +173,13 @@ async def serve(node: Node, options: Options) -> None:
     control = Control(node.directory.path, _commands(node), checks)
     metrics = None
     loop = asyncio.get_running_loop()
+
+    def ask_to_stop() -> None:
+        stop.set()
+        node.wake()
+
     for each in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(each, stop.set)
+        loop.add_signal_handler(each, ask_to_stop)
     async with node.started(options):
         try:
             await control.listen()
@@ -190,6 +199,8 @@ async def _until_done(node: Node, options: Options, stop: asyncio.Event) -> None
     clock = asyncio.get_running_loop().time
     while not stop.is_set():
         await node.look_for_peers()
+        if stop.is_set():
+            return
         if not node.is_finished:
             finished_at = None
         elif finished_at is None:
