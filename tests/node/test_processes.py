@@ -1,0 +1,99 @@
+"""Nodes as processes of their own: the walk ends everywhere, whatever is killed or stopped."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+
+import numpy as np
+from small_network import (
+    Process,
+    log_lines,
+    make_nodes,
+    processes,
+    ring,
+    wait_until,
+)
+
+from walklearn.model import Model
+from walklearn.node.control import ask
+from walklearn.node.directory import NodeDirectory
+from walklearn.node.messages import Token
+from walklearn.node.service import limits_of
+from walklearn.node.store import Store
+from walklearn.node.trained import newest_model
+
+PRIVATE = """
+walk = "weighted"
+[privacy]
+mechanism = "clamped-gamma"
+epsilon = 3.0
+delta = 0.03
+bounds = [1.0, 40.0]
+[model_privacy]
+clip = 1.0
+epsilon = 5.0
+delta = 1e-4
+max_contributions = 10
+"""
+
+
+def final_of(directory: NodeDirectory) -> Token:
+    with Store.look(directory.store_path, limits_of(directory.plan)) as store:
+        assert store.record.final is not None
+        return store.record.final
+
+
+def test_a_killed_node_comes_back_and_all_end_with_the_same_model(tmp_path: Path) -> None:
+    directories = make_nodes(tmp_path, 5, [*ring(5), (0, 2)], updates=800)
+    with processes(directories) as running:
+        ask(directories[0].path, "StartWalk", resume=False)
+        wait_until(lambda: running[2].status()["updates"] > 50)
+        running[2].popen.send_signal(signal.SIGKILL)
+        running[2].popen.wait()
+        running[2] = Process(directories[2])
+        assert [each.wait() for each in running] == [0] * 5
+    finals = [final_of(each) for each in directories]
+    assert {each.updates for each in finals} == {800}
+    assert {each.encoded for each in finals} == {finals[0].encoded}
+    assert finals[0].line.counter == 1  # the walk that was begun, not one that replaced it
+
+
+def test_a_private_walk_ends_within_the_caps_and_gives_a_usable_model(tmp_path: Path) -> None:
+    directories = make_nodes(tmp_path, 3, ring(3), updates=60, more=PRIVATE)
+    with processes(directories) as running:
+        ask(directories[1].path, "StartWalk", resume=False)
+        assert [each.wait() for each in running] == [0] * 3
+    model, final = newest_model(directories[0])
+    assert final
+    model.save(tmp_path / "model")
+    loaded = Model.load(tmp_path / "model")
+    assert set(loaded.predict(np.eye(2)).tolist()) <= {"no", "yes"}
+    for each in directories:
+        with Store.look(each.store_path, limits_of(each.plan)) as store:
+            release = store.release()
+            assert release is not None
+            assert release.mechanism is not None
+            assert 1.0 <= release.importance <= 40.0
+            assert 0 < store.record.contributions <= 10
+    releases = {entry["what"]: entry["times"] for entry in loaded.ledger["releases"]}
+    assert releases["importance"] == 1
+    assert 0 < releases["model"] <= 10
+
+
+def test_sigterm_hands_the_token_over_first(tmp_path: Path) -> None:
+    directories = make_nodes(tmp_path, 3, ring(3), updates=1000)
+    with processes(directories, "--linger-seconds", "1") as running:
+        ask(directories[0].path, "StartWalk", resume=False)
+        wait_until(lambda: running[0].status()["updates"] > 50)
+        running[0].popen.terminate()
+        assert running[0].wait() == 0
+        last = log_lines(running[0].log.read_text())[-1]
+        assert (last["event"], last["token"]) == ("stopped", "gone")
+        assert [each.wait() for each in running[1:]] == [0, 0]
+        assert final_of(directories[1]).line.counter == 1
+        # The one that was off asks when it returns; a finished node must be there to answer.
+        running[1] = Process(directories[1], "--serve")
+        running[0] = Process(directories[0], "--linger-seconds", "1")
+        assert running[0].wait() == 0
+    assert final_of(directories[0]).encoded == final_of(directories[2]).encoded

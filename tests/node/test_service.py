@@ -1,0 +1,222 @@
+"""Nodes in one process, over the real wire and the real disk."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from small_network import PLAN, in_process, introduce, log_lines, make_node, make_nodes, ring
+
+from walklearn.node.control import CommandError
+from walklearn.node.directory import NodeDirectory
+from walklearn.node.service import Node, Options
+from walklearn.node.store import Store, StoreError
+from walklearn.node.transport import Refused, Undelivered
+
+
+async def until(condition: Any) -> None:
+    async with asyncio.timeout(60):
+        while not condition():
+            await asyncio.sleep(0.01)
+
+
+def is_met(node: Node) -> bool:
+    return all(each["usable"] for each in node.status()["neighbours"])
+
+
+def test_plans_that_differ_are_refused_with_the_keys_on_both_sides(tmp_path: Path) -> None:
+    text = PLAN.format(nodes=2, updates=100, more="")
+    plans = [tmp_path / "one.toml", tmp_path / "other.toml"]
+    plans[0].write_text(text)
+    plans[1].write_text(text.replace("penalty = 1.0", "penalty = 2.0").replace("0.05", "0.1"))
+    one, other = make_node(tmp_path / "one", plans[0]), make_node(tmp_path / "other", plans[1])
+    introduce(one, other)
+
+    async def meet() -> list[str]:
+        (first, first_log), (second, second_log) = in_process(one), in_process(other)
+        logs = (first_log, second_log)
+        async with first.started(), second.started():
+            await until(lambda: all("plans differ" in log.getvalue() for log in logs))
+            assert not is_met(first)
+            assert not is_met(second)
+            assert first.counters.as_dict()["refusals"]["plan differs"] >= 1
+        return [log.getvalue() for log in logs]
+
+    for text in asyncio.run(meet()):
+        reasons = [line.get("reason", "") for line in log_lines(text)]
+        assert any("penalty, step_size.constant" in reason for reason in reasons)
+
+
+def test_a_removed_neighbour_is_out_at_once_and_may_come_back(tmp_path: Path) -> None:
+    one, other = make_nodes(tmp_path, 2, [(0, 1)])
+
+    async def quarrel() -> None:
+        (first, log), (second, _) = in_process(one), in_process(other)
+        async with first.started(), second.started():
+            await until(lambda: is_met(first) and is_met(second))
+            one.remove_peer("node1")
+            await first.look_for_peers()
+            transport = second._runtime.transport
+            with pytest.raises(Refused, match="not a neighbour"):
+                await transport.call(one.identity.fingerprint, "Hello", b"", 5.0)
+            assert "not a neighbour" in log.getvalue()
+            await until(lambda: not is_met(second))
+            one.add_peer(other.invite.encode())
+            await first.look_for_peers()
+            await until(lambda: is_met(first) and is_met(second))
+
+    asyncio.run(quarrel())
+
+
+def test_a_full_disk_is_survived(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    one, other = make_nodes(tmp_path, 2, [(0, 1)], updates=40)
+    full = True
+    commit = Store.commit
+
+    def commit_or_refuse(store: Store, record: Any) -> None:
+        if full and store.path.parent == other.path:
+            raise StoreError("database or disk is full.")
+        commit(store, record)
+
+    monkeypatch.setattr(Store, "commit", commit_or_refuse)
+
+    async def walk() -> None:
+        nonlocal full
+        (first, _), (second, log) = in_process(one), in_process(other)
+        async with first.started(), second.started():
+            await until(lambda: is_met(first) and is_met(second))
+            await first.start_walk()
+            await until(lambda: "disk is full" in log.getvalue())
+            assert second.counters.as_dict()["disk_errors"] >= 1
+            assert not first.is_finished
+            full = False
+            await until(lambda: first.is_finished and second.is_finished)
+            assert first.final is not None
+            assert second.final is not None
+            assert first.final.encoded == second.final.encoded
+            assert first.final.line.counter == 1
+
+    asyncio.run(walk())
+
+
+def test_only_one_walk_begins_and_resume_needs_a_reason(tmp_path: Path) -> None:
+    directories = make_nodes(tmp_path, 3, ring(3), updates=30)
+
+    async def begin() -> None:
+        nodes = [in_process(each)[0] for each in directories]
+        async with nodes[0].started(), nodes[1].started(), nodes[2].started():
+            await until(lambda: all(map(is_met, nodes)))
+            await nodes[0].start_walk()
+            with pytest.raises(CommandError, match="a walk has begun already"):
+                await nodes[0].start_walk()
+            await until(lambda: all(node.is_finished for node in nodes))
+            await until(lambda: all(node.all_know_the_end for node in nodes))
+            with pytest.raises(CommandError, match="finished"):
+                await nodes[1].start_walk(resume=True)
+
+    asyncio.run(begin())
+
+
+def test_another_node_resumes_when_the_holder_is_gone_for_good(tmp_path: Path) -> None:
+    directories = make_nodes(tmp_path, 3, ring(3), updates=60)
+
+    async def lose() -> None:
+        nodes = [in_process(each)[0] for each in directories]
+        holder = nodes[2]
+        async with nodes[0].started(), nodes[1].started():
+            async with holder.started(Options(stop_seconds=0.0)):
+                await until(lambda: all(map(is_met, nodes)))
+                await nodes[0].start_walk()
+                await until(lambda: nodes[1].status()["updates"] > 10)
+                _cannot_hand_over(holder)
+                await until(lambda: holder.status()["phase"] == "holding")
+            (directories[2].path / "node.sqlite").unlink()
+            seen = nodes[0].status()["updates"]
+            assert 0 < seen < 60
+            await nodes[0].start_walk(resume=True)
+            await until(lambda: nodes[0].is_finished and nodes[1].is_finished)
+            assert nodes[0].final is not None
+            assert nodes[1].final is not None
+            assert nodes[0].final.encoded == nodes[1].final.encoded
+            assert nodes[1].final.line.counter == 2
+
+    asyncio.run(lose())
+
+
+def _cannot_hand_over(node: Node) -> None:
+    call = node._runtime.transport.call
+
+    async def all_but_handovers(to: str, method: str, message: bytes, seconds: float) -> bytes:
+        if method == "Handover":
+            raise Undelivered("cut")
+        return await call(to, method, message, seconds)
+
+    node._runtime.transport.call = all_but_handovers  # type: ignore[method-assign]
+
+
+def test_a_node_that_is_running_cannot_be_run_twice(tmp_path: Path) -> None:
+    (one,) = make_nodes(tmp_path, 1, [])
+    first, _ = in_process(one)
+
+    async def run() -> None:
+        async with first.started():
+            with pytest.raises(StoreError, match="another process runs this node"):
+                Node(one)
+        Node(one)._store.close()
+
+    asyncio.run(run())
+
+
+def test_a_port_in_use_is_told(tmp_path: Path) -> None:
+    one, other = make_nodes(tmp_path, 2, [(0, 1)])
+    settings = json.loads((other.path / "node.json").read_text())
+    settings["listen"] = one.settings.listen
+    (other.path / "node.json").write_text(json.dumps(settings))
+
+    async def run() -> None:
+        first, _ = in_process(one)
+        second, _ = in_process(NodeDirectory(other.path))
+        async with first.started():
+            with pytest.raises(OSError, match=r"cannot listen on .* in use"):
+                async with second.started():
+                    pass
+
+    asyncio.run(run())
+
+
+def test_malformed_messages_are_refused_counted_and_harmless(tmp_path: Path) -> None:
+    one, other = make_nodes(tmp_path, 2, [(0, 1)], updates=20)
+
+    async def pester() -> None:
+        (first, log), (second, _) = in_process(one), in_process(other)
+        async with first.started(), second.started():
+            await until(lambda: is_met(first) and is_met(second))
+            transport, target = second._runtime.transport, one.identity.fingerprint
+            for method in ("Hello", "Handover", "Final"):
+                for message in (b"", b"garbage", os.urandom(1000)):
+                    with pytest.raises(Refused):
+                        await transport.call(target, method, message, 5.0)
+            assert first.counters.as_dict()["refusals"]["malformed message"] == 9
+            assert "malformed message" in log.getvalue()
+            await second.start_walk()
+            await until(lambda: first.is_finished and second.is_finished)
+
+    asyncio.run(pester())
+
+
+def test_status_tells_nothing_of_the_rows(tmp_path: Path) -> None:
+    (one,) = make_nodes(tmp_path, 1, [])
+    node, log = in_process(one)
+
+    async def run() -> str:
+        async with node.started():
+            return json.dumps(node.status()) + log.getvalue()
+
+    told = asyncio.run(run())
+    smoothness = node._runtime.state.local.smoothness
+    assert f"{smoothness:.6g}" not in told
+    assert all(f"{value:.6g}" not in told for value in one.rows.X.ravel())
