@@ -13,6 +13,7 @@ ESTIMATORS = [
     RandomWalkClassifier(),
     RandomWalkRegressor(),
     RandomWalkClassifier(**PRIVATE),
+    RandomWalkRegressor(**PRIVATE),
 ]
 EXPECTED = {
     "check_sample_weight_equivalence_on_dense_data": "a repeated row is at another node, so the "

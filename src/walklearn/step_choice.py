@@ -42,6 +42,7 @@ BOUNDED_SLOPE = (Logistic, Softmax, Huber)
 
 LEAST_STEPS = 20_000  # of a walk whose loss nobody may look at
 VISITS_OF_A_NODE = 100
+MOST_STEPS, MOST_VISITS_OF_A_NODE = 1_000_000, 50  # of a walk whose loss does not settle
 FIRST_LOOK = 1000  # updates before the loss is looked at first
 SMALLEST = 1e-100  # rows that are all 0 have L_i = 0, and any step will do
 
@@ -67,6 +68,11 @@ def public_step(
     if isinstance(walk.innermost, ReleasedWeighted):
         mean = float(walk.visit_weights(graph).mean())
     return _step(loss, penalty, float(scale.max()), float(scale.max()) * bounds[1], mean)
+
+
+def most_steps(nodes: int) -> int:
+    """How long to walk at most: a million updates, or 50 visits of each node."""
+    return max(MOST_STEPS, MOST_VISITS_OF_A_NODE * nodes)
 
 
 def public_steps(nodes: int, most: int) -> int:

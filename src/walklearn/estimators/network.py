@@ -7,29 +7,28 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from walklearn import graphs
-from walklearn.graphs import Graph
+from walklearn.graphs import Graph, as_graph
+from walklearn.graphs.names import is_name
 
 Owners = NDArray[np.int64]
+Names = tuple[Any, ...]
 Seed = int | np.random.SeedSequence | None
 
 
 class Network(NamedTuple):
     """A graph, and what its nodes are called where they are not called 0, 1, 2, …
 
-    named: the graph was given by name and is drawn for as many nodes as there are.
+    family: the name that the graph was drawn by, with as many nodes as there are.
     """
 
     graph: Graph
-    names: tuple[Any, ...] | None
-    named: bool
+    names: Names | None = None
+    family: str | None = None
 
 
 def place(
@@ -37,50 +36,72 @@ def place(
 ) -> tuple[Network, Owners]:
     """The network, and the node of each row; by default row i is at node i.
 
-    A graph that is given by name gets a node for each name in `nodes`, and is drawn anew when
-    new ones turn up. The nodes of any other graph are 0..N-1; those without rows relay.
-    known: the network of an earlier call, which this one goes on with.
+    A family of graphs gets a node for each name in `nodes`, and is drawn anew when new ones turn
+    up. The nodes of any other graph are called as it calls them, else 0..N-1; those without
+    rows relay. known: the network of an earlier call, whose nodes keep their numbers.
     """
     labels = None if nodes is None else _check_labels(nodes, rows)
-    if _is_name(graph):
-        names, owners, count = _named(labels, rows, known)
-        if known is not None and known.graph.node_count == count:
-            return known._replace(names=names), owners
-        return Network(_drawn(graph, count, seed), names, True), owners
-    found = known.graph if known is not None else _given(graph)
-    owners = np.arange(rows) if labels is None else _check_numbers(labels)
-    beyond = np.flatnonzero((owners < 0) | (owners >= found.node_count))
-    if beyond.size and labels is None:
-        raise ValueError(
-            f"there are {rows} rows for the {found.node_count} nodes of the graph. Say which node "
-            "owns each row with fit(X, y, nodes=...), or pass a graph with a node for each row."
-        )
-    if beyond.size:
-        raise ValueError(
-            f"row {beyond[0]} belongs to node {owners[beyond[0]]}, but the nodes of the graph are "
-            f"0..{found.node_count - 1}."
-        )
-    return Network(found, None, False), owners
+    if not (isinstance(graph, str) and is_name(graph)):
+        network = Network(as_graph(graph, seed=seed), _names_of(graph))
+        return network, _owners_of(network, labels, rows)
+    if known is not None and known.family != graph:
+        known = None
+    names, owners, count = _joined(labels, rows, known)
+    if known is not None and known.graph.node_count == count:
+        return known, owners
+    return Network(as_graph(graph, count, seed=seed), names, graph), owners
 
 
-def _named(
+def _joined(
     labels: NDArray[Any] | None, rows: int, known: Network | None
-) -> tuple[tuple[Any, ...] | None, Owners, int]:
-    """Names, owners and the number of nodes; nodes that are known keep their numbers."""
-    before = 0 if known is None else known.graph.node_count
+) -> tuple[Names | None, Owners, int]:
+    """Names, owners and the number of nodes, those that are known included."""
     if labels is None:
         if known is not None and known.names is not None:
             raise ValueError("earlier rows came with their nodes: pass nodes=... for these, too.")
-        return None, np.arange(rows), max(rows, before)
+        return None, np.arange(rows), max(rows, known.graph.node_count if known else 0)
     if known is not None and known.names is None:
         raise ValueError("earlier rows came one per node: leave nodes=... out for these, too.")
     found, place_of = np.unique(labels, return_inverse=True)
-    names = () if known is None or known.names is None else known.names
-    number = {name: i for i, name in enumerate(names)}
+    number = {name: i for i, name in enumerate((known.names if known else None) or ())}
     for name in found.tolist():
         number.setdefault(name, len(number))
     of_found = np.array([number[name] for name in found.tolist()], dtype=np.int64)
     return tuple(number), of_found[place_of.reshape(-1)], len(number)
+
+
+def _owners_of(network: Network, labels: NDArray[Any] | None, rows: int) -> Owners:
+    """The nodes of a given graph that the labels name."""
+    count = network.graph.node_count
+    if labels is None:
+        if rows > count:
+            raise ValueError(
+                f"there are {rows} rows for the {count} nodes of the graph. Say which node owns "
+                "each row with fit(X, y, nodes=...), or pass a graph with a node for each row."
+            )
+        return np.arange(rows)
+    names = range(count) if network.names is None else network.names
+    number = {name: i for i, name in enumerate(names)}
+    owners = np.array([number.get(label, -1) for label in labels.tolist()], dtype=np.int64)
+    unknown = np.flatnonzero(owners < 0)
+    if unknown.size:
+        called = f"0..{count - 1}" if network.names is None else f"called {names[0]!r}, …"
+        raise ValueError(
+            f"row {unknown[0]} belongs to node {labels.tolist()[unknown[0]]!r}, which is not in "
+            f"the graph: its {count} nodes are {called}."
+        )
+    return owners
+
+
+def _names_of(graph: Any) -> Names | None:
+    """What networkx or igraph call the nodes, unless that is 0, 1, 2, …"""
+    packages = {kind.__module__.partition(".")[0] for kind in type(graph).__mro__}
+    names: Names = ()
+    if "networkx" in packages:
+        names = tuple(graph.nodes)
+    elif "igraph" in packages and "name" in graph.vs.attributes():
+        names = tuple(graph.vs["name"])
+    return names if names and names != tuple(range(len(names))) else None
 
 
 def _check_labels(nodes: ArrayLike, rows: int) -> NDArray[Any]:
@@ -90,54 +111,7 @@ def _check_labels(nodes: ArrayLike, rows: int) -> NDArray[Any]:
             f"nodes must name the owner of each row: there are {rows} rows, nodes has shape "
             f"{labels.shape}."
         )
-    missing = np.flatnonzero(labels != labels)  # NaN, and None in an array of objects is fine
-    if missing.size:
+    missing = [row for row, label in enumerate(labels.tolist()) if label is None or label != label]
+    if missing:
         raise ValueError(f"nodes does not say who owns row {missing[0]}.")
     return labels
-
-
-def _check_numbers(labels: NDArray[Any]) -> Owners:
-    if not np.issubdtype(labels.dtype, np.integer):
-        raise ValueError(
-            "the nodes of this graph are numbers from 0, so nodes must hold such numbers, "
-            f"got {labels.dtype} such as {labels.flat[0]!r}."
-        )
-    return labels.astype(np.int64)
-
-
-def _is_name(graph: Any) -> bool:
-    return isinstance(graph, str) and graph in _FAMILIES
-
-
-def _given(graph: Any) -> Graph:
-    if isinstance(graph, Graph):
-        return graph
-    if isinstance(graph, str | os.PathLike):
-        if not os.path.exists(graph):
-            raise ValueError(
-                f"there is no graph named {graph!r} and no such file: pass one of "
-                f"{', '.join(_FAMILIES)}, the path of an edge list, or a graph."
-            )
-        return graphs.read_edge_list(graph)
-    if hasattr(graph, "is_multigraph"):
-        return graphs.from_networkx(graph)
-    return graphs.from_scipy(graph)
-
-
-def _drawn(name: str, nodes: int, seed: Seed) -> Graph:
-    if nodes <= 3:
-        return graphs.complete(nodes)
-    return _FAMILIES[name](nodes, seed)
-
-
-def _erdos_renyi(nodes: int, seed: Seed) -> Graph:
-    degree = max(10.0, 2.0 * np.log(nodes))  # twice what keeps it in one piece
-    probability = min(1.0, degree / (nodes - 1))
-    return graphs.erdos_renyi(nodes, probability, seed=seed, connected="retry")
-
-
-_FAMILIES: dict[str, Callable[[int, Seed], Graph]] = {
-    "erdos-renyi": _erdos_renyi,
-    "complete": lambda nodes, seed: graphs.complete(nodes),
-    "ring": lambda nodes, seed: graphs.ring(nodes),
-}

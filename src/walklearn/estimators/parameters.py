@@ -18,7 +18,7 @@ def check_parameters(estimator: Any) -> None:
     """Raise what is wrong with the parameters, whatever the data."""
     given = estimator.get_params(deep=False)
     for name in ("steps", "max_steps"):
-        _check_count(name, given[name], optional=name == "steps")
+        _check_count(name, given[name])
     if not (_is_number(given["tol"]) and given["tol"] >= 0):
         raise ValueError(f"tol must be a number of at least 0, got {given['tol']!r}.")
     if given["average"] not in AVERAGES:
@@ -74,11 +74,11 @@ def _check_privacy(given: dict[str, Any]) -> None:
         )
 
 
-def _check_count(name: str, value: Any, optional: bool) -> None:
-    if value is None and optional:
+def _check_count(name: str, value: Any) -> None:
+    if value is None:
         return
     if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 1:
-        raise ValueError(f"{name} must be a whole number of at least 1, got {value!r}.")
+        raise ValueError(f"{name} must be a whole number of at least 1 or None, got {value!r}.")
 
 
 def _check_choice(name: str, value: Any, choices: tuple[Any, ...]) -> None:

@@ -80,9 +80,8 @@ def with_privacy(walk: Walk, epsilon: float, delta: float, mechanism: str, bound
             "Weighted(importance, privacy=calibrate(...)) with bounds of its own and leave epsilon "
             "out, or Weighted(importance, public=True) if it depends on no node's rows."
         )
-    private = replace(
-        inner, privacy=calibrate(mechanism, epsilon=epsilon, delta=delta, bounds=bounds)
-    )
+    calibrated = calibrate(mechanism, epsilon=epsilon, delta=delta, bounds=bounds)
+    private = replace(inner, privacy=calibrated, shrink=True)
     return replace(walk, walk=private) if isinstance(walk, Derived) else private
 
 

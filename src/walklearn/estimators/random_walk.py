@@ -38,7 +38,7 @@ from walklearn.owned_rows import check_weights
 from walklearn.privacy import Ledger, ModelNoise, clip_features
 from walklearn.problem import Problem
 from walklearn.run_arguments import check_protectable
-from walklearn.step_choice import FIRST_LOOK, choose_step, public_step, public_steps
+from walklearn.step_choice import FIRST_LOOK, choose_step, most_steps, public_step, public_steps
 from walklearn.step_sizes import StepSize
 from walklearn.walk_sgd import Token, WalkSetting
 from walklearn.walks import ReleasedWeighted, Uniform, Walk, Weighted
@@ -78,8 +78,8 @@ class RandomWalk(BaseEstimator):
         mechanism: str = "laplace",
         model_privacy: ModelNoise | None = None,
         steps: int | None = None,
-        max_steps: int = 1_000_000,
-        tol: float = 1e-3,
+        max_steps: int | None = None,
+        tol: float = 3e-3,
         step_size: float | StepSize | None = None,
         average: Average = "tail",
         fit_intercept: bool = True,
@@ -223,14 +223,14 @@ class RandomWalk(BaseEstimator):
 
     def _plan(self, problem: Problem, private: bool, one_call: bool) -> Plan:
         with_rows = int(np.count_nonzero(np.diff(problem.offsets)))
-        steps = self.steps
+        steps, most = self.steps, self.max_steps or most_steps(problem.node_count)
         if one_call:
             steps = steps or with_rows
         elif private and steps is None:
-            steps = public_steps(problem.node_count, self.max_steps)
+            steps = public_steps(problem.node_count, most)
         return Plan(
             steps=steps,
-            most=self.max_steps,
+            most=most,
             first=max(FIRST_LOOK, problem.node_count),
             tolerance=self.tol,
             average=self.average,
@@ -250,9 +250,9 @@ class RandomWalk(BaseEstimator):
         losses = walked.values if self.average == "none" else walked.average_values
         fell = losses[-2] - losses[-1] if len(losses) > 1 else math.nan
         warnings.warn(
-            f"after max_steps = {self.max_steps} updates the loss was {losses[-1]:.4g} and still "
-            f"falling (by {fell:.2g} in the last round). Raise max_steps or tol, take a larger "
-            "penalty, or say steps=... if so many are enough.",
+            f"after {walked.updates[-1]} updates the loss was {losses[-1]:.4g} and still "
+            f"falling, by {fell:.2g} in the last half of them. Raise max_steps or tol, take a "
+            "larger penalty, or say steps=... if so many are enough.",
             ConvergenceWarning,
             stacklevel=4,
         )

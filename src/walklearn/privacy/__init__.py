@@ -40,6 +40,7 @@ _HOME = {
     "compare": "comparison",
     "compose": "composition",
     "release_error": "comparison",
+    "shrunk": "comparison",
     "smoothness_bounds": "bounds",
 }
 
@@ -66,6 +67,7 @@ __all__ = [
     "compare",
     "compose",
     "release_error",
+    "shrunk",
     "smoothness_bounds",
 ]
 
@@ -73,7 +75,7 @@ if TYPE_CHECKING:
     from walklearn.privacy.auditing import Audit, audit
     from walklearn.privacy.bounds import clip_features, smoothness_bounds
     from walklearn.privacy.calibration import calibrate
-    from walklearn.privacy.comparison import Comparison, Row, compare, release_error
+    from walklearn.privacy.comparison import Comparison, Row, compare, release_error, shrunk
     from walklearn.privacy.composition import Charge, compose
     from walklearn.privacy.infeasible import InfeasiblePrivacyError
     from walklearn.privacy.ledger import AlreadyReleasedError, BudgetExceededError, Ledger

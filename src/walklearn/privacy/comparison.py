@@ -30,7 +30,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from walklearn.privacy.arguments import Bounds, check_bounds
 from walklearn.privacy.calibration import calibrate
@@ -136,6 +136,22 @@ def release_error(mechanism: Mechanism) -> tuple[float, float, float]:
     shrinkage = together / square
     left = max((hi - lo) ** 2 / 12 - shrinkage * together, 0.0)
     return math.sqrt(raw) / (hi - lo), math.sqrt(left) / (hi - lo), shrinkage
+
+
+def shrunk(mechanism: Mechanism, released: ArrayLike) -> NDArray[np.float64]:
+    """m + s(R − m): released values moved towards the midpoint, which costs no privacy.
+
+    Where the noise is large beside the range nothing is left but the midpoint; where it is small
+    the values stay.
+
+    >>> from walklearn.privacy.mechanisms import Laplace
+    >>> shrunk(Laplace(scale=9.0, bounds=(1.0, 10.0)), [1.0, 5.5, 10.0])
+    array([4.74152262, 5.5       , 6.25847738])
+    """
+    low, high = mechanism.bounds
+    middle = (low + high) / 2
+    inside = np.clip(np.asarray(released, dtype=np.float64), low, high)
+    return np.asarray(middle + release_error(mechanism)[2] * (inside - middle))
 
 
 def _row(kind: str, epsilon: float, delta: float, bounds: Bounds) -> Row:

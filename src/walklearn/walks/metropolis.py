@@ -133,6 +133,9 @@ class Weighted(Metropolis):
     reweight: "released" divides the gradient by R_i, which is unbiased for every draw;
     "as-printed" divides by the true importance, as the paper has it, which for one draw
     minimises Σ (R_i / L_i) f_i instead.
+    shrink: follow what was released moved towards the midpoint of the bounds (`privacy.shrunk`),
+    the better the guess the more noise there is. It costs nothing, and a small R_i that is due
+    to noise no longer makes the steps of its node long.
     bounds: the public bounds agreed upon; a mechanism made for others is refused.
     public: your word that a given importance does not depend on the nodes' rows; without it
     no privacy is claimed for a walk that tells it.
@@ -141,6 +144,7 @@ class Weighted(Metropolis):
     importance: Vector | None = None
     privacy: Mechanism | None = field(default=None, kw_only=True)
     reweight: Reweight = field(default="released", kw_only=True)
+    shrink: bool = field(default=False, kw_only=True)
     bounds: tuple[float, float] | None = field(default=None, kw_only=True)
     public: bool = field(default=False, kw_only=True)
     announced_numbers: ClassVar[int] = 2  # the degree and the importance
@@ -153,8 +157,10 @@ class Weighted(Metropolis):
             raise ValueError(f'reweight must be "released" or "as-printed", got {self.reweight!r}.')
         if self.privacy is not None:
             _check_mechanism(self.privacy, self.bounds)
-        elif type(self) is Weighted and (self.bounds or self.reweight != "released"):
-            raise ValueError("bounds and reweight are about a release: pass privacy=... with them.")
+        elif type(self) is Weighted and (self.bounds or self.shrink or self.reweight != "released"):
+            raise ValueError(
+                "bounds, shrink and reweight are about a release: pass privacy=... with them."
+            )
         if self.public and (self.importance is None or self.privacy is not None):
             raise ValueError("public=True is about a given importance that is told as it is.")
 
@@ -178,11 +184,17 @@ class Weighted(Metropolis):
             # A relay has nothing of its own; another node's value must not be released again.
             relays = np.diff(problem.offsets) == 0
             true = np.where(relays, self.privacy.bounds[0], true)
+        released = _released(self.privacy, true, generator)
+        if self.shrink:
+            from walklearn.privacy.comparison import shrunk
+
+            released = shrunk(self.privacy, released)
         return ReleasedWeighted(
-            _released(self.privacy, true, generator),
+            released,
             true_importance=true,
             mechanism=self.privacy,
             reweight=self.reweight,
+            shrink=self.shrink,
             outside=self.privacy.outside(true),
             laziness=self.laziness,
         )
