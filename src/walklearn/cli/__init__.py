@@ -22,6 +22,7 @@ _SECTIONS = {
         "export": ("export", "Hand a trained model to scikit-learn or ONNX."),
     },
     "Take part in a network": {
+        "up": ("up", "Try it: a network of real node processes on this machine."),
         "node": ("node", "Run a node beside its own data: it talks to its neighbours only."),
     },
     "Understand": {

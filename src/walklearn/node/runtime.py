@@ -155,8 +155,8 @@ class Runtime:
                         self._greeters[neighbour].now.set()
                 case happened.Note(what, detail):
                     self._note(what, detail)
-        self.state = after
-        self._count(event, receipt)
+        before, self.state = self.state, after
+        self._count(event, receipt, before)
         return receipt
 
     async def _undo(self, event: Event, error: StoreError) -> Receipt | None:
@@ -348,12 +348,21 @@ class Runtime:
         self.counters.add("refusals", reason)
         self._log.warning("refused", reason=reason, peer=self._names.get(caller, caller))
 
-    def _count(self, event: Event, receipt: Receipt | None) -> None:
-        if isinstance(event, happened.TokenArrived) and receipt is not None:
-            if receipt.outcome is Outcome.ACCEPTED:
+    def _count(self, event: Event, receipt: Receipt | None, before: State) -> None:
+        match event:
+            case happened.TokenArrived(sender, token):
+                if receipt is None or receipt.outcome is not Outcome.ACCEPTED:
+                    self._count_refusal("token not taken", sender)
+                    return
                 self.counters.add("handovers_received")
-            else:
-                self._count_refusal("token not taken", event.sender)
+                self._count_updates(token)
+            case happened.Visit():
+                self._count_updates(before.record.token)
+
+    def _count_updates(self, worked_on: Token | None) -> None:
+        now = self.state.record.newest_model
+        if worked_on is not None and now is not None and now.line == worked_on.line:
+            self.counters.add("updates", amount=max(0, now.updates - worked_on.updates))
 
     def _note(self, what: str, detail: str) -> None:
         self.counters.add("notes", what)

@@ -1,0 +1,165 @@
+"""A whole network on one machine, to try it: every node a process with its own key and rows.
+
+Nothing is shortened for being local: nodes listen on loopback, know each other by invites, shake
+hands with TLS and keep their tokens on disk, as they would on devices far apart. This process
+starts and ends them and may read their directories; it takes no part in the walk.
+
+    with LocalNetwork.create(folder, plan_text, graph, rows) as network:
+        network.start()
+        network.start_walk(at=0)
+        ...
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Self
+
+from walklearn.graphs import Graph
+from walklearn.node.control import NotRunningError, ask
+from walklearn.node.creation import create_node
+from walklearn.node.directory import NodeDirectory
+from walklearn.node.messages import Token
+from walklearn.node.rows import NodeRows
+from walklearn.node.service import limits_of
+from walklearn.node.store import Store
+
+START_SECONDS = 60.0  # for all nodes to answer, on a busy machine
+_END_SECONDS = 15.0  # for all nodes to go when asked to
+_PARENT_DIED = 1  # PR_SET_PDEATHSIG
+
+
+class LocalNetworkError(RuntimeError):
+    """A node process that did not start or went away, with the last it said."""
+
+
+class LocalNetwork:
+    """Node directories, and a process for each while it is started; closing ends them all."""
+
+    def __init__(self, directories: Sequence[NodeDirectory]) -> None:
+        self.directories = tuple(directories)
+        self._processes: list[subprocess.Popen[bytes]] = []
+
+    @classmethod
+    def create(cls, folder: Path, plan_text: str, graph: Graph, rows: Sequence[NodeRows]) -> Self:
+        """Make the nodes node-00, node-01, … and let neighbours on the graph know each other."""
+        folder.mkdir(parents=True, exist_ok=True)
+        plan = folder / "plan.toml"
+        plan.write_text(plan_text, encoding="utf-8")
+        width = len(str(graph.node_count - 1))
+        made = []
+        for number, port in enumerate(_free_ports(graph.node_count)):
+            address = f"127.0.0.1:{port}"
+            path = folder / f"node-{number:0{width}}"
+            created = create_node(
+                path, plan=plan, data=rows[number], listen=address, address=address
+            )
+            made.append(created.directory)
+        for first, second in graph.edges().tolist():
+            made[first].add_peer(made[second].invite.encode())
+            made[second].add_peer(made[first].invite.encode())
+        return cls(made)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    @property
+    def process_ids(self) -> list[int]:
+        """One for each started node."""
+        return [process.pid for process in self._processes]
+
+    def start(self) -> None:
+        """Start every node, and wait until all of them answer."""
+        self._processes = [_spawn(directory) for directory in self.directories]
+        limit = time.monotonic() + START_SECONDS
+        for number, directory in enumerate(self.directories):
+            while not _answers(directory):
+                self._check_alive(number)
+                if time.monotonic() > limit:
+                    raise LocalNetworkError(f"{directory.path} does not answer: see its log.")
+                time.sleep(0.05)
+
+    def start_walk(self, at: int = 0) -> None:
+        """Begin the token at a node."""
+        ask(self.directories[at].path, "StartWalk", resume=False)
+
+    def statuses(self) -> list[dict[str, Any]]:
+        """What each node says of itself; a process that is gone is an error."""
+        return [self._status(number) for number in range(len(self.directories))]
+
+    def newest(self, number: int) -> Token | None:
+        """The newest model on a node's disk."""
+        directory = self.directories[number]
+        with Store.look(directory.store_path, limits_of(directory.plan)) as store:
+            return store.record.newest_model
+
+    def close(self) -> None:
+        """Ask every process to stop, and end those that don't."""
+        for process in self._processes:
+            process.terminate()
+        limit = time.monotonic() + _END_SECONDS
+        for process in self._processes:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(max(0.0, limit - time.monotonic()))
+        for process in self._processes:
+            process.kill()
+            process.wait()
+        self._processes = []
+
+    def _status(self, number: int) -> dict[str, Any]:
+        self._check_alive(number)
+        try:
+            return ask(self.directories[number].path, "Status")
+        except NotRunningError:
+            self._check_alive(number)
+            raise
+
+    def _check_alive(self, number: int) -> None:
+        if self._processes[number].poll() is not None:
+            path = self.directories[number].path
+            said = (path / "log.jsonl").read_text(encoding="utf-8").strip().splitlines()
+            raise LocalNetworkError(f"the node of {path} has ended: {said[-1] if said else '?'}")
+
+
+def _spawn(directory: NodeDirectory) -> subprocess.Popen[bytes]:
+    """A node's process: out of reach of this terminal's Ctrl-C, and it does not outlive us."""
+    command = [sys.executable, "-m", "walklearn.cli", "node", "run", str(directory.path), "--serve"]
+    with open(directory.path / "log.jsonl", "ab") as log:
+        return subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
+            preexec_fn=_end_with_parent if sys.platform == "linux" else None,
+        )  # fmt: skip
+
+
+def _end_with_parent() -> None:
+    """Let the kernel stop this process when the one that started it is killed."""
+    ctypes.CDLL(None).prctl(_PARENT_DIED, signal.SIGTERM)
+
+
+def _answers(directory: NodeDirectory) -> bool:
+    try:
+        ask(directory.path, "Status")
+    except (NotRunningError, OSError):
+        return False
+    return True
+
+
+def _free_ports(count: int) -> Iterator[int]:
+    """Ports of loopback that nobody listens on now, all different."""
+    with contextlib.ExitStack() as held:
+        sockets = [held.enter_context(socket.socket()) for _ in range(count)]
+        for each in sockets:
+            each.bind(("127.0.0.1", 0))
+        ports = [each.getsockname()[1] for each in sockets]
+    yield from ports

@@ -1,0 +1,102 @@
+"""`walklearn up` for real: processes that learn, agree, and are gone afterwards."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from walklearn.model import Model
+
+COMMAND = [sys.executable, "-m", "walklearn.cli", "up"]
+
+
+def alive(marker):
+    """The process ids whose command line names the directory."""
+    found = []
+    for entry in os.scandir("/proc"):
+        if entry.name.isdigit() and int(entry.name) != os.getpid():
+            try:
+                with open(f"/proc/{entry.name}/cmdline", "rb") as file:
+                    line = file.read()
+            except OSError:
+                continue
+            if str(marker).encode() in line:
+                found.append(int(entry.name))
+    return found
+
+
+def wait_until(condition, seconds):
+    limit = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < limit, "it took too long"
+        time.sleep(0.1)
+
+
+def test_a_private_network_learns_and_every_node_ends_with_the_same_model(tmp_path):
+    out = tmp_path / "network"
+    options = ["--nodes", "6", "--graph", "ring", "--updates", "300", "--out", out,
+               "--walk", "weighted", "--epsilon", "3", "--delta", "0.03"]  # fmt: skip
+    done = subprocess.run([*COMMAND, *options], capture_output=True, text=True, timeout=120,
+                          check=False)  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "All 6 nodes hold the same final model" in done.stdout
+    rows = [line.split() for line in done.stdout.splitlines() if line.startswith("node-")]
+    assert sum(int(row[2]) for row in rows) == 300  # every update was made once, by somebody
+    assert alive(out) == []
+    with Image.open(out / "network.png") as picture:
+        assert picture.width > 500
+    model = Model.load(out / "model")
+    assert model.updates == 300
+    assert model.predict(np.ones((1, 4))).shape == (1,)
+    first = (out / "node-0" / "log.jsonl").read_text().splitlines()[0]
+    assert json.loads(first)["event"] == "started"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_however_it_ends_no_process_is_left(tmp_path, number):
+    out = tmp_path / "network"
+    process = subprocess.Popen([*COMMAND, "--nodes", "3", "--updates", "1000000", "--out", out],
+                               stdout=subprocess.PIPE, text=True)  # fmt: skip
+    try:
+        for line in process.stdout:
+            if "processes run" in line:
+                break
+        assert len(alive(out / "node-")) == 3
+        process.send_signal(number)
+        process.wait(60)
+        wait_until(lambda: alive(out) == [], 60)
+    finally:
+        process.kill()
+        process.stdout.close()
+        process.wait()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--epsilon", "3"], "go together"),
+        (["--epsilon", "3", "--delta", "0.1"], "releases nothing"),
+        (["--graph", "rinng"], "Did you mean 'ring'"),
+    ],
+)
+def test_bad_input_is_told_before_anything_is_made(tmp_path, options, message):
+    out = tmp_path / "network"
+    done = subprocess.run([*COMMAND, *options, "--out", out], capture_output=True, text=True,
+                          timeout=60, check=False)  # fmt: skip
+    assert (done.returncode, message in done.stderr) == (2, True), done.stderr
+    assert not out.exists()
+
+
+def test_a_directory_that_is_in_use_is_left_alone(tmp_path):
+    (tmp_path / "mine.txt").write_text("precious")
+    done = subprocess.run([*COMMAND, "--out", tmp_path], capture_output=True, text=True,
+                          timeout=60, check=False)  # fmt: skip
+    assert done.returncode == 2
+    assert "not empty" in done.stderr
+    assert [each.name for each in tmp_path.iterdir()] == ["mine.txt"]
