@@ -135,7 +135,9 @@ def _contributions_allowed(
         raise ValueError(
             f"the budget of epsilon = {epsilon:g} at delta = {delta:g} cannot be kept: {why}."
         )
-    low, high = 0, most + 1  # `low` is within, `high` is too many
+    if not most or within(most):
+        return most
+    low, high = 0, most  # `low` is within, `high` is too many
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if within(middle) else (low, middle)

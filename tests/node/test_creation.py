@@ -1,0 +1,168 @@
+"""Making a node: rows against the plan, the one release, all or nothing."""
+
+from __future__ import annotations
+
+import stat
+from pathlib import Path
+
+import numpy as np
+import pytest
+from small_network import PLAN, make_node, make_nodes
+
+from walklearn.data_files import DataError
+from walklearn.node.creation import Created, create_node
+from walklearn.node.directory import DirectoryError, NodeDirectory
+from walklearn.node.identity import IdentityError
+from walklearn.node.plan import Plan, PlanError
+from walklearn.node.rows import read_node_rows
+from walklearn.node.service import limits_of
+from walklearn.node.store import Store
+
+PRIVATE = """
+intercept = true
+walk = "weighted"
+[privacy]
+mechanism = "clamped-gamma"
+epsilon = 3.0
+delta = 0.03
+feature_bound = 2.0
+max_rows = 3
+[model_privacy]
+clip = 1.0
+epsilon = 3.0
+delta = 1e-5
+max_contributions = 20
+"""
+ROWS = "a,b,y,remark\n0.5,1,yes,x\n3,4,no,y\n"
+
+
+def create(tmp_path: Path, rows: str = ROWS, more: str = PRIVATE, **options: object) -> Created:
+    (tmp_path / "plan.toml").write_text(PLAN.format(nodes=4, updates=100, more=more))
+    (tmp_path / "rows.csv").write_text(rows)
+    return create_node(
+        tmp_path / "alice", plan=tmp_path / "plan.toml", data=tmp_path / "rows.csv",
+        listen="127.0.0.1:7447", address="host:7447", **options,  # type: ignore[arg-type]
+    )  # fmt: skip
+
+
+def left_over(tmp_path: Path) -> set[str]:
+    return {each.name for each in tmp_path.iterdir()} - {"plan.toml", "rows.csv"}
+
+
+def test_rows_are_encoded_bounded_and_private(tmp_path: Path) -> None:
+    created = create(tmp_path)
+    assert (created.rows, created.shortened) == (2, 1)
+    rows = created.directory.rows
+    assert rows.y.tolist() == [1.0, -1.0]
+    assert rows.X[0].tolist() == [0.5, 1.0, 1.0]
+    assert np.linalg.norm(rows.X[1, :2]) == pytest.approx(2.0)
+    for file in ("key.pem", "rows.npz", "node.sqlite"):
+        mode = stat.S_IMODE((created.directory.path / file).stat().st_mode)
+        assert mode == 0o600, file
+    assert stat.S_IMODE(created.directory.path.stat().st_mode) == 0o700
+
+
+def test_the_release_is_drawn_once_within_the_public_bounds(tmp_path: Path) -> None:
+    created = create(tmp_path)
+    plan = created.directory.plan
+    assert plan.bounds is not None
+    assert plan.bounds[0] <= created.release.importance <= plan.bounds[1]
+    assert created.release.may_contribute == 20
+    with Store.look(created.directory.store_path, limits_of(plan)) as store:
+        assert store.release() == created.release
+    with pytest.raises(DirectoryError, match=r"exists.*must not be drawn again"):
+        create(tmp_path)
+    assert left_over(tmp_path) == {"alice"}
+
+
+def test_a_budget_limits_the_contributions(tmp_path: Path) -> None:
+    allowed = create(tmp_path, budget=(3.1, 0.0301)).release.may_contribute
+    assert 0 < allowed < 20
+
+
+def test_a_budget_that_cannot_be_kept_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"budget .* cannot be kept: the release costs more"):
+        create(tmp_path, budget=(1.0, 0.01))
+    with pytest.raises(ValueError, match="shares the model in the clear"):
+        create(tmp_path, more="", budget=(1.0, 0.01))
+    assert left_over(tmp_path) == set()
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ("a,b,y\n1,2,maybe\n", r"row 1 \(line 2\), column 'y'.*no class 'maybe'"),
+        ("a,b,y\n1,2,Yes\n", "did you mean 'yes'"),
+        ("a,b,y\n1,2,no\n1,,no\n", r"row 2 \(line 3\), column 'b'"),
+        ("a,b,y\n1,nan,no\n", r"row 1 \(line 2\), column 'b'"),
+        ("a,b,y\n1,inf,no\n", "column 'b'.*infinite"),
+        ("a,b,y\n1,high,no\n", "column 'b'"),
+        ("a,c,y\n1,2,no\n", "no column 'b'"),
+        ("a,b\n1,2\n", "no column 'y'"),
+        ("a,b,y\n" + 4 * "1,2,no\n", "4 rows.*max_rows is 3"),
+        ("", "empty"),
+    ],
+)
+def test_bad_rows_are_told_and_leave_nothing(tmp_path: Path, rows: str, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        create(tmp_path, rows)
+    assert left_over(tmp_path) == set()
+
+
+def test_other_mistakes_leave_nothing_either(tmp_path: Path) -> None:
+    (tmp_path / "plan.toml").write_text(PLAN.format(nodes=0, updates=1, more=""))
+    with pytest.raises(PlanError, match="line 3: nodes"):
+        make_node(tmp_path / "alice", tmp_path / "plan.toml")
+    with pytest.raises(IdentityError, match="name"):
+        create(tmp_path, name="Not a name")
+    with pytest.raises(IdentityError, match="host:port"):
+        create_node(tmp_path / "bob", plan="plan", data="rows", listen="here", address="there")
+    assert left_over(tmp_path) == set()
+
+
+def test_softmax_and_numbers_as_targets(tmp_path: Path) -> None:
+    plan = PLAN.format(nodes=2, updates=1, more="")
+    (tmp_path / "rows.csv").write_text("a,b,y\n1,2,2\n1,2,0\n")
+    classes = 'classes = ["no", "yes"]\nloss = "logistic"'
+    three = Plan.from_text(plan.replace(classes, 'classes = [0, 1, 2]\nloss = "softmax"'))
+    assert read_node_rows(tmp_path / "rows.csv", three).y.tolist() == [2.0, 0.0]
+    numbers = Plan.from_text(plan.replace(classes, 'loss = "squared"'))
+    assert read_node_rows(tmp_path / "rows.csv", numbers).y.tolist() == [2.0, 0.0]
+
+
+def test_neighbours_are_added_once_and_by_their_own_key(tmp_path: Path) -> None:
+    one, other, third = make_nodes(tmp_path, 3, [(0, 1)])
+    with pytest.raises(DirectoryError, match="own invite"):
+        one.add_peer(one.invite.encode())
+    with pytest.raises(IdentityError, match="checksum"):
+        one.add_peer(third.invite.encode()[:-1])
+    one.add_peer(other.invite.encode())  # again is harmless
+    assert [peer.name for peer in one.peers()] == ["node1"]
+    (tmp_path / "elsewhere").mkdir()
+    false = make_node(tmp_path / "elsewhere" / "node1", tmp_path / "plan.toml")
+    with pytest.raises(DirectoryError, match=r"'node1' with another key.*--remove node1"):
+        one.add_peer(false.invite.encode())
+    with pytest.raises(DirectoryError, match=r"no neighbour 'node9'; known: node1"):
+        one.remove_peer("node9")
+    one.add_peer(third.invite.encode())
+    fourth = make_node(tmp_path / "node3", tmp_path / "plan.toml")
+    with pytest.raises(DirectoryError, match="at most 2 neighbours"):
+        one.add_peer(fourth.invite.encode())
+
+
+def test_a_key_that_others_can_read_is_refused(tmp_path: Path) -> None:
+    (one,) = make_nodes(tmp_path, 1, [])
+    (one.path / "key.pem").chmod(0o644)
+    with pytest.raises(DirectoryError, match=r"others may read the key.*chmod 600"):
+        NodeDirectory(one.path)
+
+
+def test_what_is_no_node_is_told(tmp_path: Path) -> None:
+    with pytest.raises(DirectoryError, match="does not exist"):
+        NodeDirectory(tmp_path / "nothing")
+    with pytest.raises(DirectoryError, match="not a node's directory"):
+        NodeDirectory(tmp_path)
+    (one,) = make_nodes(tmp_path, 1, [])
+    (one.path / "node.json").write_text('{"format": "walklearn node", "version": 99}')
+    with pytest.raises(DirectoryError, match="newer walklearn"):
+        _ = NodeDirectory(one.path).settings
