@@ -117,6 +117,11 @@ class Node:
         """Whether all neighbours have the final model too."""
         return all_know_the_end(self._runtime.state)
 
+    @property
+    def health(self) -> Any:
+        """The standard gRPC health servicer, which knows whether the node serves."""
+        return self._runtime.transport.health
+
     def status(self) -> dict[str, Any]:
         """What the node knows, as plain values."""
         names = {peer.fingerprint: peer.name for peer in self._peers}
@@ -166,11 +171,8 @@ class Node:
 
 async def serve(node: Node, options: Options) -> None:
     """Run the node until the end, or until the process is asked to stop."""
-    from grpc_health.v1 import health, health_pb2
-
     stop = asyncio.Event()
-    checks = health.aio.HealthServicer()  # type: ignore[attr-defined]
-    control = Control(node.directory.path, _commands(node), checks)
+    control = Control(node.directory.path, _commands(node), node.health)
     metrics = None
     loop = asyncio.get_running_loop()
 
@@ -185,9 +187,7 @@ async def serve(node: Node, options: Options) -> None:
             await control.listen()
             if options.metrics_port is not None:
                 metrics = serve_metrics(node.counters, node.gauges, options.metrics_port)
-            await checks.set("", health_pb2.HealthCheckResponse.SERVING)
             await _until_done(node, options, stop)
-            await checks.enter_graceful_shutdown()
         finally:
             await control.close()
             if metrics is not None:

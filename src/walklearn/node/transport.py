@@ -24,6 +24,7 @@ from typing import Any
 
 import grpc
 from grpc import aio
+from grpc_health.v1 import health, health_pb2
 
 from walklearn.node.identity import Identity, Invite, fingerprint
 
@@ -76,6 +77,7 @@ class Transport:
         self._fingerprints: dict[bytes, str] = {}
         self._connections = _Connections(lambda: refused("unidentified connection", "unknown"))
         self._server: aio.Server | None = None
+        self.health: Any = health.aio.HealthServicer()  # type: ignore[attr-defined]
 
     async def listen(self, address: str) -> int:
         """Begin to answer at host:port; returns the port, which matters for port 0."""
@@ -86,7 +88,7 @@ class Transport:
             return self._trusted()
 
         self._server = aio.server(options=_server_options(self._largest))
-        self._server.add_generic_rpc_handlers((self._handler(),))
+        self._server.add_generic_rpc_handlers((self._handler(), self._health_handler()))
         credentials = grpc.dynamic_ssl_server_credentials(
             self._trusted(), certificates, require_client_authentication=True
         )
@@ -98,6 +100,7 @@ class Transport:
                 "this machine. Stop what uses it, or choose another with --listen."
             ) from None
         await self._server.start()
+        await self.health.set("", health_pb2.HealthCheckResponse.SERVING)
         return port
 
     def set_peers(self, peers: Iterable[Invite]) -> None:
@@ -130,6 +133,7 @@ class Transport:
 
     async def close(self, grace_seconds: float = 1.0) -> None:
         """Answer what has begun, then close all connections."""
+        await self.health.enter_graceful_shutdown()
         if self._server is not None:
             await self._server.stop(grace_seconds)
         links, self._links = list(self._links.values()), {}
@@ -146,20 +150,43 @@ class Transport:
         }
         return grpc.method_handlers_generic_handler(SERVICE, handlers)
 
+    def _health_handler(self) -> grpc.GenericRpcHandler[bytes, bytes]:
+        """The standard health service, for neighbours as everything else here."""
+
+        async def check(request: Any, context: Any) -> Any:
+            await self._admit(context)
+            return await self.health.Check(request, context)
+
+        handler = grpc.unary_unary_rpc_method_handler(
+            check,
+            health_pb2.HealthCheckRequest.FromString,
+            health_pb2.HealthCheckResponse.SerializeToString,
+        )
+        return grpc.method_handlers_generic_handler(health.SERVICE_NAME, {"Check": handler})
+
     def _serve(self, method: str) -> Any:
         async def serve(message: bytes, context: Any) -> bytes:
-            caller = self._caller(context)
+            caller = await self._admit(context)
             try:
-                if caller not in self._peers:
-                    raise Refused("not a neighbour")
                 return await self._answer(caller, method, message)
             except Refused as refusal:
-                self._refused(refusal.reason, caller)
-                context.set_trailing_metadata(((_REASON, refusal.reason),))
-                await context.abort(grpc.StatusCode.FAILED_PRECONDITION, str(refusal))
-                raise  # `abort` has raised already
+                await self._refuse(context, caller, refusal)
+                raise
 
         return serve
+
+    async def _admit(self, context: Any) -> str:
+        """The caller's fingerprint, if it is a neighbour at this moment."""
+        caller = self._caller(context)
+        if caller not in self._peers:
+            await self._refuse(context, caller, Refused("not a neighbour"))
+        return caller
+
+    async def _refuse(self, context: Any, caller: str, refusal: Refused) -> None:
+        """End the call; this raises."""
+        self._refused(refusal.reason, caller)
+        context.set_trailing_metadata(((_REASON, refusal.reason),))
+        await context.abort(grpc.StatusCode.FAILED_PRECONDITION, str(refusal))
 
     def _caller(self, context: Any) -> str:
         self._connections.spoke(context.peer())

@@ -1,0 +1,180 @@
+"""`walklearn node`, as its owner uses it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import urllib.request
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+from small_network import (
+    PLAN,
+    free_port,
+    log_lines,
+    make_nodes,
+    processes,
+    ring,
+    wait_until,
+)
+
+from walklearn.cli import main
+from walklearn.node.directory import NodeDirectory
+
+
+def node(*arguments: object) -> Result:
+    return CliRunner().invoke(main, ["node", *map(str, arguments)])
+
+
+def init(tmp_path: Path, name: str, *options: str) -> Result:
+    (tmp_path / "plan.toml").write_text(PLAN.format(nodes=2, updates=30, more=""))
+    (tmp_path / "rows.csv").write_text("a,b,y\n1,2,yes\n-1,0,no\n")
+    address = f"127.0.0.1:{free_port()}"
+    return node(
+        "init", tmp_path / name, "--plan", tmp_path / "plan.toml", "--data", tmp_path / "rows.csv",
+        "--listen", address, "--address", address, *options,
+    )  # fmt: skip
+
+
+def test_from_init_to_a_prediction(tmp_path: Path) -> None:
+    for name in ("alice", "bob"):
+        made = init(tmp_path, name)
+        assert made.exit_code == 0, made.output
+        assert "2 rows" in made.output
+    alice, bob = tmp_path / "alice", tmp_path / "bob"
+    line = node("invite", bob).stdout.strip()
+    assert line.startswith("walklearn1:bob@127.0.0.1:")
+    assert "fingerprint of bob" in node("invite", bob).stderr
+    assert node("peer", alice, line).exit_code == 0
+    assert node("peer", bob, node("invite", alice).stdout).exit_code == 0
+    assert node("peer", bob).output.startswith("alice  127.0.0.1:")
+    assert "0 of 30 updates" in node("status", alice).output
+    with processes([NodeDirectory(alice), NodeDirectory(bob)]) as running:
+        assert node("start-walk", alice).output == "The walk has begun.\n"
+        assert [each.wait() for each in running] == [0, 0]
+    made = node("model", bob, "--out", tmp_path / "model")
+    assert "the final model, 30 updates" in made.output
+    assert node("model", bob, "--out", tmp_path / "model").exit_code == 2
+    assert node("model", bob, "--out", tmp_path / "model", "--force").exit_code == 0
+    predicted = CliRunner().invoke(
+        main, ["predict", str(tmp_path / "model"), str(tmp_path / "rows.csv")]
+    )
+    assert predicted.exit_code == 0, predicted.output
+    assert set(predicted.stdout.split()[1:]) <= {"yes", "no"}
+
+
+def test_status_metrics_health_and_leaving_neighbours(tmp_path: Path) -> None:
+    port = free_port()
+    directories = make_nodes(tmp_path, 2, ring(2)[:1])
+    with processes(directories[1:]), processes(directories[:1], "--metrics-port", str(port)):
+        path = directories[0].path
+        wait_until(lambda: _neighbours_up(path) == 1)
+        assert "node1      up    no" in node("status", path).output
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=30) as answer:
+            text = answer.read().decode()
+        assert "walklearn_neighbours_up 1.0" in text
+        assert "walklearn_handovers_sent_total 0.0" in text
+        assert _health(path / "control") == "SERVING"
+        assert node("peer", path, "--remove", "node1").exit_code == 0
+        assert _neighbours(path) == []
+        assert "not both" in node("peer", path, "x", "--remove", "node1").output
+
+
+def _neighbours(path: Path) -> list[dict[str, bool]]:
+    status: dict[str, list[dict[str, bool]]] = json.loads(node("status", path, "--json").stdout)
+    return status["neighbours"]
+
+
+def _neighbours_up(path: Path) -> int:
+    return sum(each["usable"] for each in _neighbours(path))
+
+
+def _health(socket: Path) -> str:
+    import grpc
+    from grpc_health.v1 import health_pb2, health_pb2_grpc
+
+    with grpc.insecure_channel(f"unix:{socket}") as channel:
+        stub = health_pb2_grpc.HealthStub(channel)
+        answer = stub.Check(health_pb2.HealthCheckRequest(), timeout=30)
+    return str(health_pb2.HealthCheckResponse.ServingStatus.Name(answer.status))
+
+
+def test_a_long_path_has_its_socket_too(tmp_path: Path) -> None:
+    deep = tmp_path.joinpath(*["long-directory-name"] * 6)
+    deep.mkdir(parents=True)
+    directories = make_nodes(deep, 1, [])
+    assert len(str(directories[0].path)) > 108
+    with processes(directories):
+        assert json.loads(node("status", directories[0].path, "--json").stdout)["running"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["run", "nothing"], "nothing does not exist: `walklearn node init` makes one"),
+        (["status", "nothing"], "does not exist"),
+        (["invite", "nothing"], "does not exist"),
+        (["start-walk", "node0"], "no node runs on node0"),
+        (["model", "node0", "--out", "model"], "no model has come to node0 yet"),
+        (["peer", "node0", "hello"], 'begins with "walklearn1:"'),
+        (["peer", "node0", "--remove", "x"], "no neighbour 'x'"),
+        (["run", "node0", "--listen", "here"], "host:port"),
+        (["run", "node0", "--listen", "192.0.2.1:7447"], "cannot listen on 192.0.2.1:7447"),
+    ],
+)
+def test_mistakes_are_told_with_exit_code_2(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], message: str
+) -> None:
+    make_nodes(tmp_path, 1, [])
+    monkeypatch.chdir(tmp_path)
+    result = node(*arguments)
+    assert result.exit_code == 2
+    assert message in result.output
+    assert "Traceback" not in result.output
+
+
+def test_a_bad_plan_is_told_with_its_line(tmp_path: Path) -> None:
+    assert init(tmp_path, "alice").exit_code == 0
+    (tmp_path / "plan.toml").write_text(PLAN.format(nodes=-1, updates=30, more=""))
+    result = node(
+        "init", tmp_path / "bob", "--plan", tmp_path / "plan.toml", "--data",
+        tmp_path / "rows.csv", "--listen", "127.0.0.1:1", "--address", "127.0.0.1:1",
+    )  # fmt: skip
+    assert result.exit_code == 2
+    assert "line 3: nodes must be a whole number of at least 1; it is -1" in result.output
+
+
+def test_a_running_node_cannot_be_run_again(tmp_path: Path) -> None:
+    directories = make_nodes(tmp_path, 1, [])
+    with processes(directories):
+        again = node("run", directories[0].path)
+        assert again.exit_code == 2
+        assert "another process runs this node" in again.output
+
+
+def test_the_process_is_light_and_logs_json(tmp_path: Path) -> None:
+    (directory,) = make_nodes(tmp_path, 1, [])
+    script = (
+        "import sys\nfrom walklearn.cli import main\n"
+        "try:\n    main(['node', 'run', sys.argv[1], '--linger-seconds', '0'])\n"
+        "finally:\n    print(sorted({'scipy', 'numba', 'dp_accounting', 'pandas', 'matplotlib', "
+        "'cryptography'} & set(sys.modules)))"
+    )
+    command = [sys.executable, "-c", script, str(directory.path)]
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ
+    )
+    with process:
+        wait_until(lambda: (directory.path / "control").exists())
+        assert node("start-walk", directory.path).exit_code == 0
+        out, err = process.communicate(timeout=60)
+    assert out == "[]\n", err
+    events = [line["event"] for line in log_lines(err)]
+    assert events[0] == "started"
+    assert events[-1] == "stopped"
+    assert process.returncode == 0
+    assert np.isfinite(directory.rows.X).all()

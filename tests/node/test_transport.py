@@ -1,0 +1,188 @@
+"""The wire alone: whom it lets in, and how calls end."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager, closing
+
+import grpc
+import pytest
+from grpc import aio
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+
+from walklearn.node.identity import Identity, Invite
+from walklearn.node.transport import SERVICE, Refused, Transport, Unanswered, Undelivered
+
+NAMES = ("alice", "bob", "carol")
+IDENTITIES = {name: Identity.create(name) for name in NAMES}
+LARGEST = 10_000
+
+
+class World:
+    """Transports that echo, each with an address; who is refused is written down."""
+
+    def __init__(self) -> None:
+        self.at: dict[str, Transport] = {}
+        self.invites: dict[str, Invite] = {}
+        self.refusals: list[tuple[str, str]] = []
+
+    async def add(self, name: str) -> None:
+        async def answer(caller: str, method: str, message: bytes) -> bytes:
+            if message == b"wait":
+                await asyncio.sleep(30)
+            if message == b"no":
+                raise Refused("a reason", "and more about it")
+            return caller[:8].encode() + method.encode() + message
+
+        identity = IDENTITIES[name]
+        self.at[name] = Transport(
+            identity, answer, lambda reason, _: self.refusals.append((name, reason)), LARGEST
+        )
+        port = await self.at[name].listen("127.0.0.1:0")
+        self.invites[name] = Invite(name, f"127.0.0.1:{port}", identity.certificate)
+
+    def introduce(self, name: str, *others: str) -> None:
+        self.at[name].set_peers([self.invites[other] for other in others])
+
+    async def call(self, name: str, other: str, message: bytes, seconds: float = 20.0) -> bytes:
+        fingerprint = IDENTITIES[other].fingerprint
+        return await self.at[name].call(fingerprint, "Hello", message, seconds)
+
+
+@asynccontextmanager
+async def world() -> AsyncIterator[World]:
+    made = World()
+    async with AsyncExitStack() as stack:
+        for name in NAMES:
+            await made.add(name)
+            stack.push_async_callback(made.at[name].close, 0.0)
+        yield made
+
+
+def test_neighbours_hear_each_other_and_know_who_speaks() -> None:
+    async def meet() -> bytes:
+        async with world() as here:
+            here.introduce("alice", "bob")
+            here.introduce("bob", "alice")
+            return await here.call("alice", "bob", b"!")
+
+    assert asyncio.run(meet()) == IDENTITIES["alice"].fingerprint[:8].encode() + b"Hello!"
+
+
+def test_the_four_ends_of_a_call() -> None:
+    async def meet() -> None:
+        async with world() as here:
+            here.introduce("alice", "bob", "carol")
+            here.introduce("bob", "alice")
+            assert await here.call("alice", "bob", b"x")
+            with pytest.raises(Refused, match="and more about it") as refused:
+                await here.call("alice", "bob", b"no")
+            assert refused.value.reason == "a reason"
+            assert here.refusals == [("bob", "a reason")]
+            with pytest.raises(Unanswered, match="DEADLINE"):
+                await here.call("alice", "bob", b"wait", 0.2)
+            with pytest.raises(Unanswered, match="larger than max"):
+                await here.call("alice", "bob", bytes(LARGEST + 1))
+            with pytest.raises(Undelivered):  # carol has not added alice
+                await here.call("alice", "carol", b"x")
+            with pytest.raises(Undelivered, match="no such neighbour"):
+                await here.call("bob", "carol", b"x")
+            await here.at["bob"].close(0.0)
+            with pytest.raises(Undelivered):
+                await here.call("alice", "bob", b"x")
+
+    asyncio.run(meet())
+
+
+def test_who_is_removed_is_out_at_once_on_an_open_connection() -> None:
+    async def meet() -> None:
+        async with world() as here:
+            here.introduce("alice", "bob", "carol")
+            here.introduce("bob", "alice")
+            here.introduce("carol", "alice")
+            assert await here.call("alice", "bob", b"x")
+            here.introduce("bob", "carol")
+            with pytest.raises(Refused) as refused:
+                await here.call("alice", "bob", b"x")
+            assert refused.value.reason == "not a neighbour"
+            here.introduce("bob", "alice")  # and in again, without a restart
+            assert await here.call("alice", "bob", b"x")
+            here.introduce("carol", "alice", "bob")  # a new one too
+            here.introduce("bob", "alice", "carol")
+            assert await here.call("carol", "bob", b"x")
+
+    asyncio.run(meet())
+
+
+def test_neighbours_may_ask_for_the_health() -> None:
+    async def ask() -> tuple[int, grpc.StatusCode]:
+        async with world() as here:
+            here.introduce("bob", "alice")
+            alice, bob = IDENTITIES["alice"], here.invites["bob"]
+            credentials = grpc.ssl_channel_credentials(
+                bob.certificate, alice.key, alice.certificate
+            )
+            options = [("grpc.ssl_target_name_override", "bob")]
+            async with aio.secure_channel(bob.address, credentials, options=options) as channel:
+                stub = health_pb2_grpc.HealthStub(channel)
+                answer = await stub.Check(health_pb2.HealthCheckRequest(), timeout=20)
+                here.introduce("bob")
+                with pytest.raises(aio.AioRpcError) as refused:
+                    await stub.Check(health_pb2.HealthCheckRequest(), timeout=20)
+                return answer.status, refused.value.code()
+
+    serving = health_pb2.HealthCheckResponse.SERVING
+    assert asyncio.run(ask()) == (serving, grpc.StatusCode.FAILED_PRECONDITION)
+
+
+def test_nobody_passes_for_another() -> None:
+    """Bob's address with carol's certificate: alice must not speak to bob there, nor he answer."""
+
+    async def meet() -> None:
+        async with world() as here:
+            here.introduce("bob", "alice")
+            false = Invite("carol", here.invites["bob"].address, IDENTITIES["carol"].certificate)
+            here.at["alice"].set_peers([false])
+            with pytest.raises(Undelivered):
+                await here.call("alice", "carol", b"x")
+
+    asyncio.run(meet())
+
+
+def test_plaintext_and_garbage_do_no_harm() -> None:
+    async def meet() -> bytes:
+        async with world() as here:
+            here.introduce("alice", "bob")
+            here.introduce("bob", "alice")
+            host, port = here.invites["bob"].address.split(":")
+            async with aio.insecure_channel(here.invites["bob"].address) as channel:
+                call = channel.unary_unary(f"/{SERVICE}/Hello", None, None)
+                with pytest.raises(aio.AioRpcError) as failed:
+                    await call(b"x", timeout=20)
+                assert failed.value.code() is grpc.StatusCode.UNAVAILABLE
+            with closing(socket.create_connection((host, int(port)))) as stranger:
+                stranger.sendall(b"GET / HTTP/1.1\r\n\r\n" + bytes(range(256)))
+                return await here.call("alice", "bob", b"still here")
+
+    assert asyncio.run(meet()).endswith(b"still here")
+
+
+def test_connections_that_never_speak_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("walklearn.node.transport._SILENT_SECONDS", 0.3)
+
+    async def meet() -> list[tuple[str, str]]:
+        async with world() as here:
+            here.introduce("alice", "bob")
+            here.introduce("bob", "alice")
+            host, port = here.invites["bob"].address.split(":")
+            with closing(socket.create_connection((host, int(port)))):
+                await here.call("alice", "bob", b"x")
+                async with asyncio.timeout(20):
+                    while not here.refusals:
+                        await asyncio.sleep(0.05)
+            await asyncio.sleep(0.5)
+            return here.refusals
+
+    assert asyncio.run(meet()) == [("bob", "unidentified connection")]
