@@ -49,9 +49,9 @@ def test_public_facts_need_no_data_and_are_told() -> None:
     assert "no data were looked at" in str(advice)
     uniform, weighted = advice.candidates
     low, high = wl.privacy.smoothness_bounds(wl.losses.Logistic(), 1.0, 60, 2.0)
-    assert uniform.numbers["steps"] == pytest.approx(high, rel=0.1)
-    assert weighted.numbers["steps"] == pytest.approx((low + high) / 2, rel=0.1)
-    assert uniform.numbers["noise"] == 1.0
+    assert uniform.numbers["step smoothness"] == pytest.approx(high, rel=0.1)
+    assert weighted.numbers["step smoothness"] == pytest.approx((low + high) / 2, rel=0.1)
+    assert uniform.numbers["noise factor"] == 1.0
     assert isinstance(advice.walk, Uniform)
     assert advice.step_size is not None
 
@@ -60,7 +60,8 @@ def test_weighting_is_advised_from_public_facts_where_the_range_is_narrow() -> N
     advice = advise(GRAPH, feature_bound=1.5, penalty=0.6, objective="node-mean")
     assert isinstance(advice.walk, Weighted)
     uniform, weighted = (each.numbers for each in advice.candidates)
-    assert (uniform["steps"] / weighted["steps"]) ** 2 > weighted["noise"]
+    longer = uniform["step smoothness"] / weighted["step smoothness"]
+    assert longer**2 > weighted["noise factor"]
     assert "in the clear" in reason_of(advice, "Weighted")
 
 

@@ -70,6 +70,16 @@ def test_predict_gives_probabilities_scores_and_json(place: Path) -> None:
     assert out.read_text() == "label\nno\nyes\nno\nyes\n"
 
 
+def test_predict_reads_only_what_it_needs(place: Path) -> None:
+    TABLE.assign(label=["", "yes", "no", "no"], note=[1, "?", "", 2]).to_csv(
+        place / "empty.csv", index=False
+    )
+    result = walklearn("predict", place / "model", place / "empty.csv")
+    assert result.exit_code == 0, result.output
+    assert result.stdout == "label\nno\nyes\nno\nyes\n"
+    assert result.stderr == ""
+
+
 def test_predict_tells_r_squared_of_a_regressor(place: Path) -> None:
     model = Model([2.0], [2.0], kind="regressor", loss="squared", columns=["x"], target="y")
     model.save(place / "line")

@@ -204,7 +204,7 @@ def test_sites_may_have_names(tmp_path: Path) -> None:
         tmp_path / "e.csv", "--out", tmp_path / "model", "--seed", "1", "--steps", "5000",
     )  # fmt: skip
     assert result.exit_code == 0, result.output
-    assert "60 rows of 2 features on 4 nodes, 3 edges" in result.stdout
+    assert "60 rows of 2 features on 4 nodes with 3 edges" in result.stdout
     assert "1 of 4 nodes own no rows" in result.stderr
 
 

@@ -172,8 +172,9 @@ class Encoding:
         known = names_of(table)
         for column in self.columns:
             if column.name not in known:
+                where = getattr(table, "source", "the table")
                 raise DataError(
-                    f"there is no column {column.name!r}{did_you_mean(column.name, known)} The "
+                    f"{where} has no column {column.name!r}{did_you_mean(column.name, known)} The "
                     f"model needs {listed([each.name for each in self.columns])}; there are "
                     f"{listed(known)}."
                 )
@@ -294,7 +295,7 @@ def _categories_of(
         raise DataError(
             f"column {name!r} is text with {len(found)} different values in {len(cells)} rows, "
             f"such as {listed(found, 2)}: that is a name or a number in disguise, not a category. "
-            "Leave the column out, or write numbers as 1234.5."
+            f"Leave the column out (--drop {name}), or write numbers as 1234.5."
         )
     return tuple(found)
 

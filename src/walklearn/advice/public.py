@@ -52,8 +52,8 @@ class _Considered(NamedTuple):
         steps, noise = np.median(terms, axis=0)
         stays = self.drawn.transition_matrix(graph).diagonal()
         numbers = {
-            "steps": float(steps),
-            "noise": float(noise),
+            "step smoothness": float(steps),
+            "noise factor": float(noise),
             "spectral gap": theory.spectral_gap(graph, self.drawn),
             "longest stay": float(1.0 / np.maximum(1.0 - stays, 2.0**-53).min()),
         }
@@ -119,7 +119,10 @@ def _weigh(candidates: list[Candidate], comparison: Comparison | None) -> tuple[
     if comparison is not None and (useless := _useless_release(comparison)):
         return False, useless
     uniform, weighted = (candidate.numbers for candidate in candidates)
-    longer, noise = uniform["steps"] / weighted["steps"], weighted["noise"]
+    longer, noise = (
+        uniform["step smoothness"] / weighted["step smoothness"],
+        weighted["noise factor"],
+    )
     facts = (
         f"steps may be {longer:.3g} times as long (squared, as in the theorems, {longer**2:.3g}), "
         f"and the gradients scatter {noise:.3g} times as much"

@@ -32,6 +32,7 @@ MULTIPLES = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)  # of the constant that a tra
 TUNING_RUNS = 4
 RESAMPLES = 2000
 MECHANISMS_TRIED = 2
+SMALL_WORK = 10_000_000  # numbers that a simulation moves
 
 
 def advise_by_simulation(
@@ -133,10 +134,12 @@ def _run(
     The average of the second half, which predicts after a training, follows from the averages
     of all and of the first half: the same seed walks the same way.
     """
+    # For little work threads cost more than they bring.
+    cores = 1 if steps * replicates * problem.size < SMALL_WORK else None
     half, whole = (
         simulate(
             problem, graph, walk, steps=count, step_size=step_size, replicates=replicates,
-            seed=seed, records=1, gaps=False, progress=False,
+            seed=seed, records=1, gaps=False, progress=False, cores=cores,
         )
         for count in (max(1, steps // 2), steps)
     )  # fmt: skip

@@ -96,9 +96,9 @@ def _by_simulation(data: Path, described: DataOptions, options: dict[str, Any]) 
     from walklearn.cli.problems import problem_of
 
     rows = described.rows(described.read(data))
-    bound = options["feature_bound"]
-    if options["epsilon"] is not None:
-        bound = public_feature_bound(rows, described.schema, bound)
+    bound, asked = options["feature_bound"], (options["epsilon"], options["delta"])
+    if asked != (None, None):
+        bound = public_feature_bound(rows, described.schema, *asked, bound)
     network = described.network(rows, options["seed"])
     private = options["epsilon"] is not None
     problem = problem_of(rows, network, options["task"], options["penalty"], bound, private)
@@ -117,7 +117,7 @@ def _tell(advice: Advice) -> None:
 
     step = advice.step_size
     show(
-        ["", "advice"],
+        ["", ""],
         [
             [
                 "walk",

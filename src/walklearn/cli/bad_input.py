@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
 import click
+
+# What messages for people who write Python call things, and what the command line does.
+_IN_SHELL = {
+    "feature_bound": "--feature-bound",
+    "max_steps": "--max-steps",
+    "steps=...": "--steps N",
+    " tol,": " --tol,",
+    "step_size out, take": "--step-constant out or take",
+    ", or pass a bounded domain such as domains.Ball(10.0)": "",
+    "(penalty=1.0) or a domain (domains.Ball(10.0))": "(--penalty 0.001)",
+    "Pass nodes=…": "Pass --nodes",
+}
 
 
 class BadInput(click.ClickException):
@@ -23,6 +36,15 @@ def plainly(command: Callable[..., None]) -> Callable[..., None]:
         try:
             command(*arguments, **options)
         except (ValueError, OSError) as error:
-            raise BadInput(str(error)) from error
+            raise BadInput(in_shell_words(str(error))) from error
 
     return wrapped
+
+
+def in_shell_words(message: str) -> str:
+    """A message about parameters, in terms of options.
+
+    >>> in_shell_words("Raise max_steps or tol, or say steps=... if so many are enough.")
+    'Raise --max-steps or --tol, or say --steps N if so many are enough.'
+    """
+    return re.sub("|".join(map(re.escape, _IN_SHELL)), lambda found: _IN_SHELL[found[0]], message)

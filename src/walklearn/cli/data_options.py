@@ -63,7 +63,7 @@ def with_options(options: Sequence[Callable[[Command], Command]]) -> Callable[[C
 class DataOptions:
     """What was said of the data."""
 
-    target: str
+    target: str | None
     node_column: str | None
     graph: str
     drop: Sequence[str]
@@ -87,9 +87,8 @@ class DataOptions:
         text = sorted({*self.text, *self.schema.categories})
         return read_table(path, delimiter=self.delimiter, text=text)
 
-    def rows(self, table: Table) -> Rows:
-        """What is to be learnt from a table."""
-        from walklearn.data_files import rows_of
+    def target_of(self, table: Table) -> str:
+        """The target, which must have been named."""
         from walklearn.encoding import listed
 
         if self.target is None:
@@ -97,30 +96,40 @@ class DataOptions:
                 f"which column is to be predicted? Pass --target; {table.source} has the columns "
                 f"{listed(list(table))}."
             )
+        return self.target
+
+    def rows(self, table: Table) -> Rows:
+        """What is to be learnt from a table."""
+        from walklearn.data_files import rows_of
+
         return rows_of(
-            table,
-            target=self.target,
-            node_column=self.node_column,
-            drop=self.drop,
-            categories=self.schema.categories,
-            ranges=self.schema.ranges,
-        )
+            table, target=self.target_of(table), node_column=self.node_column, drop=self.drop,
+            categories=self.schema.categories, ranges=self.schema.ranges,
+        )  # fmt: skip
 
     def network(self, rows: Rows, seed: int | None) -> Network:
         """The graph, and the node of each row."""
         from walklearn.cli.network import network_of
 
-        return network_of(self.graph, rows.nodes, len(rows.X), seed)
+        return network_of(self.graph, rows, seed)
 
 
-def public_feature_bound(rows: Rows, schema: Schema, given: float | None) -> float | None:
-    """The feature bound of a private training, which rests on nothing but what is public.
+def public_feature_bound(
+    rows: Rows, schema: Schema, epsilon: float | None, delta: float | None, given: float | None
+) -> float | None:
+    """The feature bound of a private run, which rests on nothing but what is public.
 
     Where every column has its categories or its range declared, it follows: a column of text
     adds 1 to ‖x‖², and a number within its range at most 1.
     """
     from walklearn.encoding import listed
 
+    if (epsilon is None) != (delta is None):
+        one, other = ("--epsilon", "--delta") if delta is None else ("--delta", "--epsilon")
+        raise ValueError(
+            f"{one} was given without {other}. Privacy is a pair, such as --epsilon 3 --delta 0.03 "
+            "(with --mechanism laplace δ may be 0)."
+        )
     undeclared = schema.undeclared(rows.columns)
     text = [c.name for c in rows.encoding.columns if c.categories and c.name in undeclared]
     if text:
@@ -130,4 +139,10 @@ def public_feature_bound(rows: Rows, schema: Schema, given: float | None) -> flo
             f"--categories {text[0]}=a,b,c or in a --schema file, or leave the column out with "
             f"--drop {text[0]}."
         )
-    return len(rows.columns) ** 0.5 if given is None and not undeclared else given
+    if given is None and undeclared:
+        raise ValueError(
+            "privacy needs a public bound on the length ‖x‖ of a row, and one taken from the data "
+            "would leak. Pass --feature-bound (longer rows are shortened to it), or declare the "
+            f"range of every column, such as --range {undeclared[0]}=0,100: then it follows."
+        )
+    return len(rows.columns) ** 0.5 if given is None else given

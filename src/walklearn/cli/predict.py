@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +39,7 @@ def predict(
       walklearn predict model/ new.csv
       walklearn predict model/ new.csv --proba --out predictions.csv
     """
-    from walklearn.data_files import read_table
+    from walklearn.data_files import DataError, read_table
     from walklearn.model import Model
     from walklearn.model.score import score_of
 
@@ -61,7 +62,8 @@ def predict(
 
         atomic_write(out, content.encode())
     if trained.target in table:
-        click.echo(f"{data}: {score_of(trained, X, table[trained.target])}", err=True)
+        with suppress(DataError):  # new rows may well have an empty column for the target
+            click.echo(f"{data}: {score_of(trained, X, table[trained.target])}", err=True)
 
 
 def _csv(columns: dict[str, list[Any]]) -> str:

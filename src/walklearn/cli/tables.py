@@ -10,12 +10,12 @@ import click
 
 
 def show(header: Sequence[str], rows: Sequence[Sequence[str]], title: str = "") -> None:
-    """Print a table. Columns that hold only numbers are set to the right."""
-    if sys.stdout.isatty():
-        _draw(header, rows, title)
-        return
+    """Print a table; a header of nothing is left out. Columns of numbers are set to the right."""
     if title:
-        click.echo(title)
+        click.secho(title, bold=True)
+    if sys.stdout.isatty():
+        _draw(header, rows)
+        return
     for line in aligned(header, rows):
         click.echo(line)
 
@@ -33,20 +33,22 @@ def aligned(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
             cell.rjust(width) if to_right else cell.ljust(width)
             for cell, width, to_right in zip(line, widths, right, strict=True)
         ).rstrip()
-        for line in (header, *rows)
+        for line in ((header, *rows) if any(header) else rows)
     ]
 
 
-def _draw(header: Sequence[str], rows: Sequence[Sequence[str]], title: str) -> None:
+def _draw(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    from rich import box
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
-    table = Table(title=title or None, title_justify="left")
+    table = Table(box=box.SIMPLE_HEAD, show_header=any(header), pad_edge=False)
     for at, name in enumerate(header):
         right = _is_numbers([row[at] for row in rows])
-        table.add_column(name, justify="right" if right else "left")
+        table.add_column(name, justify="right" if right else "left", overflow="fold")
     for row in rows:
-        table.add_row(*row)
+        table.add_row(*map(Text, row))  # brackets in a cell are no mark-up
     Console().print(table)
 
 

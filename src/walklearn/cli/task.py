@@ -34,7 +34,9 @@ def task_of(target: NDArray[Any], name: str, asked: str) -> Task:
             "numbers. Leave --task out, or choose another target."
         )
     few = len(values) <= 2 or (
-        target.dtype.kind in "biu" and len(values) <= min(FEW_VALUES, len(target) // 2)
+        not text
+        and bool((values == np.floor(values)).all())
+        and len(values) <= min(FEW_VALUES, len(target) // 2)
     )
     if asked == "regression" or (asked == "auto" and not text and not few):
         return "regression"

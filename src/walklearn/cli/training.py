@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from walklearn.cli.bad_input import in_shell_words
 from walklearn.cli.data_options import DataOptions, public_feature_bound
 from walklearn.cli.task import task_of
 from walklearn.cli.trained import model_of
@@ -49,11 +50,13 @@ class Training:
 def run(data: Path, options: DataOptions, settings: dict[str, Any]) -> Training:
     """Read, check, place, walk, test."""
     table, held_out = _split(options.read(data), settings["test_fraction"], settings["seed"])
+    target = options.target_of(table)
+    task = task_of(table[target], target, settings["task"])
     rows = options.rows(table)
-    task = task_of(rows.y, rows.target, settings["task"])
     bound = settings["feature_bound"]
-    if settings["epsilon"] is not None or settings["model_noise"] is not None:
-        bound = public_feature_bound(rows, options.schema, bound)
+    epsilon, delta = settings["epsilon"], settings["delta"]
+    if (epsilon, delta, settings["model_noise"]) != (None, None, None):
+        bound = public_feature_bound(rows, options.schema, epsilon, delta, bound)
     tested = held_out if settings["test"] is None else options.read(settings["test"])
     if tested is not None:
         tested[rows.target]  # before the walk: a missing column is an error
@@ -61,12 +64,13 @@ def run(data: Path, options: DataOptions, settings: dict[str, Any]) -> Training:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         estimator = _fit(rows, network, task, settings, bound)
-    notes = [str(warning.message) for warning in caught] + _notes(estimator, rows, network)
+    notes = [in_shell_words(str(warning.message)) for warning in caught]
     model = model_of(estimator, rows, _details(rows, network, estimator))
     scores = {"training": score_of(model, rows.X, rows.y)}
     if tested is not None:
         X = model.encoding.encode(tested, tested.place)
         scores["test"] = score_of(model, X, tested[rows.target])
+    notes += _notes(estimator, rows, network, scores["training"])
     found = {f"{name}_score": score._asdict() for name, score in scores.items()}
     return Training(model.with_details(found), scores, notes)
 
@@ -102,16 +106,9 @@ def _fit(
     constant = settings["step_constant"]
     kind = RandomWalkClassifier if task == "classification" else RandomWalkRegressor
     names = (
-        "loss",
-        "penalty",
-        "walk",
-        "laziness",
-        "epsilon",
-        "delta",
-        "max_rows",
-        "mechanism",
-        "steps",
-    )
+        "loss", "penalty", "walk", "laziness", "epsilon", "delta", "max_rows", "mechanism", "steps",
+        "max_steps", "tol",
+    )  # fmt: skip
     with progress_bar(None, settings["steps"], "training") as bar:
 
         def progress(updates: int, loss: float) -> None:
@@ -147,9 +144,14 @@ def _details(rows: Rows, network: Network, estimator: Any) -> dict[str, Any]:
     }
 
 
-def _notes(estimator: Any, rows: Rows, network: Network) -> list[str]:
+def _notes(estimator: Any, rows: Rows, network: Network, score: Score) -> list[str]:
     """What a user should know and may not expect."""
     notes = []
+    if estimator.penalty == 0 and score.measure == "accuracy" and score.value == 1.0:
+        notes.append(
+            "without a penalty a model that separates the classes, as here, gets better for ever "
+            "by growing: its size and its probabilities mean nothing. Train with --penalty 0.001."
+        )
     idle = network.graph.node_count - len(np.unique(network.owners))
     if idle:
         notes.append(f"{idle} of {network.graph.node_count} nodes own no rows: they only relay.")

@@ -12,6 +12,7 @@ import csv
 import re
 from array import array
 from collections.abc import Collection, Iterator, Sequence
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, TextIO
@@ -73,8 +74,8 @@ def _read(file: TextIO, source: str, delimiter: str | None, text: Collection[str
             f"{source}, line {reader.line_num}: {error}. Quotes come in pairs; one inside a "
             'quoted cell is doubled: "say ""hello"" to her".'
         ) from error
-    found = {column.name: column.finish(source, lines) for column in columns}
-    return Table(found, source, lines)
+    found = {column.name: partial(column.finish, source, lines) for column in columns}
+    return Table(found, len(lines), source, lines)
 
 
 def _checked(

@@ -24,7 +24,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from walklearn.encoding import DataError, did_you_mean, listed
+from walklearn.data_files.table import no_such_file
+from walklearn.encoding import DataError, Place, did_you_mean, listed
 from walklearn.graphs import DisconnectedGraphError, Graph, from_edges
 
 Pair = tuple[str, str]
@@ -38,18 +39,20 @@ class Network(NamedTuple):
     owners: NDArray[np.int64]
 
 
-def read_network(path: str | os.PathLike[str], owners: ArrayLike) -> Network:
-    """The graph in an edge list of names, for rows with these owners."""
+def read_network(
+    path: str | os.PathLike[str], owners: ArrayLike, place: Place = "row {}".format
+) -> Network:
+    """The graph in an edge list of names, for rows with these owners.
+
+    place: names a row, counted from 0, in a message.
+    """
     source, labels = Path(path), [str(owner) for owner in np.asarray(owners).tolist()]
     pairs = _without_header(_pairs(source), set(labels))
     names = _in_order({name for pair in pairs for name in pair})
     number = {name: at for at, name in enumerate(names)}
     for row, label in enumerate(labels):
         if label not in number:
-            raise DataError(
-                f"row {row + 1} belongs to node {label!r}, which has no edge in {source}"
-                f"{did_you_mean(label, names)} Its nodes are {listed(names)}."
-            )
+            raise DataError(f"{place(row)}: {_unknown(label, labels, names, source)}")
     edges = [(number[one], number[other]) for one, other in pairs]
     try:
         graph = from_edges(edges, len(names))
@@ -58,9 +61,23 @@ def read_network(path: str | os.PathLike[str], owners: ArrayLike) -> Network:
     return Network(graph, tuple(names), np.array([number[label] for label in labels]))
 
 
+def _unknown(label: str, labels: Sequence[str], names: Sequence[str], source: Path) -> str:
+    """Why a row's owner is not in the graph, and what may be wrong."""
+    text = f"node {label!r} owns this row and has no edge in {source}, whose nodes are"
+    if all(name.isdecimal() for name in (*labels, *names)):
+        of_rows, of_edges = sorted(map(int, set(labels))), sorted(map(int, names))
+        text += f" {of_edges[0]} to {of_edges[-1]}"
+        if of_rows[0] == 0 and of_edges[0] == 1:
+            return (
+                f"{text}: the rows count nodes from 0 and the edges from 1. Let both do the same."
+            )
+        return f"{text}. Add its edges, or leave its rows out."
+    return f"{text} {listed(names)}{did_you_mean(label, names)} Both files must use the same names."
+
+
 def _pairs(path: Path) -> list[Pair]:
     if not path.is_file():
-        raise DataError(f"there is no edge list {path}.")
+        raise DataError(no_such_file(path))
     pairs = []
     try:
         lines = path.read_text(encoding="utf-8-sig").splitlines()

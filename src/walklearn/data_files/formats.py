@@ -6,6 +6,7 @@ import importlib
 import os
 import zipfile
 from collections.abc import Callable, Collection
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from walklearn.data_files.csv_file import read_csv
-from walklearn.data_files.table import Table
+from walklearn.data_files.table import Table, no_such_file, place
 from walklearn.encoding import DataError, did_you_mean, listed
 
 Array = NDArray[Any]
@@ -26,6 +27,8 @@ def read_table(
 ) -> Table:
     """The columns of a .csv (.tsv, .txt), .parquet, .npz or .svmlight (.libsvm, .svm) file.
 
+    Each is checked when it is first asked for.
+
     delimiter: of CSV; guessed if None. text: columns that are text even if they look like numbers.
 
     In an .npz file the array X gives the columns x0, x1, … (or those named in an array
@@ -33,9 +36,8 @@ def read_table(
     file the columns are x0, x1, …, the target is y, and the query, where rows have one, is qid.
     """
     source = Path(path)
-    if source.is_dir() or not source.exists():
-        what = "is a directory, not a file" if source.is_dir() else "does not exist"
-        raise DataError(f"{source} {what}.{_neighbours(source)}")
+    if not source.is_file():
+        raise DataError(no_such_file(source))
     reader = _READERS.get(source.suffix.lower())
     if reader is None:
         raise DataError(
@@ -47,14 +49,6 @@ def read_table(
     if source.stat().st_size == 0:
         raise DataError(f"{source} is empty.")
     return reader(source, delimiter, text)
-
-
-def _neighbours(path: Path) -> str:
-    """What a misspelt name may have meant."""
-    if not path.parent.is_dir() or path.is_dir():
-        return ""
-    guess = did_you_mean(path.name, [each.name for each in path.parent.iterdir()])
-    return f" D{guess[3:]}" if guess.startswith(", d") else ""
 
 
 def _read_parquet(path: Path, delimiter: str | None, text: Collection[str]) -> Table:
@@ -70,8 +64,10 @@ def _read_parquet(path: Path, delimiter: str | None, text: Collection[str]) -> T
     for name in text:
         if name not in names:
             raise DataError(f"{path} has no column {name!r}{did_you_mean(name, names)}")
-    found = {name: _from_arrow(path, name, content[name], name in text) for name in names}
-    return _checked(Table(found, str(path)))
+    columns = {
+        name: partial(_from_arrow, path, name, content[name], name in text) for name in names
+    }
+    return Table(columns, content.num_rows, str(path))
 
 
 def _from_arrow(path: Path, name: str, cells: Any, declared_text: bool) -> Array:
@@ -86,7 +82,8 @@ def _from_arrow(path: Path, name: str, cells: Any, declared_text: bool) -> Array
             "such rows in this column). Fill it in, or leave the row out."
         )
     if kind.is_string(cells.type) or kind.is_large_string(cells.type):
-        return np.array([cell.strip() for cell in cells.to_pylist()], dtype=object)
+        texts = np.array([cell.strip() for cell in cells.to_pylist()], dtype=object)
+        return _checked(path, name, texts)
     numeric = (kind.is_integer, kind.is_floating, kind.is_boolean, kind.is_decimal)
     if not any(is_of(cells.type) for is_of in numeric):
         raise DataError(
@@ -97,7 +94,7 @@ def _from_arrow(path: Path, name: str, cells: Any, declared_text: bool) -> Array
         return np.array([str(cell) for cell in cells.to_pylist()], dtype=object)
     if kind.is_boolean(cells.type):
         cells = cells.cast(arrow.int8())
-    return np.asarray(cells.cast(arrow.float64(), safe=False).to_numpy())
+    return _checked(path, name, cells.cast(arrow.float64(), safe=False).to_numpy())
 
 
 def _read_npz(path: Path, delimiter: str | None, text: Collection[str]) -> Table:
@@ -127,7 +124,11 @@ def _read_npz(path: Path, delimiter: str | None, text: Collection[str]) -> Table
     lengths = {name: len(cells) for name, cells in columns.items()}
     if len(set(lengths.values())) > 1:
         raise DataError(f"{path}: the arrays have different numbers of rows: {lengths}.")
-    return _checked(Table(_of_known_kinds(path, columns, text), str(path)))
+    found = {
+        name: partial(_of_known_kind, path, name, cells, name in text)
+        for name, cells in columns.items()
+    }
+    return Table(found, max(lengths.values(), default=0), str(path))
 
 
 def _names_of_features(path: Path, X: Array, names: Array | None) -> list[str]:
@@ -140,20 +141,13 @@ def _names_of_features(path: Path, X: Array, names: Array | None) -> list[str]:
     return [str(label) for label in labels]
 
 
-def _of_known_kinds(
-    path: Path, columns: dict[str, Array], text: Collection[str]
-) -> dict[str, Array]:
-    found = {}
-    for name, cells in columns.items():
-        if cells.dtype.kind in "biuf" and name not in text:
-            found[name] = cells.astype(np.float64)
-        elif cells.dtype.kind in "biufU":
-            found[name] = np.array([str(cell).strip() for cell in cells.tolist()], dtype=object)
-        else:
-            raise DataError(
-                f"{path}: the array {name!r} is of type {cells.dtype}. Save numbers or text."
-            )
-    return found
+def _of_known_kind(path: Path, name: str, cells: Array, declared_text: bool) -> Array:
+    if cells.dtype.kind in "biuf" and not declared_text:
+        return _checked(path, name, cells.astype(np.float64))
+    if cells.dtype.kind in "biufU":
+        texts = np.array([str(cell).strip() for cell in cells.tolist()], dtype=object)
+        return _checked(path, name, texts)
+    raise DataError(f"{path}: the array {name!r} is of type {cells.dtype}. Save numbers or text.")
 
 
 def _read_svmlight(path: Path, delimiter: str | None, text: Collection[str]) -> Table:
@@ -176,22 +170,22 @@ def _read_svmlight(path: Path, delimiter: str | None, text: Collection[str]) -> 
     columns["y"] = y
     if query.any():
         columns["qid"] = query.astype(np.float64)
-    return _checked(Table(columns, str(path)))
+    found = {name: partial(_checked, path, name, cells) for name, cells in columns.items()}
+    return Table(found, len(y), str(path))
 
 
-def _checked(table: Table) -> Table:
+def _checked(path: Path, name: str, cells: Array) -> Array:
     """Binary formats can hold NaN and infinity too."""
-    for name, cells in table.items():
-        bad = cells == "" if cells.dtype == object else ~np.isfinite(cells)
-        if np.any(bad):
-            row = int(np.argmax(bad))
-            infinite = cells.dtype != object and np.isinf(cells[row])
-            raise DataError(
-                f"{table.place(row)}, column {name!r}: the value is "
-                f"{'infinite' if infinite else 'missing'} ({int(np.sum(bad))} such rows in this "
-                "column). Fill it in, or leave the row out."
-            )
-    return table
+    bad = cells == "" if cells.dtype == object else ~np.isfinite(cells)
+    if np.any(bad):
+        row = int(np.argmax(bad))
+        infinite = cells.dtype != object and np.isinf(cells[row])
+        raise DataError(
+            f"{place(str(path), row, None)}, column {name!r}: the value is "
+            f"{'infinite' if infinite else 'missing'} ({int(np.sum(bad))} such rows in this "
+            "column). Fill it in, or leave the row out."
+        )
+    return cells
 
 
 def _package(name: str, what: str, extra: str) -> Any:

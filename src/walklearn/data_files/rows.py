@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from walklearn.data_files.formats import read_table
 from walklearn.data_files.table import Table
-from walklearn.encoding import Encoding, is_text
+from walklearn.encoding import DataError, Encoding, Place, is_text
 
 Array = NDArray[Any]
 
@@ -23,7 +23,7 @@ class Rows:
 
     X: encoded features. y: targets as they are in the file, whole numbers as such. nodes: the
     owner of each row as it is in the file, a number or a name; None without a node column.
-    encoding: from columns to X. target: the name of y.
+    encoding: from columns to X. target: the name of y. place: names a row in a message.
     """
 
     X: Array
@@ -31,6 +31,7 @@ class Rows:
     nodes: Array | None
     encoding: Encoding
     target: str
+    place: Place
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -90,12 +91,16 @@ def rows_of(
     apart = [target, *drop, *([] if node_column is None else [node_column])]
     features = table.without(apart)
     if encoding is None:
-        encoding = Encoding.of_table(features, categories)
+        try:
+            encoding = Encoding.of_table(features, categories)
+        except DataError as error:
+            named = table.source in str(error)
+            raise error if named else DataError(f"{table.source}: {error}") from error
         if standardise:
             encoding = encoding.standardised(features)
         encoding = encoding.scaled(ranges or {})
     X = encoding.encode(features, table.place)
-    return Rows(X, y, nodes, encoding, target)
+    return Rows(X, y, nodes, encoding, target, table.place)
 
 
 def _text_columns(encoding: Encoding | None) -> list[str]:
