@@ -70,6 +70,19 @@ def test_predict_gives_probabilities_scores_and_json(place: Path) -> None:
     assert out.read_text() == "label\nno\nyes\nno\nyes\n"
 
 
+def test_classes_that_look_like_numbers(place: Path) -> None:
+    """A network's plan names its classes as texts."""
+    model = Model(
+        [1.0], [1.0], kind="classifier", loss="logistic", columns=["x"], classes=["0", "1"],
+        target="y",
+    )  # fmt: skip
+    model.save(place / "numbers")
+    pd.DataFrame({"x": [1.0, -1.0], "y": [1, 0]}).to_csv(place / "xy.csv", index=False)
+    result = walklearn("predict", place / "numbers", place / "xy.csv")
+    assert result.stdout == "y\n1\n0\n"
+    assert "accuracy 1 on 2 rows" in result.stderr
+
+
 def test_predict_reads_only_what_it_needs(place: Path) -> None:
     TABLE.assign(label=["", "yes", "no", "no"], note=[1, "?", "", 2]).to_csv(
         place / "empty.csv", index=False

@@ -73,7 +73,7 @@ class Column:
             numbers = _numbers(self.name, cells, place)
             return ((numbers - self.shift) / self.scale)[:, None]
         number = {category: at for at, category in enumerate(self.categories)}
-        texts, where = np.unique(_texts(cells), return_inverse=True)
+        texts, where = np.unique(texts_of(cells), return_inverse=True)
         codes = np.array([number.get(text, -1) for text in texts], dtype=np.int64)[where]
         if (codes < 0).any():
             row = int((codes < 0).argmax())
@@ -237,12 +237,16 @@ def is_text(cells: Array) -> bool:
     return cells.dtype.kind not in "biuf"
 
 
-def _texts(cells: Array) -> Array:
+def texts_of(cells: Array) -> Array:
+    """Cells as texts; a number that is whole as whole, a missing one as nothing.
+
+    >>> texts_of(np.array([3.0, 0.5])).tolist()
+    ['3', '0.5']
+    """
     return np.array([_text(cell) for cell in cells.tolist()], dtype=object)
 
 
 def _text(cell: Any) -> str:
-    """A cell as text; a number that is whole as whole, so that 3 and 3.0 are one category."""
     if cell is None or (isinstance(cell, float) and math.isnan(cell)):
         return ""
     return str(int(cell)) if isinstance(cell, float) and cell.is_integer() else str(cell)
@@ -284,7 +288,7 @@ def _categories_of(
         return tuple(declared)
     if not is_text(cells):
         return None
-    texts = _texts(cells).tolist()
+    texts = texts_of(cells).tolist()
     if "" in texts:
         raise DataError(
             f"row {texts.index('')}, column {name!r}: the value is missing. Fill it in or leave "

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from walklearn.encoding import texts_of
+
 if TYPE_CHECKING:
     from walklearn.model.model import Model
 
@@ -45,7 +47,7 @@ def score_of(model: Model, X: ArrayLike, y: ArrayLike) -> Score:
         error = float(np.sum((true - found) ** 2))
         return Score("R²", 1.0 - error / spread if spread else None, len(true))
     if found.dtype.kind in "US" or true.dtype.kind in "OUS":
-        found, true = found.astype(str), true.astype(str)
+        found, true = texts_of(found), texts_of(true)
     counts = np.unique(true, return_counts=True)[1]
     baseline = float(counts.max() / len(true))
     return Score("accuracy", float(np.mean(found == true)), len(true), baseline)
