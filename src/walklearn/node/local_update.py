@@ -58,32 +58,6 @@ class DivergedError(ArithmeticError):
     """An update has left the numbers that can be computed with: the step size is too large."""
 
 
-class OwnRows(Problem):
-    """One node's share of a problem over `nodes` nodes: it is node 0, the others have no rows here.
-
-    total_rows: of all nodes together, for the objective "mean".
-    """
-
-    total_rows: int
-
-    def __init__(
-        self, X: ArrayLike, y: ArrayLike, plan: Plan, total_rows: int | None = None
-    ) -> None:
-        super().__init__(
-            X, y, loss=plan.loss, penalty=plan.penalty, domain=plan.domain,
-            node_of_row=np.zeros(len(np.asarray(y)), dtype=np.int64), nodes=plan.nodes,
-            objective=plan.objective, empty_nodes="relay",
-        )  # fmt: skip
-        object.__setattr__(self, "total_rows", total_rows or len(self.X))
-
-    @cached_property
-    def row_weights(self) -> Vector:
-        """c_r; "mean" divides by the rows of all nodes."""
-        if self.objective != "mean":
-            return super().row_weights
-        return np.full(len(self.X), self.node_count / self.total_rows)
-
-
 @dataclass(frozen=True, eq=False)
 class LocalUpdate:
     """A node's part of the learning: its rows, its importance, and what the plan says of both.
@@ -122,7 +96,7 @@ class LocalUpdate:
                 'reweight = "as-printed" divides the gradient by the true L_i, which every '
                 'neighbour could then read off the token: use "released".'
             )
-        problem = OwnRows(X, y, plan, plan.rows)
+        problem = own_problem(plan, X, y)
         if plan.walk != "weighted":
             importance = 1.0
         elif importance is None:
@@ -202,3 +176,12 @@ class LocalUpdate:
     def score(self, importance: float, degree: int) -> float:
         """What the walk accepts by: importance / degree, for the simple walk 1."""
         return 1.0 if self.plan.walk == "simple" else proposal.score(importance, degree)
+
+
+def own_problem(plan: Plan, X: ArrayLike, y: ArrayLike) -> Problem:
+    """One node's share of the plan's problem: it is node 0 here, the others' rows are elsewhere."""
+    return Problem(
+        X, y, loss=plan.loss, penalty=plan.penalty, domain=plan.domain,
+        node_of_row=np.zeros(len(np.asarray(y)), dtype=np.int64), nodes=plan.nodes,
+        objective=plan.objective, empty_nodes="relay", total_rows=plan.rows,
+    )  # fmt: skip

@@ -33,7 +33,7 @@ has seen them. The count of contributions is part of each commit, so none can be
 >>> print(table())
 event          idle      holding   handing over  finished
 Started        …         …         resend        …
-Tick           …         rest      retry         …
+Tick           rest      rest      retry         rest
 PeersChanged   peers     peers     peers         peers
 NeighbourUp    up        up        up_retry      up
 NeighbourDown  down      down      down          down
@@ -231,7 +231,10 @@ def unknown(state: State, event: Unknown) -> Result:
 
 def retry(state: State, event: Tick) -> Result:
     """Try again, or after all that time go on with a new line."""
+    state, _ = rest(state, event)
     handover = _handover(state)
+    if state.rests_until is not None:
+        return state, []
     if event.now >= handover.since + state.local.plan.time_limits.reclaim_after_seconds:
         return _reclaim(state)
     if handover.retry_at is not None and event.now >= handover.retry_at:
@@ -416,7 +419,7 @@ def stop(state: State, event: StopAsked) -> Result:
 
 
 def rest(state: State, event: Tick) -> Result:
-    """Back to work after a failure."""
+    """The rest after a failure is over."""
     if state.rests_until is not None and event.now >= state.rests_until:
         state = replace(state, rests_until=None)
     return state, []
@@ -492,7 +495,7 @@ def _news(state: State) -> Any:
 _PHASES = (Phase.IDLE, Phase.HOLDING, Phase.HANDING_OVER, Phase.FINISHED)
 _ROWS: dict[type[Any], Sequence[Handler | None]] = {
     Started: (None, None, resend, None),
-    Tick: (None, rest, retry, None),
+    Tick: (rest, rest, retry, rest),
     PeersChanged: (peers,) * 4,
     NeighbourUp: (up, up, up_retry, up),
     NeighbourDown: (down,) * 4,

@@ -112,8 +112,8 @@ class State:
     """All that a node knows; see `protocol` for what it does with it.
 
     fingerprint: this node's. neighbours: their fingerprints in ascending order, the order that a
-    proposal counts in. refused: handovers turned down, which must stay so. rests_until: no visit
-    before then, after the disk or the arithmetic failed. stopping: the process is to end.
+    proposal counts in. refused: handovers turned down, which must stay so. rests_until: nothing is
+    begun before then, after the disk or the arithmetic failed. stopping: the process is to end.
     """
 
     fingerprint: str
@@ -159,11 +159,10 @@ class State:
     @property
     def wakes_at(self) -> float | None:
         """When the next `Tick` is due; None if nothing waits for the time."""
-        times = [self.rests_until] if self.rests_until is not None else []
-        if self.handover is not None:
-            reclaim = self.handover.since + self.local.plan.time_limits.reclaim_after_seconds
-            times.append(min(reclaim, self.handover.retry_at or reclaim))
-        return min(times, default=None)
+        if self.rests_until is not None or self.handover is None:
+            return self.rests_until
+        reclaim = self.handover.since + self.local.plan.time_limits.reclaim_after_seconds
+        return reclaim if self.handover.retry_at is None else min(reclaim, self.handover.retry_at)
 
     @property
     def may_stop(self) -> bool:

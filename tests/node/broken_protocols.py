@@ -1,0 +1,199 @@
+"""The protocol with one thing wrong at a time: what the fault machine must notice."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from walklearn.node import memory_network, protocol
+from walklearn.node.events import Commit, Reply, SendToken, Started, TokenArrived, Visit
+from walklearn.node.messages import Line, Mark
+from walklearn.node.state import Handover, Phase, Place, Record, State
+
+Handle = Callable[[State, Any], protocol.Result]
+_handle = protocol.handle
+
+
+def _reordered(first: type[Any]) -> Handle:
+    def handle(state: State, event: Any) -> protocol.Result:
+        state, effects = _handle(state, event)
+        early = [effect for effect in effects if isinstance(effect, first)]
+        return state, [*early, *(effect for effect in effects if not isinstance(effect, first))]
+
+    return handle
+
+
+def acknowledge_before_commit(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(memory_network, "handle", _reordered(Reply))
+
+
+def send_before_commit(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(memory_network, "handle", _reordered(SendToken))
+
+
+def forget_before_acknowledgement(patch: pytest.MonkeyPatch) -> None:
+    def handle(state: State, event: Any) -> protocol.Result:
+        after, effects = _handle(state, event)
+        return after, [
+            Commit(replace(effect.record, place=Place.GONE))
+            if isinstance(effect, Commit) and effect.record.place is Place.LEAVING
+            else effect
+            for effect in effects
+        ]
+
+    patch.setattr(memory_network, "handle", handle)
+
+
+def take_a_handover_twice(patch: pytest.MonkeyPatch) -> None:
+    def handle(state: State, event: Any) -> protocol.Result:
+        newest = state.record.newest
+        if isinstance(event, TokenArrived) and newest and newest.line == event.token.line:
+            record = replace(state.record, newest=Mark(newest.line, 0))
+            after, effects = _handle(replace(state, record=record), event)
+            return after, effects
+        return _handle(state, event)
+
+    patch.setattr(memory_network, "handle", handle)
+
+
+def take_an_older_line(patch: pytest.MonkeyPatch) -> None:
+    def handle(state: State, event: Any) -> protocol.Result:
+        if isinstance(event, TokenArrived) and state.phase is not Phase.FINISHED:
+            newest = state.record.newest
+            if newest and event.token.line < newest.line:
+                state = replace(state, record=replace(state.record, newest=None))
+        return _handle(state, event)
+
+    patch.setattr(memory_network, "handle", handle)
+
+
+def believe_that_nothing_was_sent(patch: pytest.MonkeyPatch) -> None:
+    """No connection now, though an earlier attempt may have arrived."""
+
+    def handle(state: State, event: Any) -> protocol.Result:
+        if isinstance(event, protocol.NotSent) and state.handover:
+            state = replace(state, handover=replace(state.handover, doubtful=False))
+        return _handle(state, event)
+
+    patch.setattr(memory_network, "handle", handle)
+
+
+def give_up_when_in_doubt(patch: pytest.MonkeyPatch) -> None:
+    def handle(state: State, event: Any) -> protocol.Result:
+        if isinstance(event, protocol.Unknown):
+            event = protocol.NotSent(event.mark, event.now)
+        return _handle(state, event)
+
+    patch.setattr(memory_network, "handle", handle)
+
+
+def restart_without_doubt(patch: pytest.MonkeyPatch) -> None:
+    def handle(state: State, event: Any) -> protocol.Result:
+        after, effects = _handle(state, event)
+        if isinstance(event, Started) and after.handover:
+            after = replace(after, handover=Handover(event.now, doubtful=False))
+        return after, effects
+
+    patch.setattr(memory_network, "handle", handle)
+
+
+def take_what_was_refused(patch: pytest.MonkeyPatch) -> None:
+    def handle(state: State, event: Any) -> protocol.Result:
+        after, effects = _handle(state, event)
+        return replace(after, refused=()), effects
+
+    patch.setattr(memory_network, "handle", handle)
+
+
+def reclaim_the_same_line(patch: pytest.MonkeyPatch) -> None:
+    def next_line(state: State, walk: str) -> Line:
+        return state.record.newest_line or Line(1, state.fingerprint, walk)
+
+    patch.setattr(protocol, "_next_line", next_line)
+
+
+def reclaim_without_a_name(patch: pytest.MonkeyPatch) -> None:
+    """Two reclaimers can tie."""
+
+    def next_line(state: State, walk: str) -> Line:
+        newest = state.record.newest_line
+        return Line(1 if newest is None else newest.counter + 1, "0" * 64, walk)
+
+    patch.setattr(protocol, "_next_line", next_line)
+
+
+def offer_again_under_the_same_mark(patch: pytest.MonkeyPatch) -> None:
+    def handle(state: State, event: Any) -> protocol.Result:
+        after, effects = _handle(state, event)
+        token = after.record.token
+        about_it = isinstance(event, protocol.Answered | protocol.NotSent)
+        if about_it and state.phase is not after.phase is Phase.HOLDING and token:
+            token = replace(token, hop=token.hop - 1)
+            after = replace(after, record=replace(after.record, token=token))
+        return after, effects
+
+    patch.setattr(memory_network, "handle", handle)
+
+
+def charge_afterwards(patch: pytest.MonkeyPatch) -> None:
+    def handle(state: State, event: Any) -> protocol.Result:
+        after, effects = _handle(state, event)
+        before = state.record.contributions
+        if isinstance(event, TokenArrived | Visit):
+            effects = [
+                Commit(replace(effect.record, contributions=before))
+                if isinstance(effect, Commit)
+                else effect
+                for effect in effects
+            ]
+        return after, effects
+
+    patch.setattr(memory_network, "handle", handle)
+
+
+def forget_what_was_seen(patch: pytest.MonkeyPatch) -> None:
+    """The newest handover is not on the disk."""
+
+    def handle(state: State, event: Any) -> protocol.Result:
+        after, effects = _handle(state, event)
+        return after, [
+            Commit(_without_newest(effect.record)) if isinstance(effect, Commit) else effect
+            for effect in effects
+        ]
+
+    patch.setattr(memory_network, "handle", handle)
+
+
+def _without_newest(record: Record) -> Record:
+    return replace(record, newest=record.newest and Mark(record.newest.line, 0))
+
+
+def keep_the_older_final(patch: pytest.MonkeyPatch) -> None:
+    def handle(state: State, event: Any) -> protocol.Result:
+        if isinstance(event, protocol.FinalArrived) and state.record.final:
+            return state, [Reply(protocol.Receipt(protocol.Outcome.ACCEPTED))]
+        return _handle(state, event)
+
+    patch.setattr(memory_network, "handle", handle)
+
+
+BROKEN = [
+    acknowledge_before_commit,
+    send_before_commit,
+    forget_before_acknowledgement,
+    take_a_handover_twice,
+    take_an_older_line,
+    believe_that_nothing_was_sent,
+    give_up_when_in_doubt,
+    restart_without_doubt,
+    take_what_was_refused,
+    reclaim_the_same_line,
+    reclaim_without_a_name,
+    offer_again_under_the_same_mark,
+    charge_afterwards,
+    forget_what_was_seen,
+    keep_the_older_final,
+]
