@@ -82,6 +82,10 @@ class LocalNetwork:
     def start(self) -> None:
         """Start every node, and wait until all of them answer."""
         self._processes = [_spawn(directory) for directory in self.directories]
+        self.wait_until_up()
+
+    def wait_until_up(self) -> None:
+        """Until every node answers."""
         limit = time.monotonic() + START_SECONDS
         for number, directory in enumerate(self.directories):
             while not _answers(directory):
@@ -90,13 +94,31 @@ class LocalNetwork:
                     raise LocalNetworkError(f"{directory.path} does not answer: see its log.")
                 time.sleep(0.05)
 
+    def kill(self, number: int) -> None:
+        """End a node's process at whatever instruction it is."""
+        self._processes[number].kill()
+        self._processes[number].wait()
+
+    def restart(self, number: int) -> None:
+        """Start a node anew that was killed, without waiting for it."""
+        self._processes[number] = _spawn(self.directories[number])
+
     def start_walk(self, at: int = 0) -> None:
         """Begin the token at a node."""
         ask(self.directories[at].path, "StartWalk", resume=False)
 
     def statuses(self) -> list[dict[str, Any]]:
         """What each node says of itself; a process that is gone is an error."""
-        return [self._status(number) for number in range(len(self.directories))]
+        return [self.status(number) for number in range(len(self.directories))]
+
+    def status(self, number: int) -> dict[str, Any]:
+        """What a node says of itself; NotRunningError while it is still starting."""
+        self._check_alive(number)
+        try:
+            return ask(self.directories[number].path, "Status")
+        except NotRunningError:
+            self._check_alive(number)
+            raise
 
     def newest(self, number: int) -> Token | None:
         """The newest model on a node's disk."""
@@ -116,14 +138,6 @@ class LocalNetwork:
             process.kill()
             process.wait()
         self._processes = []
-
-    def _status(self, number: int) -> dict[str, Any]:
-        self._check_alive(number)
-        try:
-            return ask(self.directories[number].path, "Status")
-        except NotRunningError:
-            self._check_alive(number)
-            raise
 
     def _check_alive(self, number: int) -> None:
         if self._processes[number].poll() is not None:

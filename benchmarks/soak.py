@@ -1,0 +1,137 @@
+"""Kill nodes of a real network at random while the token walks, and see that nothing is lost.
+
+    python -m benchmarks.soak                    # 20 runs of 10 nodes, a minute of kills each
+    python -m benchmarks.soak --runs 1 --seconds 10 --updates 3000
+
+Every second a random node gets SIGKILL, at whatever instruction it is, and is started again. When
+the kills are over the walk must come to its end, every node must hold the same final model with
+exactly the plan's number of updates, and its error must be at most twice the largest of 1,000
+simulated walks on the same plan, which nobody disturbs: kills hold the token up where neighbours
+are silent, so some more error is no sign of loss.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+import walklearn as wl
+from walklearn.node.control import NotRunningError
+from walklearn.node.local import LocalNetwork
+from walklearn.node.plan import Plan
+from walklearn.node.trial import HOLDS, Trial, watch
+
+NODES = 10
+SIMULATED = 1000
+TOLERANCE = 2.0
+
+
+class Outcome(NamedTuple):
+    """What came of one run."""
+
+    kills: int
+    holder_kills: int  # of a node that had the token
+    reclaims: int
+    updates: int
+    error: float
+    largest_error: float  # of the simulated walks
+    same_everywhere: bool
+    seconds: float
+
+    @property
+    def failure(self) -> str:
+        """What went wrong, empty if nothing did."""
+        if not self.same_everywhere:
+            return "nodes ended with different models"
+        if not self.error <= TOLERANCE * self.largest_error:
+            return f"error {self.error:.3g}, simulated walks reach {self.largest_error:.3g} at most"
+        return ""
+
+
+def soak(folder: Path, seconds: float, updates: int, seed: int, patience: float) -> Outcome:
+    """One run: kills for so many seconds, then `patience` seconds at most until the end."""
+    generator = np.random.default_rng(seed)
+    graph = wl.graphs.as_graph("erdos-renyi", nodes=NODES, seed=seed)
+    trial = Trial.draw(graph, "uniform", updates, None, seed)
+    with LocalNetwork.create(folder, trial.plan, graph, trial.rows()) as network:
+        network.start()
+        begin = time.monotonic()
+        network.start_walk()
+        kills, holder_kills = _kill_for(network, seconds, generator)
+        network.wait_until_up()
+        limit = time.monotonic() + patience
+        for glimpse in watch(network, trial):
+            if time.monotonic() > limit:
+                raise TimeoutError(f"the walk did not end: {glimpse}")
+            time.sleep(0.2)
+        tokens = [network.newest(number) for number in range(NODES)]
+    finals = [token for token in tokens if token is not None]
+    same = len({(t.updates, t.line, t.model.tobytes()) for t in finals}) == 1
+    return Outcome(
+        kills, holder_kills, finals[0].line.counter - 1, finals[0].updates,
+        trial.error(finals[0].model), largest_error(trial, seed),
+        same and len(finals) == NODES and finals[0].updates == updates, time.monotonic() - begin,
+    )  # fmt: skip
+
+
+def _kill_for(
+    network: LocalNetwork, seconds: float, generator: np.random.Generator
+) -> tuple[int, int]:
+    end, kills, holder_kills = time.monotonic() + seconds, 0, 0
+    while time.monotonic() < end:
+        time.sleep(1.0)
+        victim = int(generator.integers(NODES))
+        holder_kills += _has_token(network, victim)
+        network.kill(victim)
+        kills += 1
+        network.restart(victim)
+    return kills, holder_kills
+
+
+def _has_token(network: LocalNetwork, number: int) -> bool:
+    """Whether the node said so just now; one that is still starting says nothing."""
+    try:
+        return network.status(number)["phase"] in HOLDS
+    except NotRunningError:
+        return False
+
+
+def largest_error(trial: Trial, seed: int) -> float:
+    """The largest final error of as many simulated walks on the same plan."""
+    plan = Plan.from_text(trial.plan)
+    run = wl.simulate(trial.problem, trial.graph, wl.walks.Uniform(), steps=plan.updates,
+                      step_size=plan.step_size, replicates=SIMULATED, seed=seed, records=1,
+                      gaps=False, progress=False)  # fmt: skip
+    return float(run.distance[:, -1].max())
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--runs", type=int, default=20)
+    parser.add_argument("--seconds", type=float, default=60.0, help="of kills, one a second")
+    parser.add_argument("--updates", type=int, default=15_000)
+    parser.add_argument("--patience", type=float, default=300.0, help="seconds to wait for the end")
+    parser.add_argument("--seed", type=int, default=0, help="of the first run; the next has +1")
+    chosen = parser.parse_args()
+    failures = 0
+    print("run  kills  of the holder  reclaims  updates   error  simulated  seconds")
+    for number in range(chosen.runs):
+        with tempfile.TemporaryDirectory() as folder:
+            seed = chosen.seed + number
+            outcome = soak(Path(folder), chosen.seconds, chosen.updates, seed, chosen.patience)
+        failures += bool(outcome.failure)
+        print(f"{number:>3}  {outcome.kills:>5}  {outcome.holder_kills:>13}  {outcome.reclaims:>8}"
+              f"  {outcome.updates:>7}  {outcome.error:>6.3f}  {outcome.largest_error:>9.3f}"
+              f"  {outcome.seconds:>7.0f}  {outcome.failure}", flush=True)  # fmt: skip
+    print(f"{chosen.runs - failures} of {chosen.runs} runs lost nothing")
+    sys.exit(bool(failures))
+
+
+if __name__ == "__main__":
+    main()
