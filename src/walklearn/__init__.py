@@ -43,7 +43,8 @@ _HOME = {
     "simulate": "simulation",
 }
 _MODULES = (
-    "datasets", "domains", "graphs", "losses", "plot", "privacy", "studies", "theory", "walks",
+    "datasets", "domains", "graphs", "losses", "node", "plot", "privacy", "studies", "theory",
+    "walks",
 )  # fmt: skip
 
 __all__ = [
@@ -69,6 +70,7 @@ __all__ = [
     "domains",
     "graphs",
     "losses",
+    "node",
     "plot",
     "privacy",
     "simulate",
@@ -78,7 +80,18 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from walklearn import datasets, domains, graphs, losses, plot, privacy, studies, theory, walks
+    from walklearn import (
+        datasets,
+        domains,
+        graphs,
+        losses,
+        node,
+        plot,
+        privacy,
+        studies,
+        theory,
+        walks,
+    )  # fmt: skip
     from walklearn.advice import Advice, advise
     from walklearn.estimators import RandomWalkClassifier, RandomWalkRegressor
     from walklearn.gossip_sgd import AsynchronousGossip, SynchronousGossip

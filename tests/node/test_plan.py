@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -50,6 +51,15 @@ def test_a_whole_plan_is_read() -> None:
     assert mechanism.delta(3.0) <= 0.03
     assert noise is not None
     assert noise.delta(3.0) <= 1e-5
+
+
+def test_the_plan_of_the_documentation_is_one() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "network.md").read_text(encoding="utf-8")
+    found = re.search(r"```toml\n(.*?)```", page, flags=re.DOTALL)
+    assert found is not None
+    plan = Plan.from_text(found[1])
+    written = {line.split(".")[0] for line in plan.differences({})}
+    assert written <= set(re.findall(r"^\[?([a-z_]+)", found[1], flags=re.MULTILINE))
 
 
 # What is replaced in TEXT, by what, and what the message must say.

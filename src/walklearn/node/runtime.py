@@ -133,7 +133,8 @@ class Runtime:
         return receipt
 
     async def _carry_out(self, event: Event) -> Receipt | None:
-        after, effects = handle(self.state, event)
+        before = self.state
+        after, effects = handle(before, event)
         receipt: Receipt | None = None
         for effect in effects:
             match effect:
@@ -155,8 +156,9 @@ class Runtime:
                         self._greeters[neighbour].now.set()
                 case happened.Note(what, detail):
                     self._note(what, detail)
-        before, self.state = self.state, after
-        self._count(event, receipt, before)
+        self.state = after
+        if isinstance(event, happened.TokenArrived | happened.Visit):
+            self._count(event, receipt, after.record is not before.record)
         return receipt
 
     async def _undo(self, event: Event, error: StoreError) -> Receipt | None:
@@ -348,21 +350,14 @@ class Runtime:
         self.counters.add("refusals", reason)
         self._log.warning("refused", reason=reason, peer=self._names.get(caller, caller))
 
-    def _count(self, event: Event, receipt: Receipt | None, before: State) -> None:
-        match event:
-            case happened.TokenArrived(sender, token):
-                if receipt is None or receipt.outcome is not Outcome.ACCEPTED:
-                    self._count_refusal("token not taken", sender)
-                    return
+    def _count(self, event: Event, receipt: Receipt | None, worked: bool) -> None:
+        if worked:
+            self.counters.add("updates")
+        if isinstance(event, happened.TokenArrived):
+            if worked:
                 self.counters.add("handovers_received")
-                self._count_updates(token)
-            case happened.Visit():
-                self._count_updates(before.record.token)
-
-    def _count_updates(self, worked_on: Token | None) -> None:
-        now = self.state.record.newest_model
-        if worked_on is not None and now is not None and now.line == worked_on.line:
-            self.counters.add("updates", amount=max(0, now.updates - worked_on.updates))
+            elif receipt is not None and receipt.outcome is Outcome.REFUSED:
+                self._count_refusal("token not taken", event.sender)
 
     def _note(self, what: str, detail: str) -> None:
         self.counters.add("notes", what)
