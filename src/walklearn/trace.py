@@ -69,6 +69,39 @@ class Summary(NamedTuple):
     confidence: float
 
 
+def median_summary(values: FloatArray, confidence: float = 0.95) -> Summary:
+    """Median of each column of ``values`` and an interval for the median of its law.
+
+    The interval runs from the r-th smallest to the r-th largest value. Whatever the law of the
+    errors, it misses the true median with probability 2 P(Binomial(n, ½) < r) at most, exactly
+    that for a continuous law. r is the largest rank whose interval has the confidence asked for,
+    and the confidence it really has is returned. Fewer than six values cannot reach 95 %: the
+    interval is then their whole range, with the lower confidence that has; a single one has
+    confidence 0.
+
+    Unlike a mean ± t, none of this minds skewed errors, a logarithmic axis, gaps rounded below
+    zero or runs that diverged: NaN counts as the largest error.
+
+    >>> median_summary(np.array([[1.0], [3.0], [2.0]]))
+    Summary(median=array([2.]), lower=array([1.]), upper=array([3.]), confidence=0.75)
+    """
+    from scipy.special import bdtr  # slow to import, and only needed here
+
+    if not 0 < confidence < 1:
+        raise ValueError(f"confidence must be between 0 and 1, not {confidence}")
+    ordered = np.sort(values, axis=0)  # NaN goes last
+    count = len(ordered)
+    misses = 2 * bdtr(np.arange((count + 1) // 2), count, 0.5)  # for r = 1, 2, ...
+    rank = max(1, int(np.sum(misses <= 1 - confidence)))
+    middle = ordered[[(count - 1) // 2, count // 2]]
+    return Summary(
+        median=middle[0] if count % 2 else 0.5 * middle[0] + 0.5 * middle[1],
+        lower=ordered[rank - 1],
+        upper=ordered[count - rank],
+        confidence=float(1 - misses[rank - 1]),
+    )
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Trace:
     """The recorded result of a simulation; arrays are copied and cannot be written to.
@@ -206,35 +239,11 @@ class Trace:
         return gaps + float(least)
 
     def summary(self, metric: str = "distance", confidence: float = 0.95) -> Summary:
-        """Summarise an error over the replicates: its median and an interval for it, by record.
+        """Summarise an error over the replicates: its median and an interval, by record.
 
-        The interval runs from the r-th smallest to the r-th largest value. Whatever the law of
-        the errors, it misses the true median with probability 2 P(Binomial(n, ½) < r) at most,
-        exactly that for a continuous law. r is the largest rank whose interval has the
-        confidence asked for, and the confidence it really has is returned. Fewer than six
-        replicates cannot reach 95 %: the interval is then their whole range, with the lower
-        confidence that has; a single replicate has confidence 0. Each record is covered on its
-        own, not the curve as a whole.
-
-        Unlike a mean ± t, none of this minds skewed errors, a logarithmic axis, gaps rounded
-        below zero or runs that diverged: NaN counts as the largest error.
+        See :func:`median_summary`. Each record is covered on its own, not the curve as a whole.
         """
-        from scipy.special import bdtr  # slow to import, and only needed here
-
-        values = self.error(metric)
-        if not 0 < confidence < 1:
-            raise ValueError(f"confidence must be between 0 and 1, not {confidence}")
-        ordered = np.sort(values, axis=0)  # NaN goes last
-        count = self.replicates
-        misses = 2 * bdtr(np.arange((count + 1) // 2), count, 0.5)  # for r = 1, 2, ...
-        rank = max(1, int(np.sum(misses <= 1 - confidence)))
-        middle = ordered[[(count - 1) // 2, count // 2]]
-        return Summary(
-            median=middle[0] if count % 2 else 0.5 * middle[0] + 0.5 * middle[1],
-            lower=ordered[rank - 1],
-            upper=ordered[count - rank],
-            confidence=float(1 - misses[rank - 1]),
-        )
+        return median_summary(self.error(metric), confidence)
 
     def plot(
         self,

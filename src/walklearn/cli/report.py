@@ -1,0 +1,35 @@
+"""`walklearn report`: the page of stored results, drawn again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from walklearn.cli.bad_input import plainly
+
+
+@click.command()
+@click.argument("results", type=click.Path(path_type=Path), nargs=-1, required=True)
+@click.option("--out", type=click.Path(dir_okay=False, path_type=Path),
+              help="The page to write; report.html in RESULTS when left out.")  # fmt: skip
+@plainly
+def report(results: tuple[Path, ...], out: Path | None) -> None:
+    """Draw the stored RESULTS as one HTML page; nothing is computed anew.
+
+    RESULTS are directories of studies that walklearn run or reproduce has written, or
+    directories that hold several of them. The page needs no network.
+
+    \b
+    Examples:
+      walklearn report results/
+      walklearn report results/fig2a results/fig2b --out figure2.html
+    """
+    from walklearn.report import write_report
+
+    if out is None:
+        if len(results) > 1:
+            raise click.UsageError("say with --out where the page of several directories goes")
+        out = results[0] / "report.html"
+    written = write_report(results, out)
+    click.echo(f"Report: {written}")

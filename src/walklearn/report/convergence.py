@@ -1,0 +1,64 @@
+"""Error against what was spent: a panel per graph, problem and step size, a line per method."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from walklearn.report.bands import CENTRES, CONFIDENCE, FEWEST, RESAMPLES, CellBands, panels
+from walklearn.report.figures import Block, Control, Figure, Series
+
+MANY_PANELS = 12  # beyond, panels are folded away until they are asked for
+
+COST_LABELS = {
+    "updates": "SGD updates",
+    "messages": "messages sent (mean)",
+    "bytes": "bytes sent (mean)",
+}
+METRIC_LABELS = {
+    "distance": "‖w − w*‖, last iterate",
+    "average_distance": "‖w̄ − w*‖, average",
+    "gap": "f(w) − f*, last iterate",
+    "average_gap": "f(w̄) − f*, average",
+}
+METRIC_SYMBOLS = {name: label.partition(",")[0] for name, label in METRIC_LABELS.items()}
+
+INTERVAL = (
+    f"{100 * CONFIDENCE:.0f} % interval, for the mean by bootstrap over instances "
+    f"({RESAMPLES} resamples), for the median from order statistics"
+)
+
+
+def metric_control(first: str) -> Control:
+    """The switch between errors."""
+    return Control("y", "Error", METRIC_LABELS, first)
+
+
+def centre_control(first: str = "mean") -> Control:
+    """The switch between mean and median."""
+    return Control("centre", "Centre", CENTRES, first)
+
+
+def convergence(cells: Sequence[CellBands], metric: str, *, folded: bool = False) -> Block:
+    """Every cell of a study, as convergence curves."""
+    figures = [
+        Figure(
+            title,
+            [Series(cell.method, cell.columns, cell.file) for cell in members],
+            members[0].recompute(metric),
+        )
+        for title, members in panels(cells)
+    ]
+    counts = sorted({cell.instances for cell in cells})
+    return Block(
+        kind="lines",
+        heading="Convergence",
+        caption=(
+            f"{' to '.join(f'{count:,}' for count in (counts[0], counts[-1])[: len(counts)])} "
+            f"instances. Band: {INTERVAL}; each record on its own. No band below {FEWEST} "
+            "instances. An instance that diverged counts as infinite: the mean has a hole there."
+        ),
+        controls=[metric_control(metric), Control("x", "Against", COST_LABELS), centre_control()],
+        figures=figures,
+        folded=folded or len(figures) > MANY_PANELS,
+        options={"band": True},
+    )

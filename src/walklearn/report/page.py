@@ -1,0 +1,126 @@
+"""The page: one HTML file with everything in it, drawn from stored results.
+
+Nothing is computed anew and nothing is fetched: scripts and numbers are inside the file, and its
+Content-Security-Policy allows only those very scripts, by their hash, and no network at all. So a
+text of a study that looks like a script stays a text, twice over: it is escaped, and it would not
+run.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from importlib.resources import files
+from pathlib import Path
+
+from walklearn import __version__
+from walklearn.atomic_write import atomic_write
+from walklearn.report.sections import Section, section
+from walklearn.report.verdict_table import SYMBOLS
+from walklearn.studies.extras import package
+from walklearn.studies.results import Results
+
+POLICY = (
+    "default-src 'none'; script-src {scripts}; style-src 'unsafe-inline'; img-src data: blob:; "
+    "base-uri 'none'; form-action 'none'"
+)
+
+MANY_VERDICTS = 40  # beyond, the readings of a claim are folded under its tally
+
+
+def write_report(
+    directories: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
+    path: str | os.PathLike[str],
+) -> Path:
+    """Draw the stored results of one or several studies as one page at ``path``.
+
+    ``directories`` are studies' directories, or directories of such. The file appears whole or
+    not at all. What is wrong with a directory is a ValueError in plain words.
+    """
+    target = Path(path)
+    results = [Results.open(found) for found in study_directories(directories)]
+    names = [one.about["study"] for one in results]
+    if twice := {name for name in names if names.count(name) > 1}:
+        raise ValueError(f"two of these are results of a study called {min(twice)}; give one")
+    sections = [section(one, target.parent) for one in results]
+    command = f"walklearn report {' '.join(one.directory for one in sections)} --out {target.name}"
+    content = render(sections, command).encode()
+    target.parent.mkdir(parents=True, exist_ok=True)
+    atomic_write(target, content)
+    return target
+
+
+def study_directories(
+    directories: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
+) -> list[Path]:
+    """The studies' directories that are meant, or a ValueError."""
+    if isinstance(directories, str | os.PathLike):
+        directories = [directories]
+    found: list[Path] = []
+    for directory in map(Path, directories):
+        if not directory.is_dir():
+            raise ValueError(f"{directory} is not a directory; give one that a study was run into")
+        if (directory / "about.json").is_file():
+            found.append(directory)
+            continue
+        inside = sorted((file.parent for file in directory.glob("*/about.json")), key=_age)
+        if not inside:
+            raise ValueError(
+                f"{directory} holds no results: no about.json in it nor one level below; give a "
+                "directory that walklearn run or reproduce has written"
+            )
+        found += inside
+    return list(dict.fromkeys(found))
+
+
+def _age(directory: Path) -> tuple[str, Path]:
+    """Studies appear in the order in which they were started."""
+    return str(Results.open(directory).about["started"]), directory
+
+
+def render(sections: Sequence[Section], command: str) -> str:
+    """The page as text; ``command`` draws it again."""
+    jinja2, plotly = package("jinja2"), package("plotly.offline")
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("walklearn.report"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    templates = files("walklearn.report") / "templates"
+    drawing, behaviour, style = (
+        (templates / name).read_text(encoding="utf-8")
+        for name in ("figures.js", "page.js", "page.css")
+    )
+    # In a block of their own the scripts' names don't meet those of the browser.
+    scripts = [plotly.get_plotlyjs(), f'"use strict";\n{{\n{drawing}{behaviour}}}\n']
+    found = Counter(row.verdict for one in sections for claim in one.claims for row in claim.rows)
+    text: str = environment.get_template("page.html").render(
+        sections=sections,
+        blocks={
+            f"{one.name}/{place}": block.plain()
+            for one in sections
+            for place, block in enumerate(one.blocks)
+        },
+        scripts=scripts,
+        policy=POLICY.format(scripts=" ".join(map(_fingerprint, scripts))),
+        style=style,
+        symbols=SYMBOLS,
+        counts={verdict: found[verdict] for verdict in SYMBOLS},
+        folded=sum(found.values()) > MANY_VERDICTS,
+        title="walklearn: " + (sections[0].name if len(sections) == 1 else "report"),
+        command=command,
+        version=__version__,
+        now=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+    )
+    return text
+
+
+def _fingerprint(script: str) -> str:
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    return f"'sha256-{digest}'"

@@ -1,0 +1,197 @@
+"""The verdicts as a reader sees them: claim by claim, reading by reading, with intervals drawn.
+
+A claim is tried in several readings (graphs, problems, step sizes, errors, moments) and has a
+verdict for each. An interval is drawn around what its estimate is compared with: ratios on a
+logarithmic axis around 1, slopes and correlations on a linear one. The rows of one claim share
+an axis.
+
+>>> position(2.0, 1.0, 4.0, is_ratio=True), position(1e9, 1.0, 4.0, is_ratio=True)
+(0.75, 1.0)
+>>> position(-0.5, 0.0, 1.0, is_ratio=False)
+0.25
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from walklearn.report.bands import PANEL
+from walklearn.report.convergence import METRIC_LABELS, METRIC_SYMBOLS
+
+if TYPE_CHECKING:
+    import pandas
+
+SYMBOLS = {"holds": "✓", "does not hold": "✗", "undecided": "?"}
+RATIOS = ("beats", "cost-to-target")
+WIDEST = 1e4  # ratios beyond are drawn at the edge
+
+_ESTIMATES = {
+    "beats": "Ratio: error of {worse} ÷ error of {better}. Holds above 1.",
+    "cost-to-target": "Ratio: cost of {worse} ÷ cost of {better}, to the target. Holds above 1.",
+    "slope": "Slope of ln(error) over ln(updates). Holds at or below q − 1.",
+    "rank": "Spearman's rank correlation of {worse} and error over graphs. Holds above 0.",
+}
+
+
+@dataclass(frozen=True)
+class Row:
+    """One verdict: how it came out, by how much, how sure, in which reading, from which rows."""
+
+    verdict: str
+    estimate: str
+    interval: str
+    marks: list[float]  # lower end, estimate, upper end, each between 0 and 1; or nothing
+    order: float  # what the column of estimates is sorted by
+    reading: str
+    metric: str
+    metric_title: str
+    at: str
+    instances: int
+    notes: list[str]
+    files: list[str]
+    recompute: str
+
+    @property
+    def symbol(self) -> str:
+        """What tells the verdicts apart without colour."""
+        return SYMBOLS[self.verdict]
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A claim of one study, and its verdicts."""
+
+    id: str
+    text: str
+    source: str
+    estimate: str
+    rows: list[Row]
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many readings came out in which way, in the order of `SYMBOLS`."""
+        found = Counter(row.verdict for row in self.rows)
+        return {verdict: found[verdict] for verdict in SYMBOLS if found[verdict]}
+
+
+def claims(study: str, verdicts: pandas.DataFrame, file_of: Callable[[str], str]) -> list[Claim]:
+    """The verdicts of one study, grouped by claim; ``file_of`` names files of its directory."""
+    if verdicts.empty:
+        return []
+    groups = verdicts.reset_index(drop=True).groupby("claim", sort=False)
+    return [_claim(f"{study}-{key}", rows, file_of) for key, rows in groups]
+
+
+def _claim(name: str, rows: pandas.DataFrame, file_of: Callable[[str], str]) -> Claim:
+    first = rows.iloc[0]
+    reach = _reach(rows)
+    # Readings differ in graph, problem and step size, some claims also in who is compared.
+    labels = rows[list(PANEL)].astype(str).agg(" · ".join, axis=1)
+    pair = {side: " / ".join(rows[side].unique()) for side in ("better", "worse")}
+    for side in ("better", "worse"):
+        if rows[side].nunique() > 1:
+            labels = rows[side] + " · " + labels
+            pair[side] = f"the “{side}” method"
+    return Claim(
+        id=name,
+        text=str(first["text"]),
+        source=str(first["source"]),
+        estimate=_ESTIMATES[first["kind"]].format(**pair),
+        rows=[
+            _row(place, row, label, reach, file_of)
+            for (place, label), row in zip(labels.items(), rows.to_dict("records"), strict=True)
+        ],
+    )
+
+
+def number(value: float) -> str:
+    """A number to read: three digits.
+
+    >>> number(0.123456), number(12345.6), number(1e-9), number(float("nan"))
+    ('0.123', '12,300', '1e-09', '–')
+    """
+    if math.isnan(value):
+        return "–"
+    if math.isinf(value):
+        return "∞" if value > 0 else "−∞"
+    rounded = float(f"{value:.3g}")
+    text = f"{rounded:,.0f}" if 1e3 <= abs(rounded) < 1e7 else f"{rounded:.3g}"
+    return text.replace("-", "−", 1) if value < 0 else text
+
+
+def position(value: float, threshold: float, reach: float, *, is_ratio: bool) -> float:
+    """Where a value stands on an axis from 0 to 1 that has the threshold in its middle."""
+    if is_ratio:
+        away = math.log(value) / math.log(reach) if 0 < value < math.inf else math.inf * (value - 1)
+    else:
+        away = (value - threshold) / reach
+    return 0.5 + 0.5 * max(-1.0, min(1.0, float(away)))
+
+
+def _reach(rows: pandas.DataFrame) -> float:
+    """How far the axis of a claim goes on either side."""
+    ends = [float(end) for side in ("lower", "upper") for end in rows[side]]
+    if rows["kind"].iloc[0] in RATIOS:
+        return max([1.5, *(max(end, 1 / end) for end in ends if 1 / WIDEST <= end <= WIDEST)])
+    thresholds = [float(threshold) for threshold in rows["threshold"]] * 2
+    away = [abs(end - middle) for end, middle in zip(ends, thresholds, strict=True)]
+    return max([0.1, *filter(math.isfinite, away)])
+
+
+def _row(
+    place: Any, row: dict[Any, Any], reading: str, reach: float, file_of: Callable[[str], str]
+) -> Row:
+    ends = [float(row[name]) for name in ("lower", "ratio", "upper")]
+    is_ratio = row["kind"] in RATIOS
+    marks = []
+    if not any(map(math.isnan, ends)):
+        marks = [position(end, row["threshold"], reach, is_ratio=is_ratio) for end in ends]
+    file = file_of("verdicts.parquet")
+    return Row(
+        verdict=str(row["verdict"]),
+        estimate=number(ends[1]),
+        interval=f"{number(ends[0])} to {number(ends[2])}",
+        marks=marks,
+        order=ends[1] if math.isfinite(ends[1]) else math.copysign(1e300, ends[1]),
+        reading=reading,
+        metric=METRIC_SYMBOLS[row["metric"]],
+        metric_title=METRIC_LABELS[row["metric"]],
+        at=_at(row),
+        instances=int(row["replicates"]),
+        notes=_notes(row, is_ratio),
+        files=[
+            f"{file}, row {place}",
+            *(file_of(f"cells/{cell}.parquet") for cell in row["cells"]),
+        ],
+        recompute=f"import pandas\nprint(pandas.read_parquet({file!r}).iloc[{place}])",
+    )
+
+
+def _at(row: dict[Any, Any]) -> str:
+    if math.isnan(row["at"]):
+        return str(row["cost"])
+    if row["kind"] == "cost-to-target":
+        return f"{row['cost']} to {row['at']:g}"
+    return f"{row['at']:,.0f} {row['cost']}"
+
+
+def _notes(row: dict[Any, Any], is_ratio: bool) -> list[str]:
+    notes = [f"{100 * row['confidence']:.0f} % interval: {row['interval']}."]
+    if not is_ratio:
+        notes.append(f"Compared with {number(row['threshold'])}.")
+    elif not math.isnan(row["median_ratio"]):
+        notes.append(
+            f"Ratio of medians {number(row['median_ratio'])}; {row['better']} wins on "
+            f"{100 * row['wins']:.0f} % of the instances; one instance carries up to "
+            f"{100 * row['largest_share']:.0f} % of a mean."
+        )
+    notes += [
+        f"{row[side]} diverged or never got there on {row[f'failed_{side}']} instances."
+        for side in ("better", "worse")
+        if row[f"failed_{side}"]
+    ]
+    return notes

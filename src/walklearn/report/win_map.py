@@ -1,0 +1,85 @@
+"""Who wins where: the ratios of a study's verdicts over two numbers that set its problems apart."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from walklearn.report.convergence import METRIC_SYMBOLS
+from walklearn.report.figures import Block, Control, Figure, Series
+from walklearn.report.views import Tables, axis_label
+
+if TYPE_CHECKING:
+    import pandas
+
+SHOWN = ("x", "y", "ratio", "lower", "upper", "verdict", "problem", "file")
+
+
+def win_map(
+    problems: Tables,
+    verdicts: pandas.DataFrame,
+    axes: tuple[str, str],
+    file_of: Callable[[str], str],
+) -> Block | None:
+    """A map for each graph and step size, with a switch between the comparisons."""
+    if verdicts.empty or not (verdicts["kind"] == "beats").any():
+        return None
+    file = file_of("verdicts.parquet")
+    rows = verdicts.assign(
+        x=[problems[str(problem)][axes[0]] for problem in verdicts["problem"]],
+        y=[problems[str(problem)][axes[1]] for problem in verdicts["problem"]],
+        place=np.arange(len(verdicts)),
+        file=[f"{file}, row {place}" for place in range(len(verdicts))],
+        view=[
+            f"{worse} ÷ {better}: {METRIC_SYMBOLS[metric]} at {at:,.0f} {cost}"
+            for worse, better, metric, at, cost in zip(
+                *(verdicts[name] for name in ("worse", "better", "metric", "at", "cost")),
+                strict=True,
+            )
+        ],
+    )
+    rows = rows[rows["kind"] == "beats"].sort_values(["x", "y"], kind="stable")
+    grouped = rows.groupby(["graph", "step_size"], sort=False)
+    figures = [
+        Figure(
+            f"{graph} · {step_size}" if grouped.ngroups > 1 else "",
+            [
+                Series(str(view), {name: part[name] for name in SHOWN}, file, {"view": str(view)})
+                for view, part in panel.groupby("view", sort=False)
+            ],
+            f"import pandas\nprint(pandas.read_parquet({file!r}).iloc[{panel['place'].iloc[0]}])",
+        )
+        for (graph, step_size), panel in grouped
+    ]
+    return Block(
+        kind="map",
+        heading="Who wins where",
+        caption=(
+            "Each cell is a verdict of the table above: the ratio and its 95 % interval. Above 1 "
+            "(warm) the method after ÷ is better, below 1 (cold) the one before it."
+        ),
+        controls=[Control("view", "Comparison", {view: view for view in rows["view"].unique()})],
+        figures=figures,
+        legend=False,
+        options={"x_label": axis_label(axes[0]), "y_label": axis_label(axes[1])},
+    )
+
+
+def map_axes(problems: Tables) -> tuple[str, str] | None:
+    """The two numbers that problems form a full grid over, if nothing else sets them apart.
+
+    >>> map_axes({f"{s}{n}": {"spread": s, "noise": n} for s in (0.5, 1.0) for n in (0, 1, 2)})
+    ('spread', 'noise')
+    """
+    tables = list(problems.values())
+    keys = dict.fromkeys(key for table in tables for key in table)
+    values = {key: {repr(table.get(key)) for table in tables} for key in keys}
+    differing = [key for key in keys if len(values[key]) > 1]
+    if len(differing) != 2 or not all(
+        isinstance(table.get(key), int | float) for table in tables for key in differing
+    ):
+        return None
+    x, y = differing
+    return (x, y) if len(values[x]) * len(values[y]) == len(tables) > 3 else None
