@@ -76,11 +76,15 @@ def test_svmlight(tmp_path: Path) -> None:
     assert rows.nodes.tolist() == [3, 4]
 
 
-def test_standardised_columns_keep_their_scale(tmp_path: Path) -> None:
-    path = write(tmp_path, "age,fixed,y\n10,7,0\n30,7,1\n")
-    rows = read_rows(path, target="y", standardise=True)
-    np.testing.assert_allclose(rows.X, [[-1.0, 0.0], [1.0, 0.0]])
-    assert rows.encoding.columns == (Column("age", None, 20.0, 10.0), Column("fixed", None, 7.0))
+def test_numbers_in_a_declared_range_are_brought_to_minus_one_to_one(tmp_path: Path) -> None:
+    path = write(tmp_path, "age,city,y\n0,Oslo,0\n100,Rome,1\n75,Rome,1\n")
+    rows = read_rows(path, target="y", ranges={"age": (0.0, 100.0)})
+    np.testing.assert_allclose(rows.X[:, 0], [-1.0, 1.0, 0.5])
+    assert rows.encoding.columns[0] == Column("age", None, 50.0, 50.0)
+    with pytest.raises(DataError, match=r"range was declared for 'city', which is text"):
+        read_rows(path, target="y", ranges={"city": (0.0, 1.0)})
+    with pytest.raises(DataError, match=r"range was declared for 'y', which is not a column that"):
+        read_rows(path, target="y", ranges={"y": (0.0, 1.0)})
 
 
 def test_categories_and_text_are_as_declared(tmp_path: Path) -> None:

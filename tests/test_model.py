@@ -22,7 +22,7 @@ TABLE = pd.DataFrame(
         "value": GENERATOR.normal(size=200),
     }
 )
-ENCODING = Encoding.of_table(TABLE).standardised(TABLE)
+ENCODING = Encoding.of_table(TABLE).scaled({"age": (20.0, 95.0), "value": (-1.0, 3.0)})
 SIZE = 6  # three categories, two numbers, the intercept
 KINDS: dict[str, tuple[str, list[Any] | None, tuple[int, ...]]] = {
     "texts": ("logistic", ["no", "yes"], (SIZE,)),
@@ -161,7 +161,7 @@ def test_scikit_learn_predicts_the_same(kind: str) -> None:
 
 def test_scikit_learn_of_numbers_needs_no_encoder() -> None:
     table = TABLE[["age", "value"]]
-    encoding = Encoding.of_table(table).standardised(table)
+    encoding = Encoding.of_table(table).scaled({"age": (20.0, 95.0)})
     model = Model(
         [1.0, 2.0, 3.0], [1.0, 2.0, 3.0], kind="regressor", loss="squared", columns=encoding,
         intercept=True,

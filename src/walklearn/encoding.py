@@ -73,13 +73,11 @@ class Column:
             numbers = _numbers(self.name, cells, place)
             return ((numbers - self.shift) / self.scale)[:, None]
         number = {category: at for at, category in enumerate(self.categories)}
-        texts, where = np.unique(texts_of(cells), return_inverse=True)
-        codes = np.array([number.get(text, -1) for text in texts], dtype=np.int64)[where]
+        texts = texts_of(cells)
+        codes = np.array([number.get(text, -1) for text in texts], dtype=np.int64)
         if (codes < 0).any():
             row = int((codes < 0).argmax())
-            raise DataError(
-                f"{place(row)}, column {self.name!r}: {self._unknown(texts[where[row]])}"
-            )
+            raise DataError(f"{place(row)}, column {self.name!r}: {self._unknown(texts[row])}")
         return np.eye(len(self.categories))[codes]
 
     def _unknown(self, text: str) -> str:
@@ -151,15 +149,6 @@ class Encoding:
                 replace(column, shift=sum(ends) / 2, scale=(ends[1] - ends[0]) / 2)
                 if (ends := ranges.get(column.name))
                 else column
-                for column in self.columns
-            )
-        )
-
-    def standardised(self, table: Mapping[str, Any]) -> Encoding:
-        """Numbers shifted and scaled to mean 0 and standard deviation 1 over this table."""
-        return Encoding(
-            tuple(
-                column if column.categories is not None else _standardised(column, table)
                 for column in self.columns
             )
         )
@@ -309,10 +298,3 @@ def _check_categories(name: str, categories: tuple[str, ...]) -> None:
     if not categories or "" in categories or twice:
         wrong = f"{twice[0]!r} occurs twice" if twice else "none, or an empty one, was given"
         raise DataError(f"column {name!r} needs different categories, at least one: {wrong}.")
-
-
-def _standardised(column: Column, table: Mapping[str, Any]) -> Column:
-    numbers = np.asarray(table[column.name], dtype=np.float64)
-    spread = float(numbers.std())
-    # A column that never changes has no scale of its own.
-    return replace(column, shift=float(numbers.mean()), scale=spread if spread > 0 else 1.0)

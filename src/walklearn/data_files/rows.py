@@ -54,7 +54,6 @@ def read_rows(
     categories: Mapping[str, Sequence[str]] | None = None,
     ranges: Mapping[str, tuple[float, float]] | None = None,
     encoding: Encoding | None = None,
-    standardise: bool = False,
     delimiter: str | None = None,
 ) -> Rows:
     """Read a file and make rows of it.
@@ -63,14 +62,13 @@ def read_rows(
     text: columns that are text even if they look like numbers. categories: the possible values of
     text columns, declared instead of taken from the data. ranges: the low and high end of columns
     of numbers, which are brought to −1..1. encoding: use this one, as at prediction and as a
-    network agrees on. standardise: shift and scale columns of numbers to mean 0 and standard
-    deviation 1; these numbers, like categories that were not declared, come from the data.
+    network agrees on.
     """
     declared = {*text, *(categories or {}), *_text_columns(encoding)}
     table = read_table(path, delimiter=delimiter, text=sorted(declared))
     return rows_of(
         table, target=target, node_column=node_column, drop=drop, categories=categories,
-        ranges=ranges, encoding=encoding, standardise=standardise,
+        ranges=ranges, encoding=encoding,
     )  # fmt: skip
 
 
@@ -83,7 +81,6 @@ def rows_of(
     categories: Mapping[str, Sequence[str]] | None = None,
     ranges: Mapping[str, tuple[float, float]] | None = None,
     encoding: Encoding | None = None,
-    standardise: bool = False,
 ) -> Rows:
     """Rows from a table that was read before; see `read_rows`."""
     y = _whole_if_possible(table[target])
@@ -96,8 +93,6 @@ def rows_of(
         except DataError as error:
             named = table.source in str(error)
             raise error if named else DataError(f"{table.source}: {error}") from error
-        if standardise:
-            encoding = encoding.standardised(features)
         encoding = encoding.scaled(ranges or {})
     X = encoding.encode(features, table.place)
     return Rows(X, y, nodes, encoding, target, table.place)

@@ -30,6 +30,7 @@ class ModelFileError(ValueError):
 
 def save(model: Model, path: Path, overwrite: bool) -> None:
     """Write a temporary directory beside the target, then rename it."""
+    path = path.absolute()
     check_target(path, overwrite)
     path.parent.mkdir(parents=True, exist_ok=True)
     stamp = secrets.token_hex(8)
