@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import signal
 import socket
+import threading
 from abc import ABC, abstractmethod
 from collections import Counter, deque
 from collections.abc import Iterator
@@ -18,7 +19,7 @@ from walklearn.studies.extras import package
 from walklearn.studies.tasks import Task, perform
 
 ENGINES = ("local", "ray")
-ATTEMPTS = 4  # how often a task is given out before its workers' deaths are held against it
+ATTEMPTS = 3  # how often a task is given out before its workers' deaths are held against it
 CONNECT_SECONDS = 5  # to wait for a cluster
 IDLE_SECONDS = 60  # after which worker processes that have nothing to do end themselves
 
@@ -91,7 +92,7 @@ class Processes(Pool):
         from joblib.externals.loky import get_reusable_executor
 
         return get_reusable_executor(
-            max_workers=self.workers, timeout=IDLE_SECONDS, initializer=_leave_interrupts_alone
+            max_workers=self.workers, timeout=IDLE_SECONDS, initializer=_become_worker
         )
 
     def outcomes(self, timeout_seconds: float) -> Iterator[tuple[Task, Any]]:
@@ -141,8 +142,9 @@ class Ray(Pool):
         except (ConnectionError, OSError, RuntimeError, ValueError) as error:
             reason = str(error).strip().split("\n")[0]
             raise EngineError(
-                f"no Ray cluster at {address or 'this machine'}: {reason}. Start one with "
-                "`ray start --head`, or leave the address out to use this machine."
+                f"no Ray cluster at {address or 'this machine'}: {reason.rstrip('.')}. Start one "
+                "with `ray start --head`, set RAY_AUTH_MODE=token if it asks for a token, or leave "
+                "the address out to use this machine."
             ) from error
 
     def submit(self, task: Task) -> None:
@@ -196,9 +198,15 @@ def pool_of(engine: str, address: str | None, cores: int | None) -> Pool:
     return Here() if cores == 1 else Processes(cores)
 
 
-def _leave_interrupts_alone() -> None:
-    """Ctrl-C in a terminal reaches all processes; the one that gives out the tasks decides."""
+def _become_worker() -> None:
+    """Leave Ctrl-C, which in a terminal reaches all processes, to the one that gives out tasks.
+
+    And nothing to be cleaned up behind a worker that is killed: tqdm would take a semaphore.
+    """
+    from tqdm import tqdm
+
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    tqdm.set_lock(threading.RLock())
 
 
 def _died(cells: list[str]) -> str:

@@ -1,0 +1,211 @@
+"""Whoever runs the cells, the numbers are the same; what is finished survives everything."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from studies.examples import PRIVATE, SMALL, TUNED
+from walklearn.studies import Results, Study, run_study
+from walklearn.studies.pools import EngineError, WorkerDiedError
+
+COMPARED = ["records", "facts", "nodes", "edges"]
+# Many short cells: there is time to interrupt between the first and the last.
+LONG = (
+    SMALL.replace("instances = 4", "instances = 10").replace("updates = 200", "updates = 10000")
+    + "[step_sizes]\n"
+    + "\n".join(f"c{i} = {{ constant = 0.0{i} }}" for i in range(1, 10))
+).replace("[step_sizes.printed]\nconstant = 0.1\nexponent = 0.75\n", "")
+
+
+def equal(one: Results, other: Results) -> bool:
+    """Up to the time, bit for bit."""
+    return all(
+        getattr(one, table)()
+        .drop(columns="time", errors="ignore")
+        .equals(getattr(other, table)().drop(columns="time", errors="ignore"))
+        for table in COMPARED
+    )
+
+
+def command(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "walklearn.cli", "run", "study.toml", *arguments]
+
+
+def walklearn_run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command(*arguments), cwd=folder, capture_output=True, text=True, timeout=120, check=False
+    )
+
+
+def wait_for(happens: Callable[[], bool], running: subprocess.Popen[str]) -> None:
+    end = time.monotonic() + 100
+    while not happens():
+        assert running.poll() is None, running.communicate()
+        assert time.monotonic() < end
+        time.sleep(0.005)
+
+
+def cells_in(folder: Path) -> dict[str, int]:
+    """The finished cells, with the times at which they were written."""
+    cells = (folder / "results" / "small" / "cells").glob("*.parquet")
+    return {cell.name: cell.stat().st_mtime_ns for cell in cells}
+
+
+def workers_of(process: subprocess.Popen[str]) -> list[int]:
+    """Its worker processes, but not the one that looks after semaphores."""
+    found = []
+    for directory in Path("/proc").glob("[0-9]*"):
+        try:
+            parent = int((directory / "stat").read_text().rpartition(")")[2].split()[1])
+            words = (directory / "cmdline").read_text()
+        except (OSError, ValueError):
+            continue
+        if parent == process.pid and "popen_loky" in words:
+            found.append(int(directory.name))
+    return found
+
+
+def test_processes_give_the_same_bits(tmp_path: Path) -> None:
+    study = Study.from_text(SMALL + PRIVATE + TUNED)
+    alone = run_study(study, tmp_path / "alone", cores=1)
+    assert equal(run_study(study, tmp_path / "two", cores=2), alone)
+
+
+def test_a_cell_is_never_computed_twice(tmp_path: Path) -> None:
+    run_study(Study.from_text(SMALL), tmp_path / "results", cores=1)
+    before = cells_in(tmp_path)
+    more = SMALL + '[methods.simple]\nwalk = "simple"\n'
+    (tmp_path / "study.toml").write_text(more)
+    result = walklearn_run(tmp_path, "--cores", "1")
+    assert (result.returncode, result.stderr) == (0, "")  # quiet when piped
+    assert "3 cells, 4 instances of 200 updates" in result.stdout
+    after = cells_in(tmp_path)
+    assert len(after) == 3
+    assert before.items() <= after.items()
+
+
+@pytest.mark.parametrize("cores", [1, 2])
+def test_ctrl_c_keeps_what_is_finished(tmp_path: Path, cores: int) -> None:
+    (tmp_path / "study.toml").write_text(LONG)
+    with subprocess.Popen(
+        command("--cores", str(cores)), cwd=tmp_path, text=True, start_new_session=True,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    ) as running:  # fmt: skip
+        wait_for(lambda: bool(cells_in(tmp_path)), running)
+        os.killpg(running.pid, signal.SIGINT)  # as a terminal does: to all its processes
+        _, errors = running.communicate(timeout=60)
+    kept = cells_in(tmp_path)
+    assert running.returncode == 130, errors
+    assert 1 <= len(kept) < 18
+    assert f"Interrupted: {len(kept)} of 18 cells are kept in results/small. The same" in errors
+    assert "Traceback" not in errors
+    assert not list(tmp_path.rglob("*.tmp"))
+    assert len(Results.open(tmp_path / "results/small").records()) == len(kept) * 10 * 5
+    run_study(Study.from_text(LONG), tmp_path / "results", cores=1)
+    assert len(cells_in(tmp_path)) == 18
+    assert kept.items() <= cells_in(tmp_path).items()
+
+
+def test_a_worker_that_is_killed_loses_nothing(tmp_path: Path) -> None:
+    (tmp_path / "study.toml").write_text(LONG)
+    with subprocess.Popen(
+        command("--cores", "2"), cwd=tmp_path, text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    ) as running:  # fmt: skip
+        wait_for(lambda: bool(cells_in(tmp_path)), running)
+        os.kill(workers_of(running)[0], signal.SIGKILL)
+        before = cells_in(tmp_path)
+        _, errors = running.communicate(timeout=100)
+    assert (running.returncode, errors) == (0, "")
+    assert len(cells_in(tmp_path)) == 18
+    assert before.items() <= cells_in(tmp_path).items()
+    alone = run_study(Study.from_text(LONG), tmp_path / "alone", cores=1)
+    assert equal(Results.open(tmp_path / "results" / "small"), alone)
+
+
+DEADLY = """
+import os
+from walklearn.walks import Uniform as Deadly
+if os.getpid() != {pid}:
+    os._exit(9)
+"""
+
+
+def test_a_task_that_kills_its_workers_is_given_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from walklearn.studies.methods import _registered, register_walk
+
+    (tmp_path / "deadly_walks.py").write_text(DEADLY.format(pid=os.getpid()))
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
+    register_walk("deadly", "deadly_walks:Deadly")
+    study = Study.from_text(SMALL + '[methods.deadly]\nwalk = "deadly"\n')
+    try:
+        with pytest.raises(
+            WorkerDiedError, match="workers died 3 times over small: ring, two, dea"
+        ):
+            run_study(study, tmp_path / "results", cores=2)
+    finally:
+        _registered.clear()
+    assert Results.open(tmp_path / "results" / "small").finished_count <= 2
+
+
+def test_no_space_left(tmp_path: Path) -> None:
+    """A limit on the size of files is a disk that is full, to a program that writes them."""
+    (tmp_path / "study.toml").write_text(SMALL)
+    limited = ["bash", "-c", 'ulimit -f 4; exec "$@"', "bash", *command("--cores", "1")]
+    result = subprocess.run(
+        limited, cwd=tmp_path, capture_output=True, text=True, timeout=100, check=False
+    )
+    assert result.returncode == 2, result.stderr
+    assert "cannot write to results/small: File too large. 0 of 2 cells are kept" in result.stderr
+    assert "Traceback" not in result.stderr
+    assert not cells_in(tmp_path)
+    assert not list(tmp_path.rglob("*.tmp"))
+    assert run_study(Study.from_text(SMALL), tmp_path / "results", cores=1).finished_count == 2
+
+
+def test_bad_input_has_exit_code_2(tmp_path: Path) -> None:
+    (tmp_path / "study.toml").write_text(SMALL.replace("nodes = 9", "node = 9"))
+    result = walklearn_run(tmp_path)
+    assert result.returncode == 2
+    assert "Error: study.toml, line 12: graphs.ring.node is no key of ring" in result.stderr
+    (tmp_path / "study.toml").write_text(SMALL)
+    (tmp_path / "results").write_text("a file, not a directory")
+    result = walklearn_run(tmp_path, "--cores", "1")
+    assert result.returncode == 2
+    assert "results" in result.stderr
+    without_ray = (
+        "import sys; sys.modules['ray'] = None; from walklearn.cli import main; "
+        "main(['run', 'study.toml', '--out', 'there', '--engine', 'ray'])"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", without_ray], cwd=tmp_path, capture_output=True, text=True,
+        timeout=60, check=False,
+    )  # fmt: skip
+    assert result.returncode == 2
+    assert "studies need ray: pip install 'walklearn[ray]'" in result.stderr
+    assert not (tmp_path / "there").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"engine": "spark"}, 'engine must be one of local, ray; it is "spark"'),
+        ({"cores": 0}, "cores must be at least 1; it is 0"),
+        ({"address": "here:1"}, 'an address is for engine "ray"'),
+    ],
+)
+def test_engines_that_cannot_be_had(tmp_path: Path, options: dict, message: str) -> None:
+    with pytest.raises(EngineError, match=message):
+        run_study(Study.from_text(SMALL), tmp_path / "out", **options)
+    assert not (tmp_path / "out").exists()

@@ -1,0 +1,79 @@
+"""A real Ray cluster gives the same bits as this process, also when a worker is killed."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from studies.examples import PRIVATE, SMALL, TUNED
+from studies.test_engines import LONG, cells_in, command, equal, wait_for, walklearn_run
+from walklearn.studies import Results, Study, run_study
+
+# A cluster of two workers that lives until its standard input is closed.
+CLUSTER = """
+import ray, sys
+context = ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
+print(context.address_info["gcs_address"], flush=True)
+sys.stdin.read()
+"""
+
+
+def test_a_cluster_of_this_machine(tmp_path: Path) -> None:
+    text = SMALL + PRIVATE + TUNED
+    (tmp_path / "study.toml").write_text(text)
+    result = walklearn_run(tmp_path, "--engine", "ray", "--cores", "2")
+    assert (result.returncode, result.stderr) == (0, "")
+    alone = run_study(Study.from_text(text), tmp_path / "alone", cores=1)
+    assert equal(Results.open(tmp_path / "results" / "small"), alone)
+
+
+def test_a_cluster_that_is_there_and_loses_a_worker(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "study.toml").write_text(LONG)
+    monkeypatch.setenv("RAY_AUTH_MODE", "token")  # nobody else gets in
+    monkeypatch.setenv("RAY_AUTH_TOKEN", secrets.token_hex(32))
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        [sys.executable, "-c", CLUSTER], stdin=pipe, stdout=pipe, stderr=pipe, text=True
+    ) as cluster:
+        address = cluster.stdout.readline().strip()
+        options = command("--engine", "ray", "--address", address)
+        with subprocess.Popen(
+            options, cwd=tmp_path, stdout=pipe, stderr=pipe, text=True
+        ) as running:
+            wait_for(lambda: bool(cells_in(tmp_path)), running)
+            before = cells_in(tmp_path)
+            os.kill(busy_workers(cluster.pid)[0], signal.SIGKILL)
+            _, errors = running.communicate(timeout=200)
+        assert running.returncode == 0, errors
+        assert cluster.poll() is None  # who was there before stays
+        cluster.communicate(timeout=60)
+    assert len(cells_in(tmp_path)) == 18
+    assert before.items() <= cells_in(tmp_path).items()
+    alone = run_study(Study.from_text(LONG), tmp_path / "alone", cores=1)
+    assert equal(Results.open(tmp_path / "results" / "small"), alone)
+
+
+def busy_workers(ancestor: int) -> list[int]:
+    """The cluster's processes that are at a task: "ray::perform"."""
+    parents, names = {}, {}
+    for directory in Path("/proc").glob("[0-9]*"):
+        try:
+            parents[int(directory.name)] = int(
+                (directory / "stat").read_text().rpartition(")")[2].split()[1]
+            )
+            names[int(directory.name)] = (directory / "cmdline").read_text()
+        except (OSError, ValueError):
+            continue
+
+    def descends(process: int) -> bool:
+        return process == ancestor or (process in parents and descends(parents[process]))
+
+    return [each for each in names if names[each].startswith("ray::perform") and descends(each)]

@@ -1,0 +1,146 @@
+"""Results are whole files that other versions are kept from, and read back as they were."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import walklearn as wl
+from studies.examples import PRIVATE, SMALL, TUNED
+from walklearn.studies import Results, ResultsError, Study, run, run_study
+from walklearn.studies.notes import notes
+
+IDENTITY = ["study", "graph", "problem", "method", "step_size", "cell"]
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return run_study(Study.from_text(SMALL), tmp_path_factory.mktemp("out"), cores=1).directory
+
+
+@pytest.fixture
+def folder(kept: Path, tmp_path: Path) -> Path:
+    """A copy to be damaged."""
+    for file in kept.rglob("*.*"):
+        target = tmp_path / "small" / file.relative_to(kept)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(file.read_bytes())
+    return tmp_path / "small"
+
+
+def test_tables_are_those_of_the_cells(kept: Path) -> None:
+    results = Results.open(kept)
+    study = Study.from_text(SMALL)
+    records, facts, nodes = results.records(), results.facts(), results.nodes()
+    assert records.columns[:6].tolist() == IDENTITY
+    for cell in study.cells():
+        assert results.finished(cell)
+        expected = run(cell)
+        for frame, table in ((records, expected.records), (facts, expected.facts)):
+            mine = frame[frame["cell"] == cell.hash]
+            for name, column in table.items():
+                np.testing.assert_array_equal(mine[name].to_numpy(), column)
+            for name, value in cell.names.items():
+                assert set(mine[name]) == {value}
+            assert set(mine["version"]) == {wl.__version__}
+            assert mine["time"].str.endswith("+00:00").all()
+            assert mine["machine"].str.contains("cores, Python").all()
+    assert len(nodes) == 2 * 9
+    assert results.edges()[["source", "target"]].to_numpy().shape == (9, 2)
+    assert set(results.edges()["graph"]) == {"ring"}
+    assert results.verdicts().empty
+    assert results.study == study
+    assert results.finished_count == 2
+
+
+def test_about(kept: Path) -> None:
+    about = json.loads((kept / "about.json").read_text())
+    assert (about["format"], about["walklearn"], about["quick"]) == (1, wl.__version__, False)
+    assert set(about["cells"]) == {cell.hash for cell in Study.from_text(SMALL).cells()}
+    assert (kept / "study.toml").read_text() == SMALL
+
+
+def test_cells_that_the_study_no_longer_has_are_not_read(folder: Path) -> None:
+    fewer = SMALL.replace('[methods.uniform]\nwalk = "uniform"\n', "")
+    results = run_study(Study.from_text(fewer), folder.parent, cores=1)
+    assert set(results.records()["method"]) == {"weighted"}
+    assert len(list((folder / "cells").iterdir())) == 2
+    again = run_study(Study.from_text(SMALL), folder.parent, cores=1)
+    assert set(again.records()["method"]) == {"uniform", "weighted"}
+
+
+def test_quick_results_are_apart(folder: Path) -> None:
+    study = Study.from_text(SMALL)
+    quick = run_study(study.quick(), folder.parent, cores=1)
+    assert quick.records()["updates"].max() == 50
+    assert Results.open(folder).study == study.quick()
+    assert run_study(study, folder.parent, cores=1).records()["updates"].max() == 200
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [({"format": 2}, r"format 2"), ({"walklearn": "0.0.9"}, r"written by walklearn 0\.0\.9")],
+)
+def test_results_of_another_version_are_refused(folder: Path, change: dict, message: str) -> None:
+    about = json.loads((folder / "about.json").read_text())
+    (folder / "about.json").write_text(json.dumps(about | change))
+    before = {file: file.read_bytes() for file in folder.rglob("*.*")}
+    with pytest.raises(ResultsError, match=message):
+        Results.open(folder)
+    with pytest.raises(ResultsError, match="or run the study again into another directory"):
+        run_study(Study.from_text(SMALL), folder.parent, cores=1)
+    assert {file: file.read_bytes() for file in folder.rglob("*.*")} == before
+
+
+def test_what_is_not_there_or_damaged(folder: Path, tmp_path: Path) -> None:
+    with pytest.raises(ResultsError, match="holds no results of a study"):
+        Results.open(tmp_path)
+    cell = next((folder / "cells").iterdir())
+    cell.write_bytes(cell.read_bytes()[:-100])
+    with pytest.raises(ResultsError, match=r"parquet is damaged .*: delete it and run the study"):
+        Results.open(folder).records()
+    content = bytearray(next((folder / "facts").iterdir()).read_bytes())
+    content[200] ^= 1
+    next((folder / "facts").iterdir()).write_bytes(content)
+    with pytest.raises(ResultsError, match="parquet is damaged"):
+        Results.open(folder).facts()
+    cell.unlink()
+    assert len(run_study(Study.from_text(SMALL), folder.parent, cores=1).records()) == 40
+    (folder / "about.json").write_text("{")
+    with pytest.raises(ResultsError, match="cannot read"):
+        Results.open(folder)
+
+
+def test_notes_tell_what_a_reader_must_know(tmp_path: Path) -> None:
+    gamma = PRIVATE.replace('"laplace"', '"gamma"').replace("delta = 0.0", "delta = 0.03")
+    oracle = PRIVATE.replace(".private]", ".oracle]").replace("[1.0, 300.0]", '"instance"')
+    narrow = PRIVATE.replace(".private]", ".narrow]").replace("300.0", "2.0")
+    text = SMALL.replace("{ ball = 5.0 }", '"everywhere"')
+    text = text.replace("variance = 4.0", 'variance = 4.0\nloss = "squared"')
+    text = text.replace("constant = 0.1", "constant = 1000.0")
+    tuned = TUNED.replace("[0.001, 0.01, 0.1, 1.0]", "[1e-9, 1e-8]")
+    study = Study.from_text(text + gamma + 'infeasible = "skip"\n' + oracle + narrow + tuned)
+    told = notes(run_study(study, tmp_path, cores=1))
+    for start in (
+        "ring, two, printed, uniform: 4 of 4 instances diverged",
+        "ring, two, printed, private: no noise reaches (ε, δ) = (3, 0.03) on 4 of 4 instances",
+        "ring, two, printed, oracle: bounds taken from the data",
+        "ring, two, printed, narrow: on 4 of 4 instances some L_i lay outside",
+        "ring, two, tuned, weighted: the best step constant, 1e-08, is at the end of its grid",
+    ):
+        assert any(note.startswith(start) for note in told), start
+    assert notes(Results(tmp_path, {"cells": {}})) == []
+
+
+def test_infeasible_cells_have_facts_and_no_records(tmp_path: Path) -> None:
+    gamma = PRIVATE.replace('"laplace"', '"gamma"').replace("delta = 0.0", "delta = 0.03")
+    study = Study.from_text(SMALL + gamma + 'infeasible = "skip"\n')
+    results = run_study(study, tmp_path, cores=1)
+    assert results.finished_count == 3
+    assert "private" not in set(results.records()["method"])
+    facts = results.facts().set_index("method").loc["private"]
+    assert facts["infeasible"].all()
+    assert np.isfinite(facts["floor"]).all()
