@@ -234,7 +234,7 @@ def test_a_test_file_is_encoded_as_the_training_was(place: Path, tmp_path: Path)
     assert facts["training"]["test_score"]["value"] > 0.85
 
 
-def test_advise_from_the_shell(place: Path) -> None:
+def test_advise_from_the_shell(place: Path, tmp_path: Path) -> None:
     result = walklearn("advise", "--graph", place / "edges.txt", *PRIVATE, "--feature-bound", "8")
     assert result.exit_code == 0, result.output
     for part in ("no data were looked at", "uniform", "laplace", "constant", "Because:"):
@@ -255,6 +255,13 @@ def test_advise_from_the_shell(place: Path) -> None:
     assert result.exit_code == 0, result.output
     assert "not private" in result.stdout
     assert "Laziness 0.1" in result.stdout
+    command = result.stdout.splitlines()[-1].partition("train ... ")[2].split()
+    assert command[:2] == ["--walk", "uniform"]
+    trained = train(
+        place / "data.csv", "--target", "grade", *NETWORK, "ring", *REST["grade"], "--drop", "city",
+        *PRIVATE, "--feature-bound", "8", "--steps", "100", *command, "--out", tmp_path / "m",
+    )  # fmt: skip
+    assert trained["walk"] == "Uniform(laziness=0.1)"
 
 
 def test_schema_files(tmp_path: Path) -> None:

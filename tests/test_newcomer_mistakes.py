@@ -125,7 +125,7 @@ SHELL = {
         "predict there letter.csv", r"no column 'income'", r"letter\.csv",
         r"The model needs 'age' and 'income'"),
     "a category that the model does not know": Mistake(
-        "predict cities strange.csv", r"does not know 'rome'",
+        "predict cities strange.csv", r"'rome' is not among its categories",
         r"strange\.csv, row 3 \(line 4\), column 'city'", r"did you mean 'Rome'"),
     "advice without the number of nodes": Mistake(
         "advise --graph ring", r"how many nodes", r"'ring'", r"--nodes"),

@@ -13,8 +13,8 @@ array([[41.,  0.,  1.]])
 >>> encoding.encode({"city": ["Rom"], "age": [41]})
 Traceback (most recent call last):
     ...
-walklearn.encoding.DataError: row 0, column 'city': the model does not know 'Rom', did you mean
-'Rome'? It was trained with 'Oslo' and 'Rome' only.
+walklearn.encoding.DataError: row 0, column 'city': 'Rom' is not among its categories, did you
+mean 'Rome'? They are 'Oslo' and 'Rome'.
 """
 
 from __future__ import annotations
@@ -85,8 +85,8 @@ class Column:
         if not text:
             return "the value is missing. Fill it in or leave the row out."
         return (
-            f"the model does not know {text!r}{did_you_mean(text, self.categories)} It was trained "
-            f"with {listed(self.categories)} only."
+            f"{text!r} is not among its categories{did_you_mean(text, self.categories)} They are "
+            f"{listed(self.categories)}."
         )
 
 

@@ -119,10 +119,7 @@ def _tell(advice: Advice) -> None:
     show(
         ["", ""],
         [
-            [
-                "walk",
-                "weighted" if advice.mechanism or "Weighted" in repr(advice.walk) else "uniform",
-            ],
+            ["walk", advice.to_dict()["walk"]],
             ["mechanism", "none needed" if advice.mechanism is None else str(advice.mechanism)],
             ["laziness", f"{advice.laziness:g}"],
             [
@@ -145,3 +142,16 @@ def _tell(advice: Advice) -> None:
     click.echo("\nBecause:")
     for reason in advice.reasons:
         click.echo(click.wrap_text(f"- {reason}", 88, "  ", "    "))
+    click.echo(f"\nTrain with: walklearn train ... {_options_of(advice)}")
+
+
+def _options_of(advice: Advice) -> str:
+    """What to pass to `walklearn train`."""
+    facts = advice.to_dict()
+    options = {
+        "--walk": facts["walk"],
+        "--mechanism": facts["mechanism"],
+        "--laziness": facts["laziness"] or None,
+        "--step-constant": facts["step_constant"] and f"{facts['step_constant']:.3g}",
+    }
+    return " ".join(f"{name} {value}" for name, value in options.items() if value is not None)
