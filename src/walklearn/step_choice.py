@@ -16,19 +16,24 @@ The 8 is measured, not derived (benchmarks/README.md). Under privacy L_i must no
 
 A walk that is not told how long to go is looked at after n, 2n, 4n, … updates. For an error that
 falls like a power of k, what a doubling still brings is about what is left to gain; so the walk
-has `settled` when a doubling brings less than a share `tolerance` of the loss that it began with.
+has `settled` when a doubling changes the loss by less than a share `tolerance` of what it began
+with, provided that the token went round in that time: on a ring it is in one part for long, and
+unlearns there what it has learned in others.
 
 >>> from walklearn import Problem, graphs, walks
 >>> problem = Problem([[1.0], [2.0], [3.0]], [1.0, -1.0, 1.0], penalty=1.0)
 >>> choose_step(problem, graphs.complete(3), walks.Weighted())      # L = 1.75, 4, 7.75
 PowerStep(constant=0.38888888888888884, exponent=0.51)
->>> settled([0.5, 0.31, 0.309], start=0.7, tolerance=0.01)
+>>> settled([0.5, 0.31, 0.309], start=0.7, tolerance=0.01, been=1.0)
 True
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
 
 from walklearn.graphs import Graph
 from walklearn.losses import Huber, Logistic, Loss, Softmax
@@ -40,9 +45,8 @@ EXPONENT = 0.51
 LENGTH = 8.0  # of the first step, in units of 1/L̄, for losses whose slope is bounded
 BOUNDED_SLOPE = (Logistic, Softmax, Huber)
 
-LEAST_STEPS = 20_000  # of a walk whose loss nobody may look at
-VISITS_OF_A_NODE = 100
-MOST_STEPS, MOST_VISITS_OF_A_NODE = 1_000_000, 50  # of a walk whose loss does not settle
+LEAST_STEPS, MOST_STEPS = 20_000, 1_000_000
+ROUND = 0.9  # the share of the network that the last half of a walk must have seen
 FIRST_LOOK = 1000  # updates before the loss is looked at first
 SMALLEST = 1e-100  # rows that are all 0 have L_i = 0, and any step will do
 
@@ -71,20 +75,32 @@ def public_step(
 
 
 def most_steps(nodes: int) -> int:
-    """How long to walk at most: a million updates, or 50 visits of each node."""
-    return max(MOST_STEPS, MOST_VISITS_OF_A_NODE * nodes)
+    """How long to walk at most: a million updates, or 50 for each node."""
+    return max(MOST_STEPS, 50 * nodes)
 
 
 def public_steps(nodes: int, most: int) -> int:
-    """How long to walk where the loss may not be looked at: about 100 visits of each node."""
-    return min(most, max(LEAST_STEPS, VISITS_OF_A_NODE * nodes))
+    """How long to walk where the loss may not be looked at: 100 updates for each node.
+
+    Of few nodes 20,000 in all, of many a million, or 10 for each.
+    """
+    return min(most, max(LEAST_STEPS, min(100 * nodes, MOST_STEPS), 10 * nodes))
 
 
-def settled(losses: Sequence[float], start: float, tolerance: float) -> bool:
-    """Whether the last doubling of the walk brought less than the tolerance allows."""
-    if len(losses) < 2:
+def settled(losses: Sequence[float], start: float, tolerance: float, been: float) -> bool:
+    """Whether the last doubling of the walk changed less than the tolerance allows.
+
+    been: the share of where the walk ought to go (of its visit law) where it went meanwhile.
+    """
+    if len(losses) < 2 or been < ROUND:
         return False
-    return losses[-2] - losses[-1] < tolerance * abs(start)
+    return abs(losses[-2] - losses[-1]) <= tolerance * abs(start)
+
+
+def been_round(walk: Walk, graph: Graph, problem: Problem, visits: NDArray[np.int64]) -> float:
+    """The share of the visit law that is at nodes with visits."""
+    weights = walk.visit_weights(graph, problem)
+    return float(weights[visits > 0].sum() / weights.sum())
 
 
 def _step(

@@ -43,9 +43,10 @@ def place(
     labels = None if nodes is None else _check_labels(nodes, rows)
     if not (isinstance(graph, str) and is_name(graph)):
         network = Network(as_graph(graph, seed=seed), _names_of(graph))
+        _check_not_smaller(network, known)
         return network, _owners_of(network, labels, rows)
     if known is not None and known.family != graph:
-        known = None
+        raise ValueError("a token that walks on stays in its network: the graph must not change.")
     names, owners, count = _joined(labels, rows, known)
     if known is not None and known.graph.node_count == count:
         return known, owners
@@ -91,6 +92,14 @@ def _owners_of(network: Network, labels: NDArray[Any] | None, rows: int) -> Owne
             f"the graph: its {count} nodes are {called}."
         )
     return owners
+
+
+def _check_not_smaller(network: Network, known: Network | None) -> None:
+    if known is not None and (known.family or len(network.graph) < len(known.graph)):
+        raise ValueError(
+            f"a token that walks on stays in its network: the graph had {len(known.graph)} nodes "
+            "and must not change, but for new nodes."
+        )
 
 
 def _names_of(graph: Any) -> Names | None:

@@ -1,27 +1,39 @@
-"""What nodes show of their rows, what protects it, and what that costs.
+"""The walk, and what protects what it shows of the nodes' rows.
 
 ε is about the constants L_i, which a weighted walk tells the neighbours. They are released within
 public bounds: a feature bound that rows are clipped to, the objective, and how many rows (or what
 weight of rows) a node holds, which counts as public unless `max_rows` caps it. A value outside is
 moved to the bounds before the release, so the claim holds whatever the rows and weights are.
+
+Where something is private, nothing else may be computed from the rows and shown: neither units,
+nor the step size, nor how long to walk.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from walklearn.graphs import Graph
-from walklearn.privacy import Ledger, ModelNoise, calibrate, smoothness_bounds
-from walklearn.privacy.ledger import IN_THE_CLEAR, describe
+from walklearn.privacy import ModelNoise, calibrate, smoothness_bounds
 from walklearn.problem import Problem
-from walklearn.run_arguments import mechanism_of
-from walklearn.walks import Derived, Metropolis, Simple, Uniform, Walk, Weighted
+from walklearn.run_arguments import check_protectable, mechanism_of
+from walklearn.step_choice import public_step
+from walklearn.step_sizes import StepSize
+from walklearn.walks import (
+    Derived,
+    Metropolis,
+    ReleasedWeighted,
+    Simple,
+    Uniform,
+    Walk,
+    Weighted,
+)
 
 Bounds = tuple[float, float]
+
 WALKS: dict[str, Metropolis] = {
     "weighted": Weighted(),
     "uniform": Uniform(),
@@ -46,90 +58,115 @@ def walk_of(walk: str | Walk, laziness: float) -> Walk:
     return replace(WALKS[walk], laziness=laziness)
 
 
-def public_bounds(
-    problem: Problem, feature_bound: float, intercept: bool, max_rows: float | None
-) -> Bounds:
-    """The bounds of L_i over all data that the nodes could hold."""
-    held = np.bincount(problem.node_of_row, problem.sample_weight)
-    held = held[held > 0]
-    return smoothness_bounds(
-        problem.loss,
-        problem.penalty,
-        problem.node_count,
-        feature_bound,
-        max_rows=float(held.max()) if max_rows is None else max_rows,
-        min_rows=float(held.min()) if max_rows is None else min(1.0, max_rows),
-        objective=problem.objective,
-        intercept=intercept,
-        total_rows=float(held.sum()),
-    )
+class Release(NamedTuple):
+    """A walk before and after its nodes released their constants, and of which rows."""
+
+    asked: Walk
+    rows: str  # a digest
+    drawn: Walk
 
 
-def with_privacy(walk: Walk, epsilon: float, delta: float, mechanism: str, bounds: Bounds) -> Walk:
-    """The walk with its importance released (ε, δ)-privately; itself if it tells none."""
-    inner = walk.innermost
-    if not isinstance(inner, Weighted) or inner.public:
+@dataclass(frozen=True)
+class Terms:
+    """What is to be protected, and within which public bounds."""
+
+    epsilon: float | None
+    delta: float | None
+    mechanism: str
+    feature_bound: float | None
+    max_rows: float | None
+    intercept: bool
+    model_privacy: ModelNoise | None
+
+    def are_private(self, walk: Walk) -> bool:
+        """Whether anything is protected; a walk whose steps would give it away is refused."""
+        if self.epsilon is None and self.model_privacy is None and not walk.is_private:
+            return False
+        inner = walk.innermost
+        if isinstance(inner, Uniform) and inner.normalise:
+            raise ValueError("Uniform(normalise=True) scales steps by the true L_i: use Uniform().")
+        if isinstance(inner, Weighted) and inner.reweight == "as-printed":
+            raise ValueError(
+                'reweight="as-printed" scales steps by the true L_i: use reweight="released".'
+            )
+        return True
+
+    def applied(self, walk: Walk, problem: Problem) -> Walk:
+        """The walk with a mechanism for what it tells of the rows, where ε asks for one."""
+        if self.epsilon is not None and self.delta is not None:
+            walk = self._with_mechanism(walk, problem, self.epsilon, self.delta)
+        if self.model_privacy is not None:
+            check_protectable(walk, self.model_privacy)
         return walk
-    if mechanism_of(inner) is not None:
-        raise ValueError(
-            f"{walk!r} brings its own mechanism: leave epsilon and delta out, or the mechanism."
+
+    def _with_mechanism(self, walk: Walk, problem: Problem, epsilon: float, delta: float) -> Walk:
+        inner = walk.innermost
+        if not isinstance(inner, Weighted) or inner.public:
+            return walk  # it tells nothing of the rows
+        if mechanism_of(inner) is not None:
+            raise ValueError(
+                f"{walk!r} brings its own mechanism: leave epsilon and delta out, or the mechanism."
+            )
+        if inner.importance is not None:
+            raise ValueError(
+                "the public bounds are about L_i, not about a given importance. Pass "
+                "Weighted(importance, privacy=calibrate(...)) with bounds of its own and leave "
+                "epsilon out, or Weighted(importance, public=True) if it depends on no node's rows."
+            )
+        bounds = self.bounds(problem)
+        mechanism = calibrate(self.mechanism, epsilon=epsilon, delta=delta, bounds=bounds)
+        private = replace(inner, privacy=mechanism, shrink=True)
+        return replace(walk, walk=private) if isinstance(walk, Derived) else private
+
+    def bounds(self, problem: Problem) -> Bounds:
+        """The bounds of L_i over all rows that the nodes could hold."""
+        if self.feature_bound is None:
+            raise ValueError(
+                "a step size that follows from the rows would leak: pass feature_bound, from which "
+                "one follows that does not, or step_size."
+            )
+        held = np.bincount(problem.node_of_row, problem.sample_weight)
+        held, cap = held[held > 0], self.max_rows
+        return smoothness_bounds(
+            problem.loss,
+            problem.penalty,
+            problem.node_count,
+            self.feature_bound,
+            max_rows=float(held.max()) if cap is None else cap,
+            min_rows=float(held.min()) if cap is None else min(1.0, cap),
+            objective=problem.objective,
+            intercept=self.intercept,
+            total_rows=float(held.sum()),
         )
-    if inner.importance is not None:
-        raise ValueError(
-            "the public bounds are about L_i, not about a given importance. Pass "
-            "Weighted(importance, privacy=calibrate(...)) with bounds of its own and leave epsilon "
-            "out, or Weighted(importance, public=True) if it depends on no node's rows."
-        )
-    calibrated = calibrate(mechanism, epsilon=epsilon, delta=delta, bounds=bounds)
-    private = replace(inner, privacy=calibrated, shrink=True)
-    return replace(walk, walk=private) if isinstance(walk, Derived) else private
+
+    def step(self, problem: Problem, graph: Graph, walk: Walk) -> StepSize:
+        """The step size that follows from what was released and the public bounds."""
+        inner = walk.innermost
+        if isinstance(inner, ReleasedWeighted):
+            bounds = inner.mechanism.bounds
+        else:
+            bounds = self.bounds(problem)
+        return public_step(problem.loss, problem.penalty, graph, walk, bounds)
 
 
-def published(walk: Walk, noise: ModelNoise | None, nodes: int, outside: int) -> dict[str, Any]:
-    """What neighbours get to see and what protects it, as a trace keeps it."""
-    shown: dict[str, Any] = {"nodes": nodes}
-    shown["model"] = IN_THE_CLEAR if noise is None else describe(noise)
+def release(
+    walk: Walk,
+    problem: Problem,
+    graph: Graph,
+    generator: np.random.Generator | None,
+    earlier: Release | None,
+) -> Release:
+    """Draw what the nodes tell; what they told of the same rows before is told again."""
+    rows = str(problem.describe()["data_sha256"])
+    if earlier is not None and (earlier.asked, earlier.rows) == (walk, rows):
+        return earlier
+    return Release(walk, rows, _forgetful(walk.realise(graph, problem, generator)))
+
+
+def _forgetful(walk: Walk) -> Walk:
+    """The walk without the true constants, which an estimator must not carry about."""
     inner = walk.innermost
-    if isinstance(inner, Weighted):
-        mechanism = mechanism_of(inner)
-        if mechanism is not None:
-            shown["importance"] = describe(mechanism)
-            shown["reweight"] = inner.reweight
-            shown["outside"] = [outside]
-        elif not inner.public:
-            shown["importance"] = IN_THE_CLEAR
-    return shown
-
-
-def charge(
-    ledger: Ledger, walk: Walk, noise: ModelNoise | None, contributions: NDArray[Any] | None
-) -> None:
-    """Enter what this call published: a release of every node, and the model's updates.
-
-    A node that released before has new rows now, so it pays again.
-    """
-    inner = walk.innermost
-    if isinstance(inner, Weighted):
-        mechanism = mechanism_of(inner)
-        if mechanism is not None:
-            ledger.charge("importance", mechanism, again=True)
-        elif not inner.public:
-            ledger.in_the_clear("importance")
-    if noise is None or contributions is None:
-        ledger.in_the_clear("model")
-    else:
-        ledger.charge("model", noise, times=contributions)
-
-
-def ledger_for(graph: Graph, earlier: Ledger | None, simulated: bool) -> Ledger:
-    """A ledger for the graph's nodes, with what they published earlier."""
-    nodes = graph.node_count
-    if earlier is None:
-        return Ledger(nodes, simulated=simulated)
-    content = earlier.to_dict()
-    for release in content["releases"]:
-        times = np.broadcast_to(release["times"], earlier.nodes)
-        release["times"] = np.pad(times, (0, nodes - earlier.nodes)).tolist()
-    return Ledger.from_dict(
-        {**content, "nodes": nodes, "simulated": simulated or earlier.simulated}
-    )
+    if not isinstance(inner, ReleasedWeighted) or inner.importance is None:
+        return walk
+    public = replace(inner, true_importance=inner.importance)
+    return replace(walk, walk=public) if isinstance(walk, Derived) else public

@@ -7,7 +7,6 @@ and what it brought home becomes attributes, in the units that the rows were giv
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,15 +19,10 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from walklearn.domains import Domain
+from walklearn.estimators.accounts import charge_model, charge_release, ledger_for
 from walklearn.estimators.network import Network, place
 from walklearn.estimators.parameters import step_of
-from walklearn.estimators.protection import (
-    charge,
-    ledger_for,
-    public_bounds,
-    walk_of,
-    with_privacy,
-)
+from walklearn.estimators.protection import Release, Terms, release, walk_of
 from walklearn.estimators.recorded import trace_of
 from walklearn.estimators.seeds import Seeds, seeds_of
 from walklearn.estimators.training import Average, Plan, Walked, walk_on
@@ -37,11 +31,10 @@ from walklearn.losses import Loss
 from walklearn.owned_rows import check_weights
 from walklearn.privacy import Ledger, ModelNoise, clip_features
 from walklearn.problem import Problem
-from walklearn.run_arguments import check_protectable
-from walklearn.step_choice import FIRST_LOOK, choose_step, most_steps, public_step, public_steps
+from walklearn.step_choice import FIRST_LOOK, ROUND, choose_step, most_steps, public_steps
 from walklearn.step_sizes import StepSize
 from walklearn.walk_sgd import Token, WalkSetting
-from walklearn.walks import ReleasedWeighted, Uniform, Walk, Weighted
+from walklearn.walks import ReleasedWeighted, Walk
 
 Array = NDArray[Any]
 
@@ -56,6 +49,7 @@ class State:
     token: Token | None = None
     ledger: Ledger | None = None
     contributions: Array | None = None
+    release: Release | None = None
 
 
 class RandomWalk(BaseEstimator):
@@ -130,56 +124,64 @@ class RandomWalk(BaseEstimator):
         weights = check_weights(sample_weight, len(X))
         state = self._state if go_on else State()
         seeds = seeds_of(self.random_state, state.calls)
-        walk = walk_of(self.walk, self.laziness)
-        private = self._is_private(walk)
+        walk, terms = walk_of(self.walk, self.laziness), self._terms()
+        private = terms.are_private(walk)
 
         if self.feature_bound is not None:
             X, self.clipped_rows_ = clip_features(X, self.feature_bound)
         units = state.units or self._units(X, targets, weights, private)
+        if private and units.from_rows:
+            raise ValueError(
+                "earlier rows were standardised by their own scale, which what is private now "
+                "would rest on: begin with a new estimator."
+            )
         network, owners = place(self.graph, nodes, len(X), seeds.graph, state.network)
         problem = Problem(
             units.rows(X), targets - units.target_shift, loss=loss, penalty=self.penalty,
             domain=self.domain, node_of_row=owners, nodes=network.graph.node_count,
             objective="mean", empty_nodes="relay", sample_weight=weights,
         )  # fmt: skip
-        walk, step_size = self._released(walk, problem, network, seeds, private)
-        setting = WalkSetting(
-            problem, network.graph, walk, step_size, model_noise=self.model_privacy
+        told = release(
+            terms.applied(walk, problem), problem, network.graph, seeds.release, state.release
         )
+        setting = WalkSetting(
+            problem, network.graph, told.drawn, self._step(terms, problem, told.drawn, network),
+            model_noise=self.model_privacy,
+        )  # fmt: skip
         walked = walk_on(
             setting, seeds.streams, _at_home(state.token, network),
             self._plan(problem, private, one_call), state.contributions, self.callback,
         )  # fmt: skip
         self._check_finite(walked.token)
-        if not one_call:
-            self._warn(walked, private)
-        ledger = ledger_for(network.graph, state.ledger, self._simulated(seeds))
-        self._charge(ledger, walk, state.contributions, walked.contributions)
+        if not (one_call or private):
+            self._warn(walked)
+        # Noise on the model is drawn as in a simulation, whoever seeds it.
+        simulated = seeds.simulated or self.model_privacy is not None
+        ledger = ledger_for(network.graph, state.ledger, simulated)
+        charge_release(ledger, told.drawn, again=told is not state.release)
+        charge_model(ledger, self.model_privacy, state.contributions, walked.contributions)
         self._state = State(
-            state.calls + 1, units, network, walked.token, ledger, walked.contributions
+            state.calls + 1, units, network, walked.token, ledger, walked.contributions, told
         )
         self._bring_home(setting, walked, units, seeds)
 
-    def _is_private(self, walk: Walk) -> bool:
-        """Whether nothing may be computed from the rows but what is released; checked."""
-        private = self.epsilon is not None or self.model_privacy is not None or walk.is_private
-        if not private:
-            return False
-        if self.standardise is True:
+    def _terms(self) -> Terms:
+        return Terms(
+            self.epsilon,
+            self.delta,
+            self.mechanism,
+            self.feature_bound,
+            self.max_rows,
+            bool(self.fit_intercept),
+            self.model_privacy,
+        )
+
+    def _units(self, X: Array, targets: Array, weights: Array, private: bool) -> Units:
+        if private and self.standardise is True:
             raise ValueError(
                 "standardise=True takes the scale of every column from the rows, which would leak. "
                 "Scale the columns by public numbers before, and leave standardise out."
             )
-        inner = walk.innermost
-        if isinstance(inner, Uniform) and inner.normalise:
-            raise ValueError("Uniform(normalise=True) scales steps by the true L_i: use Uniform().")
-        if isinstance(inner, Weighted) and inner.reweight == "as-printed":
-            raise ValueError(
-                'reweight="as-printed" scales steps by the true L_i: use reweight="released".'
-            )
-        return True
-
-    def _units(self, X: Array, targets: Array, weights: Array, private: bool) -> Units:
         standardise = self.standardise is True or (self.standardise == "auto" and not private)
         if not standardise:
             return Units.given(X.shape[1], bool(self.fit_intercept))
@@ -191,35 +193,13 @@ class RandomWalk(BaseEstimator):
             targets[counted] if self._shifts_targets else None,
         )
 
-    def _released(
-        self, walk: Walk, problem: Problem, network: Network, seeds: Seeds, private: bool
-    ) -> tuple[Walk, StepSize]:
-        """The walk after its releases, and the step size."""
-        bounds = None
-        if self.feature_bound is not None and private:
-            intercept = bool(self.fit_intercept)
-            bounds = public_bounds(problem, self.feature_bound, intercept, self.max_rows)
-        if self.epsilon is not None and self.delta is not None and bounds is not None:
-            walk = with_privacy(walk, self.epsilon, self.delta, self.mechanism, bounds)
-        if self.model_privacy is not None:
-            check_protectable(walk, self.model_privacy)
-        if walk.is_private:
-            walk = walk.realise(network.graph, problem, seeds.release)
+    def _step(self, terms: Terms, problem: Problem, walk: Walk, network: Network) -> StepSize:
         given = step_of(self.step_size)
         if given is not None:
-            return walk, given
-        if not private:
-            return walk, choose_step(problem, network.graph, walk)
-        inner = walk.innermost
-        if isinstance(inner, ReleasedWeighted):
-            bounds = inner.mechanism.bounds
-        if bounds is None:
-            raise ValueError(
-                "a step size that follows from the rows would leak: pass feature_bound, from which "
-                "one follows that does not, or step_size."
-            )
-        step = public_step(problem.loss, problem.penalty, network.graph, walk, bounds)
-        return walk, step
+            return given
+        if terms.are_private(walk) or isinstance(walk.innermost, ReleasedWeighted):
+            return terms.step(problem, network.graph, walk)
+        return choose_step(problem, network.graph, walk)
 
     def _plan(self, problem: Problem, private: bool, one_call: bool) -> Plan:
         with_rows = int(np.count_nonzero(np.diff(problem.offsets)))
@@ -244,30 +224,25 @@ class RandomWalk(BaseEstimator):
                 "a smaller one, or pass a bounded domain such as domains.Ball(10.0)."
             )
 
-    def _warn(self, walked: Walked, private: bool) -> None:
-        if private or self.steps is not None or walked.settled:
+    def _warn(self, walked: Walked) -> None:
+        if self.steps is not None or walked.settled:
             return
         losses = walked.values if self.average == "none" else walked.average_values
-        fell = losses[-2] - losses[-1] if len(losses) > 1 else math.nan
-        warnings.warn(
-            f"after {walked.updates[-1]} updates the loss was {losses[-1]:.4g} and still "
-            f"falling, by {fell:.2g} in the last half of them. Raise max_steps or tol, take a "
-            "larger penalty, or say steps=... if so many are enough.",
-            ConvergenceWarning,
-            stacklevel=4,
-        )
-
-    def _simulated(self, seeds: Seeds) -> bool:
-        """Noise on the model is drawn as in a simulation, whoever seeds it."""
-        return seeds.simulated or self.model_privacy is not None
-
-    def _charge(
-        self, ledger: Ledger, walk: Walk, before: Array | None, after: Array | None
-    ) -> None:
-        added = after
-        if after is not None and before is not None:
-            added = after - np.pad(before, (0, len(after) - len(before)))
-        charge(ledger, walk, self.model_privacy, added)
+        if walked.been < ROUND:
+            message = (
+                f"in the last half of {walked.updates[-1]} updates the token has seen only "
+                f"{100 * walked.been:.0f} % of the network's {len(walked.visits)} nodes. Raise "
+                "max_steps, or help it along: a graph with more edges, or a walk that jumps, such "
+                "as walks.Jumping(walks.Weighted())."
+            )
+        else:
+            before = losses[-2] if len(losses) > 1 else walked.start_value
+            message = (
+                f"after {walked.updates[-1]} updates the loss was {losses[-1]:.4g}, halfway it was "
+                f"{before:.4g}: it has not settled. Raise max_steps or tol, take a larger penalty, "
+                "or say steps=... if so many are enough."
+            )
+        warnings.warn(message, ConvergenceWarning, stacklevel=4)
 
     def _bring_home(self, setting: WalkSetting, walked: Walked, units: Units, seeds: Seeds) -> None:
         shape = setting.problem.model_shape

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from walklearn import __version__
-from walklearn.estimators.protection import published
+from walklearn.estimators.accounts import published
 from walklearn.estimators.seeds import Seeds
 from walklearn.estimators.training import Walked
 from walklearn.trace import Trace

@@ -22,7 +22,7 @@ from walklearn.batches import WalkBatch
 from walklearn.compiled_batches import CompiledWalks, has_compiled_twin
 from walklearn.random_streams import Streams
 from walklearn.reference_batches import ReferenceWalks
-from walklearn.step_choice import settled
+from walklearn.step_choice import been_round, settled
 from walklearn.walk_sgd import Token, WalkSetting
 
 Array = NDArray[Any]
@@ -57,11 +57,15 @@ class Plan:
 
 @dataclass(eq=False)
 class Walked:
-    """Where a walk has got to: its token, and what was seen at the end of each round."""
+    """Where a walk has got to: its token, and what was seen at the end of each round.
+
+    been: the share of the network, by the walk's visit law, where the token was in the last.
+    """
 
     token: Token
     start_value: float
     settled: bool = False
+    been: float = 0.0
     updates: list[int] = field(default_factory=list)
     messages: list[int] = field(default_factory=list)
     values: list[float] = field(default_factory=list)
@@ -87,7 +91,7 @@ def walk_on(
     begun = batch.tokens[0]
     seen = Walked(begun, _value(batch, begun.model))
     for end in plan.rounds():
-        round_begun = batch.tokens[0]
+        round_begun, visits_before = batch.tokens[0], batch.visits.copy()
         _advance(batch, begun.updates + end)
         whole = plan.average == "all" or plan.go_on
         seen.token = batch.tokens[0] if whole else _since(round_begun, batch.tokens[0])
@@ -95,7 +99,9 @@ def walk_on(
         losses = seen.values if plan.average == "none" else seen.average_values
         if callback is not None:
             callback(seen.token.updates, losses[-1])
-        seen.settled = settled(losses, seen.start_value, plan.tolerance)
+        visits = batch.visits - visits_before
+        seen.been = been_round(setting.walk, setting.graph, setting.problem, visits)
+        seen.settled = settled(losses, seen.start_value, plan.tolerance, seen.been)
         if plan.steps is None and seen.settled:
             break
     seen.visits = batch.visits

@@ -25,12 +25,16 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True, eq=False)
 class Units:
-    """x is trained on as (x − shift) / scale, y as y − target_shift."""
+    """x is trained on as (x − shift) / scale, y as y − target_shift.
+
+    from_rows: whether these numbers were computed from rows.
+    """
 
     shift: Array
     scale: Array
     intercept: bool
     target_shift: float = 0.0
+    from_rows: bool = False
 
     @classmethod
     def given(cls, features: int, intercept: bool) -> Units:
@@ -55,7 +59,7 @@ class Units:
         unit = np.where(varies, largest, 1.0)
         deviation = unit * np.sqrt(shares @ (centred / unit) ** 2)
         target_shift = float(shares @ targets) if intercept and targets is not None else 0.0
-        return cls(shift, np.where(varies, deviation, 1.0), intercept, target_shift)
+        return cls(shift, np.where(varies, deviation, 1.0), intercept, target_shift, True)
 
     def rows(self, X: Array) -> Array:
         """The rows to train on; an intercept is a last feature that is always 1."""
