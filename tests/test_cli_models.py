@@ -148,7 +148,7 @@ def test_ctrl_c_is_exit_code_130(monkeypatch: pytest.MonkeyPatch, place: Path) -
 def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch, place: Path) -> None:
     monkeypatch.setitem(sys.modules, "onnx", None)
     result = walklearn("export", place / "model", place / "model.onnx")
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     assert "pip install 'walklearn[onnx]'" in result.stderr
     assert not (place / "model.onnx").exists()
 

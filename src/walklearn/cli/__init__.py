@@ -1,6 +1,7 @@
 """The command line: `walklearn`. Each command is a file that is loaded when it is called.
 
-Exit codes: 0 done; 1 it went wrong on the way; 2 what was asked or given is wrong; 130 Ctrl-C.
+Exit codes: 0 done; 1 it went wrong on the way; 2 what was asked or given is wrong, or needs an
+extra that is not installed; 130 Ctrl-C.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Any
 import click
 
 from walklearn import __version__
+from walklearn.cli.bad_input import BadInput
 
 # Heading -> command -> (its module in this package, one line for the overview).
 _SECTIONS = {
@@ -80,7 +82,7 @@ class _Lazy(click.Group):
         except ImportError as error:
             if "walklearn[" not in str(error):  # not one of ours, which name the extra
                 raise
-            raise click.ClickException(str(error)) from error
+            raise BadInput(str(error)) from error
 
 
 @click.group(cls=_Lazy, context_settings={"help_option_names": ["-h", "--help"]})

@@ -29,13 +29,13 @@ class BadInput(click.ClickException):
 
 
 def plainly(command: Callable[..., None]) -> Callable[..., None]:
-    """A wrong value or file, an impossible target or a missing extra is told plainly."""
+    """A wrong value or file, or a target that cannot be reached, is told plainly."""
 
     @wraps(command)
     def wrapped(*arguments: Any, **options: Any) -> None:
         try:
             command(*arguments, **options)
-        except (ValueError, OSError, ImportError) as error:
+        except (ValueError, OSError) as error:
             raise BadInput(in_shell_words(str(error))) from error
 
     return wrapped
