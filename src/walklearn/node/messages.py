@@ -49,6 +49,8 @@ ENVELOPE_BYTES = 4_096
 _FINGERPRINT = re.compile(r"[0-9a-f]{64}")
 _WALK = re.compile(r"[0-9a-f]{32}")
 _DOUBLE = np.dtype("<f8")
+_MODEL_FIELD = wire.Token.MODEL_FIELD_NUMBER
+_SUM_FIELD = wire.Token.WEIGHTED_SUM_FIELD_NUMBER
 
 
 class MessageError(ValueError):
@@ -144,6 +146,9 @@ class Outcome(enum.Enum):
     REFUSED = "refused"  # it was not taken: it is still yours
 
 
+_OUTCOMES = {wire.Receipt.Outcome.Value(each.name): each for each in Outcome}
+
+
 @dataclass(frozen=True)
 class Receipt:
     """The answer to a token or a final model; `newest` is the receiver's newest line."""
@@ -173,18 +178,25 @@ class Limits:
 
 
 def encode_token(token: Token) -> bytes:
-    """The token as bytes."""
-    return wire.Token(
+    """The token as bytes.
+
+    The vectors are appended as the wire format has them (field number and type, length, content):
+    handing megabytes to the message and taking them out again would copy them three times.
+    """
+    head = wire.Token(
         version=VERSION,
         line=_line_out(token.line),
         hop=token.hop,
         updates=token.updates,
-        model=token.model.astype(_DOUBLE, copy=False).tobytes(),
-        weighted_sum=token.weighted_sum.astype(_DOUBLE, copy=False).tobytes(),
         step_size_sum=token.step_size_sum,
         inverse_importance_sum=token.inverse_importance_sum,
         final=token.final,
     ).SerializeToString()
+    parts: list[Any] = [head]
+    for field, vector in ((_MODEL_FIELD, token.model), (_SUM_FIELD, token.weighted_sum)):
+        content = np.ascontiguousarray(vector, dtype=_DOUBLE).data.cast("B")
+        parts += [bytes([field << 3 | 2]), _varint(content.nbytes), content]
+    return b"".join(parts)
 
 
 def decode_token(content: bytes, limits: Limits) -> Token:
@@ -221,6 +233,16 @@ def _check_consistent(token: Token, limits: Limits) -> None:
     # A mean of points of W lies in W, which is convex.
     rounding = 1e-15 * token.updates
     _check_inside(token.average, limits.domain, "weighted_sum / step_size_sum", rounding)
+
+
+def _varint(number: int) -> bytes:
+    """A whole number as the wire format has it: seven bits a byte, the lowest first."""
+    digits = bytearray()
+    while number > 0x7F:
+        digits.append(number & 0x7F | 0x80)
+        number >>= 7
+    digits.append(number)
+    return bytes(digits)
 
 
 def encode_greeting(greeting: Greeting) -> bytes:
@@ -279,11 +301,10 @@ def decode_receipt(content: bytes) -> Receipt:
     if len(content) > ENVELOPE_BYTES:
         raise MessageError(f"the receipt has {len(content)} bytes, which is too long.")
     message = _parsed(wire.Receipt, content, "receipt")
-    outcomes = {wire.Receipt.Outcome.Value(each.name): each for each in Outcome}
-    if message.outcome not in outcomes:
+    if message.outcome not in _OUTCOMES:
         raise MessageError(f"outcome {message.outcome} is none that this version knows.")
     return Receipt(
-        outcome=outcomes[message.outcome],
+        outcome=_OUTCOMES[message.outcome],
         reason=_text(message.reason, "reason", LONGEST_REASON),
         newest=_line(message.newest, "newest") if message.HasField("newest") else None,
     )
