@@ -194,8 +194,8 @@ def _text(glimpse: Glimpse, seconds: float) -> str:
 def _sparkline(curve: list[tuple[int, float]], width: int = 72) -> str:
     """The error so far, on a logarithmic scale, as blocks of eight heights.
 
-    >>> _sparkline([(1, 1.0), (2, 0.1), (3, 0.01)])
-    '█▄▁'
+    >>> _sparkline([(1, 1.0), (2, 0.2), (3, 0.01)])
+    '█▆▁'
     """
     import numpy as np
 
