@@ -1,0 +1,158 @@
+"""Five hosts with addresses of their own, in network namespaces: one is cut off and healed.
+
+A switch is a namespace with a bridge, a host one with a cable (veth) to it. Cutting a host off
+is setting its cable down at the switch, as when a plug is pulled: no message says so. A token that
+was about to cross may have arrived or not; its sender waits, then goes on with a new generation.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from small_network import Process, introduce, is_running, ring, rows_of, wait_until
+
+from walklearn.node.control import ask
+from walklearn.node.creation import create_node
+from walklearn.node.directory import NodeDirectory
+from walklearn.node.trained import newest_model
+
+HOSTS = 5
+EDGES = [*ring(HOSTS), (0, 2), (1, 3), (2, 4)]
+UPDATES = 3000
+CUT = 1
+OTHERS = [number for number in range(HOSTS) if number != CUT]
+PLAN = f"""
+name = "hosts"
+nodes = {HOSTS}
+features = ["a", "b"]
+target = "y"
+classes = ["no", "yes"]
+loss = "logistic"
+penalty = 1.0
+domain = {{ ball = 10.0 }}
+step_size = {{ constant = 0.05 }}
+updates = {UPDATES}
+[time_limits]
+handover_timeout_seconds = 1.0
+retry_after_seconds = 0.2
+hello_every_seconds = 0.5
+reclaim_after_seconds = 3.0
+"""
+
+
+def ip(*arguments: str) -> None:
+    subprocess.run(["ip", *arguments], check=True, capture_output=True, timeout=20)
+
+
+class Hosts:
+    """The switch and the hosts h0, h1, …, named so that two runs do not meet."""
+
+    def __init__(self) -> None:
+        mark = secrets.token_hex(2)
+        self.switch = f"wl{mark}s"
+        self.names = [f"wl{mark}h{number}" for number in range(HOSTS)]
+
+    def make(self) -> None:
+        ip("netns", "add", self.switch)
+        ip("-n", self.switch, "link", "add", "bridge", "type", "bridge")
+        ip("-n", self.switch, "link", "set", "bridge", "up")
+        for number, name in enumerate(self.names):
+            ip("netns", "add", name)
+            plug = f"plug{number}"
+            ip("-n", self.switch, "link", "add", plug, "type", "veth", "peer", "name", "cable",
+               "netns", name)  # fmt: skip
+            ip("-n", self.switch, "link", "set", plug, "master", "bridge", "up")
+            ip("-n", name, "address", "add", f"10.77.0.{number + 1}/24", "dev", "cable")
+            ip("-n", name, "link", "set", "cable", "up")
+            ip("-n", name, "link", "set", "lo", "up")
+
+    def cut(self, number: int) -> None:
+        ip("-n", self.switch, "link", "set", f"plug{number}", "down")
+
+    def heal(self, number: int) -> None:
+        ip("-n", self.switch, "link", "set", f"plug{number}", "up")
+
+    def remove(self) -> None:
+        for name in (*self.names, self.switch):
+            subprocess.run(["ip", "netns", "delete", name], capture_output=True, check=False)
+
+
+class OnHost(Process):
+    """A node's process on a host of its own."""
+
+    def __init__(self, directory: NodeDirectory, host: str) -> None:
+        self.directory = directory
+        self.log = directory.path.with_suffix(".log")
+        command = ["ip", "netns", "exec", host, sys.executable, "-m", "walklearn.cli", "node",
+                   "run", str(directory.path)]  # fmt: skip
+        with self.log.open("a") as log:
+            self.popen = subprocess.Popen(command, stderr=log)
+
+
+@pytest.fixture
+def hosts() -> Iterator[Hosts]:
+    made = Hosts()
+    try:
+        made.make()
+    except (OSError, subprocess.SubprocessError) as error:
+        made.remove()
+        message = f"network namespaces cannot be made here (root and iproute2 needed): {error}"
+        pytest.fail(message) if os.environ.get("WALKLEARN_NO_SKIPS") else pytest.skip(message)
+    yield made
+    made.remove()
+
+
+def make_nodes(folder: Path) -> list[NodeDirectory]:
+    plan = folder / "plan.toml"
+    plan.write_text(PLAN)
+    made = []
+    for number in range(HOSTS):
+        address = f"10.77.0.{number + 1}:7447"
+        made.append(
+            create_node(
+                folder / f"node{number}", plan=plan, data=rows_of(number), listen=address,
+                address=address,
+            ).directory
+        )  # fmt: skip
+    for one, other in EDGES:
+        introduce(made[one], made[other])
+    return made
+
+
+def test_a_host_that_is_cut_off_is_walked_around_and_joins_again(
+    tmp_path: Path, hosts: Hosts
+) -> None:
+    nodes = make_nodes(tmp_path)
+    running = [OnHost(node, host) for node, host in zip(nodes, hosts.names, strict=True)]
+    try:
+        for each in running:
+            wait_until(lambda each=each: is_running(each))  # type: ignore[misc]
+        ask(nodes[0].path, "StartWalk", resume=False)
+        wait_until(lambda: progress(running, [CUT]) > 100)
+        hosts.cut(CUT)
+        reached = progress(running, range(HOSTS))
+        wait_until(lambda: progress(running, OTHERS) > reached + 300)  # they work on without it
+        assert progress(running, [CUT]) < progress(running, OTHERS)
+        assert not any(n["usable"] for n in running[CUT].status()["neighbours"])
+        hosts.heal(CUT)
+        healed = progress(running, range(HOSTS))
+        wait_until(lambda: progress(running, [CUT]) > healed)  # the token comes to it again
+        assert [each.wait() for each in running] == [0] * HOSTS
+    finally:
+        for each in running:
+            each.end()
+    models = [newest_model(node)[0] for node in nodes]
+    assert {model.updates for model in models} == {UPDATES}
+    assert len({model.weights.tobytes() for model in models}) == 1
+    assert "neighbour down" in "".join(each.log.read_text() for each in running)
+
+
+def progress(running: list[OnHost], whose: range | list[int]) -> int:
+    """The newest update that these nodes know of."""
+    return max(int(running[number].status()["updates"]) for number in whose)
