@@ -186,9 +186,10 @@ def test_dark_is_dark_in_figures_too(drawn: Chrome) -> None:
         "const block = document.querySelector('.plot');"
         "return [getComputedStyle(document.body).backgroundColor, block.layout.font.color]"
     )
+    drawn.execute_script("document.querySelector('.plot').scrollIntoView()")
     seen = {}
     for _ in range(3):
-        toggle.click()
+        drawn.execute_script("arguments[0].click()", toggle)
         seen[toggle.text.split()[-1]] = drawn.execute_script(script)
     assert seen["Light"] == seen["Auto"]  # the browser prefers light here
     assert brightness(seen["Dark"][0]) < 60 < 200 < brightness(seen["Light"][0])

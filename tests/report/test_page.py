@@ -114,6 +114,15 @@ def test_verdicts_are_those_that_are_stored(results: Results, drawn: Section, pa
             assert (page.parent / each).is_file()
 
 
+def test_readings_stand_side_by_side(drawn: Section) -> None:
+    beats, rank, cost = drawn.claims
+    assert [at for _, at in beats.columns] == ["50 updates", "200 updates"] * 2
+    assert sum(len(line) for line in beats.lines.values()) == len(beats.rows)
+    assert beats.lines["ring · d · printed"].keys() == set(beats.columns)
+    assert rank.columns == []
+    assert [at for _, at in cost.columns] == ["updates to 0.8", "messages to 0.8"]
+
+
 def test_the_cost_of_a_target_agrees_with_the_verdict(results: Results, drawn: Section) -> None:
     """The ratio of the bars of two methods is the ratio that the claim was judged by."""
     (bars,) = (b for b in drawn.blocks if b.kind == "bars")

@@ -72,6 +72,20 @@ class Claim:
     rows: list[Row]
 
     @property
+    def columns(self) -> list[tuple[str, str]]:
+        """Error and moment of the readings, if there are several of them to see side by side."""
+        found = list(dict.fromkeys((row.metric, row.at) for row in self.rows))
+        return found if 1 < len(found) < len(self.rows) else []
+
+    @property
+    def lines(self) -> dict[str, dict[tuple[str, str], Row]]:
+        """The rows by reading, and for each by error and moment."""
+        found: dict[str, dict[tuple[str, str], Row]] = {}
+        for row in self.rows:
+            found.setdefault(row.reading, {})[row.metric, row.at] = row
+        return found
+
+    @property
     def counts(self) -> dict[str, int]:
         """How many readings came out in which way, in the order of `SYMBOLS`."""
         found = Counter(row.verdict for row in self.rows)

@@ -65,9 +65,10 @@ function panel(block, state, element, heading) {
   const figure = block.figures[Number(element.dataset.figure)];
   const plot = element.querySelector(".plot");
   const numbers = element.querySelector("details.numbers");
-  let near = false;
+  let near = false, stale = true;
   const draw = () => {
-    if (!near) return;
+    stale = !near;  // what is far from the screen waits until it comes near
+    if (stale) return;
     const drawn = DRAW[block.kind](block, figure, state);
     Plotly.react(plot, drawn.traces, drawn.layout, CONFIG);
     element.querySelector(".axes").textContent = drawn.axes;
@@ -77,13 +78,10 @@ function panel(block, state, element, heading) {
   numbers.addEventListener("toggle", draw);
   numbers.querySelector(".download").addEventListener("click", () =>
     download(commaSeparated(figure), `${heading} ${figure.title}.csv`.replace(/[^\w.]+/g, "-")));
-  // Figures are drawn when they come near, so that a long page opens at once.
-  new IntersectionObserver((entries, observer) => {
-    if (!entries.some((entry) => entry.isIntersecting)) return;
-    observer.disconnect();
-    near = true;
-    draw();
-  }, { rootMargin: "400px" }).observe(plot);
+  new IntersectionObserver((entries) => {
+    near = entries.at(-1).isIntersecting;
+    if (near && stale) draw();
+  }, { rootMargin: "600px" }).observe(plot);
   return draw;
 }
 
