@@ -9,16 +9,28 @@ from typing import Any
 import pytest
 
 from walklearn.node import memory_network, protocol
-from walklearn.node.events import Commit, Reply, SendToken, Started, TokenArrived, Visit
-from walklearn.node.messages import Line, Mark
+from walklearn.node.events import (
+    Answered,
+    Commit,
+    FinalArrived,
+    NotSent,
+    Reply,
+    SendToken,
+    Started,
+    TokenArrived,
+    Unknown,
+    Visit,
+)
+from walklearn.node.messages import Line, Mark, Outcome, Receipt
+from walklearn.node.neighbours import Result
 from walklearn.node.state import Handover, Phase, Place, Record, State
 
-Handle = Callable[[State, Any], protocol.Result]
+Handle = Callable[[State, Any], Result]
 _handle = protocol.handle
 
 
 def _reordered(first: type[Any]) -> Handle:
-    def handle(state: State, event: Any) -> protocol.Result:
+    def handle(state: State, event: Any) -> Result:
         state, effects = _handle(state, event)
         early = [effect for effect in effects if isinstance(effect, first)]
         return state, [*early, *(effect for effect in effects if not isinstance(effect, first))]
@@ -35,7 +47,7 @@ def send_before_commit(patch: pytest.MonkeyPatch) -> None:
 
 
 def forget_before_acknowledgement(patch: pytest.MonkeyPatch) -> None:
-    def handle(state: State, event: Any) -> protocol.Result:
+    def handle(state: State, event: Any) -> Result:
         after, effects = _handle(state, event)
         return after, [
             Commit(replace(effect.record, place=Place.GONE))
@@ -48,7 +60,7 @@ def forget_before_acknowledgement(patch: pytest.MonkeyPatch) -> None:
 
 
 def take_a_handover_twice(patch: pytest.MonkeyPatch) -> None:
-    def handle(state: State, event: Any) -> protocol.Result:
+    def handle(state: State, event: Any) -> Result:
         newest = state.record.newest
         if isinstance(event, TokenArrived) and newest and newest.line == event.token.line:
             record = replace(state.record, newest=Mark(newest.line, 0))
@@ -60,7 +72,7 @@ def take_a_handover_twice(patch: pytest.MonkeyPatch) -> None:
 
 
 def take_an_older_line(patch: pytest.MonkeyPatch) -> None:
-    def handle(state: State, event: Any) -> protocol.Result:
+    def handle(state: State, event: Any) -> Result:
         if isinstance(event, TokenArrived) and state.phase is not Phase.FINISHED:
             newest = state.record.newest
             if newest and event.token.line < newest.line:
@@ -73,8 +85,8 @@ def take_an_older_line(patch: pytest.MonkeyPatch) -> None:
 def believe_that_nothing_was_sent(patch: pytest.MonkeyPatch) -> None:
     """No connection now, though an earlier attempt may have arrived."""
 
-    def handle(state: State, event: Any) -> protocol.Result:
-        if isinstance(event, protocol.NotSent) and state.handover:
+    def handle(state: State, event: Any) -> Result:
+        if isinstance(event, NotSent) and state.handover:
             state = replace(state, handover=replace(state.handover, doubtful=False))
         return _handle(state, event)
 
@@ -82,16 +94,16 @@ def believe_that_nothing_was_sent(patch: pytest.MonkeyPatch) -> None:
 
 
 def give_up_when_in_doubt(patch: pytest.MonkeyPatch) -> None:
-    def handle(state: State, event: Any) -> protocol.Result:
-        if isinstance(event, protocol.Unknown):
-            event = protocol.NotSent(event.mark, event.now)
+    def handle(state: State, event: Any) -> Result:
+        if isinstance(event, Unknown):
+            event = NotSent(event.mark, event.now)
         return _handle(state, event)
 
     patch.setattr(memory_network, "handle", handle)
 
 
 def restart_without_doubt(patch: pytest.MonkeyPatch) -> None:
-    def handle(state: State, event: Any) -> protocol.Result:
+    def handle(state: State, event: Any) -> Result:
         after, effects = _handle(state, event)
         if isinstance(event, Started) and after.handover:
             after = replace(after, handover=Handover(event.now, doubtful=False))
@@ -101,7 +113,7 @@ def restart_without_doubt(patch: pytest.MonkeyPatch) -> None:
 
 
 def take_what_was_refused(patch: pytest.MonkeyPatch) -> None:
-    def handle(state: State, event: Any) -> protocol.Result:
+    def handle(state: State, event: Any) -> Result:
         after, effects = _handle(state, event)
         return replace(after, refused=()), effects
 
@@ -112,7 +124,7 @@ def reclaim_the_same_line(patch: pytest.MonkeyPatch) -> None:
     def next_line(state: State, walk: str) -> Line:
         return state.record.newest_line or Line(1, state.fingerprint, walk)
 
-    patch.setattr(protocol, "_next_line", next_line)
+    patch.setattr(State, "next_line", next_line)
 
 
 def reclaim_without_a_name(patch: pytest.MonkeyPatch) -> None:
@@ -122,14 +134,14 @@ def reclaim_without_a_name(patch: pytest.MonkeyPatch) -> None:
         newest = state.record.newest_line
         return Line(1 if newest is None else newest.counter + 1, "0" * 64, walk)
 
-    patch.setattr(protocol, "_next_line", next_line)
+    patch.setattr(State, "next_line", next_line)
 
 
 def offer_again_under_the_same_mark(patch: pytest.MonkeyPatch) -> None:
-    def handle(state: State, event: Any) -> protocol.Result:
+    def handle(state: State, event: Any) -> Result:
         after, effects = _handle(state, event)
         token = after.record.token
-        about_it = isinstance(event, protocol.Answered | protocol.NotSent)
+        about_it = isinstance(event, Answered | NotSent)
         if about_it and state.phase is not after.phase is Phase.HOLDING and token:
             token = replace(token, hop=token.hop - 1)
             after = replace(after, record=replace(after.record, token=token))
@@ -139,7 +151,7 @@ def offer_again_under_the_same_mark(patch: pytest.MonkeyPatch) -> None:
 
 
 def charge_afterwards(patch: pytest.MonkeyPatch) -> None:
-    def handle(state: State, event: Any) -> protocol.Result:
+    def handle(state: State, event: Any) -> Result:
         after, effects = _handle(state, event)
         before = state.record.contributions
         if isinstance(event, TokenArrived | Visit):
@@ -157,7 +169,7 @@ def charge_afterwards(patch: pytest.MonkeyPatch) -> None:
 def forget_what_was_seen(patch: pytest.MonkeyPatch) -> None:
     """The newest handover is not on the disk."""
 
-    def handle(state: State, event: Any) -> protocol.Result:
+    def handle(state: State, event: Any) -> Result:
         after, effects = _handle(state, event)
         return after, [
             Commit(_without_newest(effect.record)) if isinstance(effect, Commit) else effect
@@ -172,9 +184,9 @@ def _without_newest(record: Record) -> Record:
 
 
 def keep_the_older_final(patch: pytest.MonkeyPatch) -> None:
-    def handle(state: State, event: Any) -> protocol.Result:
-        if isinstance(event, protocol.FinalArrived) and state.record.final:
-            return state, [Reply(protocol.Receipt(protocol.Outcome.ACCEPTED))]
+    def handle(state: State, event: Any) -> Result:
+        if isinstance(event, FinalArrived) and state.record.final:
+            return state, [Reply(Receipt(Outcome.ACCEPTED))]
         return _handle(state, event)
 
     patch.setattr(memory_network, "handle", handle)

@@ -25,20 +25,23 @@ from walklearn.node.plan import Plan
 from walklearn.node.state import Place, Record
 from walklearn.random_streams import generators
 
-NODES, UPDATES = 4, 25
-PLAN = Plan.from_text(f"""
-name = "faults"
-nodes = {NODES}
-features = {[f"update {k}" for k in range(UPDATES)]}
-target = "y"
-loss = "squared"
-step_size = {{ constant = 1.0 }}
-updates = {UPDATES}
-time_limits = {{ retry_after_seconds = 1.0, reclaim_after_seconds = 30.0 }}
-""")
+NODES = 4
 GRAPH = graphs.from_edges([(0, 1), (1, 2), (2, 0), (2, 3)])
 EDGES = [(int(a), int(b)) for a, b in GRAPH.edges()]
 History = tuple[int, ...]
+
+
+def plan_of(updates: int) -> Plan:
+    return Plan.from_text(f"""
+name = "faults"
+nodes = {NODES}
+features = {[f"update {k}" for k in range(updates)]}
+target = "y"
+loss = "squared"
+step_size = {{ constant = 1.0 }}
+updates = {updates}
+time_limits = {{ retry_after_seconds = 1.0, reclaim_after_seconds = 30.0 }}
+""")
 
 
 class Numbered(LocalUpdate):
@@ -77,24 +80,26 @@ FATES = st.sampled_from(
      "time_out", "duplicate"]
 )  # fmt: skip
 TROUBLES = st.sampled_from(
-    ["crash", "restart", "restart all", "cut or heal", "heal", "greet", "disk", "flush", "stop",
-     "wait 1", "wait 5", "wait 31", "StartWalk", "ResumeWalk", "message", "lose", "duplicate"]
+    ["crash", "restart", "restart all", "restart all", "cut or heal", "heal", "heal", "greet",
+     "disk", "flush", "stop", "wait 1", "wait 5", "wait 31", "StartWalk", "ResumeWalk", "message",
+     "lose", "duplicate"]
 )  # fmt: skip
 
 
 class FaultMachine(RuleBasedStateMachine):
     """Crashes between any two effects, losses, duplicates, delays, cuts, full disks, new walks."""
 
-    @initialize(seed=st.integers(0, 1000))
-    def begin(self, seed: int) -> None:
-        rows = np.eye(UPDATES)[:1]
-        nodes = [Numbered.of_plan(PLAN, rows, [1.0]) for _ in range(NODES)]
+    @initialize(seed=st.integers(0, 1000), updates=st.sampled_from([10, 100]))
+    def begin(self, seed: int, updates: int) -> None:
+        plan, rows = plan_of(updates), np.eye(updates)[:1]
+        self.zero = np.zeros(updates)
+        nodes = [Numbered.of_plan(plan, rows, [1.0]) for _ in range(NODES)]
         self.network = WatchedNetwork(nodes, GRAPH, generators(np.random.SeedSequence(seed), NODES))
         self.seen: dict[Line, dict[int, History]] = defaultdict(dict)
         self.shown: dict[LocalUpdate, set[int]] = defaultdict(set)
         self.network.watch = self.note
         self.network.run(lambda: self.network.connected)
-        self.network.start_walk(self.network.nodes[0], np.zeros(UPDATES))
+        self.network.start_walk(self.network.nodes[0], self.zero)
 
     # ── what can happen ──────────────────────────────────────────────────────────────────────
 
@@ -165,7 +170,7 @@ class FaultMachine(RuleBasedStateMachine):
             self.network.feed(node, StopAsked())
         elif kind in ("StartWalk", "ResumeWalk"):
             sort = StartWalk if kind == "StartWalk" else ResumeWalk
-            event = sort(node.fingerprint[-32:], np.zeros(UPDATES))
+            event = sort(node.fingerprint[-32:], self.zero)
             self.network.feed(node, event, crash_after)
 
     def wait(self, seconds: float) -> None:
@@ -241,7 +246,7 @@ class FaultMachine(RuleBasedStateMachine):
         assert final is not None
         for k, number in enumerate(history(final)):
             assert Numbered.made_by[number][1] == history(final)[:k]
-        assert len(set(history(final))) == UPDATES
+        assert len(set(history(final))) == len(self.zero)
         self.what_is_shown_is_charged()
 
     @property

@@ -179,10 +179,10 @@ class MemoryNetwork:
 
     @property
     def finished(self) -> bool:
-        """Whether every node runs and has the final model."""
-        return all(
-            node.running is not None and node.running.phase is Phase.FINISHED for node in self.nodes
-        )
+        """Whether every node runs and has the final model, all of them the same."""
+        states = [node.running for node in self.nodes]
+        ended = all(state is not None and state.phase is Phase.FINISHED for state in states)
+        return ended and len({node.state.record.final_line for node in self.nodes}) == 1
 
     @property
     def connected(self) -> bool:

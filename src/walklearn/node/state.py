@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from walklearn.node.local_update import LocalUpdate
-from walklearn.node.messages import Announcement, Line, Mark, Token
+from walklearn.node.messages import LARGEST_COUNTER, Announcement, Line, Mark, Token
 from walklearn.walks.proposal import accepts, propose
 
 
@@ -201,6 +201,20 @@ class State:
         own = self.local.score(self.local.importance, self.degree)
         other = self.local.score(theirs.importance, theirs.degree)
         return (neighbour if accepts(proposal, own, other) else None), False
+
+    def next_line(self, walk: str) -> Line:
+        """A line that is newer than all heard of, and nobody else's."""
+        newest = self.record.newest_line
+        counter = 1 if newest is None else min(newest.counter + 1, LARGEST_COUNTER)
+        return Line(counter, self.fingerprint, walk)
+
+    def heard_of(self, line: Line) -> State:
+        """A token of an older line dies here; what was contributed to it stays counted."""
+        record = self.record
+        if record.newest_line is not None and line <= record.newest_line:
+            return self
+        record = replace(record, newest=Mark(line, 0), place=Place.GONE, receiver=None)
+        return replace(self, record=record, handover=None)
 
     def with_link(self, neighbour: str, **changes: Any) -> Mapping[str, Link]:
         """The links with some facts about one neighbour changed."""
