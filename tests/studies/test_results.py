@@ -72,6 +72,29 @@ def test_cells_that_the_study_no_longer_has_are_not_read(folder: Path) -> None:
     assert set(again.records()["method"]) == {"uniform", "weighted"}
 
 
+CLAIM = """
+[[claims]]
+kind = "beats"
+text = "The weighted walk beats the uniform one"
+better = "weighted"
+worse = "uniform"
+"""
+
+
+def test_claims_are_judged_at_the_end(tmp_path: Path) -> None:
+    study = Study.from_text(SMALL.replace("instances = 4", "instances = 12") + CLAIM)
+    results = run_study(study, tmp_path, cores=1)
+    verdicts = results.verdicts()
+    assert verdicts[["better", "worse", "replicates"]].to_numpy().tolist() == [
+        ["weighted", "uniform", 12]
+    ]
+    gaps = results.records().query("updates == 200").groupby("method")["gap"].mean()
+    assert verdicts["ratio"][0] == pytest.approx(gaps["uniform"] / gaps["weighted"])
+    assert set(verdicts["cells"][0]) == {cell.hash for cell in study.cells()}
+    Results.prepare(results.directory, study.quick())
+    assert results.verdicts().empty  # they were about other cells
+
+
 def test_quick_results_are_apart(folder: Path) -> None:
     study = Study.from_text(SMALL)
     quick = run_study(study.quick(), folder.parent, cores=1)

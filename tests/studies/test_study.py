@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -228,3 +229,12 @@ def test_cells_can_be_sent() -> None:
         sent = pickle.loads(pickle.dumps(each))
         assert sent == each
         assert sent.hash == each.hash
+
+
+def test_the_studies_of_the_docs() -> None:
+    page = Path(__file__).parents[2] / "docs" / "studies.md"
+    study, *additions = re.findall(r"```toml\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+    assert len(Study.from_text(study).cells()) == 3
+    everything = Study.from_text("".join([study, *additions]))
+    assert "private" in everything.methods
+    assert len(everything.claims) == 1

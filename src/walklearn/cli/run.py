@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -77,8 +78,19 @@ def run_to_end(
         ) from error
     for note in notes(results):
         click.echo(f"Note: {note}")
+    for line in _verdict_lines(results):
+        click.echo(line)
     click.echo(f"Results: {results.directory}")
     return results
+
+
+def _verdict_lines(results: Results) -> Iterator[str]:
+    """One line a claim: in how many readings it holds."""
+    table = results.verdicts()
+    for _, readings in table.groupby("claim") if len(table) else ():
+        counts = readings["verdict"].value_counts()
+        told = ", ".join(f"{verdict} in {count}" for verdict, count in counts.items())
+        yield f"Claim: {readings['text'].iloc[0]}: {told} of {len(readings)} readings."
 
 
 def _finished(folder: Path) -> int:

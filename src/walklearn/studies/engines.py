@@ -31,6 +31,7 @@ from walklearn.studies.pools import Pool, pool_of
 from walklearn.studies.results import Results
 from walklearn.studies.study import Study
 from walklearn.studies.tasks import CellWork, Task, work_of
+from walklearn.studies.verdicts import verdicts
 
 WAIT_SECONDS = 0.2  # how long Ctrl-C may go unnoticed
 
@@ -44,7 +45,7 @@ def run_study(
     cores: int | None = None,
     progress: bool | None = None,
 ) -> Results:
-    """Run what is not finished yet of a study; the results are in `out`/(its name).
+    """Run what is not finished yet of a study, then judge its claims; see `out`/(its name).
 
     engine: "local", or "ray" for the same tasks on a Ray cluster, the one at `address` or one
     made of this machine's cores. The results are the same, bit for bit, on the same kind of
@@ -61,6 +62,8 @@ def run_study(
         bar = progress_bar(progress, sum(map(work_of, cells)), study.name)
         with bar, stop_on_interrupt(stop):
             _run(cells, pool, results, stop, bar)
+        if study.claims:
+            results.write_verdicts(verdicts(study, results))
         done = True
     finally:
         pool.close(at_once=not done)

@@ -84,6 +84,7 @@ class Results:
             "cells": {cell.hash: cell.names | {"edges": cell.graph_hash} for cell in study.cells()},
         }
         results = cls(folder, about)
+        results._file("", "verdicts").unlink(missing_ok=True)  # they are about what was there
         results._write("study.toml", study.text.encode())
         results._write("about.json", json.dumps(about, indent=1).encode())
         return results
