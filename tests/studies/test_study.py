@@ -232,8 +232,8 @@ def test_cells_can_be_sent() -> None:
 
 
 def test_the_studies_of_the_docs() -> None:
-    page = Path(__file__).parents[2] / "docs" / "studies.md"
-    study, *additions = re.findall(r"```toml\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+    page = (Path(__file__).parents[2] / "docs" / "studies.md").read_text(encoding="utf-8")
+    study, *additions = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
     assert len(Study.from_text(study).cells()) == 3
     everything = Study.from_text("".join([study, *additions]))
     assert "private" in everything.methods
