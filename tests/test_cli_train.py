@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import click
 import numpy as np
 import pandas as pd
 import pytest
@@ -105,6 +106,16 @@ def test_same_seed_same_model_whatever_the_file_format(place: Path, tmp_path: Pa
         )  # fmt: skip
     one, other = (Model.load(tmp_path / name) for name in ("csv", "parquet"))
     np.testing.assert_array_equal(one.average, other.average)
+
+
+def test_defaults_are_those_of_the_estimators() -> None:
+    command = main.get_command(click.Context(main), "train")
+    assert command is not None
+    shell = command.make_context("train", ["data.csv", "--out", "m"]).params
+    python = wl.RandomWalkClassifier().get_params()
+    shared = shell.keys() & python.keys()
+    assert {"graph", "walk", "penalty", "tol", "mechanism", "epsilon", "max_steps"} <= shared
+    assert {name: shell[name] for name in shared} == {name: python[name] for name in shared}
 
 
 def test_what_is_told_to_people(place: Path, tmp_path: Path) -> None:

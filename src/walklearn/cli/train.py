@@ -45,11 +45,11 @@ _OPTIONS = [
                  show_default=True, help="Chance of staying put before anything is proposed."),
     click.option("--steps", type=click.IntRange(1),
                  help="SGD updates. Default: until the loss stops improving."),
-    click.option("--max-steps", type=click.IntRange(1), default=1_000_000, show_default=True,
-                 help="Stop there even if the loss still improves."),
-    click.option("--tol", type=click.FloatRange(0), default=1e-3, show_default=True,
-                 help="Stop when a doubling of the updates brings less than this share of the "
-                      "loss at the start."),
+    click.option("--max-steps", type=click.IntRange(1),
+                 help="Stop there at the latest. Default: a million updates, or 50 per node."),
+    click.option("--tol", type=click.FloatRange(0), default=3e-3, show_default=True,
+                 help="Stop when a doubling of the updates changes the loss by less than this "
+                      "share of the loss at the start."),
     click.option("--step-constant", type=float,
                  help="c of the steps c / k^0.51. Default: from the smoothness."),
     click.option("--test", type=click.Path(path_type=Path), help="A file of rows to test on."),
