@@ -60,15 +60,15 @@ def make_nodes(
     """Nodes node0, node1, … whose neighbours are given by the edges."""
     plan = root / "plan.toml"
     plan.write_text(PLAN.format(nodes=nodes, updates=updates, more=more))
-    made = [make_node(root / f"node{number}", plan, number) for number in range(nodes)]
+    made = [make_node(root / f"node{number}", plan, rows_of(number)) for number in range(nodes)]
     for one, other in edges:
         introduce(made[one], made[other])
     return made
 
 
-def make_node(path: Path, plan: Path, number: int = 0) -> NodeDirectory:
+def make_node(path: Path, plan: Path, rows: NodeRows | None = None) -> NodeDirectory:
     address = f"127.0.0.1:{free_port()}"
-    made = create_node(path, plan=plan, data=rows_of(number), listen=address, address=address)
+    made = create_node(path, plan=plan, data=rows or rows_of(0), listen=address, address=address)
     return made.directory
 
 

@@ -157,6 +157,16 @@ def test_a_key_that_others_can_read_is_refused(tmp_path: Path) -> None:
         NodeDirectory(one.path)
 
 
+def test_a_plan_that_was_changed_afterwards_is_refused(tmp_path: Path) -> None:
+    (one,) = make_nodes(tmp_path, 1, [])
+    plan = one.path / "plan.toml"
+    plan.write_text("# a remark does no harm\n" + plan.read_text())
+    assert NodeDirectory(one.path).plan == one.plan
+    plan.write_text(plan.read_text().replace("penalty = 1.0", "penalty = 2.0"))
+    with pytest.raises(DirectoryError, match="has changed since the node was made"):
+        _ = NodeDirectory(one.path).plan
+
+
 def test_what_is_no_node_is_told(tmp_path: Path) -> None:
     with pytest.raises(DirectoryError, match="does not exist"):
         NodeDirectory(tmp_path / "nothing")

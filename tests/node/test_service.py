@@ -8,11 +8,13 @@ import os
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from small_network import PLAN, in_process, introduce, log_lines, make_node, make_nodes, ring
 
 from walklearn.node.control import CommandError
 from walklearn.node.directory import NodeDirectory
+from walklearn.node.rows import NodeRows
 from walklearn.node.service import Node, Options
 from walklearn.node.store import Store, StoreError
 from walklearn.node.transport import Refused, Undelivered
@@ -73,6 +75,20 @@ def test_a_removed_neighbour_is_out_at_once_and_may_come_back(tmp_path: Path) ->
     asyncio.run(quarrel())
 
 
+def test_a_damaged_invite_in_the_directory_changes_nothing(tmp_path: Path) -> None:
+    one, other = make_nodes(tmp_path, 2, [(0, 1)])
+
+    async def run() -> None:
+        (first, log), (second, _) = in_process(one), in_process(other)
+        async with first.started(), second.started():
+            (one.path / "peers" / "x.invite").write_text("nonsense")
+            await first.look_for_peers()
+            assert "cannot read the neighbours" in log.getvalue()
+            await until(lambda: is_met(first) and is_met(second))
+
+    asyncio.run(run())
+
+
 def test_a_full_disk_is_survived(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     one, other = make_nodes(tmp_path, 2, [(0, 1)], updates=40)
     full = True
@@ -102,6 +118,35 @@ def test_a_full_disk_is_survived(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
             assert first.final.line.counter == 1
             counts = [node.counters.as_dict()["updates"] for node in (first, second)]
             assert sum(counts) == 40
+
+    asyncio.run(walk())
+
+
+def test_large_models_walk_too_and_callers_that_give_up_do_no_harm(tmp_path: Path) -> None:
+    """A token of 2 MB is a file of its own, written while the node goes on listening."""
+    text = PLAN.format(nodes=2, updates=8, more="")
+    classes = json.dumps([str(number) for number in range(250)])
+    text = text.replace('classes = ["no", "yes"]\nloss = "logistic"', f"classes = {classes}\n")
+    features = json.dumps([f"x{number}" for number in range(250)])
+    text = text.replace('features = ["a", "b"]', f'features = {features}\nloss = "softmax"')
+    plan = tmp_path / "plan.toml"
+    plan.write_text(text)
+    rows = NodeRows(np.ones((1, 250)), np.zeros(1))
+    one, other = make_node(tmp_path / "one", plan, rows), make_node(tmp_path / "two", plan, rows)
+    introduce(one, other)
+
+    async def walk() -> None:
+        (first, _), (second, _) = in_process(one), in_process(other)
+        async with first.started(), second.started():
+            await until(lambda: is_met(first) and is_met(second))
+            starting = asyncio.ensure_future(first.start_walk())
+            await asyncio.sleep(0)
+            starting.cancel()  # while the disk writes
+            await until(lambda: first.is_finished and second.is_finished)
+            assert first.final is not None
+            assert second.final is not None
+            assert first.final.encoded == second.final.encoded
+            assert len(first.final.encoded) > 1_000_000
 
     asyncio.run(walk())
 

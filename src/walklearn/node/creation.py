@@ -8,7 +8,7 @@ the results.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -69,6 +69,7 @@ def create_node(
         allowed = _contributions_allowed(agreed, mechanism, noise, budget)
         local = LocalUpdate.of_plan(agreed, rows.X, rows.y)
         identity = Identity.create(settings.name)
+        settings = replace(settings, plan_digest=agreed.digest)
         write_parts(fresh, settings, Path(plan).read_text(encoding="utf-8"), identity, rows)
         with Store.create(fresh / "node.sqlite", local.limits) as store:
             release = store.draw_release(lambda: _drawn(local, mechanism, noise, allowed))

@@ -42,11 +42,12 @@ class DirectoryError(ValueError):
 
 @dataclass(frozen=True)
 class Settings:
-    """What is a node's own choice."""
+    """What is a node's own choice, and by which plan it was made."""
 
     name: str
     listen: str
     address: str
+    plan_digest: str = ""
     format: str = FORMAT
     version: int = VERSION
 
@@ -80,7 +81,9 @@ class NodeDirectory:
             content = json.loads((self.path / "node.json").read_text(encoding="utf-8"))
             version = content["version"]
             if content["format"] == FORMAT and version <= VERSION:
-                return Settings(content["name"], content["listen"], content["address"])
+                return Settings(
+                    content["name"], content["listen"], content["address"], content["plan_digest"]
+                )
         except (ValueError, KeyError, TypeError) as error:
             raise DirectoryError(f"{self.path / 'node.json'} is damaged: {error}.") from None
         raise DirectoryError(
@@ -89,8 +92,14 @@ class NodeDirectory:
 
     @cached_property
     def plan(self) -> Plan:
-        """The agreement."""
-        return Plan.read(self.path / "plan.toml")
+        """The agreement, which must be the one that rows and release were made for."""
+        plan = Plan.read(self.path / "plan.toml")
+        if plan.digest != self.settings.plan_digest:
+            raise DirectoryError(
+                f"{self.path / 'plan.toml'} has changed since the node was made, and its rows and "
+                "its release belong to the plan as it was. Put that back, or make a new node."
+            )
+        return plan
 
     @cached_property
     def identity(self) -> Identity:

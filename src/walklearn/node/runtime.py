@@ -10,18 +10,17 @@ is here: for the disk, for neighbours, for the time, which is read from a clock 
 from __future__ import annotations
 
 import asyncio
-import json
 import time
 from collections.abc import Callable, Coroutine
 from typing import Any
 
 from walklearn.node import events as happened
 from walklearn.node.events import Event
+from walklearn.node.greetings import Greetings
 from walklearn.node.identity import Identity, Invite
 from walklearn.node.local_update import Draws
 from walklearn.node.logs import Log
 from walklearn.node.messages import (
-    Greeting,
     MessageError,
     Outcome,
     Receipt,
@@ -29,17 +28,17 @@ from walklearn.node.messages import (
     decode_greeting,
     decode_receipt,
     decode_token,
-    encode_greeting,
     encode_receipt,
 )
 from walklearn.node.metrics import Counters
 from walklearn.node.protocol import handle
-from walklearn.node.state import Link, Phase, Record, State
+from walklearn.node.state import Phase, Record, State
 from walklearn.node.store import Store, StoreError
 from walklearn.node.transport import Refused, Transport, Unanswered, Undelivered
 
 # A model of this many numbers takes long enough to write that others should not wait for it.
 _LARGE_MODEL = 50_000
+_PLAN_ROOM = 65_536
 # What the protocol asks to remember is written at the latest after this time.
 _REMEMBER_SECONDS = 1.0
 
@@ -62,18 +61,19 @@ class Runtime:
         self.counters = counters
         self.failed: BaseException | None = None
         self.changed = asyncio.Event()
-        self.transport = Transport(
-            identity, self._answer, self._count_refusal, state.local.limits.largest_message
-        )
-        self._store, self._name, self._draw = store, name, draw
+        self.transport = Transport(identity, self._answer, self._count_refusal, _largest(state))
+        self._store, self._draw = store, draw
         self._log, self._clock = log, clock
         self._limits, self._plan = state.local.limits, state.local.plan
+        self._is_large = self._limits.size >= _LARGE_MODEL
         self._one_at_a_time = asyncio.Lock()
         self._has_work = asyncio.Event()
         self._writes_later = False
         self._tasks: set[asyncio.Task[None]] = set()
-        self._greeters: dict[str, _Greeter] = {}
         self._names: dict[str, str] = {}
+        self._greetings = Greetings(
+            name, self._plan, lambda: self.state, self.dispatch, self.transport, log, clock
+        )
         self._timer: asyncio.TimerHandle | None = None
         self._wakes_at: float | None = None
 
@@ -89,12 +89,8 @@ class Runtime:
         """From now on these are the neighbours."""
         self._names = {peer.fingerprint: peer.name for peer in peers}
         self.transport.set_peers(peers)
-        for gone in self._greeters.keys() - self._names.keys():
-            self._greeters.pop(gone).task.cancel()
         await self.dispatch(happened.PeersChanged(tuple(self._names)))
-        for neighbour in self._names.keys() - self._greeters.keys():
-            greeter = self._greeters[neighbour] = _Greeter()
-            greeter.task = self._spawn(self._greet_for_ever(neighbour, greeter.now))
+        self._greetings.set_peers(self._names, self._spawn)
 
     async def stop(self, timeout_seconds: float) -> bool:
         """Hand the token over first, if it is here; whether that worked in time."""
@@ -108,7 +104,8 @@ class Runtime:
         if self._timer is not None:
             self._timer.cancel()
         await self.transport.close()
-        return self.state.may_stop
+        async with self._one_at_a_time:  # what the disk has begun it finishes
+            return self.state.may_stop
 
     async def wait_for_change(self, timeout_seconds: float) -> None:
         """Until something has happened that bears on the end, or the time is over."""
@@ -120,7 +117,16 @@ class Runtime:
             pass
 
     async def dispatch(self, event: Event) -> Receipt | None:
-        """Let one event happen; the receipt if the event asks for a reply."""
+        """Let one event happen; the receipt if the event asks for a reply.
+
+        A caller that gives up must not leave an event half done: where the disk is waited for,
+        it goes on without the caller.
+        """
+        if not self._is_large:
+            return await self._happen(event)
+        return await asyncio.shield(asyncio.ensure_future(self._happen(event)))
+
+    async def _happen(self, event: Event) -> Receipt | None:
         async with self._one_at_a_time:
             receipt = await self._carry_out(event)
         state = self.state
@@ -152,8 +158,7 @@ class Runtime:
                 case happened.SendFinal(neighbour, token):
                     self._spawn(self._send_final(neighbour, token))
                 case happened.Greet(neighbour):
-                    if neighbour in self._greeters:
-                        self._greeters[neighbour].now.set()
+                    self._greetings.greet(neighbour)
                 case happened.Note(what, detail):
                     self._note(what, detail)
         self.state = after
@@ -169,10 +174,10 @@ class Runtime:
     # ── the disk ─────────────────────────────────────────────────────────────────────────────
 
     async def _write(self, record: Record) -> None:
-        if self._limits.size < _LARGE_MODEL:
-            self._store.commit(record)
-        else:
+        if self._is_large:
             await asyncio.to_thread(self._store.commit, record)
+        else:
+            self._store.commit(record)
 
     def _remember(self, record: Record) -> None:
         self._store.later(record)
@@ -198,7 +203,7 @@ class Runtime:
     async def _answer(self, caller: str, method: str, message: bytes) -> bytes:
         try:
             if method == "Hello":
-                return await self._answer_greeting(caller, decode_greeting(message))
+                return await self._greetings.answer(caller, decode_greeting(message))
             token = decode_token(message, self._limits)
         except MessageError as error:
             raise Refused("malformed message", str(error)) from None
@@ -209,66 +214,7 @@ class Runtime:
         assert receipt is not None
         return encode_receipt(receipt)
 
-    async def _answer_greeting(self, caller: str, greeting: Greeting) -> bytes:
-        if greeting.plan_digest != self._plan.digest:
-            difference = self._difference(greeting)
-            self._trouble(caller, difference)
-            raise Refused("plan differs", difference)
-        await self.dispatch(happened.Announced(caller, greeting.announcement))
-        greeter = self._greeters.get(caller)
-        if greeter is not None and not self.state.links.get(caller, Link()).up:
-            self.transport.reconnect(caller)
-            greeter.now.set()
-        return encode_greeting(self._greeting(caller))
-
-    def _difference(self, greeting: Greeting) -> str:
-        try:
-            theirs = json.loads(greeting.plan)
-            keys = self._plan.differences(theirs if isinstance(theirs, dict) else {})
-        except (ValueError, RecursionError):
-            keys = []
-        return f"our plans differ in {', '.join(keys[:20]) or 'an unknown key'}"
-
-    def _greeting(self, neighbour: str, with_plan: bool = False) -> Greeting:
-        return Greeting(
-            name=self._name,
-            plan_digest=self._plan.digest,
-            announcement=self.state.announcement(neighbour),
-            plan=self._plan.canonical if with_plan else "",
-        )
-
     # ── what is said to neighbours ───────────────────────────────────────────────────────────
-
-    async def _greet_for_ever(self, neighbour: str, now: asyncio.Event) -> None:
-        while True:
-            now.clear()
-            await self._greet(neighbour)
-            try:
-                async with asyncio.timeout(self._plan.time_limits.hello_every_seconds):
-                    await now.wait()
-            except TimeoutError:
-                pass
-
-    async def _greet(self, neighbour: str) -> None:
-        was_up = self.state.links.get(neighbour, Link()).up
-        greeting = self._greeting(neighbour, with_plan=not was_up)
-        limit = self._plan.time_limits.handover_timeout_seconds
-        try:
-            reply = await self.transport.call(neighbour, "Hello", encode_greeting(greeting), limit)
-            theirs = decode_greeting(reply)
-            if theirs.plan_digest != self._plan.digest:
-                raise Refused("plan differs", "the neighbour has another plan")
-        except (Undelivered, Unanswered, Refused, MessageError) as error:
-            self._trouble(neighbour, str(error))
-            if was_up:
-                await self.dispatch(happened.NeighbourDown(neighbour))
-            return
-        self._trouble(neighbour, "")
-        await self.dispatch(
-            happened.NeighbourUp(
-                neighbour, greeting.announcement, theirs.announcement, self._clock()
-            )
-        )
 
     async def _send_token(self, receiver: str, token: Token) -> None:
         mark, limit = token.mark, self._plan.time_limits.handover_timeout_seconds
@@ -335,17 +281,6 @@ class Runtime:
 
     # ── what is counted and logged ───────────────────────────────────────────────────────────
 
-    def _trouble(self, neighbour: str, reason: str) -> None:
-        """Log when a neighbour begins or ceases to answer, not every time in between."""
-        greeter = self._greeters.get(neighbour)
-        if greeter is None or greeter.trouble == reason:
-            return
-        greeter.trouble = reason
-        if reason:
-            self._log.warning("neighbour down", peer=self._names.get(neighbour), reason=reason)
-        else:
-            self._log.info("neighbour up", peer=self._names.get(neighbour))
-
     def _count_refusal(self, reason: str, caller: str) -> None:
         self.counters.add("refusals", reason)
         self._log.warning("refused", reason=reason, peer=self._names.get(caller, caller))
@@ -369,14 +304,10 @@ class Runtime:
             self._log.info(what, detail=detail)
 
 
-class _Greeter:
-    """The greeting of one neighbour: its task, a wish to do it now, and what was wrong last."""
-
-    task: asyncio.Task[None]
-
-    def __init__(self) -> None:
-        self.now = asyncio.Event()
-        self.trouble: str | None = None
+def _largest(state: State) -> int:
+    """How many bytes a message may have: a token's, or those of a plan that may differ a little."""
+    plan = len(state.local.plan.canonical)
+    return max(state.local.limits.largest_token, 2 * plan + _PLAN_ROOM)
 
 
 # Notes that come with every hop.

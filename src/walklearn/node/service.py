@@ -100,7 +100,13 @@ class Node:
                 handed_over = await self._runtime.stop(options.stop_seconds)
                 self.log.info("stopped", token="gone" if handed_over else "kept")
         finally:
+            self._close()
+
+    def _close(self) -> None:
+        try:
             self._store.close()
+        except StoreError as error:  # what was left to write is not needed, only useful
+            self.log.error("cannot write", reason=error)
 
     @property
     def is_finished(self) -> bool:
@@ -154,7 +160,12 @@ class Node:
         stamp = self.directory.peers_stamp()
         if stamp == self._peers_stamp:
             return
-        self._peers, self._peers_stamp = self.directory.peers(), stamp
+        self._peers_stamp = stamp
+        try:
+            self._peers = self.directory.peers()
+        except (ValueError, OSError) as error:  # a file that was put there by hand
+            self.log.error("cannot read the neighbours", reason=error)
+            return
         await self._runtime.set_peers(self._peers)
         self.log.info("neighbours changed", neighbours=len(self._peers))
 

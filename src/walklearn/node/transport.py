@@ -19,6 +19,7 @@ Messages are bytes here; `messages` knows what they mean.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
@@ -37,6 +38,8 @@ _REASON = "walklearn-refused"
 _HANDSHAKE_SECONDS = 5.0
 # A connection that has not spoken by then was not a neighbour's.
 _SILENT_SECONDS = 2 * _HANDSHAKE_SECONDS
+# Calls that are answered at the same time, whoever makes them.
+_MOST_CALLS = 200
 _READY = grpc.ChannelConnectivity.READY
 
 
@@ -84,10 +87,13 @@ class Transport:
         loop = asyncio.get_running_loop()
 
         def certificates() -> grpc.ServerCertificateConfiguration:
-            loop.call_soon_threadsafe(self._connections.opened)  # it asks from another thread
+            with contextlib.suppress(RuntimeError):  # the loop has ended
+                loop.call_soon_threadsafe(self._connections.opened)  # this is another thread
             return self._trusted()
 
-        self._server = aio.server(options=_server_options(self._largest))
+        self._server = aio.server(
+            options=_server_options(self._largest), maximum_concurrent_rpcs=_MOST_CALLS
+        )
         self._server.add_generic_rpc_handlers((self._handler(), self._health_handler()))
         credentials = grpc.dynamic_ssl_server_credentials(
             self._trusted(), certificates, require_client_authentication=True
