@@ -219,6 +219,25 @@ def test_sites_may_have_names(tmp_path: Path) -> None:
     assert "1 of 4 nodes own no rows" in result.stderr
 
 
+@pytest.mark.parametrize("suffix", ["npz", "svmlight"])
+def test_files_without_names(tmp_path: Path, suffix: str) -> None:
+    from sklearn.datasets import dump_svmlight_file
+
+    X = np.random.default_rng(5).normal(size=(50, 3))
+    y = np.where(X @ [1.0, 2.0, 0.0] > 0, 1, -1)
+    for name, rows in (("data", slice(None)), ("new", slice(0, 10))):
+        path = tmp_path / f"{name}.{suffix}"
+        if suffix == "npz":
+            np.savez(path, X=X[rows], y=y[rows])
+        else:
+            dump_svmlight_file(X[rows], y[rows], str(path), zero_based=False)
+    train(tmp_path / f"data.{suffix}", "--out", tmp_path / "model", "--steps", "5000")
+    result = walklearn("predict", tmp_path / "model", tmp_path / f"new.{suffix}")
+    assert result.exit_code == 0, result.output
+    assert result.stdout.split()[0] == "y"
+    assert np.mean(np.array(result.stdout.split()[1:], dtype=int) == y[:10]) >= 0.9
+
+
 def test_a_run_that_is_interrupted_writes_nothing(
     place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

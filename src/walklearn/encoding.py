@@ -160,7 +160,7 @@ class Encoding:
         """
         known = names_of(table)
         for column in self.columns:
-            if column.name not in known:
+            if column.name not in table:
                 where = getattr(table, "source", "the table")
                 raise DataError(
                     f"{where} has no column {column.name!r}{did_you_mean(column.name, known)} The "

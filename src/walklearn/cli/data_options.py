@@ -18,7 +18,7 @@ Command = Callable[..., None]
 
 # fmt: off
 DATA_OPTIONS = [
-    click.option("--target", help="The column to predict."),
+    click.option("--target", help="The column to predict; y of npz and SVMlight by default."),
     click.option("--node-column", help="The column that names the node that owns a row. "
                  "Default: every row has a node of its own."),
     click.option("--graph", default="erdos-renyi", show_default=True,
@@ -88,9 +88,12 @@ class DataOptions:
         return read_table(path, delimiter=self.delimiter, text=text)
 
     def target_of(self, table: Table) -> str:
-        """The target, which must have been named."""
+        """The target: the column that was named, y of a file that has no names."""
         from walklearn.encoding import listed
 
+        nameless = Path(table.source).suffix not in (".csv", ".tsv", ".txt", ".parquet")
+        if self.target is None and nameless and "y" in table:
+            return "y"
         if self.target is None:
             raise ValueError(
                 f"which column is to be predicted? Pass --target; {table.source} has the columns "

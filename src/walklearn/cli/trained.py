@@ -90,7 +90,8 @@ def _importance(estimator: Any) -> tuple[list[str], list[str]]:
             f"The constant L_i of every node, released once by {walk.mechanism}: (ε, δ) = "
             f"({estimator.epsilon:g}, {estimator.delta:g}) local differential privacy for all rows "
             f"of the node together, whatever they are, by the public bounds {low:.4g} to "
-            f"{high:.4g} (feature bound {estimator.feature_bound:g})."
+            f"{high:.4g} (feature bound {estimator.feature_bound:g}). Drawn in double precision, δ "
+            f"is at most {walk.mechanism.release_delta(estimator.epsilon):.6g}."
         ], []
     if isinstance(walk, Weighted):
         return [], [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import re
 import zipfile
 from collections.abc import Callable, Collection
 from functools import partial
@@ -33,7 +34,8 @@ def read_table(
 
     In an .npz file the array X gives the columns x0, x1, … (or those named in an array
     `columns`) and every other array of one dimension is a column of its own name. In an SVMlight
-    file the columns are x0, x1, …, the target is y, and the query, where rows have one, is qid.
+    file the feature with index 7 is the column x7, the target is y, and the query, where rows have
+    one, is qid.
     """
     source = Path(path)
     if not source.is_file():
@@ -154,7 +156,7 @@ def _read_svmlight(path: Path, delimiter: str | None, text: Collection[str]) -> 
     del delimiter, text
     datasets = _package("sklearn.datasets", "SVMlight files", "sklearn")
     try:
-        X, y, query = datasets.load_svmlight_file(os.fspath(path), query_id=True)
+        X, y, query = datasets.load_svmlight_file(os.fspath(path), query_id=True, zero_based=True)
     except (ValueError, OverflowError) as error:
         raise DataError(
             f"{path} is not an SVMlight file ({error}). A line is a target, then index:value "
@@ -166,12 +168,29 @@ def _read_svmlight(path: Path, delimiter: str | None, text: Collection[str]) -> 
             "table. Choose fewer features first."
         )
     dense = X.toarray()
-    columns = {f"x{at}": dense[:, at] for at in range(X.shape[1])}
+    first = 0 if X[:, [0]].nnz else 1  # most files count from 1
+    columns = {f"x{at}": dense[:, at] for at in range(first, X.shape[1])}
     columns["y"] = y
     if query.any():
         columns["qid"] = query.astype(np.float64)
     found = {name: partial(_checked, path, name, cells) for name, cells in columns.items()}
-    return Table(found, len(y), str(path))
+    return _SparseTable(found, len(y), str(path))
+
+
+class _SparseTable(Table):
+    """A table whose file need not mention features that are 0 in all of its rows."""
+
+    def __contains__(self, name: object) -> bool:
+        return super().__contains__(name) or _is_feature(name)
+
+    def __getitem__(self, name: str) -> Array:
+        if not super().__contains__(name) and _is_feature(name):
+            return np.zeros(self.row_count)
+        return super().__getitem__(name)
+
+
+def _is_feature(name: object) -> bool:
+    return isinstance(name, str) and re.fullmatch(r"x\d+", name) is not None
 
 
 def _checked(path: Path, name: str, cells: Array) -> Array:

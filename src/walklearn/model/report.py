@@ -37,12 +37,13 @@ def _facts(model: Model) -> list[str]:
     return [_fact(name, value) for name, value in facts.items() if value is not None]
 
 
-def _fact(name: str, value: Any) -> str:
+def _fact(name: str, value: Any, indent: str = "") -> str:
+    head = f"{indent}- {name.replace('_', ' ')}:"
     if isinstance(value, dict) and set(value) == set(Score._fields):
-        value = str(Score(**value))
-    elif isinstance(value, float):
-        value = f"{value:.6g}"
-    return f"- {name.replace('_', ' ')}: {value}"
+        return f"{head} {Score(**value)}"
+    if isinstance(value, dict):
+        return "\n".join([head, *(_fact(*each, indent + "  ") for each in value.items())])
+    return f"{head} {value:.6g}" if isinstance(value, float) else f"{head} {value}"
 
 
 def _privacy(model: Model) -> list[str]:
