@@ -381,7 +381,8 @@ def _check_inside(model: Vector, domain: Domain, name: str, rounding: float = 0.
 
 def is_inside(model: Vector, domain: Domain, rounding: float = 0.0) -> bool:
     """Whether the model is finite, of a size to be computed with, and in W up to rounding."""
-    squared = float(np.dot(model, model))
+    with np.errstate(over="ignore", invalid="ignore"):
+        squared = float(np.dot(model, model))
     if not squared <= LARGEST_ENTRY**2:  # NaN compares false
         return False
     nearest = domain.project(model)

@@ -1,0 +1,638 @@
+"""What a node does with each event, one rule at a time."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, get_args
+
+import numpy as np
+import pytest
+
+from walklearn import graphs, walks
+from walklearn.node import events, protocol
+from walklearn.node.events import (
+    Announced,
+    Answered,
+    Commit,
+    FinalAnswered,
+    FinalArrived,
+    Greet,
+    NeighbourDown,
+    NeighbourUp,
+    Note,
+    NotSent,
+    PeersChanged,
+    Remember,
+    Reply,
+    ResumeWalk,
+    SendFinal,
+    SendToken,
+    Started,
+    StartWalk,
+    StopAsked,
+    StoreFailed,
+    Tick,
+    TokenArrived,
+    Unknown,
+    Visit,
+)
+from walklearn.node.local_update import Draws, LocalUpdate
+from walklearn.node.messages import (
+    LARGEST_COUNTER,
+    Announcement,
+    Line,
+    Mark,
+    Outcome,
+    Receipt,
+    Token,
+)
+from walklearn.node.plan import Plan
+from walklearn.node.protocol import handle, recover
+from walklearn.node.state import Phase, Place, Record, State
+from walklearn.privacy.model_noise import ModelNoise
+
+PLAN = Plan.from_text("""
+name = "test"
+nodes = 3
+features = ["x"]
+target = "y"
+loss = "squared"
+domain = { ball = 10.0 }
+step_size = { constant = 0.1 }
+updates = 10
+time_limits = { retry_after_seconds = 2.0, reclaim_after_seconds = 60.0 }
+""")
+LOCAL = LocalUpdate.of_plan(PLAN, [[1.0]], [1.0])
+ME, LEFT, RIGHT = "5" * 64, "1" * 64, "9" * 64
+LINE = Line(1, LEFT, "a" * 32)
+GO_LEFT, GO_RIGHT = Draws(np.array([0.0])), Draws(np.array([0.5]))
+ACCEPTED = Receipt(Outcome.ACCEPTED)
+
+
+def told(degree: int = 2, reaches_you: bool = True, **more: Any) -> Announcement:
+    return Announcement(degree, 1.0, reaches_you, **more)
+
+
+def up(state: State, neighbour: str, **theirs: Any) -> State:
+    """The link works both ways."""
+    for _ in range(2):
+        event = NeighbourUp(neighbour, state.announcement(neighbour), told(**theirs), 0.0)
+        state, _ = handle(state, event)
+    return state
+
+
+def node(record: Record | None = None, local: LocalUpdate = LOCAL) -> State:
+    return up(up(recover(ME, local, [RIGHT, LEFT], record), LEFT), RIGHT)
+
+
+def token(hop: int = 4, updates: int = 3, line: Line = LINE, final: bool = False) -> Token:
+    return Token(line, hop, updates, np.zeros(1), np.zeros(1), 0.5, float(updates), final)
+
+
+def arrive(state: State, offered: Token, draws: Draws = GO_RIGHT, sender: str = LEFT) -> Any:
+    return handle(state, TokenArrived(sender, offered, draws, 100.0))
+
+
+def handing_over() -> State:
+    """It has a token of hop 5 on its way to the right, since the time 100."""
+    state, _ = arrive(node(), token())
+    assert state.phase is Phase.HANDING_OVER
+    return state
+
+
+def holding() -> State:
+    state, _ = handle(handing_over(), NotSent(Mark(LINE, 5), 100.0))
+    assert state.phase is Phase.HOLDING
+    return up(state, RIGHT)
+
+
+def sorts(effects: list[Any]) -> list[type[Any]]:
+    return [type(effect) for effect in effects if not isinstance(effect, Note)]
+
+
+def reply(effects: list[Any]) -> Receipt:
+    (receipt,) = (effect.receipt for effect in effects if isinstance(effect, Reply))
+    assert isinstance(receipt, Receipt)
+    return receipt
+
+
+def test_every_event_has_a_row_with_every_state() -> None:
+    assert set(protocol._TABLE) == set(get_args(events.Event))
+    assert all(set(row) == set(Phase) for row in protocol._TABLE.values())
+
+
+# ── a visit ──────────────────────────────────────────────────────────────────────────────────
+
+
+def test_arrival_is_one_transaction_before_the_answer_and_the_next_handover() -> None:
+    state, effects = arrive(node(), token())
+    assert sorts(effects) == [Commit, Reply, SendToken, Greet, Greet]
+    commit, answer, sent = effects[:3]
+    assert answer.receipt == Receipt(Outcome.ACCEPTED, newest=LINE)
+    assert commit.record is state.record
+    assert commit.record.token is sent.token
+    assert (sent.receiver, sent.token.hop, sent.token.updates) == (RIGHT, 5, 4)
+    assert commit.record.newest == Mark(LINE, 5)
+
+
+def test_a_visit_that_stays_is_not_written() -> None:
+    """Nobody has seen it: after a crash it is made again."""
+    state = replace(holding(), links={**holding().links, **node().links})
+    state, _ = handle(state, NeighbourDown(LEFT))
+    after, effects = handle(state, Visit(GO_LEFT, 101.0))
+    assert sorts(effects) == []
+    assert after.record.token is not None
+    assert after.record.token.updates == 5
+    assert after.wants_visit
+
+
+def test_alone_it_rests() -> None:
+    """Or a node that restarts would spend all updates before the first neighbour answers."""
+    state = holding()
+    assert state.wants_visit
+    state, _ = handle(state, NeighbourDown(RIGHT))
+    state, _ = handle(state, NeighbourDown(LEFT))
+    assert not state.wants_visit
+    assert up(state, LEFT).wants_visit
+    alone = replace(state, neighbours=(), links={})
+    assert alone.wants_visit  # there is nobody to wait for
+
+
+def test_a_token_whose_update_diverges_is_refused_and_never_sent() -> None:
+    wild = LocalUpdate.of_plan(
+        Plan.from_text("""
+name = "wild"
+nodes = 3
+features = ["x"]
+target = "y"
+loss = "squared"
+step_size = { constant = 1e99 }
+updates = 10
+"""),
+        [[1.0]],
+        [1e99],
+    )
+    state = node(local=wild)
+    state, effects = arrive(state, token())
+    assert reply(effects).outcome is Outcome.REFUSED
+    assert "smaller step size" in reply(effects).reason
+    assert state.phase is Phase.IDLE
+    state, _ = handle(state, StartWalk("b" * 32, np.zeros(1)))
+    state, effects = handle(state, Visit(GO_LEFT, 0.0))
+    assert sorts(effects) == []
+    assert not state.wants_visit
+    assert state.wakes_at == wild.plan.time_limits.retry_after_seconds
+
+
+# ── exactly once ─────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("hop", [4, 5, 3])
+def test_the_same_handover_twice_is_accepted_and_ignored(hop: int) -> None:
+    before = handing_over()
+    after, effects = arrive(before, token(hop))
+    assert sorts(effects) == [Reply]
+    assert reply(effects).outcome is Outcome.ACCEPTED
+    assert after is before
+
+
+def test_a_newer_hop_proves_that_the_offer_arrived() -> None:
+    """The token came back before the answer to the offer did."""
+    state, effects = arrive(handing_over(), token(hop=7, updates=8), GO_LEFT, RIGHT)
+    assert reply(effects).outcome is Outcome.ACCEPTED
+    assert state.record.receiver == LEFT
+    late, effects = handle(state, Answered(Mark(LINE, 5), ACCEPTED, 101.0))
+    assert late is state
+    assert effects == []
+
+
+def test_an_acknowledged_token_is_forgotten_but_its_model_is_kept() -> None:
+    state, effects = handle(handing_over(), Answered(Mark(LINE, 5), ACCEPTED, 101.0))
+    assert state.phase is Phase.IDLE
+    assert sorts(effects) == [Remember]
+    assert effects[0].record.place is Place.GONE
+    assert state.record.newest_model is not None
+    assert state.record.newest_model.updates == 4
+
+
+def test_no_connection_is_a_rejection_and_the_next_offer_has_a_new_mark() -> None:
+    state, effects = handle(handing_over(), NotSent(Mark(LINE, 5), 101.0))
+    assert state.phase is Phase.HOLDING
+    assert sorts(effects) == [Remember]
+    assert not state.is_usable(RIGHT)  # until it answers a greeting
+    _, effects = handle(up(state, RIGHT), Visit(GO_RIGHT, 102.0))
+    assert sorts(effects) == [Commit, SendToken]
+    assert effects[1].token.mark == Mark(LINE, 6)
+
+
+def test_in_doubt_it_tries_the_same_receiver_again() -> None:
+    state, effects = handle(handing_over(), Unknown(Mark(LINE, 5), 101.0))
+    assert effects == []
+    assert state.wakes_at == 103.0
+    assert handle(state, Tick(102.0))[1] == []
+    state, effects = handle(state, Tick(103.0))
+    assert [(each.receiver, each.token.mark) for each in effects] == [(RIGHT, Mark(LINE, 5))]
+    # No connection now says nothing about the first attempt.
+    state, effects = handle(state, NotSent(Mark(LINE, 5), 104.0))
+    assert state.phase is Phase.HANDING_OVER
+    # The receiver is back: at once.
+    greeting = NeighbourUp(RIGHT, state.announcement(RIGHT), told(), 104.5)
+    state, effects = handle(state, greeting)
+    assert SendToken in sorts(effects)
+    # It refuses: so it has not taken the first attempt either, and never will.
+    state, _ = handle(state, Answered(Mark(LINE, 5), Receipt(Outcome.REFUSED), 105.0))
+    assert state.phase is Phase.HOLDING
+
+
+def test_after_a_restart_an_offer_is_in_doubt() -> None:
+    state = node(handing_over().record)
+    assert not state.wants_visit
+    state, effects = handle(state, Started(5.0))
+    assert sorts(effects) == [SendToken]
+    state, _ = handle(state, NotSent(Mark(LINE, 5), 6.0))
+    assert state.phase is Phase.HANDING_OVER
+    assert state.wakes_at == 8.0
+
+
+def test_after_the_time_to_reclaim_it_goes_on_with_a_new_line() -> None:
+    state, _ = handle(handing_over(), Unknown(Mark(LINE, 5), 101.0))
+    state, effects = handle(state, Tick(160.0))
+    assert sorts(effects) == [Commit, Greet]  # the left one still answers
+    assert state.phase is Phase.HOLDING
+    assert state.record.token is not None
+    assert state.record.token.line == Line(2, ME, LINE.walk)
+    assert state.record.token.updates == 4
+    # What the doubtful one becomes is nothing to this node any more.
+    late, effects = handle(state, Answered(Mark(LINE, 5), ACCEPTED, 161.0))
+    assert late is state
+    assert effects == []
+    # Its line is dead here.
+    _, effects = arrive(state, token(hop=50, updates=9))
+    assert reply(effects) == Receipt(Outcome.OBSOLETE, newest=Line(2, ME, LINE.walk))
+
+
+def test_who_hears_of_a_newer_line_lets_the_token_die_and_tells_of_it() -> None:
+    newer = Line(2, RIGHT, LINE.walk)
+    for state in (holding(), handing_over()):
+        charged = replace(state, record=replace(state.record, contributions=7))
+        after, effects = handle(charged, Announced(LEFT, told(newest=newer)))
+        assert after.phase is Phase.IDLE
+        assert after.record.contributions == 7
+        assert sorts(effects)[0] is Remember
+        assert Greet in sorts(effects)
+        assert after.handover is None
+
+
+def test_an_obsolete_token_is_forgotten() -> None:
+    newer = Line(2, RIGHT, LINE.walk)
+    answer = Answered(Mark(LINE, 5), Receipt(Outcome.OBSOLETE, newest=newer), 101.0)
+    state, effects = handle(handing_over(), answer)
+    assert state.phase is Phase.IDLE
+    assert state.record.newest_line == newer
+    assert sorts(effects)[0] is Remember
+
+
+def test_obsolete_without_a_newer_line_is_not_believed() -> None:
+    answer = Answered(Mark(LINE, 5), Receipt(Outcome.OBSOLETE, newest=LINE), 101.0)
+    state, _ = handle(handing_over(), answer)
+    assert state.phase is Phase.HANDING_OVER
+
+
+def test_of_two_walks_begun_at_once_the_larger_fingerprint_lives() -> None:
+    state, _ = handle(node(), StartWalk("b" * 32, np.zeros(1)))
+    smaller, larger = Line(1, LEFT, "f" * 32), Line(1, RIGHT, "0" * 32)
+    _, effects = arrive(state, token(1, 1, smaller))
+    assert reply(effects).outcome is Outcome.OBSOLETE
+    after, effects = arrive(state, token(1, 1, larger), sender=RIGHT)
+    assert reply(effects).outcome is Outcome.ACCEPTED
+    assert after.record.newest_line == larger
+
+
+def test_the_largest_counter_is_the_last() -> None:
+    """A neighbour may claim it; then no token that others would refuse as malformed is made."""
+    state, _ = handle(node(), Announced(LEFT, told(newest=Line(LARGEST_COUNTER, LEFT, "a" * 32))))
+    assert state.next_line("b" * 32).counter == LARGEST_COUNTER
+
+
+# ── refusals ─────────────────────────────────────────────────────────────────────────────────
+
+
+def test_what_is_refused_stays_refused() -> None:
+    full = StoreFailed(TokenArrived(LEFT, token(), GO_RIGHT, 1.0), "disk full", 1.0)
+    state, effects = handle(node(), full)
+    assert sorts(effects) == [Reply]
+    assert reply(effects).outcome is Outcome.REFUSED
+    assert "disk full" in reply(effects).reason
+    state, effects = arrive(state, token())
+    assert reply(effects).outcome is Outcome.REFUSED
+    # The sender's next offer has another mark.
+    state, effects = arrive(state, token(hop=5))
+    assert reply(effects).outcome is Outcome.ACCEPTED
+    assert state.refused == ()
+
+
+@pytest.mark.parametrize(
+    ("offered", "sender", "reason"),
+    [
+        (token(), "c" * 64, "not a neighbour"),
+        (token(updates=10, final=True), LEFT, "final"),
+        (token(hop=0), LEFT, "never offered"),
+    ],
+)
+def test_tokens_that_are_not_taken(offered: Token, sender: str, reason: str) -> None:
+    state, effects = arrive(node(), offered, sender=sender)
+    assert reply(effects).outcome is Outcome.REFUSED
+    assert reason in reply(effects).reason
+    assert state.phase is Phase.IDLE
+
+
+def test_a_node_that_stops_takes_no_token_and_lets_its_own_leave() -> None:
+    state, _ = handle(node(), StopAsked())
+    assert state.may_stop
+    state, effects = arrive(state, token())
+    assert reply(effects).outcome is Outcome.REFUSED
+    state, _ = handle(holding(), StopAsked())
+    assert state.wants_visit
+    assert not state.may_stop
+    state, _ = handle(state, Visit(GO_RIGHT, 101.0))
+    assert not state.may_stop
+    state, _ = handle(state, Answered(Mark(LINE, 6), ACCEPTED, 101.0))
+    assert state.may_stop
+
+
+def test_a_node_that_stops_alone_keeps_the_token() -> None:
+    state, _ = handle(holding(), StopAsked())
+    state, _ = handle(state, NeighbourDown(RIGHT))
+    state, _ = handle(state, NeighbourDown(LEFT))
+    assert state.may_stop
+
+
+def test_a_failed_write_lets_the_node_go_on() -> None:
+    before = holding()
+    state, effects = handle(before, StoreFailed(Visit(GO_RIGHT, 9.0), "disk full", 9.0))
+    assert sorts(effects) == []
+    assert state.record is before.record
+    assert not state.wants_visit
+    assert state.wakes_at == 11.0
+    state, _ = handle(state, Tick(11.0))
+    assert state.wants_visit
+    for event in (StartWalk("b" * 32, np.zeros(1)), FinalArrived(LEFT, token(9, 10, final=True))):
+        _, effects = handle(node(), StoreFailed(event, "disk full", 9.0))
+        assert reply(effects).outcome is Outcome.REFUSED
+
+
+def test_a_reclaim_that_cannot_be_written_is_tried_again_later() -> None:
+    state, _ = handle(handing_over(), Unknown(Mark(LINE, 5), 101.0))
+    state, _ = handle(state, StoreFailed(Tick(160.0), "disk full", 160.0))
+    assert state.wakes_at == 162.0
+    assert handle(state, Tick(161.0))[1] == []
+    state, effects = handle(state, Tick(162.0))
+    assert sorts(effects)[0] is Commit
+    assert state.phase is Phase.HOLDING
+
+
+# ── neighbours and the law ───────────────────────────────────────────────────────────────────
+
+
+def test_a_link_is_used_only_when_it_is_up_both_ways() -> None:
+    state = recover(ME, LOCAL, [LEFT])
+    first = NeighbourUp(LEFT, state.announcement(LEFT), told(reaches_you=False), 0.0)
+    state, effects = handle(state, first)
+    assert sorts(effects) == [Greet]  # it should hear that it is reached
+    assert state.announcement(LEFT).reaches_you
+    assert not state.is_usable(LEFT)
+    second = NeighbourUp(LEFT, state.announcement(LEFT), told(reaches_you=False), 0.0)
+    state, effects = handle(state, second)
+    assert sorts(effects) == []
+    assert not state.is_usable(LEFT)  # one way only
+    state, _ = handle(state, Announced(LEFT, told()))
+    assert state.is_usable(LEFT)
+    state, _ = handle(state, NeighbourDown(LEFT))
+    assert not state.is_usable(LEFT)
+    assert not state.announcement(LEFT).reaches_you
+
+
+def test_a_new_degree_is_announced_before_it_is_walked_by() -> None:
+    state, effects = handle(node(), PeersChanged((LEFT, RIGHT, "c" * 64)))
+    assert [effect.neighbour for effect in effects] == [LEFT, RIGHT]
+    assert not state.is_usable(LEFT)
+    assert up(state, LEFT).is_usable(LEFT)
+    assert state.neighbours == (LEFT, RIGHT, "c" * 64)
+    state, _ = handle(state, PeersChanged((RIGHT,)))
+    assert state.degree == 1
+    assert LEFT not in state.links
+    unknown = [NeighbourUp(LEFT, told(), told(), 0.0), Announced(LEFT, told()), NeighbourDown(LEFT)]
+    for event in unknown:
+        assert handle(state, event) == (state, [])
+
+
+@pytest.mark.parametrize("walk", ["uniform", "weighted", "simple"])
+def test_silent_neighbours_keep_detailed_balance_on_the_rest(walk: str) -> None:
+    """Exactly: π_i P_ij = π_j P_ji on every link that is up, with the law of the whole graph.
+
+    P is read off the protocol's own decision, by bisection of the uniform number it is given.
+    """
+    graph = graphs.erdos_renyi(9, 0.5, seed=4)
+    importance = np.linspace(1.0, 5.0, 9) if walk == "weighted" else np.ones(9)
+    silent = {frozenset(edge) for edge in graph.edges().tolist()[::3]}
+    states = decided_states(graph, importance, silent, walk)
+    moves = np.zeros((9, 9))
+    for i, state in enumerate(states):
+        for place, j in enumerate(graph.neighbours(i)):
+            moves[i, j] = measure(state, place, f"{j:064x}")
+    law = graph.degrees if walk == "simple" else importance
+    flow = law[:, None] * moves
+    np.testing.assert_allclose(flow, flow.T, rtol=0, atol=1e-12)
+    kind = {"uniform": walks.Uniform(), "simple": walks.Simple()}
+    whole = kind.get(walk, walks.Weighted(importance)).transition_matrix(graph).toarray()
+    for i, j in graph.edges():
+        wanted = 0.0 if frozenset((int(i), int(j))) in silent else whole[i, j]
+        assert moves[i, j] == pytest.approx(wanted, abs=1e-12)
+
+
+def decided_states(graph: Any, importance: Any, silent: set[frozenset[int]], walk: str) -> Any:
+    """Nodes that know each other's degree and importance, on links some of which are down."""
+    private = '[privacy]\nmechanism = "in the clear"' if walk == "weighted" else ""
+    text = f"""
+name = "balance"
+nodes = 9
+features = ["x"]
+target = "y"
+loss = "squared"
+step_size = {{ constant = 0.1 }}
+updates = 10
+walk = "{walk}"
+{private}
+"""
+    plan, degrees = Plan.from_text(text), graph.degrees
+    for i in range(9):
+        local = LocalUpdate.of_plan(plan, [[1.0]], [1.0], float(importance[i]))
+        neighbours = [int(j) for j in graph.neighbours(i)]
+        state = recover(f"{i:064x}", local, [f"{j:064x}" for j in neighbours])
+        for j in neighbours:
+            theirs = Announcement(int(degrees[j]), float(importance[j]), True)
+            name = f"{j:064x}"
+            for _ in range(2):
+                state, _ = handle(state, NeighbourUp(name, state.announcement(name), theirs, 0.0))
+            if frozenset((i, j)) in silent:
+                state, _ = handle(state, NeighbourDown(name))
+        yield state
+
+
+def measure(state: State, place: int, neighbour: str) -> float:
+    """How many of the uniform numbers lead to that neighbour."""
+    low, high = place / state.degree, (place + 1) / state.degree
+    if state.next_holder(low)[0] != neighbour:
+        return 0.0
+    if state.next_holder(np.nextafter(high, 0.0))[0] == neighbour:
+        return 1.0 / state.degree
+    first = low
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if state.next_holder(middle)[0] == neighbour else (low, middle)
+    return low - first
+
+
+# ── the end, and beginning again ─────────────────────────────────────────────────────────────
+
+
+def test_the_last_update_ends_the_walk_and_the_final_model_floods() -> None:
+    state, effects = arrive(node(), token(hop=4, updates=9))
+    assert state.phase is Phase.FINISHED
+    assert sorts(effects)[:4] == [Commit, Reply, SendFinal, SendFinal]
+    assert {effect.neighbour for effect in effects if isinstance(effect, SendFinal)} == {
+        LEFT,
+        RIGHT,
+    }
+    assert state.record.final is not None
+    assert state.record.final.final
+    # Told once, unless it did not arrive; then when the neighbour answers again.
+    again = NeighbourUp(LEFT, state.announcement(LEFT), told(), 0.0)
+    assert sorts(handle(state, again)[1]) == []
+    state, _ = handle(state, FinalAnswered(LEFT, None))
+    state, effects = handle(state, again)
+    assert sorts(effects) == [SendFinal]
+    state, _ = handle(state, FinalAnswered(LEFT, ACCEPTED))
+    assert sorts(handle(state, again)[1]) == []
+
+
+def test_a_neighbour_that_returns_is_told_the_final_model() -> None:
+    """Its greeting says that it has none."""
+    final = token(9, 10, final=True)
+    state = recover(ME, LOCAL, [LEFT], Record(Mark(LINE, 9), None, Place.GONE, None, final))
+    _, effects = handle(state, NeighbourUp(LEFT, state.announcement(LEFT), told(), 0.0))
+    assert SendFinal in sorts(effects)
+    has = told(final=LINE, newest=LINE)
+    _, effects = handle(state, NeighbourUp(LEFT, state.announcement(LEFT), has, 0.0))
+    assert SendFinal not in sorts(effects)
+
+
+def test_of_two_final_models_the_newer_line_wins() -> None:
+    old, new = token(9, 10, final=True), token(2, 10, Line(2, ME, "a" * 32), final=True)
+    state, effects = handle(node(), FinalArrived(LEFT, old))
+    assert sorts(effects)[:2] == [Commit, Reply]
+    assert [each.neighbour for each in effects if isinstance(each, SendFinal)] == [RIGHT]
+    state, effects = handle(state, FinalArrived(RIGHT, new))
+    assert reply(effects).outcome is Outcome.ACCEPTED
+    assert [each.neighbour for each in effects if isinstance(each, SendFinal)] == [LEFT]
+    after, effects = handle(state, FinalArrived(LEFT, old))
+    assert reply(effects).outcome is Outcome.OBSOLETE
+    assert after.record.final is new
+    _, effects = handle(state, FinalArrived(LEFT, new))
+    assert sorts(effects) == [Reply]
+    assert reply(effects).outcome is Outcome.ACCEPTED
+
+
+def test_a_final_model_ends_the_doubt_about_an_older_handover() -> None:
+    state, _ = handle(handing_over(), FinalArrived(RIGHT, token(9, 10, final=True)))
+    assert state.phase is Phase.FINISHED
+    assert state.wakes_at is None
+
+
+def test_a_token_of_a_newer_line_works_on_beside_an_older_final_model() -> None:
+    newer = Line(2, RIGHT, LINE.walk)
+    state, _ = arrive(node(), token(line=newer), GO_LEFT, RIGHT)
+    state, effects = handle(state, FinalArrived(LEFT, token(9, 10, final=True)))
+    assert reply(effects).outcome is Outcome.ACCEPTED
+    assert state.phase is Phase.HANDING_OVER
+    assert state.handover is not None
+    # And a node that has finished takes it.
+    state, _ = handle(node(), FinalArrived(LEFT, token(9, 10, final=True)))
+    state, effects = arrive(state, token(line=newer), sender=RIGHT)
+    assert reply(effects).outcome is Outcome.ACCEPTED
+    assert state.phase is Phase.HANDING_OVER
+
+
+@pytest.mark.parametrize(
+    ("sender", "final", "reason"),
+    [("c" * 64, True, "not a neighbour"), (LEFT, False, "not final")],
+)
+def test_final_models_that_are_not_taken(sender: str, final: bool, reason: str) -> None:
+    state, effects = handle(node(), FinalArrived(sender, token(9, 10, final=final)))
+    assert reason in reply(effects).reason
+    assert state.record.final is None
+
+
+def test_a_walk_begins_once() -> None:
+    state, effects = handle(node(), StartWalk("b" * 32, np.ones(1)))
+    assert sorts(effects)[:2] == [Commit, Reply]
+    assert state.record.token is not None
+    assert state.record.token.mark == Mark(Line(1, ME, "b" * 32), 0)
+    assert state.wants_visit
+    for known in (state, handing_over()):
+        _, effects = handle(known, StartWalk("c" * 32, np.ones(1)))
+        assert reply(effects).outcome is Outcome.REFUSED
+        assert "--resume" in reply(effects).reason
+
+
+def test_resume_goes_on_from_the_newest_model_seen() -> None:
+    state, _ = handle(handing_over(), Answered(Mark(LINE, 5), ACCEPTED, 101.0))
+    for known in (state, handing_over()):
+        after, effects = handle(known, ResumeWalk("c" * 32, np.ones(1)))
+        assert sorts(effects)[:2] == [Commit, Reply]
+        assert after.record.token is not None
+        assert after.record.token.line == Line(2, ME, LINE.walk)
+        assert after.record.token.updates == 4
+
+
+def test_resume_where_no_model_was_seen_begins_anew_beyond_the_lost_line() -> None:
+    state, _ = handle(node(), Announced(LEFT, told(newest=LINE)))
+    state, _ = handle(state, ResumeWalk("c" * 32, np.ones(1)))
+    assert state.record.token is not None
+    assert state.record.token.line == Line(2, ME, "c" * 32)
+    assert state.record.token.updates == 0
+
+
+def test_resume_when_all_that_is_left_is_a_final_model_makes_it_the_newest() -> None:
+    lost = Line(5, RIGHT, LINE.walk)
+    state, _ = handle(node(), FinalArrived(LEFT, token(9, 10, final=True)))
+    state, _ = handle(state, Announced(RIGHT, told(newest=lost)))
+    assert state.phase is Phase.IDLE
+    state, effects = handle(state, ResumeWalk("c" * 32, np.ones(1)))
+    assert sorts(effects)[:2] == [Commit, Reply]
+    assert state.phase is Phase.FINISHED
+    assert state.record.final_line == Line(6, ME, LINE.walk)
+
+
+def test_there_is_nothing_to_resume_at_the_holder_or_after_the_end() -> None:
+    finished, _ = handle(node(), FinalArrived(LEFT, token(9, 10, final=True)))
+    for known in (holding(), finished):
+        after, effects = handle(known, ResumeWalk("c" * 32, np.ones(1)))
+        assert reply(effects).outcome is Outcome.REFUSED
+        assert after is known
+
+
+# ── the privacy of the model ─────────────────────────────────────────────────────────────────
+
+
+def test_contributions_are_charged_in_the_commit_before_anything_leaves() -> None:
+    noise = ModelNoise(clip=1.0, noise_multiplier=1.0, max_contributions=2)
+    local = LocalUpdate.of_plan(PLAN, [[1.0]], [1.0], noise=noise)
+    state, charged = node(local=local), []
+    for visit in range(4):
+        draws = Draws(GO_RIGHT.uniforms, np.zeros(1))
+        state, effects = arrive(state, token(hop=4 + 2 * visit), draws)
+        assert sorts(effects)[:3] == [Commit, Reply, SendToken]
+        charged.append(effects[0].record.contributions)
+        state, _ = handle(state, Answered(effects[2].token.mark, ACCEPTED, 1.0))
+    assert charged == [1, 2, 2, 2]
