@@ -85,7 +85,8 @@ def test_the_four_ends_of_a_call() -> None:
                 await here.call("alice", "bob", b"wait", 0.2)
             with pytest.raises(Unanswered, match="larger than max"):
                 await here.call("alice", "bob", bytes(LARGEST + 1))
-            with pytest.raises(Undelivered):  # carol has not added alice
+            # carol has not added alice; with TLS 1.3 she may say so only after the call went out
+            with pytest.raises((Undelivered, Unanswered)):
                 await here.call("alice", "carol", b"x")
             with pytest.raises(Undelivered, match="no such neighbour"):
                 await here.call("bob", "carol", b"x")

@@ -3,8 +3,8 @@
 The server trusts the certificates of its neighbours and no others, each channel that of its one
 neighbour. TLS lets in whoever holds a trusted key; then the caller's fingerprint is compared
 with the present neighbours on every call, so that a removed one is out at once, also on a
-connection it opened before. Neighbours come and go without a restart: the server asks for the
-certificates anew at each handshake.
+connection it opened before. Neighbours come and go without a restart: at each handshake the server
+asks whether the certificates have changed.
 
 A call has one of four ends, and the protocol must know which:
 
@@ -79,6 +79,7 @@ class Transport:
         self._links: dict[str, _Link] = {}
         self._fingerprints: dict[bytes, str] = {}
         self._connections = _Connections(lambda: refused("unidentified connection", "unknown"))
+        self._trust_changed = False
         self._server: aio.Server | None = None
         self.health: Any = health.aio.HealthServicer()  # type: ignore[attr-defined]
 
@@ -86,10 +87,10 @@ class Transport:
         """Begin to answer at host:port; returns the port, which matters for port 0."""
         loop = asyncio.get_running_loop()
 
-        def certificates() -> grpc.ServerCertificateConfiguration:
+        def certificates() -> grpc.ServerCertificateConfiguration | None:
             with contextlib.suppress(RuntimeError):  # the loop has ended
                 loop.call_soon_threadsafe(self._connections.opened)  # this is another thread
-            return self._trusted()
+            return self._news_of_trust()
 
         self._server = aio.server(
             options=_server_options(self._largest), maximum_concurrent_rpcs=_MOST_CALLS
@@ -112,6 +113,7 @@ class Transport:
     def set_peers(self, peers: Iterable[Invite]) -> None:
         """From now on talk to these neighbours and to nobody else."""
         self._peers = {peer.fingerprint: peer for peer in peers}
+        self._trust_changed = True
         for gone in [key for key, link in self._links.items() if self._peers.get(key) != link.peer]:
             self._links.pop(gone).close()
         for key, peer in self._peers.items():
@@ -144,6 +146,17 @@ class Transport:
             await self._server.stop(grace_seconds)
         links, self._links = list(self._links.values()), {}
         await asyncio.gather(*(link.shut() for link in links))
+
+    def _news_of_trust(self) -> grpc.ServerCertificateConfiguration | None:
+        """The certificates if they have changed, and None otherwise.
+
+        With new ones gRPC throws the old away while other handshakes may still use them: given
+        some at every handshake, thousands of connections at once crash it.
+        """
+        if not self._trust_changed:
+            return None
+        self._trust_changed = False
+        return self._trusted()
 
     def _trusted(self) -> grpc.ServerCertificateConfiguration:
         own = self._identity.certificate  # there must be one, and this lets in nobody else
