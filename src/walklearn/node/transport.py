@@ -97,7 +97,9 @@ class Transport:
         )
         self._server.add_generic_rpc_handlers((self._handler(), self._health_handler()))
         credentials = grpc.dynamic_ssl_server_credentials(
-            self._trusted(), certificates, require_client_authentication=True
+            self._trusted(),
+            certificates,  # type: ignore[arg-type]  # None is documented: no change
+            require_client_authentication=True,
         )
         try:
             port = self._server.add_secure_port(address, credentials)
