@@ -8,8 +8,10 @@ goes along until a neighbour has answered once, so that a difference can be told
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from walklearn.node.events import Announced, Event, NeighbourDown, NeighbourUp
@@ -24,6 +26,9 @@ from walklearn.node.messages import (
 from walklearn.node.plan import Plan
 from walklearn.node.state import Link, State
 from walklearn.node.transport import Refused, Transport, Unanswered, Undelivered
+
+# What was on its way before the goodbye was heard is still answered.
+_LAST_SECONDS = 0.05
 
 
 class Greetings:
@@ -45,6 +50,7 @@ class Greetings:
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._trouble: dict[str, str] = {}
         self._names: Mapping[str, str] = {}
+        self._leaving = False
 
     def set_peers(self, names: Mapping[str, str], spawn: Callable[[Any], Any]) -> None:
         """Greet these from now on, and no others. names: fingerprint -> name."""
@@ -61,6 +67,24 @@ class Greetings:
         if neighbour in self._tasks:
             self._wishes[neighbour].set()
 
+    async def say_goodbye(self, timeout_seconds: float) -> None:
+        """Tell the neighbours that this node reaches them no more, so that none offers it a token.
+
+        An offer that met the end of the process would be in doubt until it is reclaimed.
+        """
+        self._leaving = True
+        for task in self._tasks.values():
+            task.cancel()
+        there = [neighbour for neighbour in self._names if self._is_up(neighbour)]
+        await asyncio.gather(*(self._say(each, timeout_seconds) for each in there))
+        if there:
+            await asyncio.sleep(_LAST_SECONDS)
+
+    async def _say(self, neighbour: str, timeout_seconds: float) -> None:
+        message = encode_greeting(self._greeting(neighbour))
+        with contextlib.suppress(Undelivered, Unanswered, Refused):
+            await self._transport.call(neighbour, "Hello", message, timeout_seconds)
+
     async def answer(self, caller: str, greeting: Greeting) -> bytes:
         """The answer to a neighbour's greeting; `Refused` if its plan differs."""
         if greeting.plan_digest != self._plan.digest:
@@ -68,7 +92,7 @@ class Greetings:
             self._tell(caller, difference)
             raise Refused("plan differs", difference)
         await self._dispatch(Announced(caller, greeting.announcement))
-        if not self._is_up(caller):
+        if not self._is_up(caller) and not self._leaving:
             self._transport.reconnect(caller)
             self.greet(caller)
         return encode_greeting(self._greeting(caller))
@@ -103,10 +127,13 @@ class Greetings:
         await self._dispatch(NeighbourUp(neighbour, told, theirs.announcement, self._clock()))
 
     def _greeting(self, neighbour: str, with_plan: bool = False) -> Greeting:
+        announcement = self._state().announcement(neighbour)
+        if self._leaving:
+            announcement = replace(announcement, reaches_you=False)
         return Greeting(
             name=self._name,
             plan_digest=self._plan.digest,
-            announcement=self._state().announcement(neighbour),
+            announcement=announcement,
             plan=self._plan.canonical[:LONGEST_PLAN] if with_plan else "",
         )
 

@@ -39,6 +39,7 @@ from walklearn.node.transport import Refused, Transport, Unanswered, Undelivered
 # A model of this many numbers takes long enough to write that others should not wait for it.
 _LARGE_MODEL = 50_000
 _PLAN_ROOM = 65_536
+_GOODBYE_SECONDS = 2.0
 # What the protocol asks to remember is written at the latest after this time.
 _REMEMBER_SECONDS = 1.0
 
@@ -98,6 +99,7 @@ class Runtime:
         deadline = self._clock() + timeout_seconds
         while not self.state.may_stop and (left := deadline - self._clock()) > 0:
             await self.wait_for_change(left)
+        await self._greetings.say_goodbye(_GOODBYE_SECONDS)
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
