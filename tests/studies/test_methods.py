@@ -76,9 +76,12 @@ def test_methods(table: dict, method: object) -> None:
     ],
 )
 def test_noise_may_be_stated_itself(table: dict, mechanism: object) -> None:
-    made = method_of({**TARGET, **table}, {}, PROBLEM)
+    stated = {key: value for key, value in TARGET.items() if key != "delta"}
+    made = method_of({**stated, **table}, {}, PROBLEM)
     assert isinstance(made, Weighted)
     assert made.privacy == mechanism
+    with pytest.raises(ChoiceError, match=r"follows from .* and epsilon: leave it out"):
+        method_of({**TARGET, **table}, {}, PROBLEM)
 
 
 def test_where_bounds_come_from() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import pickle
 import re
 from dataclasses import replace
@@ -68,6 +69,7 @@ MISTAKES = {
         "line 14: problems.two spreads 20 rows over 9 nodes: say how"),
     "half a seed": ("seed = 3", "seed = 3.5", "line 3: seed must be a whole number; it is 3.5"),
     "negative": ("seed = 3", "seed = -3", "line 3: seed must be at least 0; it is -3"),
+    "too much": ("instances = 4", f"instances = {10**30}", "line 4: instances must be at most 1,0"),
     "nothing to do": ("instances = 4", "instances = 0", "line 4: instances must be at least 1"),
     "type": ("nodes = 9", 'nodes = "9"', 'line 12: graphs.ring.nodes must be a whole number'),
     "value": ("nodes = 9", "nodes = 0", "line 12: graphs.ring.nodes: nodes must be"),
@@ -88,6 +90,9 @@ MISTAKES = {
         'line 26: methods.weighted.problems is "tow", which is not known; did you mean "two"?'),
     "not a list": (
         'walk = "weighted"', 'walk = "weighted"\nproblems = "two"',
+        "line 26: methods.weighted.problems must be a list of names"),
+    "nowhere": (
+        'walk = "weighted"', 'walk = "weighted"\nproblems = []',
         "line 26: methods.weighted.problems must be a list of names"),
     "no minimiser": (
         "penalty = 1.0\ndomain = { ball = 5.0 }", "domain = { ball = 2.0, relative = true }\n"
@@ -136,6 +141,48 @@ def test_mistakes_of_private_methods(mistake: str) -> None:
     with pytest.raises(StudyError) as caught:
         Study.from_text(SMALL + changed(old, new, PRIVATE), "study.toml")
     assert message in str(caught.value)
+
+
+WRONG = [
+    "true",
+    "-1",
+    "0",
+    "1.5",
+    '"x"',
+    "[]",
+    "[[1]]",
+    "{}",
+    "nan",
+    "inf",
+    "1e300",
+    "1" + "0" * 30,
+]
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_whatever_is_written_is_understood_or_refused(wrong: str) -> None:
+    """No other error comes out, and each names the line, or that of its table."""
+    lines = (SMALL + PRIVATE + TUNED).splitlines()
+    table, told = 0, []
+    for number, line in enumerate(lines, start=1):
+        key, equals, _ = line.partition(" = ")
+        table = number if line.startswith("[") else table
+        if not equals:
+            continue
+        with contextlib.suppress(StudyError):
+            text = "\n".join([*lines[: number - 1], f"{key} = {wrong}", *lines[number:]])
+            Study.from_text(text, "study.toml")
+            continue
+        told.append((number, table, refusal(text)))
+    assert len(told) > 20
+    for number, table, message in told:
+        assert message.startswith((f"study.toml, line {number}: ", f"study.toml, line {table}: "))
+
+
+def refusal(text: str) -> str:
+    with pytest.raises(StudyError) as caught:
+        Study.from_text(text, "study.toml")
+    return str(caught.value)
 
 
 def test_grids_must_not_be_empty() -> None:

@@ -59,9 +59,10 @@ DERIVED: dict[str, Callable[..., Walk]] = {
 }
 _DEFAULT_BASE = {"jumping": "weighted", "non-backtracking": "uniform", "independent": "uniform"}
 # Keys about what a private walk releases, and arguments of walks that they stand for.
+_NOISE = ("theta", "scale", "cut", "sigma")
 PRIVACY = (
     "mechanism", "epsilon", "delta", "bounds", "clamp", "accounting", "reweight", "infeasible",
-    "theta", "scale", "cut", "sigma",
+    *_NOISE,
 )  # fmt: skip
 _OURS = ("walk", "importance", "privacy", "reweight", "bounds", "public")
 # Keys that say where a method is run; the study reads them.
@@ -157,7 +158,7 @@ def step_smoothness(
 def mechanism_of(table: Table, problem_table: Table, problem: Problem) -> Mechanism:
     """The mechanism with the stated noise, or calibrated to the stated (ε, δ)."""
     kind = chosen(table, "mechanism", MECHANISMS)
-    for key in ("epsilon", "delta", "theta", "scale", "cut", "sigma"):
+    for key in ("epsilon", "delta", *_NOISE):
         if key in table:
             check_type(table, key, "float")
     chosen({"infeasible": "error", **table}, "infeasible", ("error", "skip"))
@@ -166,17 +167,29 @@ def mechanism_of(table: Table, problem_table: Table, problem: Problem) -> Mechan
     if "clamp" in table:
         options["clamp"] = None if table["clamp"] is False else pair(table, "clamp")
     noise = MECHANISMS[kind].noise_names
-    wrong = [name for name in ("theta", "scale", "cut", "sigma") if name in table]
-    if wrong and set(wrong) != set(noise):
-        raise ChoiceError(f"does not fit: {kind} has the noise {' and '.join(noise)}", wrong[0])
-    if wrong:
-        return MECHANISMS[kind](**{name: table[name] for name in noise}, bounds=bounds, **options)  # type: ignore[call-arg]
+    if any(name in table for name in _NOISE):
+        return _stated(table, kind, {"bounds": bounds, **options})
     for key in ("epsilon", "delta"):
         if key not in table:
             raise ChoiceError(f"needs {key}, or {' and '.join(noise)}, for {kind}")
     if "accounting" in table:
         options["accounting"] = chosen(table, "accounting", ("tight", "lemma"))
     return _calibrated(kind, table["epsilon"], table["delta"], bounds, tuple(options.items()))
+
+
+def _stated(table: Table, kind: str, options: dict[str, Any]) -> Mechanism:
+    """The mechanism with the noise that the table states; what δ it has at ε is a fact."""
+    noise = MECHANISMS[kind].noise_names
+    stated = [name for name in _NOISE if name in table]
+    if set(stated) != set(noise):
+        raise ChoiceError(f"does not fit: {kind} has the noise {' and '.join(noise)}", stated[0])
+    if "delta" in table:
+        raise ChoiceError(f"follows from {' and '.join(noise)} and epsilon: leave it out", "delta")
+    make: Callable[..., Mechanism] = MECHANISMS[kind]
+    mechanism = make(**{name: table[name] for name in noise}, **options)
+    if "epsilon" in table:
+        mechanism.delta(table["epsilon"])  # raises what is wrong with it
+    return mechanism
 
 
 @lru_cache(maxsize=256)

@@ -48,6 +48,7 @@ _KEYS = ("name", "question", *_COUNTS, "metric", "facts", "quick", *_GRIDS, "cla
 _QUICK = ("instances", "replicates", "updates", "records", "tuning_instances")
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]*")
 TUNING_INSTANCES = 10
+MOST = 10**12  # of anything that is counted
 
 
 @dataclass(frozen=True)
@@ -166,8 +167,8 @@ def _read(source: Source) -> Study:
         _check_count(settings, key)
     settings["metric"] = chosen({"metric": "average_gap", **table}, "metric", METRICS)
     quick = settings.pop("quick", {})
-    for key in _tables(source, "quick", quick, _QUICK):
-        _check_count(quick, key, "quick")
+    with _about(source, "quick"):
+        _check_quick(quick)
     for grid in _GRIDS:
         _check_grid(source, grid)
     for name, steps in table["step_sizes"].items():
@@ -178,22 +179,20 @@ def _read(source: Source) -> Study:
     return Study(**settings, quick_changes=quick, text=source.text)
 
 
-def _check_count(table: Table, key: str, *above: str) -> None:
-    least = 0 if key == "seed" else 1
-    try:
-        check_type(table, key, "int")
-    except ChoiceError as error:
-        raise ChoiceError(str(error), *above, key) from error
-    if table[key] < least:
-        raise ChoiceError(f"must be at least {least}; it is {table[key]}", *above, key)
+def _check_count(table: Table, key: str) -> None:
+    check_type(table, key, "int")
+    least, most = (0, 2**128) if key == "seed" else (1, MOST)
+    if not least <= table[key] <= most:
+        bound = f"at least {least}" if table[key] < least else f"at most {most:,}"
+        raise ChoiceError(f"must be {bound}; it is {table[key]}", key)
 
 
-def _tables(source: Source, key: str, value: Any, allowed: tuple[str, ...]) -> Table:
-    if not isinstance(value, dict):
-        raise source.error((key,), f"must be a table; it is {as_toml(value)}")
-    with _about(source, key):
-        check_keys(value, allowed, key)
-    return value
+def _check_quick(table: Any) -> None:
+    if not isinstance(table, dict):
+        raise ChoiceError(f"must be a table; it is {as_toml(table)}")
+    check_keys(table, _QUICK, "quick")
+    for key in table:
+        _check_count(table, key)
 
 
 def _check_grid(source: Source, grid: str) -> None:
@@ -235,7 +234,7 @@ def _check_where(source: Source) -> None:
     for name, method in source.table["methods"].items():
         for key in WHERE:
             names, known = method.get(key, []), source.table[key]
-            if not isinstance(names, list):
+            if not isinstance(names, list) or (key in method and not names):
                 raise source.error(("methods", name, key), "must be a list of names")
             for wanted in names:
                 if wanted not in known:
@@ -271,7 +270,7 @@ def _about(source: Source, *path: str, note: str = "") -> Iterator[None]:
         raise
     except ChoiceError as error:
         raise source.error((*path, *error.path), str(error)) from error
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, ArithmeticError, MemoryError) as error:
         table = source.table
         for part in path:
             table = table[part]
