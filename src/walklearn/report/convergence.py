@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from walklearn.report.bands import CENTRES, CONFIDENCE, FEWEST, RESAMPLES, CellBands, panels
 from walklearn.report.figures import Block, Control, Figure, Series
 
-MANY_PANELS = 12  # beyond, panels are folded away until they are asked for
+FEW_PANELS, MANY_PANELS = 6, 12
+MANY_LINES = 12
 
 COST_LABELS = {
     "updates": "SGD updates",
@@ -38,8 +39,8 @@ def centre_control(first: str = "mean") -> Control:
     return Control("centre", "Centre", CENTRES, first)
 
 
-def convergence(cells: Sequence[CellBands], metric: str, *, folded: bool = False) -> Block:
-    """Every cell of a study, as convergence curves."""
+def convergence(cells: Sequence[CellBands], metric: str, *, beside: bool = False) -> Block:
+    """Every cell of a study, as convergence curves; ``beside`` figures that matter more."""
     figures = [
         Figure(
             title,
@@ -59,6 +60,14 @@ def convergence(cells: Sequence[CellBands], metric: str, *, folded: bool = False
         ),
         controls=[metric_control(metric), Control("x", "Against", COST_LABELS), centre_control()],
         figures=figures,
-        folded=folded or len(figures) > MANY_PANELS,
+        shown=_shown(figures, beside),
         options={"band": True},
     )
+
+
+def _shown(figures: Sequence[Figure], beside: bool) -> int | None:
+    """How many panels are unfolded: all of a few, the first of many, none where others matter."""
+    lines = {one.name for figure in figures for one in figure.series}
+    if beside and (len(figures) > FEW_PANELS or len(lines) > MANY_LINES):
+        return 0
+    return FEW_PANELS if len(figures) > MANY_PANELS else None

@@ -9,7 +9,7 @@ import numpy as np
 
 from walklearn.plot import COSTS
 from walklearn.report.bands import panels, summary
-from walklearn.report.convergence import COST_LABELS, INTERVAL, METRIC_SYMBOLS, centre_control
+from walklearn.report.convergence import INTERVAL, METRIC_SYMBOLS, centre_control
 from walklearn.report.figures import Block, Control, Figure, Series
 from walklearn.studies.curves import by_instance, cost_of, runs_of
 
@@ -66,7 +66,10 @@ def cost(
             f"{INTERVAL}. An instance that never got there counts as infinite: no bar means that "
             "half of them (or, for the mean, one of them) did not."
         ),
-        controls=[Control("y", "Cost", COST_LABELS, "messages"), centre_control("median")],
+        controls=[
+            Control("y", "Cost", {spent: spent for spent in COSTS}, "messages"),
+            centre_control("median"),
+        ],
         figures=figures,
         options={"x": "target"},
     )

@@ -95,7 +95,7 @@ class Block:
     controls: Sequence[Control]
     figures: Sequence[Figure]
     legend: bool = True
-    folded: bool = False  # many panels are shown on demand
+    shown: int | None = None  # how many panels are seen at once; the others on demand
     options: Mapping[str, Any] = field(default_factory=dict)
 
     @property

@@ -113,8 +113,9 @@ def render(sections: Sequence[Section], command: str) -> str:
         symbols=SYMBOLS,
         counts={verdict: found[verdict] for verdict in SYMBOLS},
         folded=sum(found.values()) > MANY_VERDICTS,
-        title="walklearn: " + (sections[0].name if len(sections) == 1 else "report"),
+        title="walklearn report" + (f": {sections[0].name}" if len(sections) == 1 else ""),
         command=command,
+        footing=("walklearn", "seed", "cells finished", "machine"),
         version=__version__,
         now=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
     )

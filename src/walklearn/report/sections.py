@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -97,7 +98,7 @@ def _computed(results: Results, file_of: FileOf) -> Section:
         provenance={
             "walklearn": str(about["walklearn"]),
             "machine": str(about["machine"]),
-            "started": str(about["started"]),
+            "started": minute(str(about["started"])),
             "stored": f"{len(table):,} points",
         },
     )
@@ -123,7 +124,7 @@ def _blocks(
     special.extend(scatter(cells, facts, study.metric, fact) for fact in ranked)
     found = [block for block in special if block is not None]
     yield from found
-    yield convergence(cells, study.metric, folded=bool(found))
+    yield convergence(cells, study.metric, beside=bool(found))
     drawn = network(results.nodes(), results.edges(), file_of)
     if drawn is not None:
         yield drawn
@@ -143,13 +144,23 @@ def _provenance(results: Results, records: pandas.DataFrame) -> dict[str, str]:
     return {
         "walklearn": ", ".join(map(str, records["version"].unique())),
         "machine": "; ".join(map(str, records["machine"].unique())),
-        "started": str(results.about["started"]),
-        "cells finished": " to ".join(dict.fromkeys([times[0], times[-1]])),
-        "seed": (
-            f"{results.study.seed}; each row has its run's own, as in {records['seed'].iloc[0]}"
+        "started": minute(str(results.about["started"])),
+        "cells finished": " to ".join(
+            dict.fromkeys(minute(time) for time in (times[0], times[-1]))
         ),
+        "seed": str(results.study.seed),
+        "seed of one run": f"{records['seed'].iloc[0]}; each row has its own",
         "stored": f"{records['cell'].nunique():,} cells, {len(records):,} rows of records",
     }
+
+
+def minute(stored: str) -> str:
+    """A stored moment, to read.
+
+    >>> minute("2026-11-16T00:27:34+00:00")
+    '2026-11-16 00:27 UTC'
+    """
+    return f"{datetime.fromisoformat(stored).astimezone(UTC):%Y-%m-%d %H:%M} UTC"
 
 
 def relative(path: Path, start: Path) -> str:

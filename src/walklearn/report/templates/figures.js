@@ -109,7 +109,7 @@ function drawLines(block, figure, state) {
     const last = y.length - 1;
     said.push(`${series.name} ${within(y[last], lower[last], upper[last])}`);
     const markers = block.options.mode || "lines";
-    if (block.options.band || level) traces.push(band(x, lower, upper, log.y, faint(ink, 0.16)));
+    if (block.options.band || level) traces.push(band(x, lower, upper, log.y, faint(ink, level ? 0.08 : 0.16)));
     traces.push({
       type: "scatter", name: series.name, x: positive(x, log.x), y: positive(y, log.y), mode: level ? "lines" : markers,
       text: series.columns.label?.map(asText), textposition: "top center", textfont: { size: 10, color: colour("muted") },
@@ -139,14 +139,18 @@ function drawLines(block, figure, state) {
 function drawBars(block, figure, state) {
   const wanted = columns(block, state);
   const visible = figure.series.filter((one) => shown(one, state) && !state.hidden.has(one.name));
-  const said = [];
+  const said = [], missed = {};
   const traces = visible.map((series) => {
     const y = series.columns[wanted.y];
     const lower = series.columns[wanted.lower], upper = series.columns[wanted.upper];
-    series.columns[wanted.x].forEach((place, i) => said.push(`${series.name}, ${place}: ${within(y[i], lower[i], upper[i])}`));
+    series.columns[wanted.x].forEach((place, i) => {
+      said.push(`${series.name}, ${place}: ${within(y[i], lower[i], upper[i])}`);
+      if (y[i] === null) (missed[place] ??= []).push(`${series.name} ${Math.round(100 * series.columns.reached[i])} %`);
+    });
     return {
       type: "bar", name: series.name, x: series.columns[wanted.x].map(asText), y,
       marker: { color: colour(style(block, series.name).colour) },
+      text: y.map(read), textposition: "inside", insidetextanchor: "start", textangle: 0,
       customdata: y.map((_, i) => [within(y[i], lower[i], upper[i]), Math.round(100 * series.columns.reached[i])]),
       error_y: {
         type: "data", symmetric: false, color: colour("ink"), thickness: 1.2, width: 4,
@@ -156,10 +160,21 @@ function drawBars(block, figure, state) {
       hovertemplate: `<b>${asText(series.name)}</b><br>%{customdata[0]}<br>%{customdata[1]} % of the instances got there<extra></extra>`,
     };
   });
+  const heights = visible.flatMap((one) => [...one.columns[wanted.y], ...one.columns[wanted.upper]]);
   return {
     traces, said: said.join("; "), axes: label(block, "y", state.y),
-    layout: layout({ barmode: "group", bargap: 0.25, xaxis: { type: "category" }, yaxis: { type: "log" } }),
+    note: Object.entries(missed).map(([place, names]) => `No bar for ${place}: instances that got there are ${names.join(", ")}.`).join(" "),
+    layout: layout({
+      barmode: "group", bargap: 0.25, xaxis: { type: "category" }, margin: { l: 48, r: 12, t: 10, b: 44 },
+      yaxis: { ...logarithmic(heights), range: span(heights), showticklabels: heights.some((value) => value !== null) },
+    }),
   };
+}
+
+// From below the lowest bar to above the highest interval.
+function span(values) {
+  const logs = values.filter((value) => value > 0).map(Math.log10);
+  return logs.length ? [Math.floor(Math.min(...logs) - 0.1), Math.max(...logs) + 0.15] : undefined;
 }
 
 function diverging() {
@@ -173,7 +188,7 @@ function scale(title, marks) {
   const common = { title: { text: title }, tickvals: Object.values(marks), ticktext: Object.keys(marks), outlinewidth: 0 };
   return isNarrow()
     ? { ...common, orientation: "h", thickness: 8, len: 0.6, y: 0, yref: "container", yanchor: "bottom", title: { text: title, side: "top" } }
-    : { ...common, thickness: 10, len: 0.7 };
+    : { ...common, thickness: 10, len: 0.7, title: { text: title, side: "right" } };
 }
 
 function drawMap(block, figure, state) {

@@ -72,6 +72,7 @@ function panel(block, state, element, heading) {
     const drawn = DRAW[block.kind](block, figure, state);
     Plotly.react(plot, drawn.traces, drawn.layout, CONFIG);
     element.querySelector(".axes").textContent = drawn.axes;
+    element.querySelector(".said").textContent = drawn.note || "";
     plot.setAttribute("aria-label", [heading, figure.title, drawn.axes, drawn.said].filter(Boolean).join(". "));
     if (numbers.open) table(block, figure, state, numbers.querySelector(".table"));
   };
@@ -194,6 +195,11 @@ if (verdicts) {
     for (const row of rowsOf(group))
       row.querySelector(".from").addEventListener("click", () => unfold(row, row.nextElementSibling.hidden));
   }
+  const unfoldTarget = () => {
+    const group = groups.find((one) => `#${one.id}` === decodeURIComponent(location.hash));
+    if (group) { fold(group, false); say(); }
+  };
+  addEventListener("hashchange", unfoldTarget);
   const keys = {
     estimate: (row) => Number(row.dataset.estimate),
     verdict: (row) => chips.findIndex((chip) => chip.dataset.verdict === row.dataset.verdict),
@@ -213,4 +219,5 @@ if (verdicts) {
       }
     });
   say();
+  unfoldTarget();
 }
