@@ -96,6 +96,12 @@ class LocalUpdate:
                 'reweight = "as-printed" divides the gradient by the true L_i, which every '
                 'neighbour could then read off the token: use "released".'
             )
+        told = plan.walk == "weighted" and plan.bounds is None
+        if noise is not None and told:
+            raise ValueError(
+                "the weighted walk tells L_i in the clear, so noise on the model would protect "
+                "nothing: release L_i by a mechanism, or use the uniform walk."
+            )
         problem = own_problem(plan, X, y)
         if plan.walk != "weighted":
             importance = 1.0

@@ -232,7 +232,9 @@ def _check_consistent(token: Token, limits: Limits) -> None:
     _check_inside(token.model, limits.domain, "model")
     # A mean of points of W lies in W, which is convex.
     rounding = 1e-15 * token.updates
-    _check_inside(token.average, limits.domain, "weighted_sum / step_size_sum", rounding)
+    with np.errstate(over="ignore", invalid="ignore"):
+        average = token.average
+    _check_inside(average, limits.domain, "weighted_sum / step_size_sum", rounding)
 
 
 def _varint(number: int) -> bytes:

@@ -1,8 +1,10 @@
 """The node's memory on disk: the record of the protocol, and the release that is drawn once.
 
 SQLite in WAL mode with synchronous=FULL: when `commit` returns, the record survives a power cut;
-when it raises `StoreError`, nothing of it was written and the node can go on. A token above 1 MB
-is a file of its own beside the database, forced to the disk before the row that names it.
+when it raises `StoreError`, because the disk is full, say, nothing of it was written and the node
+can go on. When the disk itself fails nobody knows: `DiskError`, and the process should end
+without an answer. A token above 1 MB is a file of its own beside the database, forced to the disk
+before the row that names it.
 
 >>> import tempfile
 >>> from walklearn.domains import Ball
@@ -23,6 +25,7 @@ import json
 import os
 import secrets
 import sqlite3
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -52,6 +55,10 @@ CREATE TABLE release (
 
 class StoreError(Exception):
     """The store cannot be used, or could not be written to; what it held before it still holds."""
+
+
+class DiskError(Exception):
+    """The disk failed while something was forced to it: it may have been written or not."""
 
 
 @dataclass(frozen=True)
@@ -85,6 +92,7 @@ class Store:
         self.record = Record()
         self._pending: Record | None = None
         self._has_files = limits.largest_token > LARGEST_ROW
+        self._one_at_a_time = threading.RLock()
 
     @classmethod
     def create(cls, path: Path, limits: Limits) -> Self:
@@ -142,6 +150,10 @@ class Store:
 
     def commit(self, record: Record) -> None:
         """Write the record, all of it or nothing; it is on the disk when this returns."""
+        with self._one_at_a_time:
+            self._commit(record)
+
+    def _commit(self, record: Record) -> None:
         before = self.record
         made: list[Path] = []
         try:
@@ -155,7 +167,7 @@ class Store:
                     (_mark_out(record.newest), record.place.value, record.receiver,
                      record.contributions),
                 )  # fmt: skip
-        except BaseException:
+        except StoreError:
             for file in made:
                 file.unlink(missing_ok=True)
             raise
@@ -168,8 +180,9 @@ class Store:
 
     def flush(self) -> None:
         """Write what was left for later, if anything was."""
-        if self._pending is not None:
-            self.commit(self._pending)
+        with self._one_at_a_time:
+            if self._pending is not None:
+                self._commit(self._pending)
 
     def _load(self) -> Record:
         for _ in range(10):  # a running node may replace a file while this process reads
@@ -236,7 +249,7 @@ class Store:
 
         A crash leaves either none, and then nobody has seen one, or this one for good.
         """
-        with _explained(self.path), self._transaction() as run:
+        with self._one_at_a_time, _explained(self.path), self._transaction() as run:
             known = self.release()
             if known is not None:
                 return known
@@ -317,10 +330,15 @@ def _check_format(path: Path) -> None:
 
 @contextmanager
 def _explained(path: Path) -> Iterator[None]:
-    """What SQLite or the disk complains of, as a `StoreError`."""
+    """What SQLite or the disk complains of, as a `StoreError`, or a `DiskError`."""
     try:
         yield
     except sqlite3.Error as error:
+        # A failed write leaves no commit behind, a failed fsync may. (fsync: whether the pages
+        # that it could not write are tried again is anybody's guess.)
+        name = getattr(error, "sqlite_errorname", "")
+        if name.startswith("SQLITE_IOERR") and name != "SQLITE_IOERR_WRITE":
+            raise DiskError(f"{path}: {error} ({name}).") from error
         raise StoreError(f"{path}: {error}.") from error
     except OSError as error:
         raise StoreError(f"{path}: {error.strerror or error}.") from error

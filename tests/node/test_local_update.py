@@ -1,0 +1,154 @@
+"""A node's own part: its share of the problem, its noise, its cap."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+
+import walklearn as wl
+from walklearn.node.local_update import DivergedError, Draws, LocalUpdate
+from walklearn.node.messages import Line, Token
+from walklearn.node.plan import Plan
+from walklearn.privacy.model_noise import ModelNoise
+
+PLAN = """
+name = "test"
+nodes = 4
+features = ["a", "b"]
+target = "y"
+loss = "squared"
+penalty = 0.5
+step_size = { constant = 0.01 }
+updates = 1000
+"""
+WEIGHTED = 'walk = "weighted"\n[privacy]\nmechanism = "in the clear"'
+RELEASED = """
+walk = "weighted"
+privacy = { mechanism = "gamma", epsilon = 3.0, delta = 0.05, feature_bound = 3.0, max_rows = 5 }
+"""
+X, Y = [[1.0, 2.0], [0.5, -1.0], [2.0, 0.0]], [1.0, -1.0, 0.5]
+LINE = Line(1, "ab" * 32, "cd" * 16)
+DRAWS = Draws(np.array([0.5]))
+
+
+def first(local: LocalUpdate, model: Any = (1.0, -1.0)) -> Token:
+    return local.first_token(LINE, np.array(model))
+
+
+@pytest.mark.parametrize("objective", ["sum", "mean", "node-mean"])
+def test_a_node_knows_its_own_loss_without_the_others(objective: str) -> None:
+    rows = "rows = 5" if objective == "mean" else ""
+    plan = Plan.from_text(PLAN + f'objective = "{objective}"\n{rows}')
+    local = LocalUpdate.of_plan(plan, X, Y)
+    whole = wl.Problem(
+        [*X, [3.0, 3.0], [1.0, 1.0]], [*Y, 0.0, 1.0], loss=plan.loss, penalty=0.5,
+        node_of_row=[0, 0, 0, 1, 2], nodes=4, objective=plan.objective, empty_nodes="relay",
+    )  # fmt: skip
+    assert local.smoothness == whole.smoothness[0]
+    w = np.array([0.3, -0.7])
+    np.testing.assert_array_equal(local.problem.local_gradient(0, w), whole.local_gradient(0, w))
+
+
+def test_the_first_scale_is_one_and_the_next_is_estimated() -> None:
+    local = LocalUpdate.of_plan(Plan.from_text(PLAN + WEIGHTED), X, Y, importance=8.0)
+    token, _ = local.visit(first(local), DRAWS)
+    gradient = local.problem.local_gradient(0, np.array([1.0, -1.0]))
+    np.testing.assert_allclose(token.model, np.array([1.0, -1.0]) - 0.01 * gradient)
+    assert token.inverse_importance_sum == 1 / 8.0
+    other = LocalUpdate.of_plan(Plan.from_text(PLAN + WEIGHTED), X, Y, importance=2.0)
+    second, _ = other.visit(token, DRAWS)
+    scale = (2 / (1 / 8 + 1 / 2)) / 2.0
+    gamma = local.step_size(2)
+    gradient = scale * local.problem.local_gradient(0, token.model)
+    np.testing.assert_allclose(second.model, token.model - gamma * gradient)
+
+
+def test_importance_is_what_was_released_or_l_or_one() -> None:
+    weighted, uniform = Plan.from_text(PLAN + WEIGHTED), Plan.from_text(PLAN)
+    assert LocalUpdate.of_plan(weighted, X, Y, importance=3.0).importance == 3.0
+    local = LocalUpdate.of_plan(weighted, X, Y)
+    assert local.importance == local.smoothness
+    assert LocalUpdate.of_plan(uniform, X, Y, importance=3.0).importance == 1.0
+
+
+def test_past_the_cap_a_node_adds_noise_only() -> None:
+    noise = ModelNoise(clip=1.0, noise_multiplier=1.0, max_contributions=3)
+    local = LocalUpdate.of_plan(Plan.from_text(PLAN), X, Y, noise=noise)
+    other_rows = LocalUpdate.of_plan(Plan.from_text(PLAN), [[9.0, 9.0]], [7.0], noise=noise)
+    draws = Draws(np.array([0.5]), np.array([0.25, -0.5]))
+    for contributed in range(5):
+        mine, count = local.visit(first(local), draws, contributed)
+        theirs, _ = other_rows.visit(first(local), draws, contributed)
+        assert count == contributed + (contributed < 3)
+        told_apart = not np.array_equal(mine.model, theirs.model)
+        assert told_apart == (contributed < 3)
+
+
+def test_a_smaller_budget_is_a_smaller_cap() -> None:
+    noise = ModelNoise(clip=1.0, noise_multiplier=1.0, max_contributions=3)
+    plan = Plan.from_text(PLAN)
+    assert LocalUpdate.of_plan(plan, X, Y, noise=noise, may_contribute=1).may_contribute == 1
+    assert LocalUpdate.of_plan(plan, X, Y, noise=noise, may_contribute=9).may_contribute == 3
+    draws = Draws(np.array([0.5]), np.zeros(2))
+    none = LocalUpdate.of_plan(plan, X, Y, noise=noise, may_contribute=0)
+    assert none.visit(first(none), draws)[1] == 0
+
+
+def test_what_shows_lies_on_the_public_grid() -> None:
+    """As `ModelNoise.release` has it, but in simulations."""
+    noise = ModelNoise(clip=1.0, noise_multiplier=1.0, max_contributions=3)
+    plan = Plan.from_text(PLAN.replace("penalty = 0.5", ""))
+    normal = np.random.default_rng(1).standard_normal(2)
+    shown = {}
+    for on_grid in (True, False):
+        local = LocalUpdate.of_plan(plan, X, Y, noise=noise, on_grid=on_grid)
+        token, _ = local.visit(first(local, (0.0, 0.0)), Draws(np.array([0.5]), normal))
+        shown[on_grid] = token.model / -local.step_size(1) / noise.grid_step
+    np.testing.assert_allclose(shown[True], np.rint(shown[True]), atol=1e-6)
+    assert np.abs(shown[True] - shown[False]).max() <= 0.5 + 1e-6
+    assert np.abs(shown[False] - np.rint(shown[False])).max() > 1e-3
+
+
+def test_noise_needs_normal_numbers() -> None:
+    noise = ModelNoise(clip=1.0, noise_multiplier=1.0, max_contributions=3)
+    local = LocalUpdate.of_plan(Plan.from_text(PLAN), X, Y, noise=noise)
+    with pytest.raises(ValueError, match="needs normal numbers"):
+        local.visit(first(local), DRAWS)
+
+
+def test_what_would_show_the_rows_is_refused() -> None:
+    text = WEIGHTED + '\nreweight = "as-printed"'
+    with pytest.raises(ValueError, match="read off the token"):
+        LocalUpdate.of_plan(Plan.from_text(PLAN + text), X, Y)
+    noise = ModelNoise(clip=1.0, noise_multiplier=1.0, max_contributions=3)
+    with pytest.raises(ValueError, match="noise on the model would protect nothing"):
+        LocalUpdate.of_plan(Plan.from_text(PLAN + WEIGHTED), X, Y, noise=noise)
+
+
+def test_an_update_beyond_all_numbers_is_told() -> None:
+    plan = Plan.from_text(PLAN.replace("constant = 0.01", "constant = 1e200"))
+    local = LocalUpdate.of_plan(plan, X, Y)
+    with pytest.raises(DivergedError, match="smaller step size"):
+        local.visit(first(local), DRAWS)
+
+
+def test_a_node_at_work_loads_nothing_heavy() -> None:
+    code = """
+import sys
+from test_local_update import *
+noise = ModelNoise(clip=1.0, noise_multiplier=1.0, max_contributions=3)
+local = LocalUpdate.of_plan(Plan.from_text(PLAN + RELEASED), X, Y, 3.0, noise)
+local.visit(first(local), Draws(np.array([0.5]), np.zeros(2)))
+import walklearn.node.protocol, walklearn.node.store
+heavy = {"scipy", "numba", "pandas", "matplotlib", "dp_accounting"}
+print(sorted(heavy & sys.modules.keys()))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=__file__.rpartition("/")[0],
+        capture_output=True, text=True, check=True, timeout=60,
+    )  # fmt: skip
+    assert done.stdout.strip() == "[]"

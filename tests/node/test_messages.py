@@ -1,0 +1,375 @@
+"""What crosses the wire comes back the same, and whatever else arrives is refused with a reason."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from google.protobuf import descriptor_pb2
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+import walklearn
+from walklearn.domains import Ball, Box, Domain, Everywhere
+from walklearn.node import messages_pb2 as wire
+from walklearn.node.messages import (
+    LARGEST_COUNT,
+    LARGEST_COUNTER,
+    LARGEST_DEGREE,
+    LONGEST_REASON,
+    VERSION,
+    Announcement,
+    Greeting,
+    Limits,
+    Line,
+    MessageError,
+    Outcome,
+    Receipt,
+    Token,
+    decode_greeting,
+    decode_receipt,
+    decode_token,
+    encode_greeting,
+    encode_receipt,
+    encode_token,
+)
+
+SIZE, UPDATES = 3, 100
+LIMITS = Limits(SIZE, UPDATES, Ball(2.0))
+LINE = Line(3, "ab" * 32, "cd" * 16)
+TOKEN = Token(LINE, 7, 5, np.array([1.0, -1.0, 0.5]), np.array([0.1, 0.0, 0.2]), 0.5, 4.0)
+ANNOUNCEMENT = Announcement(4, 2.5, True, LINE, None)
+GREETING = Greeting("node-1", "0f" * 32, ANNOUNCEMENT, "the plan")
+RECEIPT = Receipt(Outcome.OBSOLETE, "why", LINE)
+
+
+def hexadecimal(length: int) -> st.SearchStrategy[str]:
+    return st.text("0123456789abcdef", min_size=length, max_size=length)
+
+
+lines = st.builds(Line, st.integers(1, LARGEST_COUNTER), hexadecimal(64), hexadecimal(32))
+vectors = arrays(np.float64, SIZE, elements=st.floats(-1.0, 1.0))
+positive = st.floats(1e-3, 1e6)
+texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=200)
+
+
+# ── there and back ───────────────────────────────────────────────────────────────────────────
+
+
+@given(lines, st.integers(0, LARGEST_COUNT), st.integers(1, UPDATES), vectors, positive, positive)
+def test_a_token_comes_back(
+    line: Line, hop: int, updates: int, model: Any, steps: float, inverse: float
+) -> None:
+    sent = Token(line, hop, updates, model, 0.5 * steps * model, steps, inverse, updates == UPDATES)
+    got = decode_token(encode_token(sent), LIMITS)
+    assert got.mark == sent.mark
+    assert (got.updates, got.final) == (sent.updates, sent.final)
+    assert (got.step_size_sum, got.inverse_importance_sum) == (steps, inverse)
+    np.testing.assert_array_equal(got.model, sent.model)
+    np.testing.assert_array_equal(got.weighted_sum, sent.weighted_sum)
+    assert got.encoded == sent.encoded
+
+
+@given(
+    texts, hexadecimal(64), texts, st.integers(0, LARGEST_DEGREE), positive, st.booleans(),
+    st.none() | lines, st.none() | lines,
+)  # fmt: skip
+def test_a_greeting_comes_back(
+    name: str, digest: str, plan: str, degree: int, importance: float, reaches: bool,
+    newest: Line | None, final: Line | None,
+) -> None:  # fmt: skip
+    told = Announcement(degree, importance, reaches, newest, final)
+    greeting = Greeting(name, digest, told, plan)
+    assert decode_greeting(encode_greeting(greeting)) == greeting
+
+
+@given(st.sampled_from(Outcome), texts, st.none() | lines)
+def test_a_receipt_comes_back(outcome: Outcome, reason: str, newest: Line | None) -> None:
+    receipt = Receipt(outcome, reason, newest)
+    assert decode_receipt(encode_receipt(receipt)) == receipt
+
+
+def test_a_long_reason_is_cut() -> None:
+    long = encode_receipt(Receipt(Outcome.REFUSED, "ä" * 10_000))
+    assert decode_receipt(long).reason == "ä" * LONGEST_REASON
+
+
+def test_a_token_is_the_same_bytes_that_protobuf_writes() -> None:
+    """The vectors are appended by hand, to save copies."""
+    message = wire.Token.FromString(encode_token(TOKEN))
+    assert wire.Token.FromString(message.SerializeToString()) == message
+    assert message.model == TOKEN.model.astype("<f8").tobytes()
+    assert message.weighted_sum == TOKEN.weighted_sum.astype("<f8").tobytes()
+    for size in (0, 1, 15, 16, 17, 5000):
+        vector = np.linspace(0.0, 0.01, size)
+        limits = Limits(size, UPDATES, Everywhere())
+        sent = replace(TOKEN, model=vector, weighted_sum=vector)
+        np.testing.assert_array_equal(decode_token(encode_token(sent), limits).model, vector)
+
+
+def test_vectors_of_any_layout_are_sent_as_doubles() -> None:
+    strided = np.arange(6.0)[::2] / 10
+    for model in (strided, strided.astype(np.float32), strided.astype(">f8")):
+        got = decode_token(encode_token(replace(TOKEN, model=model)), LIMITS)
+        np.testing.assert_array_equal(got.model, model)
+
+
+def test_fields_of_a_later_version_are_ignored_but_not_a_later_version() -> None:
+    """Number 15 is not taken yet: what a later version might add."""
+    later = encode_token(TOKEN) + bytes([15 << 3 | 2, 3]) + b"new"
+    assert decode_token(later, LIMITS).mark == TOKEN.mark
+    for sort, decode in DECODERS.items():
+        message = MESSAGES[sort]()
+        for version in (0, VERSION + 1):
+            message.version = version
+            with pytest.raises(MessageError, match="version"):
+                decode(message.SerializeToString())
+
+
+def test_the_generated_file_is_that_of_the_proto_file(tmp_path: Path) -> None:
+    source = Path(walklearn.__file__).parents[1]
+    built = tmp_path / "messages.bin"
+    subprocess.run(
+        [sys.executable, "-m", "grpc_tools.protoc", f"-I{source}",
+         f"--descriptor_set_out={built}", "walklearn/node/messages.proto"],
+        check=True, timeout=60,
+    )  # fmt: skip
+    (wanted,) = descriptor_pb2.FileDescriptorSet.FromString(built.read_bytes()).file
+    kept = descriptor_pb2.FileDescriptorProto.FromString(wire.DESCRIPTOR.serialized_pb)
+    for message in wanted.message_type:
+        for field in message.field:
+            field.ClearField("json_name")  # only protoc's own output has it
+    assert kept == wanted
+
+
+# ── refused, with the name of the field ──────────────────────────────────────────────────────
+
+
+def token_message(**changes: Any) -> bytes:
+    message = wire.Token.FromString(encode_token(TOKEN))
+    for name, value in changes.items():
+        setattr(message, name, value)
+    return message.SerializeToString()
+
+
+def doubles(*numbers: float) -> bytes:
+    return np.array(numbers, "<f8").tobytes()
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"model": doubles(1.0, float("nan"), 0.0)}, "model has an entry that is NaN or infinite"),
+        ({"model": doubles(1.0, float("inf"), 0.0)}, "model has an entry that is NaN or infinite"),
+        ({"weighted_sum": doubles(0.0, float("nan"), 0.0)}, "weighted_sum has an entry"),
+        ({"model": doubles(1.0, 0.0)}, "model has 16 bytes, and the plan's model of 3"),
+        ({"model": doubles(1.0, 0.0, 0.0) + b"x"}, "model has 25 bytes"),
+        ({"model": b""}, "model has 0 bytes"),
+        ({"weighted_sum": doubles(*range(4))}, "weighted_sum has 32 bytes"),
+        ({"model": doubles(2.0, 0.1, 0.0)}, r"model lies outside Ball\(radius=2.0\), by 0.002"),
+        ({"model": doubles(1e300, 1e300, 0.0)}, "model lies outside"),
+        ({"weighted_sum": doubles(1.0, 1.0, 0.0), "step_size_sum": 0.1}, "weighted_sum / step_siz"),
+        ({"weighted_sum": doubles(1.0, 1.0, 0.0), "step_size_sum": 5e-324}, "outside"),
+        ({"step_size_sum": float("nan")}, "step_size_sum must be finite"),
+        ({"step_size_sum": -1.0}, "step_size_sum must be finite and at least 0"),
+        ({"step_size_sum": 0.0}, "must be positive"),
+        ({"inverse_importance_sum": float("inf")}, "inverse_importance_sum must be finite"),
+        ({"inverse_importance_sum": 0.0}, "must be positive"),
+        ({"updates": UPDATES + 1}, "updates must be 1 to 100, it is 101"),
+        ({"updates": 2**64 - 1}, "updates must be"),
+        ({"updates": UPDATES}, "final when it has the plan's 100 updates"),
+        ({"final": True}, "final when it has the plan's 100 updates"),
+        ({"updates": 0}, "updates must be 1 to 100"),
+        ({"hop": LARGEST_COUNT + 1}, "hop must be"),
+    ],
+)  # fmt: skip
+def test_tokens_that_the_plan_does_not_allow(changes: dict[str, Any], reason: str) -> None:
+    with pytest.raises(MessageError, match=reason):
+        decode_token(token_message(**changes), LIMITS)
+
+
+@pytest.mark.parametrize(
+    ("domain", "inside", "outside"),
+    [
+        (Ball(2.0), 2.0 + 1e-10, 2.0 + 1e-7),
+        (Box(-1.0, 1.0), 1.0 + 1e-10, 1.0 + 1e-7),
+        (Everywhere(), 1e99, 1e101),
+    ],
+)
+def test_w_may_be_left_by_rounding_only(domain: Domain, inside: float, outside: float) -> None:
+    limits = Limits(1, UPDATES, domain)
+    token = replace(TOKEN, model=np.array([inside]), weighted_sum=np.zeros(1))
+    assert decode_token(encode_token(token), limits).model[0] == inside
+    with pytest.raises(MessageError, match="outside"):
+        decode_token(encode_token(replace(token, model=np.array([outside]))), limits)
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ({"counter": 0}, "line.counter must be 1 to"),
+        ({"counter": LARGEST_COUNTER + 1}, "line.counter must be"),
+        ({"reclaimer": "AB" * 32}, "line.reclaimer must match"),
+        ({"reclaimer": "ab" * 31}, "line.reclaimer must match"),
+        ({"reclaimer": "ab" * 32 + "\n"}, "line.reclaimer must match"),
+        ({"walk": ""}, "line.walk must match"),
+        ({"walk": "x" * 100_000}, "line.walk must match"),
+    ],
+)
+def test_lines_that_cannot_be(line: dict[str, Any], reason: str) -> None:
+    limits = Limits(SIZE, UPDATES, Ball(2.0))
+    message = wire.Token.FromString(encode_token(TOKEN))
+    for name, value in line.items():
+        setattr(message.line, name, value)
+    content = message.SerializeToString()
+    if len(content) > limits.largest_token:
+        reason = "the plan allows"
+    with pytest.raises(MessageError, match=reason) as refused:
+        decode_token(content, limits)
+    assert len(str(refused.value)) < 300
+
+
+def test_a_token_without_a_line() -> None:
+    message = wire.Token.FromString(encode_token(TOKEN))
+    message.ClearField("line")
+    with pytest.raises(MessageError, match=r"line\.counter"):
+        decode_token(message.SerializeToString(), LIMITS)
+
+
+def test_oversized_messages_are_not_even_parsed() -> None:
+    sizes = {"token": LIMITS.largest_token, "greeting": 1_004_096, "receipt": 4096}
+    for sort, decode in DECODERS.items():
+        with pytest.raises(MessageError, match="bytes"):
+            decode(b"\xff" * (sizes[sort] + 1))
+        with pytest.raises(MessageError, match=f"no {sort}"):
+            decode(b"\xff" * sizes[sort])
+    assert LIMITS.largest_message >= max(sizes.values())
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (lambda m: setattr(m, "name", "n" * 201), "name has 201 characters"),
+        (lambda m: setattr(m, "plan_digest", "0f"), "plan_digest must match"),
+        (lambda m: setattr(m, "plan", "p" * 1_000_001), "plan has 1000001 characters"),
+        (lambda m: setattr(m.announcement, "degree", LARGEST_DEGREE + 1), "degree must be"),
+        (lambda m: setattr(m.announcement, "importance", 0.0), "importance must be positive"),
+        (lambda m: setattr(m.announcement, "importance", -1.0), "importance must be"),
+        (lambda m: setattr(m.announcement, "importance", float("nan")), "importance must be"),
+        (lambda m: setattr(m.announcement.newest, "walk", "?"), "newest.walk must match"),
+        (lambda m: m.announcement.final.SetInParent(), "final.counter must be"),
+        (lambda m: m.ClearField("announcement"), "importance must be positive"),
+    ],
+)
+def test_greetings_that_cannot_be(change: Callable[[Any], None], reason: str) -> None:
+    message = wire.Greeting.FromString(encode_greeting(GREETING))
+    change(message)
+    with pytest.raises(MessageError, match=reason):
+        decode_greeting(message.SerializeToString())
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"outcome": 0}, "outcome 0 is none"),
+        ({"outcome": 77}, "outcome 77 is none"),
+        ({"reason": "r" * (LONGEST_REASON + 1)}, "reason has 1001 characters"),
+    ],
+)
+def test_receipts_that_cannot_be(changes: dict[str, Any], reason: str) -> None:
+    message = wire.Receipt.FromString(encode_receipt(RECEIPT))
+    for name, value in changes.items():
+        setattr(message, name, value)
+    with pytest.raises(MessageError, match=reason):
+        decode_receipt(message.SerializeToString())
+
+
+# ── whatever the bytes ───────────────────────────────────────────────────────────────────────
+
+DECODERS: dict[str, Callable[[bytes], Any]] = {
+    "token": lambda content: decode_token(content, LIMITS),
+    "greeting": decode_greeting,
+    "receipt": decode_receipt,
+}
+ENCODED = {
+    "token": encode_token(TOKEN),
+    "greeting": encode_greeting(GREETING),
+    "receipt": encode_receipt(RECEIPT),
+}
+MESSAGES: dict[str, Any] = {"token": wire.Token, "greeting": wire.Greeting, "receipt": wire.Receipt}
+
+
+def check(sort: str, content: bytes) -> None:
+    """Either it is refused as it should be, or what came out is within the limits."""
+    try:
+        got = DECODERS[sort](content)
+    except MessageError:
+        return
+    if isinstance(got, Token):
+        assert np.isfinite(got.model).all()
+        assert np.isfinite(got.weighted_sum).all()
+        assert np.linalg.norm(got.model) <= 2.0 + 1e-8
+        assert 0 <= got.updates <= UPDATES
+        decode_token(got.encoded, LIMITS)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.sampled_from(list(DECODERS)), st.binary(max_size=400))
+def test_any_bytes(sort: str, content: bytes) -> None:
+    check(sort, content)
+
+
+@settings(max_examples=600, deadline=None)
+@given(
+    st.sampled_from(list(DECODERS)),
+    st.lists(
+        st.tuples(st.integers(0, 10_000), st.binary(max_size=9), st.integers(0, 9)), max_size=4
+    ),
+)
+def test_real_messages_with_bytes_changed(sort: str, changes: list[tuple[int, bytes, int]]) -> None:
+    """Each change puts some bytes in the place of some others."""
+    content = ENCODED[sort]
+    for where, new, length in changes:
+        at = where % (len(content) + 1)
+        content = content[:at] + new + content[at + length :]
+    check(sort, content)
+
+
+numbers = st.one_of(st.floats(), st.sampled_from([5e-324, 1e308, -0.0, 1e100, 2.0]))
+wholes = st.one_of(st.integers(0, 2**64 - 1), st.sampled_from([0, 1, UPDATES, LARGEST_COUNT]))
+
+
+@settings(max_examples=600, deadline=None)
+@given(st.data())
+def test_real_messages_with_fields_changed(data: st.DataObject) -> None:
+    """Every field takes any value that the wire can carry."""
+    sort = data.draw(st.sampled_from(list(DECODERS)))
+    message = MESSAGES[sort].FromString(ENCODED[sort])
+    for _ in range(data.draw(st.integers(1, 3))):
+        change_field(data, message)
+    check(sort, message.SerializeToString())
+
+
+def change_field(data: st.DataObject, message: Any) -> None:
+    field = data.draw(st.sampled_from(list(message.DESCRIPTOR.fields)))
+    kinds: dict[int, st.SearchStrategy[Any]] = {
+        field.TYPE_DOUBLE: numbers,
+        field.TYPE_UINT64: wholes,
+        field.TYPE_UINT32: st.integers(0, 2**32 - 1),
+        field.TYPE_BOOL: st.booleans(),
+        field.TYPE_ENUM: st.integers(-(2**31), 2**31 - 1),
+        field.TYPE_STRING: texts | hexadecimal(64) | hexadecimal(32),
+        field.TYPE_BYTES: st.binary(max_size=40)
+        | st.lists(numbers, min_size=SIZE, max_size=SIZE).map(lambda each: doubles(*each)),
+    }
+    if field.type == field.TYPE_MESSAGE:
+        change_field(data, getattr(message, field.name))
+    else:
+        setattr(message, field.name, data.draw(kinds[field.type]))
