@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import csv
+import tempfile
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from walklearn.data_files import DataError, csv_file, read_network, read_rows, read_table
 from walklearn.encoding import Column, Encoding
@@ -132,6 +137,39 @@ def test_columns_that_nobody_needs_may_be_broken(tmp_path: Path) -> None:
     assert some["age"].tolist() == [2.0, 3.0]
     assert some.place(1).endswith("row 3 (line 4)")
     assert some.rows(np.array([1])).place(0).endswith("row 3 (line 4)")
+
+
+NUMBERS = st.floats(allow_nan=False, allow_infinity=False)
+TEXTS = st.text(min_size=1, max_size=8).map(lambda text: f"_{text.strip()}_")
+
+
+@given(
+    rows=st.lists(st.tuples(NUMBERS, TEXTS), min_size=1, max_size=20),
+    delimiter=st.sampled_from([",", ";", "\t", "|"]),
+)
+@settings(max_examples=60, deadline=None)
+def test_what_was_written_is_read(rows: list[tuple[float, str]], delimiter: str) -> None:
+    """Whatever the texts: quotes, separators and line breaks in them included."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "table.csv")
+        with path.open("w", encoding="utf-8", newline="") as file:
+            writer = csv.writer(file, delimiter=delimiter)
+            writer.writerows([("number", "text"), *rows])
+        table = read_table(path, delimiter=delimiter)
+        assert table["number"].tolist() == [number for number, _ in rows]
+        assert table["text"].tolist() == [text.strip() for _, text in rows]
+
+
+@given(st.binary(max_size=200), st.sampled_from(["x.csv", "x.npz", "x.parquet", "x.svm"]))
+@settings(max_examples=150, deadline=None)
+def test_any_bytes_are_read_or_refused(content: bytes, name: str) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, name)
+        path.write_bytes(content)
+        with contextlib.suppress(DataError):
+            table = read_table(path)
+            for column in table:
+                assert len(table[column]) == table.row_count
 
 
 MISTAKES: dict[str, tuple[str | bytes, str]] = {

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import tempfile
 import warnings
 from pathlib import Path
 from typing import Any
@@ -10,6 +12,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from walklearn.encoding import Encoding
 from walklearn.model import Model, ModelFileError
@@ -249,6 +253,23 @@ def test_damage_is_named(tmp_path: Path) -> None:
     (path / "model.json").write_bytes(b"[]")
     with pytest.raises(ModelFileError, match=r"not that of a walklearn model"):
         Model.load(path)
+
+
+@given(
+    file=st.sampled_from(["model.json", "weights.npz", "ledger.json"]),
+    at=st.floats(0, 1),
+    content=st.binary(min_size=1, max_size=8),
+)
+@settings(max_examples=80, deadline=None)
+def test_any_damage_is_refused_or_harmless(file: str, at: float, content: bytes) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "model")
+        model_of("texts").save(path)
+        whole = (path / file).read_bytes()
+        place = int(at * (len(whole) - 1))
+        (path / file).write_bytes(whole[:place] + content + whole[place + len(content) :])
+        with contextlib.suppress(ModelFileError):
+            Model.load(path).scores(np.zeros((1, Model.load(path).encoding.feature_count)))
 
 
 def test_pickles_are_never_loaded(tmp_path: Path) -> None:

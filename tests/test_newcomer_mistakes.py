@@ -209,6 +209,7 @@ def test_notes_of_a_run_that_is_no_mistake_but_surprises(
         ("--steps 100", r"40 rows are few for 5 features.*--test-fraction 0\.2"),
         ("--epsilon 3 --delta 0.03 --feature-bound 0.5 --steps 100",
          r"4\d of 40 rows were longer than the feature bound 0\.5.*--range"),
+        ("--graph ring --walk uniform --steps 100", r"never mixes\. Pass --laziness 0\.1"),
         ("--max-steps 1000 --tol 0", r"loss was .*Raise --max-steps or --tol"),
     ):  # fmt: skip
         command = f"train apart.csv --target y --seed 1 {options} --out m --force"
@@ -216,6 +217,7 @@ def test_notes_of_a_run_that_is_no_mistake_but_surprises(
         assert result.exit_code == 0, result.output
         text = " ".join(result.stderr.split())
         assert re.search(note, text), text
+        assert ("never mixes" in text) == ("ring" in options)
 
 
 X = np.random.default_rng(0).normal(size=(20, 3))

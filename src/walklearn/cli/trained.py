@@ -91,7 +91,7 @@ def _importance(estimator: Any) -> tuple[list[str], list[str]]:
             f"({estimator.epsilon:g}, {estimator.delta:g}) local differential privacy for all rows "
             f"of the node together, whatever they are, by the public bounds {low:.4g} to "
             f"{high:.4g} (feature bound {estimator.feature_bound:g}). Drawn in double precision, δ "
-            f"is at most {walk.mechanism.release_delta(estimator.epsilon):.6g}."
+            f"is at most {_rounded_up(walk.mechanism.release_delta(estimator.epsilon))}."
         ], []
     if isinstance(walk, Weighted):
         return [], [
@@ -101,6 +101,15 @@ def _importance(estimator: Any) -> tuple[list[str], list[str]]:
     spent = " Nothing of ε was spent." if estimator.epsilon is not None else ""
     assert isinstance(walk, Uniform | Simple)
     return [f"Nodes tell each other their degree and no constant of their rows.{spent}"], []
+
+
+def _rounded_up(delta: float) -> str:
+    """A bound in ten digits, which is still one.
+
+    >>> _rounded_up(0.03 + 1e-11)
+    '0.03000000004'
+    """
+    return f"{delta * (1 + 1e-9):.10g}"
 
 
 def _name(walk: Any) -> str:

@@ -18,6 +18,7 @@ from walklearn.data_files import Network, Rows, Table
 from walklearn.model import Model
 from walklearn.model.score import Score, score_of
 from walklearn.progress import progress_bar
+from walklearn.walks import Simple, Uniform, Walk
 
 Array = NDArray[Any]
 
@@ -155,6 +156,11 @@ def _notes(estimator: Any, rows: Rows, network: Network, score: Score) -> list[s
     idle = network.graph.node_count - len(np.unique(network.owners))
     if idle:
         notes.append(f"{idle} of {network.graph.node_count} nodes own no rows: they only relay.")
+    if _alternates(estimator.walk_, network):
+        notes.append(
+            "this graph has two sides and the token changes sides at every step, so it never "
+            "mixes. Pass --laziness 0.1."
+        )
     clipped = getattr(estimator, "clipped_rows_", 0)
     if clipped:
         notes.append(
@@ -168,3 +174,11 @@ def _notes(estimator: Any, rows: Rows, network: Network, score: Score) -> list[s
             "rows that were not trained on (--test-fraction 0.2)."
         )
     return notes
+
+
+def _alternates(walk: Walk, network: Network) -> bool:
+    """Whether the token never stays, on a graph with all edges between two sides."""
+    inner, degrees = walk.innermost, network.graph.degrees
+    moves = isinstance(inner, Simple) or (isinstance(inner, Uniform) and np.ptp(degrees) == 0)
+    never_stays = moves and getattr(inner, "laziness", 0.0) == 0.0
+    return never_stays and network.graph.node_count > 1 and network.graph.is_bipartite

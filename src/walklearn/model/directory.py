@@ -128,7 +128,7 @@ def load(path: Path) -> Model:
         raise ModelFileError(f"{path} is not a whole model: {name} is missing.") from error
     except KeyError as error:
         raise ModelFileError(f"{path} is damaged: {error} is missing from it.") from error
-    except (ValueError, TypeError, AttributeError, zipfile.BadZipFile, EOFError) as error:
+    except (ValueError, TypeError, AttributeError) as error:
         raise ModelFileError(f"{path} is damaged: {error}") from error
 
 
@@ -155,11 +155,16 @@ def _read_header(path: Path) -> dict[str, Any]:
 
 
 def _read_weights(path: Path) -> dict[str, Array]:
-    with zipfile.ZipFile(path) as archive:
-        if (member := archive.testzip()) is not None:  # NumPy alone may miss a wrong checksum
-            raise ValueError(f"wrong checksum of {member} in {path.name}")
-    with np.load(path, allow_pickle=False) as arrays:
-        return {name: arrays[name] for name in ("model", "average")}
+    content = io.BytesIO(path.read_bytes())
+    try:
+        with zipfile.ZipFile(content) as archive:
+            if (member := archive.testzip()) is not None:  # NumPy alone may miss a wrong checksum
+                raise ValueError(f"wrong checksum of {member}")
+        content.seek(0)
+        with np.load(content, allow_pickle=False) as arrays:
+            return {name: arrays[name] for name in ("model", "average")}
+    except Exception as error:  # the readers fail on damage in too many ways to list
+        raise ValueError(f"{path.name}: {error}") from error
 
 
 def _holds_a_model(path: Path) -> bool:
