@@ -16,15 +16,15 @@ The 8 is measured, not derived (benchmarks/README.md). Under privacy L_i must no
 
 A walk that is not told how long to go is looked at after n, 2n, 4n, … updates. For an error that
 falls like a power of k, what a doubling still brings is about what is left to gain; so the walk
-has `settled` when a doubling changes the loss by less than a share `tolerance` of what it began
-with, provided that the token went round in that time: on a ring it is in one part for long, and
-unlearns there what it has learned in others.
+has `settled` when a doubling changes the loss by less than a share `tolerance` of what a model
+of zeros loses, provided that the token went round in that time: on a ring it is in one part for
+long, and unlearns there what it has learned in others.
 
 >>> from walklearn import Problem, graphs, walks
 >>> problem = Problem([[1.0], [2.0], [3.0]], [1.0, -1.0, 1.0], penalty=1.0)
 >>> choose_step(problem, graphs.complete(3), walks.Weighted())      # L = 1.75, 4, 7.75
 PowerStep(constant=0.38888888888888884, exponent=0.51)
->>> settled([0.5, 0.31, 0.309], start=0.7, tolerance=0.01, been=1.0)
+>>> settled([0.5, 0.31, 0.309], of_zeros=0.7, tolerance=0.01, been=1.0)
 True
 """
 
@@ -87,14 +87,14 @@ def public_steps(nodes: int, most: int) -> int:
     return min(most, max(LEAST_STEPS, min(100 * nodes, MOST_STEPS), 10 * nodes))
 
 
-def settled(losses: Sequence[float], start: float, tolerance: float, been: float) -> bool:
+def settled(losses: Sequence[float], of_zeros: float, tolerance: float, been: float) -> bool:
     """Whether the last doubling of the walk changed less than the tolerance allows.
 
     been: the share of where the walk ought to go (of its visit law) where it went meanwhile.
     """
     if len(losses) < 2 or been < ROUND:
         return False
-    return abs(losses[-2] - losses[-1]) <= tolerance * abs(start)
+    return abs(losses[-2] - losses[-1]) <= tolerance * of_zeros
 
 
 def been_round(walk: Walk, graph: Graph, problem: Problem, visits: NDArray[np.int64]) -> float:

@@ -42,9 +42,9 @@ class RandomWalkClassifier(ClassifierMixin, RandomWalk):
     max_rows: a public cap on the rows of a node (on their total weight, where they have
     weights). By default these numbers count as public themselves.
     model_privacy: a `ModelNoise`: clipping, noise and a cap on what each node adds to the model.
-    steps: how many updates; by default until doubling the walk lowers the loss by less than
-    `tol` times the loss at the start, or `max_steps` (by default a million, or 50 per node).
-    Under privacy the loss is not looked at: then about 100 updates per node.
+    steps: how many updates; by default until doubling the walk changes the loss by less than
+    `tol` times what a model of zeros loses, or `max_steps` (by default a million, or 50 per
+    node). Under privacy the loss is not looked at: then about 100 updates per node.
     step_size: a step size, or the constant c of c / k^0.75; by default from the constants L_i,
     under privacy from what was released and the public bounds.
     average: the model that predicts: "tail" is the average over the last half of the walk,

@@ -236,7 +236,7 @@ class RandomWalk(BaseEstimator):
                 "as walks.Jumping(walks.Weighted())."
             )
         else:
-            before = losses[-2] if len(losses) > 1 else walked.start_value
+            before = losses[-2] if len(losses) > 1 else walked.value_of_zeros
             message = (
                 f"after {walked.updates[-1]} updates the loss was {losses[-1]:.4g}, halfway it was "
                 f"{before:.4g}: it has not settled. Raise max_steps or tol, take a larger penalty, "

@@ -63,7 +63,7 @@ class Walked:
     """
 
     token: Token
-    start_value: float
+    value_of_zeros: float
     settled: bool = False
     been: float = 0.0
     updates: list[int] = field(default_factory=list)
@@ -89,7 +89,7 @@ def walk_on(
     """
     batch = _batch(setting, streams, token, contributions)
     begun = batch.tokens[0]
-    seen = Walked(begun, _value(batch, begun.model))
+    seen = Walked(begun, _value(batch, np.zeros_like(begun.model)))
     for end in plan.rounds():
         round_begun, visits_before = batch.tokens[0], batch.visits.copy()
         _advance(batch, begun.updates + end)
@@ -101,7 +101,7 @@ def walk_on(
             callback(seen.token.updates, losses[-1])
         visits = batch.visits - visits_before
         seen.been = been_round(setting.walk, setting.graph, setting.problem, visits)
-        seen.settled = settled(losses, seen.start_value, plan.tolerance, seen.been)
+        seen.settled = settled(losses, seen.value_of_zeros, plan.tolerance, seen.been)
         if plan.steps is None and seen.settled:
             break
     seen.visits = batch.visits

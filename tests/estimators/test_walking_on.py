@@ -1,0 +1,199 @@
+"""partial_fit and warm start: the token keeps w, w̄ and k, and walks on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
+
+import walklearn as wl
+from walklearn import RandomWalkClassifier, RandomWalkRegressor
+from walklearn.estimators.seeds import seeds_of
+from walklearn.reference_batches import ReferenceWalks
+from walklearn.walk_sgd import WalkSetting
+
+CANCER = load_breast_cancer(return_X_y=True)
+IRIS = load_iris(return_X_y=True)
+DIABETES = load_diabetes(return_X_y=True)
+PRIVATE: dict[str, Any] = {"epsilon": 3.0, "delta": 0.03, "feature_bound": 8.0}
+
+
+def test_partial_fit_is_one_walk_over_changing_rows() -> None:
+    """The same token, moved by the reference step by step over one chunk and then the other."""
+    X, y = DIABETES
+    chunks = [slice(0, 40), slice(40, 80)]
+    graph = wl.graphs.erdos_renyi(40, 0.3, seed=2)
+    step = wl.PowerStep(0.02)
+    model = RandomWalkRegressor(
+        graph=graph, step_size=step, steps=150, standardise=False, penalty=0.1, random_state=7
+    )
+    token = None
+    for call, rows in enumerate(chunks):
+        model.partial_fit(X[rows], y[rows])
+        problem = wl.Problem(
+            np.column_stack([X[rows], np.ones(40)]), y[rows], loss=wl.losses.Squared(),
+            penalty=0.1, objective="mean",
+        )  # fmt: skip
+        setting = WalkSetting(problem, graph, wl.walks.Weighted(), step)
+        batch = ReferenceWalks(
+            setting, [seeds_of(7, call).streams], token if token is None else [token]
+        )
+        batch.advance(150)
+        token = batch.tokens[0]
+        assert model.n_iter_ == token.updates == 150 * (call + 1)
+        np.testing.assert_allclose(model.weights_, token.model, rtol=1e-9)
+        np.testing.assert_allclose(model.average_, token.average, rtol=1e-9)
+        np.testing.assert_allclose(model.coef_, token.average[:-1], rtol=1e-9)
+    np.testing.assert_allclose(  # k goes on, so step sizes do
+        model._state.token.step_size_sum, step(np.arange(1, 301)).sum()
+    )
+
+
+def test_partial_fit_learns_a_stream() -> None:
+    X, y = CANCER
+    order = np.random.default_rng(0).permutation(len(X))
+    model = RandomWalkClassifier(random_state=0, steps=2000)
+    for chunk in np.array_split(order, 10):
+        model.partial_fit(X[chunk], y[chunk], classes=[0, 1])
+    assert model.n_iter_ == 20_000
+    assert model.score(X, y) > 0.95
+    nodes_of_a_call = RandomWalkClassifier(random_state=0).partial_fit(X[:50], y[:50], [0, 1])
+    assert nodes_of_a_call.n_iter_ == 50
+
+
+def test_classes_are_told_in_the_first_call() -> None:
+    X, y = IRIS
+    model = RandomWalkClassifier(random_state=0, steps=1000)
+    with pytest.raises(ValueError, match="classes must be passed on the first call"):
+        model.partial_fit(X, y)
+    model.partial_fit(X[:50], y[:50], classes=[2, 1, 0])  # one class only, so far
+    assert model.classes_.tolist() == [0, 1, 2]
+    model.partial_fit(X, y)
+    with pytest.raises(ValueError, match="the same in every call: they were"):
+        model.partial_fit(X, y, classes=[0, 1])
+    with pytest.raises(ValueError, match=r"labels \[7\] that are not among the classes"):
+        model.partial_fit(X, np.full(len(X), 7))
+    with pytest.raises(ValueError, match="features"):
+        model.partial_fit(X[:, :2], y)
+
+
+def test_units_are_those_of_the_first_rows() -> None:
+    X, y = CANCER
+    model = RandomWalkClassifier(random_state=0, steps=3000).partial_fit(X[:300], y[:300], [0, 1])
+    units = model._state.units
+    model.partial_fit(1000.0 * X[300:], y[300:])
+    assert model._state.units is units
+    np.testing.assert_allclose(units.shift, X[:300].mean(axis=0))
+
+
+def test_new_nodes_join_and_known_ones_keep_their_numbers() -> None:
+    X, y = IRIS
+    rows = np.arange(len(X))
+    model = RandomWalkClassifier(random_state=0, steps=500)
+    model.partial_fit(X, y, [0, 1, 2], nodes=np.array(["b", "d"])[rows % 2])
+    first = model.graph_
+    model.partial_fit(X, y, nodes=np.array(["d", "b"])[rows % 2])
+    assert model.graph_ is first
+    model.partial_fit(X, y, nodes=np.array(["a", "b", "c"])[rows % 3])
+    assert model._state.network.names == ("b", "d", "a", "c")
+    assert model.graph_.node_count == model.ledger_.nodes == 4
+    with pytest.raises(ValueError, match=r"pass nodes=\.\.\. for these, too"):
+        model.partial_fit(X, y)
+    with pytest.raises(ValueError, match="the graph must not change"):
+        model.set_params(graph="ring").partial_fit(X, y, nodes=rows % 3)
+
+
+def test_rows_one_per_node_may_be_more_than_before() -> None:
+    X, y = IRIS
+    model = RandomWalkClassifier(random_state=0).partial_fit(X[::3], y[::3], [0, 1, 2])
+    assert model.graph_.node_count == 50
+    model.partial_fit(X, y)
+    assert model.graph_.node_count == 150
+    model.partial_fit(X[:20], y[:20])  # the other nodes relay
+    assert model.graph_.node_count == 150
+    assert model.n_iter_ == 50 + 150 + 20
+
+
+def test_warm_start_goes_on() -> None:
+    X, y = CANCER
+    model = RandomWalkClassifier(warm_start=True, steps=3000, random_state=0).fit(X, y)
+    first = model.weights_
+    model.fit(X, y)
+    assert model.n_iter_ == 6000
+    assert np.abs(model.weights_ - first).max() > 0
+    cold = RandomWalkClassifier(steps=3000, random_state=0).fit(X, y)
+    np.testing.assert_array_equal(cold.weights_, first)
+    cold.fit(X, y)  # begins anew
+    np.testing.assert_array_equal(cold.weights_, first)
+    with pytest.raises(ValueError, match="with warm_start the classes must stay"):
+        model.fit(X, y + 1)
+
+
+def test_a_warm_start_needs_fewer_updates() -> None:
+    X, y = CANCER
+    model = RandomWalkClassifier(warm_start=True, tol=1e-3, random_state=0).fit(X, y)
+    before = model.n_iter_
+    model.fit(X, y)
+    assert model.n_iter_ - before < before / 10
+
+
+def test_a_release_is_drawn_once_for_the_same_rows() -> None:
+    X, y = CANCER
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    model = RandomWalkClassifier(warm_start=True, steps=1000, random_state=0, **PRIVATE).fit(X, y)
+    released, once = model.trace_.released, model.ledger_.total(0, 0.03)
+
+    def importance() -> Any:
+        (entry,) = (
+            each for each in model.ledger_.to_dict()["releases"] if each["what"] == "importance"
+        )
+        return entry
+
+    model.fit(X, y)
+    np.testing.assert_array_equal(model.trace_.released, released)
+    assert importance()["times"] == 1
+    assert once == np.inf  # for the model is in the clear
+    model.fit(X[::-1], y[::-1])
+    assert importance()["times"] == 2
+    assert not np.array_equal(model.trace_.released, released)
+
+
+def test_new_rows_are_released_and_charged_anew() -> None:
+    X, y = CANCER
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    noise = wl.privacy.ModelNoise.calibrate(
+        epsilon=1.0, delta=0.01, clip=3.0, max_contributions=100
+    )
+    model = RandomWalkClassifier(steps=500, random_state=0, model_privacy=noise, **PRIVATE)
+    model.partial_fit(X[:30], y[:30], [0, 1])
+    mechanism = model.walk_.mechanism
+    charges = {each.what: each for each in model.ledger_.charges(0)}
+    assert charges["importance"].times == 1
+    first = charges["model"].times
+    model.partial_fit(X[30:60], y[30:60])
+    charges = {each.what: each for each in model.ledger_.charges(0)}
+    assert charges["importance"].times == 2
+    assert charges["importance"].mechanism == mechanism
+    assert charges["model"].times > first
+    total = model.ledger_.total(0, 0.1)
+    assert 3.0 < total < np.inf
+    counts = model.trace_.contributions[0]
+    assert counts.sum() == 1000 - np.maximum(model.trace_.visits - 100, 0).sum()
+
+
+def test_the_cap_on_contributions_outlives_a_call() -> None:
+    X, y = CANCER
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    noise = wl.privacy.ModelNoise(clip=3.0, noise_multiplier=5.0, max_contributions=7)
+    model = RandomWalkClassifier(
+        walk="uniform", steps=300, random_state=0, model_privacy=noise, feature_bound=8.0
+    )
+    for call in range(1, 4):
+        model.partial_fit(X[:30], y[:30], [0, 1])
+        most = model.trace_.contributions.max()
+        assert most == 7
+        assert max(model.ledger_.charges(node)[0].times for node in range(30)) == 7
+        assert model.n_iter_ == 300 * call
+    assert model.trace_.contributions.min() == 7  # every node has reached it, and is not past it
