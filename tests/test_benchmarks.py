@@ -22,3 +22,15 @@ def test_the_contestants_do_the_same_work() -> None:
     )  # fmt: skip
     assert result.returncode == 0, result.stderr
     assert "C / batch" in result.stdout
+
+
+def test_the_estimators_are_as_accurate_as_logistic_regression() -> None:
+    """The quick run of the script: breast cancer, one seed; within a point without privacy."""
+    result = subprocess.run(
+        [sys.executable, "-m", "benchmarks.estimators", "--quick"],
+        cwd=Path(__file__).parents[1], capture_output=True, text=True, timeout=300, check=False,
+    )  # fmt: skip
+    assert result.returncode == 0, result.stderr
+    rows = dict(line.strip("| ").split(" | ", 1) for line in result.stdout.splitlines()[3:])
+    for contestant in ("weighted walk, raw", "weighted walk, standardised", "uniform walk, raw"):
+        assert float(rows[contestant].split(" | ")[1]) > -1.0

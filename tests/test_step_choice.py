@@ -92,6 +92,10 @@ def test_the_public_step_looks_at_nothing_but_what_is_public() -> None:
     assert public_step(Logistic(), 1e-9, GRAPH, walks.Uniform(), bounds).constant == pytest.approx(
         8.0 / 20.05
     )
+    noisy = public_step(Logistic(), 1e-9, GRAPH, walk, bounds, noise_length=25.0)
+    assert noisy.constant == pytest.approx(1 / 25.0)
+    quiet = public_step(Logistic(), 1e-9, GRAPH, walk, bounds, noise_length=1e-3)
+    assert quiet == long
 
 
 def test_how_long_to_walk() -> None:

@@ -12,7 +12,8 @@ over its visits is L̄. So
                                          the curvature at its worst, so that longer steps pay.
 
 The 8 is measured, not derived (benchmarks/README.md). Under privacy L_i must not be looked at:
-`public_step` takes what was released and the public bounds instead.
+`public_step` takes what was released and the public bounds instead, and where there is noise on the
+model, the noise in the first step has a length of about 1 at most.
 
 A walk that is not told how long to go is looked at after n, 2n, 4n, … updates. For an error that
 falls like a power of k, what a doubling still brings is about what is left to gain; so the walk
@@ -60,18 +61,26 @@ def choose_step(problem: Problem, graph: Graph, walk: Walk) -> PowerStep:
 
 
 def public_step(
-    loss: Loss, penalty: float, graph: Graph, walk: Walk, bounds: tuple[float, float]
+    loss: Loss,
+    penalty: float,
+    graph: Graph,
+    walk: Walk,
+    bounds: tuple[float, float],
+    noise_length: float = 0.0,
 ) -> PowerStep:
     """A step size from public facts only: what the nodes released, and the bounds of L_i.
 
     The walk must not scale its steps by anything else; a walk that releases nothing is taken to
-    have an L̄ halfway between the bounds.
+    have an L̄ halfway between the bounds. noise_length: σ√size of the noise on the model.
     """
     scale = walk.gradient_scale(graph)
     mean = 0.5 * sum(bounds)
     if isinstance(walk.innermost, ReleasedWeighted):
         mean = float(walk.visit_weights(graph).mean())
-    return _step(loss, penalty, float(scale.max()), float(scale.max()) * bounds[1], mean)
+    step = _step(loss, penalty, float(scale.max()), float(scale.max()) * bounds[1], mean)
+    if step.constant * noise_length > 1.0:
+        step = PowerStep(1.0 / noise_length, EXPONENT)
+    return step
 
 
 def most_steps(nodes: int) -> int:

@@ -11,6 +11,7 @@ nor the step size, nor how long to walk.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -146,7 +147,9 @@ class Terms:
             bounds = inner.mechanism.bounds
         else:
             bounds = self.bounds(problem)
-        return public_step(problem.loss, problem.penalty, graph, walk, bounds)
+        noise = self.model_privacy
+        length = 0.0 if noise is None else noise.standard_deviation * math.sqrt(problem.size)
+        return public_step(problem.loss, problem.penalty, graph, walk, bounds, length)
 
 
 def release(

@@ -208,6 +208,8 @@ class RandomWalk(BaseEstimator):
             steps = steps or with_rows
         elif private and steps is None:
             steps = public_steps(problem.node_count, most)
+            if self.model_privacy is not None:  # what comes after the caps is noise only
+                steps = min(steps, self.model_privacy.max_contributions * with_rows)
         return Plan(
             steps=steps,
             most=most,

@@ -1,0 +1,131 @@
+"""How good the estimators are, and how long they take: `python -m benchmarks.estimators`.
+
+Mean accuracy over 5 stratified folds, against scikit-learn's LogisticRegression and SGDClassifier,
+without privacy and at ε = 1, 3 and 10. With --time, the time to fit as a ratio, in turns.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from sklearn.datasets import load_breast_cancer, load_digits
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression, SGDClassifier
+from sklearn.model_selection import StratifiedKFold
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from walklearn import RandomWalkClassifier
+from walklearn.privacy import ModelNoise
+
+DATA = {"breast cancer": load_breast_cancer, "digits": load_digits}
+EPSILONS = (1.0, 3.0, 10.0)
+DELTA, FEATURE_BOUND = 0.03, 8.0
+ROUNDS = 7
+Make = Callable[[int], Any]
+
+
+def walk(**options: Any) -> Make:
+    return lambda seed: RandomWalkClassifier(random_state=seed, **options)
+
+
+def scaled(make: Make) -> Make:
+    """Columns scaled first; under privacy that stands for scales that are public."""
+    return lambda seed: make_pipeline(StandardScaler(), make(seed))
+
+
+def private(epsilon: float, **options: Any) -> Make:
+    return scaled(walk(epsilon=epsilon, delta=DELTA, feature_bound=FEATURE_BOUND, **options))
+
+
+def protected(epsilon: float) -> Make:
+    """Noise on the model: each node contributes 5 times, all of that together at this ε."""
+    noise = ModelNoise.calibrate(epsilon=epsilon, delta=DELTA, clip=1.0, max_contributions=5)
+    return scaled(walk(walk="uniform", model_privacy=noise, feature_bound=FEATURE_BOUND))
+
+
+CONTESTANTS: dict[str, Make] = {
+    "LogisticRegression, raw": lambda seed: LogisticRegression(),
+    "LogisticRegression, standardised": scaled(lambda seed: LogisticRegression()),
+    "SGDClassifier, raw": lambda seed: SGDClassifier(loss="log_loss", random_state=seed),
+    "SGDClassifier, standardised": scaled(
+        lambda seed: SGDClassifier(loss="log_loss", random_state=seed)
+    ),
+    "weighted walk, raw": walk(),
+    "weighted walk, standardised": scaled(walk()),
+    "uniform walk, raw": walk(walk="uniform"),
+    **{f"weighted walk, L_i released at ε = {e:g}": private(e) for e in EPSILONS},
+    "uniform walk, which releases nothing, by the same public choices": private(1, walk="uniform"),
+    **{f"uniform walk, the model protected at ε = {e:g}": protected(e) for e in EPSILONS},
+}
+
+
+def accuracies(make: Make, X: Any, y: Any, seeds: int) -> tuple[float, float, float]:
+    """Mean over folds and seeds, spread of that mean over seeds, share of fits that warned."""
+    folds = StratifiedKFold(5, shuffle=True, random_state=0)
+    scores, warned = np.zeros((seeds, 5)), 0
+    for seed in range(seeds):
+        for fold, (train, test) in enumerate(folds.split(X, y)):
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always", ConvergenceWarning)
+                model = make(seed).fit(X[train], y[train])
+            warned += bool(caught)
+            scores[seed, fold] = model.score(X[test], y[test])
+    by_seed = scores.mean(axis=1)
+    return float(by_seed.mean()), float(by_seed.std()), warned / scores.size
+
+
+def seconds(makers: dict[str, Make], X: Any, y: Any) -> dict[str, float]:
+    """Median over rounds in which all contestants take turns."""
+    spent: dict[str, list[float]] = {name: [] for name in makers}
+    for turn in range(ROUNDS + 1):  # the first is to warm up
+        for name, make in makers.items():
+            model = make(turn)
+            start = time.perf_counter()
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", ConvergenceWarning)
+                model.fit(X, y)
+            spent[name].append(time.perf_counter() - start)
+    return {name: float(np.median(times[1:])) for name, times in spent.items()}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="one seed, breast cancer only")
+    parser.add_argument("--time", action="store_true", help="time to fit, on an idle machine")
+    arguments = parser.parse_args()
+    seeds = 1 if arguments.quick else 3
+    for name, load in list(DATA.items())[: 1 if arguments.quick else None]:
+        X, y = load(return_X_y=True)
+        if arguments.time:
+            print_times(name, X, y)
+            continue
+        print(f"\n| {name} | accuracy | against LogisticRegression | spread over seeds |")
+        print("|---|---:|---:|---:|")
+        best = None
+        for contestant, make in CONTESTANTS.items():
+            mean, spread, warned = accuracies(make, X, y, seeds)
+            best = mean if contestant == "LogisticRegression, standardised" else best
+            points = "" if best is None else f"{100 * (mean - best):+.2f}"
+            note = f" ({warned:.0%} of fits warned)" if warned else ""
+            print(f"| {contestant}{note} | {mean:.4f} | {points} | {spread:.4f} |", flush=True)
+
+
+def print_times(name: str, X: Any, y: Any) -> None:
+    chosen = [c for c in CONTESTANTS if "standardised" in c or "released at ε = 3" in c]
+    times = seconds({c: CONTESTANTS[c] for c in chosen}, X, y)
+    print(f"\n| {name}, {len(X)} rows | seconds | against LogisticRegression | against SGD |")
+    print("|---|---:|---:|---:|")
+    for contestant, spent in times.items():
+        logistic = spent / times["LogisticRegression, standardised"]
+        sgd = spent / times["SGDClassifier, standardised"]
+        print(f"| {contestant} | {spent:.3f} | {logistic:.1f} | {sgd:.1f} |")
+
+
+if __name__ == "__main__":
+    main()
