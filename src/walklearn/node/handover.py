@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from walklearn.node.events import (
     Answered,
@@ -28,6 +27,7 @@ from walklearn.node.local_update import DivergedError, Draws
 from walklearn.node.messages import Mark, Outcome, Receipt, Token
 from walklearn.node.neighbours import Result, decline, spread, up
 from walklearn.node.state import Handover, Link, Phase, Place, State
+from walklearn.node.values import replace
 
 # How many refused handovers are kept in mind; honest neighbours have one under way at a time.
 _REFUSALS_KEPT = 256

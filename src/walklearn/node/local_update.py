@@ -25,7 +25,7 @@ contributed as often as it may it adds noise only.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -34,6 +34,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from walklearn import walk_sgd
 from walklearn.node.messages import Limits, Line, Token, is_inside
+from walklearn.node.values import replace
 from walklearn.problem import Problem
 from walklearn.step_sizes import StepSize
 from walklearn.walks import proposal

@@ -7,8 +7,6 @@ that answers and lacks the final model is told it: so it floods, and reaches tho
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from walklearn.node.events import (
     Announced,
     Commit,
@@ -25,6 +23,7 @@ from walklearn.node.events import (
 )
 from walklearn.node.messages import Outcome, Receipt
 from walklearn.node.state import Link, Place, State
+from walklearn.node.values import replace
 
 Result = tuple[State, list[Effect]]
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from walklearn.node.events import (
     Commit,
     FinalArrived,
@@ -19,6 +17,7 @@ from walklearn.node.handover import begin, finish, refuse, take_a_rest
 from walklearn.node.messages import Outcome, Receipt, Token
 from walklearn.node.neighbours import Result, decline
 from walklearn.node.state import State
+from walklearn.node.values import replace
 
 
 def start(state: State, event: StartWalk) -> Result:

@@ -10,8 +10,10 @@ is here: for the disk, for neighbours, for the time, which is read from a clock 
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections.abc import Callable, Coroutine
+from functools import lru_cache
 from typing import Any
 
 from walklearn.node import events as happened
@@ -76,7 +78,7 @@ class Runtime:
             name, self._plan, lambda: self.state, self.dispatch, self.transport, log, clock
         )
         self._timer: asyncio.TimerHandle | None = None
-        self._wakes_at: float | None = None
+        self._wakes_at = math.inf
 
     async def start(self, listen: str, peers: list[Invite]) -> int:
         """Listen, greet the neighbours, go on where the last process stopped; the port."""
@@ -134,8 +136,9 @@ class Runtime:
         state = self.state
         if state.wants_visit:
             self._has_work.set()
-        if state.wakes_at != self._wakes_at:
-            self._set_timer(state.wakes_at)
+        wakes_at = state.wakes_at
+        if wakes_at is not None and wakes_at < self._wakes_at:
+            self._set_timer(wakes_at)
         if state.stopping or state.phase is Phase.FINISHED:
             self.changed.set()  # only then does anyone wait for it
         return receipt
@@ -214,7 +217,7 @@ class Runtime:
             event = happened.TokenArrived(caller, token, self._draw(), self._clock())
         receipt = await self.dispatch(event)
         assert receipt is not None
-        return encode_receipt(receipt)
+        return _encoded(receipt)
 
     # ── what is said to neighbours ───────────────────────────────────────────────────────────
 
@@ -223,7 +226,7 @@ class Runtime:
         event: Event
         try:
             reply = await self.transport.call(receiver, "Handover", token.encoded, limit)
-            event = happened.Answered(mark, decode_receipt(reply), self._clock())
+            event = happened.Answered(mark, _decoded(reply), self._clock())
         except (Undelivered, Refused):
             # Refused by the transport: not this attempt, but an earlier one may have been taken.
             event = happened.NotSent(mark, self._clock())
@@ -238,7 +241,7 @@ class Runtime:
         limit = self._plan.time_limits.handover_timeout_seconds
         try:
             reply = await self.transport.call(neighbour, "Final", token.encoded, limit)
-            receipt = decode_receipt(reply)
+            receipt = _decoded(reply)
         except (Undelivered, Unanswered, Refused, MessageError) as error:
             self._log.debug("final model unanswered", peer=self._names.get(neighbour), reason=error)
         await self.dispatch(happened.FinalAnswered(neighbour, receipt))
@@ -253,17 +256,16 @@ class Runtime:
                 await self.dispatch(happened.Visit(self._draw(), self._clock()))
                 await asyncio.sleep(0)  # neighbours are heard in between
 
-    def _set_timer(self, wakes_at: float | None) -> None:
-        self._wakes_at = wakes_at
+    def _set_timer(self, wakes_at: float) -> None:
+        """A timer that is due too early does no harm, so it is only ever moved forward."""
         if self._timer is not None:
             self._timer.cancel()
-            self._timer = None
-        if wakes_at is not None:
-            delay = max(0.0, wakes_at - self._clock())
-            self._timer = asyncio.get_running_loop().call_later(delay, self._wake)
+        self._wakes_at = wakes_at
+        delay = max(0.0, wakes_at - self._clock())
+        self._timer = asyncio.get_running_loop().call_later(delay, self._wake)
 
     def _wake(self) -> None:
-        self._timer = self._wakes_at = None
+        self._timer, self._wakes_at = None, math.inf
         self._spawn(self._tick())
 
     async def _tick(self) -> None:
@@ -311,6 +313,9 @@ def _largest(state: State) -> int:
     plan = len(state.local.plan.canonical)
     return max(state.local.limits.largest_token, 2 * plan + _PLAN_ROOM)
 
+
+# Receipts repeat: the same line was accepted again.
+_encoded, _decoded = lru_cache(16)(encode_receipt), lru_cache(16)(decode_receipt)
 
 # Notes that come with every hop.
 _QUIET = ("handed over", "silent neighbour", "rejected")

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from walklearn.node.local_update import LocalUpdate
 from walklearn.node.messages import LARGEST_COUNTER, Announcement, Line, Mark, Token
+from walklearn.node.values import replace
 from walklearn.walks.proposal import accepts, propose
 
 
