@@ -17,7 +17,15 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from walklearn import graphs
-from walklearn.node.events import Greet, ResumeWalk, SendToken, StartWalk, StopAsked, Tick
+from walklearn.node.events import (
+    Greet,
+    PeersChanged,
+    ResumeWalk,
+    SendToken,
+    StartWalk,
+    StopAsked,
+    Tick,
+)
 from walklearn.node.local_update import Draws, LocalUpdate
 from walklearn.node.memory_network import Call, MemoryNetwork, MemoryNode, Way
 from walklearn.node.messages import Line, Mark, Token, decode_token
@@ -81,8 +89,8 @@ FATES = st.sampled_from(
 )  # fmt: skip
 TROUBLES = st.sampled_from(
     ["crash", "restart", "restart all", "restart all", "cut or heal", "heal", "heal", "greet",
-     "disk", "flush", "stop", "wait 1", "wait 5", "wait 31", "StartWalk", "ResumeWalk", "message",
-     "lose", "duplicate"]
+     "disk", "flush", "stop", "peers", "wait 1", "wait 5", "wait 31", "StartWalk", "ResumeWalk",
+     "message", "lose", "duplicate"]
 )  # fmt: skip
 
 
@@ -98,6 +106,7 @@ class FaultMachine(RuleBasedStateMachine):
         self.seen: dict[Line, dict[int, History]] = defaultdict(dict)
         self.shown: dict[LocalUpdate, set[int]] = defaultdict(set)
         self.network.watch = self.note
+        self.around = {node.fingerprint: node.neighbours for node in self.network.nodes}
         self.network.run(lambda: self.network.connected)
         self.network.start_walk(self.network.nodes[0], self.zero)
 
@@ -168,6 +177,10 @@ class FaultMachine(RuleBasedStateMachine):
                 self.network.greet(node, neighbour)
         elif kind == "stop":
             self.network.feed(node, StopAsked())
+        elif kind == "peers":  # one neighbour is removed, or all are there again
+            around = self.around[node.fingerprint]
+            node.neighbours = around[1:] if node.neighbours == around else around
+            self.network.feed(node, PeersChanged(node.neighbours))
         elif kind in ("StartWalk", "ResumeWalk"):
             sort = StartWalk if kind == "StartWalk" else ResumeWalk
             event = sort(node.fingerprint[-32:], self.zero)
@@ -236,9 +249,11 @@ class FaultMachine(RuleBasedStateMachine):
         if not hasattr(self, "network"):
             return
         self.network.cut.clear()
+        self.restart_all()
         for node in self.network.nodes:
             node.disk_fails = False
-        self.restart_all()
+            node.neighbours = self.around[node.fingerprint]
+            self.network.feed(node, PeersChanged(node.neighbours))
         self.network.run(lambda: self.network.finished, most=20_000)
         finals = [node.state.record.final for node in self.network.nodes]
         assert len({(final and final.line, final and history(final)) for final in finals}) == 1
