@@ -91,19 +91,17 @@ class Recording:
     def _record(self, batch: Batch, record: int, lines: slice) -> None:
         optimum = self.optimum
         self.messages[lines, record] = batch.messages
-        for prefix, models in (("", batch.models), ("average_", batch.averages)):
-            with np.errstate(over="ignore", invalid="ignore"):  # a diverging run is no error
-                distances = np.linalg.norm(models - optimum.model, axis=2).mean(axis=1)
-            self.errors[prefix + "distance"][lines, record] = (
-                distances if optimum.unique else np.nan
-            )
-            if self.gaps is not False:
-                looked_at = models[:, self._looked_at(models.shape[1])]
-                with np.errstate(over="ignore", invalid="ignore"):
+        both = (("", batch.models, self.models), ("average_", batch.averages, self.averages))
+        with np.errstate(over="ignore", invalid="ignore"):  # a diverging run is no error
+            for prefix, models, kept in both:
+                if optimum.unique:
+                    distances = np.linalg.norm(models - optimum.model, axis=2).mean(axis=1)
+                    self.errors[prefix + "distance"][lines, record] = distances
+                if self.gaps is not False:
+                    looked_at = models if self.gaps is True else self._spread(models)
                     values = batch.values(looked_at).mean(axis=1)
-                self.errors[prefix + "gap"][lines, record] = values - optimum.value
-        self.models[lines] = batch.models.mean(axis=1)
-        self.averages[lines] = batch.averages.mean(axis=1)
+                    self.errors[prefix + "gap"][lines, record] = values - optimum.value
+                kept[lines] = models.mean(axis=1)
         if self.released is not None and batch.released is not None:
             self.released[lines] = batch.released
             self.outside[lines] = batch.outside
@@ -111,10 +109,11 @@ class Recording:
             self.contributions[lines] = batch.contributions
         self.records_done[lines] = record + 1
 
-    def _looked_at(self, holders: int) -> NDArray[np.intp]:
-        """The holders of a model whose gaps are averaged: all, or some spread evenly."""
-        count = holders if self.gaps is True else min(int(self.gaps), holders)
-        return np.arange(count) * holders // count
+    def _spread(self, models: Array) -> Array:
+        """The models whose gaps are averaged: those of some holders, spread evenly."""
+        holders = models.shape[1]
+        count = min(int(self.gaps), holders)
+        return models[:, np.arange(count) * holders // count]
 
     def models_at(self, models: Array, lines: Array, records: int) -> Array:
         """The models of the kept replicates, NaN for one that is past the last kept record."""

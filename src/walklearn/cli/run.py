@@ -69,8 +69,6 @@ def run_to_end(
         raise SystemExit(130) from None
     except WorkerDiedError as error:
         raise click.ClickException(str(error)) from error
-    except ImportError as error:
-        raise BadInput(str(error)) from error
     except OSError as error:
         raise BadInput(
             f"cannot write to {folder}: {error.strerror or error}. {_finished(folder)} of {cells} "

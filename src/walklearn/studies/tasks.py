@@ -5,18 +5,18 @@ instances. `perform` does a task anywhere: tasks and outcomes are plain and can 
 
 >>> from walklearn.studies.cell import Cell
 >>> cell = Cell.of(("mine", "ring", "gaussians", "uniform", "printed"), {
-...     "graph": {"family": "ring", "nodes": 11}, "seed": 1, "instances": 4, "replicates": 1,
+...     "graph": {"family": "ring", "nodes": 11}, "seed": 1, "instances": 8, "replicates": 1,
 ...     "problem": {"data": "two_gaussians", "dimension": 2, "penalty": 1.0}, "updates": 100,
 ...     "method": {"walk": "uniform"}, "step_size": {"constant": 0.1}, "records": 3,
 ...     "facts": False})
 >>> work = CellWork(cell, workers=1)
 >>> tasks = work.begin()
 >>> [task.instances for task in tasks]
-[range(0, 2), range(2, 4)]
+[range(0, 2), range(2, 4), range(4, 6), range(6, 8)]
 >>> [work.take(task, perform(task)) for task in tasks]
-[[], []]
+[[], [], [], []]
 >>> len(work.result.records["gap"])
-12
+24
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class CellWork:
 
     def _split(self, count: int, tuning: Tuning | None) -> list[Task]:
         each = Task(self.cell, range(1), tuning).updates
-        size = max(1, min(-(-count // (2 * self.workers)), MOST_UPDATES // each))
+        size = max(1, min(-(-count // (4 * self.workers)), MOST_UPDATES // each))
         parts = [range(at, min(at + size, count)) for at in range(0, count, size)]
         self._missing = set(parts)
         return [Task(self.cell, part, tuning) for part in parts]
