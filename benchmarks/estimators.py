@@ -1,7 +1,8 @@
 """How good the estimators are, and how long they take: `python -m benchmarks.estimators`.
 
 Mean accuracy over 5 stratified folds, against scikit-learn's LogisticRegression and SGDClassifier,
-without privacy and at ε = 1, 3 and 10. With --time, the time to fit as a ratio, in turns.
+without privacy and at ε = 1, 3 and 10. With --time, the time to fit as a ratio, in turns. With
+--length, the loss for shorter and longer steps than the one that is chosen.
 """
 
 from __future__ import annotations
@@ -20,8 +21,10 @@ from sklearn.model_selection import StratifiedKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from walklearn import RandomWalkClassifier
+from walklearn import PowerStep, RandomWalkClassifier
+from walklearn.datasets import two_gaussians
 from walklearn.privacy import ModelNoise
+from walklearn.step_choice import EXPONENT, LENGTH
 
 DATA = {"breast cancer": load_breast_cancer, "digits": load_digits}
 EPSILONS = (1.0, 3.0, 10.0)
@@ -98,7 +101,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="one seed, breast cancer only")
     parser.add_argument("--time", action="store_true", help="time to fit, on an idle machine")
+    parser.add_argument("--length", action="store_true", help="shorter and longer steps")
     arguments = parser.parse_args()
+    if arguments.length:
+        print_lengths()
+        return
     seeds = 1 if arguments.quick else 3
     for name, load in list(DATA.items())[: 1 if arguments.quick else None]:
         X, y = load(return_X_y=True)
@@ -114,6 +121,24 @@ def main() -> None:
             points = "" if best is None else f"{100 * (mean - best):+.2f}"
             note = f" ({warned:.0%} of fits warned)" if warned else ""
             print(f"| {contestant}{note} | {mean:.4f} | {points} | {spread:.4f} |", flush=True)
+
+
+def print_lengths() -> None:
+    """The training loss after some updates, for first steps of so many 1/L̄."""
+    sets = {name: load(return_X_y=True) for name, load in DATA.items()}
+    sets["two Gaussians"] = two_gaussians(3000, dimension=10, variance=10.0, seed=1)
+    lengths = [LENGTH * factor for factor in (0.25, 0.5, 1.0, 2.0, 4.0)]
+    print("| data | updates |" + "".join(f" {length:g} / L̄ |" for length in lengths))
+    print("|---|---:|" + "---:|" * len(lengths))
+    for name, (X, y) in sets.items():
+        chosen = RandomWalkClassifier(steps=1, random_state=0).fit(X, y).step_size_.constant
+        for steps in (4000, 64_000):
+            losses = []
+            for length in lengths:
+                step = PowerStep(chosen * length / LENGTH, EXPONENT)
+                model = RandomWalkClassifier(steps=steps, step_size=step, random_state=0)
+                losses.append(model.fit(X, y).trace_.average_loss[0, -1])
+            print(f"| {name} | {steps} |" + "".join(f" {loss:.4f} |" for loss in losses))
 
 
 def print_times(name: str, X: Any, y: Any) -> None:

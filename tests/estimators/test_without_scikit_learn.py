@@ -1,0 +1,23 @@
+"""scikit-learn is an extra: without it, all but the estimators works, and they say what to do."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+
+def test_a_missing_package_is_named_with_its_extra() -> None:
+    program = """
+import sys
+sys.modules["sklearn"] = None
+import walklearn as wl
+wl.Problem([[1.0]], [1.0], penalty=1.0).optimum
+try:
+    wl.RandomWalkClassifier
+except ImportError as error:
+    print(error)
+"""
+    result = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=True
+    )
+    assert "the estimators need scikit-learn: pip install 'walklearn[sklearn]'" in result.stdout
