@@ -25,13 +25,14 @@ from walklearn.estimators.parameters import step_of
 from walklearn.estimators.protection import Release, Terms, release, walk_of
 from walklearn.estimators.recorded import trace_of
 from walklearn.estimators.seeds import Seeds, seeds_of
-from walklearn.estimators.training import Average, Plan, Walked, walk_on
+from walklearn.estimators.training import Average, Plan, Walked, advice, walk_on
 from walklearn.estimators.units import Units
+from walklearn.graphs import Graph
 from walklearn.losses import Loss
 from walklearn.owned_rows import check_weights
 from walklearn.privacy import Ledger, ModelNoise, clip_features
 from walklearn.problem import Problem
-from walklearn.step_choice import FIRST_LOOK, ROUND, choose_step, most_steps, public_steps
+from walklearn.step_choice import FIRST_LOOK, choose_step, most_steps, public_steps
 from walklearn.step_sizes import StepSize
 from walklearn.walk_sgd import Token, WalkSetting
 from walklearn.walks import ReleasedWeighted, Walk
@@ -121,49 +122,37 @@ class RandomWalk(BaseEstimator):
 
         go_on: with the token of the last call. one_call: a call of partial_fit.
         """
-        weights = check_weights(sample_weight, len(X))
         state = self._state if go_on else State()
         seeds = seeds_of(self.random_state, state.calls)
         walk, terms = walk_of(self.walk, self.laziness), self._terms()
         private = terms.are_private(walk)
-
+        weights = check_weights(sample_weight, len(X))
         if self.feature_bound is not None:
             X, self.clipped_rows_ = clip_features(X, self.feature_bound)
-        units = state.units or self._units(X, targets, weights, private)
-        if private and units.from_rows:
-            raise ValueError(
-                "earlier rows were standardised by their own scale, which what is private now "
-                "would rest on: begin with a new estimator."
-            )
+        units = self._units(X, targets, weights, private, state.units)
         network, owners = place(self.graph, nodes, len(X), seeds.graph, state.network)
+        graph = network.graph
         problem = Problem(
             units.rows(X), targets - units.target_shift, loss=loss, penalty=self.penalty,
-            domain=self.domain, node_of_row=owners, nodes=network.graph.node_count,
-            objective="mean", empty_nodes="relay", sample_weight=weights,
+            domain=self.domain, node_of_row=owners, nodes=graph.node_count, objective="mean",
+            empty_nodes="relay", sample_weight=weights,
         )  # fmt: skip
-        told = release(
-            terms.applied(walk, problem), problem, network.graph, seeds.release, state.release
-        )
-        setting = WalkSetting(
-            problem, network.graph, told.drawn, self._step(terms, problem, told.drawn, network),
-            model_noise=self.model_privacy,
-        )  # fmt: skip
+        told = release(terms.applied(walk, problem), problem, graph, seeds.release, state.release)
+        step = self._step(terms, problem, told.drawn, graph)
+        setting = WalkSetting(problem, graph, told.drawn, step, model_noise=self.model_privacy)
+        plan = self._plan(problem, private, one_call)
         walked = walk_on(
-            setting, seeds.streams, _at_home(state.token, network),
-            self._plan(problem, private, one_call), state.contributions, self.callback,
+            setting, seeds.streams, _at_home(state.token, graph), plan, state.contributions,
+            self.callback,
         )  # fmt: skip
-        self._check_finite(walked.token)
-        if not (one_call or private):
-            self._warn(walked)
-        # Noise on the model is drawn as in a simulation, whoever seeds it.
-        simulated = seeds.simulated or self.model_privacy is not None
-        ledger = ledger_for(network.graph, state.ledger, simulated)
-        charge_release(ledger, told.drawn, again=told is not state.release)
-        charge_model(ledger, self.model_privacy, state.contributions, walked.contributions)
+        if not (one_call or private or walked.settled) and self.steps is None:
+            warnings.warn(advice(walked, plan), ConvergenceWarning, stacklevel=4)
+        ledger = self._entered(state, told, walked, graph, seeds)
         self._state = State(
             state.calls + 1, units, network, walked.token, ledger, walked.contributions, told
         )
-        self._bring_home(setting, walked, units, seeds)
+        self._bring_home(setting, walked, units, ledger)
+        self.trace_ = trace_of(self, setting, walked, seeds)
 
     def _terms(self) -> Terms:
         return Terms(
@@ -176,14 +165,23 @@ class RandomWalk(BaseEstimator):
             self.model_privacy,
         )
 
-    def _units(self, X: Array, targets: Array, weights: Array, private: bool) -> Units:
+    def _units(
+        self, X: Array, targets: Array, weights: Array, private: bool, known: Units | None
+    ) -> Units:
+        """The units of the first call, which later ones keep."""
         if private and self.standardise is True:
             raise ValueError(
                 "standardise=True takes the scale of every column from the rows, which would leak. "
                 "Scale the columns by public numbers before, and leave standardise out."
             )
-        standardise = self.standardise is True or (self.standardise == "auto" and not private)
-        if not standardise:
+        if private and known is not None and known.from_rows:
+            raise ValueError(
+                "earlier rows were standardised by their own scale, which what is private now "
+                "would rest on: begin with a new estimator."
+            )
+        if known is not None:
+            return known
+        if private or self.standardise is False:
             return Units.given(X.shape[1], bool(self.fit_intercept))
         counted = weights > 0
         return Units.standard(
@@ -193,13 +191,13 @@ class RandomWalk(BaseEstimator):
             targets[counted] if self._shifts_targets else None,
         )
 
-    def _step(self, terms: Terms, problem: Problem, walk: Walk, network: Network) -> StepSize:
+    def _step(self, terms: Terms, problem: Problem, walk: Walk, graph: Graph) -> StepSize:
         given = step_of(self.step_size)
         if given is not None:
             return given
         if terms.are_private(walk) or isinstance(walk.innermost, ReleasedWeighted):
-            return terms.step(problem, network.graph, walk)
-        return choose_step(problem, network.graph, walk)
+            return terms.step(problem, graph, walk)
+        return choose_step(problem, graph, walk)
 
     def _plan(self, problem: Problem, private: bool, one_call: bool) -> Plan:
         with_rows = int(np.count_nonzero(np.diff(problem.offsets)))
@@ -219,44 +217,28 @@ class RandomWalk(BaseEstimator):
             go_on=one_call,
         )
 
-    def _check_finite(self, token: Token) -> None:
-        if not (np.isfinite(token.model).all() and np.isfinite(token.average).all()):
-            raise ValueError(
-                "the model diverged to infinity: the steps are too long. Leave step_size out, take "
-                "a smaller one, or pass a bounded domain such as domains.Ball(10.0)."
-            )
+    def _entered(
+        self, state: State, told: Release, walked: Walked, graph: Graph, seeds: Seeds
+    ) -> Ledger:
+        """The ledger with what this call published."""
+        # Noise on the model is drawn as in a simulation, whoever seeds it.
+        simulated = seeds.simulated or self.model_privacy is not None
+        ledger = ledger_for(graph, state.ledger, simulated)
+        charge_release(ledger, told.drawn, again=told is not state.release)
+        charge_model(ledger, self.model_privacy, state.contributions, walked.contributions)
+        return ledger
 
-    def _warn(self, walked: Walked) -> None:
-        if self.steps is not None or walked.settled:
-            return
-        losses = walked.values if self.average == "none" else walked.average_values
-        if walked.been < ROUND:
-            message = (
-                f"in the last half of {walked.updates[-1]} updates the token has seen only "
-                f"{100 * walked.been:.0f} % of the network's {len(walked.visits)} nodes. Raise "
-                "max_steps, or help it along: a graph with more edges, or a walk that jumps, such "
-                "as walks.Jumping(walks.Weighted())."
-            )
-        else:
-            before = losses[-2] if len(losses) > 1 else walked.value_of_zeros
-            message = (
-                f"after {walked.updates[-1]} updates the loss was {losses[-1]:.4g}, halfway it was "
-                f"{before:.4g}: it has not settled. Raise max_steps or tol, take a larger penalty, "
-                "or say steps=... if so many are enough."
-            )
-        warnings.warn(message, ConvergenceWarning, stacklevel=4)
-
-    def _bring_home(self, setting: WalkSetting, walked: Walked, units: Units, seeds: Seeds) -> None:
+    def _bring_home(
+        self, setting: WalkSetting, walked: Walked, units: Units, ledger: Ledger
+    ) -> None:
         shape = setting.problem.model_shape
-        assert self._state.ledger is not None
         self.weights_ = units.back(walked.token.model.reshape(shape))
         self.average_ = units.back(walked.token.average.reshape(shape))
         self.graph_ = setting.graph
         self.walk_ = setting.walk
         self.step_size_ = setting.step_size
-        self.ledger_ = self._state.ledger
+        self.ledger_ = ledger
         self.n_iter_ = walked.token.updates
-        self.trace_ = trace_of(self, setting, walked, seeds)
 
     @property
     def _used(self) -> Array:
@@ -277,8 +259,8 @@ class RandomWalk(BaseEstimator):
         return np.asarray(rows @ coefficients.T + self.intercept_)
 
 
-def _at_home(token: Token | None, network: Network) -> Token | None:
-    """The token, at a node that the network has."""
+def _at_home(token: Token | None, graph: Graph) -> Token | None:
+    """The token, at a node that the graph has."""
     if token is None:
         return None
-    return token._replace(node=token.node % network.graph.node_count, previous=-1)
+    return token._replace(node=token.node % graph.node_count, previous=-1)

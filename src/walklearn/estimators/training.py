@@ -6,7 +6,7 @@ of the last round, w̄ = Σ γ_m w_m / Σ γ_m over its updates: the theorems' a
 start, and forgets it slowly.
 
 >>> Plan(steps=None, most=10_000, first=1000).rounds()
-[1250, 2500, 5000, 10000]
+[39, 78, 156, 312, 625, 1250, 2500, 5000, 10000]
 """
 
 from __future__ import annotations
@@ -22,20 +22,21 @@ from walklearn.batches import WalkBatch
 from walklearn.compiled_batches import CompiledWalks, has_compiled_twin
 from walklearn.random_streams import Streams
 from walklearn.reference_batches import ReferenceWalks
-from walklearn.step_choice import been_round, settled
+from walklearn.step_choice import ROUND, been_round, settled
 from walklearn.walk_sgd import Token, WalkSetting
 
 Array = NDArray[Any]
 Average = Literal["tail", "all", "none"]
 
 NUMBERS_AT_ONCE = 1_000_000  # random numbers that are drawn at a time
+EARLY_LOOKS = 32  # the first look, for pictures, is at this fraction of where a walk may end
 
 
 @dataclass(frozen=True)
 class Plan:
     """How long to walk: `steps` updates, or until the loss has settled, `most` at most.
 
-    first: updates in the first round, at least. average: what predicts, the average of the last
+    first: updates before the loss may settle. average: what predicts, the average of the last
     round ("tail") or of the whole walk ("all"), or the last model ("none").
     go_on: the average goes on as well, in one round of `steps` updates.
     """
@@ -50,9 +51,13 @@ class Plan:
     def rounds(self) -> list[int]:
         """The updates, from here, after which a round ends."""
         ends = [self.steps or self.most]
-        while not self.go_on and ends[0] >= 2 * self.first:
+        while not self.go_on and ends[0] >= 2 * self.first / EARLY_LOOKS:
             ends.insert(0, ends[0] // 2)
         return ends
+
+    def may_end(self, end: int) -> bool:
+        """Whether a round that ends there may be the last."""
+        return self.steps is None and end >= 2 * self.first
 
 
 @dataclass(eq=False)
@@ -102,11 +107,38 @@ def walk_on(
         visits = batch.visits - visits_before
         seen.been = been_round(setting.walk, setting.graph, setting.problem, visits)
         seen.settled = settled(losses, seen.value_of_zeros, plan.tolerance, seen.been)
-        if plan.steps is None and seen.settled:
+        if seen.settled and plan.may_end(end):
             break
+    _check_finite(seen.token)
     seen.visits = batch.visits
     seen.contributions = None if batch.contributions is None else batch.contributions[0]
     return seen
+
+
+def advice(walked: Walked, plan: Plan) -> str:
+    """What to do about a walk that has not settled."""
+    losses = walked.values if plan.average == "none" else walked.average_values
+    if walked.been < ROUND:
+        return (
+            f"in the last half of {walked.updates[-1]} updates the token has seen only "
+            f"{100 * walked.been:.0f} % of the network's {len(walked.visits)} nodes. Raise "
+            "max_steps, or help it along: a graph with more edges, or a walk that jumps, such as "
+            "walks.Jumping(walks.Weighted())."
+        )
+    before = losses[-2] if len(losses) > 1 else walked.value_of_zeros
+    return (
+        f"after {walked.updates[-1]} updates the loss was {losses[-1]:.4g}, halfway it was "
+        f"{before:.4g}: it has not settled. Raise max_steps or tol, take a larger penalty, or say "
+        "steps=... if so many are enough."
+    )
+
+
+def _check_finite(token: Token) -> None:
+    if not (np.isfinite(token.model).all() and np.isfinite(token.average).all()):
+        raise ValueError(
+            "the model diverged to infinity: the steps are too long. Leave step_size out, take a "
+            "smaller one, or pass a bounded domain such as domains.Ball(10.0)."
+        )
 
 
 def _batch(
