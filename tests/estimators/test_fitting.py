@@ -158,14 +158,14 @@ def test_labels_and_probabilities() -> None:
 
 def test_it_stops_when_a_doubling_brings_little() -> None:
     X, y = CANCER
-    model = RandomWalkClassifier(tol=0.01, random_state=0).fit(X, y)
+    model = RandomWalkClassifier(tol=0.003, random_state=0).fit(X, y)
     loss = model.trace_.average_loss[0]
     change = np.abs(np.diff(loss)) / np.log(2)
-    may_end = model.trace_.updates[1:] >= 2000
-    assert change[-1] < 0.01
-    assert (change[:-1] >= 0.01)[may_end[:-1]].all()
+    been_round = model.trace_.updates[1:] > 10 * len(X)  # before, some nodes are left out
+    assert change[-1] <= 0.003
+    assert (change[:-1] > 0.003)[been_round[:-1]].all()
     assert model.n_iter_ == model.trace_.updates[-1]
-    np.testing.assert_allclose(model.trace_.updates[1:] / model.trace_.updates[:-1], 2.0, rtol=1e-3)
+    np.testing.assert_allclose(model.trace_.updates[1:] / model.trace_.updates[:-1], 2.0, rtol=0.02)
     longer = RandomWalkClassifier(tol=1e-4, random_state=0).fit(X, y)
     assert longer.n_iter_ > model.n_iter_
     assert longer.trace_.average_loss[0, -1] < loss[-1]
