@@ -192,20 +192,21 @@ def keep_the_older_final(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(memory_network, "handle", handle)
 
 
-BROKEN = [
-    acknowledge_before_commit,
-    send_before_commit,
-    forget_before_acknowledgement,
-    take_a_handover_twice,
-    take_an_older_line,
-    believe_that_nothing_was_sent,
-    give_up_when_in_doubt,
-    restart_without_doubt,
-    take_what_was_refused,
-    reclaim_the_same_line,
-    reclaim_without_a_name,
-    offer_again_under_the_same_mark,
-    charge_afterwards,
-    forget_what_was_seen,
-    keep_the_older_final,
-]
+# Each with a seed under which it is found out early; without, it takes up to 300 runs.
+BROKEN: dict[Callable[[pytest.MonkeyPatch], None], int] = {
+    acknowledge_before_commit: 2,
+    send_before_commit: 0,
+    forget_before_acknowledgement: 2,
+    take_a_handover_twice: 0,
+    take_an_older_line: 0,
+    believe_that_nothing_was_sent: 1,
+    give_up_when_in_doubt: 0,
+    restart_without_doubt: 1,
+    take_what_was_refused: 4,
+    reclaim_the_same_line: 0,
+    reclaim_without_a_name: 2,
+    offer_again_under_the_same_mark: 1,
+    charge_afterwards: 0,
+    forget_what_was_seen: 0,
+    keep_the_older_final: 0,
+}

@@ -28,6 +28,11 @@ with the next commit or soon (`Remember`), for if it is lost the token is offere
 to be a duplicate. Visits that stay are not written: after a crash they are made again, and nobody
 has seen them. The count of contributions is part of each commit, so none can be seen uncharged.
 
+**Silence.** A neighbour that does not answer is proposed like the others and counts as a rejection;
+a link carries the token only if both ends reach each other and know each other's degree, so the
+moves among those that answer keep the walk's law. With every neighbour silent the token rests.
+Time is that of a clock which never jumps; a restart begins every wait anew.
+
 **The table.** What each event does in each state; … is "nothing".
 
 >>> print(table())
