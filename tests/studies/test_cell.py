@@ -72,6 +72,17 @@ def test_all_methods_record_at_the_same_updates() -> None:
     assert np.abs(walk - gossip).max() <= 1  # gossip makes two updates at a time
 
 
+def test_gaps_of_gossip_over_some_nodes() -> None:
+    text = SMALL + '[methods.gossip]\ngossip = "asynchronous"\n'
+    every, some, nine = (
+        run(cell(text.replace("records = 5", f"records = 5\n{more}"), method="gossip")).records
+        for more in ("", "gaps = 2", "gaps = 9")
+    )
+    assert np.array_equal(every["distance"], some["distance"])
+    assert not np.array_equal(every["gap"], some["gap"])
+    assert np.array_equal(every["gap"], nine["gap"])
+
+
 def test_instances_start_alike_for_every_method() -> None:
     starts = [
         run(cell(SMALL + PRIVATE, method=method)).facts["start_distance"]

@@ -284,6 +284,7 @@ def _simulate(
         replicates=cell.description["replicates"],
         seed=_walks_stream(cell, stage, number),
         records=records,
+        gaps=cell.description.get("gaps") or True,
         cores=1,
         progress=False,
         engine="compiled" if has_compiled_twin(method) else "reference",

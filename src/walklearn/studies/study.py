@@ -44,7 +44,7 @@ _COUNTS: dict[str, int | None] = {
     "seed": 1, "instances": 100, "replicates": 1, "updates": None, "records": 60,
 }  # fmt: skip
 _GRIDS = ("graphs", "problems", "methods", "step_sizes")
-_KEYS = ("name", "question", *_COUNTS, "metric", "facts", "quick", *_GRIDS, "claims")
+_KEYS = ("name", "question", *_COUNTS, "metric", "gaps", "facts", "quick", *_GRIDS, "claims")
 _QUICK = ("instances", "replicates", "updates", "records", "tuning_instances")
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]*")
 TUNING_INSTANCES = 10
@@ -58,6 +58,7 @@ class Study:
     instances: draws of graph and data, the same for every method. replicates: walks on each.
     records: at how many numbers of updates, log-spaced, errors are recorded. metric: the error
     that figures show first and that steps are tuned for. facts: whether theory is asked too.
+    gaps: over how many nodes, spread evenly, gossip's gaps are averaged; None for all.
     is_quick: whether `quick` has been applied.
     """
 
@@ -74,6 +75,7 @@ class Study:
     problems: Mapping[str, Table]
     methods: Mapping[str, Table]
     step_sizes: Mapping[str, Table]
+    gaps: int | None = None
     claims: tuple[Claim, ...] = ()
     text: str = field(default="", repr=False)
     quick_changes: Table = field(default_factory=dict, repr=False)
@@ -142,6 +144,7 @@ class Study:
                 "updates": self.updates,
                 "records": self.records,
                 "facts": self.facts,
+                **({"gaps": self.gaps} if self.gaps else {}),
             },
         )
 
@@ -165,6 +168,8 @@ def _read(source: Source) -> Study:
         if settings.setdefault(key, default) is None:
             raise ChoiceError(f"{source.name} needs {key}")
         _check_count(settings, key)
+    if "gaps" in table:
+        _check_count(table, "gaps")
     settings["metric"] = chosen({"metric": "average_gap", **table}, "metric", METRICS)
     quick = settings.pop("quick", {})
     with _about(source, "quick"):
