@@ -60,6 +60,14 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
     "class 3 of 3": (lambda: wl.Problem(X, [0, 1, 3], loss=losses.Softmax(3)), r"0\.\.2"),
     # nodes
     "node without rows": (lambda: wl.Problem(X, Y, node_of_row=[0, 2, 2]), r"node 1 has no rows"),
+    "negative weight": (
+        lambda: wl.Problem(X, Y, sample_weight=[1, 1, -2]),
+        r"row 2 has weight -2",
+    ),
+    "a weight for some rows": (
+        lambda: wl.Problem(X, Y, sample_weight=[1, 1]),
+        r"one weight per row: there are 3 rows",
+    ),
     "more nodes than rows": (lambda: wl.Problem(X, Y, nodes=5), r"node 3 has no rows \(2 such"),
     "owner out of range": (
         lambda: wl.Problem(X, Y, node_of_row=[0, 1, 7], nodes=3), r"row 2 belongs to node 7"),

@@ -131,7 +131,8 @@ class Trace:
         Messages sent before the first update (degrees, importances) and their bytes in total.
         They are not part of ``messages`` and ``bytes``.
     released
-        What each node released of its importance, ``(replicates, nodes)``, or None.
+        What each node released of its importance, shrunk where the walk shrinks it,
+        ``(replicates, nodes)``, or None.
     contributions
         How often each node's rows showed in the model, ``(replicates, nodes)``, or None where
         nothing protects the model.

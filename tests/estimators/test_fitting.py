@@ -254,7 +254,7 @@ def test_nodes_without_rows_relay() -> None:
     assert scores.min() > 0.85
 
 
-@pytest.mark.parametrize("kind", ["networkx", "scipy", "file", "names"])
+@pytest.mark.parametrize("kind", ["networkx", "igraph", "scipy", "file", "names"])
 def test_graphs_of_other_kinds(kind: str, tmp_path: Any) -> None:
     import networkx
 
@@ -262,7 +262,9 @@ def test_graphs_of_other_kinds(kind: str, tmp_path: Any) -> None:
     ring = wl.graphs.ring(5)
     nodes: Any = np.arange(len(X)) % 5
     graph: Any = networkx.cycle_graph(5)
-    if kind == "scipy":
+    if kind == "igraph":
+        graph = pytest.importorskip("igraph").Graph(edges=ring.edges().tolist())
+    elif kind == "scipy":
         graph = ring.adjacency()
     elif kind == "file":
         graph = tmp_path / "edges.txt"
