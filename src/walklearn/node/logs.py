@@ -43,7 +43,8 @@ class Log:
 
     def debug(self, event: str, **facts: Any) -> None:
         """What only matters when something is looked for."""
-        self._write("debug", event, facts)
+        if self._least == 0:  # asked first, since most events are of this kind
+            self._write("debug", event, facts)
 
     def info(self, event: str, **facts: Any) -> None:
         """What an operator may want to know."""

@@ -24,7 +24,7 @@ import enum
 import math
 import re
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -331,10 +331,15 @@ def _line_out(line: Line | None) -> wire.Line | None:
 
 
 def _line(message: wire.Line, name: str) -> Line:
+    return _checked_line(message.counter, message.reclaimer, message.walk, name)
+
+
+@lru_cache(16)  # one walk has few of them, and each comes with every hop
+def _checked_line(counter: int, reclaimer: str, walk: str, name: str) -> Line:
     return Line(
-        counter=_count(message.counter, f"{name}.counter", LARGEST_COUNTER, least=1),
-        reclaimer=_matching(message.reclaimer, f"{name}.reclaimer", _FINGERPRINT),
-        walk=_matching(message.walk, f"{name}.walk", _WALK),
+        counter=_count(counter, f"{name}.counter", LARGEST_COUNTER, least=1),
+        reclaimer=_matching(reclaimer, f"{name}.reclaimer", _FINGERPRINT),
+        walk=_matching(walk, f"{name}.walk", _WALK),
     )
 
 

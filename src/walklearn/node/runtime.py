@@ -154,18 +154,18 @@ class Runtime:
                         await self._write(record)
                     except StoreError as error:
                         return await self._undo(event, error)
-                case happened.Remember(record):
-                    self._remember(record)
                 case happened.Reply(answer):
                     receipt = answer
                 case happened.SendToken(receiver, token):
                     self._spawn(self._send_token(receiver, token))
-                case happened.SendFinal(neighbour, token):
-                    self._spawn(self._send_final(neighbour, token))
+                case happened.Remember(record):
+                    self._remember(record)
                 case happened.Greet(neighbour):
                     self._greetings.greet(neighbour)
                 case happened.Note(what, detail):
                     self._note(what, detail)
+                case happened.SendFinal(neighbour, token):
+                    self._spawn(self._send_final(neighbour, token))
         self.state = after
         if isinstance(event, happened.TokenArrived | happened.Visit):
             self._count(event, receipt, after.record is not before.record)
@@ -299,13 +299,12 @@ class Runtime:
                 self._count_refusal("token not taken", event.sender)
 
     def _note(self, what: str, detail: str) -> None:
-        self.counters.add("notes", what)
         if what == "handed over":
             self.counters.add("handovers_sent")
-        if what in _QUIET:
-            self._log.debug(what, detail=detail)
         else:
-            self._log.info(what, detail=detail)
+            self.counters.add("notes", what)
+        tell = self._log.debug if what in _QUIET else self._log.info
+        tell(what, detail=detail)
 
 
 def _largest(state: State) -> int:

@@ -40,6 +40,7 @@ _HANDSHAKE_SECONDS = 5.0
 _SILENT_SECONDS = 2 * _HANDSHAKE_SECONDS
 # Calls that are answered at the same time, whoever makes them.
 _MOST_CALLS = 200
+_LARGEST_WINDOW = 1_000_000
 _READY = grpc.ChannelConnectivity.READY
 
 
@@ -349,7 +350,10 @@ def _channel_options(name: str, largest_message: int) -> list[tuple[str, Any]]:
 
 
 def _shared_options(largest_message: int) -> list[tuple[str, Any]]:
+    # A window that takes a whole message needs no probing of the link, which costs a ping each.
+    window = [("grpc.http2.bdp_probe", 0), ("grpc.http2.lookahead_bytes", largest_message)]
     return [
+        *(window if largest_message <= _LARGEST_WINDOW else []),
         ("grpc.max_receive_message_length", largest_message),
         ("grpc.max_send_message_length", largest_message),
         ("grpc.keepalive_time_ms", 20_000),
