@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     import pandas
 
 
-def curves(table: pandas.DataFrame, file: str) -> list[Block]:
-    """A block of panels for each pair of axes."""
+def curves(table: pandas.DataFrame, file: str, note: str) -> list[Block]:
+    """A block of panels for each pair of axes; the note says what was chosen."""
     blocks = []
     axes = ["x_label", "y_label", "y_log"]
     for (x_label, y_label, y_log), rows in table.groupby(axes, sort=False):
@@ -35,7 +35,7 @@ def curves(table: pandas.DataFrame, file: str) -> list[Block]:
             Block(
                 kind="lines",
                 heading=f"{y_label} against {x_label}",
-                caption="Computed, not simulated: no interval.",
+                caption=f"Computed, not simulated: no interval. {note}",
                 controls=[],
                 figures=figures,
                 options={

@@ -92,6 +92,7 @@ def render(sections: Sequence[Section], command: str) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.policies["json.dumps_kwargs"] = {"separators": (",", ":")}  # and in our order
     templates = files("walklearn.report") / "templates"
     drawing, behaviour, style = (
         (templates / name).read_text(encoding="utf-8")

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     import pandas
 
     from walklearn.studies.results import Results
-    from walklearn.studies.study import Study
 
 FileOf = Callable[[str], str]
 
@@ -69,7 +68,7 @@ def section(results: Results, start: Path) -> Section:
         settings=study.text,
         directory=file_of("."),
         commands=f"walklearn run {file_of('study.toml')}{' --quick' * study.is_quick}",
-        notices=list(_notices(study, cells)),
+        notices=list(_notices(results)),
         notes=notes(results),
         claims=claims(study.name, verdicts, file_of),
         blocks=list(_blocks(results, cells, records, facts, verdicts, file_of)),
@@ -93,7 +92,7 @@ def _computed(results: Results, file_of: FileOf) -> Section:
         notices=[],
         notes=[],
         claims=[],
-        blocks=curves(table, file_of("curves.parquet")),
+        blocks=curves(table, file_of("curves.parquet"), about["note"]),
         facts=FactsTable([], []),
         provenance={
             "walklearn": str(about["walklearn"]),
@@ -130,12 +129,12 @@ def _blocks(
         yield drawn
 
 
-def _notices(study: Study, cells: list[CellBands]) -> Iterator[str]:
+def _notices(results: Results) -> Iterator[str]:
     """What a reader must know before anything else."""
-    planned = len(study.cells())
-    if len(cells) < planned:
-        yield f"{len(cells)} of {planned} cells are finished; the rest is still to be run."
-    if study.is_quick:
+    finished, planned = results.finished_count, len(results.study.cells())
+    if finished < planned:
+        yield f"{finished} of {planned} cells are finished; the rest is still to be run."
+    if results.study.is_quick:
         yield "A quick run: fewer instances and updates than the study asks for."
 
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 SYMBOLS = {"holds": "✓", "does not hold": "✗", "undecided": "?"}
 RATIOS = ("beats", "cost-to-target")
+MANY_ROWS = 8  # beyond, they are also shown side by side
 WIDEST = 1e4  # ratios beyond are drawn at the edge
 
 _ESTIMATES = {
@@ -73,9 +74,9 @@ class Claim:
 
     @property
     def columns(self) -> list[tuple[str, str]]:
-        """Error and moment of the readings, if there are several of them to see side by side."""
+        """Error and moment of the readings, if there are many of them to see side by side."""
         found = list(dict.fromkeys((row.metric, row.at) for row in self.rows))
-        return found if 1 < len(found) < len(self.rows) else []
+        return found if 1 < len(found) < len(self.rows) > MANY_ROWS else []
 
     @property
     def lines(self) -> dict[str, dict[tuple[str, str], Row]]:

@@ -28,6 +28,11 @@ const read = (value) =>
     : value !== 0 && (Math.abs(value) < 1e-3 || Math.abs(value) >= 1e7) ? value.toExponential(2)
     : value.toLocaleString("en-GB", { maximumSignificantDigits: 4 });
 
+const brief = (value) =>
+  value === null ? "–"
+    : value >= 1e5 || value < 1e-3 ? value.toExponential(0).replace("e+", "e")
+    : String(Number(value.toPrecision(2)));
+
 const shown = (series, state) =>
   Object.entries(series.keys).every(([name, value]) => state[name] === value);
 
@@ -115,7 +120,7 @@ function drawLines(block, figure, state) {
       text: series.columns.label?.map(asText), textposition: "top center", textfont: { size: 10, color: colour("muted") },
       line: { color: ink, width: 2.2, dash: level ? "dash" : look.dash }, marker: { color: ink, size: 8 },
       customdata: y.map((_, i) => [within(y[i], lower[i], upper[i]), read(x[i]), asText(series.columns.label?.[i] ?? "")]),
-      error_y: block.options.band || level ? undefined : {
+      error_y: block.options.band || level || lower.every((value) => value === null) ? undefined : {
         type: "data", symmetric: false, color: ink, thickness: 1.4, width: 3,
         array: y.map((value, i) => (upper[i] === null ? 0 : upper[i] - value)),
         arrayminus: y.map((value, i) => (lower[i] === null ? 0 : value - lower[i])),
@@ -205,7 +210,8 @@ function drawMap(block, figure, state) {
     traces: [{
       type: "heatmap", x: xs.map((value) => asText(read(value))), y: ys.map((value) => asText(read(value))), z: strength, zmin: -2, zmax: 2,
       colorscale: diverging(), xgap: 3, ygap: 3, hoverongaps: false,
-      text: grid((i) => `<b>${read(ratio[i])}</b>` + (isNarrow() ? "" : `<br>${read(lower[i])} to ${read(upper[i])}`)), texttemplate: "%{text}",
+      text: grid((i) => (isNarrow() ? `<b>${brief(ratio[i])}</b>` : `<b>${read(ratio[i])}</b><br>${read(lower[i])} to ${read(upper[i])}`)),
+      texttemplate: "%{text}", textfont: { size: 11 },
       customdata: grid((i) => `ratio ${read(ratio[i])} (${read(lower[i])} to ${read(upper[i])}): ${asText(verdict[i])}`),
       hovertemplate: "%{customdata}<extra></extra>",
       colorbar: scale("ratio", { "¼": -2, "½": -1, "1": 0, "2": 1, "4": 2 }),

@@ -1,11 +1,13 @@
 // The page's behaviour: colours, the verdict table, and blocks of figures that follow their switches.
 
 const CONFIG = {
-  responsive: true, displaylogo: false,
+  displaylogo: false,
   modeBarButtons: [["toImage", "zoom2d", "pan2d", "resetScale2d"]],
   displayModeBar: matchMedia("(hover: none)").matches ? false : "hover",
   toImageButtonOptions: { format: "svg", filename: "walklearn" },
 };
+
+const LEAST_WIDTH = 120;  // a figure of fewer pixels has no room for its axes
 
 /* Figures ------------------------------------------------------------------------------- */
 
@@ -65,12 +67,15 @@ function panel(block, state, element, heading) {
   const figure = block.figures[Number(element.dataset.figure)];
   const plot = element.querySelector(".plot");
   const numbers = element.querySelector("details.numbers");
-  let near = false, stale = true;
+  let near = false, stale = true, drawnWidth = 0;
   const draw = () => {
-    stale = !near;  // what is far from the screen waits until it comes near
+    const { clientWidth: width, clientHeight: height } = plot;
+    stale = !near || width < LEAST_WIDTH;  // what is far from the screen or folded away waits
     if (stale) return;
     const drawn = DRAW[block.kind](block, figure, state);
-    Plotly.react(plot, drawn.traces, drawn.layout, CONFIG);
+    if (width !== drawnWidth) Plotly.purge(plot);  // Plotly fails to fit some figures to another width
+    drawnWidth = width;
+    Plotly.react(plot, drawn.traces, { ...drawn.layout, width, height }, CONFIG);
     element.querySelector(".axes").textContent = drawn.axes;
     element.querySelector(".said").textContent = drawn.note || "";
     plot.setAttribute("aria-label", [heading, figure.title, drawn.axes, drawn.said].filter(Boolean).join(". "));
@@ -83,6 +88,7 @@ function panel(block, state, element, heading) {
     near = entries.at(-1).isIntersecting;
     if (near && stale) draw();
   }, { rootMargin: "600px" }).observe(plot);
+  new ResizeObserver(() => { if (plot.clientWidth !== drawnWidth) requestAnimationFrame(draw); }).observe(plot);
   return draw;
 }
 
