@@ -26,8 +26,9 @@ mark of its own and one receiver.
 commits, so the updated token and whom it leaves for are one transaction; forgetting is written
 with the next commit or soon (`Remember`), for if it is lost the token is offered again and found
 to be a duplicate (and should the receiver be out of reach until the reclaim, a new line begins
-from an older model: work is lost, no update counts twice). Visits that stay are not written: after a crash they are made again, and nobody
-has seen them. The count of contributions is part of each commit, so none can be seen uncharged.
+from an older model: work is lost, no update counts twice). Visits that stay are not written:
+after a crash they are made again, and nobody has seen them. The count of contributions is part of
+each commit, so none can be seen uncharged.
 
 **Silence.** A neighbour that does not answer is proposed like the others and counts as a rejection;
 a link carries the token only if both ends reach each other and know each other's degree, so the
