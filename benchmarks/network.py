@@ -1,0 +1,292 @@
+"""Durable handovers per second between two nodes, against the least that could do the job.
+
+    python -m benchmarks.network              # about 3 minutes
+    python -m benchmarks.network --markdown   # the tables of README.md
+    python -m benchmarks.network --idle       # memory and start-up of a node; 100 nodes at once
+
+Two processes hand a token to each other, over loopback. A token is twice the model: w and Σ γ w.
+
+- **nodes**: `walklearn node run`, two of them, each the other's only neighbour, so that every
+  update is handed over. The update itself is inside the clock.
+- **bare**: grpc.aio with the same mutual TLS; the receiver writes the body to SQLite (WAL,
+  synchronous=FULL, a changed body each time) before it answers, then sends it back. No checks, no
+  protocol, no learning.
+- **TLS**: blocking sockets with the same certificates, nothing on disk. For the record.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import resource
+import socket
+import sqlite3
+import ssl
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from walklearn import graphs
+from walklearn.node.identity import Identity
+from walklearn.node.local import LocalNetwork
+from walklearn.node.rows import NodeRows
+
+NAMES = ("alice", "bob")
+SIZES = {"1 KB": (2, 64), "100 KB": (20, 640), "8 MB": (500, 2000)}  # classes, features
+LARGEST = 64_000_000
+UPDATES = 10_000_000  # more than anyone waits for
+
+
+def plan_text(classes: int, features: int, nodes: int = 2) -> str:
+    names = ", ".join(f'"x{number}"' for number in range(features))
+    labels = ", ".join(f'"c{number}"' for number in range(classes))
+    return (f'name = "benchmark"\nnodes = {nodes}\nfeatures = [{names}]\ntarget = "y"\n'
+            f'classes = [{labels}]\nloss = "softmax"\npenalty = 1.0\ndomain = {{ ball = 10.0 }}\n'
+            f"step_size = {{ constant = 0.01 }}\nupdates = {UPDATES}\n")  # fmt: skip
+
+
+def rows(features: int, nodes: int = 2) -> list[NodeRows]:
+    generator = np.random.default_rng(1)
+    return [NodeRows(generator.normal(size=(1, features)), np.zeros(1)) for _ in range(nodes)]
+
+
+def nodes_rate(folder: Path, classes: int, features: int, seconds: float) -> float:
+    """Handovers per second of two real nodes."""
+    plan, graph = plan_text(classes, features), graphs.complete(2)
+    with LocalNetwork.create(folder, plan, graph, rows(features)) as network:
+        network.start()
+        while not all(n["usable"] for s in network.statuses() for n in s["neighbours"]):
+            time.sleep(0.1)
+        network.start_walk()
+        time.sleep(1.0)
+        begin, first = time.perf_counter(), _sent(network)
+        time.sleep(seconds)
+        last = _sent(network)
+        return (last - first) / (time.perf_counter() - begin)
+
+
+def _sent(network: LocalNetwork) -> int:
+    return sum(status["counters"].get("handovers_sent", 0) for status in network.statuses())
+
+
+# ── bare grpc.aio with SQLite ────────────────────────────────────────────────────────────────
+
+
+def bare_rate(folder: Path, body: int, seconds: float) -> float:
+    """Handovers per second of two processes that do nothing but hand over and write."""
+    return _pair("bare", folder, body, seconds)
+
+
+def tls_rate(folder: Path, body: int, seconds: float) -> float:
+    """The same with blocking sockets and nothing written."""
+    return _pair("tls", folder, body, seconds)
+
+
+def _pair(kind: str, folder: Path, body: int, seconds: float) -> float:
+    """Start two processes of this script; the first counts and prints."""
+    folder.mkdir()
+    for name in NAMES:
+        identity = Identity.create(name)
+        (folder / f"{name}.key").write_bytes(identity.key)
+        (folder / f"{name}.pem").write_bytes(identity.certificate)
+    with ExitStack() as stack:
+        held = [stack.enter_context(socket.socket()) for _ in NAMES]
+        for each in held:
+            each.bind(("127.0.0.1", 0))
+        ports = [str(each.getsockname()[1]) for each in held]
+    shared = [sys.executable, "-m", "benchmarks.network", "--role", kind, "--folder", str(folder),
+              "--ports", *ports, "--body", str(body), "--seconds", str(seconds)]  # fmt: skip
+    # What it says when its partner ends first is of no interest.
+    other = subprocess.Popen([*shared, "--me", "1"], stderr=subprocess.DEVNULL)
+    try:
+        done = subprocess.run([*shared, "--me", "0"], check=True, capture_output=True, text=True,
+                              timeout=60 + 4 * seconds)  # fmt: skip
+        return float(done.stdout)
+    finally:
+        other.kill()
+        other.wait()
+
+
+async def bare(folder: Path, ports: list[int], me: int, body: int, seconds: float) -> float:
+    """Both sides: take, write, answer, send on."""
+    import grpc
+    from grpc import aio
+
+    own, peer = NAMES[me], NAMES[1 - me]
+    key, certificate = (folder / f"{own}.key").read_bytes(), (folder / f"{own}.pem").read_bytes()
+    trusted = (folder / f"{peer}.pem").read_bytes()
+    sizes = [
+        ("grpc.max_receive_message_length", LARGEST),
+        ("grpc.max_send_message_length", LARGEST),
+    ]
+    database = sqlite3.connect(folder / f"{own}.sqlite", isolation_level=None)
+    database.execute("PRAGMA journal_mode = WAL")
+    database.execute("PRAGMA synchronous = FULL")
+    database.execute("CREATE TABLE token (id INTEGER PRIMARY KEY, body BLOB)")
+    inbox: asyncio.Queue[bytes] = asyncio.Queue()
+
+    async def take(message: bytes, context: Any) -> bytes:
+        database.execute("INSERT OR REPLACE INTO token VALUES (1, ?)", (message,))
+        inbox.put_nowait(message)
+        return b"ok"
+
+    server = aio.server(options=sizes)
+    handlers = {"Handover": grpc.unary_unary_rpc_method_handler(take)}
+    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("Bare", handlers),))
+    credentials = grpc.ssl_server_credentials([(key, certificate)], trusted, True)
+    server.add_secure_port(f"127.0.0.1:{ports[me]}", credentials)
+    await server.start()
+    channel = aio.secure_channel(
+        f"127.0.0.1:{ports[1 - me]}",
+        grpc.ssl_channel_credentials(trusted, key, certificate),
+        options=[*sizes, ("grpc.ssl_target_name_override", peer)],
+    )
+    await channel.channel_ready()
+    send = channel.unary_unary("/Bare/Handover", None, None)
+    if me == 0:
+        inbox.put_nowait(os.urandom(body))
+    begin, count, warm = 0.0, 0, 20
+    while True:
+        message = bytearray(await inbox.get())
+        message[::512] = os.urandom(len(message[::512]))  # every page changes, or SQLite skips it
+        await send(bytes(message))
+        count += 2  # there and back
+        if count == warm:
+            begin = time.perf_counter()
+        if me == 0 and count > warm and time.perf_counter() - begin > seconds:
+            return (count - warm) / (time.perf_counter() - begin)
+
+
+# ── raw TLS ──────────────────────────────────────────────────────────────────────────────────
+
+
+def tls(folder: Path, ports: list[int], me: int, body: int, seconds: float) -> float:
+    """Both sides: the first connects, sends, and waits for it to come back."""
+    own, peer = NAMES[me], NAMES[1 - me]
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT if me == 0 else ssl.PROTOCOL_TLS_SERVER)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_REQUIRED
+    context.load_verify_locations(folder / f"{peer}.pem")
+    context.load_cert_chain(folder / f"{own}.pem", folder / f"{own}.key")
+    if me == 1:
+        with socket.create_server(("127.0.0.1", ports[1])) as listener:
+            plain, _ = listener.accept()
+            plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            with context.wrap_socket(plain, server_side=True) as wire:
+                while True:
+                    wire.sendall(_read(wire, body))
+    plain = _connect(ports[1])
+    plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    with context.wrap_socket(plain) as wire:
+        message, count, begin = os.urandom(body), 0, time.perf_counter()
+        while time.perf_counter() - begin < seconds:
+            wire.sendall(message)
+            message = _read(wire, body)
+            count += 2
+        return count / (time.perf_counter() - begin)
+
+
+def _connect(port: int) -> socket.socket:
+    for _ in range(200):
+        try:
+            return socket.create_connection(("127.0.0.1", port))
+        except ConnectionRefusedError:
+            time.sleep(0.1)
+    raise TimeoutError("the other side does not listen")
+
+
+def _read(wire: ssl.SSLSocket, size: int) -> bytes:
+    content = bytearray(size)
+    view, got = memoryview(content), 0
+    while got < size:
+        count = wire.recv_into(view[got:])
+        if not count:
+            raise SystemExit(0)
+        got += count
+    return bytes(content)
+
+
+# ── a node that does nothing, and many of them ───────────────────────────────────────────────
+
+
+def idle(folder: Path, count: int) -> tuple[list[float], float]:
+    """Resident megabytes of each of `count` nodes that wait, and seconds until all answer."""
+    graph = graphs.ring(count) if count > 2 else graphs.complete(count)
+    plan = plan_text(2, 10, count)
+    with LocalNetwork.create(folder, plan, graph, rows(10, count)) as network:
+        begin = time.perf_counter()
+        network.start()
+        seconds = time.perf_counter() - begin
+        time.sleep(1.0)
+        return [_resident(process) for process in network.process_ids], seconds
+
+
+def _resident(process: int) -> float:
+    pages = int(Path(f"/proc/{process}/statm").read_text().split()[1])
+    return pages * resource.getpagesize() / 1e6
+
+
+# ── the tables ───────────────────────────────────────────────────────────────────────────────
+
+
+def measure(rounds: int, seconds: float) -> list[list[str]]:
+    """Contestants take turns in each round; the best turn of each counts."""
+    lines = []
+    for label, (classes, features) in SIZES.items():
+        body = 2 * 8 * classes * features
+        best = {"nodes": 0.0, "bare": 0.0, "TLS": 0.0}
+        for _ in range(rounds):
+            with tempfile.TemporaryDirectory() as scratch:
+                folder = Path(scratch)
+                turns = {"nodes": nodes_rate(folder / "nodes", classes, features, seconds),
+                         "bare": bare_rate(folder / "bare", body, seconds),
+                         "TLS": tls_rate(folder / "tls", body, seconds)}  # fmt: skip
+            best = {name: max(best[name], turns[name]) for name in best}
+        lines.append([label, *(f"{best[name]:,.0f}" for name in best),
+                      f"{best['nodes'] / best['bare']:.2f}",
+                      f"{best['nodes'] / best['TLS']:.3f}"])  # fmt: skip
+        print(f"{label}: {turns}", file=sys.stderr)
+    return lines
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=5.0, help="of each turn")
+    parser.add_argument("--markdown", action="store_true")
+    parser.add_argument("--idle", action="store_true", help="memory and start-up instead")
+    for name in ("--role", "--folder", "--ports", "--body", "--me"):  # of the processes it starts
+        parser.add_argument(name, nargs="+" if name == "--ports" else None, help=argparse.SUPPRESS)
+    chosen = parser.parse_args()
+    if chosen.role:
+        work = (Path(chosen.folder), [int(port) for port in chosen.ports], int(chosen.me),
+                int(chosen.body), chosen.seconds)  # fmt: skip
+        print(asyncio.run(bare(*work)) if chosen.role == "bare" else tls(*work))
+        return
+    if chosen.idle:
+        for count in (1, 100):
+            with tempfile.TemporaryDirectory() as scratch:
+                megabytes, seconds = idle(Path(scratch) / "nodes", count)
+            print(f"{count} nodes: {max(megabytes):.0f} MB resident at most, "
+                  f"{sum(megabytes):,.0f} MB together, all answer in {seconds:.1f} s")  # fmt: skip
+        return
+    header = ["model", "nodes", "bare", "TLS", "nodes / bare", "nodes / TLS"]
+    lines = measure(chosen.rounds, chosen.seconds)
+    separator = " | " if chosen.markdown else "  "
+    widths = [max(map(len, column)) for column in zip(header, *lines, strict=True)]
+    for number, line in enumerate([header, *lines]):
+        text = separator.join(cell.rjust(width) for cell, width in zip(line, widths, strict=True))
+        print(f"| {text} |" if chosen.markdown else text)
+        if chosen.markdown and number == 0:
+            print("|" + "|".join("-" * (width + 1) + ":" for width in widths) + "|")
+
+
+if __name__ == "__main__":
+    main()
