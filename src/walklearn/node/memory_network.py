@@ -40,6 +40,7 @@ from itertools import count
 from typing import Any
 
 from walklearn.graphs import Graph
+from walklearn.node import messages
 from walklearn.node.events import (
     Announced,
     Answered,
@@ -65,17 +66,7 @@ from walklearn.node.events import (
     Visit,
 )
 from walklearn.node.local_update import Draws, LocalUpdate, Vector
-from walklearn.node.messages import (
-    Announcement,
-    Greeting,
-    Mark,
-    Receipt,
-    decode_greeting,
-    decode_receipt,
-    decode_token,
-    encode_greeting,
-    encode_receipt,
-)
+from walklearn.node.messages import Announcement, Greeting, Mark, Receipt
 from walklearn.node.protocol import handle, recover
 from walklearn.node.state import Phase, Record, State
 from walklearn.node.store import StoreError
@@ -310,20 +301,20 @@ class MemoryNetwork:
     def _ask(self, call: Call, crash_after: int | None) -> None:
         caller, callee = call.caller.fingerprint, call.callee
         if call.sort is Greet:
-            theirs = decode_greeting(call.content).announcement
+            theirs = messages.decode_greeting(call.content).announcement
             self.feed(callee, Announced(caller, theirs), crash_after)
             answer = (
                 None if callee.running is None else _greeting(callee.state.announcement(caller))
             )
         else:
-            token = decode_token(call.content, callee.local.limits)
+            token = messages.decode_token(call.content, callee.local.limits)
             event = (
                 TokenArrived(caller, token, callee.draws(), self.now)
                 if call.sort is SendToken
                 else FinalArrived(caller, token)
             )
             receipt = self.feed(callee, event, crash_after)
-            answer = None if receipt is None else encode_receipt(receipt)
+            answer = None if receipt is None else messages.encode_receipt(receipt)
         if answer is None:
             self._send(replace(call, way=Way.LOST))
         else:
@@ -335,9 +326,9 @@ class MemoryNetwork:
         if call.sort is Greet:
             if not answered or call.told is None:
                 return NeighbourDown(neighbour)
-            theirs = decode_greeting(call.content).announcement
+            theirs = messages.decode_greeting(call.content).announcement
             return NeighbourUp(neighbour, call.told, theirs, self.now)
-        receipt = decode_receipt(call.content) if answered else None
+        receipt = messages.decode_receipt(call.content) if answered else None
         if call.sort is SendFinal or call.mark is None:
             return FinalAnswered(neighbour, receipt)
         if receipt is not None:
@@ -401,4 +392,4 @@ class MemoryNetwork:
 
 
 def _greeting(told: Announcement) -> bytes:
-    return encode_greeting(Greeting("node", _DIGEST, told))
+    return messages.encode_greeting(Greeting("node", _DIGEST, told))
