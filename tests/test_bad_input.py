@@ -44,6 +44,7 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
     "self-loop": (lambda: graphs.from_edges([(0, 1), (1, 1)]), r"\(1, 1\)|node 1"),
     "disconnected draw": (lambda: graphs.erdos_renyi(50, 0.01, seed=1), r'connected="largest"'),
     "no nodes": (lambda: graphs.ring(0), r"at least 1"),
+    "numbered from 1": (lambda: graphs.from_edges([(1, 2), (2, 3)]), r"from 0.*begin at 1"),
     # rows
     "NaN": (lambda: wl.Problem(with_value(np.nan), Y), r"row 1 .*NaN or infinite"),
     "infinity": (lambda: wl.Problem(with_value(np.inf), Y), r"row 1 .*NaN or infinite"),
@@ -51,6 +52,8 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
     "lengths differ": (lambda: wl.Problem(X, [1.0, -1.0]), r"X has 3 rows, y has shape \(2,\)"),
     "one-dimensional X": (lambda: wl.Problem([1.0, 2.0], [1.0, 1.0]), r"shape \(rows, features\)"),
     "no rows": (lambda: wl.Problem(np.empty((0, 2)), []), r"shape \(rows, features\)"),
+    "text in X": (lambda: wl.Problem([["a"]], [1.0]), r"X must hold numbers.*'a'"),
+    "text in y": (lambda: wl.Problem(X, ["a", "b", "a"]), r"y must hold numbers.*'a'.*unique"),
     # labels
     "labels 0 and 1": (lambda: wl.Problem(X, [0, 1, 1]), r"-1 and \+1, but row 0 has label 0"),
     "hinge labels": (
@@ -90,7 +93,7 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: simulate(walks.Weighted([1.0, 2.0])), r"3 nodes, importance has shape \(2,\)"),
     "L_i = 0": (
         lambda: simulate(walks.Weighted(), problem=wl.Problem(
-            np.diag([1.0, 0.0, 1.0]), Y, domain=wl.domains.Ball(1.0))), r"node 1 has .*0.0"),
+            np.diag([1.0, 0.0, 1.0]), Y, domain=wl.domains.Ball(1.0))), r"node 1 has 0\."),
     "laziness 1": (lambda: walks.Uniform(laziness=1.0), r"laziness must be in \[0, 1\)"),
     "jump probability": (lambda: walks.Jumping(probability=1.0), r"in \(0, 1\)"),
     "jump length": (lambda: walks.Jumping(longest=0), r"at least 1 hop"),
@@ -145,6 +148,8 @@ def test_value_errors(case: str) -> None:
     [
         (lambda: simulate("weighted"), r"must be a walk such as walks.Weighted\(\)"),
         (lambda: simulate(step_size=0.1), r"PowerStep or a ConstantStep"),
+        (lambda: simulate(graph=graphs.to_networkx(RING)), r"networkx.*graphs.as_graph"),
+        (lambda: simulate(problem=(X, Y)), r"must be a walklearn.Problem"),
         (lambda: wl.Problem(X, Y, loss="logistic"), r"losses.Logistic\(\)"),
         (lambda: wl.Problem(X, Y, domain=10.0), r"domains.Ball\(10.0\)"),
         (lambda: walks.Weighted().stationary(RING), r"needs the problem"),

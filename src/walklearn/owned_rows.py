@@ -21,7 +21,20 @@ EmptyNodes = Literal["error", "relay"]
 
 def check_rows(X: ArrayLike, y: ArrayLike, dtype: np.dtype[Any]) -> tuple[Array, Array]:
     """X and y as arrays, a finite target for each finite row."""
-    rows, targets = np.array(X, dtype=dtype, order="C"), np.array(y, dtype=np.float64)
+    try:
+        rows = np.array(X, dtype=dtype, order="C")
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"X must hold numbers in rows of equal length: {error}. Encode text as numbers first; "
+            "walklearn train and data_files.read_rows do that."
+        ) from error
+    try:
+        targets = np.array(y, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"y must hold numbers: {error}. Number your classes first, for example names, y = "
+            "np.unique(label, return_inverse=True); RandomWalkClassifier takes any labels."
+        ) from error
     if rows.ndim != 2 or rows.size == 0:
         raise ValueError(f"X must have shape (rows, features), both at least 1, got {rows.shape}.")
     if targets.shape != (len(rows),):

@@ -193,6 +193,13 @@ def check_run(
         )
     if not isinstance(step_size, PowerStep | ConstantStep):
         raise TypeError(f"step_size must be a PowerStep or a ConstantStep, got {step_size!r}.")
+    if not isinstance(problem, Problem):
+        raise TypeError(f"problem must be a walklearn.Problem, got {problem!r}.")
+    if not isinstance(graph, Graph):
+        raise TypeError(
+            f"graph must be a walklearn graph, got {type(graph)}. graphs.as_graph(...) makes one "
+            "from a networkx or igraph graph, a matrix or a file."
+        )
     if graph.node_count != problem.node_count:
         raise ValueError(
             f"the graph has {graph.node_count} nodes, but the problem has {problem.node_count}. "

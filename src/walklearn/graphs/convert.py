@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from walklearn.graphs.arguments import require_choice
 from walklearn.graphs.draws import Seed
-from walklearn.graphs.graph import Graph, WhenDisconnected, connect, graph_from_pairs
+from walklearn.graphs.graph import LARGEST_HINT, Graph, WhenDisconnected, connect, graph_from_pairs
 from walklearn.graphs.names import choices_near, is_name, named
 from walklearn.graphs.rows import Integers, checked_rows
 
@@ -101,7 +101,10 @@ def from_edges(
     _refuse_edge(pairs, outside, f"has a node that is not in 0..{nodes - 1}; number them from 0")
     loop = pairs[:, 0] == pairs[:, 1]
     _refuse_edge(pairs, loop, "is a self loop; remove it (a walk can stay anyway)")
-    return graph_from_pairs(nodes, pairs[:, 0], pairs[:, 1], connected=connected)
+    hint = LARGEST_HINT
+    if len(pairs) and (first := pairs.min()) > 0:
+        hint = f"Nodes are numbered from 0, but the edges begin at {first}: subtract it. {hint}"
+    return graph_from_pairs(nodes, pairs[:, 0], pairs[:, 1], connected=connected, hint=hint)
 
 
 def from_scipy(matrix: Any, *, connected: WhenDisconnected = "error") -> Graph:

@@ -307,7 +307,7 @@ def _smoothness(graph: Graph, problem: Problem | None, walk: str) -> Vector:
 def _positive(importance: Vector) -> Vector:
     wrong = np.flatnonzero(~(np.isfinite(importance) & (importance > 0)))
     if importance.ndim != 1 or wrong.size:
-        where = f": node {wrong[0]} has {importance.flat[wrong[0]]!r}" if wrong.size else ""
+        where = f": node {wrong[0]} has {importance.flat[wrong[0]]:g}" if wrong.size else ""
         raise ValueError(
             f"importance must be one positive finite number per node{where}. (L_i is 0 for a node "
             "whose rows are all zero when there is no penalty.)"
