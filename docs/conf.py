@@ -15,7 +15,6 @@ version = release = walklearn.__version__
 extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
-    "sphinx.ext.napoleon",
     "myst_parser",
     "house_docstrings",
     "notebook_pages",

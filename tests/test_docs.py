@@ -13,6 +13,7 @@ import doctest
 import importlib.util
 import inspect
 import io
+import itertools
 import json
 import re
 import shlex
@@ -64,7 +65,7 @@ def test_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
                 assert not FAILURE.match(happened), happened
         elif kind == "console":
             for command, shown in commands_of(content):
-                assert_same(CliRunner().invoke(main, arguments_of(command)).output, shown)
+                assert_same(output_of(command), shown)
         elif kind == "sh":
             for command in re.split(r"(?<!\\)\n|&&", content):
                 check_command(command)
@@ -96,10 +97,10 @@ def commands_of(content: str) -> Iterator[tuple[str, str]]:
     yield from zip(pieces[::2], pieces[1::2], strict=True)
 
 
-def arguments_of(command: str) -> list[str]:
+def output_of(command: str) -> str:
     program, *arguments = words_of(command)
     assert program == "walklearn", command
-    return arguments
+    return CliRunner().invoke(main, arguments, prog_name="walklearn").output
 
 
 def words_of(command: str) -> list[str]:
@@ -185,6 +186,21 @@ def test_pictures_can_be_drawn_anew(tmp_path: Path) -> None:
 def test_links_lead_somewhere(page: Path) -> None:
     for link in re.findall(r"\]\(([^)#:]+)\)", page.read_text(encoding="utf-8")):
         assert (page.parent / link).exists(), link
+
+
+def test_messages_that_are_only_quoted_are_in_the_source() -> None:
+    """A text block that no Python block precedes is a message of some file."""
+    blocks = blocks_of(DOCS / "troubleshooting.md")
+    quoted = [
+        content
+        for (before, _), (kind, content) in itertools.pairwise(blocks)
+        if kind == "text" and before != "python"
+    ]
+    assert quoted
+    sources = [path.read_text(encoding="utf-8") for path in PROJECT.glob("src/**/*.py")]
+    for message in quoted:
+        parts = [" ".join(part.split()) for part in message.split("...")]
+        assert any(all(part in source for part in parts) for source in sources), message
 
 
 def test_commands_that_do_not_exist_are_found_out() -> None:

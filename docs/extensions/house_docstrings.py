@@ -19,9 +19,11 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from sphinx.ext.napoleon import NumpyDocstring
 from sphinx.util.nodes import make_refnode
 
 _CODE = re.compile(r"(:[\w:]+:)?(`+)(.+?)\2")
+_AT_TOP = ("class", "exception", "function", "module")
 _UNDERLINE = re.compile(r"^-{3,}$")
 
 
@@ -29,6 +31,7 @@ def setup(app: Any) -> dict[str, Any]:
     """Register with Sphinx."""
     app.connect("autodoc-process-docstring", _process_docstring, priority=400)
     app.connect("autodoc-process-signature", _process_signature)
+    app.connect("autodoc-skip-member", _skip_aliases)
     app.connect("missing-reference", _find_in_package)
     return {"version": "1", "parallel_read_safe": True}
 
@@ -37,8 +40,18 @@ def _process_docstring(
     app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]
 ) -> None:
     del app, what, name, options
-    if not any(_UNDERLINE.match(line.strip()) for line in lines):  # NumPy's style is napoleon's
+    if any(_UNDERLINE.match(line.strip()) for line in lines):  # some have NumPy's sections
+        lines[:] = NumpyDocstring(list(lines)).lines()
+    else:
         lines[:] = to_rest(lines, _names_of(obj))
+
+
+def _skip_aliases(
+    app: Any, what: str, name: str, obj: Any, skip: bool, options: Any
+) -> bool | None:
+    """The fields of a named tuple say nothing of themselves."""
+    del app, what, name, skip, options
+    return True if (getattr(obj, "__doc__", "") or "").startswith("Alias for field") else None
 
 
 def to_rest(lines: Sequence[str], names: Sequence[str] = ()) -> list[str]:
@@ -123,12 +136,17 @@ class _AsWritten:
     """An annotation that prints as the source has it."""
 
     def __init__(self, annotation: Any) -> None:
-        self.text = (
-            annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)
-        )
+        text = getattr(annotation, "__forward_arg__", annotation)
+        self.text = text if isinstance(text, str) else inspect.formatannotation(text)
 
     def __repr__(self) -> str:
         return self.text
+
+
+def _default(value: Any) -> Any:
+    """A class by its name, as in dtype=float64; of `empty`, a class too, nothing is shown."""
+    by_name = inspect.isclass(value) and value is not inspect.Parameter.empty
+    return _AsWritten(value.__name__) if by_name else value
 
 
 def _process_signature(
@@ -142,7 +160,9 @@ def _process_signature(
     shown = [
         parameter
         if parameter.annotation is parameter.empty
-        else parameter.replace(annotation=_AsWritten(parameter.annotation))
+        else parameter.replace(
+            annotation=_AsWritten(parameter.annotation), default=_default(parameter.default)
+        )
         for parameter in found.parameters.values()
         if parameter.name not in ("self", "cls")
     ]
@@ -165,6 +185,8 @@ def _find_in_package(app: Any, env: Any, node: Any, content: Any) -> Any:
     for start in range(ours, len(parts)):
         ending = "." + ".".join(parts[start:])
         found = [name for name in domain.objects if name.endswith(ending)]
+        if len(parts) == 1:  # `steps` is an argument more often than somebody's attribute
+            found = [name for name in found if domain.objects[name].objtype in _AT_TOP]
         if len(found) == 1:
             place = domain.objects[found[0]]
             return make_refnode(
