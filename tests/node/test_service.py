@@ -16,7 +16,7 @@ from walklearn.node.control import CommandError
 from walklearn.node.directory import NodeDirectory
 from walklearn.node.rows import NodeRows
 from walklearn.node.service import Node, Options
-from walklearn.node.store import Store, StoreError
+from walklearn.node.store import DiskError, Store, StoreError
 from walklearn.node.transport import Refused, Undelivered
 
 
@@ -118,6 +118,42 @@ def test_a_full_disk_is_survived(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
             assert first.final.line.counter == 1
             counts = [node.counters.as_dict()["updates"] for node in (first, second)]
             assert sum(counts) == 40
+
+    asyncio.run(walk())
+
+
+def test_a_disk_that_fails_ends_the_node_without_an_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody knows what was written: only a restart can find out."""
+    one, other = make_nodes(tmp_path, 2, [(0, 1)], updates=30)
+    commit, broken = Store.commit, True
+
+    def commit_or_break(store: Store, record: Any) -> None:
+        commit(store, record)
+        if broken and store.path.parent == other.path:
+            raise DiskError("disk I/O error (SQLITE_IOERR_FSYNC).")
+
+    monkeypatch.setattr(Store, "commit", commit_or_break)
+
+    async def walk() -> None:
+        nonlocal broken
+        first, log = in_process(one)
+        async with first.started(Options(stop_seconds=0.0)):
+            second, _ = in_process(other)
+            async with second.started():
+                await until(lambda: is_met(first) and is_met(second))
+                await first.start_walk()
+                await until(lambda: "handover unanswered" in log.getvalue())
+                with pytest.raises(DiskError):
+                    await second.wait(0.1)
+            assert not first.is_finished
+            broken = False
+            second, _ = in_process(other)
+            async with second.started():
+                await until(lambda: first.is_finished and second.is_finished)
+                assert first.final is not None
+                assert first.final.line.counter == 1
 
     asyncio.run(walk())
 

@@ -34,7 +34,7 @@ def _with_node_extra(command: Callable[..., None]) -> Callable[..., None]:
     def wrapped(*arguments: Any, **options: Any) -> None:
         try:
             from walklearn.node.control import NotRunningError
-            from walklearn.node.store import StoreError
+            from walklearn.node.store import DiskError, StoreError
         except ModuleNotFoundError as error:
             raise ImportError(
                 f"nodes need {error.name}: install it with pip install 'walklearn[node]'"
@@ -43,6 +43,8 @@ def _with_node_extra(command: Callable[..., None]) -> Callable[..., None]:
             plainly(command)(*arguments, **options)
         except (StoreError, NotRunningError) as error:
             raise BadInput(str(error)) from error
+        except DiskError as error:
+            raise click.ClickException(f"the disk fails: {error}") from error
 
     return wrapped
 

@@ -35,7 +35,7 @@ from walklearn.node.messages import (
 from walklearn.node.metrics import Counters
 from walklearn.node.protocol import handle
 from walklearn.node.state import Phase, Record, State
-from walklearn.node.store import Store, StoreError
+from walklearn.node.store import DiskError, Store, StoreError
 from walklearn.node.transport import Refused, Transport, Unanswered, Undelivered
 
 # A model of this many numbers takes long enough to write that others should not wait for it.
@@ -97,9 +97,10 @@ class Runtime:
 
     async def stop(self, timeout_seconds: float) -> bool:
         """Hand the token over first, if it is here; whether that worked in time."""
-        await self.dispatch(happened.StopAsked())
+        if self.failed is None:
+            await self.dispatch(happened.StopAsked())
         deadline = self._clock() + timeout_seconds
-        while not self.state.may_stop and (left := deadline - self._clock()) > 0:
+        while not (self.state.may_stop or self.failed) and (left := deadline - self._clock()) > 0:
             await self.wait_for_change(left)
         await self._greetings.say_goodbye(_GOODBYE_SECONDS)
         for task in list(self._tasks):
@@ -132,6 +133,8 @@ class Runtime:
 
     async def _happen(self, event: Event) -> Receipt | None:
         async with self._one_at_a_time:
+            if self.failed is not None:
+                raise self.failed
             receipt = await self._carry_out(event)
         state = self.state
         if state.wants_visit:
@@ -179,10 +182,19 @@ class Runtime:
     # ── the disk ─────────────────────────────────────────────────────────────────────────────
 
     async def _write(self, record: Record) -> None:
-        if self._is_large:
-            await asyncio.to_thread(self._store.commit, record)
-        else:
-            self._store.commit(record)
+        try:
+            if self._is_large:
+                await asyncio.to_thread(self._store.commit, record)
+            else:
+                self._store.commit(record)
+        except DiskError as error:
+            self._fail(error)
+            raise
+
+    def _fail(self, error: BaseException) -> None:
+        """From now on nothing happens any more: what is on the disk is all that can be trusted."""
+        self.failed = error
+        self.changed.set()
 
     def _remember(self, record: Record) -> None:
         self._store.later(record)
@@ -196,6 +208,8 @@ class Runtime:
         async with self._one_at_a_time:
             try:
                 await asyncio.to_thread(self._store.flush)
+            except DiskError as error:
+                self._fail(error)
             except StoreError as error:  # if it is lost, only work is: the next commit has it too
                 self._disk_error(error)
 
@@ -280,8 +294,7 @@ class Runtime:
     def _finished(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
-            self.failed = error
-            self.changed.set()
+            self._fail(error)
 
     # ── what is counted and logged ───────────────────────────────────────────────────────────
 

@@ -34,7 +34,7 @@ from walklearn.node.protocol import recover
 from walklearn.node.runtime import Runtime
 from walklearn.node.state import Phase
 from walklearn.node.status import all_know_the_end, gauges, node_status
-from walklearn.node.store import Release, Store, StoreError
+from walklearn.node.store import DiskError, Release, Store, StoreError
 
 # How often the directory is looked at for neighbours that were added or removed by hand.
 _LOOK_SECONDS = 1.0
@@ -105,7 +105,10 @@ class Node:
     def _close(self) -> None:
         try:
             self._store.close()
-        except StoreError as error:  # what was left to write is not needed, only useful
+        except (
+            StoreError,
+            DiskError,
+        ) as error:  # it would only have been useful
             self.log.error("cannot write", reason=error)
 
     @property

@@ -194,6 +194,10 @@ class Transport:
             except Refused as refusal:
                 await self._refuse(context, caller, refusal)
                 raise
+            except Exception as error:  # a fault of this node's: whether it was taken is unknown
+                self._refused(f"internal error: {type(error).__name__}", caller)
+                await context.abort(grpc.StatusCode.INTERNAL, "internal error")
+                raise
 
         return serve
 
