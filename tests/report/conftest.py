@@ -10,95 +10,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from report.everything import STUDY
 from walklearn.report import write_report
 from walklearn.studies import Results, Study, run_study
 from walklearn.studies.verdicts import verdicts
 
 if TYPE_CHECKING:
     from selenium.webdriver import Chrome
-
-HOSTILE = "<script>window.hacked = 1</script><img src=x onerror='window.hacked = 1'>"
-
-STUDY = f"""
-name = "everything"
-question = "Is this safe? {HOSTILE}"
-seed = 1
-instances = 12
-updates = 200
-records = 12
-metric = "average_gap"
-facts = true
-
-[graphs]
-er = {{ family = "erdos_renyi", nodes = 12, probability = 0.5 }}
-ring = {{ family = "ring", nodes = 11 }}
-
-[problems]   # a full grid over two numbers: a map
-a = {{ data = "two_gaussians", dimension = 2, variance = 1.0, penalty = 0.5 }}
-b = {{ data = "two_gaussians", dimension = 2, variance = 1.0, penalty = 1.0 }}
-c = {{ data = "two_gaussians", dimension = 2, variance = 4.0, penalty = 0.5 }}
-d = {{ data = "two_gaussians", dimension = 2, variance = 4.0, penalty = 1.0 }}
-
-[methods]
-uniform = {{ walk = "uniform" }}
-weighted = {{ walk = "weighted" }}
-gossip = {{ gossip = "asynchronous" }}
-"<img src=x onerror='window.hacked = 1'>" = {{ walk = "simple", graphs = ["er"], problems = ["a"] }}
-
-[methods.laplace-1]   # three that differ in epsilon alone: a price
-walk = "weighted"
-mechanism = "laplace"
-epsilon = 1.0
-delta = 0.0
-bounds = [0.5, 100.0]
-graphs = ["er"]
-problems = ["a"]
-[methods.laplace-3]
-walk = "weighted"
-mechanism = "laplace"
-epsilon = 3.0
-delta = 0.0
-bounds = [0.5, 100.0]
-graphs = ["er"]
-problems = ["a"]
-[methods.laplace-9]
-walk = "weighted"
-mechanism = "laplace"
-epsilon = 9.0
-delta = 0.0
-bounds = [0.5, 100.0]
-graphs = ["er"]
-problems = ["a"]
-
-[step_sizes.printed]
-constant = 0.02
-exponent = 0.75
-
-[[claims]]
-kind = "beats"
-text = "The weighted walk beats the uniform one {HOSTILE}"
-source = "{HOSTILE}"
-better = "weighted"
-worse = "uniform"
-metrics = ["average_gap", "distance"]
-at = [50, 200]
-
-[[claims]]
-kind = "rank"
-text = "The mixing time ranks graphs"
-methods = ["uniform"]
-by = "mixing_time"
-
-[[claims]]
-kind = "cost-to-target"
-text = "The uniform walk gets there before gossip"
-better = "uniform"
-worse = "gossip"
-metrics = ["distance"]
-target = 0.8
-relative = true
-cost = ["updates", "messages"]
-"""
 
 
 @pytest.fixture(scope="session")

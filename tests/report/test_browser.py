@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from conftest import HOSTILE
+
+from report.everything import HOSTILE
 
 if TYPE_CHECKING:
     from selenium.webdriver import Chrome

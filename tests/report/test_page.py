@@ -7,13 +7,14 @@ import html
 import io
 import json
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pandas
 import pytest
-from conftest import HOSTILE
 
+from report.everything import HOSTILE
 from walklearn.report import write_report
 from walklearn.report.sections import Section, section
 from walklearn.studies import Results, Study, run_study
@@ -155,6 +156,27 @@ def test_figures_that_suit_the_study(drawn: Section) -> None:
     assert set(zip(first.columns["x"], first.columns["y"], strict=True)) == {
         (1.0, 0.5), (1.0, 1.0), (4.0, 0.5), (4.0, 1.0),
     }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("figure", "heading"),
+    [
+        ('kind = "convergence"', None),
+        ('kind = "scatter"\nx = "spectral_gap"', "Measured error against spectral gap"),
+        ('kind = "tradeoff"\nx = "epsilon"', "Error against ε"),
+        ('kind = "map"\nx = "penalty"\ny = "variance"', "Who wins where"),
+        ('kind = "cost"', "What it took to get there"),
+    ],
+)
+def test_a_study_may_say_what_comes_first(
+    results: Results, tmp_path: Path, figure: str, heading: str | None
+) -> None:
+    shutil.copytree(results.directory, tmp_path / "everything")
+    text = results.study.text + f"\n[figure]\n{figure}\n"
+    (tmp_path / "everything" / "study.toml").write_text(text, encoding="utf-8")
+    blocks = section(Results.open(tmp_path / "everything"), tmp_path).blocks
+    common = ["Convergence", "The graph, and who was visited"]
+    assert [block.heading for block in blocks] == ([heading] if heading else []) + common
 
 
 def test_several_studies_on_one_page(tmp_path: Path, results: Results) -> None:

@@ -112,15 +112,19 @@ def _blocks(
     file_of: FileOf,
 ) -> Iterator[Block]:
     """The figures that suit the study: what its grid and its claims are about, then the rest."""
-    study = results.study
+    study, view = results.study, results.study.view
+    kinds = view.kind or "map tradeoff cost scatter"
     special: list[Block | None] = []
-    if axes := map_axes(study.problems):
+    if "map" in kinds and (axes := (view.x, view.y) if view.x else map_axes(study.problems)):
         special.append(win_map(study.problems, verdicts, axes, file_of))
-    if axis := tradeoff_axis(study.methods):
+    if "tradeoff" in kinds and (axis := view.x or tradeoff_axis(study.methods)):
         special.append(tradeoff(cells, study.methods, study.metric, axis))
-    special.append(cost(cells, records, facts, study.claims))
-    ranked = dict.fromkeys(claim.by for claim in study.claims if claim.kind == "rank")
-    special.extend(scatter(cells, facts, study.metric, fact) for fact in ranked)
+    if "cost" in kinds:
+        special.append(cost(cells, records, facts, study.claims))
+    if "scatter" in kinds:
+        ranked = [claim.by for claim in study.claims if claim.kind == "rank"]
+        wanted = dict.fromkeys([view.x] if view.x else ranked)
+        special.extend(scatter(cells, facts, study.metric, fact) for fact in wanted)
     found = [block for block in special if block is not None]
     yield from found
     yield convergence(cells, study.metric, beside=bool(found))

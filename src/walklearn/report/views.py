@@ -8,7 +8,7 @@ What a study is best looked at as is seen from its grid and its claims:
     scatter     a claim that a fact ranks graphs: the final error against that fact
     cost        claims about reaching a target: what was spent to get there (see `cost`)
 
-or said in its table ``[figure]``: ``kind``, and what the axes are, ``x`` and ``y``.
+unless the study says so itself, in its table ``[figure]`` (see `walklearn.studies.view`).
 """
 
 from __future__ import annotations

@@ -35,8 +35,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from walklearn.plot import COSTS, METRICS
+from walklearn.plot import COSTS
 from walklearn.studies.source import Source
+from walklearn.trace_files import ERRORS
 
 KINDS = ("beats", "slope", "rank", "cost-to-target")
 #: What a rank claim may rank graphs by: columns of the facts.
@@ -119,7 +120,7 @@ class _Reader:
             "kind": kind,
             "text": self._text("text"),
             "source": self._text("source", ""),
-            "metrics": self._list("metrics", METRICS, [metric]),
+            "metrics": self._list("metrics", ERRORS, [metric]),
         }
         for key in ("graphs", "problems", "step_sizes"):
             chosen[key] = self._list(key, self._names(key))

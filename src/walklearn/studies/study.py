@@ -20,7 +20,6 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from walklearn.plot import METRICS
 from walklearn.privacy import InfeasiblePrivacyError
 from walklearn.studies.cell import Cell
 from walklearn.studies.choices import (
@@ -37,14 +36,18 @@ from walklearn.studies.choices import (
 from walklearn.studies.claims import Claim, read_claims
 from walklearn.studies.methods import WHERE, method_of, resolved
 from walklearn.studies.source import Source, StudyError
+from walklearn.studies.view import View, read_view
 from walklearn.studies.worlds import DATA, GRAPH, RUN, draw_problem, stream
+from walklearn.trace_files import ERRORS
 
 # The keys of a study with what they are when left out; None where they must be given.
 _COUNTS: dict[str, int | None] = {
     "seed": 1, "instances": 100, "replicates": 1, "updates": None, "records": 60,
 }  # fmt: skip
 _GRIDS = ("graphs", "problems", "methods", "step_sizes")
-_KEYS = ("name", "question", *_COUNTS, "metric", "gaps", "facts", "quick", *_GRIDS, "claims")
+_KEYS = (
+    "name", "question", *_COUNTS, "metric", "gaps", "facts", "quick", *_GRIDS, "claims", "figure",
+)  # fmt: skip
 _QUICK = ("instances", "replicates", "updates", "records", "tuning_instances")
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]*")
 TUNING_INSTANCES = 10
@@ -59,7 +62,7 @@ class Study:
     records: at how many numbers of updates, log-spaced, errors are recorded. metric: the error
     that figures show first and that steps are tuned for. facts: whether theory is asked too.
     gaps: over how many nodes, spread evenly, gossip's gaps are averaged; None for all.
-    is_quick: whether `quick` has been applied.
+    view: what it is best looked at as. is_quick: whether `quick` has been applied.
     """
 
     name: str
@@ -77,6 +80,7 @@ class Study:
     step_sizes: Mapping[str, Table]
     gaps: int | None = None
     claims: tuple[Claim, ...] = ()
+    view: View = field(default_factory=View)
     text: str = field(default="", repr=False)
     quick_changes: Table = field(default_factory=dict, repr=False)
     is_quick: bool = False
@@ -170,7 +174,7 @@ def _read(source: Source) -> Study:
         _check_count(settings, key)
     if "gaps" in table:
         _check_count(table, "gaps")
-    settings["metric"] = chosen({"metric": "average_gap", **table}, "metric", METRICS)
+    settings["metric"] = chosen({"metric": "average_gap", **table}, "metric", ERRORS)
     quick = settings.pop("quick", {})
     with _about(source, "quick"):
         _check_quick(quick)
@@ -181,6 +185,9 @@ def _read(source: Source) -> Study:
             _check_steps(steps)
     _check_where(source)
     settings["claims"] = read_claims(source)
+    settings.pop("figure", None)
+    with _about(source, "figure"):
+        settings["view"] = read_view(table)
     return Study(**settings, quick_changes=quick, text=source.text)
 
 
@@ -223,7 +230,7 @@ def _check_steps(table: Table) -> None:
     if tuned:
         _check_count({"tuning_updates": 1, **table}, "tuning_updates")
         _check_count({"tuning_instances": TUNING_INSTANCES, **table}, "tuning_instances")
-        chosen({"metric": "gap", **table}, "metric", METRICS)
+        chosen({"metric": "gap", **table}, "metric", ERRORS)
     constants = table["constants"] if tuned else [table["constant"]]
     key = "constants" if tuned else "constant"
     if not isinstance(constants, list) or not constants:
