@@ -8,7 +8,8 @@
 
 A study without it is looked at as its grid and its claims suggest.
 
->>> read_view({"problems": {"a": {"noise": 0.0}}, "figure": {"kind": "map", "x": "nois", "y": "noise"}})
+>>> figure = {"kind": "map", "x": "nois", "y": "noise"}
+>>> read_view({"problems": {"a": {"noise": 0.0}}, "figure": figure})
 Traceback (most recent call last):
 walklearn.studies.choices.ChoiceError: is no number of problem a; those are noise
 """
