@@ -216,7 +216,7 @@ def test_a_damaged_store_is_noticed(path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        ("UPDATE body SET content = x'00'", "damaged, or of another plan"),
+        ("UPDATE record SET token = x'00'", "damaged, or of another plan"),
         ("UPDATE record SET place = 'nowhere'", "damaged, or of another plan"),
         ("UPDATE record SET newest = '[1]'", "damaged, or of another plan"),
         ("DROP TABLE record", "no such table"),

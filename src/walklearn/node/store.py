@@ -43,14 +43,25 @@ LARGEST_ROW = 1_000_000  # bytes of a token; larger ones are files
 _SCHEMA = """
 CREATE TABLE record (
     id INTEGER PRIMARY KEY CHECK (id = 1),
-    newest TEXT, place TEXT NOT NULL, receiver TEXT, contributions INTEGER NOT NULL
+    newest TEXT, place TEXT NOT NULL, receiver TEXT, contributions INTEGER NOT NULL,
+    token BLOB, token_file TEXT, final BLOB, final_file TEXT
 );
-CREATE TABLE body (slot TEXT PRIMARY KEY, content BLOB, file TEXT);
 CREATE TABLE release (
     id INTEGER PRIMARY KEY CHECK (id = 1),
     importance REAL NOT NULL, mechanism TEXT, noise TEXT, may_contribute INTEGER NOT NULL
 );
 """
+
+
+# One statement is its own transaction: a hop costs no more than this.
+_PUT = "INSERT OR REPLACE INTO record VALUES (1, ?, ?, ?, ?, ?, ?, ?, ?)"
+_GET = (
+    "SELECT newest, place, receiver, contributions, token, token_file, final, final_file "
+    "FROM record"
+)
+# A token as the row has it: itself, or the name of its file.
+Body = tuple[bytes | None, str | None]
+_NO_BODY: Body = (None, None)
 
 
 class StoreError(Exception):
@@ -91,6 +102,8 @@ class Store:
         self._connection = _connect(path)
         self.record = Record()
         self._pending: Record | None = None
+        self._token: Body = _NO_BODY
+        self._final: Body = _NO_BODY
         self._has_files = limits.largest_token > LARGEST_ROW
         self._one_at_a_time = threading.RLock()
 
@@ -154,24 +167,24 @@ class Store:
             self._commit(record)
 
     def _commit(self, record: Record) -> None:
-        before = self.record
+        before, token, final = self.record, self._token, self._final
         made: list[Path] = []
         try:
-            with _explained(self.path), self._transaction() as run:
+            with _explained(self.path):
                 if record.token is not before.token:
-                    made += self._write_body(run, "token", record.token)
+                    token = self._write_body(record.token, made)
                 if record.final is not before.final:
-                    made += self._write_body(run, "final", record.final)
-                run(
-                    "INSERT OR REPLACE INTO record VALUES (1, ?, ?, ?, ?)",
+                    final = self._write_body(record.final, made)
+                self._connection.execute(
+                    _PUT,
                     (_mark_out(record.newest), record.place.value, record.receiver,
-                     record.contributions),
+                     record.contributions, *token, *final),
                 )  # fmt: skip
         except StoreError:
             for file in made:
                 file.unlink(missing_ok=True)
             raise
-        self.record, self._pending = record, None
+        self.record, self._token, self._final, self._pending = record, token, final, None
         self._remove_orphans()
 
     def later(self, record: Record) -> None:
@@ -191,41 +204,41 @@ class Store:
         raise StoreError(f"{self.path} is damaged: the file of a token is missing.")
 
     def _load_once(self) -> Record:
-        with self._transaction("BEGIN") as run:
-            row = run("SELECT newest, place, receiver, contributions FROM record").fetchone()
-            bodies = {
-                slot: content if file is None else self._read_file(file)
-                for slot, content, file in run("SELECT slot, content, file FROM body")
-            }
+        row = self._connection.execute(_GET).fetchone()
         if row is None:
             return Record()
-        newest, place, receiver, contributions = row
+        newest, place, receiver, contributions, *bodies = row
+        self._token, self._final = (bodies[0], bodies[1]), (bodies[2], bodies[3])
         try:
-            tokens = {slot: decode_token(body, self._limits) for slot, body in bodies.items()}
             return Record(
                 newest=_mark_in(newest),
-                token=tokens.get("token"),
+                token=self._read_body(self._token),
                 place=Place(place),
                 receiver=receiver,
-                final=tokens.get("final"),
+                final=self._read_body(self._final),
                 contributions=contributions,
             )
         except (MessageError, ValueError, TypeError, KeyError) as error:
             raise StoreError(f"{self.path} is damaged, or of another plan: {error}") from None
 
-    def _write_body(self, run: Any, slot: str, token: Token | None) -> list[Path]:
-        """Put a token in its slot; the files that were made for it."""
+    def _read_body(self, body: Body) -> Token | None:
+        content, file = body
+        if file is not None:
+            content = self._read_file(file)
+        return None if content is None else decode_token(content, self._limits)
+
+    def _write_body(self, token: Token | None, made: list[Path]) -> Body:
+        """What the row will have of a token; a file that this takes is added to `made`."""
         if token is None:
-            run("DELETE FROM body WHERE slot = ?", (slot,))
-            return []
-        content, file = token.encoded, None
-        if len(content) > LARGEST_ROW:
-            _bodies(self.path).mkdir(mode=0o700, exist_ok=True)
-            file = _bodies(self.path) / secrets.token_hex(16)
-            _write_file(file, content)
-        row = (slot, None, file.name) if file else (slot, content, None)
-        run("INSERT OR REPLACE INTO body VALUES (?, ?, ?)", row)
-        return [file] if file else []
+            return _NO_BODY
+        content = token.encoded
+        if len(content) <= LARGEST_ROW:
+            return content, None
+        _bodies(self.path).mkdir(mode=0o700, exist_ok=True)
+        file = _bodies(self.path) / secrets.token_hex(16)
+        _write_file(file, content)
+        made.append(file)
+        return None, file.name
 
     def _read_file(self, name: str) -> bytes:
         try:
@@ -237,7 +250,7 @@ class Store:
         """Files that no row names, left by a crash or by the commit before."""
         if not self._has_files or not _bodies(self.path).is_dir():
             return
-        named = {name for (name,) in self._connection.execute("SELECT file FROM body")}
+        named = {self._token[1], self._final[1]}
         for file in _bodies(self.path).iterdir():
             if file.name not in named:
                 file.unlink(missing_ok=True)
