@@ -199,6 +199,12 @@ def test_several_studies_on_one_page(tmp_path: Path, results: Results) -> None:
     assert "make no claim" in alone
 
 
+def test_the_command_to_run_it_again(results: Results, drawn: Section, page: Path) -> None:
+    assert drawn.command == "walklearn run everything/study.toml"
+    known = section(results, page.parent, shipped=[results.study.text])
+    assert known.command == "walklearn reproduce everything"
+
+
 def test_computed_curves(tmp_path: Path, results: Results) -> None:
     directory = tmp_path / "fig1"
     directory.mkdir()

@@ -12,7 +12,7 @@ import base64
 import hashlib
 import os
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import UTC, datetime
 from importlib.resources import files
 from pathlib import Path
@@ -35,18 +35,20 @@ MANY_VERDICTS = 40  # beyond, the readings of a claim are folded under its tally
 def write_report(
     directories: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
     path: str | os.PathLike[str],
+    shipped: Collection[str] = (),
 ) -> Path:
     """Draw the stored results of one or several studies as one page at ``path``.
 
     ``directories`` are studies' directories, or directories of such. The file appears whole or
-    not at all. What is wrong with a directory is a ValueError in plain words.
+    not at all. What is wrong with a directory is a ValueError in plain words. ``shipped`` are the
+    texts of the studies that `walklearn reproduce` runs, which the page then says of them.
     """
     target = Path(path)
     results = [Results.open(found) for found in study_directories(directories)]
     names = [one.about["study"] for one in results]
     if twice := {name for name in names if names.count(name) > 1}:
         raise ValueError(f"two of these are results of a study called {min(twice)}; give one")
-    sections = [section(one, target.parent) for one in results]
+    sections = [section(one, target.parent, shipped) for one in results]
     command = f"walklearn report {' '.join(one.directory for one in sections)} --out {target.name}"
     content = render(sections, command).encode()
     target.parent.mkdir(parents=True, exist_ok=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -37,7 +37,7 @@ class Section:
     question: str
     settings: str
     directory: str
-    commands: str
+    command: str
     notices: list[str]
     notes: list[str]
     claims: list[Claim]
@@ -46,7 +46,7 @@ class Section:
     provenance: dict[str, str]
 
 
-def section(results: Results, start: Path) -> Section:
+def section(results: Results, start: Path, shipped: Collection[str] = ()) -> Section:
     """Read what is stored, and put it into words, figures and tables; paths as from ``start``."""
 
     def file_of(name: str) -> str:
@@ -67,7 +67,12 @@ def section(results: Results, start: Path) -> Section:
         question=study.question,
         settings=study.text,
         directory=file_of("."),
-        commands=f"walklearn run {file_of('study.toml')}{' --quick' * study.is_quick}",
+        command=(
+            f"walklearn reproduce {study.name}"
+            if study.text in shipped
+            else f"walklearn run {file_of('study.toml')}"
+        )
+        + " --quick" * study.is_quick,
         notices=list(_notices(results)),
         notes=notes(results),
         claims=claims(study.name, verdicts, file_of),
@@ -88,7 +93,7 @@ def _computed(results: Results, file_of: FileOf) -> Section:
         question=about["question"],
         settings=about["note"],
         directory=file_of("."),
-        commands=f"walklearn reproduce {about['study']}",
+        command=f"walklearn reproduce {about['study']}",
         notices=[],
         notes=[],
         claims=[],
