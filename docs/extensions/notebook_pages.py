@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import tempfile
 from collections.abc import Iterator
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -54,18 +55,20 @@ def _parts(notebook: Any, name: str) -> Iterator[str]:
             yield cell.source
         else:
             yield f"```python\n{cell.source}\n```"
-            for output in cell.outputs:
-                yield from _output(output)
+            yield from _outputs(cell.outputs)
 
 
-def _output(output: Any) -> Iterator[str]:
-    content = output.get("data", {})
-    if "image/png" in content:
-        data = "".join(content["image/png"].split())
-        base64.b64decode(data, validate=True)  # nothing but a picture goes into the page
-        yield f'<img alt="What the code above draws" src="data:image/png;base64,{data}">'
-    elif text := (output.get("text") or content.get("text/plain")):
-        yield f"```text\n{text.rstrip()}\n```"
+def _outputs(outputs: list[Any]) -> Iterator[str]:
+    """What was printed, in one piece however many it came in, and what was drawn."""
+    for picture, several in groupby(outputs, key=lambda each: "image/png" in each.get("data", {})):
+        if picture:
+            for output in several:
+                data = "".join(output["data"]["image/png"].split())
+                base64.b64decode(data, validate=True)  # nothing but a picture goes into the page
+                yield f'<img alt="What the code above draws" src="data:image/png;base64,{data}">'
+        else:
+            text = "".join(each.get("text") or each["data"]["text/plain"] for each in several)
+            yield f"```text\n{text.rstrip()}\n```"
 
 
 def setup(app: Any) -> dict[str, Any]:
