@@ -23,6 +23,7 @@ import warnings
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 
 import click
 import matplotlib as mpl
@@ -171,11 +172,24 @@ def test_reference_has_every_public_name(site: Path) -> None:
     assert not shown - elsewhere - known
 
 
-def test_pictures_can_be_drawn_anew(tmp_path: Path) -> None:
-    spec = importlib.util.spec_from_file_location("pictures", DOCS / "pictures.py")
+def loaded(path: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec is not None
-    pictures = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(pictures)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_docstrings_become_fields_links_and_plain_text() -> None:
+    module = loaded(DOCS / "extensions" / "house_docstrings.py")
+    result = doctest.testmod(module)
+    assert result.attempted
+    assert not result.failed
+    assert module.to_rest(["Σ_{j~i} |x|, *not* w*."]) == [r"Σ\_{j~i} \|x\|, *not* w\*."]
+
+
+def test_pictures_can_be_drawn_anew(tmp_path: Path) -> None:
+    pictures = loaded(DOCS / "pictures.py")
     for draw in pictures.PICTURES:
         draw(tmp_path, **({"steps": 2} if draw is pictures.walk else {}))
     made = {path.name for path in tmp_path.iterdir()}
