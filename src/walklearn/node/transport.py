@@ -6,14 +6,7 @@ with the present neighbours on every call, so that a removed one is out at once,
 connection it opened before. Neighbours come and go without a restart: at each handshake the server
 asks whether the certificates have changed.
 
-A call has one of four ends, and the protocol must know which:
-
-    the reply            it arrived and was answered
-    `Refused`            it arrived and was not taken; the other side says why
-    `Undelivered`        it never left: there was no connection
-    `Unanswered`         it may have arrived: with TLS only an answer proves delivery
-
-Messages are bytes here; `messages` knows what they mean.
+How a call can end: see `links`. Messages are bytes here; `messages` knows what they mean.
 """
 
 from __future__ import annotations
@@ -28,36 +21,28 @@ from grpc import aio
 from grpc_health.v1 import health, health_pb2
 
 from walklearn.node.identity import Identity, Invite, fingerprint
+from walklearn.node.links import (
+    METHODS,
+    REASON,
+    SERVICE,
+    Call,
+    Link,
+    Refused,
+    Unanswered,
+    Undelivered,
+    shared_options,
+)
 
-SERVICE = "walklearn.node.v1.Node"
-METHODS = ("Hello", "Handover", "Final")
+__all__ = ["METHODS", "SERVICE", "Answer", "Refused", "Transport", "Unanswered", "Undelivered"]
+
 # (the caller's fingerprint, the method, the message) -> the reply; may raise `Refused`.
 Answer = Callable[[str, str, bytes], Awaitable[bytes]]
 
-_REASON = "walklearn-refused"
 _HANDSHAKE_SECONDS = 5.0
 # A connection that has not spoken by then was not a neighbour's.
 _SILENT_SECONDS = 2 * _HANDSHAKE_SECONDS
 # Calls that are answered at the same time, whoever makes them.
 _MOST_CALLS = 200
-_LARGEST_WINDOW = 1_000_000
-_READY = grpc.ChannelConnectivity.READY
-
-
-class Refused(Exception):
-    """The receiver did not take the message and says why, in a word for the counters."""
-
-    def __init__(self, reason: str, detail: str = "") -> None:
-        super().__init__(detail or reason)
-        self.reason = reason
-
-
-class Undelivered(Exception):
-    """The message never left this node."""
-
-
-class Unanswered(Exception):
-    """The message may or may not have arrived."""
 
 
 class Transport:
@@ -77,7 +62,7 @@ class Transport:
         self._identity, self._answer, self._refused = identity, answer, refused
         self._largest = largest_message
         self._peers: dict[str, Invite] = {}
-        self._links: dict[str, _Link] = {}
+        self._links: dict[str, Link] = {}
         self._fingerprints: dict[bytes, str] = {}
         self._connections = _Connections(lambda: refused("unidentified connection", "unknown"))
         self._trust_changed = False
@@ -121,21 +106,23 @@ class Transport:
             self._links.pop(gone).close()
         for key, peer in self._peers.items():
             if key not in self._links:
-                self._links[key] = _Link(peer, self._identity, self._largest)
+                self._links[key] = Link(peer, self._identity, self._largest)
 
-    async def call(self, to: str, method: str, message: bytes, timeout_seconds: float) -> bytes:
-        """The neighbour's reply; see above for the other ends a call can have."""
-        link = self._links.get(to)
-        if link is None:
-            raise Undelivered("there is no such neighbour")
-        return await link.call(method, message, timeout_seconds)
+    def call(
+        self, to: str, method: str, message: bytes, timeout_seconds: float
+    ) -> Awaitable[bytes]:
+        """The neighbour's reply; see above for the other ends a call can have.
+
+        Over a link that is connected the message is on its way when this returns.
+        """
+        return Call(self._links.get(to), method, message, timeout_seconds)
 
     def reconnect(self, to: str) -> None:
         """Connect anew at once if the last attempt failed: the neighbour is known to be back."""
         link = self._links.get(to)
         if link is not None and link.is_waiting:
             link.close()
-            self._links[to] = _Link(link.peer, self._identity, self._largest)
+            self._links[to] = Link(link.peer, self._identity, self._largest)
 
     def is_connected(self, to: str) -> bool:
         """Whether there is a connection to the neighbour at this moment."""
@@ -211,7 +198,7 @@ class Transport:
     async def _refuse(self, context: Any, caller: str, refusal: Refused) -> None:
         """End the call; this raises."""
         self._refused(refusal.reason, caller)
-        context.set_trailing_metadata(((_REASON, refusal.reason),))
+        context.set_trailing_metadata(((REASON, refusal.reason),))
         await context.abort(grpc.StatusCode.FAILED_PRECONDITION, str(refusal))
 
     def _caller(self, context: Any) -> str:
@@ -221,65 +208,6 @@ class Transport:
         if found is None:
             found = self._fingerprints[certificate] = fingerprint(certificate)
         return found
-
-
-class _Link:
-    """The channel to one neighbour. It connects when needed and tries again by itself."""
-
-    def __init__(self, peer: Invite, identity: Identity, largest_message: int) -> None:
-        self.peer = peer
-        credentials = grpc.ssl_channel_credentials(
-            peer.certificate, identity.key, identity.certificate
-        )
-        options = _channel_options(peer.name, largest_message)
-        self._channel = aio.secure_channel(peer.address, credentials, options=options)
-        self._calls = {
-            method: self._channel.unary_unary(f"/{SERVICE}/{method}", None, None)
-            for method in METHODS
-        }
-        self._closing: asyncio.Task[None] | None = None
-
-    async def call(self, method: str, message: bytes, timeout_seconds: float) -> bytes:
-        """The neighbour's reply."""
-        if self._channel.get_state(try_to_connect=True) is not _READY:
-            await self._connect(timeout_seconds)
-        try:
-            reply: bytes = await self._calls[method](message, timeout=timeout_seconds)
-        except aio.AioRpcError as error:
-            raise _end_of(error) from None
-        except (aio.UsageError, asyncio.InvalidStateError):  # closed while it was called
-            raise Undelivered("the link was closed") from None
-        return reply
-
-    @property
-    def is_connected(self) -> bool:
-        """Whether there is a connection at this moment."""
-        return self._channel.get_state() is _READY
-
-    @property
-    def is_waiting(self) -> bool:
-        """Whether it failed to connect and waits before it tries again."""
-        return self._channel.get_state() is grpc.ChannelConnectivity.TRANSIENT_FAILURE
-
-    async def _connect(self, timeout_seconds: float) -> None:
-        try:
-            async with asyncio.timeout(timeout_seconds):
-                state = self._channel.get_state(try_to_connect=True)
-                while state is not _READY:
-                    if state is grpc.ChannelConnectivity.TRANSIENT_FAILURE:
-                        raise Undelivered(f"cannot connect to {self.peer.address}")
-                    await self._channel.wait_for_state_change(state)
-                    state = self._channel.get_state(try_to_connect=True)
-        except (TimeoutError, aio.UsageError):
-            raise Undelivered(f"cannot connect to {self.peer.address}") from None
-
-    def close(self) -> None:
-        """Close without waiting for it."""
-        self._closing = asyncio.get_running_loop().create_task(self.shut())
-
-    async def shut(self) -> None:
-        """Close; what was under way ends as `Unanswered`."""
-        await self._channel.close(None)
 
 
 class _Connections:
@@ -314,20 +242,9 @@ class _Connections:
             self._refused()
 
 
-def _end_of(error: aio.AioRpcError) -> Exception:
-    """What a failed call means."""
-    trailing: Any = error.trailing_metadata()
-    for key, value in trailing or ():
-        if key == _REASON:
-            return Refused(str(value), error.details() or "")
-    if error.code() is grpc.StatusCode.UNIMPLEMENTED:
-        return Refused("unknown method")
-    return Unanswered(f"{error.code().name}: {error.details()}")
-
-
 def _server_options(largest_message: int) -> list[tuple[str, Any]]:
     return [
-        *_shared_options(largest_message),
+        *shared_options(largest_message),
         ("grpc.so_reuseport", 0),  # or a second node on the same port would go unnoticed
         ("grpc.max_concurrent_streams", 8),
         ("grpc.server_handshake_timeout_ms", int(1000 * _HANDSHAKE_SECONDS)),
@@ -336,32 +253,4 @@ def _server_options(largest_message: int) -> list[tuple[str, Any]]:
         ("grpc.http2.max_ping_strikes", 0),  # neighbours keep idle links alive by pings
         ("grpc.max_metadata_size", 8192),
         ("grpc.absolute_max_metadata_size", 16384),
-    ]
-
-
-def _channel_options(name: str, largest_message: int) -> list[tuple[str, Any]]:
-    return [
-        *_shared_options(largest_message),
-        ("grpc.ssl_target_name_override", name),
-        ("grpc.initial_reconnect_backoff_ms", 200),
-        ("grpc.min_reconnect_backoff_ms", 2000),  # how long one attempt may take
-        ("grpc.max_reconnect_backoff_ms", 3000),
-        ("grpc.enable_retries", 0),  # the protocol retries, and must know of it
-        ("grpc.enable_http_proxy", 0),
-        ("grpc.use_local_subchannel_pool", 1),
-        ("grpc.dns_min_time_between_resolutions_ms", 5000),
-    ]
-
-
-def _shared_options(largest_message: int) -> list[tuple[str, Any]]:
-    # A window that takes a whole message needs no probing of the link, which costs a ping each.
-    window = [("grpc.http2.bdp_probe", 0), ("grpc.http2.lookahead_bytes", largest_message)]
-    return [
-        *(window if largest_message <= _LARGEST_WINDOW else []),
-        ("grpc.max_receive_message_length", largest_message),
-        ("grpc.max_send_message_length", largest_message),
-        ("grpc.keepalive_time_ms", 20_000),
-        ("grpc.keepalive_timeout_ms", 5_000),
-        ("grpc.keepalive_permit_without_calls", 1),
-        ("grpc.http2.max_pings_without_data", 0),
     ]

@@ -1,0 +1,168 @@
+"""The links of a node: a channel to each neighbour, and the four ends that a call can have.
+
+    the reply            it arrived and was answered
+    `Refused`            it arrived and was not taken; the other side says why
+    `Undelivered`        it never left: there was no connection
+    `Unanswered`         it may have arrived: with TLS only an answer proves delivery
+
+A link trusts the certificate of its one neighbour, connects when needed, and tries again by
+itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Generator
+from typing import Any
+
+import grpc
+from grpc import aio
+
+from walklearn.node.identity import Identity, Invite
+
+SERVICE = "walklearn.node.v1.Node"
+METHODS = ("Hello", "Handover", "Final")
+# The key under which a refusal says its reason.
+REASON = "walklearn-refused"
+
+_LARGEST_WINDOW = 1_000_000
+_READY = grpc.ChannelConnectivity.READY
+
+
+class Refused(Exception):
+    """The receiver did not take the message and says why, in a word for the counters."""
+
+    def __init__(self, reason: str, detail: str = "") -> None:
+        super().__init__(detail or reason)
+        self.reason = reason
+
+
+class Undelivered(Exception):
+    """The message never left this node."""
+
+
+class Unanswered(Exception):
+    """The message may or may not have arrived."""
+
+
+class Link:
+    """The channel to one neighbour. It connects when needed and tries again by itself."""
+
+    def __init__(self, peer: Invite, identity: Identity, largest_message: int) -> None:
+        self.peer = peer
+        credentials = grpc.ssl_channel_credentials(
+            peer.certificate, identity.key, identity.certificate
+        )
+        options = _channel_options(peer.name, largest_message)
+        self._channel = aio.secure_channel(peer.address, credentials, options=options)
+        self._calls = {
+            method: self._channel.unary_unary(f"/{SERVICE}/{method}", None, None)
+            for method in METHODS
+        }
+        self._closing: asyncio.Task[None] | None = None
+
+    def start(self, method: str, message: bytes, timeout_seconds: float) -> Any:
+        """A call on its way; None if there is no connection."""
+        if self._channel.get_state(try_to_connect=True) is not _READY:
+            return None
+        return self._calls[method](message, timeout=timeout_seconds)
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether there is a connection at this moment."""
+        return self._channel.get_state() is _READY
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether it failed to connect and waits before it tries again."""
+        return self._channel.get_state() is grpc.ChannelConnectivity.TRANSIENT_FAILURE
+
+    async def connect(self, timeout_seconds: float) -> None:
+        """Wait for the connection; `Undelivered` if the attempt fails."""
+        try:
+            async with asyncio.timeout(timeout_seconds):
+                state = self._channel.get_state(try_to_connect=True)
+                while state is not _READY:
+                    if state is grpc.ChannelConnectivity.TRANSIENT_FAILURE:
+                        raise Undelivered(f"cannot connect to {self.peer.address}")
+                    await self._channel.wait_for_state_change(state)
+                    state = self._channel.get_state(try_to_connect=True)
+        except (TimeoutError, aio.UsageError):
+            raise Undelivered(f"cannot connect to {self.peer.address}") from None
+
+    def close(self) -> None:
+        """Close without waiting for it."""
+        self._closing = asyncio.get_running_loop().create_task(self.shut())
+
+    async def shut(self) -> None:
+        """Close; what was under way ends as `Unanswered`."""
+        await self._channel.close(None)
+
+
+class Call:
+    """A call that is under way from the start, and whose end is awaited."""
+
+    def __init__(
+        self, link: Link | None, method: str, message: bytes, timeout_seconds: float
+    ) -> None:
+        self._link, self._about = link, (method, message, timeout_seconds)
+        self._started = None if link is None else link.start(*self._about)
+
+    def __await__(self) -> Generator[Any, None, bytes]:
+        return self._end().__await__()
+
+    async def _end(self) -> bytes:
+        if self._link is None:
+            raise Undelivered("there is no such neighbour")
+        try:
+            if self._started is None:
+                await self._link.connect(self._about[2])
+                self._started = self._link.start(*self._about)
+            if self._started is None:
+                raise Undelivered("the connection did not last")
+            reply: bytes = await self._started
+        except aio.AioRpcError as error:
+            raise _end_of(error) from None
+        except (aio.UsageError, asyncio.InvalidStateError):  # closed while it was called
+            raise Undelivered("the link was closed") from None
+        return reply
+
+
+def _end_of(error: aio.AioRpcError) -> Exception:
+    """What a failed call means."""
+    trailing: Any = error.trailing_metadata()
+    for key, value in trailing or ():
+        if key == REASON:
+            return Refused(str(value), error.details() or "")
+    if error.code() is grpc.StatusCode.UNIMPLEMENTED:
+        return Refused("unknown method")
+    return Unanswered(f"{error.code().name}: {error.details()}")
+
+
+def _channel_options(name: str, largest_message: int) -> list[tuple[str, Any]]:
+    return [
+        *shared_options(largest_message),
+        ("grpc.ssl_target_name_override", name),
+        ("grpc.initial_reconnect_backoff_ms", 200),
+        ("grpc.min_reconnect_backoff_ms", 2000),  # how long one attempt may take
+        ("grpc.max_reconnect_backoff_ms", 3000),
+        ("grpc.enable_retries", 0),  # the protocol retries, and must know of it
+        ("grpc.enable_http_proxy", 0),
+        ("grpc.use_local_subchannel_pool", 1),
+        ("grpc.dns_min_time_between_resolutions_ms", 5000),
+    ]
+
+
+def shared_options(largest_message: int) -> list[tuple[str, Any]]:
+    """What both ends of a connection set."""
+    # A window that takes a whole message needs no probing of the link, which costs a ping each.
+    window = [("grpc.http2.bdp_probe", 0), ("grpc.http2.lookahead_bytes", largest_message)]
+    return [
+        *(window if largest_message <= _LARGEST_WINDOW else []),
+        ("grpc.max_receive_message_length", largest_message),
+        ("grpc.max_send_message_length", largest_message),
+        ("grpc.keepalive_time_ms", 20_000),
+        ("grpc.keepalive_timeout_ms", 5_000),
+        ("grpc.keepalive_permit_without_calls", 1),
+        ("grpc.http2.max_pings_without_data", 0),
+    ]
