@@ -61,9 +61,16 @@ def test_several_methods_and_costs() -> None:
     assert claim.at == (10.0, 30.0)
 
 
+def test_steps_tuned_for_one_error_are_not_judged_by_another() -> None:
+    claim = read(BEATS + 'metrics = ["gap", "distance"]')  # the study tunes for the gap
+    steps = [(step_size, metric) for _, step_size, metric in claim.readings()]
+    assert steps == [("printed", "gap"), ("printed", "distance"), ("tuned", "gap")]
+
+
 @pytest.mark.parametrize(
     ("text", "line", "message"),
     [
+        (BEATS + 'step_sizes = ["tuned"]\nmetrics = ["distance"]', 6, "leaves nothing to judge"),
         ('kind = "wins"\ntext = "t"', 1, "claims.0.kind must be one of beats, slope, rank"),
         ('kind = "beats"\nbetter = "weighted"\nworse = "uniform"', 0, "claims.0.text is missing"),
         (BEATS.replace('"weighted"', '"wieghted"'), 3, "claims.0.better may name uniform"),

@@ -29,6 +29,7 @@ _SECTIONS = {
     },
     "Understand": {
         "demo": ("demo", "The paper's comparison on a random graph, in under a minute."),
+        "reproduce": ("reproduce", "The paper's figures and a verdict on every claim."),
         "run": ("run", "Run a study of your own: a grid described in a TOML file."),
         "report": ("report", "Draw stored results again as one HTML page."),
         "privacy": ("privacy", "Calibrate, compare, plot, attack and audit what nodes release."),

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from walklearn.cli.bad_input import BadInput, plainly
+from walklearn.cli.tables import show
 
 if TYPE_CHECKING:
     from walklearn.studies import Results, Study
+
+MOST_LINES = 40  # of a table that still fits a screen or two
 
 
 @click.command()
@@ -41,13 +43,19 @@ def run(
     from walklearn.studies import Study
 
     described = Study.read(study)
-    run_to_end(described.quick() if quick else described, out, engine, address, cores)
+    results = run_to_end(described.quick() if quick else described, out, engine, address, cores)
+    show_verdicts(results)
 
 
 def run_to_end(
-    study: Study, out: Path, engine: str, address: str | None, cores: int | None
+    study: Study,
+    out: Path,
+    engine: str,
+    address: str | None,
+    cores: int | None,
+    most_notes: int | None = None,
 ) -> Results:
-    """Run a study and tell what a person at a terminal wants to know."""
+    """Run a study, judge its claims, and tell what a person at a terminal wants to know."""
     from walklearn.studies import run_study
     from walklearn.studies.notes import notes
     from walklearn.studies.pools import WorkerDiedError
@@ -74,21 +82,26 @@ def run_to_end(
             f"cannot write to {folder}: {error.strerror or error}. {_finished(folder)} of {cells} "
             "cells are kept; make room and give the same command again."
         ) from error
-    for note in notes(results):
+    told = notes(results)
+    for note in told[:most_notes]:
         click.echo(f"Note: {note}")
-    for line in _verdict_lines(results):
-        click.echo(line)
+    if most_notes is not None and len(told) > most_notes:
+        click.echo(f"Note: … and {len(told) - most_notes} more; walklearn run tells all of them.")
     click.echo(f"Results: {results.directory}")
     return results
 
 
-def _verdict_lines(results: Results) -> Iterator[str]:
-    """One line a claim: in how many readings it holds."""
-    table = results.verdicts()
-    for _, readings in table.groupby("claim") if len(table) else ():
-        counts = readings["verdict"].value_counts()
-        told = ", ".join(f"{verdict} in {count}" for verdict, count in counts.items())
-        yield f"Claim: {readings['text'].iloc[0]}: {told} of {len(readings)} readings."
+def show_verdicts(results: Results) -> None:
+    """A line per reading of every claim; where they are many, per claim."""
+    from walklearn.experiments.findings import HEADER, READING_HEADER, lines, tally
+
+    found = results.verdicts()
+    if found.empty:
+        return
+    if len(found) <= MOST_LINES:
+        show(READING_HEADER, lines(found))
+    else:
+        show(HEADER, tally(results.study.name, found))
 
 
 def _finished(folder: Path) -> int:

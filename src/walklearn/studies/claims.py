@@ -9,6 +9,7 @@ There are four kinds, each judged by `walklearn.studies.verdicts`:
 
 A claim is judged once for every reading: every graph, problem, step size, metric, cost and point
 that it names (all of the study's where it names none); where it names several methods, for each.
+Steps that were tuned for one error are not judged by another.
 
 >>> source = Source("study.toml", '''
 ... [graphs.ring]
@@ -33,6 +34,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 from walklearn.plot import COSTS
@@ -64,6 +66,7 @@ class Claim:
     setup: whether messages and bytes include what nodes tell each other before the first update.
     at: points of the cost axis; none stands for the largest cost that all runs reach.
     at_tuned: step sizes with the number of updates that they were tuned for: compare there.
+    tuned_for: step sizes that were tuned, with the error that they were tuned for.
     window: the slope is measured from this share of the updates on.
     by: the fact that should rank the graphs.
     target, relative: an error to be reached, or with `relative` its share of ‖w*‖.
@@ -84,10 +87,18 @@ class Claim:
     setup: bool = False
     at: tuple[float, ...] = ()
     at_tuned: tuple[tuple[str, float], ...] = ()
+    tuned_for: tuple[tuple[str, str], ...] = ()
     window: float = 0.1
     by: str = "bound"
     target: float = 0.0
     relative: bool = False
+
+    def readings(self) -> Iterator[tuple[str, str, str]]:
+        """Problem, step size and metric, in the order in which they are named."""
+        tuned_for = dict(self.tuned_for)
+        for problem, step_size, metric in product(self.problems, self.step_sizes, self.metrics):
+            if tuned_for.get(step_size, metric) == metric:
+                yield problem, step_size, metric
 
     def points(self, step_size: str) -> tuple[float, ...]:
         """Where to compare runs with that step size; empty for as far as all of them go."""
@@ -124,7 +135,15 @@ class _Reader:
         }
         for key in ("graphs", "problems", "step_sizes"):
             chosen[key] = self._list(key, self._names(key))
-        return Claim(**chosen, **self._own(kind))
+        claim = Claim(**chosen, **self._own(kind), tuned_for=tuple(self._tuned_for(metric)))
+        if not any(claim.readings()):
+            raise self._error("metrics", "leaves nothing to judge: the steps were tuned for others")
+        return claim
+
+    def _tuned_for(self, metric: str) -> Iterator[tuple[str, str]]:
+        for name, table in self.source.table.get("step_sizes", {}).items():
+            if "constants" in table:
+                yield name, table.get("metric", metric)
 
     def _own(self, kind: str) -> dict[str, Any]:
         """What only this kind of claim has."""

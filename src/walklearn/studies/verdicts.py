@@ -167,8 +167,7 @@ def _judge(claim: Claim, evidence: _Evidence) -> Iterator[Verdict]:
         "rank": _judge_rank,
     }
     graphs = ("all",) if claim.kind == "rank" else claim.graphs
-    for reading in product(graphs, claim.problems, claim.step_sizes, claim.metrics):
-        graph, problem, step_size, metric = reading
+    for graph, (problem, step_size, metric) in product(graphs, claim.readings()):
         verdict = Verdict(
             claim=claim.number, kind=claim.kind, text=claim.text, source=claim.source,
             graph=graph, problem=problem, step_size=step_size, metric=metric,

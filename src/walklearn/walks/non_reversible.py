@@ -17,6 +17,8 @@ from walklearn.walks.walk import Hop, Vector
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
+MOST_NODES_REDUCED = 500  # a dense matrix of more takes longer than iterating
+
 
 @dataclass(frozen=True, repr=False)
 class NonBacktracking(Derived):
@@ -125,8 +127,11 @@ class Jumping(Derived):
         return csr_array(matrix)
 
     def stationary(self, graph: Graph, problem: Problem | None = None) -> Vector:
-        """The law that the chain leaves unchanged, by iteration from the walk's own."""
-        transposed = self.transition_matrix(graph, problem).T.tocsr()
+        """The law that the chain leaves unchanged: exact, for a large graph by iteration."""
+        matrix = self.transition_matrix(graph, problem)
+        if graph.node_count <= MOST_NODES_REDUCED:
+            return _reduced(matrix.toarray())
+        transposed = matrix.T.tocsr()
         law = self.walk.stationary(graph, problem)
         for _ in range(100_000):
             # Averaging with the last law damps a period of 2 without changing the limit.
@@ -136,3 +141,18 @@ class Jumping(Derived):
             if change < 1e-14:
                 break
         return np.asarray(law / law.sum())
+
+
+def _reduced(P: Vector) -> Vector:
+    """The stationary law of a dense chain by state reduction (Grassmann, Taksar & Heyman 1985).
+
+    Nothing is subtracted, so no digit is lost however slowly the chain mixes. Changes P.
+    """
+    count = len(P)
+    for last in range(count - 1, 0, -1):
+        P[:last, last] /= P[last, :last].sum()
+        P[:last, :last] += np.outer(P[:last, last], P[last, :last])
+    law = np.ones(count)
+    for node in range(1, count):
+        law[node] = law[:node] @ P[:node, node]
+    return np.asarray(law / law.sum())

@@ -1,0 +1,95 @@
+"""`walklearn reproduce`: the paper's figures, a verdict on every claim, and what goes beyond."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from walklearn.cli.bad_input import BadInput, plainly
+from walklearn.cli.run import run_to_end
+from walklearn.cli.tables import show
+
+
+@click.command()
+@click.argument("names", nargs=-1)
+@click.option("--quick", is_flag=True, help="Fewer instances and updates: each under a minute.")
+@click.option("--out", type=click.Path(file_okay=False, path_type=Path), default=Path("results"),
+              show_default=True, help="Directory for tables, pictures and the page.")  # fmt: skip
+@click.option("--engine", type=click.Choice(["local", "ray"]), default="local", show_default=True,
+              help="This machine's cores, or a Ray cluster.")  # fmt: skip
+@click.option("--address", help="Of the Ray cluster; by default one is made of this machine.")
+@click.option("--cores", type=click.IntRange(1), help="How many to use; all by default.")
+@plainly
+def reproduce(
+    names: tuple[str, ...], quick: bool, out: Path, engine: str, address: str | None,
+    cores: int | None,
+) -> None:  # fmt: skip
+    """Every figure of the paper, a verdict on every claim, and experiments beyond it.
+
+    NAMES choose some of: fig1a, fig1b, fig2a, fig2b, fig3 (fig1 and fig2 stand for both), slope,
+    bounds, heterogeneous, map, topologies, price, communication, real-data. All by default.
+
+    Each gets a directory in OUT with its tables and its picture (PNG and SVG); OUT/report.html
+    shows everything. What is finished is not computed again.
+
+    \b
+    Examples:
+      walklearn reproduce
+      walklearn reproduce fig2 --quick
+    """
+    from walklearn.experiments import findings
+    from walklearn.experiments.shipped import COMPUTED, select, shipped_study
+    from walklearn.studies.extras import package
+
+    for needed in ("pandas", "pyarrow", "sklearn", "plotly", "jinja2"):
+        package(needed)  # said before minutes are spent
+    chosen = select(names)
+    tallies = []
+    for name in chosen:
+        if name in COMPUTED:
+            click.echo(f"{name}: computed, not simulated")
+            _compute(name, out)
+            continue
+        study = shipped_study(name)
+        asked = study.quick() if quick else study
+        results = run_to_end(asked, out, engine, address, cores, most_notes=3)
+        _draw(name, out)
+        tallies += findings.tally(name, results.verdicts())
+    _write_page(chosen, out)
+    if tallies:
+        click.echo("\nVerdicts over all readings (details on the page and in verdicts.parquet):")
+        show(findings.HEADER, tallies)
+    click.echo(f"\nReport: {out / 'report.html'}")
+
+
+def _compute(name: str, out: Path) -> None:
+    from walklearn.experiments import figure1
+    from walklearn.experiments.computed import compute
+    from walklearn.experiments.pictures import save
+
+    try:
+        folder, points = compute(name, out)
+        save(figure1.picture(name, points), folder, name)
+    except OSError as error:
+        raise BadInput(f"cannot write to {out / name}: {error.strerror or error}.") from error
+
+
+def _draw(name: str, out: Path) -> None:
+    from walklearn.experiments.pictures import PICTURES, save
+    from walklearn.studies import Results
+
+    results = Results.open(out / name)
+    try:
+        save(PICTURES[name](results), results.directory, name)
+    except OSError as error:
+        raise BadInput(f"cannot write to {out / name}: {error.strerror or error}.") from error
+
+
+def _write_page(names: list[str], out: Path) -> None:
+    from walklearn.report import write_report
+
+    try:
+        write_report([out / name for name in names], out / "report.html")
+    except OSError as error:
+        raise BadInput(f"cannot write to {out}: {error.strerror or error}.") from error

@@ -1,0 +1,115 @@
+"""Walks that exist only to reproduce the paper's Figure 3; nothing is claimed for them.
+
+**Releases that are not clamped.** Laplace noise can release R_i ≤ 0. Read as printed, a proposal
+is accepted with min(1, (R_j / R_i)(deg_i / deg_j)): never if the signs differ, and by the sizes if
+they agree. So positive and negative nodes form two classes that the walk never crosses, and the
+rows of the other class take no part. The gradient is weighted by L̄ / L_i, as printed: with R̄ / R_i
+it would climb at negative nodes.
+
+**"Same noise variance."** The text compares Laplace noise with Gamma noise of the same variance.
+The Gamma's is L θ, so `equal_variance_gamma` takes the θ for which both agree at the middle of the
+bounds. What (ε, δ) that has is another matter: ask its `delta`.
+
+>>> from walklearn import Problem, graphs
+>>> from walklearn.privacy import Laplace
+>>> noise = Laplace(scale=20.0, bounds=(1.0, 50.0), clamp=None)
+>>> problem = Problem([[1.0], [2.0], [3.0], [2.5]], [1.0, -1.0, 1.0, 1.0], penalty=1.0)
+>>> walk = Unclamped(privacy=noise).realise(graphs.complete(4), problem, np.random.default_rng(2))
+>>> walk.released.round(1)
+array([-19.7, -17.4,  15.3,  17.9])
+>>> walk.hop(graphs.complete(4), walk.released, node=2, previous=-1, uniforms=np.zeros(1))
+Hop(node=2, messages=0)
+>>> gamma = equal_variance_gamma(privacy=noise).privacy
+>>> round(float(gamma.variance(25.5)), 6), round(gamma.delta(3.0), 2)
+(800.0, 0.87)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import ClassVar
+
+import numpy as np
+
+from walklearn.graphs import Graph
+from walklearn.privacy import Gamma, Laplace, Mechanism
+from walklearn.problem import Problem
+from walklearn.studies.methods import register_walk
+from walklearn.walks import Hop, Metropolis, Weighted
+from walklearn.walks.metropolis import Reweight
+from walklearn.walks.proposal import accepts, propose
+from walklearn.walks.walk import Generators, Vector
+
+
+def register() -> None:
+    """Let studies name these walks."""
+    register_walk("unclamped", f"{__name__}:Unclamped")
+    register_walk("equal-variance-gamma", f"{__name__}:equal_variance_gamma")
+
+
+def equal_variance_gamma(*, privacy: Laplace, reweight: Reweight = "released") -> Weighted:
+    """The weighted walk with Gamma noise of the variance that the Laplace noise has."""
+    middle = 0.5 * (privacy.bounds[0] + privacy.bounds[1])
+    theta = 2.0 * privacy.scale**2 / middle
+    return Weighted(privacy=Gamma(theta, privacy.bounds), reweight=reweight)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Unclamped(Metropolis):
+    """Algorithm 3 with releases of either sign; `realise` draws them.
+
+    released, true: the releases R and the L that they are of, once they are drawn.
+    """
+
+    privacy: Mechanism = field(kw_only=True)
+    released: Vector | None = field(default=None, kw_only=True)
+    true: Vector | None = field(default=None, kw_only=True)
+    announced_numbers: ClassVar[int] = 2  # the degree and the release
+
+    @property
+    def is_private(self) -> bool:
+        """Whether the releases are still to be drawn."""
+        return self.released is None
+
+    def realise(
+        self, graph: Graph, problem: Problem | None, generator: Generators | None = None
+    ) -> Unclamped:
+        """The walk after every node has released its L_i once."""
+        if problem is None or isinstance(generator, list | tuple):
+            raise TypeError("Unclamped needs the problem, to take L_i from, and one generator.")
+        del graph
+        assert generator is None or isinstance(generator, np.random.Generator)
+        true = problem.importance
+        return replace(self, released=self.privacy.release(true, generator), true=true)
+
+    def visit_weights(self, graph: Graph, problem: Problem | None = None) -> Vector:
+        """R, of either sign."""
+        del graph, problem
+        return self._drawn(self.released)
+
+    def divisors(self, graph: Graph, problem: Problem | None = None) -> Vector:
+        """L_i, as printed."""
+        del graph, problem
+        return self._drawn(self.true)
+
+    def hop(self, graph: Graph, score: Vector, node: int, previous: int, uniforms: Vector) -> Hop:
+        """Propose a uniform neighbour; a negative ratio of the scores is never accepted."""
+        del previous
+        neighbours = graph.neighbours(node)
+        proposal = propose(uniforms[0], len(neighbours), self.laziness)
+        if proposal is None:
+            return Hop(node, 0)
+        j = int(neighbours[proposal.place])
+        same_sign = (score[node] > 0) == (score[j] > 0)
+        moves = same_sign and accepts(proposal, abs(score[node]), abs(score[j]))
+        return Hop(j, 1) if moves else Hop(node, 0)
+
+    def stationary(self, graph: Graph, problem: Problem | None = None) -> Vector:
+        """NaN: there is none, for the token stays in the class that it starts in."""
+        del problem
+        return np.full(graph.node_count, np.nan)
+
+    def _drawn(self, values: Vector | None) -> Vector:
+        if values is None:
+            raise TypeError("draw the releases first, with walk.realise(graph, problem).")
+        return values

@@ -1,0 +1,75 @@
+"""The shipped studies say what they are, and can be chosen by name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from walklearn.experiments import shipped
+from walklearn.experiments.pictures import PICTURES
+from walklearn.experiments.shipped import COMPUTED, NAMES, STUDIES, select, shipped_study
+from walklearn.studies import Study
+
+FILES = Path(shipped.__file__).parent / "studies"
+
+
+def test_every_file_is_listed_and_has_a_picture() -> None:
+    assert sorted(file.stem for file in FILES.glob("*.toml")) == sorted(STUDIES)
+    assert sorted(PICTURES) == sorted(STUDIES)
+
+
+@pytest.fixture(scope="module", params=STUDIES)
+def study(request: pytest.FixtureRequest) -> Study:
+    """Read and built once: every graph, problem and method is really made."""
+    return shipped_study(request.param)
+
+
+def test_a_shipped_study_states_its_choices(study: Study) -> None:
+    text = (FILES / f"{study.name}.toml").read_text(encoding="utf-8")
+    assert text.startswith("# ")  # what is open in the paper and chosen here
+    assert text.index("\nname") > 300
+    assert study.question.endswith("?")
+    assert study.claims
+    assert all(claim.source and claim.text for claim in study.claims)
+
+
+def test_a_shipped_study_is_large_enough_and_has_a_quick_version(study: Study) -> None:
+    assert study.instances >= 100
+    quick = study.quick()
+    assert 10 <= quick.instances < study.instances  # fewer than 10 decide nothing
+    assert quick.updates <= study.updates
+
+
+@pytest.mark.parametrize(
+    ("wanted", "names"),
+    [
+        ([], list(NAMES)),
+        (["fig2"], ["fig2a", "fig2b"]),
+        (["map", "fig1"], ["fig1a", "fig1b", "map"]),
+        (["fig3", "fig3"], ["fig3"]),
+    ],
+)
+def test_select(wanted: list[str], names: list[str]) -> None:
+    assert select(wanted) == names
+
+
+def test_unknown_names_are_answered_with_the_list() -> None:
+    with pytest.raises(ValueError, match="'fig9'") as caught:
+        select(["fig2", "fig9"])
+    assert all(name in str(caught.value) for name in NAMES)
+
+
+def test_the_paper_s_settings() -> None:
+    for name, variance in (("fig2a", 10.0), ("fig2b", 1.0)):
+        figure = shipped_study(name)
+        graph = figure.graphs["er"]
+        assert (graph["nodes"], graph["probability"]) == (100, 0.3)
+        assert {problem["variance"] for problem in figure.problems.values()} == {variance}
+        assert {problem["penalty"] for problem in figure.problems.values()} == {1.0}
+    private = shipped_study("fig3")
+    assert private.graphs["er"]["nodes"] == 20
+    gamma, laplace = private.methods["gamma-released"], private.methods["laplace-released"]
+    assert (gamma["epsilon"], gamma["delta"]) == (3.0, 0.03)
+    assert (laplace["epsilon"], laplace["delta"]) == (3.0, 0.0)
+    assert set(COMPUTED) == {"fig1a", "fig1b"}
