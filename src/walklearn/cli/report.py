@@ -25,11 +25,12 @@ def report(results: tuple[Path, ...], out: Path | None) -> None:
       walklearn report results/
       walklearn report results/fig2a results/fig2b --out figure2.html
     """
+    from walklearn.experiments.shipped import shipped_texts
     from walklearn.report import write_report
 
     if out is None:
         if len(results) > 1:
             raise click.UsageError("say with --out where the page of several directories goes")
         out = results[0] / "report.html"
-    written = write_report(results, out)
+    written = write_report(results, out, shipped_texts())
     click.echo(f"Report: {written}")

@@ -87,9 +87,10 @@ def _draw(name: str, out: Path) -> None:
 
 
 def _write_page(names: list[str], out: Path) -> None:
+    from walklearn.experiments.shipped import shipped_texts
     from walklearn.report import write_report
 
     try:
-        write_report([out / name for name in names], out / "report.html")
+        write_report([out / name for name in names], out / "report.html", shipped_texts())
     except OSError as error:
         raise BadInput(f"cannot write to {out}: {error.strerror or error}.") from error

@@ -42,5 +42,14 @@ def select(wanted: Sequence[str]) -> list[str]:
 def shipped_study(name: str) -> Study:
     """A shipped study, read from its file."""
     figure3_walks.register()
+    return Study.from_text(_text(name), f"{name}.toml")
+
+
+def shipped_texts() -> list[str]:
+    """The texts of all shipped studies, by which the report knows them."""
+    return [_text(name) for name in STUDIES]
+
+
+def _text(name: str) -> str:
     file = files("walklearn.experiments") / "studies" / f"{name}.toml"
-    return Study.from_text(file.read_text(encoding="utf-8"), f"{name}.toml")
+    return file.read_text(encoding="utf-8")

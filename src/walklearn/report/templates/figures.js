@@ -246,7 +246,7 @@ function drawNetwork(block, figure, state) {
         type: "scatter", mode: "markers", x: px, y: py, name: "nodes",
         marker: {
           size: visits.map((value) => 3 + largest * Math.sqrt(value / most)),
-          line: { color: colour("muted"), width: 0.8 },
+          line: { color: colour("muted"), width: 0.8 }, opacity: 1,
           color: promised ? excess : colour("series-0"), cmin: -1, cmax: 1, colorscale: diverging(), showscale: promised,
           colorbar: scale("visits ÷ promised", { "≤ ½": -1, "1": 0, "≥ 2": 1 }),
         },
