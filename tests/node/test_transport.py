@@ -97,6 +97,26 @@ def test_the_four_ends_of_a_call() -> None:
     asyncio.run(meet())
 
 
+def test_a_call_on_a_link_that_is_closed_is_in_doubt_and_its_task_lives_on() -> None:
+    async def meet() -> None:
+        async with world() as here:
+            here.introduce("alice", "bob")
+            here.introduce("bob", "alice")
+            call = asyncio.ensure_future(here.call("alice", "bob", b"wait", 30.0))
+            await asyncio.sleep(0.3)
+            here.introduce("alice", "carol")
+            with pytest.raises(Unanswered, match="closed"):
+                await call
+            here.introduce("alice", "bob")
+            call = asyncio.ensure_future(here.call("alice", "bob", b"wait", 30.0))
+            await asyncio.sleep(0.3)
+            call.cancel()  # but who is told to stop does
+            with pytest.raises(asyncio.CancelledError):
+                await call
+
+    asyncio.run(meet())
+
+
 def test_who_is_removed_is_out_at_once_on_an_open_connection() -> None:
     async def meet() -> None:
         async with world() as here:

@@ -123,8 +123,11 @@ class Call:
             reply: bytes = await self._started
         except aio.AioRpcError as error:
             raise _end_of(error) from None
-        except (aio.UsageError, asyncio.InvalidStateError):  # closed while it was called
-            raise Undelivered("the link was closed") from None
+        except (aio.UsageError, asyncio.InvalidStateError, asyncio.CancelledError):
+            if (task := asyncio.current_task()) is not None and task.cancelling():
+                raise  # it is the caller who is to stop, not the link that was closed
+            end = Undelivered if self._started is None else Unanswered
+            raise end("the link was closed") from None
         return reply
 
 
