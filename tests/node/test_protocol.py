@@ -154,8 +154,10 @@ def test_alone_it_rests() -> None:
     state, _ = handle(state, NeighbourDown(LEFT))
     assert not state.wants_visit
     assert up(state, LEFT).wants_visit
-    alone = replace(state, neighbours=(), links={})
-    assert alone.wants_visit  # there is nobody to wait for
+    alone, _ = handle(up(state, LEFT), PeersChanged(()))
+    assert not alone.wants_visit  # the plan has other nodes: they will be added
+    single = replace(LOCAL, plan=replace(PLAN, nodes=1))
+    assert replace(alone, local=single).wants_visit  # there is nobody to wait for
 
 
 def test_a_token_whose_update_diverges_is_refused_and_never_sent() -> None:

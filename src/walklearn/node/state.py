@@ -148,13 +148,15 @@ class State:
     def wants_visit(self) -> bool:
         """Whether the token is to be worked on now.
 
-        With every neighbour silent it rests: alone, the node would use up the plan's updates
-        in no time on its own rows, at the latest after its own restart.
+        With no neighbour that answers it rests: alone, the node would use up the plan's updates
+        in no time on its own rows, before the first neighbour is added or after its own restart.
         """
         return (
             self.phase is Phase.HOLDING
             and self.rests_until is None
-            and (not self.neighbours or any(self.is_usable(each) for each in self.neighbours))
+            and (
+                self.local.plan.nodes == 1 or any(self.is_usable(each) for each in self.neighbours)
+            )
         )
 
     @property
