@@ -85,6 +85,7 @@ def test_tokens_that_no_honest_node_sends(attacked: tuple[Process, NodeDirectory
         "outside W": a_token(model=np.array([11.0, 0.0])),
         "average outside W": a_token(weighted_sum=np.array([11.0, 0.0])),
         "k beyond the plan": a_token(updates=UPDATES + 1),
+        "hop beyond the updates": a_token(hop=2**53),
         "final too early": a_token(final=True),
         "no steps": a_token(step_size_sum=0.0),
         "counter": a_token(line=Line(0, "ab" * 32, "cd" * 16)),

@@ -38,7 +38,6 @@ Vector = NDArray[np.float64]
 Sort = TypeVar("Sort", bound=Message)
 
 VERSION = 1
-LARGEST_COUNT = 2**53  # every whole number up to here is a double, whatever the language
 LARGEST_COUNTER = 10**9
 LARGEST_DEGREE = 10**6
 LARGEST_ENTRY = 1e100  # of a model where W is everything: squares must not overflow
@@ -206,11 +205,10 @@ def decode_token(content: bytes, limits: Limits) -> Token:
             f"the token has {len(content)} bytes, and the plan allows {limits.largest_token}."
         )
     message = _parsed(wire.Token, content, "token")
-    least = 0 if message.hop == 0 else 1
     token = Token(
         line=_line(message.line, "line"),
-        hop=_count(message.hop, "hop", LARGEST_COUNT),
-        updates=_count(message.updates, "updates", limits.updates, least),
+        updates=_count(message.updates, "updates", limits.updates),
+        hop=_count(message.hop, "hop", message.updates),  # an update goes before every offer
         model=_vector(message.model, "model", limits.size),
         weighted_sum=_vector(message.weighted_sum, "weighted_sum", limits.size),
         step_size_sum=_number(message.step_size_sum, "step_size_sum"),
@@ -390,7 +388,7 @@ def is_inside(model: Vector, domain: Domain, rounding: float = 0.0) -> bool:
     """Whether the model is finite, of a size to be computed with, and in W up to rounding."""
     with np.errstate(over="ignore", invalid="ignore"):
         squared = float(np.dot(model, model))
-    if not squared <= LARGEST_ENTRY**2:  # NaN compares false
+    if not squared <= (LARGEST_ENTRY * (1.0 + rounding)) ** 2:  # NaN compares false
         return False
     nearest = domain.project(model)
     if nearest is model:
