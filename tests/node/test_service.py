@@ -18,6 +18,7 @@ from walklearn.node.rows import NodeRows
 from walklearn.node.service import Node, Options
 from walklearn.node.store import DiskError, Store, StoreError
 from walklearn.node.transport import Refused, Undelivered
+from walklearn.privacy import sampling
 
 
 async def until(condition: Any) -> None:
@@ -156,6 +157,27 @@ def test_a_disk_that_fails_ends_the_node_without_an_answer(
                 assert first.final.line.counter == 1
 
     asyncio.run(walk())
+
+
+def test_the_noise_of_two_visits_shares_no_generator(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Past the cap the noise shows bare: nothing of it may tell of the noise before."""
+    noise = "[model_privacy]\nclip = 1.0\nepsilon = 3.0\ndelta = 1e-5\nmax_contributions = 5"
+    (one,) = make_nodes(tmp_path, 1, [], more=noise)
+    node, _ = in_process(one)
+    made = []
+
+    def generator() -> np.random.Generator:
+        made.append(np.random.default_rng(7))
+        return made[-1]
+
+    monkeypatch.setattr(sampling, "operating_system_generator", generator)
+    draw = node._runtime._draw
+    first, second = draw().normal, draw().normal
+    node._close()
+    assert len(made) == 2
+    np.testing.assert_array_equal(first, second)  # each generator begins anew
 
 
 def test_large_models_walk_too_and_callers_that_give_up_do_no_harm(tmp_path: Path) -> None:

@@ -261,19 +261,19 @@ def local_update(directory: NodeDirectory, release: Release) -> LocalUpdate:
 
 
 class _Dice:
-    """Random numbers for visits; those that hide rows come from the operating system."""
+    """Random numbers for visits; those that hide rows come from the operating system.
+
+    They share no generator: past the cap the noise shows bare, and must tell of no other noise.
+    """
 
     def __init__(self, local: LocalUpdate) -> None:
-        self._count, self._size = local.draws, local.problem.size
+        self._count, self._size, self._is_noisy = local.draws, local.problem.size, bool(local.noise)
         self._walk = np.random.default_rng()
-        self._noise: np.random.Generator | None = None
-        if local.noise is not None:
-            from walklearn.privacy.sampling import operating_system_generator
-
-            self._noise = operating_system_generator()
 
     def __call__(self) -> Draws:
         normal: NDArray[np.float64] | None = None
-        if self._noise is not None:
-            normal = self._noise.standard_normal(self._size)
+        if self._is_noisy:
+            from walklearn.privacy import sampling
+
+            normal = sampling.operating_system_generator().standard_normal(self._size)
         return Draws(self._walk.random(self._count), normal)
