@@ -307,3 +307,14 @@ def test_nodes_counted_from_0_and_edges_from_1(tmp_path: Path) -> None:
         read_network(path, [1, 2, 0])
     with pytest.raises(DataError, match=r"row 1: node '7' .* 1 to 3. Add its edges"):
         read_network(path, [1, 7])
+
+
+def test_true_and_false_are_the_same_in_every_file(tmp_path: Path) -> None:
+    table = pd.DataFrame({"member": [True, False, True], "label": [False, True, True]})
+    table.to_csv(tmp_path / "t.csv", index=False)
+    table.to_parquet(tmp_path / "t.parquet")
+    one = read_rows(tmp_path / "t.csv", target="label")
+    other = read_rows(tmp_path / "t.parquet", target="label")
+    assert one.encoding == other.encoding
+    np.testing.assert_array_equal(one.X, other.X)
+    assert one.y.tolist() == other.y.tolist() == ["False", "True", "True"]

@@ -92,10 +92,9 @@ def _from_arrow(path: Path, name: str, cells: Any, declared_text: bool) -> Array
             f"{path}: column {name!r} is of type {cells.type}. Turn it into numbers or text, or "
             "leave it out."
         )
-    if declared_text:
+    # True and False are text in a CSV file, so they are here: a model may meet both.
+    if declared_text or kind.is_boolean(cells.type):
         return np.array([str(cell) for cell in cells.to_pylist()], dtype=object)
-    if kind.is_boolean(cells.type):
-        cells = cells.cast(arrow.int8())
     return _checked(path, name, cells.cast(arrow.float64(), safe=False).to_numpy())
 
 
