@@ -406,3 +406,16 @@ def test_a_node_that_is_not_in_the_graph_is_named() -> None:
         model.fit(X, y, nodes=[0, 1, 2, 3, 9] * 30)
     with pytest.raises(ValueError, match="no loss 'logistic' for a regressor"):
         RandomWalkRegressor(loss="logistic").fit(X, y)
+
+
+def test_an_edge_list_may_name_its_nodes(tmp_path: Any) -> None:
+    path = tmp_path / "edges.txt"
+    path.write_text("oslo rome\nrome bern\n", encoding="utf-8")
+    X, y = load_iris(return_X_y=True)
+    names = np.array(["rome", "oslo", "bern"])[np.arange(len(X)) % 3]
+    model = RandomWalkClassifier(graph=str(path), steps=300, random_state=0)
+    model.fit(X, y, nodes=names)
+    assert model.graph_ == wl.graphs.from_edges([(1, 2), (2, 0)], 3)
+    assert model.partial_fit(X, y, nodes=names).n_iter_ == 600
+    with pytest.raises(ValueError, match="row 0: node 'paris' owns this row and has no edge"):
+        model.fit(X, y, nodes=np.where(names == "rome", "paris", names))

@@ -7,11 +7,14 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from walklearn.data_files import read_network
 from walklearn.graphs import Graph, as_graph
 from walklearn.graphs.names import is_name
 
@@ -37,10 +40,15 @@ def place(
     """The network, and the node of each row; by default row i is at node i.
 
     A family of graphs gets a node for each name in `nodes`, and is drawn anew when new ones turn
-    up. The nodes of any other graph are called as it calls them, else 0..N-1; those without
-    rows relay. known: the network of an earlier call, whose nodes keep their numbers.
+    up. The nodes of any other graph are called as it calls them, an edge list too, else 0..N-1;
+    those without rows relay. known: the network of an earlier call, whose nodes keep their numbers.
     """
     labels = None if nodes is None else _check_labels(nodes, rows)
+    if labels is not None and _is_path(graph):
+        found = read_network(graph, labels)
+        network = Network(found.graph, found.names)
+        _check_not_smaller(network, known)
+        return network, found.owners
     if not (isinstance(graph, str) and is_name(graph)):
         network = Network(as_graph(graph, seed=seed), _names_of(graph))
         _check_not_smaller(network, known)
@@ -100,6 +108,10 @@ def _check_not_smaller(network: Network, known: Network | None) -> None:
             f"a token that walks on stays in its network: the graph had {len(known.graph)} nodes "
             "and must not change, but for new nodes."
         )
+
+
+def _is_path(graph: Any) -> bool:
+    return isinstance(graph, os.PathLike) or (isinstance(graph, str) and Path(graph).is_file())
 
 
 def _names_of(graph: Any) -> Names | None:
