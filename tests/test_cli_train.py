@@ -331,3 +331,37 @@ def test_the_task_is_guessed_and_can_be_said() -> None:
         task_of(np.array(["a", "b"]), "y", "regression")
     with pytest.raises(ValueError, match=r"'y' is 1 in every row.*right column"):
         task_of(np.ones(3, dtype=int), "y", "auto")
+
+
+def test_no_epsilon_is_told_where_nothing_was_released(place: Path, tmp_path: Path) -> None:
+    ranges = ("--range", "age=0,100", "--range", "income=0,100000", "--drop", "city")
+    common = ("--target", "label", *NETWORK, place / "edges.txt", *REST["label"], *ranges)
+    asked = (*common, *PRIVATE, "--steps", "100")
+    facts = train(place / "data.csv", *asked, "--walk", "uniform", "--out", tmp_path / "uniform")
+    assert facts["privacy"]["epsilon_of_constants"] is None
+    assert "epsilon" not in (tmp_path / "uniform" / "report.md").read_text(encoding="utf-8")
+    facts = train(place / "data.csv", *asked, "--out", tmp_path / "weighted")
+    assert facts["privacy"]["epsilon_of_constants"] == 3.0
+    assert facts["privacy"]["delta_of_constants"] == 0.03
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ("--epsilon -2 --delta 0.1 --walk uniform", "epsilon must be a number of at least 0"),
+        ("--epsilon 2 --delta 7 --walk uniform", "delta must be in [0, 1), got 7"),
+        ("--model-noise 3 1e-3 1 2.5 --walk uniform", "whole number of at least 1, got 2.5"),
+        ("--model-noise 3 1e-3 1 20", "Pass --epsilon and --delta too, or --walk uniform."),
+    ],
+)
+def test_privacy_that_cannot_be_is_refused(
+    place: Path, tmp_path: Path, options: str, message: str
+) -> None:
+    result = walklearn(
+        "train", place / "data.csv", "--target", "label", *NETWORK, place / "edges.txt",
+        *REST["label"], "--drop", "city", "--feature-bound", "8", *options.split(),
+        "--out", tmp_path / "model",
+    )  # fmt: skip
+    assert result.exit_code == 2, result.output
+    assert message in result.stderr
+    assert not (tmp_path / "model").exists()

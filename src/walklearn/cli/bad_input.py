@@ -19,6 +19,9 @@ _IN_SHELL = {
     ", or pass a bounded domain such as domains.Ball(10.0)": "",
     "(penalty=1.0) or a domain (domains.Ball(10.0))": "(--penalty 0.001)",
     "Pass nodes=…": "Pass --nodes",
+    "Weighted() tells": "--walk weighted tells",
+    "Pass Weighted(privacy=...), use Uniform(), or say Weighted(importance, public=True) if the "
+    "importance depends on no node's rows": "Pass --epsilon and --delta too, or --walk uniform",
 }
 
 

@@ -140,7 +140,7 @@ def public_feature_bound(
             f"under privacy the categories of {listed(text)} must not be taken from the data: "
             "which of them occur would tell of the rows. Declare all that could occur, such as "
             f"--categories {text[0]}=a,b,c or in a --schema file, or leave the column out with "
-            f"--drop {text[0]}."
+            f"--drop {text[0]}. If it names the node that owns a row: --node-column {text[0]}."
         )
     if given is None and undeclared:
         raise ValueError(

@@ -58,7 +58,8 @@ def privacy_of(estimator: Any) -> dict[str, Any]:
             f"What the rows of a node add to the model, by {noise}: each visit is clipped and "
             f"noised, and a node adds at most {noise.max_contributions} times."
         )
-    noisy = noise is not None or isinstance(estimator.walk_.innermost, ReleasedWeighted)
+    released = isinstance(estimator.walk_.innermost, ReleasedWeighted)
+    noisy = noise is not None or released
     if estimator.ledger_.simulated and noisy:
         exposed.append(
             "The noise came from a seed or a simulation, so here it protects nobody; the costs are "
@@ -69,8 +70,9 @@ def privacy_of(estimator: Any) -> dict[str, Any]:
         "are computed from them: they are for you, not for publishing."
     )
     return {
-        "epsilon": estimator.epsilon,
-        "delta": estimator.delta,
+        # Of the constants, not of the model, and only if they were released.
+        "epsilon_of_constants": estimator.epsilon if released else None,
+        "delta_of_constants": estimator.delta if released else None,
         "simulated": bool(estimator.ledger_.simulated),
         "protected": protected,
         "not_protected": exposed,

@@ -101,6 +101,11 @@ def _fit(
     noise = None
     if settings["model_noise"] is not None:
         epsilon, delta, clip, times = settings["model_noise"]
+        if not (times >= 1 and times.is_integer()):
+            raise ValueError(
+                f"--model-noise: TIMES counts how often a node adds to the model, so it must be a "
+                f"whole number of at least 1, got {times:g}."
+            )
         noise = ModelNoise.calibrate(
             epsilon=epsilon, delta=delta, clip=clip, max_contributions=int(times)
         )

@@ -9,6 +9,7 @@ import numpy as np
 
 from walklearn.domains import Domain
 from walklearn.privacy import MECHANISMS, ModelNoise
+from walklearn.privacy.arguments import check_delta, check_epsilon
 from walklearn.step_sizes import ConstantStep, PowerStep, StepSize
 
 AVERAGES = ("tail", "all", "none")
@@ -52,6 +53,11 @@ def _check_privacy(given: dict[str, Any]) -> None:
         value = given[name]
         if value is not None and not (_is_number(value) and least < value < math.inf):
             raise ValueError(f"{name} must be a positive number or None, got {value!r}.")
+    for name, value, check in (("epsilon", epsilon, check_epsilon), ("delta", delta, check_delta)):
+        if value is not None:  # a walk that releases nothing would not look at them
+            if not _is_number(value):
+                raise ValueError(f"{name} must be a number or None, got {value!r}.")
+            check(value)
     if given["mechanism"] not in MECHANISMS:
         raise ValueError(
             f"there is no mechanism {given['mechanism']!r}: choose one of {', '.join(MECHANISMS)}."
