@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 import walklearn as wl
-from walklearn.node.local_update import DivergedError, Draws, LocalUpdate
+from walklearn.node.local_update import DivergedError, Draws, LocalUpdate, own_problem
 from walklearn.node.messages import Line, Token
 from walklearn.node.plan import Plan
 from walklearn.privacy.model_noise import ModelNoise
@@ -73,6 +74,14 @@ def test_importance_is_what_was_released_or_l_or_one() -> None:
     local = LocalUpdate.of_plan(weighted, X, Y)
     assert local.importance == local.smoothness
     assert LocalUpdate.of_plan(uniform, X, Y, importance=3.0).importance == 1.0
+
+
+def test_only_the_weighted_walk_goes_by_what_neighbours_say_of_their_importance() -> None:
+    """Or who says 1e300 would draw the token of a uniform walk to itself."""
+    plan = Plan.from_text(PLAN)
+    for walk, expected in (("simple", 1.0), ("uniform", 0.25), ("weighted", 2e300)):
+        local = LocalUpdate(own_problem(plan, X, Y), replace(plan, walk=walk))
+        assert local.score(8e300, 4) == expected
 
 
 def test_past_the_cap_a_node_adds_noise_only() -> None:
@@ -139,6 +148,7 @@ def test_an_update_beyond_all_numbers_is_told() -> None:
 def test_a_node_at_work_loads_nothing_heavy() -> None:
     code = """
 import sys
+from dataclasses import replace
 from test_local_update import *
 noise = ModelNoise(clip=1.0, noise_multiplier=1.0, max_contributions=3)
 local = LocalUpdate.of_plan(Plan.from_text(PLAN + RELEASED), X, Y, 3.0, noise)

@@ -181,8 +181,13 @@ class LocalUpdate:
         return round_to_grid(noisy, self.noise.grid_step)
 
     def score(self, importance: float, degree: int) -> float:
-        """What the walk accepts by: importance / degree, for the simple walk 1."""
-        return 1.0 if self.plan.walk == "simple" else proposal.score(importance, degree)
+        """What the walk accepts by: importance / degree, 1 / degree, for the simple walk 1.
+
+        A neighbour's word on its importance counts for the weighted walk only.
+        """
+        if self.plan.walk == "simple":
+            return 1.0
+        return proposal.score(importance if self.plan.walk == "weighted" else 1.0, degree)
 
 
 def own_problem(plan: Plan, X: ArrayLike, y: ArrayLike) -> Problem:
