@@ -67,17 +67,21 @@ class Control:
 def ask(directory: Path, command: str, **arguments: Any) -> dict[str, Any]:
     """What the node that runs on the directory answers to a command."""
     if not (directory / SOCKET).exists():
-        raise NotRunningError(f"no node runs on {directory}.")
+        raise NotRunningError(_not_running(directory))
     with _short(directory) as path, grpc.insecure_channel(f"unix:{path}") as channel:
         call = channel.unary_unary(f"/{SERVICE}/{command}", None, None)
         try:
             reply: bytes = call(json.dumps(arguments).encode(), timeout=_SECONDS)
         except grpc.RpcError as error:
             if error.code() is grpc.StatusCode.UNAVAILABLE:
-                raise NotRunningError(f"no node runs on {directory}.") from None
+                raise NotRunningError(_not_running(directory)) from None
             raise CommandError(error.details()) from None
     answer: dict[str, Any] = json.loads(reply)
     return answer
+
+
+def _not_running(directory: Path) -> str:
+    return f"no node runs on {directory}: start it with `walklearn node run {directory}`."
 
 
 def _json_handler(command: Command) -> Any:

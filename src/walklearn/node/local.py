@@ -81,7 +81,8 @@ class LocalNetwork:
 
     def start(self) -> None:
         """Start every node, and wait until all of them answer."""
-        self._processes = [_spawn(directory) for directory in self.directories]
+        for directory in self.directories:  # one by one: Ctrl-C may come in between
+            self._processes.append(_spawn(directory))
         self.wait_until_up()
 
     def wait_until_up(self) -> None:
