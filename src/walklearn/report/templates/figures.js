@@ -101,7 +101,8 @@ function drawLines(block, figure, state) {
   const visible = figure.series.filter((one) => shown(one, state) && !state.hidden.has(one.name));
   const reach = visible.flatMap((one) => one.columns[wanted.x] || []).filter((value) => value !== null && (!log.x || value > 0));
   const ends = [Math.min(...reach), Math.max(...reach)];
-  const traces = [];
+  const bands = [], traces = [];  // lines stay above all bands
+  const strength = visible.length > 5 ? 0.08 : 0.16;
   const said = [];
   for (const series of visible) {
     const look = style(block, series.name);
@@ -114,7 +115,7 @@ function drawLines(block, figure, state) {
     const last = y.length - 1;
     said.push(`${series.name} ${within(y[last], lower[last], upper[last])}`);
     const markers = block.options.mode || "lines";
-    if (block.options.band || level) traces.push(band(x, lower, upper, log.y, faint(ink, level ? 0.08 : 0.16)));
+    if (block.options.band || level) bands.push(band(x, lower, upper, log.y, faint(ink, strength * (level ? 0.5 : 1))));
     traces.push({
       type: "scatter", name: series.name, x: positive(x, log.x), y: positive(y, log.y), mode: level ? "lines" : markers,
       text: series.columns.label?.map(asText), textposition: "top center", textfont: { size: 10, color: colour("muted") },
@@ -130,13 +131,13 @@ function drawLines(block, figure, state) {
   }
   const names = { x: label(block, "x", wanted.x), y: label(block, "y", state.y) };
   return {
-    traces, said: said.join("; "), axes: names.y,
+    traces: [...bands, ...traces], said: said.join("; "), axes: names.y,
     layout: layout({
       hovermode: "closest",
       xaxis: {
         ...(log.x ? logarithmic(reach) : {}), ...(block.options.ticks ? { tickvals: [...new Set(reach)] } : {}), title: { text: asText(names.x), standoff: 8 },
       },
-      yaxis: log.y ? logarithmic(traces.flatMap((trace) => trace.y)) : {},
+      yaxis: log.y ? logarithmic([...bands, ...traces].flatMap((trace) => trace.y)) : {},
     }),
   };
 }
