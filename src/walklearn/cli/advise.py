@@ -72,10 +72,14 @@ def advise(data: Path | None, as_json: bool, **options: Any) -> None:
 
 def _from_public_facts(described: DataOptions, options: dict[str, Any]) -> Advice:
     from walklearn.advice import advise as wl_advise
+    from walklearn.data_files import read_network
     from walklearn.graphs import as_graph
     from walklearn.losses import Logistic, Squared
 
-    graph = as_graph(described.graph, options["nodes"], seed=options["seed"])
+    if Path(described.graph).is_file():
+        graph = read_network(described.graph, []).graph  # its nodes may have names
+    else:
+        graph = as_graph(described.graph, options["nodes"], seed=options["seed"])
     rows = options["rows"] or graph.node_count
     return wl_advise(
         graph,
