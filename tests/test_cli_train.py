@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from click.testing import CliRunner, Result
 
 import walklearn as wl
 from walklearn.cli import main
+from walklearn.cli.bad_input import plainly
 from walklearn.cli.schema import Schema
 from walklearn.cli.task import task_of
 from walklearn.model import Model
@@ -365,3 +367,26 @@ def test_privacy_that_cannot_be_is_refused(
     assert result.exit_code == 2, result.output
     assert message in result.stderr
     assert not (tmp_path / "model").exists()
+
+
+def test_advice_from_public_facts_takes_edges_of_names(place: Path, tmp_path: Path) -> None:
+    edges = [line.split() for line in (place / "edges.txt").read_text().splitlines()]
+    named = tmp_path / "named.txt"
+    named.write_text("".join(f"site-{one:>02} site-{other:>02}\n" for one, other in edges))
+    asked = ("--epsilon", "3", "--delta", "0.03", "--feature-bound", "8", "--json")
+    by_name = walklearn("advise", "--graph", named, *asked)
+    by_number = walklearn("advise", "--graph", place / "edges.txt", *asked)
+    assert by_name.exit_code == by_number.exit_code == 0, by_name.output
+    assert json.loads(by_name.stdout) == json.loads(by_number.stdout)
+
+
+def test_a_reader_that_has_seen_enough_is_no_mistake() -> None:
+    """As in `walklearn advise … | head`."""
+
+    @click.command()
+    @plainly
+    def talk() -> None:
+        raise BrokenPipeError(errno.EPIPE, "Broken pipe")
+
+    result = CliRunner().invoke(talk, [])
+    assert (result.exit_code, result.output) == (1, "")

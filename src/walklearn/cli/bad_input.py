@@ -38,6 +38,8 @@ def plainly(command: Callable[..., None]) -> Callable[..., None]:
     def wrapped(*arguments: Any, **options: Any) -> None:
         try:
             command(*arguments, **options)
+        except BrokenPipeError:
+            raise  # whoever read has seen enough, as in `walklearn predict … | head`
         except (ValueError, OSError) as error:
             raise BadInput(in_shell_words(str(error))) from error
 
