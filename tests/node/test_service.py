@@ -159,6 +159,17 @@ def test_a_disk_that_fails_ends_the_node_without_an_answer(
     asyncio.run(walk())
 
 
+def test_a_token_that_nobody_can_take_is_said_to_be_kept(tmp_path: Path) -> None:
+    node, log = in_process(make_nodes(tmp_path, 2, [(0, 1)])[0])
+
+    async def run() -> None:
+        async with node.started():
+            await node.start_walk()
+
+    asyncio.run(run())
+    assert log_lines(log.getvalue())[-1]["token"] == "kept"
+
+
 def test_the_noise_of_two_visits_shares_no_generator(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

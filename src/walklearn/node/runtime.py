@@ -35,7 +35,7 @@ from walklearn.node.messages import (
 )
 from walklearn.node.metrics import Counters
 from walklearn.node.protocol import handle
-from walklearn.node.state import Phase, Record, State
+from walklearn.node.state import Phase, Place, Record, State
 from walklearn.node.store import DiskError, Store, StoreError
 from walklearn.node.transport import Refused, Transport, Unanswered, Undelivered
 
@@ -97,7 +97,7 @@ class Runtime:
         self._greetings.set_peers(self._names, self._spawn)
 
     async def stop(self, timeout_seconds: float) -> bool:
-        """Hand the token over first, if it is here; whether that worked in time."""
+        """Hand the token over first, if it is here; whether the node ends without it."""
         if self.failed is None:
             await self.dispatch(happened.StopAsked())
         deadline = self._clock() + timeout_seconds
@@ -111,7 +111,7 @@ class Runtime:
             self._timer.cancel()
         await self.transport.close()
         async with self._one_at_a_time:  # what the disk has begun it finishes
-            return self.state.may_stop
+            return self.state.record.place is Place.GONE
 
     async def wait_for_change(self, timeout_seconds: float) -> None:
         """Until something has happened that bears on the end, or the time is over."""
