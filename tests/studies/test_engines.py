@@ -11,9 +11,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from joblib.externals.loky import get_reusable_executor
 
 from studies.examples import PRIVATE, SMALL, TUNED
 from walklearn.studies import Results, Study, run_study
+from walklearn.studies.cell import CellError
+from walklearn.studies.methods import _registered, register_walk
 from walklearn.studies.pools import EngineError, WorkerDiedError
 
 COMPARED = ["records", "facts", "nodes", "edges"]
@@ -131,6 +134,19 @@ def test_a_worker_that_is_killed_loses_nothing(tmp_path: Path) -> None:
     assert equal(Results.open(tmp_path / "results" / "small"), alone)
 
 
+def test_an_error_in_a_worker_names_the_cell(tmp_path: Path) -> None:
+    """A target that the first instance allows and a later one does not."""
+    gamma = PRIVATE.replace('"laplace"', '"gamma"').replace("[1.0, 300.0]", '"instance"')
+    gamma = gamma.replace("epsilon = 3.0", "epsilon = 60.0").replace("delta = 0.0", "delta = 0.03")
+    study = Study.from_text(SMALL.replace("instances = 4", "instances = 40") + gamma)
+    for cores in (1, 2):
+        out = tmp_path / str(cores)
+        with pytest.raises(CellError, match=r"small: ring, two, private, printed: no noise level"):
+            run_study(study, out, cores=cores)
+        assert Results.open(out / "small").finished_count <= 2
+        assert not list(out.rglob("*.tmp"))
+
+
 DEADLY = """
 import os
 from walklearn.walks import Uniform as Deadly
@@ -142,8 +158,7 @@ if os.getpid() != {pid}:
 def test_a_task_that_kills_its_workers_is_given_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from walklearn.studies.methods import _registered, register_walk
-
+    get_reusable_executor().shutdown(kill_workers=True)  # warm ones do not know the new module
     (tmp_path / "deadly_walks.py").write_text(DEADLY.format(pid=os.getpid()))
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))

@@ -127,6 +127,14 @@ def test_a_walk_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         assert method_of({"walk": "sticky", "glue": 0.75}, {}, PROBLEM).laziness == 0.75
         with pytest.raises(ChoiceError, match="is no key of Sticky; did you mean glue"):
             method_of({"walk": "sticky", "glu": 0.75}, {}, PROBLEM)
+        register_walk("lost", "no_such_module:Lost")
+        with pytest.raises(ValueError, match="Every worker must be able to import it"):
+            method_of({"walk": "lost"}, {}, PROBLEM)
+        register_walk("list", "builtins:list")
+        with pytest.raises(TypeError, match="builtins:list is no walk"):
+            method_of({"walk": "list"}, {}, PROBLEM)
+        with pytest.raises(ChoiceError, match="is no key of a method"):
+            resolved({"walk": "sticky", "home": "subprocess:Popen"})
         home = resolved({"walk": "sticky", "glue": 0.75})
         text = """
             name = "sticky"
@@ -139,7 +147,7 @@ def test_a_walk_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         """
         [cell] = Study.from_text(text).cells()
     finally:
-        del _registered["sticky"]
+        _registered.clear()
     # A worker knows nothing of the registration: the cell says where the walk lives.
     assert cell.description["method"] == home
     assert run(cell).records["messages"].max() < 30

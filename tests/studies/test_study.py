@@ -91,6 +91,9 @@ MISTAKES = {
     "not a list": (
         'walk = "weighted"', 'walk = "weighted"\nproblems = "two"',
         "line 26: methods.weighted.problems must be a list of names"),
+    "code": (
+        'walk = "weighted"', 'walk = "weighted"\nhome = "subprocess:Popen"\nargs = "true"',
+        "line 26: methods.weighted.home is no key of a method"),
     "nowhere": (
         'walk = "weighted"', 'walk = "weighted"\nproblems = []',
         "line 26: methods.weighted.problems must be a list of names"),

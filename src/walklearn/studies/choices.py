@@ -18,7 +18,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from difflib import get_close_matches
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
@@ -167,14 +167,12 @@ def graph_of(table: Table, seed: Seed) -> Graph:
 
 def loss_of(value: Any) -> Loss:
     """`"logistic"`, or `{ name = "huber", threshold = 0.5 }`."""
-    if not isinstance(value, Mapping):
-        return loss_of({"name": value}) if value in LOSSES else _unknown_loss(value)
-    kind = LOSSES[chosen(value, "name", LOSSES)]
-    return kind(**arguments(kind, value, ["name"]))
-
-
-def _unknown_loss(value: Any) -> NoReturn:
-    raise ChoiceError(not_known(value, LOSSES))
+    if isinstance(value, Mapping):
+        kind = LOSSES[chosen(value, "name", LOSSES)]
+        return kind(**arguments(kind, value, ["name"]))
+    if value not in list(LOSSES):
+        raise ChoiceError(not_known(value, LOSSES))
+    return LOSSES[value]()
 
 
 def domain_of(value: Any) -> tuple[Domain, float]:

@@ -83,7 +83,12 @@ def register_walk(name: str, home: str) -> None:
 
 
 def resolved(table: Table) -> dict[str, Any]:
-    """The table with the home of a registered walk, and without where the method is run."""
+    """The table with the home of a registered walk, and without where the method is run.
+
+    A text cannot name a home itself: it would be a way to have any code run.
+    """
+    if "home" in table:
+        raise ChoiceError("is no key of a method; a walk of one's own is registered first", "home")
     plain = {key: value for key, value in table.items() if key not in WHERE}
     if plain.get("walk") in _registered:
         plain["home"] = _registered[plain["walk"]]
@@ -100,18 +105,31 @@ def method_of(table: Table, problem_table: Table, problem: Problem) -> Walk | Go
             f"needs walk (one of {', '.join(_walks())}) or gossip (one of {', '.join(GOSSIP)})"
         )
     if "home" in table:
-        module, _, attribute = table["home"].partition(":")
-        return _walk(getattr(import_module(module), attribute), table, problem_table, problem)
+        return _walk(_at_home(table["home"]), table, problem_table, problem)
     name = chosen(table, "walk", _walks())
     if name in PLAIN:
         return _walk(PLAIN[name], table, problem_table, problem)
-    if name not in DERIVED:
-        return method_of(resolved(table), problem_table, problem)
+    if name in _registered:
+        return _walk(_at_home(_registered[name]), table, problem_table, problem)
     base = PLAIN[chosen({"base": _DEFAULT_BASE[name], **table}, "base", PLAIN)]
     own = [key for key in inspect.signature(DERIVED[name]).parameters if key != "walk"]
     outer = arguments(DERIVED[name], table, ["walk", "base", *_keys(base), *WHERE], ours=["walk"])
     inner = {key: value for key, value in table.items() if key not in (*own, "base")}
     return DERIVED[name](walk=_walk(base, inner, problem_table, problem), **outer)
+
+
+def _at_home(home: str) -> Callable[..., Walk]:
+    module, _, attribute = home.partition(":")
+    try:
+        walk = getattr(import_module(module), attribute)
+    except (ImportError, AttributeError) as error:
+        raise ValueError(
+            f"there is no walk {home}: {error}. Every worker must be able to import it: install "
+            "it, or put it on PYTHONPATH."
+        ) from error
+    if not (isinstance(walk, type) and issubclass(walk, Walk)):
+        raise TypeError(f"{home} is no walk: it must be a class derived from walks.Walk.")
+    return walk
 
 
 def _walks() -> list[str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import signal
 import socket
 import threading
+import time
 from abc import ABC, abstractmethod
 from collections import Counter, deque
 from collections.abc import Iterator
@@ -21,6 +22,7 @@ from walklearn.studies.tasks import Task, perform
 ENGINES = ("local", "ray")
 ATTEMPTS = 3  # how often a task is given out before its workers' deaths are held against it
 CONNECT_SECONDS = 5  # to wait for a cluster
+PASS_ON_SECONDS = 2
 IDLE_SECONDS = 60  # after which worker processes that have nothing to do end themselves
 
 
@@ -79,14 +81,11 @@ class Processes(Pool):
 
     def __init__(self, workers: int) -> None:
         self.workers = workers
+        self._executor = self._start()
         self._under_way: dict[Future[Any], Task] = {}
         self._deaths: Counter[Task] = Counter()
 
-    def submit(self, task: Task) -> None:
-        """To whoever is free first."""
-        self._under_way[self._executor().submit(perform, task)] = task
-
-    def _executor(self) -> Any:
+    def _start(self) -> Any:
         # Unlike multiprocessing's, these processes neither fork a program with threads nor run
         # the user's script again.
         from joblib.externals.loky import get_reusable_executor
@@ -94,6 +93,15 @@ class Processes(Pool):
         return get_reusable_executor(
             max_workers=self.workers, timeout=IDLE_SECONDS, initializer=_become_worker
         )
+
+    def submit(self, task: Task) -> None:
+        """To whoever is free first."""
+        try:
+            future = self._executor.submit(perform, task)
+        except BrokenExecutor as error:  # just now: as if it had been broken a moment later
+            future = Future()
+            future.set_exception(error)
+        self._under_way[future] = task
 
     def outcomes(self, timeout_seconds: float) -> Iterator[tuple[Task, Any]]:
         """A death breaks all futures: what was under way is then given out again."""
@@ -113,13 +121,22 @@ class Processes(Pool):
         tired = [str(task.cell) for task in tasks if self._deaths[task] >= ATTEMPTS]
         if tired:
             raise WorkerDiedError(_died(sorted(set(tired))))
+        self._executor = self._start()
         for task in tasks:
             self.submit(task)
 
     def close(self, *, at_once: bool) -> None:
         """Workers stay for the next study, unless they are to stop at once."""
-        if at_once:
-            self._executor().shutdown(wait=True, kill_workers=True)
+        if not at_once:
+            return
+        # The executor stumbles, killing its workers, over a task that it has not passed on yet.
+        # They have room for all that are under way, so that takes it a moment.
+        end = time.monotonic() + PASS_ON_SECONDS
+        while time.monotonic() < end and not all(
+            future.running() or future.done() for future in self._under_way
+        ):
+            time.sleep(0.01)
+        self._executor.shutdown(wait=True, kill_workers=True)
 
 
 class Ray(Pool):

@@ -266,7 +266,7 @@ def _build(study: Study, source: Source) -> None:
                 continue
             with _about(source, "methods", name, note=f" (with problem {problem})"):
                 try:
-                    method_of(method, study.problems[problem], posed)
+                    method_of(resolved(method), study.problems[problem], posed)
                 except InfeasiblePrivacyError as error:
                     if method.get("infeasible") != "skip":
                         hint = 'Or say infeasible = "skip" to record that it is'
