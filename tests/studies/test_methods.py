@@ -110,6 +110,9 @@ class Sticky(Uniform):
     def __post_init__(self):
         object.__setattr__(self, "laziness", self.glue)
         super().__post_init__()
+
+def nothing():
+    return None
 """
 
 
@@ -130,9 +133,9 @@ def test_a_walk_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         register_walk("lost", "no_such_module:Lost")
         with pytest.raises(ValueError, match="Every worker must be able to import it"):
             method_of({"walk": "lost"}, {}, PROBLEM)
-        register_walk("list", "builtins:list")
-        with pytest.raises(TypeError, match="builtins:list is no walk"):
-            method_of({"walk": "list"}, {}, PROBLEM)
+        register_walk("nothing", "sticky_walks:nothing")
+        with pytest.raises(TypeError, match="sticky_walks:nothing makes no walk, but None"):
+            method_of({"walk": "nothing"}, {}, PROBLEM)
         with pytest.raises(ChoiceError, match="is no key of a method"):
             resolved({"walk": "sticky", "home": "subprocess:Popen"})
         home = resolved({"walk": "sticky", "glue": 0.75})

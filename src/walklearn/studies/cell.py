@@ -33,7 +33,7 @@ from walklearn.privacy import InfeasiblePrivacyError
 from walklearn.simulation import simulate
 from walklearn.step_sizes import StepSize
 from walklearn.studies.choices import step_size_of
-from walklearn.studies.extras import package
+from walklearn.studies.extras import one_thread
 from walklearn.studies.facts import edges_of, facts_of, nodes_of
 from walklearn.studies.methods import method_of, step_smoothness
 from walklearn.studies.tables import CellResult, Columns, joined, machine, repeated
@@ -321,9 +321,8 @@ def _method(cell: Cell, world: World) -> Walk | Gossip:
 
 @contextmanager
 def _running(cell: Cell) -> Iterator[None]:
-    """One thread, lest sums depend on the machine's cores; warnings are told by the facts."""
-    one_thread = package("threadpoolctl").threadpool_limits(limits=1, user_api="blas")
-    with warnings.catch_warnings(), one_thread:
+    """Errors name the cell; what runs warn of is told by the facts."""
+    with warnings.catch_warnings(), one_thread():
         warnings.simplefilter("ignore", UserWarning)
         try:
             yield

@@ -121,14 +121,12 @@ def method_of(table: Table, problem_table: Table, problem: Problem) -> Walk | Go
 def _at_home(home: str) -> Callable[..., Walk]:
     module, _, attribute = home.partition(":")
     try:
-        walk = getattr(import_module(module), attribute)
+        walk: Callable[..., Walk] = getattr(import_module(module), attribute)
     except (ImportError, AttributeError) as error:
         raise ValueError(
             f"there is no walk {home}: {error}. Every worker must be able to import it: install "
             "it, or put it on PYTHONPATH."
         ) from error
-    if not (isinstance(walk, type) and issubclass(walk, Walk)):
-        raise TypeError(f"{home} is no walk: it must be a class derived from walks.Walk.")
     return walk
 
 
@@ -154,7 +152,10 @@ def _walk(walk: Callable[..., Walk], table: Table, problem_table: Table, problem
             settings["reweight"] = chosen(table, "reweight", ("released", "as-printed"))
     elif privacy:
         raise ChoiceError(f"is about a release: say mechanism = … with {privacy[0]}", privacy[0])
-    return walk(**settings)
+    made = walk(**settings)
+    if not isinstance(made, Walk):
+        raise TypeError(f"{walk.__module__}:{walk.__name__} makes no walk, but {made!r}.")
+    return made
 
 
 def step_smoothness(

@@ -34,6 +34,7 @@ from walklearn.studies.choices import (
     step_size_of,
 )
 from walklearn.studies.claims import Claim, read_claims
+from walklearn.studies.extras import one_thread
 from walklearn.studies.methods import WHERE, method_of, resolved
 from walklearn.studies.source import Source, StudyError
 from walklearn.studies.view import View, read_view
@@ -101,7 +102,8 @@ class Study:
         with _about(origin):
             study = _read(origin)
         if check:
-            _build(study, origin)
+            with one_thread():
+                _build(study, origin)
         return study
 
     def cells(self) -> list[Cell]:
