@@ -12,7 +12,8 @@ from studies.examples import PRIVATE, SMALL, TUNED
 from walklearn.privacy import calibrate
 from walklearn.random_streams import generators, replicate_seed
 from walklearn.studies import Cell, CellResult, Study, run
-from walklearn.studies.cell import CellError, Tuning, choose, run_instances, tuning_errors
+from walklearn.studies.cell import CellError
+from walklearn.studies.cell_runs import Tuning, choose, run_instances, tuning_errors
 from walklearn.studies.tables import joined
 from walklearn.studies.worlds import RUN, WALK, draw_world, stream
 from walklearn.trace_files import ERRORS

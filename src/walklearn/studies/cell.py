@@ -1,46 +1,23 @@
 """A cell of a study: one graph, problem, method and step size, run on all its instances.
 
-A cell is a plain description; `worlds` tells what its random numbers come from. Instances are
-independent of each other, so any part of them can be run anywhere, and the parts joined.
+A cell is a plain description that can be sent to a worker. Its hash covers everything that
+decides its numbers, and its own names, but nothing of other cells.
 
->>> cell = Cell.of(("mine", "ring", "gaussians", "uniform", "printed"), {
-...     "graph": {"family": "ring", "nodes": 11}, "seed": 1, "instances": 2, "replicates": 1,
-...     "problem": {"data": "two_gaussians", "dimension": 2, "penalty": 1.0}, "updates": 100,
-...     "method": {"walk": "uniform"}, "step_size": {"constant": 0.1, "exponent": 0.75},
-...     "records": 3, "facts": False})
->>> result = run(cell)
->>> result.records["updates"].tolist(), result.records["instance"].tolist()
-([1, 10, 100, 1, 10, 100], [0, 0, 0, 1, 1, 1])
+>>> cell = Cell.of(("mine", "ring", "gaussians", "uniform", "printed"), {"seed": 1})
+>>> cell.description["seed"], cell.method
+(1, 'uniform')
+>>> cell.hash == Cell.of(("mine", "ring", "gaussians", "weighted", "printed"), {"seed": 1}).hash
+False
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import warnings
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
-
-from walklearn.compiled_batches import has_compiled_twin
-from walklearn.gossip_sgd import Gossip
-from walklearn.privacy import InfeasiblePrivacyError
-from walklearn.simulation import simulate
-from walklearn.step_sizes import StepSize
-from walklearn.studies.choices import step_size_of
-from walklearn.studies.extras import one_thread
-from walklearn.studies.facts import edges_of, facts_of, nodes_of
-from walklearn.studies.methods import method_of, step_smoothness
-from walklearn.studies.tables import CellResult, Columns, joined, machine, repeated
-from walklearn.studies.worlds import RUN, TUNE, WALK, World, kept_world, stream
-from walklearn.trace import Trace
-from walklearn.trace_files import ERRORS
-from walklearn.walks import Walk
 
 FORMAT = 1  # of the tables; part of every cell's hash
 
@@ -114,217 +91,3 @@ def _digest(*parts: Any) -> str:
 
 class CellError(ValueError):
     """A cell that cannot be run: which, and why."""
-
-
-@dataclass(frozen=True)
-class Tuning:
-    """A step constant, and how it was chosen: the mean error with each of the candidates."""
-
-    constant: float
-    constants: tuple[float, ...] = ()
-    errors: tuple[float, ...] = ()
-    metric: str = ""
-    instances: int = 0
-
-    @property
-    def at_edge(self) -> bool:
-        """Whether the best is the first or last of several: a better one may lie outside."""
-        return len(self.constants) > 1 and self.constant in (self.constants[0], self.constants[-1])
-
-    def as_json(self) -> str:
-        """The table, with null for an error that is infinite; empty where nothing was tuned."""
-        if not self.constants:
-            return ""
-        errors = [error if np.isfinite(error) else None for error in self.errors]
-        return json.dumps(
-            {"constant": self.constant, "constants": self.constants, "errors": errors,
-             "metric": self.metric, "instances": self.instances}
-        )  # fmt: skip
-
-
-def run(cell: Cell) -> CellResult:
-    """Tune if need be and run all instances, here and now."""
-    errors = tuning_errors(cell, range(cell.tuning_instances))
-    return run_instances(cell, choose(cell, errors), range(cell.instances))
-
-
-def tuning_errors(cell: Cell, instances: Sequence[int]) -> NDArray[np.float64]:
-    """The error on each tuning instance (row) with each constant (column), at the horizon.
-
-    Infinite where a run diverged, NaN where the method is not feasible.
-    """
-    metric = cell.description["step_size"].get("metric", "")
-    errors = np.full((len(instances), len(cell.constants)), np.nan)
-    with _running(cell):
-        for row, number in enumerate(instances):
-            world = _world(cell, TUNE, number)
-            try:
-                method = _method(cell, world)
-            except InfeasiblePrivacyError:
-                continue
-            for column, constant in enumerate(cell.constants):
-                step_size = _step_size(cell, world, method, constant)
-                trace = _simulate(
-                    cell, world, method, TUNE, number, step_size, [cell.tuning_updates]
-                )
-                errors[row, column] = _errors(trace, metric, world)[:, -1].mean()
-    return errors
-
-
-def choose(cell: Cell, errors: NDArray[np.float64]) -> Tuning:
-    """The constant with the least mean error; the smallest of them where several are equal."""
-    steps = cell.description["step_size"]
-    if "constants" not in steps:
-        return Tuning(float(steps["constant"]))
-    feasible = errors[~np.isnan(errors).any(axis=1)]
-    means = feasible.mean(axis=0) if len(feasible) else np.full(errors.shape[1], np.inf)
-    constants = tuple(map(float, steps["constants"]))
-    best = constants[int(np.argmin(means))]
-    return Tuning(best, constants, tuple(means.tolist()), steps["metric"], len(feasible))
-
-
-def run_instances(cell: Cell, tuning: Tuning, instances: Sequence[int]) -> CellResult:
-    """Run some of the cell's instances with the chosen constant."""
-    with _running(cell):
-        return joined([_run_instance(cell, tuning, number) for number in instances])
-
-
-def _run_instance(cell: Cell, tuning: Tuning, number: int) -> CellResult:
-    world = _world(cell, RUN, number)
-    common: dict[str, Any] = {
-        "instance": number, "constant": tuning.constant, "exponent": _exponent(cell),
-        "machine": machine(),
-    }  # fmt: skip
-    chosen = {"tuning": tuning.as_json(), "at_edge": tuning.at_edge}
-    walks = _walks_stream(cell, RUN, number)
-    try:
-        method = _method(cell, world)
-    except InfeasiblePrivacyError as error:
-        facts = facts_of(world, None, cell.description, walks, refusal=error)
-        return CellResult({}, repeated({**common, **facts, **chosen}, 1), {}, {})
-    step_size = _step_size(cell, world, method, tuning.constant)
-    common["constant"] = step_size.constant
-    trace = _simulate(cell, world, method, RUN, number, step_size, _recorded_at(cell))
-    facts = facts_of(world, method, cell.description, walks, trace=trace)
-    first = number == 0
-    return CellResult(
-        records=_records(cell, trace, world, walks, common),
-        facts=repeated({**common, **facts, **chosen}, 1),
-        nodes=nodes_of(world, method, walks, trace) if first else {},
-        edges=edges_of(world) if first else {},
-    )
-
-
-def _records(
-    cell: Cell,
-    trace: Trace,
-    world: World,
-    walks: np.random.SeedSequence,
-    common: Mapping[str, Any],
-) -> Columns:
-    """A row for each replicate and record."""
-    shape = trace.messages.shape
-    seeds = [
-        f"{walks.entropy}:{'.'.join(map(str, (*walks.spawn_key, r)))}" for r in range(shape[0])
-    ]
-    columns = {
-        "replicate": np.broadcast_to(np.arange(shape[0])[:, None], shape),
-        "seed": np.broadcast_to(np.array(seeds, dtype=object)[:, None], shape),
-        "updates": np.broadcast_to(trace.updates, shape),
-        "messages": trace.messages,
-        "bytes": trace.bytes,
-        **{name: _errors(trace, name, world) for name in ERRORS},
-    }
-    flat = {name: np.ascontiguousarray(column).reshape(-1) for name, column in columns.items()}
-    return {**repeated(common, trace.messages.size), **flat}
-
-
-def _errors(trace: Trace, name: str, world: World) -> NDArray[np.float64]:
-    """The errors, infinite where the run diverged; NaN only where they are not defined."""
-    errors: NDArray[np.float64] = getattr(trace, name)
-    defined = name.endswith("gap") or world.problem.optimum.unique
-    return np.where(np.isnan(errors), np.inf, errors) if defined else errors
-
-
-def _recorded_at(cell: Cell) -> list[int]:
-    """The same numbers of updates for all methods, so that their errors can be compared."""
-    last, count = cell.description["updates"], cell.description["records"]
-    spaced = np.rint(np.geomspace(1, last, count)) if count > 1 else [last]
-    return [int(number) for number in np.unique(spaced)]
-
-
-def _exponent(cell: Cell) -> float:
-    return float(cell.description["step_size"].get("exponent", 0.75))
-
-
-def _step_size(cell: Cell, world: World, method: Walk | Gossip, constant: float) -> StepSize:
-    """With a constant as it is, or if `relative`, in units of 1 / (smoothness of the steps)."""
-    step_size = step_size_of(constant, _exponent(cell))
-    if not cell.description["step_size"].get("relative", False):
-        return step_size
-    smoothness = step_smoothness(method, world.graph, world.problem, step_size)
-    return step_size_of(constant / smoothness, _exponent(cell))
-
-
-def _simulate(
-    cell: Cell,
-    world: World,
-    method: Walk | Gossip,
-    stage: int,
-    number: int,
-    step_size: StepSize,
-    records: list[int],
-) -> Trace:
-    trace = simulate(
-        world.problem,
-        world.graph,
-        method,
-        steps=records[-1],
-        step_size=step_size,
-        replicates=cell.description["replicates"],
-        seed=_walks_stream(cell, stage, number),
-        records=records,
-        gaps=cell.description.get("gaps") or True,
-        cores=1,
-        progress=False,
-        engine="compiled" if has_compiled_twin(method) else "reference",
-    )
-    if not trace.complete:  # it was Ctrl-C; half an instance is of no use
-        raise KeyboardInterrupt
-    return trace
-
-
-def _walks_stream(cell: Cell, stage: int, number: int) -> np.random.SeedSequence:
-    return stream(cell.description["seed"], stage, number, WALK)
-
-
-def _world(cell: Cell, stage: int, number: int) -> World:
-    told = cell.description
-    return kept_world(
-        json.dumps(told["graph"], sort_keys=True),
-        json.dumps(told["problem"], sort_keys=True),
-        told["seed"],
-        stage,
-        number,
-    )
-
-
-def _method(cell: Cell, world: World) -> Walk | Gossip:
-    told = cell.description
-    try:
-        return method_of(told["method"], told["problem"], world.problem)
-    except InfeasiblePrivacyError as error:
-        if told["method"].get("infeasible") == "skip":
-            raise
-        raise CellError(str(error)) from error
-
-
-@contextmanager
-def _running(cell: Cell) -> Iterator[None]:
-    """Errors name the cell; what runs warn of is told by the facts."""
-    with warnings.catch_warnings(), one_thread():
-        warnings.simplefilter("ignore", UserWarning)
-        try:
-            yield
-        except (ValueError, TypeError, ArithmeticError) as error:
-            raise CellError(f"{cell}: {error}") from error

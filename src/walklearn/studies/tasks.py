@@ -26,7 +26,8 @@ from typing import Any
 
 import numpy as np
 
-from walklearn.studies.cell import Cell, Tuning, choose, run_instances, tuning_errors
+from walklearn.studies.cell import Cell
+from walklearn.studies.cell_runs import Tuning, choose, run_instances, tuning_errors
 from walklearn.studies.tables import CellResult, joined
 
 # A part has at most this many updates: a second or so, for progress and an even load.
