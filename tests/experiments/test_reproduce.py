@@ -128,3 +128,23 @@ def test_a_place_that_cannot_be_written_to(tmp_path: Path, shrunk: None) -> None
         assert result.exit_code == 2
         assert "file" in result.output
     assert (tmp_path / "file").read_text() == "in the way"
+
+
+def test_results_of_another_version_are_found_before_anything_is_written(
+    tmp_path: Path, shrunk: None
+) -> None:
+    for old in ("fig1b", "slope"):
+        out = tmp_path / old
+        (out / old).mkdir(parents=True)
+        (out / old / "about.json").write_text('{"format": 1, "walklearn": "0.0.1"}')
+        result = call("fig1", "slope", "--quick", "--cores", "1", "--out", out)
+        assert result.exit_code == 2
+        assert "was written by walklearn 0.0.1" in result.output
+        assert [file.name for file in out.rglob("*")] == [old, "about.json"]
+
+
+def test_an_engine_that_cannot_be_had_is_told_before_anything_is_written(tmp_path: Path) -> None:
+    result = call("fig1a", "slope", "--address", "somewhere:1", "--out", tmp_path / "results")
+    assert result.exit_code == 2
+    assert "an address is for engine" in result.output
+    assert not (tmp_path / "results").exists()

@@ -272,6 +272,17 @@ def test_rank(predictions: list[float], value: float, word: str) -> None:
     assert row["worse"] == "bound"
 
 
+def test_rank_takes_the_instances_that_all_graphs_have() -> None:
+    claim = read('kind = "rank"\ntext = "t"\nmethods = ["uniform"]')
+    claim = replace(claim, graphs=("g0", "g1", "g2"), step_sizes=("printed",))
+    records, facts = rank_tables([1, 2, 3])
+    for graph, left_out in (("g0", 3), ("g2", 5)):  # no noise would do there, say
+        records = records[(records["graph"] != graph) | (records["instance"] != left_out)]
+    (row,) = judge([claim], records, facts).to_dict("records")
+    assert row["replicates"] == 18
+    assert row["ratio"] == pytest.approx(1.0)
+
+
 def test_the_same_results_give_the_same_verdict() -> None:
     cells = [runs("weighted", falling(20, 0.5)), runs("uniform", falling(20, 0.5, seed=2))]
     first, second = (verdict_on(read(BEATS), *cells) for _ in range(2))

@@ -10,6 +10,7 @@ import pytest
 
 import walklearn as wl
 from studies.examples import PRIVATE, SMALL, TUNED
+from walklearn.experiments import figure3_walks
 from walklearn.studies import Results, ResultsError, Study, run, run_study
 from walklearn.studies.notes import notes
 
@@ -167,3 +168,23 @@ def test_infeasible_cells_have_facts_and_no_records(tmp_path: Path) -> None:
     facts = results.facts().set_index("method").loc["private"]
     assert facts["infeasible"].all()
     assert np.isfinite(facts["floor"]).all()
+
+
+def test_notes_name_the_constant_as_its_grid_does(tmp_path: Path) -> None:
+    steps = "[step_sizes.a]\nconstants = [1e-9, 1e-8]\nrelative = true\ntuning_instances = 1\n"
+    text = SMALL[: SMALL.index("[step_sizes")] + steps
+    told = notes(run_study(Study.from_text(text), tmp_path, cores=1))
+    assert len(told) == 2
+    assert all("the best step constant, 1e-08, is at the end of its grid" in note for note in told)
+
+
+def test_notes_tell_a_delta_that_is_not_the_one_asked_for(tmp_path: Path) -> None:
+    figure3_walks.register()
+    equal = PRIVATE.replace("private", "equal").replace('"weighted"', '"equal-variance-gamma"')
+    study = Study.from_text(SMALL.replace("[step_sizes", f"{PRIVATE}{equal}[step_sizes"))
+    results = run_study(study, tmp_path, cores=1)
+    (told,) = (note for note in notes(results) if "really" in note)
+    facts = results.facts()
+    delta = facts[facts["method"] == "equal"]["achieved_delta"].iloc[0]
+    assert delta > 0.5
+    assert told.startswith(f"ring, two, printed, equal: really has δ = {delta:.3g} at ε = 3")

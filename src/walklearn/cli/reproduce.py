@@ -40,11 +40,9 @@ def reproduce(
     """
     from walklearn.experiments import findings
     from walklearn.experiments.shipped import COMPUTED, select, shipped_study
-    from walklearn.studies.extras import package
 
-    for needed in ("pandas", "pyarrow", "sklearn", "plotly", "jinja2"):
-        package(needed)  # said before minutes are spent
     chosen = select(names)
+    _check(chosen, out, engine, address, cores)
     tallies = []
     for name in chosen:
         if name in COMPUTED:
@@ -61,6 +59,22 @@ def reproduce(
         click.echo("\nVerdicts over all readings (details on the page and in verdicts.parquet):")
         show(findings.HEADER, tallies)
     click.echo(f"\nReport: {out / 'report.html'}")
+
+
+def _check(
+    names: list[str], out: Path, engine: str, address: str | None, cores: int | None
+) -> None:
+    """Say what is missing or in the way before minutes are spent and files are written."""
+    from walklearn.studies import Results
+    from walklearn.studies.extras import package
+    from walklearn.studies.pools import check_engine
+
+    for needed in ("pandas", "pyarrow", "sklearn", "plotly", "jinja2"):
+        package(needed)
+    check_engine(engine, address, cores)
+    for name in names:
+        if (out / name / "about.json").exists():
+            Results.open(out / name)  # not if another version wrote it
 
 
 def _compute(name: str, out: Path) -> None:

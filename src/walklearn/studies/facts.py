@@ -19,7 +19,7 @@ from walklearn.studies.tables import Columns
 from walklearn.studies.worlds import World
 from walklearn.theory import diagnose, residual
 from walklearn.trace import Trace
-from walklearn.walks import Jumping, Walk, Weighted
+from walklearn.walks import Jumping, Walk
 
 MOST_EDGES = 100_000  # a larger graph is not kept to be drawn
 
@@ -105,7 +105,7 @@ def _privacy(
     refusal: InfeasiblePrivacyError | None,
 ) -> dict[str, Any]:
     walk = method.innermost if isinstance(method, Walk) else None
-    mechanism = walk.privacy if isinstance(walk, Weighted) else None
+    mechanism: Mechanism | None = getattr(walk, "privacy", None)  # of any walk that releases
     asked = float(table.get("epsilon", math.nan))
     bounds = table.get("bounds", "")
     published = trace.privacy.get("outside", [0]) if trace is not None else [0]

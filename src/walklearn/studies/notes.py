@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
 from walklearn.studies.results import Results
+
+ROUNDING = 1e-6  # of a calibrated δ
 
 
 def notes(results: Results) -> list[str]:
@@ -28,14 +31,19 @@ def _notes(cell: str, rows: Any) -> Iterator[str]:
             f"{cell}: no noise reaches (ε, δ) = ({first['epsilon']:g}, {first['delta']:g}) on "
             f"{infeasible} of {count} instances, which were left out; δ is at least {floor:.3g}."
         )
+    if (delta := rows["achieved_delta"].max()) > first["delta"] + ROUNDING:
+        yield (
+            f"{cell}: really has δ = {delta:.3g} at ε = {first['epsilon']:g}, not "
+            f"{first['delta']:g}; it is not private as asked."
+        )
     if first["bounds_from"] == "instance":
         yield f"{cell}: bounds taken from the data, so its release is not private."
     if (outside := int((rows["outside"] > 0).sum())) > 0:
         yield f"{cell}: on {outside} of {count} instances some L_i lay outside the public bounds."
     if bool(rows["at_edge"].any()):
         yield (
-            f"{cell}: the best step constant, {first['constant']:g}, is at the end of its grid; a "
-            "better one may lie outside."
+            f"{cell}: the best step constant, {json.loads(first['tuning'])['constant']:g}, is at "
+            "the end of its grid; a better one may lie outside."
         )
     if (diverged := int(rows["diverged"].sum())) > 0:
         yield f"{cell}: {diverged} of {count} instances diverged; they count as infinitely bad."

@@ -198,16 +198,23 @@ def _knock(address: str | None) -> None:
         socket.create_connection((host.strip("[]"), int(port)), timeout=CONNECT_SECONDS).close()
 
 
-def pool_of(engine: str, address: str | None, cores: int | None) -> Pool:
-    """The workers of an engine."""
+def check_engine(engine: str, address: str | None, cores: int | None) -> None:
+    """Raise what can be said against an engine before it is started."""
     if engine not in ENGINES:
         raise EngineError(f'engine must be one of {", ".join(ENGINES)}; it is "{engine}".')
     if cores is not None and cores < 1:
         raise EngineError(f"cores must be at least 1; it is {cores}.")
     if engine == "ray":
-        return Ray(address, cores)
-    if address is not None:
+        package("ray", extra="ray")
+    elif address is not None:
         raise EngineError('an address is for engine "ray"; "local" is this machine.')
+
+
+def pool_of(engine: str, address: str | None, cores: int | None) -> Pool:
+    """The workers of an engine."""
+    check_engine(engine, address, cores)
+    if engine == "ray":
+        return Ray(address, cores)
     if cores is None:
         from joblib import cpu_count
 

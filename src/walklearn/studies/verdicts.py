@@ -219,6 +219,8 @@ def _judge_slope(claim: Claim, evidence: _Evidence, reading: Verdict) -> Iterato
 
 
 def _judge_rank(claim: Claim, evidence: _Evidence, reading: Verdict) -> Iterator[Verdict]:
+    import pandas
+
     for method in claim.methods:
         cells = [_cell(replace(reading, graph=graph), method) for graph in claim.graphs]
         verdict = replace(reading, better=method, worse=claim.by, interval=_PERCENTILE)
@@ -234,11 +236,12 @@ def _judge_rank(claim: Claim, evidence: _Evidence, reading: Verdict) -> Iterator
                 by_instance(each.instances, error_at(each.costs, each.errors, point))
                 for each in known
             ]
-            table = np.stack([fact.loc[errors[0].index] for fact in facts], axis=1)
-            ranks = rank_correlation(np.stack(errors, axis=1), table)
+            measured = pandas.concat(errors, axis=1, join="inner")  # what all graphs have
+            table = np.stack([fact.loc[measured.index] for fact in facts], axis=1)
+            ranks = rank_correlation(measured.to_numpy(), table)
             yield _decided(
                 replace(
-                    verdict, at=point, threshold=0.0, replicates=len(errors[0]),
+                    verdict, at=point, threshold=0.0, replicates=len(measured),
                     cells=[evidence.hash(cell) for cell in cells],
                 ),
                 ranks,
