@@ -221,6 +221,10 @@ def test_cost_to_target() -> None:
     never = verdict_on(claim, cells[0], runs("uniform", falling(30, 0.0, 3.0)))
     assert (never.ratio, never.lower, never.failed_worse) == (math.inf, math.inf, 30)
     assert never.verdict == "holds"
+    some = runs("uniform", np.concatenate([falling(20, 0.5, 1.5), falling(10, 0.0, 3.0)]))
+    found = verdict_on(claim, cells[0], some)
+    assert (found.failed_worse, found.verdict) == (10, "holds")
+    assert 1 < found.ratio < math.inf  # two thirds arrive, so the median does
     both = verdict_on(replace(claim, target=1e-9), *cells)
     assert both.verdict == "undecided"
     assert math.isnan(both.ratio)

@@ -1,4 +1,4 @@
-r"""Confidence intervals over instances: of a ratio of means, a slope, a rank correlation.
+r"""Confidence intervals over instances: of ratios, a slope, a rank correlation.
 
 An instance is one draw of graph and data that every method of a study ran on, so two methods are
 compared pairwise: a resample draws instances with replacement and takes both errors of each.
@@ -48,9 +48,7 @@ class Interval(NamedTuple):
 
 def ratio_of_means(above: ArrayLike, below: ArrayLike) -> Interval:
     """mean(above) / mean(below), paired by instance; values in [0, ∞], NaN stands for ∞."""
-    x, y = (_errors(values) for values in (above, below))
-    if x.shape != y.shape or x.ndim != 1 or not x.size:
-        raise ValueError(f"need one value of each per instance, got {x.shape} and {y.shape}.")
+    x, y = _pairs(above, below)
     counts = _resamples(x.size)
     with np.errstate(all="ignore"):
         value = float(_mean(np.ones((1, x.size)), x)[0] / _mean(np.ones((1, x.size)), y)[0])
@@ -64,10 +62,18 @@ def ratio_of_means(above: ArrayLike, below: ArrayLike) -> Interval:
     return Interval(value, lower, upper)
 
 
-def ratio_of_medians(above: ArrayLike, below: ArrayLike) -> float:
-    """median(above) / median(below), which no single instance can sway."""
+def ratio_of_medians(above: ArrayLike, below: ArrayLike) -> Interval:
+    """median(above) / median(below), which a few instances, also infinite ones, cannot sway.
+
+    >>> ratio_of_medians([2.0] * 19 + [np.inf], [1.0] * 20)
+    Interval(value=2.0, lower=2.0, upper=2.0)
+    """
+    x, y = _pairs(above, below)
+    counts, once = _resamples(x.size), np.ones((1, x.size))
     with np.errstate(all="ignore"):
-        return float(_median(_errors(above)) / _median(_errors(below)))
+        value = float((_median(once, x) / _median(once, y))[0])
+        ratios = _median(counts, x) / _median(counts, y)
+    return Interval(value, *_percentiles(ratios, unknown=(0.0, np.inf)))
 
 
 def log_slope(costs: ArrayLike, errors: ArrayLike) -> Interval:
@@ -117,6 +123,13 @@ def rank_correlation(errors: ArrayLike, predictions: ArrayLike) -> Interval:
     return Interval(float(correlations(once)[0]), lower, upper)
 
 
+def _pairs(above: ArrayLike, below: ArrayLike) -> tuple[Array, Array]:
+    x, y = _errors(above), _errors(below)
+    if x.shape != y.shape or x.ndim != 1 or not x.size:
+        raise ValueError(f"need one value of each per instance, got {x.shape} and {y.shape}.")
+    return x, y
+
+
 def _errors(values: ArrayLike) -> Array:
     """A gap that rounding took below 0 is 0; a run that failed is infinitely bad."""
     array = np.asarray(values, dtype=float)
@@ -138,9 +151,14 @@ def _mean(counts: Array, values: Array) -> Array:
     return np.where(counts @ ~finite > 0, np.inf, means)
 
 
-def _median(values: Array) -> float:
-    middle = np.sort(values)[[(values.size - 1) // 2, values.size // 2]]
-    return float(0.5 * middle[0] + 0.5 * middle[1])
+def _median(counts: Array, values: Array) -> Array:
+    """The median of each resample."""
+    order = np.argsort(values)
+    below = np.cumsum(counts[:, order], axis=1)
+    size = below[:, -1:]
+    # The values in place ⌈size/2⌉ and ⌊size/2⌋ + 1, which are the same for an odd size.
+    low, high = (np.argmax(below >= place, axis=1) for place in (size / 2, size // 2 + 1))
+    return np.asarray(0.5 * values[order][low] + 0.5 * values[order][high])
 
 
 def _percentiles(values: Array, unknown: tuple[float, float]) -> tuple[float, float]:

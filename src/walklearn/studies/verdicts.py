@@ -5,7 +5,7 @@ data drawn anew, all methods on the same ones), compared with a threshold:
 
     kind             estimate                                         holds if      fails if
     beats            mean error of `worse` / mean error of `better`   lower > 1     upper < 1
-    cost-to-target   mean cost of `worse` / mean cost of `better`     lower > 1     upper < 1
+    cost-to-target   median cost of `worse` / that of `better`        lower > 1     upper < 1
     slope            slope of ln(mean error) over ln(updates)         upper ≤ q−1   lower > q−1
     rank             Spearman's correlation over graphs               lower > 0     upper ≤ 0
 
@@ -60,6 +60,7 @@ Array = NDArray[np.float64]
 FEWEST_INSTANCES = 10
 _IDENTITY = ["graph", "problem", "method", "step_size"]
 _RATIO = f"paired bootstrap over instances, {RESAMPLES} resamples, percentile ∪ studentised"
+_MEDIANS = f"paired bootstrap over instances, {RESAMPLES} resamples, percentile, of medians"
 _PERCENTILE = f"bootstrap over instances, {RESAMPLES} resamples, percentile"
 
 
@@ -182,7 +183,7 @@ def _judge_beats(claim: Claim, evidence: _Evidence, reading: Verdict) -> Iterato
             continue
         for point in _points(claim, verdict, min(runs.reach for runs in pair)):
             errors = [error_at(runs.costs, runs.errors, point) for runs in pair]
-            yield _compared(replace(verdict, at=point), pair, errors)
+            yield _compared(replace(verdict, at=point), pair, errors, ratio_of_means)
 
 
 def _judge_cost(claim: Claim, evidence: _Evidence, reading: Verdict) -> Iterator[Verdict]:
@@ -194,7 +195,8 @@ def _judge_cost(claim: Claim, evidence: _Evidence, reading: Verdict) -> Iterator
         costs = [
             cost_of(runs.costs, runs.errors, _targets(claim, evidence, cell, runs)) for runs in pair
         ]
-        yield _compared(verdict, pair, costs)
+        # Many never arrive: a median still says something where a mean is infinite.
+        yield _compared(replace(verdict, interval=_MEDIANS), pair, costs, ratio_of_medians)
 
 
 def _judge_slope(claim: Claim, evidence: _Evidence, reading: Verdict) -> Iterator[Verdict]:
@@ -282,7 +284,12 @@ def _targets(claim: Claim, evidence: _Evidence, cell: tuple[str, ...], runs: Run
     return np.asarray(claim.target * norms.reindex(runs.instances.tolist()).to_numpy())
 
 
-def _compared(verdict: Verdict, pair: tuple[Runs, Runs], values: list[Array]) -> Verdict:
+def _compared(
+    verdict: Verdict,
+    pair: tuple[Runs, Runs],
+    values: list[Array],
+    ratio: Callable[[Array, Array], Interval],
+) -> Verdict:
     """`worse` against `better`, on the instances that both have."""
     import pandas
 
@@ -295,13 +302,13 @@ def _compared(verdict: Verdict, pair: tuple[Runs, Runs], values: list[Array]) ->
         replace(
             verdict,
             replicates=len(both),
-            median_ratio=ratio_of_medians(worse_values, better_values),
+            median_ratio=ratio_of_medians(worse_values, better_values).value,
             wins=float(np.mean(better_values < worse_values)),
             largest_share=max(_largest_share(better_values), _largest_share(worse_values)),
             failed_better=int(np.isinf(better_values).sum()),
             failed_worse=int(np.isinf(worse_values).sum()),
         ),
-        ratio_of_means(worse_values, better_values),
+        ratio(worse_values, better_values),
     )
 
 

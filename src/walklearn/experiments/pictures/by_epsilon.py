@@ -50,7 +50,7 @@ def price(results: Results) -> Figure:
 
 def _last(curves: Curves, method: str) -> tuple[float, float, float]:
     """The final mean error and its interval."""
-    found: Columns | None = curves.get("er", "noisy", method, "tuned")
+    found: Columns | None = curves.get("er", "breast-cancer", method, "tuned")
     if found is None:
         return float("nan"), float("nan"), float("nan")
     metric = curves.study.metric
