@@ -22,8 +22,6 @@ extensions = [
 ]
 exclude_patterns = ["build", "extensions"]
 
-suppress_warnings = ["toc.not_included"]  # pages that are still to come
-
 myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 3
 
