@@ -371,7 +371,9 @@ def _vector(content: bytes, name: str, size: int) -> Vector:
             f"{name} has {len(content)} bytes, and the plan's model of {size} numbers has "
             f"{size * _DOUBLE.itemsize}."
         )
-    vector: Vector = np.frombuffer(content, _DOUBLE).astype(np.float64, copy=False)
+    vector: Vector = np.frombuffer(content, _DOUBLE)
+    if not _DOUBLE.isnative:
+        vector = vector.astype(np.float64)
     if not np.isfinite(vector).all():
         raise MessageError(f"{name} has an entry that is NaN or infinite.")
     return vector

@@ -43,7 +43,9 @@ class Counters:
 
     def add(self, name: str, label: str = "", amount: int = 1) -> None:
         """Count something that happened."""
-        counts = self._counts.setdefault(name, Counter())
+        counts = self._counts.get(name)
+        if counts is None:
+            counts = self._counts[name] = Counter()
         if label not in counts and len(counts) >= _MOST_LABELS:
             label = "other"
         counts[label] += amount

@@ -380,11 +380,14 @@ def _text(description: Mapping[str, Any] | None) -> str | None:
 
 
 def _mark_out(mark: Mark | None) -> str | None:
-    return None if mark is None else json.dumps([*mark.line, mark.hop])
+    if mark is None:
+        return None
+    line = mark.line
+    return f"{line.counter} {line.reclaimer} {line.walk} {mark.hop}"
 
 
 def _mark_in(text: str | None) -> Mark | None:
     if text is None:
         return None
-    counter, reclaimer, walk, hop = json.loads(text)
-    return Mark(Line(counter, reclaimer, walk), hop)
+    counter, reclaimer, walk, hop = text.split()
+    return Mark(Line(int(counter), reclaimer, walk), int(hop))
