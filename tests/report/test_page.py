@@ -132,7 +132,7 @@ def test_the_cost_of_a_target_agrees_with_the_verdict(results: Results, drawn: S
     for row in verdicts.itertuples():
         figure = next(one for one in bars.figures if one.title == f"er · {row.problem}")
         spent = {one.name: one.plain()["columns"] for one in figure.series}
-        worse, better = (spent[name][f"{row.cost} mean"][0] for name in (row.worse, row.better))
+        worse, better = (spent[name][f"{row.cost} median"][0] for name in (row.worse, row.better))
         if worse is not None and better is not None:
             assert worse / better == pytest.approx(row.ratio, rel=1e-3)
             compared += 1
