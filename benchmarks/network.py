@@ -1,6 +1,6 @@
 """Durable handovers per second between two nodes, against the least that could do the job.
 
-    python -m benchmarks.network              # about 3 minutes
+    python -m benchmarks.network              # about 5 minutes
     python -m benchmarks.network --markdown   # the tables of README.md
     python -m benchmarks.network --idle       # memory and start-up of a node; 100 nodes at once
 
@@ -8,9 +8,10 @@ Two processes hand a token to each other, over loopback. A token is twice the mo
 
 - **nodes**: `walklearn node run`, two of them, each the other's only neighbour, so that every
   update is handed over. The update itself is inside the clock.
-- **bare**: grpc.aio with the same mutual TLS; the receiver writes the body to SQLite (WAL,
-  synchronous=FULL, a changed body each time) before it answers, then sends it back. No checks, no
-  protocol, no learning.
+- **bare**: grpc.aio with the same mutual TLS, a call for each handover; the receiver writes the
+  body to SQLite (WAL, synchronous=FULL, a changed body each time) before it answers, then sends it
+  back. No checks, no protocol, no learning.
+- **stream**: the same on a call that stays open, as the nodes have it. For the record.
 - **TLS**: blocking sockets with the same certificates, nothing on disk. For the record.
 """
 
@@ -27,6 +28,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import AsyncIterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -79,18 +81,8 @@ def _sent(network: LocalNetwork) -> int:
 # ── bare grpc.aio with SQLite ────────────────────────────────────────────────────────────────
 
 
-def bare_rate(folder: Path, body: int, seconds: float) -> float:
-    """Handovers per second of two processes that do nothing but hand over and write."""
-    return _pair("bare", folder, body, seconds)
-
-
-def tls_rate(folder: Path, body: int, seconds: float) -> float:
-    """The same with blocking sockets and nothing written."""
-    return _pair("tls", folder, body, seconds)
-
-
-def _pair(kind: str, folder: Path, body: int, seconds: float) -> float:
-    """Start two processes of this script; the first counts and prints."""
+def pair_rate(kind: str, folder: Path, body: int, seconds: float) -> float:
+    """Handovers per second of two processes of this script; the first counts and prints."""
     folder.mkdir()
     for name in NAMES:
         identity = Identity.create(name)
@@ -114,7 +106,9 @@ def _pair(kind: str, folder: Path, body: int, seconds: float) -> float:
         other.wait()
 
 
-async def bare(folder: Path, ports: list[int], me: int, body: int, seconds: float) -> float:
+async def bare(
+    folder: Path, ports: list[int], me: int, body: int, seconds: float, stream: bool
+) -> float:
     """Both sides: take, write, answer, send on."""
     import grpc
     from grpc import aio
@@ -137,8 +131,13 @@ async def bare(folder: Path, ports: list[int], me: int, body: int, seconds: floa
         inbox.put_nowait(message)
         return b"ok"
 
+    async def take_all(messages: Any, context: Any) -> AsyncIterator[bytes]:
+        async for message in messages:
+            yield await take(message, context)
+
     server = aio.server(options=sizes)
-    handlers = {"Handover": grpc.unary_unary_rpc_method_handler(take)}
+    handlers = {"Handover": grpc.unary_unary_rpc_method_handler(take),
+                "Handovers": grpc.stream_stream_rpc_method_handler(take_all)}  # fmt: skip
     server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("Bare", handlers),))
     credentials = grpc.ssl_server_credentials([(key, certificate)], trusted, True)
     server.add_secure_port(f"127.0.0.1:{ports[me]}", credentials)
@@ -149,7 +148,16 @@ async def bare(folder: Path, ports: list[int], me: int, body: int, seconds: floa
         options=[*sizes, ("grpc.ssl_target_name_override", peer)],
     )
     await channel.channel_ready()
-    send = channel.unary_unary("/Bare/Handover", None, None)
+    call = channel.unary_unary("/Bare/Handover", None, None)
+    open_call: Any = channel.stream_stream("/Bare/Handovers", None, None)()
+
+    async def send(message: bytes) -> None:
+        if not stream:
+            await call(message)
+            return
+        await open_call.write(message)
+        await open_call.read()
+
     if me == 0:
         inbox.put_nowait(os.urandom(body))
     begin, count, warm = 0.0, 0, 20
@@ -241,25 +249,26 @@ def measure(rounds: int, seconds: float) -> list[list[str]]:
     lines = []
     for label, (classes, features) in SIZES.items():
         body = 2 * 8 * classes * features
-        best = {"nodes": 0.0, "bare": 0.0, "TLS": 0.0}
+        best = dict.fromkeys(("nodes", "bare", "stream", "TLS"), 0.0)
         for _ in range(rounds):
             with tempfile.TemporaryDirectory() as scratch:
                 folder = Path(scratch)
-                turns = {"nodes": nodes_rate(folder / "nodes", classes, features, seconds),
-                         "bare": bare_rate(folder / "bare", body, seconds),
-                         "TLS": tls_rate(folder / "tls", body, seconds)}  # fmt: skip
+                turns = {"nodes": nodes_rate(folder / "nodes", classes, features, seconds)}
+                for kind in ("bare", "stream", "TLS"):
+                    turns[kind] = pair_rate(kind, folder / kind, body, seconds)
             best = {name: max(best[name], turns[name]) for name in best}
+            print(f"{label}: {turns}", file=sys.stderr)
         lines.append([label, *(f"{best[name]:,.0f}" for name in best),
                       f"{best['nodes'] / best['bare']:.2f}",
+                      f"{best['nodes'] / best['stream']:.2f}",
                       f"{best['nodes'] / best['TLS']:.3f}"])  # fmt: skip
-        print(f"{label}: {turns}", file=sys.stderr)
     return lines
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--seconds", type=float, default=5.0, help="of each turn")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=3.0, help="of each turn")
     parser.add_argument("--markdown", action="store_true")
     parser.add_argument("--idle", action="store_true", help="memory and start-up instead")
     for name in ("--role", "--folder", "--ports", "--body", "--me"):  # of the processes it starts
@@ -268,7 +277,8 @@ def main() -> None:
     if chosen.role:
         work = (Path(chosen.folder), [int(port) for port in chosen.ports], int(chosen.me),
                 int(chosen.body), chosen.seconds)  # fmt: skip
-        print(asyncio.run(bare(*work)) if chosen.role == "bare" else tls(*work))
+        stream = chosen.role == "stream"
+        print(tls(*work) if chosen.role == "TLS" else asyncio.run(bare(*work, stream)))
         return
     if chosen.idle:
         for count in (1, 100):
@@ -277,7 +287,8 @@ def main() -> None:
             print(f"{count} nodes: {max(megabytes):.0f} MB resident at most, "
                   f"{sum(megabytes):,.0f} MB together, all answer in {seconds:.1f} s")  # fmt: skip
         return
-    header = ["model", "nodes", "bare", "TLS", "nodes / bare", "nodes / TLS"]
+    header = ["model", "nodes", "bare", "stream", "TLS",
+              "nodes / bare", "nodes / stream", "nodes / TLS"]  # fmt: skip
     lines = measure(chosen.rounds, chosen.seconds)
     separator = " | " if chosen.markdown else "  "
     widths = [max(map(len, column)) for column in zip(header, *lines, strict=True)]

@@ -53,7 +53,8 @@ def update(
     if protect is not None:
         from_rows = protect(from_rows)
     gradient = scale * (from_rows + problem.penalty * model)
-    return problem.domain.project((model - step * gradient).astype(model.dtype)), gradient
+    moved = (model - step * gradient).astype(model.dtype, copy=False)
+    return problem.domain.project(moved), gradient
 
 
 def picked_rows(problem: Problem, node: int, uniforms: Array) -> NDArray[np.int64] | None:

@@ -374,7 +374,9 @@ def _vector(content: bytes, name: str, size: int) -> Vector:
     vector: Vector = np.frombuffer(content, _DOUBLE)
     if not _DOUBLE.isnative:
         vector = vector.astype(np.float64)
-    if not np.isfinite(vector).all():
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = np.dot(vector, vector)  # NaN and infinity show in it, and one number is soon seen
+    if not math.isfinite(total) and not np.isfinite(vector).all():
         raise MessageError(f"{name} has an entry that is NaN or infinite.")
     return vector
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Callable, Coroutine
 from functools import lru_cache
 from typing import Any
 
@@ -23,7 +23,6 @@ from walklearn.node.identity import Identity, Invite
 from walklearn.node.local_update import Draws
 from walklearn.node.logs import Log
 from walklearn.node.messages import (
-    Mark,
     MessageError,
     Outcome,
     Receipt,
@@ -236,15 +235,12 @@ class Runtime:
 
     # ── what is said to neighbours ───────────────────────────────────────────────────────────
 
-    def _hand_over(self, receiver: str, token: Token) -> Coroutine[Any, Any, None]:
-        limit = self._plan.time_limits.handover_timeout_seconds
-        reply = self.transport.call(receiver, "Handover", token.encoded, limit)
-        return self._await_receipt(receiver, token.mark, reply)
-
-    async def _await_receipt(self, receiver: str, mark: Mark, reply: Awaitable[bytes]) -> None:
+    async def _hand_over(self, receiver: str, token: Token) -> None:
         event: Event
+        mark, limit = token.mark, self._plan.time_limits.handover_timeout_seconds
         try:
-            event = happened.Answered(mark, _decoded(await reply), self._clock())
+            reply = await self.transport.call(receiver, "Handover", token.encoded, limit)
+            event = happened.Answered(mark, _decoded(reply), self._clock())
         except (Undelivered, Refused):
             # Refused by the transport: not this attempt, but an earlier one may have been taken.
             event = happened.NotSent(mark, self._clock())

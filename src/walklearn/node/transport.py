@@ -25,7 +25,7 @@ from walklearn.node.links import (
     METHODS,
     REASON,
     SERVICE,
-    Call,
+    STREAM,
     Link,
     Refused,
     Unanswered,
@@ -41,8 +41,8 @@ Answer = Callable[[str, str, bytes], Awaitable[bytes]]
 _HANDSHAKE_SECONDS = 5.0
 # A connection that has not spoken by then was not a neighbour's.
 _SILENT_SECONDS = 2 * _HANDSHAKE_SECONDS
-# Calls that are answered at the same time, whoever makes them.
-_MOST_CALLS = 200
+# Calls that are open at the same time, whoever made them: one of each neighbour stays open.
+_MOST_CALLS = 1000
 
 
 class Transport:
@@ -66,6 +66,8 @@ class Transport:
         self._fingerprints: dict[bytes, str] = {}
         self._connections = _Connections(lambda: refused("unidentified connection", "unknown"))
         self._trust_changed = False
+        self._resting: set[asyncio.Task[Any]] = set()  # streams that wait for their next message
+        self._stopping = False
         self._server: aio.Server | None = None
         self.health: Any = health.aio.HealthServicer()  # type: ignore[attr-defined]
 
@@ -108,14 +110,12 @@ class Transport:
             if key not in self._links:
                 self._links[key] = Link(peer, self._identity, self._largest)
 
-    def call(
-        self, to: str, method: str, message: bytes, timeout_seconds: float
-    ) -> Awaitable[bytes]:
-        """The neighbour's reply; see above for the other ends a call can have.
-
-        Over a link that is connected the message is on its way when this returns.
-        """
-        return Call(self._links.get(to), method, message, timeout_seconds)
+    async def call(self, to: str, method: str, message: bytes, timeout_seconds: float) -> bytes:
+        """The neighbour's reply; see `links` for the other ends a call can have."""
+        link = self._links.get(to)
+        if link is None:
+            raise Undelivered("there is no such neighbour")
+        return await link.call(method, message, timeout_seconds)
 
     def reconnect(self, to: str) -> None:
         """Connect anew at once if the last attempt failed: the neighbour is known to be back."""
@@ -133,7 +133,11 @@ class Transport:
         """Answer what has begun, then close all connections."""
         await self.health.enter_graceful_shutdown()
         if self._server is not None:
-            await self._server.stop(grace_seconds)
+            stopped = asyncio.ensure_future(self._server.stop(grace_seconds))
+            self._stopping = True
+            for task in self._resting:
+                task.cancel()
+            await stopped
         links, self._links = list(self._links.values()), {}
         await asyncio.gather(*(link.shut() for link in links))
 
@@ -155,15 +159,18 @@ class Transport:
 
     def _handler(self) -> grpc.GenericRpcHandler[bytes, bytes]:
         handlers = {
-            name: grpc.unary_unary_rpc_method_handler(self._serve(name)) for name in METHODS
+            name: grpc.unary_unary_rpc_method_handler(self._serve(name))
+            for name in METHODS
+            if name != STREAM
         }
+        handlers[STREAM] = grpc.stream_stream_rpc_method_handler(self._serve_stream)
         return grpc.method_handlers_generic_handler(SERVICE, handlers)
 
     def _health_handler(self) -> grpc.GenericRpcHandler[bytes, bytes]:
         """The standard health service, for neighbours as everything else here."""
 
         async def check(request: Any, context: Any) -> Any:
-            await self._admit(context)
+            await self._admit(self._caller(context), context)
             return await self.health.Check(request, context)
 
         handler = grpc.unary_unary_rpc_method_handler(
@@ -175,25 +182,48 @@ class Transport:
 
     def _serve(self, method: str) -> Any:
         async def serve(message: bytes, context: Any) -> bytes:
-            caller = await self._admit(context)
-            try:
-                return await self._answer(caller, method, message)
-            except Refused as refusal:
-                await self._refuse(context, caller, refusal)
-                raise
-            except Exception as error:  # a fault of this node's: whether it was taken is unknown
-                self._refused(f"internal error: {type(error).__name__}", caller)
-                await context.abort(grpc.StatusCode.INTERNAL, "internal error")
-                raise
+            return await self._reply(self._caller(context), method, message, context)
 
         return serve
 
-    async def _admit(self, context: Any) -> str:
-        """The caller's fingerprint, if it is a neighbour at this moment."""
+    async def _serve_stream(self, messages: object, context: Any) -> None:
+        """Message by message, for as long as the neighbour keeps the call open."""
+        del messages
         caller = self._caller(context)
+        while (message := await self._next_message(context)) is not None:
+            await context.write(await self._reply(caller, STREAM, message, context))
+
+    async def _next_message(self, context: Any) -> bytes | None:
+        """None at the end, which is also when this node stops."""
+        task = asyncio.current_task()
+        assert task is not None
+        self._resting.add(task)
+        try:
+            message = await context.read()
+        except asyncio.CancelledError:
+            if not self._stopping:
+                raise
+            return None
+        finally:
+            self._resting.discard(task)
+        return None if message is aio.EOF else message  # type: ignore[attr-defined]
+
+    async def _reply(self, caller: str, method: str, message: bytes, context: Any) -> bytes:
+        await self._admit(caller, context)
+        try:
+            return await self._answer(caller, method, message)
+        except Refused as refusal:
+            await self._refuse(context, caller, refusal)
+            raise
+        except Exception as error:  # a fault of this node's: whether it was taken is unknown
+            self._refused(f"internal error: {type(error).__name__}", caller)
+            await context.abort(grpc.StatusCode.INTERNAL, "internal error")
+            raise
+
+    async def _admit(self, caller: str, context: Any) -> None:
+        """End the call unless the caller is a neighbour at this moment."""
         if caller not in self._peers:
             await self._refuse(context, caller, Refused("not a neighbour"))
-        return caller
 
     async def _refuse(self, context: Any, caller: str, refusal: Refused) -> None:
         """End the call; this raises."""
@@ -202,6 +232,7 @@ class Transport:
         await context.abort(grpc.StatusCode.FAILED_PRECONDITION, str(refusal))
 
     def _caller(self, context: Any) -> str:
+        """The fingerprint of who is at the other end of the connection."""
         self._connections.spoke(context.peer())
         certificate: bytes = context.auth_context()["x509_pem_cert"][0]
         found = self._fingerprints.get(certificate)
