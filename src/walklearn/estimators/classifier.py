@@ -38,8 +38,9 @@ class RandomWalkClassifier(ClassifierMixin, RandomWalk):
     loss: "logistic", "squared-hinge" (two classes, no probabilities) or a loss.
     epsilon, delta, feature_bound: what the weighted walk tells of L_i is released with
     (ε, δ) privacy by `mechanism`, within bounds that follow from the public length feature_bound;
-    longer rows are shortened to it and counted in `clipped_rows_`. ε does not protect the model,
-    and rows must not have been scaled by their own numbers before (a StandardScaler leaks).
+    longer rows are shortened to it and counted in `clipped_rows_` (those to predict are taken as
+    they are). ε does not protect the model, and rows must not have been scaled by their own
+    numbers before (a StandardScaler leaks).
     max_rows: a public cap on the rows of a node (on their total weight, where they have
     weights). By default these numbers count as public themselves.
     model_privacy: a `ModelNoise`: clipping, noise and a cap on what each node adds to the model.
