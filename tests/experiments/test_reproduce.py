@@ -16,7 +16,7 @@ from click.testing import CliRunner, Result
 from walklearn.cli.reproduce import reproduce
 from walklearn.experiments import figure1, shipped
 from walklearn.experiments.shipped import COMPUTED, NAMES, STUDIES
-from walklearn.studies import Results, Study
+from walklearn.studies import Results, Study, provenance
 
 real_study = shipped.shipped_study
 
@@ -95,6 +95,14 @@ def test_figure_1_is_kept_as_points(done: tuple[Path, Result], name: str) -> Non
     points = pd.read_parquet(done[0] / name / "curves.parquet")
     assert {"panel", "series", "x", "y", "x_label", "y_label", "y_log"} <= set(points)
     assert points["panel"].nunique() == 2
+
+
+def test_every_row_of_every_table_says_where_it_comes_from(done: tuple[Path, Result]) -> None:
+    files = sorted(done[0].rglob("*.parquet"))
+    assert {file.parent.name for file in files} >= {"cells", "facts", "nodes", "edges", *RUN}
+    for file in files:
+        rows = pd.read_parquet(file)
+        assert not rows[list(provenance.COLUMNS)].isna().any(axis=None), file
 
 
 def test_the_page_shows_everything(done: tuple[Path, Result]) -> None:

@@ -6,13 +6,16 @@ import json
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
+from pyarrow import parquet
 
 import walklearn as wl
 from studies.examples import PRIVATE, SMALL, TUNED
 from walklearn.experiments import figure3_walks
-from walklearn.studies import Results, ResultsError, Study, run, run_study
+from walklearn.studies import Results, ResultsError, Study, provenance, run, run_study
 from walklearn.studies.notes import notes
+from walklearn.studies.worlds import DATA, GRAPH, RUN, WALK, stream
 
 IDENTITY = ["study", "graph", "problem", "method", "step_size", "cell"]
 
@@ -46,9 +49,6 @@ def test_tables_are_those_of_the_cells(kept: Path) -> None:
                 np.testing.assert_array_equal(mine[name].to_numpy(), column)
             for name, value in cell.names.items():
                 assert set(mine[name]) == {value}
-            assert set(mine["version"]) == {wl.__version__}
-            assert mine["time"].str.endswith("+00:00").all()
-            assert mine["machine"].str.contains("cores, Python").all()
     assert len(nodes) == 2 * 9
     assert results.edges()[["source", "target"]].to_numpy().shape == (9, 2)
     assert set(results.edges()["graph"]) == {"ring"}
@@ -94,6 +94,50 @@ def test_claims_are_judged_at_the_end(tmp_path: Path) -> None:
     assert set(verdicts["cells"][0]) == {cell.hash for cell in study.cells()}
     Results.prepare(results.directory, study.quick())
     assert results.verdicts().empty  # they were about other cells
+
+
+def test_every_row_says_where_it_comes_from(tmp_path: Path) -> None:
+    study = Study.from_text(SMALL + CLAIM)
+    folder = run_study(study, tmp_path, cores=1).directory
+    cells = {cell.hash for cell in study.cells()}
+    graphs = {cell.graph_hash for cell in study.cells()}
+    instances = {f"3:0.{number}" for number in range(4)}
+    expected = {
+        "cells": (cells, {f"{instance}.2.0" for instance in instances}),
+        "facts": (cells, instances),
+        "nodes": (cells, {"3:0.0"}),
+        "edges": (graphs, {"3:0.0.0"}),
+        "verdicts.parquet": ({study.hash}, {"3"}),
+    }
+    for name, (specs, seeds) in expected.items():
+        rows = pd.read_parquet(folder / name)
+        assert (set(rows["spec"]), set(rows["seed"])) == (specs, seeds), name
+        assert set(rows["version"]) == {wl.__version__}
+        assert rows["time"].str.endswith("+00:00").all()
+        assert rows["machine"].str.contains("cores, Python").all()
+
+
+def test_the_seed_of_an_instance_begets_all_of_its_streams() -> None:
+    streams = np.random.SeedSequence(3, spawn_key=(RUN, 7)).spawn(3)
+    assert provenance.seed_name(3, RUN, 7) == "3:0.7"
+    for purpose in (GRAPH, DATA, WALK):
+        assert streams[purpose].spawn_key == stream(3, RUN, 7, purpose).spawn_key
+
+
+def test_rows_kept_before_they_had_a_seed_are_read_beside_new_ones(folder: Path) -> None:
+    every = list(provenance.COLUMNS)
+    added = {"cells": ["spec"], "facts": ["spec", "seed"], "nodes": every, "edges": every}
+    for file in folder.rglob("*.parquet"):
+        before = parquet.read_table(file).drop_columns(added[file.parent.name])
+        parquet.write_table(before, file)
+    more = SMALL + '[methods.simple]\nwalk = "simple"\n'
+    results = run_study(Study.from_text(more), folder.parent, cores=1)
+    assert results.facts().groupby("method")["seed"].count().to_dict() == {
+        "simple": 4, "uniform": 0, "weighted": 0
+    }  # fmt: skip
+    assert len(results.records()) == 3 * 4 * 5
+    assert results.records()["seed"].notna().all()
+    assert set(results.nodes()["method"]) == {"simple", "uniform", "weighted"}
 
 
 def test_quick_results_are_apart(folder: Path) -> None:

@@ -1,7 +1,7 @@
 """Figures that are computed and not simulated, kept in a directory as a study's results are.
 
 about.json        what it is, by which version, on which machine
-curves.parquet    a row per point: panel, series, x, y, and what the axes say
+curves.parquet    a row per point: panel, series, x, y, what the axes say, and its provenance
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import io
 import json
 import os
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,8 +16,8 @@ from walklearn import __version__
 from walklearn.atomic_write import atomic_write
 from walklearn.experiments import figure1
 from walklearn.experiments.shipped import COMPUTED
-from walklearn.studies.cell import FORMAT
-from walklearn.studies.tables import machine
+from walklearn.studies.cell import FORMAT, digest
+from walklearn.studies.provenance import keeping, now, origin
 
 if TYPE_CHECKING:
     import pandas
@@ -30,12 +29,14 @@ _NOTE = (
     "Gamma are missing, no θ will do."
 )
 
+_NO_SEED = "none"  # nothing is drawn
+
 
 def compute(name: str, out: str | os.PathLike[str]) -> tuple[Path, pandas.DataFrame]:
     """Compute fig1a or fig1b into `out`/name; the directory and the points."""
     folder = Path(out) / name
-    started = datetime.now(UTC).isoformat(timespec="seconds")
-    points = figure1.table(name)
+    started, computed = now(), origin(_NO_SEED)
+    points = figure1.table(name).assign(**computed, **keeping(digest(name, figure1.settings())))
     folder.mkdir(parents=True, exist_ok=True)
     content = io.BytesIO()
     points.to_parquet(content, index=False)
@@ -48,7 +49,7 @@ def compute(name: str, out: str | os.PathLike[str]) -> tuple[Path, pandas.DataFr
         "note": _NOTE,
         "quick": False,
         "started": started,
-        "machine": machine(),
+        "machine": computed["machine"],
         "cells": {},
     }
     atomic_write(folder / "about.json", json.dumps(about, indent=1).encode())

@@ -144,6 +144,11 @@ def draw_thetas(axes: Axes, bounds: Bounds, curves: Iterable[Curve]) -> None:
     axes.legend(frameon=False)
 
 
+def settings() -> list[Any]:
+    """All that decides the points, as plain values."""
+    return [SHOWN, DELTAS, EPSILONS.tolist(), CALIBRATED_AT.tolist()]
+
+
 def table(name: str) -> pandas.DataFrame:
     """The points of fig1a or fig1b, for both bounds that are shown."""
     import pandas

@@ -53,12 +53,12 @@ class Cell:
     @cached_property
     def hash(self) -> str:
         """Names the cell's files: equal for equal names and description."""
-        return _digest(self.names, self.spec)
+        return digest(self.names, self.spec)
 
     @cached_property
     def graph_hash(self) -> str:
         """Equal for cells on the same graphs."""
-        return _digest(self.graph, self.description["graph"], self.description["seed"])
+        return digest(self.graph, self.description["graph"], self.description["seed"])
 
     @property
     def tuning_instances(self) -> int:
@@ -85,7 +85,8 @@ class Cell:
         return f"{self.study}: {self.graph}, {self.problem}, {self.method}, {self.step_size}"
 
 
-def _digest(*parts: Any) -> str:
+def digest(*parts: Any) -> str:
+    """A short hash of plain values."""
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
 
 

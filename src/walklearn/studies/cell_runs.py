@@ -35,8 +35,9 @@ from walklearn.studies.choices import step_size_of
 from walklearn.studies.extras import one_thread
 from walklearn.studies.facts import edges_of, facts_of, nodes_of
 from walklearn.studies.methods import method_of, step_smoothness
-from walklearn.studies.tables import CellResult, Columns, joined, machine, repeated
-from walklearn.studies.worlds import RUN, TUNE, WALK, World, kept_world, stream
+from walklearn.studies.provenance import origin, seed_name
+from walklearn.studies.tables import CellResult, Columns, joined, repeated, widened
+from walklearn.studies.worlds import GRAPH, RUN, TUNE, WALK, World, kept_world, stream
 from walklearn.trace import Trace
 from walklearn.trace_files import ERRORS
 from walklearn.walks import Walk
@@ -117,9 +118,10 @@ def run_instances(cell: Cell, tuning: Tuning, instances: Sequence[int]) -> CellR
 
 def _run_instance(cell: Cell, tuning: Tuning, number: int) -> CellResult:
     world = _world(cell, RUN, number)
+    seed = cell.description["seed"]
+    of_instance = origin(seed_name(seed, RUN, number))
     common: dict[str, Any] = {
-        "instance": number, "constant": tuning.constant, "exponent": _exponent(cell),
-        "machine": machine(),
+        "instance": number, "constant": tuning.constant, "exponent": _exponent(cell), **of_instance
     }  # fmt: skip
     chosen = {"tuning": tuning.as_json(), "at_edge": tuning.at_edge}
     walks = _walks_stream(cell, RUN, number)
@@ -136,8 +138,8 @@ def _run_instance(cell: Cell, tuning: Tuning, number: int) -> CellResult:
     return CellResult(
         records=_records(cell, trace, world, walks, common),
         facts=repeated({**common, **facts, **chosen}, 1),
-        nodes=nodes_of(world, method, walks, trace) if first else {},
-        edges=edges_of(world) if first else {},
+        nodes=widened(nodes_of(world, method, walks, trace), of_instance) if first else {},
+        edges=widened(edges_of(world), origin(seed_name(seed, RUN, 0, GRAPH))) if first else {},
     )
 
 
@@ -150,9 +152,8 @@ def _records(
 ) -> Columns:
     """A row for each replicate and record."""
     shape = trace.messages.shape
-    seeds = [
-        f"{walks.entropy}:{'.'.join(map(str, (*walks.spawn_key, r)))}" for r in range(shape[0])
-    ]
+    root = cell.description["seed"]
+    seeds = [seed_name(root, *walks.spawn_key, replicate) for replicate in range(shape[0])]
     columns = {
         "replicate": np.broadcast_to(np.arange(shape[0])[:, None], shape),
         "seed": np.broadcast_to(np.array(seeds, dtype=object)[:, None], shape),

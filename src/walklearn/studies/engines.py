@@ -63,7 +63,7 @@ def run_study(
         with bar, stop_on_interrupt(stop):
             _run(cells, pool, results, stop, bar)
         if study.claims:
-            results.write_verdicts(verdicts(study, results))
+            results.write_verdicts(study, verdicts(study, results))
         done = True
     finally:
         pool.close(at_once=not done)

@@ -18,7 +18,6 @@ import json
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,8 +26,9 @@ from walklearn import __version__
 from walklearn.atomic_write import atomic_write
 from walklearn.studies.cell import FORMAT, Cell
 from walklearn.studies.extras import package
+from walklearn.studies.provenance import keeping, machine, now, origin, seed_name
 from walklearn.studies.study import Study
-from walklearn.studies.tables import CellResult, Columns, machine, repeated
+from walklearn.studies.tables import CellResult, Columns, repeated, rows_of
 
 if TYPE_CHECKING:
     import pandas
@@ -70,7 +70,7 @@ class Results:
         for needed in ("pyarrow.parquet", "pandas", "threadpoolctl"):
             package(needed)  # better said now than when the first cell is finished
         folder = Path(directory)
-        started = _now()
+        started = now()
         if (folder / "about.json").exists():
             started = cls.open(folder).about["started"]
         folder.mkdir(parents=True, exist_ok=True)
@@ -108,17 +108,17 @@ class Results:
     def write(self, cell: Cell, result: CellResult) -> None:
         """Keep a finished cell; its records come last."""
         names = {**cell.names, "cell": cell.hash}
-        kept = {"version": __version__, "time": _now()}
         if result.edges:
-            self._write_table("edges", cell.graph_hash, result.edges, {"graph": cell.graph}, {})
-        self._write_table("nodes", cell.hash, result.nodes, names, {})
-        self._write_table("facts", cell.hash, result.facts, names, kept)
-        self._write_table("cells", cell.hash, result.records, names, kept)
+            self._write_table("edges", cell.graph_hash, result.edges, {"graph": cell.graph})
+        self._write_table("nodes", cell.hash, result.nodes, names)
+        self._write_table("facts", cell.hash, result.facts, names)
+        self._write_table("cells", cell.hash, result.records, names)
 
-    def write_verdicts(self, verdicts: pandas.DataFrame) -> None:
+    def write_verdicts(self, study: Study, verdicts: pandas.DataFrame) -> None:
         """Keep what was found of the study's claims."""
+        rows = verdicts.assign(**origin(seed_name(study.seed)), **keeping(study.hash))
         buffer = io.BytesIO()
-        verdicts.to_parquet(buffer, index=False)
+        rows.to_parquet(buffer, index=False)
         self._write("verdicts.parquet", buffer.getvalue())
 
     def records(self) -> pandas.DataFrame:
@@ -158,20 +158,17 @@ class Results:
                     "computes what is missing."
                 ) from error
         filled = [table for table in tables if len(table)] or tables[:1] or [arrow.table({})]
-        frame: pandas.DataFrame = arrow.concat_tables(filled).to_pandas()
+        # Cells kept before a column came to be have nothing there.
+        every = arrow.concat_tables(filled, promote_options="default")
+        frame: pandas.DataFrame = every.to_pandas()
         return frame
 
     def _write_table(
-        self,
-        kind: str,
-        name: str,
-        table: Columns,
-        first: Mapping[str, str],
-        last: Mapping[str, str],
+        self, kind: str, name: str, table: Columns, identity: Mapping[str, str]
     ) -> None:
         arrow, parquet = package("pyarrow"), package("pyarrow.parquet")
-        rows = len(next(iter(table.values()), ()))
-        columns = {**repeated(first, rows), **table, **repeated(last, rows)}
+        rows = rows_of(table)
+        columns = {**repeated(identity, rows), **table, **repeated(keeping(name), rows)}
         buffer = io.BytesIO()
         parquet.write_table(arrow.table(columns), buffer, write_page_checksum=True)
         self._write(f"{kind}/{name}.parquet", buffer.getvalue())
@@ -180,7 +177,3 @@ class Results:
         path = self.directory / name
         path.parent.mkdir(exist_ok=True)
         atomic_write(path, content)
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")

@@ -18,7 +18,7 @@ from itertools import product
 from pathlib import Path
 
 from walklearn.privacy import InfeasiblePrivacyError
-from walklearn.studies.cell import Cell
+from walklearn.studies.cell import Cell, digest
 from walklearn.studies.choices import ChoiceError, Table, graph_of
 from walklearn.studies.claims import Claim
 from walklearn.studies.extras import one_thread
@@ -78,6 +78,11 @@ class Study:
             with one_thread():
                 _build(study, origin)
         return study
+
+    @property
+    def hash(self) -> str:
+        """Of its text, as it is run; what follows from all of it carries this."""
+        return digest(self.text, self.is_quick)
 
     def cells(self) -> list[Cell]:
         """One for each graph, problem, step size and method, in this order."""

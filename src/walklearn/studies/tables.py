@@ -7,8 +7,6 @@ array([0, 0, 1, 1])
 
 from __future__ import annotations
 
-import os
-import platform
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
@@ -37,6 +35,20 @@ def repeated(values: Mapping[str, Any], rows: int) -> Columns:
     }
 
 
+def widened(table: Columns, values: Mapping[str, Any]) -> Columns:
+    """The table with further columns that hold one value each; without rows it gets none."""
+    return {**table, **repeated(values, rows_of(table))} if table else {}
+
+
+def rows_of(table: Columns) -> int:
+    """How many rows it has.
+
+    >>> rows_of({}), rows_of(repeated({"instance": 0}, 2))
+    (0, 2)
+    """
+    return len(next(iter(table.values()), ()))
+
+
 def joined(parts: Iterable[CellResult]) -> CellResult:
     """The parts' rows one below the other."""
     parts = list(parts)
@@ -49,9 +61,3 @@ def joined(parts: Iterable[CellResult]) -> CellResult:
 def _stacked(tables: list[Columns]) -> Columns:
     filled = [table for table in tables if table]
     return {name: np.concatenate([table[name] for table in filled]) for name in (filled or [{}])[0]}
-
-
-def machine() -> str:
-    """The kind of machine, for the rows it computes; no name of it."""
-    kind = f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores"
-    return f"{kind}, Python {platform.python_version()}, NumPy {np.__version__}"

@@ -39,7 +39,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from walklearn import __version__
 from walklearn.studies.claims import Claim
 from walklearn.studies.curves import Runs, by_instance, cost_of, error_at, runs_of
 from walklearn.studies.intervals import (
@@ -102,7 +101,6 @@ class Verdict:
     verdict: str = "undecided"
     cells: list[str] = field(default_factory=list)
     interval: str = _RATIO
-    version: str = __version__
 
 
 def verdicts(study: Any, results: Any) -> pandas.DataFrame:
