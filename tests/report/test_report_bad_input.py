@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from walklearn.cli.report import report
+from walklearn.experiments.computed import compute
 from walklearn.studies import Results
 
 
@@ -53,6 +54,45 @@ def test_results_of_another_version(copy: Path) -> None:
     (copy / "report.html").write_text("the page of before")
     refused(drawn(copy), "9.9", "run the study again")
     assert (copy / "report.html").read_text() == "the page of before"
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"cells": None}, "cells is no dict"),
+        ({"cells": {"f00d": 1}}, "cells are not as they were written"),
+        ({"study": ["a"]}, "study is no str"),
+        ({"quick": "no"}, "quick is no bool"),
+        ({"started": "yesterday"}, "started is no time"),
+    ],
+)
+def test_what_the_directory_says_of_itself_is_wrong(copy: Path, change: dict, words: str) -> None:
+    about = json.loads((copy / "about.json").read_text())
+    (copy / "about.json").write_text(json.dumps(about | change))
+    refused(drawn(copy), "about.json is damaged", words, "run the study again")
+    refused(drawn(copy.parent, "--out", copy.parent / "page.html"), "about.json is damaged", words)
+
+
+@pytest.mark.parametrize("key", ["study", "quick", "started", "machine", "cells"])
+def test_what_the_directory_says_of_itself_is_not_all_there(copy: Path, key: str) -> None:
+    about = json.loads((copy / "about.json").read_text())
+    del about[key]
+    (copy / "about.json").write_text(json.dumps(about))
+    refused(drawn(copy), "about.json is damaged", f"{key} is missing")
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[1]", b'"x"', b"null", b"\xff\xfe\x00", b"{}"])
+def test_what_the_directory_says_of_itself_is_no_table(copy: Path, content: bytes) -> None:
+    (copy / "about.json").write_bytes(content)
+    refused(drawn(copy), "cannot read", "about.json")
+
+
+def test_a_computed_figure_that_does_not_say_its_question(tmp_path: Path) -> None:
+    folder, _ = compute("fig1a", tmp_path)
+    about = json.loads((folder / "about.json").read_text())
+    del about["question"]
+    (folder / "about.json").write_text(json.dumps(about))
+    refused(drawn(folder), "about.json is damaged", "question is missing")
 
 
 def test_no_finished_cell(copy: Path) -> None:

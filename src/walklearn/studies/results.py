@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 from walklearn import __version__
 from walklearn.atomic_write import atomic_write
+from walklearn.studies.about import ResultsError, read_about
 from walklearn.studies.cell import FORMAT, Cell
 from walklearn.studies.extras import package
 from walklearn.studies.provenance import keeping, machine, now, origin, seed_name
@@ -32,10 +33,6 @@ from walklearn.studies.tables import CellResult, Columns, repeated, rows_of
 
 if TYPE_CHECKING:
     import pandas
-
-
-class ResultsError(ValueError):
-    """A results directory that cannot be used, and what to do."""
 
 
 @dataclass(frozen=True)
@@ -49,20 +46,7 @@ class Results:
     def open(cls, directory: str | os.PathLike[str]) -> Results:
         """The results in a directory that a study wrote."""
         folder = Path(directory)
-        try:
-            about = json.loads((folder / "about.json").read_bytes())
-            written_by = about["format"], about["walklearn"]
-        except FileNotFoundError as error:
-            raise ResultsError(f"{folder} holds no results of a study (no about.json).") from error
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise ResultsError(f"cannot read {folder / 'about.json'}: {error!r}") from error
-        if written_by != (FORMAT, __version__):
-            raise ResultsError(
-                f"{folder} was written by walklearn {written_by[1]} (format {written_by[0]}), and "
-                f"this is walklearn {__version__} (format {FORMAT}): read it with that version, or "
-                "run the study again into another directory."
-            )
-        return cls(folder, about)
+        return cls(folder, read_about(folder))
 
     @classmethod
     def prepare(cls, directory: str | os.PathLike[str], study: Study) -> Results:
