@@ -54,9 +54,10 @@ def test_select(wanted: list[str], names: list[str]) -> None:
     assert select(wanted) == names
 
 
-def test_unknown_names_are_answered_with_the_list() -> None:
-    with pytest.raises(ValueError, match="'fig9'") as caught:
-        select(["fig2", "fig9"])
+@pytest.mark.parametrize("unknown", ["fig9", "", " "])
+def test_unknown_names_are_answered_with_the_list(unknown: str) -> None:
+    with pytest.raises(ValueError, match=f"'{unknown}'") as caught:
+        select(["fig2", unknown])
     assert all(name in str(caught.value) for name in NAMES)
 
 

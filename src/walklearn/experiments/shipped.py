@@ -31,7 +31,7 @@ NAMES = (*COMPUTED, *STUDIES)
 def select(wanted: Sequence[str]) -> list[str]:
     """The names meant, in the order of the paper; a beginning such as fig2 stands for all of it."""
     for name in wanted:
-        if not any(known.startswith(name) for known in NAMES):
+        if not name or not any(known.startswith(name) for known in NAMES):
             raise ValueError(
                 f"there is no figure or study {name!r}. There are: {', '.join(NAMES)}; and a "
                 "beginning, such as fig2, stands for all that begin so."
