@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -16,7 +18,7 @@ from click.testing import CliRunner, Result
 from walklearn.cli.reproduce import reproduce
 from walklearn.experiments import figure1, shipped
 from walklearn.experiments.shipped import COMPUTED, NAMES, STUDIES
-from walklearn.studies import Results, Study, provenance
+from walklearn.studies import Results, Study, provenance, run_study
 
 real_study = shipped.shipped_study
 
@@ -119,6 +121,30 @@ def test_what_is_finished_is_not_computed_again(done: tuple[Path, Result], shrun
     result = call("slope", "--quick", "--cores", "1", "--out", out)
     assert result.exit_code == 0, result.output
     assert [cell.stat().st_mtime_ns for cell in cells] == before
+
+
+def sections(page: Path) -> list[str]:
+    return re.findall(r'id="study-([^"]+)"', page.read_text(encoding="utf-8"))
+
+
+def named(name: str) -> Study:
+    """A study that is not shipped."""
+    study = tiny("slope").quick()
+    return replace(study, name=name, text=study.text.replace('name = "slope"', f'name = "{name}"'))
+
+
+def test_the_page_of_one_keeps_what_is_stored_beside_it(shrunk: None, tmp_path: Path) -> None:
+    for name in ("mine", "slope"):
+        run_study(named(name), tmp_path, cores=1)
+    Results.prepare(tmp_path / "begun", named("begun"))
+    shutil.copytree(tmp_path / "slope", tmp_path / "slope-copy")
+    (tmp_path / "old").mkdir()
+    (tmp_path / "old" / "about.json").write_text('{"format": 1, "walklearn": "0.0.1"}')
+    result = call("fig1a", "--out", tmp_path)
+    assert result.exit_code == 0, result.output
+    assert sections(tmp_path / "report.html") == ["fig1a", "slope", "mine"]
+    assert "Note: not on the page:" in result.output
+    assert "was written by walklearn 0.0.1" in result.output
 
 
 def test_unknown_figure_exits_with_2_and_the_list() -> None:

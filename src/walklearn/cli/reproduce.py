@@ -31,7 +31,7 @@ def reproduce(
     bounds, heterogeneous, map, topologies, price, communication, real-data. All by default.
 
     Each gets a directory in OUT with its tables and its picture (PNG and SVG); OUT/report.html
-    shows everything. What is finished is not computed again.
+    shows all that is stored in OUT. What is finished is not computed again.
 
     \b
     Examples:
@@ -54,7 +54,7 @@ def reproduce(
         results = run_to_end(asked, out, engine, address, cores, most_notes=3)
         _draw(name, out)
         tallies += findings.tally(name, results.verdicts())
-    _write_page(chosen, out)
+    _write_page(_shown(chosen, out), out)
     if tallies:
         click.echo("\nVerdicts over all readings (details on the page and in verdicts.parquet):")
         show(findings.HEADER, tallies)
@@ -98,6 +98,28 @@ def _draw(name: str, out: Path) -> None:
         save(PICTURES[name](results), results.directory, name)
     except OSError as error:
         raise BadInput(f"cannot write to {out / name}: {error.strerror or error}.") from error
+
+
+def _shown(chosen: list[str], out: Path) -> list[str]:
+    """All that is stored in `out`, as a page of a few would replace that of all."""
+    from walklearn.experiments.shipped import NAMES
+
+    stored = {file.parent.name for file in out.glob("*/about.json")}
+    ordered = [*(name for name in NAMES if name in stored), *sorted(stored.difference(NAMES))]
+    return [name for name in ordered if name in chosen or _is_drawable(out / name)]
+
+
+def _is_drawable(folder: Path) -> bool:
+    """Whether it holds anything to draw, under its own name and not as a copy of another."""
+    from walklearn.studies import Results, ResultsError
+
+    try:
+        results = Results.open(folder)
+    except ResultsError as error:
+        click.echo(f"Note: not on the page: {error}")
+        return False
+    has_rows = results.finished_count > 0 or not results.about["cells"]  # computed: without cells
+    return has_rows and results.about["study"] == folder.name
 
 
 def _write_page(names: list[str], out: Path) -> None:
