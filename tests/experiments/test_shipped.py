@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -59,6 +60,14 @@ def test_unknown_names_are_answered_with_the_list(unknown: str) -> None:
     with pytest.raises(ValueError, match=f"'{unknown}'") as caught:
         select(["fig2", unknown])
     assert all(name in str(caught.value) for name in NAMES)
+
+
+def test_communication_compares_each_walk_with_each_gossip() -> None:
+    claims = shipped_study("communication").claims
+    compared = {(*claim.better, *claim.worse, claim.target) for claim in claims}
+    for walk, gossip in product(("uniform", "weighted"), ("gossip", "synchronous")):
+        assert {(walk, gossip, 0.3), (walk, gossip, 0.1)} <= compared
+    assert all("messages" in claim.costs for claim in claims)
 
 
 def test_the_paper_s_settings() -> None:
