@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import subprocess
@@ -11,13 +12,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from joblib import Parallel, delayed
 from joblib.externals.loky import get_reusable_executor
 
 from studies.examples import PRIVATE, SMALL, TUNED
 from walklearn.studies import Results, Study, run_study
 from walklearn.studies.cell import CellError
-from walklearn.studies.methods import _registered, register_walk
-from walklearn.studies.pools import EngineError, WorkerDiedError
+from walklearn.studies.methods import _registered
+from walklearn.studies.pools import EngineError, WorkerDiedError, end_warm_processes
 
 COMPARED = ["records", "facts", "nodes", "edges"]
 # Many short cells: there is time to interrupt between the first and the last.
@@ -80,6 +82,12 @@ def test_processes_give_the_same_bits(tmp_path: Path) -> None:
     study = Study.from_text(SMALL + PRIVATE + TUNED)
     alone = run_study(study, tmp_path / "alone", cores=1)
     assert equal(run_study(study, tmp_path / "two", cores=2), alone)
+
+
+def test_joblib_works_after_a_study(tmp_path: Path) -> None:
+    run_study(Study.from_text(SMALL), tmp_path, cores=2)
+    assert Parallel(n_jobs=2)(delayed(math.sqrt)(number) for number in (4, 9)) == [2, 3]
+    get_reusable_executor().shutdown(kill_workers=True)
 
 
 def test_a_cell_is_never_computed_twice(tmp_path: Path) -> None:
@@ -158,19 +166,14 @@ if os.getpid() != {pid}:
 def test_a_task_that_kills_its_workers_is_given_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    get_reusable_executor().shutdown(kill_workers=True)  # warm ones do not know the new module
+    end_warm_processes(2)  # of an earlier test, which do not know the new module
     (tmp_path / "deadly_walks.py").write_text(DEADLY.format(pid=os.getpid()))
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
-    register_walk("deadly", "deadly_walks:Deadly")
+    monkeypatch.setitem(_registered, "deadly", "deadly_walks:Deadly")
     study = Study.from_text(SMALL + '[methods.deadly]\nwalk = "deadly"\n')
-    try:
-        with pytest.raises(
-            WorkerDiedError, match="workers died 3 times over small: ring, two, dea"
-        ):
-            run_study(study, tmp_path / "results", cores=2)
-    finally:
-        _registered.clear()
+    with pytest.raises(WorkerDiedError, match="workers died 3 times over small: ring, two, dea"):
+        run_study(study, tmp_path / "results", cores=2)
     assert Results.open(tmp_path / "results" / "small").finished_count <= 2
 
 

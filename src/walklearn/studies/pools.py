@@ -81,18 +81,9 @@ class Processes(Pool):
 
     def __init__(self, workers: int) -> None:
         self.workers = workers
-        self._executor = self._start()
+        self._executor = _warm_processes(workers)
         self._under_way: dict[Future[Any], Task] = {}
         self._deaths: Counter[Task] = Counter()
-
-    def _start(self) -> Any:
-        # Unlike multiprocessing's, these processes neither fork a program with threads nor run
-        # the user's script again.
-        from joblib.externals.loky import get_reusable_executor
-
-        return get_reusable_executor(
-            max_workers=self.workers, timeout=IDLE_SECONDS, initializer=_become_worker
-        )
 
     def submit(self, task: Task) -> None:
         """To whoever is free first."""
@@ -121,7 +112,8 @@ class Processes(Pool):
         tired = [str(task.cell) for task in tasks if self._deaths[task] >= ATTEMPTS]
         if tired:
             raise WorkerDiedError(_died(sorted(set(tired))))
-        self._executor = self._start()
+        end_warm_processes(self.workers)
+        self._executor = _warm_processes(self.workers)
         for task in tasks:
             self.submit(task)
 
@@ -136,7 +128,31 @@ class Processes(Pool):
             future.running() or future.done() for future in self._under_way
         ):
             time.sleep(0.01)
-        self._executor.shutdown(wait=True, kill_workers=True)
+        end_warm_processes(self.workers)
+
+
+_warm: dict[int, Any] = {}  # by their number
+
+
+def _warm_processes(workers: int) -> Any:
+    """For this study and the next. Ours alone: joblib takes any that it shares for its own kind.
+
+    Unlike multiprocessing's, these processes neither fork a program with threads nor run the
+    user's script again.
+    """
+    from joblib.externals.loky import ProcessPoolExecutor
+
+    if workers not in _warm:
+        _warm[workers] = ProcessPoolExecutor(
+            workers, timeout=IDLE_SECONDS, initializer=_become_worker
+        )
+    return _warm[workers]
+
+
+def end_warm_processes(workers: int) -> None:
+    """Whatever they do; the next study starts new ones."""
+    if workers in _warm:
+        _warm.pop(workers).shutdown(wait=True, kill_workers=True)
 
 
 class Ray(Pool):
