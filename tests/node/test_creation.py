@@ -75,6 +75,14 @@ def test_the_release_is_drawn_once_within_the_public_bounds(tmp_path: Path) -> N
     assert left_over(tmp_path) == {"alice"}
 
 
+@pytest.mark.parametrize(("mechanism", "constant"), [("clamped-gamma", True), ("laplace", False)])
+def test_a_release_that_tells_nothing_is_warned_of(
+    tmp_path: Path, mechanism: str, constant: bool
+) -> None:
+    more = PRIVATE.replace("clamped-gamma", mechanism).replace("max_rows = 3", "max_rows = 500")
+    assert create(tmp_path, more=more).constant is constant
+
+
 def test_a_budget_limits_the_contributions(tmp_path: Path) -> None:
     few = PRIVATE.replace("max_contributions = 20", "max_contributions = 3")
     assert create(tmp_path, more=few, budget=(3.9, 0.032)).release.may_contribute == 2

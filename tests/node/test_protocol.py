@@ -48,7 +48,7 @@ from walklearn.node.messages import (
 )
 from walklearn.node.plan import Plan
 from walklearn.node.protocol import handle, recover
-from walklearn.node.state import Phase, Place, Record, State
+from walklearn.node.state import LONGEST_LEAP, Phase, Place, Record, State
 from walklearn.privacy.model_noise import ModelNoise
 
 PLAN = Plan.from_text("""
@@ -310,10 +310,35 @@ def test_of_two_walks_begun_at_once_the_larger_fingerprint_lives() -> None:
     assert after.record.newest_line == larger
 
 
-def test_the_largest_counter_is_the_last() -> None:
-    """A neighbour may claim it; then no token that others would refuse as malformed is made."""
-    state, _ = handle(node(), Announced(LEFT, told(newest=Line(LARGEST_COUNTER, LEFT, "a" * 32))))
-    assert state.next_line("b" * 32).counter == LARGEST_COUNTER
+def test_a_line_that_cannot_be_is_not_believed() -> None:
+    """A neighbour that claims the largest counter would leave no newer line to go on with."""
+    state, _ = handle(node(), StartWalk("b" * 32, np.zeros(1)))
+    lie = Line(LARGEST_COUNTER, LEFT, "a" * 32)
+    heard, effects = handle(state, Announced(LEFT, told(newest=lie, final=lie)))
+    assert heard.record is state.record
+    assert Note("incredible line", f"counter {LARGEST_COUNTER}") in effects
+    _, effects = arrive(state, token(1, 1, lie))
+    assert reply(effects).outcome is Outcome.REFUSED
+    _, effects = handle(state, FinalArrived(LEFT, token(10, 10, lie, final=True)))
+    assert reply(effects).outcome is Outcome.REFUSED
+    offered, _ = handle(state, Visit(GO_RIGHT, 1.0))
+    answer = Receipt(Outcome.OBSOLETE, newest=lie)
+    after, _ = handle(offered, Answered(offered.record.newest, answer, 2.0))
+    assert after.phase is Phase.HANDING_OVER  # in doubt, and asked again
+    possible = Line(1 + LONGEST_LEAP, LEFT, "a" * 32)
+    heard, _ = handle(state, Announced(LEFT, told(newest=possible)))
+    assert heard.next_line("b" * 32).counter == 2 + LONGEST_LEAP
+
+
+def test_a_token_that_is_back_before_its_receipt_was_handed_over() -> None:
+    state, _ = handle(node(), StartWalk("b" * 32, np.zeros(1)))
+    offered, _ = handle(state, Visit(GO_RIGHT, 1.0))
+    back = offered.record.token
+    back = replace(back, hop=back.hop + 1, updates=back.updates + 1)
+    after, effects = arrive(offered, back, sender=RIGHT)
+    assert effects.count(Note("handed over")) == 1
+    late = Answered(offered.record.newest, Receipt(Outcome.ACCEPTED), 2.0)
+    assert handle(after, late) == (after, [])
 
 
 # ── refusals ─────────────────────────────────────────────────────────────────────────────────

@@ -76,7 +76,7 @@ def test_a_removed_neighbour_is_out_at_once_and_may_come_back(tmp_path: Path) ->
     asyncio.run(quarrel())
 
 
-def test_a_damaged_invite_in_the_directory_changes_nothing(tmp_path: Path) -> None:
+def test_a_damaged_invite_in_the_directory_hides_no_other(tmp_path: Path) -> None:
     one, other = make_nodes(tmp_path, 2, [(0, 1)])
 
     async def run() -> None:
@@ -84,8 +84,11 @@ def test_a_damaged_invite_in_the_directory_changes_nothing(tmp_path: Path) -> No
         async with first.started(), second.started():
             (one.path / "peers" / "x.invite").write_text("nonsense")
             await first.look_for_peers()
-            assert "cannot read the neighbours" in log.getvalue()
+            assert "cannot read a neighbour" in log.getvalue()
             await until(lambda: is_met(first) and is_met(second))
+            one.remove_peer(other.settings.name)
+            await first.look_for_peers()
+            assert first.status()["neighbours"] == []
 
     asyncio.run(run())
 

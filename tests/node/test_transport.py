@@ -7,6 +7,7 @@ import socket
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing
+from typing import Any
 
 import grpc
 import pytest
@@ -146,6 +147,8 @@ def test_who_is_removed_is_out_at_once_on_an_open_connection(method: str) -> Non
             here.introduce("carol", "alice")
             assert await here.call("alice", "bob", b"x")
             here.introduce("bob", "carol")
+            with pytest.raises((Refused, Unanswered)):  # a call that was open ends without a word
+                await here.call("alice", "bob", b"x")
             with pytest.raises(Refused) as refused:
                 await here.call("alice", "bob", b"x")
             assert refused.value.reason == "not a neighbour"
@@ -191,6 +194,70 @@ def test_a_neighbour_that_stops_ends_open_calls_and_is_called_anew_when_it_is_ba
             return seconds
 
     assert asyncio.run(meet()) < 30  # it did not wait for the calls that only stay open
+
+
+def test_a_call_that_ends_without_an_answer_is_in_doubt() -> None:
+    """Bob reads the token and ends the call, as one does that stops, or means ill."""
+
+    async def meet() -> None:
+        async with world("Handover") as here:
+            alice, bob = IDENTITIES["alice"], IDENTITIES["bob"]
+
+            async def read_and_end(messages: object, context: Any) -> None:
+                await context.read()
+
+            server = aio.server()
+            handler = grpc.stream_stream_rpc_method_handler(read_and_end)
+            methods = grpc.method_handlers_generic_handler(SERVICE, {"Handover": handler})
+            server.add_generic_rpc_handlers((methods,))
+            credentials = grpc.ssl_server_credentials(
+                [(bob.key, bob.certificate)], alice.certificate, require_client_auth=True
+            )
+            port = server.add_secure_port("127.0.0.1:0", credentials)
+            await server.start()
+            here.invites["bob"] = Invite("bob", f"127.0.0.1:{port}", bob.certificate)
+            here.introduce("alice", "bob")
+            for _ in range(3):
+                with pytest.raises(Unanswered):
+                    await here.call("alice", "bob", b"x")
+            await server.stop(0.0)
+
+    asyncio.run(meet())
+
+
+def test_a_node_that_stops_answers_what_it_is_at_and_waits_for_no_more() -> None:
+    async def meet() -> tuple[bytes, float]:
+        async with world("Handover") as here:
+            here.introduce("alice", "bob")
+            here.introduce("bob", "alice")
+            call = asyncio.ensure_future(here.call("alice", "bob", b"slowly"))
+            await asyncio.sleep(0.3)
+            begin = time.monotonic()
+            await here.at["bob"].close(60.0)
+            return await call, time.monotonic() - begin
+
+    answer, seconds = asyncio.run(meet())
+    assert answer.endswith(b"slowly")
+    assert seconds < 30
+
+
+def test_open_calls_of_one_neighbour_are_few_and_end_when_it_is_removed() -> None:
+    async def meet() -> None:
+        async with world("Handover") as here:
+            here.introduce("alice", "bob")
+            here.introduce("bob", "alice", "carol")
+            many = [here.call("alice", "bob", b"slowly") for _ in range(6)]
+            ends = await asyncio.gather(*many, return_exceptions=True)
+            assert sum(isinstance(end, bytes) for end in ends) == 4
+            refused = [end.reason for end in ends if isinstance(end, Refused)]
+            assert refused == ["too many open calls"] * 2
+            assert len(here.at["bob"]._streams) == 4
+            here.introduce("bob", "carol")
+            async with asyncio.timeout(20):
+                while here.at["bob"]._streams:
+                    await asyncio.sleep(0.05)
+
+    asyncio.run(meet())
 
 
 def test_neighbours_may_ask_for_the_health() -> None:
@@ -247,7 +314,7 @@ def test_plaintext_and_garbage_do_no_harm() -> None:
 
 
 def test_connections_that_never_speak_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("walklearn.node.transport._SILENT_SECONDS", 0.3)
+    monkeypatch.setattr("walklearn.node.connections.SILENT_SECONDS", 0.3)
 
     async def meet() -> list[tuple[str, str]]:
         async with world() as here:

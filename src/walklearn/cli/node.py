@@ -272,7 +272,7 @@ def _page(now: dict[str, Any]) -> str:
     if refusals:
         lines.append("refused: " + ", ".join(f"{n} × {why}" for why, n in refusals.items()))
     rows = [
-        [each["name"], _link(each), "yes" if each.get("final") else "no"]
+        [each["name"], _link(each), {True: "yes", False: "no"}.get(each.get("final"), "?")]
         for each in now["neighbours"]
     ]
     return "\n".join([*lines, *aligned(["neighbour", "link", "final model"], rows)])
@@ -293,6 +293,11 @@ def _describe(created: Created) -> str:
         lines.append("L_i lies outside the public bounds and was moved to them before its release.")
     if created.release.mechanism is not None:
         lines.append(f"released once, for good: {created.release.importance:.6g}")
+    if created.constant:
+        lines.append(
+            "warning: by this mechanism, bounds, ε and δ almost every release is the same number, "
+            "so the weighted walk is a uniform one: agree on another mechanism or narrower bounds."
+        )
     if created.release.noise is not None:
         lines.append(f"its rows show in the model at most {created.release.may_contribute} times.")
     lines.append(f"next: walklearn node invite {path}")

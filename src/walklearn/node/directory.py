@@ -125,8 +125,20 @@ class NodeDirectory:
 
     def peers(self) -> list[Invite]:
         """The neighbours, by name."""
-        files = sorted((self.path / "peers").glob("*.invite"))
-        return [Invite.decode(file.read_text(encoding="utf-8")) for file in files]
+        peers, damaged = self.readable_peers()
+        if damaged:
+            raise damaged[0]
+        return peers
+
+    def readable_peers(self) -> tuple[list[Invite], list[ValueError | OSError]]:
+        """The neighbours whose files can be read, and what is wrong with the others."""
+        peers, damaged = [], []
+        for file in sorted((self.path / "peers").glob("*.invite")):
+            try:
+                peers.append(Invite.decode(file.read_text(encoding="utf-8")))
+            except (ValueError, OSError) as error:
+                damaged.append(error)
+        return peers, damaged
 
     def peers_stamp(self) -> tuple[tuple[str, int], ...]:
         """Something that changes whenever the neighbours do, and is quick to look at."""

@@ -43,15 +43,18 @@ def receive(state: State, event: TokenArrived) -> Result:
     reason = _why_not(state, event)
     if reason:
         return refuse(state, token.mark, reason)
+    # A later hop of the line that was offered proves that the offer arrived, whose answer is late.
+    is_back = newest is not None and state.phase is Phase.HANDING_OVER and token.line == newest.line
+    arrived = [Note("handed over")] if is_back else []
     record = replace(state.record, newest=token.mark, token=token, place=Place.HERE, receiver=None)
     refused = tuple(mark for mark in state.refused if mark > token.mark)
     taken = replace(state, record=record, handover=None, refused=refused, rests_until=None)
     try:
-        state, after = _visit(taken, event.draws, event.now)
+        after_visit, after = _visit(taken, event.draws, event.now)
     except DivergedError as error:
         return refuse(state, token.mark, str(error))
     accepted = Reply(Receipt(Outcome.ACCEPTED, newest=token.line))
-    return state, [Commit(state.record), accepted, *after]
+    return after_visit, [Commit(after_visit.record), accepted, *arrived, *after]
 
 
 def work(state: State, event: Visit) -> Result:
@@ -116,9 +119,10 @@ def answered(state: State, event: Answered) -> Result:
     if receipt.outcome is Outcome.REFUSED:
         return _take_back(state, receipt.reason)
     if receipt.outcome is Outcome.OBSOLETE:
-        if receipt.newest is None or receipt.newest <= event.mark.line:
+        newer = receipt.newest
+        if newer is None or newer <= event.mark.line or not state.believes(newer):
             return unknown(state, Unknown(event.mark, event.now))  # not what an honest node says
-        state = state.heard_of(receipt.newest)
+        state = state.heard_of(newer)
     record = replace(state.record, place=Place.GONE, receiver=None)
     notes = [Note("obsolete")] if receipt.outcome is Outcome.OBSOLETE else [Note("handed over")]
     return replace(state, record=record, handover=None), [Remember(record), *notes]
@@ -200,6 +204,8 @@ def _why_not(state: State, event: TokenArrived) -> str:
         return "you are not a neighbour of this node."
     if event.token.final or not event.token.hop:
         return "this is no token on its way: it is final, or was never offered."
+    if not state.believes(event.token.line):
+        return "there can be no such line."
     if event.token.mark in state.refused:
         return "this handover was refused before."
     return "this node is about to stop." if state.stopping else ""

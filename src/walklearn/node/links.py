@@ -90,12 +90,14 @@ class Link:
             stream = self._open()
         try:
             await stream.write(message)
-            reply: bytes = await stream.read()
+            reply: Any = await stream.read()
+            if reply is aio.EOF:  # type: ignore[attr-defined]  # the other side stops, say
+                raise Unanswered("the call ended without an answer")
         except BaseException:
             stream.cancel()  # a late answer must not be taken for one to the next message
             raise
         self._resting.append(stream)
-        return reply
+        return bytes(reply)
 
     @property
     def is_connected(self) -> bool:

@@ -38,7 +38,7 @@ Vector = NDArray[np.float64]
 Sort = TypeVar("Sort", bound=Message)
 
 VERSION = 1
-LARGEST_COUNTER = 10**9
+LARGEST_COUNTER = 2**63 - 1
 LARGEST_DEGREE = 10**6
 LARGEST_ENTRY = 1e100  # of a model where W is everything: squares must not overflow
 LONGEST_NAME, LONGEST_REASON, LONGEST_PLAN = 200, 1_000, 1_000_000

@@ -16,6 +16,7 @@ from walklearn.node.events import (
     Greet,
     NeighbourDown,
     NeighbourUp,
+    Note,
     PeersChanged,
     Remember,
     Reply,
@@ -51,10 +52,15 @@ def hear(state: State, event: NeighbourUp | Announced) -> Result:
     if event.neighbour not in state.neighbours:
         return state, []
     state = replace(state, links=state.with_link(event.neighbour, theirs=event.theirs))
-    before = state.record
-    for line in (event.theirs.newest, event.theirs.final):
-        state = state if line is None else state.heard_of(line)
-    return spread(state, [] if state.record is before else [Remember(state.record)])
+    before, effects = state.record, list[Effect]()
+    for line in filter(None, (event.theirs.newest, event.theirs.final)):
+        if state.believes(line):
+            state = state.heard_of(line)
+        else:
+            effects.append(Note("incredible line", f"counter {line.counter}"))
+    if state.record is not before:
+        effects.append(Remember(state.record))
+    return spread(state, effects)
 
 
 def down(state: State, event: NeighbourDown) -> Result:
@@ -72,6 +78,8 @@ def learn(state: State, event: FinalArrived) -> Result:
         return decline(state, "you are not a neighbour of this node.")
     if not final.final:
         return decline(state, "this model is not final.")
+    if not state.believes(final.line):
+        return decline(state, "there can be no such line.")
     if known is not None and final.line <= known:
         outcome = Outcome.ACCEPTED if final.line == known else Outcome.OBSOLETE
         return state, [Reply(Receipt(outcome, newest=known))]

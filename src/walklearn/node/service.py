@@ -164,11 +164,9 @@ class Node:
         if stamp == self._peers_stamp:
             return
         self._peers_stamp = stamp
-        try:
-            self._peers = self.directory.peers()
-        except (ValueError, OSError) as error:  # a file that was put there by hand
-            self.log.error("cannot read the neighbours", reason=error)
-            return
+        self._peers, damaged = self.directory.readable_peers()
+        for error in damaged:  # a file that was put there by hand; the others count all the same
+            self.log.error("cannot read a neighbour", reason=error)
         await self._runtime.set_peers(self._peers)
         self.log.info("neighbours changed", neighbours=len(self._peers))
 

@@ -11,9 +11,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from walklearn.node.local_update import LocalUpdate
-from walklearn.node.messages import LARGEST_COUNTER, Announcement, Line, Mark, Token
+from walklearn.node.messages import Announcement, Line, Mark, Token
 from walklearn.node.values import replace
 from walklearn.walks.proposal import accepts, propose
+
+# How many lines a node may have missed. Counters go up one by one, so a longer leap is a lie, and
+# one to the largest counter would leave no newer line for a walk to go on with.
+LONGEST_LEAP = 1_000_000
 
 
 class Place(enum.Enum):
@@ -208,8 +212,12 @@ class State:
     def next_line(self, walk: str) -> Line:
         """A line that is newer than all heard of, and nobody else's."""
         newest = self.record.newest_line
-        counter = 1 if newest is None else min(newest.counter + 1, LARGEST_COUNTER)
-        return Line(counter, self.fingerprint, walk)
+        return Line(1 if newest is None else newest.counter + 1, self.fingerprint, walk)
+
+    def believes(self, line: Line) -> bool:
+        """Whether there can be such a line, by what is known here."""
+        newest = self.record.newest_line
+        return line.counter <= LONGEST_LEAP + (0 if newest is None else newest.counter)
 
     def heard_of(self, line: Line) -> State:
         """A token of an older line dies here; what was contributed to it stays counted."""

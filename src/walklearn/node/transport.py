@@ -20,6 +20,7 @@ import grpc
 from grpc import aio
 from grpc_health.v1 import health, health_pb2
 
+from walklearn.node.connections import HANDSHAKE_SECONDS, Connections
 from walklearn.node.identity import Identity, Invite, fingerprint
 from walklearn.node.links import (
     METHODS,
@@ -38,11 +39,10 @@ __all__ = ["METHODS", "SERVICE", "Answer", "Refused", "Transport", "Unanswered",
 # (the caller's fingerprint, the method, the message) -> the reply; may raise `Refused`.
 Answer = Callable[[str, str, bytes], Awaitable[bytes]]
 
-_HANDSHAKE_SECONDS = 5.0
-# A connection that has not spoken by then was not a neighbour's.
-_SILENT_SECONDS = 2 * _HANDSHAKE_SECONDS
 # Calls that are open at the same time, whoever made them: one of each neighbour stays open.
 _MOST_CALLS = 1000
+# Calls of one neighbour that may stay open; it needs more than one only after a failure.
+_MOST_STREAMS = 4
 
 
 class Transport:
@@ -64,9 +64,10 @@ class Transport:
         self._peers: dict[str, Invite] = {}
         self._links: dict[str, Link] = {}
         self._fingerprints: dict[bytes, str] = {}
-        self._connections = _Connections(lambda: refused("unidentified connection", "unknown"))
+        self._connections = Connections(lambda: refused("unidentified connection", "unknown"))
         self._trust_changed = False
-        self._resting: set[asyncio.Task[Any]] = set()  # streams that wait for their next message
+        self._streams: dict[asyncio.Task[Any], str] = {}  # calls that stay open, and whose
+        self._resting: set[asyncio.Task[Any]] = set()  # those that wait for their next message
         self._stopping = False
         self._server: aio.Server | None = None
         self.health: Any = health.aio.HealthServicer()  # type: ignore[attr-defined]
@@ -104,6 +105,7 @@ class Transport:
         """From now on talk to these neighbours and to nobody else."""
         self._peers = {peer.fingerprint: peer for peer in peers}
         self._trust_changed = True
+        self._end_resting()
         for gone in [key for key, link in self._links.items() if self._peers.get(key) != link.peer]:
             self._links.pop(gone).close()
         for key, peer in self._peers.items():
@@ -135,8 +137,7 @@ class Transport:
         if self._server is not None:
             stopped = asyncio.ensure_future(self._server.stop(grace_seconds))
             self._stopping = True
-            for task in self._resting:
-                task.cancel()
+            self._end_resting()
             await stopped
         links, self._links = list(self._links.values()), {}
         await asyncio.gather(*(link.shut() for link in links))
@@ -189,24 +190,40 @@ class Transport:
     async def _serve_stream(self, messages: object, context: Any) -> None:
         """Message by message, for as long as the neighbour keeps the call open."""
         del messages
-        caller = self._caller(context)
-        while (message := await self._next_message(context)) is not None:
-            await context.write(await self._reply(caller, STREAM, message, context))
-
-    async def _next_message(self, context: Any) -> bytes | None:
-        """None at the end, which is also when this node stops."""
-        task = asyncio.current_task()
+        caller, task = self._caller(context), asyncio.current_task()
         assert task is not None
+        await self._admit(caller, context)
+        if list(self._streams.values()).count(caller) >= _MOST_STREAMS:
+            await self._refuse(context, caller, Refused("too many open calls"))
+        self._streams[task] = caller
+        try:
+            while (message := await self._next_message(task, context)) is not None:
+                await context.write(await self._reply(caller, STREAM, message, context))
+        finally:
+            del self._streams[task]
+
+    async def _next_message(self, task: asyncio.Task[Any], context: Any) -> bytes | None:
+        """None at the end, which may be of this node's making (`_end_resting`)."""
+        if self._is_unwanted(task):
+            return None
         self._resting.add(task)
         try:
             message = await context.read()
         except asyncio.CancelledError:
-            if not self._stopping:
-                raise
-            return None
+            if self._is_unwanted(task):
+                return None
+            raise
         finally:
             self._resting.discard(task)
         return None if message is aio.EOF else message  # type: ignore[attr-defined]
+
+    def _end_resting(self) -> None:
+        """End the open calls of those that are no neighbours any more; of all, to stop."""
+        for task in filter(self._is_unwanted, self._resting):
+            task.cancel()
+
+    def _is_unwanted(self, task: asyncio.Task[Any]) -> bool:
+        return self._stopping or self._streams[task] not in self._peers
 
     async def _reply(self, caller: str, method: str, message: bytes, context: Any) -> bytes:
         await self._admit(caller, context)
@@ -241,45 +258,13 @@ class Transport:
         return found
 
 
-class _Connections:
-    """Counts connections that never spoke: gRPC tells nobody of the handshakes it refuses.
-
-    A neighbour speaks at once on a connection it opens. So of the connections that are older
-    than the limit, as many were refused as there are more than have ever spoken.
-    """
-
-    def __init__(self, refused: Callable[[], None]) -> None:
-        self._refused = refused
-        self._older, self._spoken, self._counted = 0, 0, 0
-        self._last_speakers: dict[str, None] = {}
-
-    def opened(self) -> None:
-        """Someone connected."""
-        asyncio.get_running_loop().call_later(_SILENT_SECONDS, self._judge)
-
-    def spoke(self, address: str) -> None:
-        """A call came in from this address."""
-        if address in self._last_speakers:
-            return
-        self._spoken += 1
-        self._last_speakers[address] = None
-        if len(self._last_speakers) > 1000:
-            del self._last_speakers[next(iter(self._last_speakers))]
-
-    def _judge(self) -> None:
-        self._older += 1
-        if self._older > self._spoken + self._counted:
-            self._counted += 1
-            self._refused()
-
-
 def _server_options(largest_message: int) -> list[tuple[str, Any]]:
     return [
         *shared_options(largest_message),
         ("grpc.so_reuseport", 0),  # or a second node on the same port would go unnoticed
         ("grpc.max_concurrent_streams", 8),
-        ("grpc.server_handshake_timeout_ms", int(1000 * _HANDSHAKE_SECONDS)),
-        ("grpc.http2.settings_timeout", int(1000 * _HANDSHAKE_SECONDS)),
+        ("grpc.server_handshake_timeout_ms", int(1000 * HANDSHAKE_SECONDS)),
+        ("grpc.http2.settings_timeout", int(1000 * HANDSHAKE_SECONDS)),
         ("grpc.max_allowed_incoming_connections", 500),
         ("grpc.http2.max_ping_strikes", 0),  # neighbours keep idle links alive by pings
         ("grpc.max_metadata_size", 8192),
