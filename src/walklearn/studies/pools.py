@@ -10,6 +10,7 @@ import signal
 import socket
 import threading
 import time
+import warnings
 from abc import ABC, abstractmethod
 from collections import Counter, deque
 from collections.abc import Iterator
@@ -143,6 +144,8 @@ def _warm_processes(workers: int) -> Any:
     from joblib.externals.loky import ProcessPoolExecutor
 
     if workers not in _warm:
+        # It replaces workers that rested or grew too long, and thinks that the user should know.
+        warnings.filterwarnings("ignore", "A worker stopped while some jobs", UserWarning)
         _warm[workers] = ProcessPoolExecutor(
             workers, timeout=IDLE_SECONDS, initializer=_become_worker
         )
