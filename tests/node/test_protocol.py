@@ -314,8 +314,8 @@ def test_a_line_that_cannot_be_is_not_believed() -> None:
     """A neighbour that claims the largest counter would leave no newer line to go on with."""
     state, _ = handle(node(), StartWalk("b" * 32, np.zeros(1)))
     lie = Line(LARGEST_COUNTER, LEFT, "a" * 32)
-    heard, effects = handle(state, Announced(LEFT, told(newest=lie, final=lie)))
-    assert heard.record is state.record
+    heard, effects = handle(state, Announced(LEFT, told(newest=lie)))
+    assert heard.next_line("b" * 32).counter == 2 + LONGEST_LEAP  # one leap at a time
     assert Note("incredible line", f"counter {LARGEST_COUNTER}") in effects
     _, effects = arrive(state, token(1, 1, lie))
     assert reply(effects).outcome is Outcome.REFUSED
@@ -324,10 +324,18 @@ def test_a_line_that_cannot_be_is_not_believed() -> None:
     offered, _ = handle(state, Visit(GO_RIGHT, 1.0))
     answer = Receipt(Outcome.OBSOLETE, newest=lie)
     after, _ = handle(offered, Answered(offered.record.newest, answer, 2.0))
-    assert after.phase is Phase.HANDING_OVER  # in doubt, and asked again
-    possible = Line(1 + LONGEST_LEAP, LEFT, "a" * 32)
-    heard, _ = handle(state, Announced(LEFT, told(newest=possible)))
-    assert heard.next_line("b" * 32).counter == 2 + LONGEST_LEAP
+    assert after.next_line("b" * 32).counter == 2 + LONGEST_LEAP
+
+
+def test_who_was_misled_is_caught_up_with() -> None:
+    """Greetings close any gap, a leap each, so that honest nodes come to agree again."""
+    far = Line(3 * LONGEST_LEAP, LEFT, "a" * 32)
+    state = node()
+    for _ in range(3):
+        state, _ = handle(state, Announced(LEFT, told(newest=far)))
+    assert state.record.newest_line == far
+    _, effects = arrive(state, token(1, 1, far))
+    assert reply(effects).outcome is Outcome.ACCEPTED
 
 
 def test_a_token_that_is_back_before_its_receipt_was_handed_over() -> None:
@@ -339,6 +347,9 @@ def test_a_token_that_is_back_before_its_receipt_was_handed_over() -> None:
     assert effects.count(Note("handed over")) == 1
     late = Answered(offered.record.newest, Receipt(Outcome.ACCEPTED), 2.0)
     assert handle(after, late) == (after, [])
+    final = replace(offered.record.token, updates=PLAN.updates, final=True)
+    _, effects = handle(offered, FinalArrived(RIGHT, final))
+    assert effects.count(Note("handed over")) == 1
 
 
 # ── refusals ─────────────────────────────────────────────────────────────────────────────────

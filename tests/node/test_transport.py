@@ -260,6 +260,44 @@ def test_open_calls_of_one_neighbour_are_few_and_end_when_it_is_removed() -> Non
     asyncio.run(meet())
 
 
+def test_a_connection_that_falls_silent_is_noticed_by_both_ends() -> None:
+    """Its bytes are swallowed and acknowledged: no one but a ping can tell. gRPC waits a minute."""
+
+    async def meet() -> float:
+        async with world("Handover") as here:
+            here.introduce("bob", "alice")
+            host, port = here.invites["bob"].address.split(":")
+            is_cut = asyncio.Event()
+
+            async def pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+                while chunk := await reader.read(65536):
+                    if not is_cut.is_set():
+                        writer.write(chunk)
+
+            async def connect(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+                there, back = await asyncio.open_connection(host, int(port))
+                with closing(writer), closing(back):
+                    await asyncio.gather(
+                        pass_on(reader, back), pass_on(there, writer), return_exceptions=True
+                    )
+
+            proxy = await asyncio.start_server(connect, "127.0.0.1", 0)
+            address = f"127.0.0.1:{proxy.sockets[0].getsockname()[1]}"
+            here.invites["bob"] = Invite("bob", address, IDENTITIES["bob"].certificate)
+            here.introduce("alice", "bob")
+            await here.call("alice", "bob", b"x")
+            assert len(here.at["bob"]._streams) == 1
+            is_cut.set()
+            begin = time.monotonic()
+            bob = IDENTITIES["bob"].fingerprint
+            while here.at["alice"].is_connected(bob) or here.at["bob"]._streams:
+                await asyncio.sleep(0.1)
+            proxy.close()
+            return time.monotonic() - begin
+
+    assert asyncio.run(meet()) < 45
+
+
 def test_neighbours_may_ask_for_the_health() -> None:
     async def ask() -> tuple[int, grpc.StatusCode]:
         async with world() as here:

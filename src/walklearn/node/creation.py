@@ -77,8 +77,8 @@ def create_node(
         write_parts(fresh, settings, Path(plan).read_text(encoding="utf-8"), identity, rows)
         with Store.create(fresh / "node.sqlite", local.limits) as store:
             release = store.draw_release(lambda: _drawn(local, mechanism, noise, allowed))
-    outside = mechanism is not None and bool(mechanism.outside([local.smoothness]))
-    constant = mechanism is not None and _is_constant(mechanism)
+        outside = mechanism is not None and bool(mechanism.outside([local.smoothness]))
+        constant = mechanism is not None and _is_constant(mechanism)
     return Created(NodeDirectory(target), release, len(rows.y), rows.shortened, outside, constant)
 
 

@@ -23,6 +23,7 @@ import secrets
 import shutil
 import stat
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -126,24 +127,27 @@ class NodeDirectory:
     def peers(self) -> list[Invite]:
         """The neighbours, by name."""
         peers, damaged = self.readable_peers()
-        if damaged:
-            raise damaged[0]
+        for name, error in damaged.items():
+            raise DirectoryError(f"{self._peer_file(name)} cannot be read: {error}")
         return peers
 
-    def readable_peers(self) -> tuple[list[Invite], list[ValueError | OSError]]:
-        """The neighbours whose files can be read, and what is wrong with the others."""
-        peers, damaged = [], []
+    def readable_peers(self) -> tuple[list[Invite], dict[str, Exception]]:
+        """The neighbours whose files can be read; the names of the others, and what is wrong."""
+        peers, damaged = list[Invite](), dict[str, Exception]()
         for file in sorted((self.path / "peers").glob("*.invite")):
             try:
                 peers.append(Invite.decode(file.read_text(encoding="utf-8")))
             except (ValueError, OSError) as error:
-                damaged.append(error)
+                damaged[file.stem] = error
         return peers, damaged
 
     def peers_stamp(self) -> tuple[tuple[str, int], ...]:
         """Something that changes whenever the neighbours do, and is quick to look at."""
-        with os.scandir(self.path / "peers") as files:
-            return tuple(sorted((file.name, file.stat().st_mtime_ns) for file in files))
+        stamps = []
+        for file in (self.path / "peers").glob("*.invite"):
+            with suppress(FileNotFoundError):  # it was removed just now
+                stamps.append((file.name, file.stat().st_mtime_ns))
+        return tuple(sorted(stamps))
 
     def add_peer(self, line: str) -> Invite:
         """Keep a neighbour's invite; the same key may come back with another address."""

@@ -43,9 +43,7 @@ def receive(state: State, event: TokenArrived) -> Result:
     reason = _why_not(state, event)
     if reason:
         return refuse(state, token.mark, reason)
-    # A later hop of the line that was offered proves that the offer arrived, whose answer is late.
-    is_back = newest is not None and state.phase is Phase.HANDING_OVER and token.line == newest.line
-    arrived = [Note("handed over")] if is_back else []
+    arrived = [Note("handed over")] if state.proves_arrival(token.mark) else []
     record = replace(state.record, newest=token.mark, token=token, place=Place.HERE, receiver=None)
     refused = tuple(mark for mark in state.refused if mark > token.mark)
     taken = replace(state, record=record, handover=None, refused=refused, rests_until=None)
@@ -120,9 +118,9 @@ def answered(state: State, event: Answered) -> Result:
         return _take_back(state, receipt.reason)
     if receipt.outcome is Outcome.OBSOLETE:
         newer = receipt.newest
-        if newer is None or newer <= event.mark.line or not state.believes(newer):
+        if newer is None or newer <= event.mark.line:
             return unknown(state, Unknown(event.mark, event.now))  # not what an honest node says
-        state = state.heard_of(newer)
+        state = state.heard_of_at_most(newer)
     record = replace(state.record, place=Place.GONE, receiver=None)
     notes = [Note("obsolete")] if receipt.outcome is Outcome.OBSOLETE else [Note("handed over")]
     return replace(state, record=record, handover=None), [Remember(record), *notes]

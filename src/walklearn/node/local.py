@@ -141,10 +141,11 @@ class LocalNetwork:
         self._processes = []
 
     def _check_alive(self, number: int) -> None:
-        if self._processes[number].poll() is not None:
+        if (code := self._processes[number].poll()) is not None:
             path = self.directories[number].path
             said = (path / "log.jsonl").read_text(encoding="utf-8").strip().splitlines()
-            raise LocalNetworkError(f"the node of {path} has ended: {said[-1] if said else '?'}")
+            last = said[-1] if said else "?"
+            raise LocalNetworkError(f"the node of {path} has ended with code {code}: {last}")
 
 
 def _spawn(directory: NodeDirectory) -> subprocess.Popen[bytes]:

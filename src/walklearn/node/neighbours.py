@@ -54,10 +54,9 @@ def hear(state: State, event: NeighbourUp | Announced) -> Result:
     state = replace(state, links=state.with_link(event.neighbour, theirs=event.theirs))
     before, effects = state.record, list[Effect]()
     for line in filter(None, (event.theirs.newest, event.theirs.final)):
-        if state.believes(line):
-            state = state.heard_of(line)
-        else:
+        if not state.believes(line):
             effects.append(Note("incredible line", f"counter {line.counter}"))
+        state = state.heard_of_at_most(line)
     if state.record is not before:
         effects.append(Remember(state.record))
     return spread(state, effects)
@@ -83,6 +82,7 @@ def learn(state: State, event: FinalArrived) -> Result:
     if known is not None and final.line <= known:
         outcome = Outcome.ACCEPTED if final.line == known else Outcome.OBSOLETE
         return state, [Reply(Receipt(outcome, newest=known))]
+    arrived = [Note("handed over")] if state.proves_arrival(final.mark) else []
     record = replace(state.record, final=final)
     if record.newest is None or final.line >= record.newest.line:
         newest = max(record.newest or final.mark, final.mark)
@@ -91,7 +91,7 @@ def learn(state: State, event: FinalArrived) -> Result:
     state = replace(state, record=record, handover=handover)
     accepted = Reply(Receipt(Outcome.ACCEPTED, newest=final.line))
     links = state.with_link(event.sender, final_sent=final.line)
-    return spread(replace(state, links=links), [Commit(record), accepted])
+    return spread(replace(state, links=links), [Commit(record), accepted, *arrived])
 
 
 def told(state: State, event: FinalAnswered) -> Result:

@@ -164,9 +164,11 @@ class Node:
         if stamp == self._peers_stamp:
             return
         self._peers_stamp = stamp
-        self._peers, damaged = self.directory.readable_peers()
-        for error in damaged:  # a file that was put there by hand; the others count all the same
-            self.log.error("cannot read a neighbour", reason=error)
+        peers, damaged = self.directory.readable_peers()
+        for name, error in damaged.items():
+            self.log.error("cannot read a neighbour", file=f"{name}.invite", reason=error)
+        # One that was known and whose file is damaged now stays; the others count all the same.
+        self._peers = peers + [peer for peer in self._peers if peer.name in damaged]
         await self._runtime.set_peers(self._peers)
         self.log.info("neighbours changed", neighbours=len(self._peers))
 

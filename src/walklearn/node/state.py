@@ -15,8 +15,8 @@ from walklearn.node.messages import Announcement, Line, Mark, Token
 from walklearn.node.values import replace
 from walklearn.walks.proposal import accepts, propose
 
-# How many lines a node may have missed. Counters go up one by one, so a longer leap is a lie, and
-# one to the largest counter would leave no newer line for a walk to go on with.
+# Lines are counted one by one. A leap longer than this is a lie, or came of one, and is made in
+# steps: a single lie of the largest counter would leave no newer line for a walk to go on with.
 LONGEST_LEAP = 1_000_000
 
 
@@ -216,8 +216,26 @@ class State:
 
     def believes(self, line: Line) -> bool:
         """Whether there can be such a line, by what is known here."""
+        return line.counter <= self._largest_leap
+
+    def heard_of_at_most(self, line: Line) -> State:
+        """As `heard_of`, but one leap at a time.
+
+        Whoever has been misled, or was away for that long, is caught up with greeting by greeting.
+        """
+        return self.heard_of(line._replace(counter=min(line.counter, self._largest_leap)))
+
+    @property
+    def _largest_leap(self) -> int:
         newest = self.record.newest_line
-        return line.counter <= LONGEST_LEAP + (0 if newest is None else newest.counter)
+        return LONGEST_LEAP + (0 if newest is None else newest.counter)
+
+    def proves_arrival(self, mark: Mark) -> bool:
+        """Whether that handover, or one after it, shows that the offer under way was taken."""
+        offered = self.record.newest
+        if offered is None or self.phase is not Phase.HANDING_OVER:
+            return False
+        return mark.line == offered.line and mark >= offered
 
     def heard_of(self, line: Line) -> State:
         """A token of an older line dies here; what was contributed to it stays counted."""
