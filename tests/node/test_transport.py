@@ -62,6 +62,12 @@ class World:
         fingerprint = IDENTITIES[other].fingerprint
         return await self.at[name].call(fingerprint, self.method, message, seconds)
 
+    async def notices_that_bob_is_gone(self) -> None:
+        """A call that went out before alice noticed would be in doubt."""
+        async with asyncio.timeout(20):
+            while self.at["alice"].is_connected(IDENTITIES["bob"].fingerprint):
+                await asyncio.sleep(0.05)
+
 
 @asynccontextmanager
 async def world(method: str = "Hello") -> AsyncIterator[World]:
@@ -111,6 +117,7 @@ def test_the_four_ends_of_a_call(method: str) -> None:
             with pytest.raises(Undelivered, match="no such neighbour"):
                 await here.call("bob", "carol", b"x")
             await here.at["bob"].close(0.0)
+            await here.notices_that_bob_is_gone()
             with pytest.raises(Undelivered):
                 await here.call("alice", "bob", b"x")
 
@@ -185,6 +192,7 @@ def test_a_neighbour_that_stops_ends_open_calls_and_is_called_anew_when_it_is_ba
             begin = time.monotonic()
             await here.at["bob"].close(60.0)
             seconds = time.monotonic() - begin
+            await here.notices_that_bob_is_gone()
             with pytest.raises(Undelivered):
                 await here.call("alice", "bob", b"x")
             await here.add("bob", here.invites["bob"].address)

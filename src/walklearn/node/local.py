@@ -13,8 +13,7 @@ starts and ends them and may read their directories; it takes no part in the wal
 from __future__ import annotations
 
 import contextlib
-import ctypes
-import signal
+import os
 import socket
 import subprocess
 import sys
@@ -34,7 +33,6 @@ from walklearn.node.store import Store
 
 START_SECONDS = 60.0  # for all nodes to answer, on a busy machine
 _END_SECONDS = 15.0  # for all nodes to go when asked to
-_PARENT_DIED = 1  # PR_SET_PDEATHSIG
 
 
 class LocalNetworkError(RuntimeError):
@@ -150,17 +148,12 @@ class LocalNetwork:
 
 def _spawn(directory: NodeDirectory) -> subprocess.Popen[bytes]:
     """A node's process: out of reach of this terminal's Ctrl-C, and it does not outlive us."""
-    command = [sys.executable, "-m", "walklearn.cli", "node", "run", str(directory.path), "--serve"]
+    command = [sys.executable, "-m", "walklearn.cli.child", str(os.getpid()),
+               "node", "run", str(directory.path), "--serve"]  # fmt: skip
     with open(directory.path / "log.jsonl", "ab") as log:
         return subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
-            preexec_fn=_end_with_parent if sys.platform == "linux" else None,
-        )  # fmt: skip
-
-
-def _end_with_parent() -> None:
-    """Let the kernel stop this process when the one that started it is killed."""
-    ctypes.CDLL(None).prctl(_PARENT_DIED, signal.SIGTERM)
+            command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+        )
 
 
 def _answers(directory: NodeDirectory) -> bool:
