@@ -132,11 +132,6 @@ class Encoding:
         """How many features a row has, without an intercept."""
         return sum(len(column.categories or (1,)) for column in self.columns)
 
-    @property
-    def is_plain(self) -> bool:
-        """Whether every column is numbers that stay as they are."""
-        return all(column == Column(column.name) for column in self.columns)
-
     def scaled(self, ranges: Mapping[str, tuple[float, float]]) -> Encoding:
         """Numbers within these ranges brought to −1..1, by public numbers instead of the data."""
         known = {column.name: column for column in self.columns}

@@ -259,7 +259,6 @@ def test_oversized_messages_are_not_even_parsed() -> None:
             decode(b"\xff" * (sizes[sort] + 1))
         with pytest.raises(MessageError, match=f"no {sort}"):
             decode(b"\xff" * sizes[sort])
-    assert LIMITS.largest_message >= max(sizes.values())
 
 
 @pytest.mark.parametrize(

@@ -76,7 +76,7 @@ def told(degree: int = 2, reaches_you: bool = True, **more: Any) -> Announcement
 def up(state: State, neighbour: str, **theirs: Any) -> State:
     """The link works both ways."""
     for _ in range(2):
-        event = NeighbourUp(neighbour, state.announcement(neighbour), told(**theirs), 0.0)
+        event = NeighbourUp(neighbour, state.announcement(neighbour), told(**theirs))
         state, _ = handle(state, event)
     return state
 
@@ -238,7 +238,7 @@ def test_in_doubt_it_tries_the_same_receiver_again() -> None:
     state, effects = handle(state, NotSent(Mark(LINE, 5), 104.0))
     assert state.phase is Phase.HANDING_OVER
     # The receiver is back: at once.
-    greeting = NeighbourUp(RIGHT, state.announcement(RIGHT), told(), 104.5)
+    greeting = NeighbourUp(RIGHT, state.announcement(RIGHT), told())
     state, effects = handle(state, greeting)
     assert SendToken in sorts(effects)
     # It refuses: so it has not taken the first attempt either, and never will.
@@ -434,12 +434,12 @@ def test_a_reclaim_that_cannot_be_written_is_tried_again_later() -> None:
 
 def test_a_link_is_used_only_when_it_is_up_both_ways() -> None:
     state = recover(ME, LOCAL, [LEFT])
-    first = NeighbourUp(LEFT, state.announcement(LEFT), told(reaches_you=False), 0.0)
+    first = NeighbourUp(LEFT, state.announcement(LEFT), told(reaches_you=False))
     state, effects = handle(state, first)
     assert sorts(effects) == [Greet]  # it should hear that it is reached
     assert state.announcement(LEFT).reaches_you
     assert not state.is_usable(LEFT)
-    second = NeighbourUp(LEFT, state.announcement(LEFT), told(reaches_you=False), 0.0)
+    second = NeighbourUp(LEFT, state.announcement(LEFT), told(reaches_you=False))
     state, effects = handle(state, second)
     assert sorts(effects) == []
     assert not state.is_usable(LEFT)  # one way only
@@ -459,7 +459,7 @@ def test_a_new_degree_is_announced_before_it_is_walked_by() -> None:
     state, _ = handle(state, PeersChanged((RIGHT,)))
     assert state.degree == 1
     assert LEFT not in state.links
-    unknown = [NeighbourUp(LEFT, told(), told(), 0.0), Announced(LEFT, told()), NeighbourDown(LEFT)]
+    unknown = [NeighbourUp(LEFT, told(), told()), Announced(LEFT, told()), NeighbourDown(LEFT)]
     for event in unknown:
         assert handle(state, event) == (state, [])
 
@@ -511,7 +511,7 @@ walk = "{walk}"
             theirs = Announcement(int(degrees[j]), float(importance[j]), True)
             name = f"{j:064x}"
             for _ in range(2):
-                state, _ = handle(state, NeighbourUp(name, state.announcement(name), theirs, 0.0))
+                state, _ = handle(state, NeighbourUp(name, state.announcement(name), theirs))
             if frozenset((i, j)) in silent:
                 state, _ = handle(state, NeighbourDown(name))
         yield state
@@ -545,7 +545,7 @@ def test_the_last_update_ends_the_walk_and_the_final_model_floods() -> None:
     assert state.record.final is not None
     assert state.record.final.final
     # Told once, unless it did not arrive; then when the neighbour answers again.
-    again = NeighbourUp(LEFT, state.announcement(LEFT), told(), 0.0)
+    again = NeighbourUp(LEFT, state.announcement(LEFT), told())
     assert sorts(handle(state, again)[1]) == []
     state, _ = handle(state, FinalAnswered(LEFT, None))
     state, effects = handle(state, again)
@@ -558,10 +558,10 @@ def test_a_neighbour_that_returns_is_told_the_final_model() -> None:
     """Its greeting says that it has none."""
     final = token(9, 10, final=True)
     state = recover(ME, LOCAL, [LEFT], Record(Mark(LINE, 9), None, Place.GONE, None, final))
-    _, effects = handle(state, NeighbourUp(LEFT, state.announcement(LEFT), told(), 0.0))
+    _, effects = handle(state, NeighbourUp(LEFT, state.announcement(LEFT), told()))
     assert SendFinal in sorts(effects)
     has = told(final=LINE, newest=LINE)
-    _, effects = handle(state, NeighbourUp(LEFT, state.announcement(LEFT), has, 0.0))
+    _, effects = handle(state, NeighbourUp(LEFT, state.announcement(LEFT), has))
     assert SendFinal not in sorts(effects)
 
 

@@ -45,7 +45,6 @@ class NeighbourUp:
     neighbour: str
     told: Announcement
     theirs: Announcement
-    now: float
 
 
 @dataclass(frozen=True)

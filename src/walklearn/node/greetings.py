@@ -42,10 +42,9 @@ class Greetings:
         dispatch: Callable[[Event], Awaitable[Any]],
         transport: Transport,
         log: Log,
-        clock: Callable[[], float],
     ) -> None:
         self._name, self._plan, self._state, self._dispatch = name, plan, state, dispatch
-        self._transport, self._log, self._clock = transport, log, clock
+        self._transport, self._log = transport, log
         self._wishes: dict[str, asyncio.Event] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._trouble: dict[str, str] = {}
@@ -124,7 +123,7 @@ class Greetings:
             return
         self._tell(neighbour, "")
         told = greeting.announcement
-        await self._dispatch(NeighbourUp(neighbour, told, theirs.announcement, self._clock()))
+        await self._dispatch(NeighbourUp(neighbour, told, theirs.announcement))
 
     def _greeting(self, neighbour: str, with_plan: bool = False) -> Greeting:
         announcement = self._state().announcement(neighbour)

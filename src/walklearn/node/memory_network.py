@@ -327,7 +327,7 @@ class MemoryNetwork:
             if not answered or call.told is None:
                 return NeighbourDown(neighbour)
             theirs = messages.decode_greeting(call.content).announcement
-            return NeighbourUp(neighbour, call.told, theirs, self.now)
+            return NeighbourUp(neighbour, call.told, theirs)
         receipt = messages.decode_receipt(call.content) if answered else None
         if call.sort is SendFinal or call.mark is None:
             return FinalAnswered(neighbour, receipt)

@@ -166,11 +166,6 @@ class Limits:
     domain: Domain
 
     @property
-    def largest_message(self) -> int:
-        """How many bytes a message may have, of whatever sort."""
-        return max(self.largest_token, LONGEST_PLAN + ENVELOPE_BYTES)
-
-    @property
     def largest_token(self) -> int:
         """How many bytes a token may have."""
         return 2 * _DOUBLE.itemsize * self.size + ENVELOPE_BYTES

@@ -75,7 +75,7 @@ class Runtime:
         self._tasks: set[asyncio.Task[None]] = set()
         self._names: dict[str, str] = {}
         self._greetings = Greetings(
-            name, self._plan, lambda: self.state, self.dispatch, self.transport, log, clock
+            name, self._plan, lambda: self.state, self.dispatch, self.transport, log
         )
         self._timer: asyncio.TimerHandle | None = None
         self._wakes_at = math.inf

@@ -71,7 +71,6 @@ class Glimpse:
     holder: str | None
     error: float | None
     finished: int
-    neighbours_up: int
     refused: int
 
 
@@ -87,7 +86,6 @@ def watch(network: LocalNetwork, trial: Trial) -> Iterator[Glimpse]:
             holder=next((s["name"] for s in statuses if s["phase"] in HOLDS), None),
             error=None if token is None else trial.error(token.model),
             finished=sum(status["final"] for status in statuses),
-            neighbours_up=sum(n["up"] for s in statuses for n in s["neighbours"]),
             refused=sum(sum(s["counters"].get("refusals", {}).values()) for s in statuses),
         )
         yield glimpse
