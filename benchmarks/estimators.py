@@ -22,9 +22,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from walklearn import PowerStep, RandomWalkClassifier
-from walklearn.datasets import two_gaussians
 from walklearn.privacy import ModelNoise
-from walklearn.step_choice import EXPONENT, LENGTH
+from walklearn.problem.datasets import two_gaussians
+from walklearn.updates.step_choice import EXPONENT, LENGTH
 
 DATA = {"breast cancer": load_breast_cancer, "digits": load_digits}
 EPSILONS = (1.0, 3.0, 10.0)

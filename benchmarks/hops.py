@@ -34,13 +34,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 import walklearn as wl
-from walklearn.batches import Batch
-from walklearn.compiled_batches import LARGEST_BATCH, CompiledGossip, CompiledWalks
-from walklearn.gossip_sgd import GossipSetting
-from walklearn.node_update import start, update
-from walklearn.random_streams import Streams
-from walklearn.recording import BLOCK_NUMBERS
-from walklearn.walk_sgd import WalkSetting
+from walklearn.simulation.batches import Batch
+from walklearn.simulation.compiled_batches import LARGEST_BATCH, CompiledGossip, CompiledWalks
+from walklearn.simulation.recording import BLOCK_NUMBERS
+from walklearn.updates.gossip_sgd import GossipSetting
+from walklearn.updates.random_streams import Streams
+from walklearn.updates.sgd import start, update
+from walklearn.updates.walk_sgd import WalkSetting
 
 Array = NDArray[Any]
 Run = Callable[[int], object]  # do that many hops

@@ -36,9 +36,9 @@ from typing import Any
 import numpy as np
 
 from walklearn import graphs
-from walklearn.node.identity import Identity
-from walklearn.node.local import LocalNetwork
-from walklearn.node.rows import NodeRows
+from walklearn.node.agreement.rows import NodeRows
+from walklearn.node.trial.local_network import LocalNetwork
+from walklearn.node.wire.identity import Identity
 
 NAMES = ("alice", "bob")
 SIZES = {"1 KB": (2, 64), "100 KB": (20, 640), "8 MB": (500, 2000)}  # classes, features

@@ -22,10 +22,10 @@ from typing import NamedTuple
 import numpy as np
 
 import walklearn as wl
-from walklearn.node.control import NotRunningError
-from walklearn.node.local import LocalNetwork
-from walklearn.node.plan import Plan
-from walklearn.node.trial import HOLDS, Trial, watch
+from walklearn.node.agreement.plan import Plan
+from walklearn.node.process.control import NotRunningError
+from walklearn.node.trial.local_network import LocalNetwork
+from walklearn.node.trial.two_gaussians import HOLDS, Trial, watch
 
 NODES = 10
 SIMULATED = 1000

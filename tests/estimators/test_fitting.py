@@ -18,7 +18,7 @@ from sklearn.preprocessing import StandardScaler
 
 import walklearn as wl
 from walklearn import RandomWalkClassifier, RandomWalkRegressor
-from walklearn.losses import Huber, Logistic, Softmax, Squared
+from walklearn.problem.losses import Huber, Logistic, Softmax, Squared
 
 CANCER = load_breast_cancer(return_X_y=True)
 IRIS = load_iris(return_X_y=True)

@@ -11,8 +11,8 @@ from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 import walklearn as wl
 from walklearn import RandomWalkClassifier, RandomWalkRegressor
 from walklearn.estimators.seeds import seeds_of
-from walklearn.reference_batches import ReferenceWalks
-from walklearn.walk_sgd import WalkSetting
+from walklearn.simulation.reference_batches import ReferenceWalks
+from walklearn.updates.walk_sgd import WalkSetting
 
 CANCER = load_breast_cancer(return_X_y=True)
 IRIS = load_iris(return_X_y=True)

@@ -6,10 +6,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import memory_network
 import pytest
 
-from walklearn.node import memory_network, protocol
-from walklearn.node.events import (
+from walklearn.node.protocol import protocol
+from walklearn.node.protocol.events import (
     Answered,
     Commit,
     FinalArrived,
@@ -21,9 +22,9 @@ from walklearn.node.events import (
     Unknown,
     Visit,
 )
-from walklearn.node.messages import Line, Mark, Outcome, Receipt
-from walklearn.node.neighbours import Result
-from walklearn.node.state import Handover, Phase, Place, Record, State
+from walklearn.node.protocol.neighbours import Result
+from walklearn.node.protocol.state import Handover, Phase, Place, Record, State
+from walklearn.node.wire.messages import Line, Mark, Outcome, Receipt
 
 Handle = Callable[[State, Any], Result]
 _handle = protocol.handle

@@ -15,9 +15,11 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from memory_network import Call, MemoryNetwork, MemoryNode, Way
 
 from walklearn import graphs
-from walklearn.node.events import (
+from walklearn.node.agreement.plan import Plan
+from walklearn.node.protocol.events import (
     Greet,
     PeersChanged,
     ResumeWalk,
@@ -26,12 +28,10 @@ from walklearn.node.events import (
     StopAsked,
     Tick,
 )
-from walklearn.node.local_update import Draws, LocalUpdate
-from walklearn.node.memory_network import Call, MemoryNetwork, MemoryNode, Way
-from walklearn.node.messages import Line, Mark, Token, decode_token
-from walklearn.node.plan import Plan
-from walklearn.node.state import Place, Record
-from walklearn.random_streams import generators
+from walklearn.node.protocol.state import Place, Record
+from walklearn.node.protocol.visit import Draws, LocalUpdate
+from walklearn.node.wire.messages import Line, Mark, Token, decode_token
+from walklearn.updates.random_streams import generators
 
 NODES = 4
 GRAPH = graphs.from_edges([(0, 1), (1, 2), (2, 0), (2, 3)])

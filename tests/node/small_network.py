@@ -15,12 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from walklearn.node.control import NotRunningError, ask
-from walklearn.node.creation import create_node
-from walklearn.node.directory import NodeDirectory
-from walklearn.node.logs import Log
-from walklearn.node.rows import NodeRows
-from walklearn.node.service import Node
+from walklearn.node.agreement.rows import NodeRows
+from walklearn.node.disk.creation import create_node
+from walklearn.node.disk.directory import NodeDirectory
+from walklearn.node.process.control import NotRunningError, ask
+from walklearn.node.process.logs import Log
+from walklearn.node.process.service import Node
 
 PLAN = """
 name = "small"

@@ -23,7 +23,7 @@ from small_network import (
 )
 
 from walklearn.cli import main
-from walklearn.node.directory import NodeDirectory
+from walklearn.node.disk.directory import NodeDirectory
 
 
 def node(*arguments: object) -> Result:

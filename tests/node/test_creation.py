@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 from small_network import PLAN, make_node, make_nodes
 
-from walklearn.data_files import DataError
-from walklearn.node.creation import Created, create_node
-from walklearn.node.directory import DirectoryError, NodeDirectory
-from walklearn.node.identity import IdentityError
-from walklearn.node.plan import Plan, PlanError
-from walklearn.node.rows import read_node_rows
-from walklearn.node.service import limits_of
-from walklearn.node.store import Store
+from walklearn.files import DataError
+from walklearn.node.agreement.plan import Plan, PlanError
+from walklearn.node.agreement.rows import read_node_rows
+from walklearn.node.disk.creation import Created, create_node
+from walklearn.node.disk.directory import DirectoryError, NodeDirectory
+from walklearn.node.disk.store import Store
+from walklearn.node.process.service import limits_of
+from walklearn.node.wire.identity import IdentityError
 
 PRIVATE = """
 intercept = true

@@ -17,10 +17,10 @@ import numpy as np
 import pytest
 from small_network import Process, make_nodes, processes, wait_until
 
-from walklearn.node.control import ask
-from walklearn.node.directory import NodeDirectory
-from walklearn.node.identity import Identity, Invite
-from walklearn.node.messages import (
+from walklearn.node.disk.directory import NodeDirectory
+from walklearn.node.process.control import ask
+from walklearn.node.wire.identity import Identity, Invite
+from walklearn.node.wire.messages import (
     Announcement,
     Greeting,
     Line,
@@ -31,7 +31,7 @@ from walklearn.node.messages import (
     encode_greeting,
     encode_token,
 )
-from walklearn.node.transport import Refused, Transport, Unanswered, Undelivered
+from walklearn.node.wire.transport import Refused, Transport, Unanswered, Undelivered
 
 UPDATES = 1_000_000
 LINE = Line(5, "ab" * 32, "cd" * 16)

@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 from hypothesis import given
 from hypothesis import strategies as st
 
-from walklearn.node.identity import Identity, IdentityError, Invite, check_address, fingerprint
+from walklearn.node.wire.identity import Identity, IdentityError, Invite, check_address, fingerprint
 
 Key = ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKey
 ALICE = Identity.create("alice")

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import walklearn as wl
-from walklearn.node.local_update import DivergedError, Draws, LocalUpdate, own_problem
-from walklearn.node.messages import Line, Token
-from walklearn.node.plan import Plan
+from walklearn.node.agreement.plan import Plan
+from walklearn.node.protocol.visit import DivergedError, Draws, LocalUpdate, own_problem
+from walklearn.node.wire.messages import Line, Token
 from walklearn.privacy.model_noise import ModelNoise
 
 PLAN = """
@@ -153,7 +153,7 @@ from test_local_update import *
 noise = ModelNoise(clip=1.0, noise_multiplier=1.0, max_contributions=3)
 local = LocalUpdate.of_plan(Plan.from_text(PLAN + RELEASED), X, Y, 3.0, noise)
 local.visit(first(local), Draws(np.array([0.5]), np.zeros(2)))
-import walklearn.node.protocol, walklearn.node.store
+import walklearn.node.protocol.protocol, walklearn.node.disk.store
 heavy = {"scipy", "numba", "pandas", "matplotlib", "dp_accounting"}
 print(sorted(heavy & sys.modules.keys()))
 """

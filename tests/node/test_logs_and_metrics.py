@@ -6,8 +6,8 @@ import io
 
 from small_network import log_lines
 
-from walklearn.node.logs import Log
-from walklearn.node.metrics import Counters
+from walklearn.node.process.logs import Log
+from walklearn.node.process.metrics import Counters
 
 
 def test_a_flood_of_one_event_is_thinned_and_the_rest_counted() -> None:

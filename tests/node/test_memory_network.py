@@ -6,15 +6,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from memory_network import MemoryNetwork
 from scipy import stats
 
 import walklearn as wl
-from walklearn.node.local_update import LocalUpdate
-from walklearn.node.memory_network import MemoryNetwork
-from walklearn.node.plan import Plan
-from walklearn.node_update import start
+from walklearn.node.agreement.plan import Plan
+from walklearn.node.protocol.visit import LocalUpdate
 from walklearn.privacy.model_noise import ModelNoise
-from walklearn.random_streams import Streams, generators, replicate_seed
+from walklearn.updates.random_streams import Streams, generators, replicate_seed
+from walklearn.updates.sgd import start
 
 NODES, UPDATES, SEED = 8, 400, 5
 VISITS = 8_000

@@ -17,9 +17,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 import walklearn
-from walklearn.domains import Ball, Box, Domain, Everywhere
-from walklearn.node import messages_pb2 as wire
-from walklearn.node.messages import (
+from walklearn.node.wire import messages_pb2 as wire
+from walklearn.node.wire.messages import (
     LARGEST_COUNTER,
     LARGEST_DEGREE,
     LONGEST_REASON,
@@ -39,6 +38,7 @@ from walklearn.node.messages import (
     encode_receipt,
     encode_token,
 )
+from walklearn.problem.domains import Ball, Box, Domain, Everywhere
 
 SIZE, UPDATES = 3, 100
 LIMITS = Limits(SIZE, UPDATES, Ball(2.0))

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from walklearn.domains import Ball, Box, Everywhere
-from walklearn.losses import Huber, Softmax
-from walklearn.node.plan import Plan, PlanError
-from walklearn.step_sizes import ConstantStep, PowerStep
+from walklearn.node.agreement.plan import Plan, PlanError
+from walklearn.problem.domains import Ball, Box, Everywhere
+from walklearn.problem.losses import Huber, Softmax
+from walklearn.updates.step_sizes import ConstantStep, PowerStep
 
 TEXT = """
 name = "hospitals"

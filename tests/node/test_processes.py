@@ -16,12 +16,12 @@ from small_network import (
 )
 
 from walklearn.model import Model
-from walklearn.node.control import ask
-from walklearn.node.directory import NodeDirectory
-from walklearn.node.messages import Token
-from walklearn.node.service import limits_of
-from walklearn.node.store import Store
-from walklearn.node.trained import newest_model
+from walklearn.node.disk.directory import NodeDirectory
+from walklearn.node.disk.store import Store
+from walklearn.node.process.control import ask
+from walklearn.node.process.kept_model import newest_model
+from walklearn.node.process.service import limits_of
+from walklearn.node.wire.messages import Token
 
 PRIVATE = """
 walk = "weighted"

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from walklearn import graphs, walks
-from walklearn.node import events, protocol
-from walklearn.node.events import (
+from walklearn.node.agreement.plan import Plan
+from walklearn.node.protocol import events, protocol
+from walklearn.node.protocol.events import (
     Announced,
     Answered,
     Commit,
@@ -36,8 +37,10 @@ from walklearn.node.events import (
     Unknown,
     Visit,
 )
-from walklearn.node.local_update import Draws, LocalUpdate
-from walklearn.node.messages import (
+from walklearn.node.protocol.protocol import handle, recover
+from walklearn.node.protocol.state import LONGEST_LEAP, Phase, Place, Record, State
+from walklearn.node.protocol.visit import Draws, LocalUpdate
+from walklearn.node.wire.messages import (
     LARGEST_COUNTER,
     Announcement,
     Line,
@@ -46,9 +49,6 @@ from walklearn.node.messages import (
     Receipt,
     Token,
 )
-from walklearn.node.plan import Plan
-from walklearn.node.protocol import handle, recover
-from walklearn.node.state import LONGEST_LEAP, Phase, Place, Record, State
 from walklearn.privacy.model_noise import ModelNoise
 
 PLAN = Plan.from_text("""

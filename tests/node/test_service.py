@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 from small_network import PLAN, in_process, introduce, log_lines, make_node, make_nodes, ring
 
-from walklearn.node.control import CommandError
-from walklearn.node.directory import NodeDirectory
-from walklearn.node.rows import NodeRows
-from walklearn.node.service import Node, Options
-from walklearn.node.store import DiskError, Store, StoreError
-from walklearn.node.transport import Refused, Undelivered
+from walklearn.node.agreement.rows import NodeRows
+from walklearn.node.disk.directory import NodeDirectory
+from walklearn.node.disk.store import DiskError, Store, StoreError
+from walklearn.node.process.control import CommandError
+from walklearn.node.process.service import Node, Options
+from walklearn.node.wire.transport import Refused, Undelivered
 from walklearn.privacy import sampling
 
 

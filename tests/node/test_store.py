@@ -20,11 +20,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from walklearn.domains import Everywhere
-from walklearn.node import store as store_module
-from walklearn.node.messages import Limits, Line, Mark, Token
-from walklearn.node.state import Place, Record
-from walklearn.node.store import LARGEST_ROW, DiskError, Release, Store, StoreError
+from walklearn.node.disk import store as store_module
+from walklearn.node.disk.store import LARGEST_ROW, DiskError, Release, Store, StoreError
+from walklearn.node.protocol.state import Place, Record
+from walklearn.node.wire.messages import Limits, Line, Mark, Token
+from walklearn.problem.domains import Everywhere
 
 LIMITS = Limits(size=3, updates=100, domain=Everywhere())
 LARGE = Limits(size=LARGEST_ROW // 8, updates=100, domain=Everywhere())  # tokens of 2 MB

@@ -14,8 +14,8 @@ import pytest
 from grpc import aio
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from walklearn.node.identity import Identity, Invite
-from walklearn.node.transport import (
+from walklearn.node.wire.identity import Identity, Invite
+from walklearn.node.wire.transport import (
     METHODS,
     SERVICE,
     Refused,
@@ -360,7 +360,7 @@ def test_plaintext_and_garbage_do_no_harm() -> None:
 
 
 def test_connections_that_never_speak_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("walklearn.node.connections.SILENT_SECONDS", 0.3)
+    monkeypatch.setattr("walklearn.node.wire.connections.SILENT_SECONDS", 0.3)
 
     async def meet() -> list[tuple[str, str]]:
         async with world() as here:

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from walklearn import AsynchronousGossip, Problem, SynchronousGossip
-from walklearn.losses import Logistic
 from walklearn.privacy import (
     ClampedGamma,
     Gamma,
@@ -18,6 +17,7 @@ from walklearn.privacy import (
     calibrate,
     smoothness_bounds,
 )
+from walklearn.problem.losses import Logistic
 from walklearn.studies import Study, register_walk, run
 from walklearn.studies.choices import ChoiceError
 from walklearn.studies.methods import _registered, method_of, resolved

@@ -6,10 +6,10 @@ import json
 
 import pytest
 
-from walklearn.step_sizes import ConstantStep
 from walklearn.studies import Study, StudyError, run
 from walklearn.studies.methods import method_of, step_smoothness
 from walklearn.studies.worlds import RUN, draw_world
+from walklearn.updates.step_sizes import ConstantStep
 
 STUDY = """
 name = "steps"

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from walklearn import datasets
-from walklearn.domains import Ball, Box, Everywhere
-from walklearn.losses import Huber, Softmax, Squared
+from walklearn.problem.domains import Ball, Box, Everywhere
+from walklearn.problem.losses import Huber, Softmax, Squared
 from walklearn.studies import worlds
 from walklearn.studies.choices import ChoiceError
 from walklearn.studies.worlds import RUN, TUNE, World, draw_world, kept_world

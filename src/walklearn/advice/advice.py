@@ -9,12 +9,12 @@ from typing import Any, Literal
 import numpy as np
 
 from walklearn.graphs import Graph
-from walklearn.losses import Logistic, Loss
 from walklearn.privacy.bounds import smoothness_bounds
 from walklearn.privacy.comparison import Comparison, compare
 from walklearn.privacy.mechanisms import Mechanism
 from walklearn.problem import Objective, Problem
-from walklearn.step_sizes import StepSize
+from walklearn.problem.losses import Logistic, Loss
+from walklearn.updates.step_sizes import StepSize
 from walklearn.walks import Walk, Weighted
 
 Mode = Literal["public", "simulation"]

@@ -22,9 +22,9 @@ from walklearn import theory
 from walklearn.advice.advice import Advice, Candidate
 from walklearn.advice.laziness import choose_laziness
 from walklearn.graphs import Graph
-from walklearn.losses import Loss
 from walklearn.privacy.comparison import Comparison
-from walklearn.step_choice import public_step
+from walklearn.problem.losses import Loss
+from walklearn.updates.step_choice import public_step
 from walklearn.walks import Metropolis, Uniform, Weighted
 
 Vector = NDArray[np.float64]

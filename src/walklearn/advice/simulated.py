@@ -22,8 +22,8 @@ from walklearn.graphs import Graph
 from walklearn.privacy.comparison import Comparison
 from walklearn.problem import Problem
 from walklearn.simulation import simulate
-from walklearn.step_choice import choose_step
-from walklearn.step_sizes import PowerStep
+from walklearn.updates.step_choice import choose_step
+from walklearn.updates.step_sizes import PowerStep
 from walklearn.walks import Uniform, Walk, Weighted
 
 Vector = NDArray[np.float64]

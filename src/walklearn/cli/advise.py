@@ -72,9 +72,8 @@ def advise(data: Path | None, as_json: bool, **options: Any) -> None:
 
 def _from_public_facts(described: DataOptions, options: dict[str, Any]) -> Advice:
     from walklearn.advice import advise as wl_advise
-    from walklearn.data_files import read_network
-    from walklearn.graphs import as_graph
-    from walklearn.losses import Logistic, Squared
+    from walklearn.graphs import as_graph, read_network
+    from walklearn.problem.losses import Logistic, Squared
 
     if Path(described.graph).is_file():
         graph = read_network(described.graph, []).graph  # its nodes may have names

@@ -12,7 +12,8 @@ import click
 from walklearn.cli.schema import Schema
 
 if TYPE_CHECKING:
-    from walklearn.data_files import Network, Rows, Table
+    from walklearn.files import Rows, Table
+    from walklearn.graphs import Network
 
 Command = Callable[..., None]
 
@@ -82,14 +83,14 @@ class DataOptions:
 
     def read(self, path: Path) -> Table:
         """The columns of a file."""
-        from walklearn.data_files import read_table
+        from walklearn.files import read_table
 
         text = sorted({*self.text, *self.schema.categories})
         return read_table(path, delimiter=self.delimiter, text=text)
 
     def target_of(self, table: Table) -> str:
         """The target: the column that was named, y of a file that has no names."""
-        from walklearn.encoding import listed
+        from walklearn.files.encoding import listed
 
         nameless = Path(table.source).suffix not in (".csv", ".tsv", ".txt", ".parquet")
         if self.target is None and nameless and "y" in table:
@@ -103,7 +104,7 @@ class DataOptions:
 
     def rows(self, table: Table) -> Rows:
         """What is to be learnt from a table."""
-        from walklearn.data_files import rows_of
+        from walklearn.files import rows_of
 
         return rows_of(
             table, target=self.target_of(table), node_column=self.node_column, drop=self.drop,
@@ -125,7 +126,7 @@ def public_feature_bound(
     Where every column has its categories or its range declared, it follows: a column of text
     adds 1 to ‖x‖², and a number within its range at most 1.
     """
-    from walklearn.encoding import listed
+    from walklearn.files.encoding import listed
 
     if (epsilon is None) != (delta is None):
         one, other = ("--epsilon", "--delta") if delta is None else ("--delta", "--epsilon")

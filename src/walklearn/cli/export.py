@@ -32,7 +32,7 @@ def export(model: Path, out: Path, force: bool) -> None:
       walklearn export model/ model.onnx
       walklearn export model/ model.joblib
     """
-    from walklearn.atomic_write import atomic_write
+    from walklearn.files.atomic_write import atomic_write
     from walklearn.model import Model
 
     if out.suffix not in SUFFIXES:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from walklearn.data_files import Network, Rows
+    from walklearn.files import Rows
+    from walklearn.graphs import Network
 
 
 def network_of(graph: str, rows: Rows, seed: int | None) -> Network:
@@ -17,9 +18,9 @@ def network_of(graph: str, rows: Rows, seed: int | None) -> Network:
     graph: the path of an edge list, or the name of a family. Without a node column every row is
     a node of its own.
     """
-    from walklearn.data_files import DataError, Network, read_network
-    from walklearn.data_files.table import no_such_file
-    from walklearn.graphs import as_graph
+    from walklearn.files import DataError
+    from walklearn.files.table import no_such_file
+    from walklearn.graphs import Network, as_graph, read_network
     from walklearn.graphs.names import is_name
 
     if not is_name(graph) and (Path(graph).is_file() or Path(graph).suffix):

@@ -16,8 +16,8 @@ import click
 from walklearn.cli.bad_input import BadInput, plainly
 
 if TYPE_CHECKING:
-    from walklearn.node.creation import Created
-    from walklearn.node.directory import NodeDirectory
+    from walklearn.node.disk.creation import Created
+    from walklearn.node.disk.directory import NodeDirectory
 
 # Threads of the linear algebra gain nothing on one node's rows, and many nodes on one machine
 # would keep each other waiting. It is read when NumPy is loaded, which is not yet.
@@ -33,8 +33,8 @@ def _with_node_extra(command: Callable[..., None]) -> Callable[..., None]:
     @wraps(command)
     def wrapped(*arguments: Any, **options: Any) -> None:
         try:
-            from walklearn.node.control import NotRunningError
-            from walklearn.node.store import DiskError, StoreError
+            from walklearn.node.disk.store import DiskError, StoreError
+            from walklearn.node.process.control import NotRunningError
         except ModuleNotFoundError as error:
             raise ImportError(
                 f"nodes need {error.name}: install it with pip install 'walklearn[node]'"
@@ -88,7 +88,7 @@ def init(
     The release is drawn once and kept: making the same node anew and drawing again would let
     neighbours average the noise away.
     """
-    from walklearn.node.creation import create_node
+    from walklearn.node.disk.creation import create_node
 
     created = create_node(
         directory, plan=plan, data=data, listen=listen, address=address, name=name, budget=budget
@@ -104,7 +104,7 @@ def invite(directory: Path) -> None:
 
     Send it over any channel and compare the fingerprint over another, by telephone for example.
     """
-    from walklearn.node.identity import for_eyes
+    from walklearn.node.wire.identity import for_eyes
 
     mine = _open(directory).invite
     click.echo(mine.encode())
@@ -121,7 +121,7 @@ def peer(directory: Path, invite: str | None, remove: str | None) -> None:
 
     Both sides must add each other. Without INVITE, list the neighbours.
     """
-    from walklearn.node.identity import for_eyes
+    from walklearn.node.wire.identity import for_eyes
 
     opened = _open(directory)
     if invite is not None and remove is not None:
@@ -161,24 +161,13 @@ def run(
     Safe to stop (Ctrl-C, SIGTERM: the token is handed over first), to kill and to start again.
     Log lines are JSON on standard error.
     """
-    import asyncio
-
-    from walklearn.node.identity import check_address
-    from walklearn.node.logs import Log
-    from walklearn.node.service import Node, Options
-    from walklearn.node.service import serve as serve_node
+    from walklearn.node.process.service import Options, run_node
+    from walklearn.node.wire.identity import check_address
 
     if listen is not None:
         check_address(listen)
-    opened = _open(directory)
     options = Options(listen, metrics_port, linger_seconds, stop_seconds, stay=serve)
-    _allow_many_files()
-
-    async def main() -> None:
-        log = Log(opened.settings.name, level=log_level)
-        await serve_node(Node(opened, log), options)
-
-    asyncio.run(main())
+    run_node(_open(directory), options, log_level)
 
 
 @node.command("start-walk")
@@ -188,7 +177,7 @@ def run(
 @_with_node_extra
 def start_walk(directory: Path, resume: bool) -> None:
     """Begin the token at this node, which must be running. One node does this, once."""
-    from walklearn.node.control import ask
+    from walklearn.node.process.control import ask
 
     _open(directory)
     ask(directory, "StartWalk", resume=resume)
@@ -225,7 +214,7 @@ def model(directory: Path, out: Path, force: bool) -> None:
 
     `walklearn predict` and `walklearn export` take it.
     """
-    from walklearn.node.trained import newest_model
+    from walklearn.node.process.kept_model import newest_model
 
     trained, final = newest_model(_open(directory))
     trained.save(out, overwrite=force)
@@ -234,22 +223,22 @@ def model(directory: Path, out: Path, force: bool) -> None:
 
 
 def _open(directory: Path) -> NodeDirectory:
-    from walklearn.node.directory import NodeDirectory
+    from walklearn.node.disk.directory import NodeDirectory
 
     return NodeDirectory(directory)
 
 
 def _tell(directory: Path, command: str) -> None:
     """Let a running node know; if none runs, it will see for itself when it starts."""
-    from walklearn.node.control import NotRunningError, ask
+    from walklearn.node.process.control import NotRunningError, ask
 
     with suppress(NotRunningError):
         ask(directory, command)
 
 
 def _status(opened: NodeDirectory) -> dict[str, Any]:
-    from walklearn.node.control import NotRunningError, ask
-    from walklearn.node.trained import stored_status
+    from walklearn.node.process.control import NotRunningError, ask
+    from walklearn.node.process.kept_model import stored_status
 
     try:
         return ask(opened.path, "Status")
@@ -302,13 +291,3 @@ def _describe(created: Created) -> str:
         lines.append(f"its rows show in the model at most {created.release.may_contribute} times.")
     lines.append(f"next: walklearn node invite {path}")
     return "\n".join(lines)
-
-
-def _allow_many_files() -> None:
-    """Each connection is a file; strangers must not use them up."""
-    import resource
-
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = 4096 if hard == resource.RLIM_INFINITY else min(4096, hard)
-    if soft < wanted:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))

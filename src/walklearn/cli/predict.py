@@ -39,7 +39,7 @@ def predict(
       walklearn predict model/ new.csv
       walklearn predict model/ new.csv --proba --out predictions.csv
     """
-    from walklearn.data_files import DataError, read_table
+    from walklearn.files import DataError, read_table
     from walklearn.model import Model
     from walklearn.model.score import score_of
 
@@ -58,7 +58,7 @@ def predict(
     if out is None:
         click.echo(content, nl=as_json)
     else:
-        from walklearn.atomic_write import atomic_write
+        from walklearn.files.atomic_write import atomic_write
 
         atomic_write(out, content.encode())
     if trained.target in table:

@@ -8,12 +8,13 @@ import numpy as np
 
 from walklearn.cli.task import task_of
 from walklearn.estimators.units import Units
-from walklearn.losses import Logistic, Loss, Softmax, Squared
 from walklearn.privacy import clip_features
 from walklearn.problem import Problem
+from walklearn.problem.losses import Logistic, Loss, Softmax, Squared
 
 if TYPE_CHECKING:
-    from walklearn.data_files import Network, Rows
+    from walklearn.files import Rows
+    from walklearn.graphs import Network
 
 
 def problem_of(

@@ -9,7 +9,7 @@ from walklearn.privacy.model_noise import ModelNoise
 from walklearn.walks import ReleasedWeighted, Simple, Uniform, Weighted
 
 if TYPE_CHECKING:
-    from walklearn.data_files import Rows
+    from walklearn.files import Rows
 
 LOSS_NAMES = {
     "Logistic": "logistic",

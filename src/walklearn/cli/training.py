@@ -14,10 +14,11 @@ from walklearn.cli.bad_input import in_shell_words
 from walklearn.cli.data_options import DataOptions, public_feature_bound
 from walklearn.cli.task import task_of
 from walklearn.cli.trained import model_of
-from walklearn.data_files import Network, Rows, Table
+from walklearn.files import Rows, Table
+from walklearn.files.progress import progress_bar
+from walklearn.graphs import Network
 from walklearn.model import Model
 from walklearn.model.score import Score, score_of
-from walklearn.progress import progress_bar
 from walklearn.walks import Simple, Uniform, Walk
 
 Array = NDArray[Any]
@@ -95,8 +96,8 @@ def _fit(
 ) -> Any:
     from walklearn.estimators import RandomWalkClassifier, RandomWalkRegressor
     from walklearn.privacy import ModelNoise
-    from walklearn.step_choice import EXPONENT
-    from walklearn.step_sizes import PowerStep
+    from walklearn.updates.step_choice import EXPONENT
+    from walklearn.updates.step_sizes import PowerStep
 
     noise = None
     if settings["model_noise"] is not None:

@@ -14,8 +14,8 @@ import click
 from walklearn.cli.bad_input import BadInput, plainly
 
 if TYPE_CHECKING:
-    from walklearn.node.local import LocalNetwork
-    from walklearn.node.trial import Glimpse, Trial
+    from walklearn.node.trial.local_network import LocalNetwork
+    from walklearn.node.trial.two_gaussians import Glimpse, Trial
 
 _LOOK_SECONDS = 0.25
 _LINE_SECONDS = 2.0  # between two lines, where there is no terminal
@@ -53,8 +53,8 @@ def up(
     _check(walk, epsilon, delta, out)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the nodes are ended too
     try:
-        from walklearn.node.local import LocalNetwork, LocalNetworkError
-        from walklearn.node.trial import Trial
+        from walklearn.node.trial.local_network import LocalNetwork, LocalNetworkError
+        from walklearn.node.trial.two_gaussians import Trial
     except ModuleNotFoundError as error:
         raise ImportError(
             f"nodes need {error.name}: install it with pip install 'walklearn[node]'"
@@ -90,7 +90,7 @@ def _check(walk: str, epsilon: float | None, delta: float | None, out: Path) -> 
 
 def _watch(network: LocalNetwork, trial: Trial, updates: int) -> list[tuple[int, float]]:
     """Show the walk until it ends; returns the error as it fell."""
-    from walklearn.node.trial import watch
+    from walklearn.node.trial.two_gaussians import watch
 
     curve: list[tuple[int, float]] = []
     begin = time.monotonic()
@@ -108,8 +108,8 @@ def _conclude(
 ) -> None:
     """The table, whether all nodes agree, the model and the picture."""
     from walklearn.cli.tables import show
-    from walklearn.node.trained import newest_model
-    from walklearn.node.trial import draw
+    from walklearn.node.process.kept_model import newest_model
+    from walklearn.node.trial.two_gaussians import draw
 
     statuses = network.statuses()
     made = [status["counters"].get("updates", 0) for status in statuses]

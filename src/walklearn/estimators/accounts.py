@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from walklearn.graphs import Graph
 from walklearn.privacy import Ledger, ModelNoise
 from walklearn.privacy.ledger import IN_THE_CLEAR, describe
-from walklearn.run_arguments import mechanism_of
+from walklearn.simulation.arguments import mechanism_of
 from walklearn.walks import Walk, Weighted
 
 Counts = NDArray[Any]

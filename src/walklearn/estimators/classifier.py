@@ -13,7 +13,7 @@ from sklearn.utils.validation import validate_data
 
 from walklearn.estimators.parameters import check_parameters
 from walklearn.estimators.random_walk import RandomWalk
-from walklearn.losses import Logistic, Loss, Softmax, SquaredHinge
+from walklearn.problem.losses import Logistic, Loss, Softmax, SquaredHinge
 
 Array = NDArray[Any]
 

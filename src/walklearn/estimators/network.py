@@ -14,8 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from walklearn.data_files import read_network
-from walklearn.graphs import Graph, as_graph
+from walklearn.graphs import Graph, as_graph, read_network
 from walklearn.graphs.names import is_name
 
 Owners = NDArray[np.int64]

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from walklearn.domains import Domain
 from walklearn.privacy import MECHANISMS, ModelNoise
 from walklearn.privacy.arguments import check_delta, check_epsilon
-from walklearn.step_sizes import ConstantStep, PowerStep, StepSize
+from walklearn.problem.domains import Domain
+from walklearn.updates.step_sizes import ConstantStep, PowerStep, StepSize
 
 AVERAGES = ("tail", "all", "none")
 

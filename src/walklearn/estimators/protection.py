@@ -20,9 +20,9 @@ import numpy as np
 from walklearn.graphs import Graph
 from walklearn.privacy import ModelNoise, calibrate, smoothness_bounds
 from walklearn.problem import Problem
-from walklearn.run_arguments import check_protectable, mechanism_of
-from walklearn.step_choice import public_step
-from walklearn.step_sizes import StepSize
+from walklearn.simulation.arguments import check_protectable, mechanism_of
+from walklearn.updates.step_choice import public_step
+from walklearn.updates.step_sizes import StepSize
 from walklearn.walks import (
     Derived,
     Metropolis,

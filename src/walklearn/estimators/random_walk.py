@@ -18,7 +18,6 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from walklearn.domains import Domain
 from walklearn.estimators.accounts import charge_model, charge_release, ledger_for
 from walklearn.estimators.network import Network, place
 from walklearn.estimators.parameters import step_of
@@ -28,13 +27,14 @@ from walklearn.estimators.seeds import Seeds, seeds_of
 from walklearn.estimators.training import Average, Plan, Walked, advice, walk_on
 from walklearn.estimators.units import Units
 from walklearn.graphs import Graph
-from walklearn.losses import Loss
-from walklearn.owned_rows import check_weights
 from walklearn.privacy import Ledger, ModelNoise, clip_features
 from walklearn.problem import Problem
-from walklearn.step_choice import FIRST_LOOK, choose_step, most_steps, public_steps
-from walklearn.step_sizes import StepSize
-from walklearn.walk_sgd import Token, WalkSetting
+from walklearn.problem.domains import Domain
+from walklearn.problem.losses import Loss
+from walklearn.problem.owned_rows import check_weights
+from walklearn.updates.step_choice import FIRST_LOOK, choose_step, most_steps, public_steps
+from walklearn.updates.step_sizes import StepSize
+from walklearn.updates.walk_sgd import Token, WalkSetting
 from walklearn.walks import ReleasedWeighted, Walk
 
 Array = NDArray[Any]

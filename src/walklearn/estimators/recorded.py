@@ -10,8 +10,8 @@ from walklearn import __version__
 from walklearn.estimators.accounts import published
 from walklearn.estimators.seeds import Seeds
 from walklearn.estimators.training import Walked
-from walklearn.trace import Trace
-from walklearn.walk_sgd import WalkSetting
+from walklearn.simulation.trace import Trace
+from walklearn.updates.walk_sgd import WalkSetting
 from walklearn.walks import ReleasedWeighted
 
 

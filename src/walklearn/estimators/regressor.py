@@ -11,7 +11,7 @@ from sklearn.utils.validation import validate_data
 
 from walklearn.estimators.parameters import check_parameters
 from walklearn.estimators.random_walk import RandomWalk
-from walklearn.losses import Huber, Logistic, Loss, Softmax, Squared, SquaredHinge
+from walklearn.problem.losses import Huber, Logistic, Loss, Softmax, Squared, SquaredHinge
 
 Array = NDArray[Any]
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from walklearn.random_streams import Streams, generators
+from walklearn.updates.random_streams import Streams, generators
 
 
 class Seeds(NamedTuple):

@@ -18,12 +18,12 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from walklearn.batches import WalkBatch
-from walklearn.compiled_batches import CompiledWalks, has_compiled_twin
-from walklearn.random_streams import Streams
-from walklearn.reference_batches import ReferenceWalks
-from walklearn.step_choice import ROUND, been_round, settled
-from walklearn.walk_sgd import Token, WalkSetting
+from walklearn.simulation.batches import WalkBatch
+from walklearn.simulation.compiled_batches import CompiledWalks, has_compiled_twin
+from walklearn.simulation.reference_batches import ReferenceWalks
+from walklearn.updates.random_streams import Streams
+from walklearn.updates.step_choice import ROUND, been_round, settled
+from walklearn.updates.walk_sgd import Token, WalkSetting
 
 Array = NDArray[Any]
 Average = Literal["tail", "all", "none"]

@@ -18,14 +18,14 @@ from pathlib import Path
 import numpy as np
 
 from walklearn import plot
-from walklearn.datasets import two_gaussians
-from walklearn.domains import Ball
-from walklearn.gossip_sgd import AsynchronousGossip, Gossip
 from walklearn.graphs import Graph, erdos_renyi
 from walklearn.problem import Problem
+from walklearn.problem.datasets import two_gaussians
+from walklearn.problem.domains import Ball
 from walklearn.simulation import simulate
-from walklearn.step_sizes import PowerStep
-from walklearn.trace import Trace
+from walklearn.simulation.trace import Trace
+from walklearn.updates.gossip_sgd import AsynchronousGossip, Gossip
+from walklearn.updates.step_sizes import PowerStep
 from walklearn.walks import Uniform, Walk, Weighted
 
 METHODS: dict[str, Walk | Gossip] = {

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from walklearn import __version__
-from walklearn.atomic_write import atomic_write
 from walklearn.experiments import figure1
 from walklearn.experiments.shipped import COMPUTED
+from walklearn.files.atomic_write import atomic_write
 from walklearn.studies.cell import FORMAT, digest
 from walklearn.studies.provenance import keeping, now, origin
 

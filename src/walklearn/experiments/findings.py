@@ -28,7 +28,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from walklearn.atomic_write import atomic_write
+from walklearn.files.atomic_write import atomic_write
 from walklearn.studies import Results
 
 if TYPE_CHECKING:

@@ -32,12 +32,14 @@ from walklearn.graphs.families import barbell, complete, grid, hypercube, ring, 
 from walklearn.graphs.graph import Graph
 from walklearn.graphs.independent_edges import erdos_renyi, geometric, stochastic_block
 from walklearn.graphs.layout import spring_layout
+from walklearn.graphs.named_edges import Network, read_network
 from walklearn.graphs.preferential_attachment import barabasi_albert
 from walklearn.graphs.rewired_edges import random_regular, watts_strogatz
 
 __all__ = [
     "DisconnectedGraphError",
     "Graph",
+    "Network",
     "Seed",
     "as_graph",
     "barabasi_albert",
@@ -53,6 +55,7 @@ __all__ = [
     "hypercube",
     "random_regular",
     "read_edge_list",
+    "read_network",
     "ring",
     "spring_layout",
     "star",

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from walklearn import __version__
-from walklearn.atomic_write import atomic_write
-from walklearn.encoding import Encoding
+from walklearn.files.atomic_write import atomic_write
+from walklearn.files.encoding import Encoding
 from walklearn.model.model import Array, Model
 from walklearn.model.report import report_of
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from walklearn.encoding import Encoding
+from walklearn.files.encoding import Encoding
 
 if TYPE_CHECKING:
     import onnx

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from walklearn.encoding import texts_of
+from walklearn.files.encoding import texts_of
 
 if TYPE_CHECKING:
     from walklearn.model.model import Model

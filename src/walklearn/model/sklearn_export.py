@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from walklearn.encoding import Encoding
+from walklearn.files.encoding import Encoding
 
 if TYPE_CHECKING:
     from walklearn.model.model import Model

@@ -3,13 +3,13 @@ r"""Convergence: the error of recorded runs.
 :func:`convergence` draws the error of one or several runs against what they spent: updates,
 messages or bytes. Errors are positive and span decades, so both axes are logarithmic. A line is
 the median over the replicates and its band a confidence interval of that median, as
-:meth:`walklearn.trace.Trace.summary` computes them. Anything that looks like a trace can be
+:meth:`walklearn.Trace.summary` computes them. Anything that looks like a trace can be
 drawn: this file does not know where the numbers come from.
 
 The caller gets the axes, and saves with ``axes.figure.savefig(path)``.
 
 >>> from matplotlib.figure import Figure
->>> from walklearn.trace import Trace
+>>> from walklearn.simulation.trace import Trace
 >>> error = [[1.0, 0.3, 0.1], [1.2, 0.4, 0.2]]
 >>> trace = Trace(label="Uniform()", spec={}, updates=[1, 10, 100], messages=[[0, 8, 80]] * 2,
 ...               message_bytes=80, distance=error, average_distance=error, gap=error,
@@ -55,7 +55,7 @@ METRICS = {
 
 
 class Drawable(Protocol):
-    """What a picture needs to know of a run; :class:`walklearn.trace.Trace` is one."""
+    """What a picture needs to know of a run; :class:`walklearn.simulation.trace.Trace` is one."""
 
     @property
     def label(self) -> str:

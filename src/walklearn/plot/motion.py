@@ -21,16 +21,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from walklearn.atomic_write import atomic_write
+from walklearn.files.atomic_write import atomic_write
 from walklearn.graphs import Graph, spring_layout
 from walklearn.plot.axes import COLOURS, dress, plain_ticks
-from walklearn.walk_sgd import WalkSetting, init, step
+from walklearn.updates.walk_sgd import WalkSetting, init, step
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from walklearn.problem import Problem
-    from walklearn.step_sizes import StepSize
+    from walklearn.updates.step_sizes import StepSize
     from walklearn.walks import Walk
 
 _TRAIL = 6  # hops

@@ -12,7 +12,7 @@ An intercept is a feature that is always 1: it adds 1 to ‖x‖², at the lower
 λ_max(XᵀX) is at least the number of rows. Where rows have weights, "rows" and M are the sums of
 their weights; these sums are then public, or capped by something public, as the counts are.
 
->>> from walklearn.losses import Logistic
+>>> from walklearn.problem.losses import Logistic
 >>> smoothness_bounds(Logistic(), penalty=1.0, nodes=100, feature_bound=2.0)
 (1.0, 101.0)
 >>> clip_features([[3.0, 4.0], [0.3, 0.4]], bound=1.0)[1]
@@ -26,8 +26,8 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from walklearn.losses import Loss
 from walklearn.privacy.arguments import Bounds, check_bounds
+from walklearn.problem.losses import Loss
 
 Array = NDArray[np.float64]
 

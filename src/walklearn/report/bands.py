@@ -29,8 +29,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from walklearn.plot import COSTS
-from walklearn.trace import median_summary
-from walklearn.trace_files import ERRORS
+from walklearn.simulation.trace import median_summary
+from walklearn.simulation.trace_files import ERRORS
 
 if TYPE_CHECKING:
     import pandas

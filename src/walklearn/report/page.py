@@ -18,7 +18,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from walklearn import __version__
-from walklearn.atomic_write import atomic_write
+from walklearn.files.atomic_write import atomic_write
 from walklearn.report.sections import Section, section
 from walklearn.report.verdict_table import SYMBOLS
 from walklearn.studies.extras import package

@@ -25,11 +25,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from walklearn.compiled_batches import has_compiled_twin
-from walklearn.gossip_sgd import Gossip
 from walklearn.privacy import InfeasiblePrivacyError
 from walklearn.simulation import simulate
-from walklearn.step_sizes import StepSize
+from walklearn.simulation.compiled_batches import has_compiled_twin
+from walklearn.simulation.trace import Trace
+from walklearn.simulation.trace_files import ERRORS
 from walklearn.studies.cell import Cell, CellError
 from walklearn.studies.choices import step_size_of
 from walklearn.studies.extras import one_thread
@@ -38,8 +38,8 @@ from walklearn.studies.methods import method_of, step_smoothness
 from walklearn.studies.provenance import origin, seed_name
 from walklearn.studies.tables import CellResult, Columns, joined, repeated, widened
 from walklearn.studies.worlds import GRAPH, RUN, TUNE, WALK, World, kept_world, stream
-from walklearn.trace import Trace
-from walklearn.trace_files import ERRORS
+from walklearn.updates.gossip_sgd import Gossip
+from walklearn.updates.step_sizes import StepSize
 from walklearn.walks import Walk
 
 

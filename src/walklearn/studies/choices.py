@@ -22,11 +22,12 @@ from typing import Any
 
 import numpy as np
 
-from walklearn import datasets, graphs, losses
-from walklearn.domains import Ball, Box, Domain, Everywhere
+from walklearn import graphs
 from walklearn.graphs import Graph
-from walklearn.losses import Loss
-from walklearn.step_sizes import ConstantStep, PowerStep, StepSize
+from walklearn.problem import datasets, losses
+from walklearn.problem.domains import Ball, Box, Domain, Everywhere
+from walklearn.problem.losses import Loss
+from walklearn.updates.step_sizes import ConstantStep, PowerStep, StepSize
 
 Table = Mapping[str, Any]
 Seed = int | np.random.SeedSequence

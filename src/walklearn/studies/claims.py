@@ -38,8 +38,8 @@ from itertools import product
 from typing import Any
 
 from walklearn.plot import COSTS
+from walklearn.simulation.trace_files import ERRORS
 from walklearn.studies.source import Source
-from walklearn.trace_files import ERRORS
 
 KINDS = ("beats", "slope", "rank", "cost-to-target")
 #: What a rank claim may rank graphs by: columns of the facts.

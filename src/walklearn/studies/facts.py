@@ -8,17 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from walklearn.domains import Ball, Box
-from walklearn.gossip_sgd import Gossip
-from walklearn.node_update import start
 from walklearn.privacy import InfeasiblePrivacyError, Mechanism
 from walklearn.problem import Problem
-from walklearn.random_streams import generators, replicate_seed
-from walklearn.spectrum import MOST_NODES_WITH_JUMPS
+from walklearn.problem.domains import Ball, Box
+from walklearn.simulation.trace import Trace
 from walklearn.studies.tables import Columns
 from walklearn.studies.worlds import World
 from walklearn.theory import diagnose, residual
-from walklearn.trace import Trace
+from walklearn.theory.spectrum import MOST_NODES_WITH_JUMPS
+from walklearn.updates.gossip_sgd import Gossip
+from walklearn.updates.random_streams import generators, replicate_seed
+from walklearn.updates.sgd import start
 from walklearn.walks import Jumping, Walk
 
 MOST_EDGES = 100_000  # a larger graph is not kept to be drawn

@@ -22,11 +22,9 @@ from functools import lru_cache
 from importlib import import_module
 from typing import Any
 
-from walklearn.gossip_sgd import AsynchronousGossip, Gossip, SynchronousGossip
 from walklearn.graphs import Graph
 from walklearn.privacy import MECHANISMS, Mechanism, calibrate, smoothness_bounds
 from walklearn.problem import Problem
-from walklearn.step_sizes import StepSize
 from walklearn.studies.choices import (
     ChoiceError,
     Table,
@@ -36,6 +34,8 @@ from walklearn.studies.choices import (
     chosen,
     pair,
 )
+from walklearn.updates.gossip_sgd import AsynchronousGossip, Gossip, SynchronousGossip
+from walklearn.updates.step_sizes import StepSize
 from walklearn.walks import (
     Independent,
     Jumping,

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from walklearn import __version__
-from walklearn.atomic_write import atomic_write
+from walklearn.files.atomic_write import atomic_write
 from walklearn.studies.about import ResultsError, read_about
 from walklearn.studies.cell import FORMAT, Cell
 from walklearn.studies.extras import package

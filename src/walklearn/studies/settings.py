@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from walklearn.simulation.trace_files import ERRORS
 from walklearn.studies.choices import (
     ChoiceError,
     Table,
@@ -24,7 +25,6 @@ from walklearn.studies.claims import read_claims
 from walklearn.studies.methods import WHERE
 from walklearn.studies.source import Source, StudyError
 from walklearn.studies.view import read_view
-from walklearn.trace_files import ERRORS
 
 # The keys of a study with what they are when left out; None where they must be given.
 _COUNTS: dict[str, int | None] = {

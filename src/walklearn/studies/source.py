@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from walklearn.toml_lines import line_of, lines_of_keys
+from walklearn.files.toml_lines import line_of, lines_of_keys
 
 
 class StudyError(ValueError):

@@ -25,11 +25,10 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from walklearn import datasets
-from walklearn.domains import Ball
 from walklearn.graphs import Graph
 from walklearn.privacy import clip_features
-from walklearn.problem import Objective, Problem
+from walklearn.problem import Objective, Problem, datasets
+from walklearn.problem.domains import Ball
 from walklearn.studies.choices import (
     COLLECTED,
     GENERATED,

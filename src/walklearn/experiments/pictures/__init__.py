@@ -11,7 +11,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from walklearn.atomic_write import atomic_write
 from walklearn.experiments.pictures.by_epsilon import price
 from walklearn.experiments.pictures.by_graph import bounds, topologies
 from walklearn.experiments.pictures.by_target import communication
@@ -23,6 +22,7 @@ from walklearn.experiments.pictures.convergence import (
     slope,
 )
 from walklearn.experiments.pictures.win_map import win_map
+from walklearn.files.atomic_write import atomic_write
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

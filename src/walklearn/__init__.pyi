@@ -1,0 +1,31 @@
+from . import graphs as graphs
+from . import node as node
+from . import plot as plot
+from . import privacy as privacy
+from . import studies as studies
+from . import theory as theory
+from . import walks as walks
+from .advice import Advice as Advice
+from .advice import advise as advise
+from .estimators import RandomWalkClassifier as RandomWalkClassifier
+from .estimators import RandomWalkRegressor as RandomWalkRegressor
+from .graphs import DisconnectedGraphError as DisconnectedGraphError
+from .graphs import Graph as Graph
+from .model import Model as Model
+from .model import ModelFileError as ModelFileError
+from .problem import NoMinimiserError as NoMinimiserError
+from .problem import Problem as Problem
+from .problem import datasets as datasets
+from .problem import domains as domains
+from .problem import losses as losses
+from .simulation import Attack as Attack
+from .simulation import Trace as Trace
+from .simulation import TraceFileError as TraceFileError
+from .simulation import attack as attack
+from .simulation import simulate as simulate
+from .updates import AsynchronousGossip as AsynchronousGossip
+from .updates import ConstantStep as ConstantStep
+from .updates import PowerStep as PowerStep
+from .updates import SynchronousGossip as SynchronousGossip
+
+__version__: str

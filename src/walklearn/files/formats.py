@@ -1,0 +1,225 @@
+"""`read_table`: which reader for which file, and the readers of the binary formats."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import re
+import zipfile
+from collections.abc import Callable, Collection
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from walklearn.files.csv_file import read_csv
+from walklearn.files.encoding import DataError, did_you_mean, listed
+from walklearn.files.table import Table, no_such_file, place
+
+Array = NDArray[Any]
+
+MOST_CELLS = 2**28  # of a sparse file made dense: 2 GB
+
+
+def read_table(
+    path: str | os.PathLike[str], *, delimiter: str | None = None, text: Collection[str] = ()
+) -> Table:
+    """The columns of a .csv (.tsv, .txt), .parquet, .npz or .svmlight (.libsvm, .svm) file.
+
+    Each is checked when it is first asked for.
+
+    delimiter: of CSV; guessed if None. text: columns that are text even if they look like numbers.
+
+    In an .npz file the array X gives the columns x0, x1, … (or those named in an array
+    `columns`) and every other array of one dimension is a column of its own name. In an SVMlight
+    file the feature with index 7 is the column x7, the target is y, and the query, where rows have
+    one, is qid.
+    """
+    source = Path(path)
+    if not source.is_file():
+        raise DataError(no_such_file(source))
+    reader = _READERS.get(source.suffix.lower())
+    if reader is None:
+        raise DataError(
+            f"{source}: cannot tell from the name what kind of file this is. Known are "
+            f"{', '.join(_READERS)}; save the data as one of these."
+        )
+    if reader is not read_csv and delimiter is not None:
+        raise DataError(f"{source} is not CSV, so it has no delimiter.")
+    if source.stat().st_size == 0:
+        raise DataError(f"{source} is empty.")
+    return reader(source, delimiter, text)
+
+
+def _read_parquet(path: Path, delimiter: str | None, text: Collection[str]) -> Table:
+    del delimiter
+    parquet = _package("pyarrow.parquet", "Parquet files", "tables")
+    try:
+        content = parquet.read_table(path)
+    except (OSError, ValueError) as error:
+        raise DataError(f"{path} is not a Parquet file, or is damaged: {error}") from error
+    names = content.column_names
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise DataError(f"{path}: two columns are called {twice[0]!r}. Rename one.")
+    for name in text:
+        if name not in names:
+            raise DataError(f"{path} has no column {name!r}{did_you_mean(name, names)}")
+    columns = {
+        name: partial(_from_arrow, path, name, content[name], name in text) for name in names
+    }
+    return Table(columns, content.num_rows, str(path))
+
+
+def _from_arrow(path: Path, name: str, cells: Any, declared_text: bool) -> Array:
+    arrow = _package("pyarrow", "Parquet files", "tables")
+    kind = arrow.types
+    if kind.is_dictionary(cells.type):
+        cells = cells.cast(cells.type.value_type)
+    if cells.null_count:
+        row = cells.is_null().to_pylist().index(True)
+        raise DataError(
+            f"{path}, row {row + 1}, column {name!r}: the value is missing ({cells.null_count} "
+            "such rows in this column). Fill it in, or leave the row out."
+        )
+    if kind.is_string(cells.type) or kind.is_large_string(cells.type):
+        texts = np.array([cell.strip() for cell in cells.to_pylist()], dtype=object)
+        return _checked(path, name, texts)
+    numeric = (kind.is_integer, kind.is_floating, kind.is_boolean, kind.is_decimal)
+    if not any(is_of(cells.type) for is_of in numeric):
+        raise DataError(
+            f"{path}: column {name!r} is of type {cells.type}. Turn it into numbers or text, or "
+            "leave it out."
+        )
+    # True and False are text in a CSV file, so they are here: a model may meet both.
+    if declared_text or kind.is_boolean(cells.type):
+        return np.array([str(cell) for cell in cells.to_pylist()], dtype=object)
+    return _checked(path, name, cells.cast(arrow.float64(), safe=False).to_numpy())
+
+
+def _read_npz(path: Path, delimiter: str | None, text: Collection[str]) -> Table:
+    del delimiter
+    try:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
+            arrays = {name: archive[name] for name in archive.files}
+    except (OSError, ValueError, zipfile.BadZipFile, AttributeError) as error:
+        raise DataError(
+            f"{path} is not a file of np.savez, is damaged, or holds Python objects, which are "
+            f"never loaded ({error}). Save plain arrays: np.savez(file, X=X, y=y)."
+        ) from error
+    X, names = arrays.pop("X", None), arrays.pop("columns", None)
+    columns: dict[str, Array] = {}
+    if X is not None:
+        if X.ndim != 2:
+            raise DataError(f"{path}: X must have shape (rows, features), got {X.shape}.")
+        labels = _names_of_features(path, X, names)
+        columns = {name: X[:, at] for at, name in enumerate(labels)}
+    for name, values in arrays.items():
+        if values.ndim != 1 or name in columns:
+            raise DataError(
+                f"{path}: the array {name!r} has shape {values.shape}. Besides X there may be "
+                "arrays with one value per row only."
+            )
+        columns[name] = values
+    lengths = {name: len(cells) for name, cells in columns.items()}
+    if len(set(lengths.values())) > 1:
+        raise DataError(f"{path}: the arrays have different numbers of rows: {lengths}.")
+    found = {
+        name: partial(_of_known_kind, path, name, cells, name in text)
+        for name, cells in columns.items()
+    }
+    return Table(found, max(lengths.values(), default=0), str(path))
+
+
+def _names_of_features(path: Path, X: Array, names: Array | None) -> list[str]:
+    labels = [f"x{at}" for at in range(X.shape[1])] if names is None else names.tolist()
+    if len(labels) != X.shape[1] or len(set(labels)) < len(labels):
+        raise DataError(
+            f"{path}: `columns` must hold {X.shape[1]} different names, one per column of X, got "
+            f"{listed([str(label) for label in labels])}."
+        )
+    return [str(label) for label in labels]
+
+
+def _of_known_kind(path: Path, name: str, cells: Array, declared_text: bool) -> Array:
+    if cells.dtype.kind in "biuf" and not declared_text:
+        return _checked(path, name, cells.astype(np.float64))
+    if cells.dtype.kind in "biufU":
+        texts = np.array([str(cell).strip() for cell in cells.tolist()], dtype=object)
+        return _checked(path, name, texts)
+    raise DataError(f"{path}: the array {name!r} is of type {cells.dtype}. Save numbers or text.")
+
+
+def _read_svmlight(path: Path, delimiter: str | None, text: Collection[str]) -> Table:
+    del delimiter, text
+    datasets = _package("sklearn.datasets", "SVMlight files", "sklearn")
+    try:
+        X, y, query = datasets.load_svmlight_file(os.fspath(path), query_id=True, zero_based=True)
+    except (ValueError, OverflowError) as error:
+        raise DataError(
+            f"{path} is not an SVMlight file ({error}). A line is a target, then index:value "
+            "pairs with rising indices: 1 3:0.5 7:2"
+        ) from error
+    if X.shape[0] * X.shape[1] > MOST_CELLS:
+        raise DataError(
+            f"{path} has {X.shape[0]} rows of {X.shape[1]} features, too many to hold as a dense "
+            "table. Choose fewer features first."
+        )
+    dense = X.toarray()
+    first = 0 if X[:, [0]].nnz else 1  # most files count from 1
+    columns = {f"x{at}": dense[:, at] for at in range(first, X.shape[1])}
+    columns["y"] = y
+    if query.any():
+        columns["qid"] = query.astype(np.float64)
+    found = {name: partial(_checked, path, name, cells) for name, cells in columns.items()}
+    return _SparseTable(found, len(y), str(path))
+
+
+class _SparseTable(Table):
+    """A table whose file need not mention features that are 0 in all of its rows."""
+
+    def __contains__(self, name: object) -> bool:
+        return super().__contains__(name) or _is_feature(name)
+
+    def __getitem__(self, name: str) -> Array:
+        if not super().__contains__(name) and _is_feature(name):
+            return np.zeros(self.row_count)
+        return super().__getitem__(name)
+
+
+def _is_feature(name: object) -> bool:
+    return isinstance(name, str) and re.fullmatch(r"x\d+", name) is not None
+
+
+def _checked(path: Path, name: str, cells: Array) -> Array:
+    """Binary formats can hold NaN and infinity too."""
+    bad = cells == "" if cells.dtype == object else ~np.isfinite(cells)
+    if np.any(bad):
+        row = int(np.argmax(bad))
+        infinite = cells.dtype != object and np.isinf(cells[row])
+        raise DataError(
+            f"{place(str(path), row, None)}, column {name!r}: the value is "
+            f"{'infinite' if infinite else 'missing'} ({int(np.sum(bad))} such rows in this "
+            "column). Fill it in, or leave the row out."
+        )
+    return cells
+
+
+def _package(name: str, what: str, extra: str) -> Any:
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise ImportError(f"{what} need {name}: pip install 'walklearn[{extra}]'") from error
+
+
+_READERS: dict[str, Callable[[Path, str | None, Collection[str]], Table]] = {
+    ".csv": read_csv,
+    ".tsv": read_csv,
+    ".txt": read_csv,
+    ".parquet": _read_parquet,
+    ".npz": _read_npz,
+    ".svmlight": _read_svmlight,
+    ".libsvm": _read_svmlight,
+    ".svm": _read_svmlight,
+}

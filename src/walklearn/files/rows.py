@@ -1,0 +1,111 @@
+"""`Rows`: what a problem needs of a table: features, targets, and who owns each row."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from walklearn.files.encoding import DataError, Encoding, Place, is_text
+from walklearn.files.formats import read_table
+from walklearn.files.table import Table
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Rows ready to learn from.
+
+    X: encoded features. y: targets as they are in the file, whole numbers as such. nodes: the
+    owner of each row as it is in the file, a number or a name; None without a node column.
+    encoding: from columns to X. target: the name of y. place: names a row in a message.
+    """
+
+    X: Array
+    y: Array
+    nodes: Array | None
+    encoding: Encoding
+    target: str
+    place: Place
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that X was made from."""
+        return tuple(column.name for column in self.encoding.columns)
+
+    @property
+    def classes(self) -> Array:
+        """The different targets, sorted."""
+        return np.unique(self.y)
+
+
+def read_rows(
+    path: str | os.PathLike[str],
+    *,
+    target: str,
+    node_column: str | None = None,
+    drop: Sequence[str] = (),
+    text: Sequence[str] = (),
+    categories: Mapping[str, Sequence[str]] | None = None,
+    ranges: Mapping[str, tuple[float, float]] | None = None,
+    encoding: Encoding | None = None,
+    delimiter: str | None = None,
+) -> Rows:
+    """Read a file and make rows of it.
+
+    target: the column to predict. node_column: who owns the row. drop: columns to leave out.
+    text: columns that are text even if they look like numbers. categories: the possible values of
+    text columns, declared instead of taken from the data. ranges: the low and high end of columns
+    of numbers, which are brought to −1..1. encoding: use this one, as at prediction and as a
+    network agrees on.
+    """
+    declared = {*text, *(categories or {}), *_text_columns(encoding)}
+    table = read_table(path, delimiter=delimiter, text=sorted(declared))
+    return rows_of(
+        table, target=target, node_column=node_column, drop=drop, categories=categories,
+        ranges=ranges, encoding=encoding,
+    )  # fmt: skip
+
+
+def rows_of(
+    table: Table,
+    *,
+    target: str,
+    node_column: str | None = None,
+    drop: Sequence[str] = (),
+    categories: Mapping[str, Sequence[str]] | None = None,
+    ranges: Mapping[str, tuple[float, float]] | None = None,
+    encoding: Encoding | None = None,
+) -> Rows:
+    """Rows from a table that was read before; see `read_rows`."""
+    y = _whole_if_possible(table[target])
+    nodes = None if node_column is None else _whole_if_possible(table[node_column])
+    apart = [target, *drop, *([] if node_column is None else [node_column])]
+    features = table.without(apart)
+    if encoding is None:
+        try:
+            encoding = Encoding.of_table(features, categories)
+        except DataError as error:
+            named = table.source in str(error)
+            raise error if named else DataError(f"{table.source}: {error}") from error
+        encoding = encoding.scaled(ranges or {})
+    X = encoding.encode(features, table.place)
+    return Rows(X, y, nodes, encoding, target, table.place)
+
+
+def _text_columns(encoding: Encoding | None) -> list[str]:
+    columns = () if encoding is None else encoding.columns
+    return [column.name for column in columns if column.categories is not None]
+
+
+def _whole_if_possible(cells: Array) -> Array:
+    """3.0 is node 3 and class 3; text stays text."""
+    if is_text(cells):
+        return cells.astype(str)
+    whole = bool((cells == np.floor(cells)).all()) and bool((np.abs(cells) < 2**53).all())
+    return cells.astype(np.int64) if whole else cells

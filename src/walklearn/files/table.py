@@ -1,0 +1,108 @@
+"""`Table`: the columns of a file, and the name of each row in a message."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from numpy.typing import NDArray
+
+from walklearn.files.encoding import DataError, did_you_mean, listed
+
+Array = NDArray[Any]
+
+
+class Table(Mapping[str, Array]):
+    """Columns of equal length: float64 for numbers, objects for text.
+
+    A column is checked when it is first asked for, so that a missing value in one that nobody
+    needs does no harm.
+
+    columns: what gives each column. source: the file, for messages. lines: the line that each
+    row of the file begins on, where there are lines. numbers: which rows of the file these are,
+    counted from 0; all by default.
+    """
+
+    def __init__(
+        self,
+        columns: Mapping[str, Callable[[], Array]],
+        row_count: int,
+        source: str,
+        lines: Sequence[int] | None = None,
+        numbers: Array | None = None,
+    ) -> None:
+        if not row_count:
+            raise DataError(f"{source} has no rows of data.")
+        self._columns = dict(columns)
+        self._checked: dict[str, Array] = {}
+        self.row_count, self.source = row_count, source
+        self.lines, self.numbers = lines, numbers
+
+    def __getitem__(self, name: str) -> Array:
+        if name not in self._columns:
+            known = list(self._columns)
+            raise DataError(
+                f"{self.source} has no column {name!r}{did_you_mean(name, known)} Its columns are "
+                f"{listed(known)}."
+            )
+        if name not in self._checked:
+            self._checked[name] = self._columns[name]()
+        return self._checked[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._columns
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._columns)
+
+    def __len__(self) -> int:
+        return len(self._columns)
+
+    def place(self, row: int) -> str:
+        """A row, counted from 0, as a person finds it: counted from 1, with its line."""
+        number = row if self.numbers is None else int(self.numbers[row])
+        return place(self.source, number, self.lines)
+
+    def without(self, names: Sequence[str]) -> Table:
+        """The other columns; those left out must exist."""
+        for name in names:
+            if name not in self:
+                self[name]
+        kept = {name: partial(self.__getitem__, name) for name in self if name not in names}
+        if not kept:
+            raise DataError(
+                f"{self.source} has no column to learn from besides {listed(list(names))}. If "
+                "several columns were read as one, say what separates them (--delimiter)."
+            )
+        return Table(kept, self.row_count, self.source, self.lines, self.numbers)
+
+    def rows(self, chosen: Array) -> Table:
+        """Some of the rows, which keep their numbers and lines."""
+        columns = {name: partial(self._some, name, chosen) for name in self}
+        numbers = chosen if self.numbers is None else self.numbers[chosen]
+        return Table(columns, len(chosen), self.source, self.lines, numbers)
+
+    def _some(self, name: str, chosen: Array) -> Array:
+        cells: Array = self[name][chosen]
+        return cells
+
+
+def place(source: str, row: int, lines: Sequence[int] | None) -> str:
+    """The name of a row in a message.
+
+    >>> place("people.csv", 16, range(2, 100))
+    'people.csv, row 17 (line 18)'
+    """
+    line = "" if lines is None else f" (line {lines[row]})"
+    return f"{source}, row {row + 1}{line}"
+
+
+def no_such_file(path: Path) -> str:
+    """That a file is not there, and which one may have been meant."""
+    if path.is_dir():
+        return f"{path} is a directory, not a file."
+    there = [each.name for each in path.parent.iterdir()] if path.parent.is_dir() else []
+    guess = did_you_mean(path.name, there)
+    return f"{path} does not exist{guess}"

@@ -1,0 +1,138 @@
+"""Edge lists in the words of the data: who talks to whom, by the names that own the rows.
+
+The node column of a table says "oslo", or 17; the edge list says so too, on lines "oslo rome" or
+"oslo,rome". Names are matched as they are written, so nodes may be numbered from 1 or with gaps.
+A first line whose words occur nowhere else is a header. Nodes that own no rows relay.
+
+>>> import tempfile, pathlib
+>>> with tempfile.TemporaryDirectory() as folder:
+...     file = pathlib.Path(folder, "edges.csv")
+...     _ = file.write_text("source,target\\noslo,rome\\nrome,bern\\n")
+...     network = read_network(file, ["rome", "oslo", "rome"])
+>>> network.graph, network.names, network.owners.tolist()
+(Graph(3 nodes, 2 edges), ('bern', 'oslo', 'rome'), [2, 1, 2])
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from walklearn.files.encoding import DataError, Place, did_you_mean, listed
+from walklearn.files.table import no_such_file
+from walklearn.graphs.connectivity import DisconnectedGraphError
+from walklearn.graphs.convert import from_edges
+from walklearn.graphs.graph import Graph
+
+Pair = tuple[str, str]
+
+
+class Network(NamedTuple):
+    """A graph, the names of its nodes, and the node that owns each row."""
+
+    graph: Graph
+    names: tuple[str, ...]
+    owners: NDArray[np.int64]
+
+
+def read_network(
+    path: str | os.PathLike[str], owners: ArrayLike, place: Place = "row {}".format
+) -> Network:
+    """The graph in an edge list of names, for rows with these owners.
+
+    place: names a row, counted from 0, in a message.
+    """
+    source, labels = Path(path), [str(owner) for owner in np.asarray(owners).tolist()]
+    pairs = _without_header(_pairs(source), set(labels))
+    names = _in_order({name for pair in pairs for name in pair})
+    number = {name: at for at, name in enumerate(names)}
+    for row, label in enumerate(labels):
+        if label not in number:
+            raise DataError(f"{place(row)}: {_unknown(label, labels, names, source)}")
+    edges = [(number[one], number[other]) for one, other in pairs]
+    try:
+        graph = from_edges(edges, len(names))
+    except DisconnectedGraphError as error:
+        raise DataError(f"{source}: {_pieces(names, edges)}") from error
+    return Network(graph, tuple(names), np.array([number[label] for label in labels]))
+
+
+def _unknown(label: str, labels: Sequence[str], names: Sequence[str], source: Path) -> str:
+    """Why a row's owner is not in the graph, and what may be wrong."""
+    text = f"node {label!r} owns this row and has no edge in {source}, whose nodes are"
+    if all(name.isdecimal() for name in (*labels, *names)):
+        of_rows, of_edges = sorted(map(int, set(labels))), sorted(map(int, names))
+        text += f" {of_edges[0]} to {of_edges[-1]}"
+        if of_rows[0] == 0 and of_edges[0] == 1:
+            return (
+                f"{text}: the rows count nodes from 0 and the edges from 1. Let both do the same."
+            )
+        return f"{text}. Add its edges, or leave its rows out."
+    return f"{text} {listed(names)}{did_you_mean(label, names)} Both files must use the same names."
+
+
+def _pairs(path: Path) -> list[Pair]:
+    if not path.is_file():
+        raise DataError(no_such_file(path))
+    pairs = []
+    try:
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path} is not text in UTF-8, so it is no edge list.") from error
+    for at, line in enumerate(lines, start=1):
+        text = line.split("#")[0].strip()
+        if not text:
+            continue
+        separator = r"[,;\t]" if re.search(r"[,;\t]", text) else r"\s+"
+        words = [word.strip(' "') for word in re.split(separator, text)]
+        if len(words) != 2 or not all(words):
+            raise DataError(
+                f'{path}, line {at}: expected two nodes, such as "oslo rome" or "oslo,rome", got '
+                f"{text[:60]!r}."
+            )
+        if words[0] == words[1]:
+            raise DataError(f"{path}, line {at}: {text!r} joins a node to itself; remove the line.")
+        pairs.append((words[0], words[1]))
+    if not pairs:
+        raise DataError(f"{path}: there are no edges in this file.")
+    return pairs
+
+
+def _without_header(pairs: list[Pair], owners: set[str]) -> list[Pair]:
+    elsewhere = owners | {name for pair in pairs[1:] for name in pair}
+    return pairs if elsewhere.intersection(pairs[0]) or len(pairs) == 1 else pairs[1:]
+
+
+def _in_order(names: set[str]) -> list[str]:
+    """Numbers by size, names by the alphabet."""
+    numbers = all(re.fullmatch(r"\d{1,18}", name, re.ASCII) for name in names)
+    return sorted(names, key=int) if numbers else sorted(names)
+
+
+def _pieces(names: Sequence[str], edges: list[tuple[int, int]]) -> str:
+    """Which nodes are cut off, by name."""
+    piece = list(range(len(names)))
+
+    def root(node: int) -> int:
+        while piece[node] != node:
+            piece[node] = piece[piece[node]]
+            node = piece[node]
+        return node
+
+    for one, other in edges:
+        piece[root(one)] = root(other)
+    roots = np.array([root(node) for node in range(len(names))])
+    found, sizes = np.unique(roots, return_counts=True)
+    largest = found[sizes.argmax()]
+    apart = [name for name, at in zip(names, roots, strict=True) if at != largest]
+    return (
+        f"the graph is not connected: it has {len(found)} pieces, and no way leads from "
+        f"{names[int(largest)]!r} to {listed(apart, 5)}. A token could never visit all nodes: add "
+        "edges, or leave the rows and edges of some out."
+    )

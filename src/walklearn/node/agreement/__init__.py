@@ -1,0 +1,1 @@
+"""What all nodes agree on, and the rows of each that fit it."""

@@ -1,0 +1,231 @@
+"""The plan: what all participants agree on before the first token walks.
+
+It is a TOML file, the same on every node. Nodes compare its `digest` when they meet; a
+difference is refused with the names of the keys that differ.
+
+>>> plan = Plan.from_text('''
+... name = "hospitals"
+... nodes = 20
+... features = ["age", "pressure"]
+... target = "ill"
+... classes = ["no", "yes"]
+... loss = "logistic"
+... penalty = 1.0
+... domain = { ball = 10.0 }
+... step_size = { constant = 0.01, exponent = 0.75 }
+... updates = 10_000
+... walk = "weighted"
+...
+... [privacy]
+... mechanism = "clamped-gamma"
+... epsilon = 3.0
+... delta = 0.03
+... feature_bound = 2.0
+... max_rows = 1
+... ''')
+>>> plan.loss, plan.domain, plan.size, plan.bounds
+(Logistic(), Ball(radius=10.0), 2, (1.0, 21.0))
+>>> from dataclasses import replace
+>>> plan.differences(replace(plan, penalty=2.0, updates=5))
+['penalty', 'updates']
+>>> Plan.from_dict(plan.to_dict()) == plan
+True
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from walklearn.files.encoding import Column, Encoding
+from walklearn.files.toml_lines import lines_of_keys
+from walklearn.node.agreement import plan_keys
+from walklearn.node.agreement.plan_keys import ModelPrivacy, Privacy, TimeLimits
+from walklearn.node.agreement.plan_table import PlanError, Table
+from walklearn.problem import Objective
+from walklearn.problem.domains import Domain, Everywhere
+from walklearn.problem.losses import Loss, Softmax
+from walklearn.updates.step_sizes import StepSize
+
+if TYPE_CHECKING:
+    from walklearn.privacy.mechanisms import Mechanism
+    from walklearn.privacy.model_noise import ModelNoise
+
+__all__ = ["VERSION", "ModelPrivacy", "Plan", "PlanError", "Privacy", "TimeLimits", "differences"]
+
+VERSION = plan_keys.VERSION
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The agreement. See docs/network.md for what each key means.
+
+    classes: for two-class losses (−1, +1 in this order), for softmax 0..K−1; None for numbers.
+    rows: of all nodes together, for the objective "mean" only.
+    columns: the features that are not plain numbers: texts with their categories, or numbers that
+    are shifted and scaled, both public. They must be the same everywhere, so no node may take
+    them from its own rows.
+    batch: how many of its rows a node looks at in a visit; None for all.
+    walk: "simple", "uniform" or "weighted"; only "weighted" releases L_i, as `privacy` says.
+    """
+
+    name: str
+    nodes: int
+    features: tuple[str, ...]
+    target: str
+    loss: Loss
+    step_size: StepSize
+    updates: int
+    classes: tuple[str, ...] | None = None
+    columns: tuple[Column, ...] = ()
+    objective: Objective = "sum"
+    rows: int | None = None
+    intercept: bool = False
+    penalty: float = 0.0
+    domain: Domain = Everywhere()  # noqa: RUF009 — frozen, so it may be shared
+    batch: int | None = None
+    walk: str = "uniform"
+    laziness: float = 0.0
+    privacy: Privacy | None = None
+    model_privacy: ModelPrivacy | None = None
+    time_limits: TimeLimits = TimeLimits()  # noqa: RUF009
+    version: int = VERSION
+
+    @classmethod
+    def read(cls, path: str | Path) -> Plan:
+        """The plan in a file; `PlanError` says key and line of what is wrong."""
+        try:
+            text = Path(path).read_text(encoding="utf-8")
+        except UnicodeDecodeError as error:
+            raise PlanError(f"{path} is not a text in UTF-8: {error.reason}.") from None
+        return cls.from_text(text, str(path))
+
+    @classmethod
+    def from_text(cls, text: str, where: str = "plan") -> Plan:
+        """The plan in a TOML text that came from `where`."""
+        try:
+            content = tomllib.loads(text)
+        except tomllib.TOMLDecodeError as error:
+            raise PlanError(f"{where} is not valid TOML: {error}.") from None
+        return cls._from_table(Table(content, where, lines_of_keys(text)))
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any], where: str = "plan") -> Plan:
+        """The plan that `to_dict` described."""
+        return cls._from_table(Table(content, where, {}))
+
+    @classmethod
+    def _from_table(cls, table: Table) -> Plan:
+        plan = cls(**plan_keys.read_all(table))
+        plan_keys.check_together(table, plan)
+        return plan
+
+    def to_dict(self) -> dict[str, Any]:
+        """All keys as plain values, the defaults too; what the digest is taken of."""
+        return plan_keys.write_all(self)
+
+    @cached_property
+    def canonical(self) -> str:
+        """The plan as the one JSON text that equal plans share."""
+        return json.dumps(self.to_dict(), sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the canonical text, in hex."""
+        return hashlib.sha256(self.canonical.encode()).hexdigest()
+
+    def differences(self, other: Plan | Mapping[str, Any]) -> list[str]:
+        """The names of the keys in which another plan differs."""
+        theirs = other.to_dict() if isinstance(other, Plan) else other
+        return differences(self.to_dict(), theirs)
+
+    @cached_property
+    def encoding(self) -> Encoding:
+        """From the columns of a file to the numbers of a row."""
+        special = {column.name: column for column in self.columns}
+        return Encoding(tuple(special.get(name, Column(name)) for name in self.features))
+
+    @property
+    def dimension(self) -> int:
+        """How many numbers a row has, the intercept's 1 included."""
+        return self.encoding.feature_count + self.intercept
+
+    @property
+    def outputs(self) -> int:
+        """How many scores a row gets: 1, for softmax the number of classes."""
+        return len(self.classes or ()) if isinstance(self.loss, Softmax) else 1
+
+    @property
+    def size(self) -> int:
+        """How many numbers a model has."""
+        return self.outputs * self.dimension
+
+    @property
+    def bounds(self) -> tuple[float, float] | None:
+        """The public bounds of L_i; None where nothing is released under them."""
+        if self.privacy is None or self.privacy.mechanism == plan_keys.IN_THE_CLEAR:
+            return None
+        if self.privacy.bounds is not None:
+            return self.privacy.bounds
+        from walklearn.privacy.bounds import smoothness_bounds
+
+        assert self.privacy.feature_bound is not None
+        return smoothness_bounds(
+            self.loss, self.penalty, self.nodes, self.privacy.feature_bound,
+            self.privacy.max_rows or 1, self.objective, self.intercept, self.privacy.lower,
+            self.rows,
+        )  # fmt: skip
+
+    def calibrated_mechanism(self) -> Mechanism | None:
+        """What L_i is released by; None where the walk releases none, or in the clear."""
+        if self.privacy is None or self.bounds is None:
+            return None
+        from walklearn.privacy.calibration import calibrate
+
+        return calibrate(
+            self.privacy.mechanism,
+            epsilon=self.privacy.epsilon,
+            delta=self.privacy.delta,
+            bounds=self.bounds,
+        )
+
+    def calibrated_noise(self) -> ModelNoise | None:
+        """The noise on what a visit adds to the model; None where there is none."""
+        if self.model_privacy is None:
+            return None
+        from walklearn.privacy.model_noise import ModelNoise
+
+        return ModelNoise.calibrate(
+            epsilon=self.model_privacy.epsilon,
+            delta=self.model_privacy.delta,
+            clip=self.model_privacy.clip,
+            max_contributions=self.model_privacy.max_contributions,
+        )
+
+
+def differences(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> list[str]:
+    """The dotted names of the keys in which two plans, as plain values, differ.
+
+    >>> differences({"a": 1, "b": {"c": 2}}, {"a": 1, "b": {"c": 3}, "d": 4})
+    ['b.c', 'd']
+    """
+    mine, other = dict(_flat(ours)), dict(_flat(theirs))
+    missing = object()
+    return sorted(
+        key for key in mine.keys() | other.keys()
+        if mine.get(key, missing) != other.get(key, missing)
+    )  # fmt: skip
+
+
+def _flat(content: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for key, value in content.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", value

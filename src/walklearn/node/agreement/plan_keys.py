@@ -1,0 +1,347 @@
+"""The keys of a plan: how each is read from a table, written back, and what must fit together."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+from walklearn.files.encoding import Column
+from walklearn.node.agreement.plan_table import Table, is_text, is_whole
+from walklearn.problem.domains import Ball, Box, Domain, Everywhere
+from walklearn.problem.losses import Huber, Logistic, Loss, Softmax, Squared, SquaredHinge
+from walklearn.updates.step_sizes import ConstantStep, PowerStep, StepSize
+
+if TYPE_CHECKING:
+    from walklearn.node.agreement.plan import Plan
+
+VERSION = 1
+IN_THE_CLEAR = "in the clear"
+MECHANISMS = ("gamma", "clamped-gamma", "laplace", "truncated-laplace", "gaussian", IN_THE_CLEAR)
+WALKS = ("simple", "uniform", "weighted")
+LOSSES: Mapping[str, type[Loss]] = {
+    "logistic": Logistic,
+    "squared": Squared,
+    "huber": Huber,
+    "squared-hinge": SquaredHinge,
+    "softmax": Softmax,
+}
+TWO_CLASSES = (Logistic, SquaredHinge)
+
+
+@dataclass(frozen=True)
+class Privacy:
+    """How L_i is released: a mechanism at (ε, δ) for values within public bounds.
+
+    The bounds are given, or follow from feature_bound (a public bound on ‖x‖, without the
+    intercept), max_rows (a public cap on a node's rows) and, without a penalty, `lower`.
+    """
+
+    mechanism: str
+    epsilon: float = 0.0
+    delta: float = 0.0
+    bounds: tuple[float, float] | None = None
+    feature_bound: float | None = None
+    max_rows: int | None = None
+    lower: float | None = None
+    reweight: str = "released"
+
+
+@dataclass(frozen=True)
+class ModelPrivacy:
+    """Clipping, noise and a cap on the visits whose rows show in the model."""
+
+    clip: float
+    epsilon: float
+    delta: float
+    max_contributions: int
+
+
+@dataclass(frozen=True)
+class TimeLimits:
+    """How long to wait for what.
+
+    handover: for the answer to one attempt. retry: between attempts. reclaim: from the first
+    attempt until the sender goes on with a new generation. hello: between greetings.
+    """
+
+    handover_timeout_seconds: float = 10.0
+    retry_after_seconds: float = 1.0
+    reclaim_after_seconds: float = 60.0
+    hello_every_seconds: float = 5.0
+
+
+def read_all(table: Table) -> dict[str, Any]:
+    """The values of a plan's fields, each checked by itself."""
+    version = table.count("version", VERSION)
+    if version != VERSION:
+        raise table.error(
+            "version", f"is {version}, and this walklearn reads {VERSION}. Install one that does."
+        )
+    content: dict[str, Any] = {
+        "version": version,
+        "name": _name(table),
+        "nodes": table.count("nodes"),
+        "features": _texts(table, "features"),
+        "target": table.text("target"),
+        "classes": _texts(table, "classes", None),
+        "columns": _columns(table),
+        "objective": table.choice("objective", ("sum", "mean", "node-mean"), "sum"),
+        "rows": table.count("rows", None),
+        "intercept": table.flag("intercept", False),
+        "penalty": table.number("penalty", 0.0, least=0.0),
+        "domain": _domain(table),
+        "step_size": _step_size(table),
+        "updates": table.count("updates"),
+        "batch": table.count("batch", None),
+        "walk": table.choice("walk", WALKS, "uniform"),
+        "laziness": table.number("laziness", 0.0, least=0.0),
+        "privacy": _privacy(table),
+        "model_privacy": _model_privacy(table),
+        "time_limits": _time_limits(table),
+    }
+    content["loss"] = _loss(table, content["classes"])
+    table.done()
+    return content
+
+
+def write_all(plan: Plan) -> dict[str, Any]:
+    """The plan as plain values that `read_all` reads back; keys without a value are left out."""
+    content = {item.name: getattr(plan, item.name) for item in fields(plan)}
+    content["loss"] = _plain_loss(plan.loss)
+    content["domain"] = _plain_domain(plan.domain)
+    content["columns"] = {column.name: _plain_column(column) for column in plan.columns} or None
+    content["step_size"] = {
+        "constant": plan.step_size.constant,
+        "exponent": plan.step_size.exponent,
+    }
+    for name in ("privacy", "model_privacy", "time_limits"):
+        content[name] = _plain(asdict(content[name])) if content[name] is not None else None
+    return _plain(content)
+
+
+def check_together(table: Table, plan: Plan) -> None:
+    """Refuse keys that are right by themselves and wrong together."""
+    if plan.target in plan.features:
+        raise table.error("target", f'"{plan.target}" is also one of the features.')
+    for column in plan.columns:
+        if column.name not in plan.features:
+            raise table.error(f"columns.{column.name}", "is not one of the features.")
+    if plan.laziness >= 1.0:
+        raise table.error("laziness", f"must be less than 1; it is {plan.laziness:g}.")
+    if plan.objective == "mean" and plan.rows is None:
+        raise table.error("rows", 'is missing: objective "mean" divides by the rows of all nodes.')
+    if plan.objective != "mean" and plan.rows is not None:
+        raise table.error("rows", f'is for objective "mean" only, not "{plan.objective}".')
+    _check_classes(table, plan)
+    _check_release(table, plan)
+
+
+def _check_classes(table: Table, plan: Plan) -> None:
+    if isinstance(plan.loss, TWO_CLASSES) and len(plan.classes or ()) != 2:
+        raise table.error("classes", "must be two texts for this loss: the class of −1, then +1.")
+    if isinstance(plan.loss, Softmax) and len(plan.classes or ()) < 2:
+        raise table.error("classes", "must be two or more texts for the loss softmax.")
+    if isinstance(plan.loss, Squared | Huber) and plan.classes is not None:
+        raise table.error("classes", "must be left out for this loss, whose target is a number.")
+
+
+def _check_release(table: Table, plan: Plan) -> None:
+    """A weighted walk says how L_i is released, the others release nothing."""
+    if plan.walk != "weighted" and plan.privacy is not None:
+        raise table.error(
+            "privacy", f"is about releasing L_i, which the {plan.walk} walk does not: leave it out."
+        )
+    if plan.walk == "weighted" and plan.privacy is None:
+        raise table.error(
+            "privacy", "is missing: the weighted walk tells neighbours L_i. Say by which "
+            f'mechanism, or mechanism = "{IN_THE_CLEAR}" if the value is no secret.',
+        )  # fmt: skip
+    try:
+        bounds = plan.bounds
+    except ValueError as error:
+        raise table.error("privacy", f"gives no public bounds: {error}") from None
+    if bounds is not None and bounds[0] <= 0:
+        raise table.error("privacy.bounds", f"must be positive; they are {list(bounds)}.")
+
+
+def _name(table: Table) -> str:
+    name: str = table.text("name")
+    if not re.fullmatch(r"[a-z0-9][a-z0-9-]*", name):
+        raise table.error("name", f'must be of a-z, 0-9 and "-"; it is "{name}".')
+    return name
+
+
+def _texts(table: Table, key: str, default: Any = ...) -> tuple[str, ...] | None:
+    """Texts or whole numbers, as texts; each once."""
+    values = table.value(key) if default is ... else table.value(key, default)
+    if values is default:
+        return None
+    if not isinstance(values, list | tuple) or not values:
+        raise table.error(key, 'must be a list of texts, such as ["a", "b"].')
+    texts = tuple(str(value) if is_whole(value) else value for value in values)
+    for place, text in enumerate(texts):
+        if not is_text(text):
+            raise table.error(key, f"must be a list of texts; entry {place + 1} is {text!r}.")
+    if len(set(texts)) < len(texts):
+        twice = next(text for text in texts if texts.count(text) > 1)
+        raise table.error(key, f'names "{twice}" twice.')
+    return texts
+
+
+def _columns(table: Table) -> tuple[Column, ...]:
+    """The features that are not plain numbers, in the order of their names."""
+    names = table.value("columns", {})
+    if not isinstance(names, Mapping):
+        raise table.error("columns", "must be a table with a table for each such feature.")
+    inner = table.inner("columns", names)
+    return tuple(_column(inner, name) for name in sorted(names))
+
+
+def _column(columns: Table, name: str) -> Column:
+    table = columns.table(name)
+    categories = _texts(table, "categories", None)
+    shift, scale = table.number("shift", 0.0), table.number("scale", 1.0, above=0.0)
+    table.done()
+    if categories is not None and (shift, scale) != (0.0, 1.0):
+        raise table.error("categories", "are texts, which cannot be shifted or scaled.")
+    return Column(name, categories, shift, scale)
+
+
+def _loss(table: Table, classes: tuple[str, ...] | None) -> Loss:
+    value = table.value("loss")
+    kind, threshold = value, None
+    if isinstance(value, dict) and list(value) == ["huber"]:
+        kind, threshold = "huber", table.inner("loss", value).number("huber", above=0.0)
+    if not isinstance(kind, str) or kind not in LOSSES:
+        listed = ", ".join(f'"{name}"' for name in LOSSES)
+        raise table.error("loss", f"must be one of {listed} or {{ huber = 1.0 }}; it is {value!r}.")
+    if kind == "softmax":
+        return Softmax(max(2, len(classes or ())))
+    return Huber(threshold or 1.0) if kind == "huber" else LOSSES[kind]()
+
+
+def _domain(table: Table) -> Domain:
+    value = table.value("domain", "everywhere")
+    if value == "everywhere":
+        return Everywhere()
+    inner = table.inner("domain", value) if isinstance(value, dict) else None
+    if inner is not None and list(value) == ["ball"]:
+        return Ball(inner.number("ball", above=0.0))
+    if inner is not None and list(value) == ["box"]:
+        return Box(*inner.pair("box"))
+    raise table.error(
+        "domain",
+        f'must be {{ ball = 10.0 }}, {{ box = [-1.0, 1.0] }} or "everywhere"; it is {value!r}.',
+    )
+
+
+def _step_size(table: Table) -> StepSize:
+    inner = table.table("step_size")
+    constant = inner.number("constant", above=0.0)
+    exponent = inner.number("exponent", 0.75, least=0.0)
+    inner.done()
+    if exponent == 0.0:
+        return ConstantStep(constant)
+    if not 0.5 < exponent < 1.0:
+        raise inner.error(
+            "exponent",
+            f"must lie between 0.5 and 1, as the theorems need, or be 0; it is {exponent:g}.",
+        )
+    return PowerStep(constant, exponent)
+
+
+def _privacy(table: Table) -> Privacy | None:
+    inner = table.table("privacy", None)
+    if inner is None:
+        return None
+    mechanism = inner.choice("mechanism", MECHANISMS)
+    _check_reweight(inner)
+    if mechanism == IN_THE_CLEAR:
+        inner.done()
+        return Privacy(mechanism)
+    privacy = Privacy(
+        mechanism,
+        epsilon=inner.number("epsilon", least=0.0),
+        delta=inner.number("delta", least=0.0),
+        bounds=inner.pair("bounds", None),
+        feature_bound=inner.number("feature_bound", None, above=0.0),
+        max_rows=inner.count("max_rows", None),
+        lower=inner.number("lower", None, above=0.0),
+    )
+    inner.done()
+    if privacy.delta >= 1.0:
+        raise inner.error("delta", f"must be less than 1; it is {privacy.delta:g}.")
+    if (privacy.bounds is None) == (privacy.feature_bound is None):
+        raise inner.error("bounds", "or feature_bound must be given, and not both.")
+    if privacy.bounds is not None and privacy.lower is not None:
+        raise inner.error("lower", "goes with feature_bound; the bounds have their own lower end.")
+    if privacy.feature_bound is not None and privacy.max_rows is None:
+        raise inner.error("max_rows", "is missing: the bounds need a public cap on a node's rows.")
+    return privacy
+
+
+def _check_reweight(inner: Table) -> None:
+    """Only one of the paper's two ways to weight the gradient keeps L_i to the node."""
+    if inner.choice("reweight", ("released", "as-printed"), "released") == "as-printed":
+        raise inner.error(
+            "reweight",
+            "divides the gradient by the true L_i, which every neighbour could then read off the "
+            'token: only "released" works in a network.',
+        )
+
+
+def _model_privacy(table: Table) -> ModelPrivacy | None:
+    inner = table.table("model_privacy", None)
+    if inner is None:
+        return None
+    privacy = ModelPrivacy(
+        clip=inner.number("clip", above=0.0),
+        epsilon=inner.number("epsilon", least=0.0),
+        delta=inner.number("delta", above=0.0),
+        max_contributions=inner.count("max_contributions"),
+    )
+    inner.done()
+    if privacy.delta >= 1.0:
+        raise inner.error("delta", f"must be less than 1; it is {privacy.delta:g}.")
+    return privacy
+
+
+def _time_limits(table: Table) -> TimeLimits:
+    inner = table.table("time_limits", None)
+    if inner is None:
+        return TimeLimits()
+    defaults = asdict(TimeLimits()).items()
+    given = {name: inner.number(name, default, above=0.0) for name, default in defaults}
+    inner.done()
+    return TimeLimits(**given)
+
+
+def _plain_loss(loss: Loss) -> Any:
+    if isinstance(loss, Huber):
+        return {"huber": loss.threshold}
+    return next(name for name, kind in LOSSES.items() if isinstance(loss, kind))
+
+
+def _plain_column(column: Column) -> dict[str, Any]:
+    if column.categories is not None:
+        return {"categories": list(column.categories)}
+    return {"shift": column.shift, "scale": column.scale}
+
+
+def _plain_domain(domain: Domain) -> Any:
+    if isinstance(domain, Ball):
+        return {"ball": domain.radius}
+    if isinstance(domain, Box):
+        return {"box": [domain.low, domain.high]}
+    return "everywhere"
+
+
+def _plain(content: dict[str, Any]) -> dict[str, Any]:
+    """Without the keys that have no value; tuples as lists, as JSON and TOML give them back."""
+    return {
+        key: list(value) if isinstance(value, tuple) else value
+        for key, value in content.items()
+        if value is not None
+    }

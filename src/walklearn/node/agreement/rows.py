@@ -1,0 +1,92 @@
+"""The rows of a node: read from its file by the plan's columns, checked, kept as numbers.
+
+Whatever the plan promises to others is made true here: columns are encoded as agreed, classes
+are those of the plan, rows longer than the plan's feature bound are shortened to it, and there
+are no more of them than the plan allows. The rows never leave the node.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from walklearn.files import DataError, Table, read_table
+from walklearn.files.encoding import Column, did_you_mean, listed
+from walklearn.node.agreement.plan import Plan
+from walklearn.problem.losses import Softmax
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class NodeRows:
+    """X with the intercept's column of ones, y as the loss takes it; how many were shortened."""
+
+    X: Array
+    y: Array
+    shortened: int = 0
+
+    def to_bytes(self) -> bytes:
+        """The file that a node keeps."""
+        buffer = io.BytesIO()
+        np.savez(buffer, X=self.X, y=self.y)
+        return buffer.getvalue()
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> NodeRows:
+        """Read back what `to_bytes` gave."""
+        with np.load(path, allow_pickle=False) as arrays:
+            return cls(arrays["X"], arrays["y"])
+
+
+def read_node_rows(path: str | os.PathLike[str], plan: Plan) -> NodeRows:
+    """The rows in a file, as the plan has them; a `DataError` names row and column."""
+    texts = [column.name for column in plan.columns if column.categories is not None]
+    if plan.classes is not None:
+        texts.append(plan.target)
+    table = read_table(Path(path), text=sorted(texts))
+    _check_count(table, plan)
+    X, shortened = plan.encoding.encode(table, table.place), 0
+    bound = plan.privacy.feature_bound if plan.privacy is not None else None
+    if bound is not None:
+        from walklearn.privacy.bounds import clip_features
+
+        X, shortened = clip_features(X, bound)
+    if plan.intercept:
+        X = np.hstack([X, np.ones((len(X), 1))])
+    return NodeRows(X, _targets(table, plan), shortened)
+
+
+def _check_count(table: Table, plan: Plan) -> None:
+    most = plan.privacy.max_rows if plan.privacy is not None else None
+    if most is not None and table.row_count > most:
+        raise DataError(
+            f"{table.source} has {table.row_count} rows, and the plan's privacy.max_rows is "
+            f"{most}, which the public bounds rest on. Leave rows out, or agree on another plan."
+        )
+    if plan.rows is not None and table.row_count > plan.rows:
+        raise DataError(
+            f"{table.source} has {table.row_count} rows, and the plan says that all nodes "
+            f"together have {plan.rows} (rows). Agree on another plan."
+        )
+
+
+def _targets(table: Table, plan: Plan) -> Array:
+    cells = table[plan.target]
+    if plan.classes is None:
+        return np.asarray(Column(plan.target).encode(cells, table.place)[:, 0])
+    numbers = {name: number for number, name in enumerate(plan.classes)}
+    for row, cell in enumerate(cells):
+        if cell not in numbers:
+            raise DataError(
+                f"{table.place(row)}, column {plan.target!r}: the plan has no class "
+                f"{cell!r}{did_you_mean(cell, plan.classes)} Its classes are "
+                f"{listed(plan.classes)}."
+            )
+    codes = np.array([numbers[cell] for cell in cells], dtype=np.float64)
+    return codes if isinstance(plan.loss, Softmax) else 2.0 * codes - 1.0

@@ -1,0 +1,163 @@
+"""Making a node: its rows against the plan, its key, its one release. All of it or nothing.
+
+What needs much memory and time is done here, once: the calibration of the mechanism and of the
+noise on the model, and the composition of both against the owner's budget. The running node reads
+the results.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from walklearn.node.agreement.plan import Plan
+from walklearn.node.agreement.rows import NodeRows, read_node_rows
+from walklearn.node.disk.directory import NodeDirectory, Settings, new_directory, write_parts
+from walklearn.node.disk.store import Release, Store
+from walklearn.node.protocol.visit import LocalUpdate
+from walklearn.node.wire.identity import Identity
+
+if TYPE_CHECKING:
+    from walklearn.privacy.composition import Charge
+    from walklearn.privacy.ledger import Ledger
+    from walklearn.privacy.mechanisms import Mechanism
+    from walklearn.privacy.model_noise import ModelNoise
+
+Budget = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Created:
+    """A new node, and what its owner should know about it.
+
+    shortened: rows longer than the feature bound. outside: L_i was outside the public bounds and
+    was moved to them before the release. constant: almost every release of such a plan is the
+    same number, whatever the rows.
+    """
+
+    directory: NodeDirectory
+    release: Release
+    rows: int
+    shortened: int
+    outside: bool
+    constant: bool
+
+
+def create_node(
+    path: str | os.PathLike[str],
+    *,
+    plan: str | os.PathLike[str],
+    data: str | os.PathLike[str] | NodeRows,
+    listen: str,
+    address: str,
+    name: str | None = None,
+    budget: Budget | None = None,
+) -> Created:
+    """Make a node's directory.
+
+    plan: a file. data: a file, or rows that are numbers already. listen: host:port of this
+    machine. address: host:port under which neighbours reach it. name: by default the directory's.
+    budget: (ε, δ) that all the node's releases together must keep to; it then contributes to the
+    model less often than the plan would let it.
+    """
+    target = Path(path)
+    settings = Settings(name if name is not None else target.name, listen, address)
+    with new_directory(target) as fresh:
+        agreed = Plan.read(Path(plan))
+        rows = data if isinstance(data, NodeRows) else read_node_rows(data, agreed)
+        mechanism, noise = agreed.calibrated_mechanism(), agreed.calibrated_noise()
+        allowed = _contributions_allowed(agreed, mechanism, noise, budget)
+        local = LocalUpdate.of_plan(agreed, rows.X, rows.y)
+        identity = Identity.create(settings.name)
+        settings = replace(settings, plan_digest=agreed.digest)
+        write_parts(fresh, settings, Path(plan).read_text(encoding="utf-8"), identity, rows)
+        with Store.create(fresh / "node.sqlite", local.limits) as store:
+            release = store.draw_release(lambda: _drawn(local, mechanism, noise, allowed))
+        outside = mechanism is not None and bool(mechanism.outside([local.smoothness]))
+        constant = mechanism is not None and _is_constant(mechanism)
+    return Created(NodeDirectory(target), release, len(rows.y), rows.shortened, outside, constant)
+
+
+def ledger_of(plan: Plan, release: Release, contributions: int) -> Ledger:
+    """What the node has published so far, and by what protection."""
+    from walklearn.privacy.ledger import Ledger, from_description
+
+    ledger = Ledger(nodes=1)
+    if release.mechanism is not None:
+        ledger.charge("importance", from_description(release.mechanism))
+    elif plan.walk == "weighted":
+        ledger.in_the_clear("importance")
+    if release.noise is None:
+        ledger.in_the_clear("model")
+    elif contributions:
+        ledger.charge("model", from_description(release.noise), times=contributions)
+    return ledger
+
+
+def _is_constant(mechanism: Mechanism) -> bool:
+    """Whether 19 of 20 releases are one number, for both ends of the public bounds.
+
+    By simulation, on the bounds alone: nothing of the rows shows in the answer.
+    """
+    draws = [
+        mechanism.release(np.full(1000, value), np.random.default_rng(0))
+        for value in mechanism.bounds
+    ]
+    usual = np.median(draws[0])
+    return all(float(np.mean(draw == usual)) >= 0.95 for draw in draws)
+
+
+def _drawn(
+    local: LocalUpdate, mechanism: Mechanism | None, noise: ModelNoise | None, allowed: int
+) -> Release:
+    from walklearn.privacy.ledger import describe
+
+    importance = local.importance
+    if mechanism is not None:
+        importance = float(mechanism.release([local.smoothness])[0])
+    return Release(
+        importance=importance,
+        mechanism=None if mechanism is None else describe(mechanism),
+        noise=None if noise is None else describe(noise),
+        may_contribute=allowed,
+    )
+
+
+def _contributions_allowed(
+    plan: Plan, mechanism: Mechanism | None, noise: ModelNoise | None, budget: Budget | None
+) -> int:
+    """How often the rows may show in the model: the plan's cap, or less for the budget's sake."""
+    most = 0 if noise is None else noise.max_contributions
+    if budget is None:
+        return most
+    from walklearn.privacy.arguments import check_delta, check_epsilon
+    from walklearn.privacy.composition import Charge, compose
+
+    epsilon, delta = check_epsilon(budget[0]), check_delta(budget[1])
+    base: list[Charge] = []
+    if plan.walk == "weighted":
+        base.append(Charge("importance", mechanism, 1))
+    if noise is None:
+        base.append(Charge("model", None, 1))
+
+    def within(contributions: int) -> bool:
+        more = [Charge("model", noise, contributions)] if contributions else []
+        return compose([*base, *more]).within(epsilon, delta)
+
+    if not within(0):
+        clear = [charge.what for charge in base if charge.mechanism is None]
+        why = f"the plan shares the {clear[0]} in the clear" if clear else "the release costs more"
+        raise ValueError(
+            f"the budget of epsilon = {epsilon:g} at delta = {delta:g} cannot be kept: {why}."
+        )
+    if not most or within(most):
+        return most
+    low, high = 0, most  # `low` is within, `high` is too many
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if within(middle) else (low, middle)
+    return low

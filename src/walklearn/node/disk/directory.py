@@ -1,0 +1,226 @@
+"""A node's directory: everything that is the node's own, and nothing that is not.
+
+    plan.toml      the agreement, as it was given
+    node.json      name, where it listens, the address neighbours use
+    key.pem        the private key, readable by its owner only
+    certificate.pem
+    rows.npz       its rows, as numbers
+    node.sqlite    the token and what was released: see `store`
+    peers/         one invite for each neighbour
+    control        the socket of the running node
+
+It is made whole or not at all: under another name first, with the one release of L_i drawn and
+on disk, then renamed. So a crash leaves no release or the one release, and nobody can have seen
+a release that is not kept.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import secrets
+import shutil
+import stat
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+
+from walklearn.files.atomic_write import atomic_write, sync_directory
+from walklearn.node.agreement.plan import Plan
+from walklearn.node.agreement.rows import NodeRows
+from walklearn.node.wire.identity import Identity, Invite, check_address, check_name
+
+FORMAT = "walklearn node"
+VERSION = 1
+
+
+class DirectoryError(ValueError):
+    """A directory that is no node's, or not in order, and what to do."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What is a node's own choice, and by which plan it was made."""
+
+    name: str
+    listen: str
+    address: str
+    plan_digest: str = ""
+    format: str = FORMAT
+    version: int = VERSION
+
+    def __post_init__(self) -> None:
+        check_name(self.name)
+        check_address(self.listen)
+        check_address(self.address)
+
+
+class NodeDirectory:
+    """An existing node's directory."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        if not (self.path / "node.json").is_file():
+            what = "is not a node's directory" if self.path.exists() else "does not exist"
+            raise DirectoryError(f"{self.path} {what}: `walklearn node init` makes one.")
+        if self.path.stat().st_uid != os.geteuid() and os.geteuid() != 0:
+            raise DirectoryError(f"{self.path} belongs to another user: run as its owner.")
+        mode = stat.S_IMODE((self.path / "key.pem").stat().st_mode)
+        if mode & 0o077:
+            raise DirectoryError(
+                f"others may read the key in {self.path} (permissions {mode:o}): make it private "
+                f"with chmod 600 {self.path / 'key.pem'}, or better, make a new node."
+            )
+
+    @cached_property
+    def settings(self) -> Settings:
+        """Name, listening address, address for neighbours."""
+        try:
+            content = json.loads((self.path / "node.json").read_text(encoding="utf-8"))
+            version = content["version"]
+            if content["format"] == FORMAT and version <= VERSION:
+                return Settings(
+                    content["name"], content["listen"], content["address"], content["plan_digest"]
+                )
+        except (ValueError, KeyError, TypeError) as error:
+            raise DirectoryError(f"{self.path / 'node.json'} is damaged: {error}.") from None
+        raise DirectoryError(
+            f"{self.path} was made by a newer walklearn (version {version}): use that one."
+        )
+
+    @cached_property
+    def plan(self) -> Plan:
+        """The agreement, which must be the one that rows and release were made for."""
+        plan = Plan.read(self.path / "plan.toml")
+        if plan.digest != self.settings.plan_digest:
+            raise DirectoryError(
+                f"{self.path / 'plan.toml'} has changed since the node was made, and its rows and "
+                "its release belong to the plan as it was. Put that back, or make a new node."
+            )
+        return plan
+
+    @cached_property
+    def identity(self) -> Identity:
+        """Key and certificate."""
+        key = (self.path / "key.pem").read_bytes()
+        return Identity(key, (self.path / "certificate.pem").read_bytes())
+
+    @property
+    def rows(self) -> NodeRows:
+        """The rows, as numbers."""
+        return NodeRows.load(self.path / "rows.npz")
+
+    @property
+    def store_path(self) -> Path:
+        """Where the token and the release are kept."""
+        return self.path / "node.sqlite"
+
+    @property
+    def invite(self) -> Invite:
+        """What to give to neighbours."""
+        settings = self.settings
+        return Invite(settings.name, settings.address, self.identity.certificate)
+
+    def peers(self) -> list[Invite]:
+        """The neighbours, by name."""
+        peers, damaged = self.readable_peers()
+        for name, error in damaged.items():
+            raise DirectoryError(f"{self._peer_file(name)} cannot be read: {error}")
+        return peers
+
+    def readable_peers(self) -> tuple[list[Invite], dict[str, Exception]]:
+        """The neighbours whose files can be read; the names of the others, and what is wrong."""
+        peers, damaged = list[Invite](), dict[str, Exception]()
+        for file in sorted((self.path / "peers").glob("*.invite")):
+            try:
+                peers.append(Invite.decode(file.read_text(encoding="utf-8")))
+            except (ValueError, OSError) as error:
+                damaged[file.stem] = error
+        return peers, damaged
+
+    def peers_stamp(self) -> tuple[tuple[str, int], ...]:
+        """Something that changes whenever the neighbours do, and is quick to look at."""
+        stamps = []
+        for file in (self.path / "peers").glob("*.invite"):
+            with suppress(FileNotFoundError):  # it was removed just now
+                stamps.append((file.name, file.stat().st_mtime_ns))
+        return tuple(sorted(stamps))
+
+    def add_peer(self, line: str) -> Invite:
+        """Keep a neighbour's invite; the same key may come back with another address."""
+        peer = Invite.decode(line).verify()
+        if peer.fingerprint == self.identity.fingerprint:
+            raise DirectoryError(
+                "this is the node's own invite: give it to a neighbour, and add the neighbour's."
+            )
+        if peer.name == self.settings.name:
+            raise DirectoryError(f"this node is called {peer.name!r} itself: names must differ.")
+        known = {each.name: each for each in self.peers()}
+        if peer.name in known and known[peer.name].fingerprint != peer.fingerprint:
+            raise DirectoryError(
+                f"there is a neighbour {peer.name!r} with another key. If its node was made anew, "
+                f"remove the old one first: walklearn node peer {self.path} --remove {peer.name}"
+            )
+        if len(known) >= self.plan.nodes - 1 and peer.name not in known:
+            raise DirectoryError(
+                f"the plan has {self.plan.nodes} nodes, so this one has at most "
+                f"{self.plan.nodes - 1} neighbours, and it has them all."
+            )
+        atomic_write(self._peer_file(peer.name), (peer.encode() + "\n").encode())
+        return peer
+
+    def remove_peer(self, name: str) -> None:
+        """Forget a neighbour."""
+        try:
+            self._peer_file(name).unlink()
+        except FileNotFoundError:
+            known = ", ".join(peer.name for peer in self.peers()) or "none"
+            raise DirectoryError(f"there is no neighbour {name!r}; known: {known}.") from None
+
+    def _peer_file(self, name: str) -> Path:
+        check_name(name)
+        return self.path / "peers" / f"{name}.invite"
+
+
+def private_write(path: Path, content: bytes) -> None:
+    """A file that only its owner may read, from its first byte on."""
+    before = os.umask(0o077)
+    try:
+        atomic_write(path, content)
+    finally:
+        os.umask(before)
+
+
+@contextlib.contextmanager
+def new_directory(target: Path) -> Iterator[Path]:
+    """A private directory to fill, which gets the target's name when all went well."""
+    if target.exists() or target.is_symlink():
+        raise DirectoryError(
+            f"{target} exists. A node is made once: its release must not be drawn again. Choose "
+            "another place, or remove it if it never ran."
+        )
+    target.parent.mkdir(parents=True, exist_ok=True)
+    fresh = target.with_name(f".{secrets.token_hex(8)}.tmp")
+    fresh.mkdir(mode=0o700)
+    try:
+        yield fresh
+        os.rename(fresh, target)
+    except BaseException:
+        shutil.rmtree(fresh, ignore_errors=True)
+        raise
+    sync_directory(target.parent)
+
+
+def write_parts(
+    fresh: Path, settings: Settings, plan_text: str, identity: Identity, rows: NodeRows
+) -> None:
+    """All of a new node's files but the store."""
+    private_write(fresh / "key.pem", identity.key)
+    private_write(fresh / "certificate.pem", identity.certificate)
+    private_write(fresh / "plan.toml", plan_text.encode())
+    private_write(fresh / "rows.npz", rows.to_bytes())
+    (fresh / "peers").mkdir(mode=0o700)
+    private_write(fresh / "node.json", (json.dumps(asdict(settings), indent=2) + "\n").encode())

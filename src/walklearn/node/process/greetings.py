@@ -1,0 +1,158 @@
+"""Signs of life: nodes greet each other, compare plans, and so know who is there.
+
+Every neighbour is greeted when it is new, when there is news, and every few seconds. A greeting
+that is answered makes the link up for this side; the announcements in both say the rest. The plan
+goes along until a neighbour has answered once, so that a difference can be told by its keys.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from walklearn.node.agreement.plan import Plan
+from walklearn.node.process.logs import Log
+from walklearn.node.protocol.events import Announced, Event, NeighbourDown, NeighbourUp
+from walklearn.node.protocol.state import Link, State
+from walklearn.node.wire.messages import (
+    LONGEST_PLAN,
+    Greeting,
+    MessageError,
+    decode_greeting,
+    encode_greeting,
+)
+from walklearn.node.wire.transport import Refused, Transport, Unanswered, Undelivered
+
+# What was on its way before the goodbye was heard is still answered.
+_LAST_SECONDS = 0.05
+
+
+class Greetings:
+    """Whom to greet, and what was wrong last. state: the node's state at this moment."""
+
+    def __init__(
+        self,
+        name: str,
+        plan: Plan,
+        state: Callable[[], State],
+        dispatch: Callable[[Event], Awaitable[Any]],
+        transport: Transport,
+        log: Log,
+    ) -> None:
+        self._name, self._plan, self._state, self._dispatch = name, plan, state, dispatch
+        self._transport, self._log = transport, log
+        self._wishes: dict[str, asyncio.Event] = {}
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._trouble: dict[str, str] = {}
+        self._names: Mapping[str, str] = {}
+        self._leaving = False
+
+    def set_peers(self, names: Mapping[str, str], spawn: Callable[[Any], Any]) -> None:
+        """Greet these from now on, and no others. names: fingerprint -> name."""
+        self._names = names
+        for gone in self._tasks.keys() - names.keys():
+            self._tasks.pop(gone).cancel()
+            self._trouble.pop(gone, None)
+        for neighbour in names.keys() - self._tasks.keys():
+            self._wishes[neighbour] = asyncio.Event()
+            self._tasks[neighbour] = spawn(self._greet_for_ever(neighbour))
+
+    def greet(self, neighbour: str) -> None:
+        """Greet now, there is news."""
+        if neighbour in self._tasks:
+            self._wishes[neighbour].set()
+
+    async def say_goodbye(self, timeout_seconds: float) -> None:
+        """Tell the neighbours that this node reaches them no more, so that none offers it a token.
+
+        An offer that met the end of the process would be in doubt until it is reclaimed.
+        """
+        self._leaving = True
+        for task in self._tasks.values():
+            task.cancel()
+        there = [neighbour for neighbour in self._names if self._is_up(neighbour)]
+        await asyncio.gather(*(self._say(each, timeout_seconds) for each in there))
+        if there:
+            await asyncio.sleep(_LAST_SECONDS)
+
+    async def _say(self, neighbour: str, timeout_seconds: float) -> None:
+        message = encode_greeting(self._greeting(neighbour))
+        with contextlib.suppress(Undelivered, Unanswered, Refused):
+            await self._transport.call(neighbour, "Hello", message, timeout_seconds)
+
+    async def answer(self, caller: str, greeting: Greeting) -> bytes:
+        """The answer to a neighbour's greeting; `Refused` if its plan differs."""
+        if greeting.plan_digest != self._plan.digest:
+            difference = self._difference(greeting)
+            self._tell(caller, difference)
+            raise Refused("plan differs", difference)
+        await self._dispatch(Announced(caller, greeting.announcement))
+        if not self._is_up(caller) and not self._leaving:
+            self._transport.reconnect(caller)
+            self.greet(caller)
+        return encode_greeting(self._greeting(caller))
+
+    async def _greet_for_ever(self, neighbour: str) -> None:
+        wish = self._wishes[neighbour]
+        while True:
+            wish.clear()
+            await self._greet(neighbour)
+            try:
+                async with asyncio.timeout(self._plan.time_limits.hello_every_seconds):
+                    await wish.wait()
+            except TimeoutError:
+                pass
+
+    async def _greet(self, neighbour: str) -> None:
+        was_up = self._is_up(neighbour)
+        greeting = self._greeting(neighbour, with_plan=not was_up)
+        limit = self._plan.time_limits.handover_timeout_seconds
+        try:
+            message = encode_greeting(greeting)
+            theirs = decode_greeting(await self._transport.call(neighbour, "Hello", message, limit))
+            if theirs.plan_digest != self._plan.digest:
+                raise Refused("plan differs", "the neighbour has another plan")
+        except (Undelivered, Unanswered, Refused, MessageError) as error:
+            self._tell(neighbour, str(error))
+            if was_up:
+                await self._dispatch(NeighbourDown(neighbour))
+            return
+        self._tell(neighbour, "")
+        told = greeting.announcement
+        await self._dispatch(NeighbourUp(neighbour, told, theirs.announcement))
+
+    def _greeting(self, neighbour: str, with_plan: bool = False) -> Greeting:
+        announcement = self._state().announcement(neighbour)
+        if self._leaving:
+            announcement = replace(announcement, reaches_you=False)
+        return Greeting(
+            name=self._name,
+            plan_digest=self._plan.digest,
+            announcement=announcement,
+            plan=self._plan.canonical[:LONGEST_PLAN] if with_plan else "",
+        )
+
+    def _difference(self, greeting: Greeting) -> str:
+        try:
+            theirs = json.loads(greeting.plan)
+            keys = self._plan.differences(theirs if isinstance(theirs, dict) else {})
+        except (ValueError, RecursionError):
+            keys = []
+        return f"our plans differ in {', '.join(keys[:20]) or 'an unknown key'}"
+
+    def _is_up(self, neighbour: str) -> bool:
+        return self._state().links.get(neighbour, Link()).up
+
+    def _tell(self, neighbour: str, trouble: str) -> None:
+        """Log when a neighbour begins or ceases to answer, not every time in between."""
+        if neighbour not in self._tasks or self._trouble.get(neighbour) == trouble:
+            return
+        self._trouble[neighbour] = trouble
+        if trouble:
+            self._log.warning("neighbour down", peer=self._names.get(neighbour), reason=trouble)
+        else:
+            self._log.info("neighbour up", peer=self._names.get(neighbour))

@@ -1,0 +1,333 @@
+"""Drives the protocol: feeds it what happens, carries out what it decides.
+
+One event at a time. The effects of an event are carried out in their order, a `Commit` being on
+disk before anything after it; if the disk refuses, nothing of the event happened. All waiting
+is here: for the disk, for neighbours, for the time, which is read from a clock that never jumps.
+
+    neighbour ── transport ──▶ event ─▶ protocol.handle ─▶ effects ──▶ store, transport, log
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections.abc import Callable, Coroutine
+from functools import lru_cache
+from typing import Any
+
+from walklearn.node.disk.store import DiskError, Store, StoreError
+from walklearn.node.process.greetings import Greetings
+from walklearn.node.process.logs import Log
+from walklearn.node.process.metrics import Counters
+from walklearn.node.protocol import events as happened
+from walklearn.node.protocol.events import Event
+from walklearn.node.protocol.protocol import handle
+from walklearn.node.protocol.state import Phase, Place, Record, State
+from walklearn.node.protocol.visit import Draws
+from walklearn.node.wire.identity import Identity, Invite
+from walklearn.node.wire.messages import (
+    MessageError,
+    Outcome,
+    Receipt,
+    Token,
+    decode_greeting,
+    decode_receipt,
+    decode_token,
+    encode_receipt,
+)
+from walklearn.node.wire.transport import Refused, Transport, Unanswered, Undelivered
+
+# A model of this many numbers takes long enough to write that others should not wait for it.
+_LARGE_MODEL = 50_000
+_PLAN_ROOM = 65_536
+_GOODBYE_SECONDS = 2.0
+# What the protocol asks to remember is written at the latest after this time.
+_REMEMBER_SECONDS = 1.0
+
+
+class Runtime:
+    """A node at work. draw: fresh random numbers for a visit."""
+
+    def __init__(
+        self,
+        state: State,
+        store: Store,
+        identity: Identity,
+        name: str,
+        draw: Callable[[], Draws],
+        log: Log,
+        counters: Counters,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.state = state
+        self.counters = counters
+        self.failed: BaseException | None = None
+        self.changed = asyncio.Event()
+        self.transport = Transport(identity, self._answer, self._count_refusal, _largest(state))
+        self._store, self._draw = store, draw
+        self._log, self._clock = log, clock
+        self._limits, self._plan = state.local.limits, state.local.plan
+        self._is_large = self._limits.size >= _LARGE_MODEL
+        self._one_at_a_time = asyncio.Lock()
+        self._has_work = asyncio.Event()
+        self._writes_later = False
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._names: dict[str, str] = {}
+        self._greetings = Greetings(
+            name, self._plan, lambda: self.state, self.dispatch, self.transport, log
+        )
+        self._timer: asyncio.TimerHandle | None = None
+        self._wakes_at = math.inf
+
+    async def start(self, listen: str, peers: list[Invite]) -> int:
+        """Listen, greet the neighbours, go on where the last process stopped; the port."""
+        port = await self.transport.listen(listen)
+        await self.set_peers(peers)
+        await self.dispatch(happened.Started(self._clock()))
+        self._spawn(self._work())
+        return port
+
+    async def set_peers(self, peers: list[Invite]) -> None:
+        """From now on these are the neighbours."""
+        self._names = {peer.fingerprint: peer.name for peer in peers}
+        self.transport.set_peers(peers)
+        await self.dispatch(happened.PeersChanged(tuple(self._names)))
+        self._greetings.set_peers(self._names, self._spawn)
+
+    async def stop(self, timeout_seconds: float) -> bool:
+        """Hand the token over first, if it is here; whether the node ends without it."""
+        if self.failed is None:
+            await self.dispatch(happened.StopAsked())
+        deadline = self._clock() + timeout_seconds
+        while not (self.state.may_stop or self.failed) and (left := deadline - self._clock()) > 0:
+            await self.wait_for_change(left)
+        await self._greetings.say_goodbye(_GOODBYE_SECONDS)
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._timer is not None:
+            self._timer.cancel()
+        await self.transport.close()
+        async with self._one_at_a_time:  # what the disk has begun it finishes
+            return self.state.record.place is Place.GONE
+
+    async def wait_for_change(self, timeout_seconds: float) -> None:
+        """Until something has happened that bears on the end, or the time is over."""
+        self.changed.clear()
+        try:
+            async with asyncio.timeout(timeout_seconds):
+                await self.changed.wait()
+        except TimeoutError:
+            pass
+
+    async def dispatch(self, event: Event) -> Receipt | None:
+        """Let one event happen; the receipt if the event asks for a reply.
+
+        A caller that gives up must not leave an event half done: where the disk is waited for,
+        it goes on without the caller.
+        """
+        if not self._is_large:
+            return await self._happen(event)
+        return await asyncio.shield(asyncio.ensure_future(self._happen(event)))
+
+    async def _happen(self, event: Event) -> Receipt | None:
+        async with self._one_at_a_time:
+            if self.failed is not None:
+                raise self.failed
+            receipt = await self._carry_out(event)
+        state = self.state
+        if state.wants_visit:
+            self._has_work.set()
+        wakes_at = state.wakes_at
+        if wakes_at is not None and wakes_at < self._wakes_at:
+            self._set_timer(wakes_at)
+        if state.stopping or state.phase is Phase.FINISHED:
+            self.changed.set()  # only then does anyone wait for it
+        return receipt
+
+    async def _carry_out(self, event: Event) -> Receipt | None:
+        before = self.state
+        after, effects = handle(before, event)
+        receipt: Receipt | None = None
+        for effect in effects:
+            match effect:
+                case happened.Commit(record):
+                    try:
+                        await self._write(record)
+                    except StoreError as error:
+                        return await self._undo(event, error)
+                case happened.Reply(answer):
+                    receipt = answer
+                case happened.SendToken(receiver, token):
+                    self._spawn(self._hand_over(receiver, token))
+                case happened.Remember(record):
+                    self._remember(record)
+                case happened.Greet(neighbour):
+                    self._greetings.greet(neighbour)
+                case happened.Note(what, detail):
+                    self._note(what, detail)
+                case happened.SendFinal(neighbour, token):
+                    self._spawn(self._send_final(neighbour, token))
+        self.state = after
+        if isinstance(event, happened.TokenArrived | happened.Visit):
+            self._count(event, receipt, after.record is not before.record)
+        return receipt
+
+    async def _undo(self, event: Event, error: StoreError) -> Receipt | None:
+        """The disk refused: as if the event had not been, but for a refusal or a later retry."""
+        self._disk_error(error)
+        return await self._carry_out(happened.StoreFailed(event, str(error), self._clock()))
+
+    # ── the disk ─────────────────────────────────────────────────────────────────────────────
+
+    async def _write(self, record: Record) -> None:
+        try:
+            if self._is_large:
+                await asyncio.to_thread(self._store.commit, record)
+            else:
+                self._store.commit(record)
+        except DiskError as error:
+            self._fail(error)
+            raise
+
+    def _fail(self, error: BaseException) -> None:
+        """From now on nothing happens any more: what is on the disk is all that can be trusted."""
+        self.failed = error
+        self.changed.set()
+
+    def _remember(self, record: Record) -> None:
+        self._store.later(record)
+        if not self._writes_later:
+            self._writes_later = True
+            self._spawn(self._write_later())
+
+    async def _write_later(self) -> None:
+        await asyncio.sleep(_REMEMBER_SECONDS)
+        self._writes_later = False
+        async with self._one_at_a_time:
+            try:
+                await asyncio.to_thread(self._store.flush)
+            except DiskError as error:
+                self._fail(error)
+            except StoreError as error:  # if it is lost, only work is: the next commit has it too
+                self._disk_error(error)
+
+    def _disk_error(self, error: StoreError) -> None:
+        self.counters.add("disk_errors")
+        self._log.error("cannot write", reason=error)
+
+    # ── what neighbours say ──────────────────────────────────────────────────────────────────
+
+    async def _answer(self, caller: str, method: str, message: bytes) -> bytes:
+        try:
+            if method == "Hello":
+                return await self._greetings.answer(caller, decode_greeting(message))
+            token = decode_token(message, self._limits)
+        except MessageError as error:
+            raise Refused("malformed message", str(error)) from None
+        event: Event = happened.FinalArrived(caller, token)
+        if method == "Handover":
+            event = happened.TokenArrived(caller, token, self._draw(), self._clock())
+        receipt = await self.dispatch(event)
+        assert receipt is not None
+        return _encoded(receipt)
+
+    # ── what is said to neighbours ───────────────────────────────────────────────────────────
+
+    async def _hand_over(self, receiver: str, token: Token) -> None:
+        event: Event
+        mark, limit = token.mark, self._plan.time_limits.handover_timeout_seconds
+        try:
+            reply = await self.transport.call(receiver, "Handover", token.encoded, limit)
+            event = happened.Answered(mark, _decoded(reply), self._clock())
+        except (Undelivered, Refused):
+            # Refused by the transport: not this attempt, but an earlier one may have been taken.
+            event = happened.NotSent(mark, self._clock())
+        except (Unanswered, MessageError) as error:
+            self.counters.add("handovers_uncertain")
+            self._log.warning("handover unanswered", peer=self._names.get(receiver), reason=error)
+            event = happened.Unknown(mark, self._clock())
+        await self.dispatch(event)
+
+    async def _send_final(self, neighbour: str, token: Token) -> None:
+        receipt = None
+        limit = self._plan.time_limits.handover_timeout_seconds
+        try:
+            reply = await self.transport.call(neighbour, "Final", token.encoded, limit)
+            receipt = _decoded(reply)
+        except (Undelivered, Unanswered, Refused, MessageError) as error:
+            self._log.debug("final model unanswered", peer=self._names.get(neighbour), reason=error)
+        await self.dispatch(happened.FinalAnswered(neighbour, receipt))
+
+    # ── work and time ────────────────────────────────────────────────────────────────────────
+
+    async def _work(self) -> None:
+        while True:
+            await self._has_work.wait()
+            self._has_work.clear()
+            while self.state.wants_visit:
+                await self.dispatch(happened.Visit(self._draw(), self._clock()))
+                await asyncio.sleep(0)  # neighbours are heard in between
+
+    def _set_timer(self, wakes_at: float) -> None:
+        """A timer that is due too early does no harm, so it is only ever moved forward."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self._wakes_at = wakes_at
+        delay = max(0.0, wakes_at - self._clock())
+        self._timer = asyncio.get_running_loop().call_later(delay, self._wake)
+
+    def _wake(self) -> None:
+        self._timer, self._wakes_at = None, math.inf
+        self._spawn(self._tick())
+
+    async def _tick(self) -> None:
+        await self.dispatch(happened.Tick(self._clock()))
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._finished)
+        return task
+
+    def _finished(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._fail(error)
+
+    # ── what is counted and logged ───────────────────────────────────────────────────────────
+
+    def _count_refusal(self, reason: str, caller: str) -> None:
+        self.counters.add("refusals", reason)
+        self._log.warning("refused", reason=reason, peer=self._names.get(caller, caller))
+
+    def _count(self, event: Event, receipt: Receipt | None, worked: bool) -> None:
+        if worked:
+            self.counters.add("updates")
+        if isinstance(event, happened.TokenArrived):
+            if worked:
+                self.counters.add("handovers_received")
+            elif receipt is not None and receipt.outcome is Outcome.REFUSED:
+                self._count_refusal("token not taken", event.sender)
+
+    def _note(self, what: str, detail: str) -> None:
+        if what == "handed over":
+            self.counters.add("handovers_sent")
+        else:
+            self.counters.add("notes", what)
+        tell = self._log.debug if what in _QUIET else self._log.info
+        tell(what, detail=detail)
+
+
+def _largest(state: State) -> int:
+    """How many bytes a message may have: a token's, or those of a plan that may differ a little."""
+    plan = len(state.local.plan.canonical)
+    return max(state.local.limits.largest_token, 2 * plan + _PLAN_ROOM)
+
+
+# Receipts repeat: the same line was accepted again.
+_encoded, _decoded = lru_cache(16)(encode_receipt), lru_cache(16)(decode_receipt)
+
+# Notes that come with every hop.
+_QUIET = ("handed over", "silent neighbour", "rejected")

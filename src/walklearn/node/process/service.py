@@ -1,0 +1,299 @@
+"""A node as a process: from its directory to the end of the walk.
+
+    async with Node(NodeDirectory("mynode")).started() as node: ...
+
+`Node` puts the parts together and is what programs use; `serve` adds what a process needs:
+signals, the owner's commands, and the rule when to end. It ends when the plan's updates are done,
+this node has the final model and so have all its neighbours; for neighbours that are off it waits
+`linger_seconds`, or for ever with `stay`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import secrets
+import signal
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from walklearn import __version__
+from walklearn.node.agreement.plan import Plan
+from walklearn.node.disk.directory import NodeDirectory
+from walklearn.node.disk.store import DiskError, Release, Store, StoreError
+from walklearn.node.process.control import CommandError, Control
+from walklearn.node.process.logs import Log
+from walklearn.node.process.metrics import Counters, serve_metrics
+from walklearn.node.process.runtime import Runtime
+from walklearn.node.process.status import all_know_the_end, gauges, node_status
+from walklearn.node.protocol.events import ResumeWalk, StartWalk
+from walklearn.node.protocol.protocol import recover
+from walklearn.node.protocol.state import Phase
+from walklearn.node.protocol.visit import Draws, LocalUpdate
+from walklearn.node.wire.messages import Limits, Outcome, Token
+
+# How often the directory is looked at for neighbours that were added or removed by hand.
+_LOOK_SECONDS = 1.0
+
+
+@dataclass(frozen=True)
+class Options:
+    """How a process runs a node.
+
+    listen: instead of the directory's. metrics_port: for Prometheus, on 127.0.0.1; None for none.
+    linger_seconds: how long to wait, after the end, for neighbours that do not have the final
+    model. stop_seconds: how long to try to hand the token over when asked to stop.
+    stay: do not end after the end.
+    """
+
+    listen: str | None = None
+    metrics_port: int | None = None
+    linger_seconds: float = 60.0
+    stop_seconds: float = 20.0
+    stay: bool = False
+
+
+class Node:
+    """A running node. All its methods are called from one event loop."""
+
+    def __init__(self, directory: NodeDirectory, log: Log | None = None) -> None:
+        self.directory, self.plan = directory, directory.plan
+        self.log = log or Log(directory.settings.name)
+        self.counters = Counters()
+        self._peers = directory.peers()
+        self._peers_stamp = directory.peers_stamp()
+        self._store = Store.open(directory.store_path, limits_of(self.plan))
+        try:
+            self._runtime = self._assemble()
+        except BaseException:
+            self._store.close()
+            raise
+
+    def _assemble(self) -> Runtime:
+        release = self._store.release()
+        if release is None:
+            raise StoreError(f"{self.directory.path} has no release: it was not made whole.")
+        local = local_update(self.directory, release)
+        identity = self.directory.identity
+        neighbours = [peer.fingerprint for peer in self._peers]
+        state = recover(identity.fingerprint, local, neighbours, self._store.record)
+        return Runtime(
+            state, self._store, identity, self.directory.settings.name, _Dice(local), self.log,
+            self.counters,
+        )  # fmt: skip
+
+    @contextlib.asynccontextmanager
+    async def started(self, options: Options | None = None) -> AsyncIterator[Node]:
+        """The node at work; at the end it hands the token over, and its store is closed."""
+        options = options or Options()
+        try:
+            settings = self.directory.settings
+            port = await self._runtime.start(options.listen or settings.listen, self._peers)
+            self.log.info("started", port=port, version=__version__, plan=self.plan.digest[:16])
+            try:
+                yield self
+            finally:
+                handed_over = await self._runtime.stop(options.stop_seconds)
+                self.log.info("stopped", token="gone" if handed_over else "kept")
+        finally:
+            self._close()
+
+    def _close(self) -> None:
+        try:
+            self._store.close()
+        except (
+            StoreError,
+            DiskError,
+        ) as error:  # it would only have been useful
+            self.log.error("cannot write", reason=error)
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether this node has the final model."""
+        return self._runtime.state.phase is Phase.FINISHED
+
+    @property
+    def final(self) -> Token | None:
+        """The final model, once it is here."""
+        return self._runtime.state.record.final
+
+    @property
+    def all_know_the_end(self) -> bool:
+        """Whether all neighbours have the final model too."""
+        return all_know_the_end(self._runtime.state)
+
+    @property
+    def health(self) -> Any:
+        """The standard gRPC health servicer, which knows whether the node serves."""
+        return self._runtime.transport.health
+
+    def status(self) -> dict[str, Any]:
+        """What the node knows, as plain values."""
+        names = {peer.fingerprint: peer.name for peer in self._peers}
+        return {
+            "running": True,
+            "version": __version__,
+            "name": self.directory.settings.name,
+            "fingerprint": self._runtime.state.fingerprint,
+            "plan": {"name": self.plan.name, "digest": self.plan.digest},
+            **node_status(self._runtime.state, names),
+            "counters": self.counters.as_dict(),
+        }
+
+    def gauges(self) -> Mapping[str, float]:
+        """The numbers that Prometheus follows."""
+        return gauges(self._runtime.state)
+
+    async def start_walk(self, resume: bool = False) -> None:
+        """Begin the walk with a model uniform over W, or go on if its holder is gone for good."""
+        domain, size = self.plan.domain, self.plan.size
+        model = np.asarray(domain.sample(size, np.random.default_rng()), dtype=np.float64)
+        event = (ResumeWalk if resume else StartWalk)(secrets.token_hex(16), model)
+        receipt = await self._runtime.dispatch(event)
+        if receipt is None or receipt.outcome is not Outcome.ACCEPTED:
+            raise CommandError("nothing came of it" if receipt is None else receipt.reason)
+        self.log.info("walk resumed" if resume else "walk started")
+
+    async def look_for_peers(self) -> None:
+        """Take notice of neighbours that were added to the directory or removed from it."""
+        stamp = self.directory.peers_stamp()
+        if stamp == self._peers_stamp:
+            return
+        self._peers_stamp = stamp
+        peers, damaged = self.directory.readable_peers()
+        for name, error in damaged.items():
+            self.log.error("cannot read a neighbour", file=f"{name}.invite", reason=error)
+        # One that was known and whose file is damaged now stays; the others count all the same.
+        self._peers = peers + [peer for peer in self._peers if peer.name in damaged]
+        await self._runtime.set_peers(self._peers)
+        self.log.info("neighbours changed", neighbours=len(self._peers))
+
+    def wake(self) -> None:
+        """Let who waits look again."""
+        self._runtime.changed.set()
+
+    async def wait(self, seconds: float) -> None:
+        """Until something has happened, at most so long; an error of the node's work is raised."""
+        await self._runtime.wait_for_change(seconds)
+        if self._runtime.failed is not None:
+            raise self._runtime.failed
+
+
+def run_node(directory: NodeDirectory, options: Options, log_level: str = "info") -> None:
+    """Be the process of a node: `serve` it until the end, with its log on standard error."""
+    _allow_many_files()
+
+    async def main() -> None:
+        await serve(Node(directory, Log(directory.settings.name, level=log_level)), options)
+
+    asyncio.run(main())
+
+
+def _allow_many_files() -> None:
+    """Each connection is a file; strangers must not use them up."""
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = 4096 if hard == resource.RLIM_INFINITY else min(4096, hard)
+    if soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
+async def serve(node: Node, options: Options) -> None:
+    """Run the node until the end, or until the process is asked to stop."""
+    stop = asyncio.Event()
+    control = Control(node.directory.path, _commands(node), node.health)
+    metrics = None
+    loop = asyncio.get_running_loop()
+
+    def ask_to_stop() -> None:
+        stop.set()
+        node.wake()
+
+    for each in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(each, ask_to_stop)
+    async with node.started(options):
+        try:
+            await control.listen()
+            if options.metrics_port is not None:
+                metrics = serve_metrics(node.counters, node.gauges, options.metrics_port)
+            await _until_done(node, options, stop)
+        finally:
+            await control.close()
+            if metrics is not None:
+                metrics.shutdown()
+
+
+async def _until_done(node: Node, options: Options, stop: asyncio.Event) -> None:
+    finished_at: float | None = None
+    clock = asyncio.get_running_loop().time
+    while not stop.is_set():
+        await node.look_for_peers()
+        if stop.is_set():
+            return
+        if not node.is_finished:
+            finished_at = None
+        elif finished_at is None:
+            finished_at = clock()
+            node.log.info("final model is here")
+        if finished_at is not None and not options.stay:
+            late = clock() > finished_at + options.linger_seconds
+            if late or node.all_know_the_end:
+                return
+        await node.wait(_LOOK_SECONDS)
+
+
+def _commands(node: Node) -> dict[str, Any]:
+    async def status() -> Mapping[str, Any]:
+        return node.status()
+
+    async def start_walk(resume: bool) -> Mapping[str, Any]:
+        await node.start_walk(resume)
+        return {}
+
+    async def peers_changed() -> Mapping[str, Any]:
+        await node.look_for_peers()
+        return {}
+
+    return {"Status": status, "StartWalk": start_walk, "PeersChanged": peers_changed}
+
+
+def limits_of(plan: Plan) -> Limits:
+    """What the plan allows a token to be."""
+    return Limits(plan.size, plan.updates, plan.domain)
+
+
+def local_update(directory: NodeDirectory, release: Release) -> LocalUpdate:
+    """The node's part of the learning, with what was settled when it was made."""
+    rows, noise = directory.rows, None
+    if release.noise is not None:
+        from walklearn.privacy.model_noise import ModelNoise
+
+        parameters = {key: value for key, value in release.noise.items() if key != "kind"}
+        noise = ModelNoise(**parameters)
+    return LocalUpdate.of_plan(
+        directory.plan, rows.X, rows.y, release.importance, noise, release.may_contribute
+    )
+
+
+class _Dice:
+    """Random numbers for visits; those that hide rows come from the operating system.
+
+    They share no generator: past the cap the noise shows bare, and must tell of no other noise.
+    """
+
+    def __init__(self, local: LocalUpdate) -> None:
+        self._count, self._size, self._is_noisy = local.draws, local.problem.size, bool(local.noise)
+        self._walk = np.random.default_rng()
+
+    def __call__(self) -> Draws:
+        normal: NDArray[np.float64] | None = None
+        if self._is_noisy:
+            from walklearn.privacy import sampling
+
+            normal = sampling.operating_system_generator().standard_normal(self._size)
+        return Draws(self._walk.random(self._count), normal)

@@ -1,0 +1,215 @@
+"""What can happen to a node (events) and what it then does to the world (effects).
+
+An event brings everything the protocol must not fetch itself: the time (`now`, in seconds of a
+clock that never jumps) and the random numbers of a visit. Effects are carried out in their
+order, and each `Commit` must be on disk before the effect after it begins.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from walklearn.node.protocol.visit import Draws, Vector
+from walklearn.node.wire.messages import Announcement, Mark, Receipt, Token
+
+if TYPE_CHECKING:
+    from walklearn.node.protocol.state import Record
+
+
+@dataclass(frozen=True)
+class Started:
+    """The process runs (again)."""
+
+    now: float
+
+
+@dataclass(frozen=True)
+class Tick:
+    """Time has passed; due at `state.wakes_at`, harmless at any other time."""
+
+    now: float
+
+
+@dataclass(frozen=True)
+class PeersChanged:
+    """The list of neighbours is now this one."""
+
+    neighbours: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class NeighbourUp:
+    """The neighbour answered a greeting: `told` was announced to it, `theirs` is its answer."""
+
+    neighbour: str
+    told: Announcement
+    theirs: Announcement
+
+
+@dataclass(frozen=True)
+class NeighbourDown:
+    """The neighbour does not answer, or its plan differs."""
+
+    neighbour: str
+
+
+@dataclass(frozen=True)
+class Announced:
+    """The neighbour greeted this node, which answers with `state.announcement(neighbour)`."""
+
+    neighbour: str
+    theirs: Announcement
+
+
+@dataclass(frozen=True, eq=False)
+class TokenArrived:
+    """A neighbour hands the token over. The visit is made at once, so its draws come along."""
+
+    sender: str
+    token: Token
+    draws: Draws
+    now: float
+
+
+@dataclass(frozen=True, eq=False)
+class Visit:
+    """The token is here and `state.wants_visit`: work on it once more."""
+
+    draws: Draws
+    now: float
+
+
+@dataclass(frozen=True)
+class Answered:
+    """The receiver's receipt for the token of that mark."""
+
+    mark: Mark
+    receipt: Receipt
+    now: float
+
+
+@dataclass(frozen=True)
+class NotSent:
+    """This attempt certainly did not reach the receiver, for example: no connection."""
+
+    mark: Mark
+    now: float
+
+
+@dataclass(frozen=True)
+class Unknown:
+    """No receipt came: whether this attempt reached the receiver cannot be known."""
+
+    mark: Mark
+    now: float
+
+
+@dataclass(frozen=True, eq=False)
+class FinalArrived:
+    """A neighbour tells the final model."""
+
+    sender: str
+    token: Token
+
+
+@dataclass(frozen=True)
+class FinalAnswered:
+    """The neighbour's receipt for the final model; None if there was none."""
+
+    neighbour: str
+    receipt: Receipt | None
+
+
+@dataclass(frozen=True, eq=False)
+class StartWalk:
+    """The owner begins a walk with this name and first model."""
+
+    walk: str
+    model: Vector
+
+
+@dataclass(frozen=True, eq=False)
+class ResumeWalk:
+    """The owner goes on from the newest model seen here; the fields are for where there is none."""
+
+    walk: str
+    model: Vector
+
+
+@dataclass(frozen=True)
+class StopAsked:
+    """The process is asked to end; it may when `state.may_stop`."""
+
+
+@dataclass(frozen=True, eq=False)
+class StoreFailed:
+    """A `Commit` that this event led to failed: nothing of it was written, and the state is still
+    that before the event.
+    """
+
+    event: Event
+    reason: str
+    now: float
+
+
+Event = (
+    Started | Tick | PeersChanged | NeighbourUp | NeighbourDown | Announced | TokenArrived | Visit
+    | Answered | NotSent | Unknown | FinalArrived | FinalAnswered | StartWalk | ResumeWalk
+    | StopAsked | StoreFailed
+)  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class Commit:
+    """Write the record durably, all of it or nothing, before the next effect."""
+
+    record: Record
+
+
+@dataclass(frozen=True, eq=False)
+class Remember:
+    """Write the record with the next commit, or soon: if it is lost in a crash, only work is."""
+
+    record: Record
+
+
+@dataclass(frozen=True)
+class Reply:
+    """Answer the call that the event came from: `TokenArrived`, `FinalArrived`, the owner's."""
+
+    receipt: Receipt
+
+
+@dataclass(frozen=True, eq=False)
+class SendToken:
+    """Try to hand over; one of `Answered`, `NotSent` and `Unknown` must follow, in bounded time."""
+
+    receiver: str
+    token: Token
+
+
+@dataclass(frozen=True, eq=False)
+class SendFinal:
+    """Tell the final model; `FinalAnswered` must follow."""
+
+    neighbour: str
+    token: Token
+
+
+@dataclass(frozen=True)
+class Greet:
+    """Greet the neighbour now, with `state.announcement(neighbour)`: it has changed."""
+
+    neighbour: str
+
+
+@dataclass(frozen=True)
+class Note:
+    """For the log and the metrics; nothing here tells of rows, gradients or L_i."""
+
+    what: str
+    detail: str = ""
+
+
+Effect = Commit | Remember | Reply | SendToken | SendFinal | Greet | Note

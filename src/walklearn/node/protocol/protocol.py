@@ -1,0 +1,163 @@
+"""The protocol of a node, pure: (state, event) → (state, effects).
+
+No sockets, clock, disk or randomness are in here; `events` and `state` say what goes in and out.
+
+A runtime feeds `handle` one event after the other and carries the effects out in their order,
+each `Commit` being on disk before the next effect, all commits of an event before the next event.
+Whenever `state.wants_visit` it feeds a `Visit`, and at `state.wakes_at` a `Tick`.
+
+**Exactly once.** A handover is named by its *mark*: (line, hop). Every offer of the token has a
+mark of its own and one receiver.
+
+- The sender commits "leaving for R, with this mark" before it sends, and forgets when R answers.
+- R commits the token before it answers. It takes a mark only if it is newer than all it has taken
+  part in: the same mark twice is answered "accepted" and ignored; an older line is answered
+  "obsolete". Either way the sender forgets. For a newer hop to exist the older must have arrived,
+  so "accepted" is true.
+- What R refuses stays refused, so a refusal proves that the token is still the sender's, as does
+  a connection that never was, if no earlier attempt is in doubt. Then the proposal counts as
+  rejected: the token stays and works on.
+- With any attempt in doubt the sender tries the same receiver again, until the plan's
+  `reclaim_after_seconds`; then it goes on with a new line, (largest counter + 1, own fingerprint).
+- Whoever knows a newer line lets the token of an older one die. Lines are ordered, so in the end
+  one lives, also if two nodes begin a walk at once, and of two final models the newer line wins.
+
+**Durability.** One commit a handover on either side: the receiver makes its visit before it
+commits, so the updated token and whom it leaves for are one transaction; forgetting is written
+with the next commit or soon (`Remember`), for if it is lost the token is offered again and found
+to be a duplicate (and should the receiver be out of reach until the reclaim, a new line begins
+from an older model: work is lost, no update counts twice). Visits that stay are not written:
+after a crash they are made again, and nobody has seen them. The count of contributions is part of
+each commit, so none can be seen uncharged.
+
+**Silence.** A neighbour that does not answer is proposed like the others and counts as a rejection;
+a link carries the token only if both ends reach each other and know each other's degree, so the
+moves among those that answer keep the walk's law. With every neighbour silent the token rests.
+Time is that of a clock which never jumps; a restart begins every wait anew.
+
+**The table.** What each event does in each state; … is "nothing".
+
+>>> print(table())
+event          idle      holding   handing over  finished
+Started        …         …         resend        …
+Tick           rest      rest      retry         rest
+PeersChanged   peers     peers     peers         peers
+NeighbourUp    up        up        up_retry      up
+NeighbourDown  down      down      down          down
+Announced      hear      hear      hear          hear
+TokenArrived   receive   receive   receive       receive
+Visit          …         work      …             …
+Answered       …         …         answered      …
+NotSent        …         …         not_sent      …
+Unknown        …         …         unknown       …
+FinalArrived   learn     learn     learn         learn
+FinalAnswered  told      told      told          told
+StartWalk      start     start     start         start
+ResumeWalk     resume    holds     resume        done
+StopAsked      stop      stop      stop          stop
+StoreFailed    undo      undo      undo          undo
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from walklearn.node.protocol.events import (
+    Announced,
+    Answered,
+    Event,
+    FinalAnswered,
+    FinalArrived,
+    Greet,
+    NeighbourDown,
+    NeighbourUp,
+    NotSent,
+    PeersChanged,
+    ResumeWalk,
+    Started,
+    StartWalk,
+    StopAsked,
+    StoreFailed,
+    Tick,
+    TokenArrived,
+    Unknown,
+    Visit,
+)
+from walklearn.node.protocol.handover import (
+    answered,
+    not_sent,
+    receive,
+    resend,
+    rest,
+    retry,
+    unknown,
+    up_retry,
+    work,
+)
+from walklearn.node.protocol.neighbours import Result, down, hear, learn, peers, told, up
+from walklearn.node.protocol.owner import done, holds, resume, start, stop, undo
+from walklearn.node.protocol.state import Phase, Record, State
+from walklearn.node.protocol.visit import LocalUpdate
+
+Handler = Callable[[State, Any], Result]
+
+
+def recover(
+    fingerprint: str, local: LocalUpdate, neighbours: Sequence[str], record: Record | None = None
+) -> State:
+    """The state of a process that has just begun, from the record on disk; feed `Started` next."""
+    return State(fingerprint, local, tuple(sorted(neighbours)), record or Record())
+
+
+def handle(state: State, event: Event) -> Result:
+    """What the event makes of the node, and what is to be done about it, in this order."""
+    handler = _TABLE[type(event)][state.phase]
+    if handler is None:
+        return state, []
+    after, effects = handler(state, event)
+    if _news(after) != _news(state):
+        effects += [Greet(each) for each, link in after.links.items() if link.up]
+    return after, effects
+
+
+def _news(state: State) -> Any:
+    """What all neighbours should hear of when it changes."""
+    return state.neighbours, state.record.newest_line, state.record.final_line
+
+
+_PHASES = (Phase.IDLE, Phase.HOLDING, Phase.HANDING_OVER, Phase.FINISHED)
+_ROWS: dict[type[Any], Sequence[Handler | None]] = {
+    Started: (None, None, resend, None),
+    Tick: (rest, rest, retry, rest),
+    PeersChanged: (peers,) * 4,
+    NeighbourUp: (up, up, up_retry, up),
+    NeighbourDown: (down,) * 4,
+    Announced: (hear,) * 4,
+    TokenArrived: (receive,) * 4,
+    Visit: (None, work, None, None),
+    Answered: (None, None, answered, None),
+    NotSent: (None, None, not_sent, None),
+    Unknown: (None, None, unknown, None),
+    FinalArrived: (learn,) * 4,
+    FinalAnswered: (told,) * 4,
+    StartWalk: (start,) * 4,
+    ResumeWalk: (resume, holds, resume, done),
+    StopAsked: (stop,) * 4,
+    StoreFailed: (undo,) * 4,
+}
+_TABLE = {event: dict(zip(_PHASES, row, strict=True)) for event, row in _ROWS.items()}
+
+
+def table() -> str:
+    """The table of states and events, for people."""
+    lines = [["event", *(phase.value for phase in _PHASES)]]
+    lines += [
+        [event.__name__, *("…" if each is None else each.__name__ for each in row)]
+        for event, row in _ROWS.items()
+    ]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+        for line in lines
+    )

@@ -1,0 +1,199 @@
+"""What a node does to the token while it holds it: a visit from its own rows alone.
+
+It is the visit of `walk_sgd.step`, made of the same functions; R̄ is the token's own estimate.
+With `ModelNoise` the gradient of the rows is clipped and noisy, and once the node has
+contributed as often as it may it adds noise only.
+
+>>> from walklearn.node.agreement.plan import Plan
+>>> plan = Plan.from_text('''
+... name = "example"
+... nodes = 3
+... features = ["x"]
+... target = "y"
+... loss = "squared"
+... step_size = { constant = 0.1 }
+... updates = 10
+... ''')
+>>> local = LocalUpdate.of_plan(plan, [[1.0], [2.0]], [1.0, 4.0])
+>>> round(local.smoothness, 9)       # 3 (1 + 4)
+15.0
+>>> line = Line(1, reclaimer="ab" * 32, walk="cd" * 16)
+>>> token, contributions = local.visit(local.first_token(line, np.zeros(1)), Draws(np.array([0.5])))
+>>> token.updates, token.model.round(3)
+(1, array([2.7]))
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from walklearn.node.protocol.values import replace
+from walklearn.node.wire.messages import Limits, Line, Token, is_inside
+from walklearn.problem import Problem
+from walklearn.updates import walk_sgd
+from walklearn.updates.step_sizes import StepSize
+from walklearn.walks import proposal
+
+if TYPE_CHECKING:
+    from walklearn.node.agreement.plan import Plan
+    from walklearn.privacy.model_noise import ModelNoise
+
+Vector = NDArray[np.float64]
+
+
+class Draws(NamedTuple):
+    """The random numbers of one visit: `uniforms` for the walk and the mini-batch, `normal` for
+    the noise on the model where there is one.
+    """
+
+    uniforms: Vector
+    normal: Vector | None = None
+
+
+class DivergedError(ArithmeticError):
+    """An update has left the numbers that can be computed with: the step size is too large."""
+
+
+@dataclass(frozen=True, eq=False)
+class LocalUpdate:
+    """A node's part of the learning: its rows, its importance, and what the plan says of both.
+
+    importance: what neighbours are told and the walk follows: R_i as released, L_i in the clear,
+    or 1 where the walk asks for none.
+    noise: on what a visit adds to the model; may_contribute: how often the rows may show in it,
+    the cap of the noise or less if the node's budget is smaller.
+    on_grid: round what shows to the public grid, as all but simulations must.
+    """
+
+    problem: Problem
+    plan: Plan
+    importance: float = 1.0
+    noise: ModelNoise | None = None
+    may_contribute: int = 0
+    on_grid: bool = True
+
+    @classmethod
+    def of_plan(
+        cls,
+        plan: Plan,
+        X: ArrayLike,
+        y: ArrayLike,
+        importance: float | None = None,
+        noise: ModelNoise | None = None,
+        may_contribute: int | None = None,
+        on_grid: bool = True,
+    ) -> LocalUpdate:
+        """The part of the node with these rows.
+
+        importance: what was released of L_i; left out, the weighted walk takes L_i itself.
+        """
+        if plan.privacy is not None and plan.privacy.reweight == "as-printed":
+            raise ValueError(
+                'reweight = "as-printed" divides the gradient by the true L_i, which every '
+                'neighbour could then read off the token: use "released".'
+            )
+        told = plan.walk == "weighted" and plan.bounds is None
+        if noise is not None and told:
+            raise ValueError(
+                "the weighted walk tells L_i in the clear, so noise on the model would protect "
+                "nothing: release L_i by a mechanism, or use the uniform walk."
+            )
+        problem = own_problem(plan, X, y)
+        if plan.walk != "weighted":
+            importance = 1.0
+        elif importance is None:
+            importance = float(problem.smoothness[0])
+        most = noise.max_contributions if noise is not None else 0
+        cap = most if may_contribute is None else min(most, may_contribute)
+        return cls(problem, plan, importance, noise, cap, on_grid)
+
+    @property
+    def smoothness(self) -> float:
+        """L_i, which never leaves the node but through its release."""
+        return float(self.problem.smoothness[0])
+
+    @property
+    def step_size(self) -> StepSize:
+        """γ_k."""
+        return self.plan.step_size
+
+    @cached_property
+    def limits(self) -> Limits:
+        """What a token may be."""
+        return Limits(self.problem.size, self.plan.updates, self.problem.domain)
+
+    @property
+    def draws(self) -> int:
+        """How many uniform numbers a visit uses: the walk's, then one for each picked row."""
+        return 1 + (self.plan.batch or 0)
+
+    def first_token(self, line: Line, model: Vector) -> Token:
+        """A token that nobody has improved yet."""
+        return Token(line, 0, 0, model, np.zeros(self.problem.size), 0.0, 0.0)
+
+    def visit(self, token: Token, draws: Draws, contributions: int = 0) -> tuple[Token, int]:
+        """The token after this node's update, and how often the node has contributed now."""
+        carried = walk_sgd.Token(
+            0, -1, token.model, token.weighted_sum, token.step_size_sum, token.updates, 0,
+            token.inverse_importance_sum,
+        )  # fmt: skip
+        contributes = self.noise is not None and contributions < self.may_contribute
+
+        def protect(gradient: Vector) -> Vector:
+            return self._protected(gradient, draws.normal, contributes)
+
+        with np.errstate(over="ignore", invalid="ignore"):
+            carried, scale = walk_sgd.estimated_scale(carried, self.importance)
+            carried, _ = walk_sgd.improve(
+                self.problem, self.step_size, carried, scale, draws.uniforms[1:],
+                None if self.noise is None else protect,
+            )  # fmt: skip
+        if not is_inside(carried.model, self.problem.domain):
+            raise DivergedError(
+                f"update {carried.updates} gives a model that is not finite or far too large: "
+                "the plan needs a smaller step size or a domain."
+            )
+        improved = replace(
+            token,
+            updates=carried.updates,
+            model=carried.model,
+            weighted_sum=carried.weighted_sum,
+            step_size_sum=carried.step_size_sum,
+            inverse_importance_sum=carried.inverse_importance_sum,
+        )
+        return improved, contributions + contributes
+
+    def _protected(self, gradient: Vector, normal: Vector | None, contributes: bool) -> Vector:
+        """What `ModelNoise.release` does, on normal numbers that are given."""
+        assert self.noise is not None
+        if normal is None:
+            raise ValueError("a visit with noise on the model needs normal numbers.")
+        noisy = self.noise.protect(gradient, normal, contributes)
+        if not self.on_grid:
+            return noisy
+        from walklearn.privacy.sampling import round_to_grid
+
+        return round_to_grid(noisy, self.noise.grid_step)
+
+    def score(self, importance: float, degree: int) -> float:
+        """What the walk accepts by: importance / degree, 1 / degree, for the simple walk 1.
+
+        A neighbour's word on its importance counts for the weighted walk only.
+        """
+        if self.plan.walk == "simple":
+            return 1.0
+        return proposal.score(importance if self.plan.walk == "weighted" else 1.0, degree)
+
+
+def own_problem(plan: Plan, X: ArrayLike, y: ArrayLike) -> Problem:
+    """One node's share of the plan's problem: it is node 0 here, the others' rows are elsewhere."""
+    return Problem(
+        X, y, loss=plan.loss, penalty=plan.penalty, domain=plan.domain,
+        node_of_row=np.zeros(len(np.asarray(y)), dtype=np.int64), nodes=plan.nodes,
+        objective=plan.objective, empty_nodes="relay", total_rows=plan.rows,
+    )  # fmt: skip

@@ -1,0 +1,1 @@
+"""A whole network on one machine, to try it: what `walklearn up` starts."""

@@ -1,0 +1,174 @@
+"""A whole network on one machine, to try it: every node a process with its own key and rows.
+
+Nothing is shortened for being local: nodes listen on loopback, know each other by invites, shake
+hands with TLS and keep their tokens on disk, as they would on devices far apart. This process
+starts and ends them and may read their directories; it takes no part in the walk.
+
+    with LocalNetwork.create(folder, plan_text, graph, rows) as network:
+        network.start()
+        network.start_walk(at=0)
+        ...
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Self
+
+from walklearn.graphs import Graph
+from walklearn.node.agreement.rows import NodeRows
+from walklearn.node.disk.creation import create_node
+from walklearn.node.disk.directory import NodeDirectory
+from walklearn.node.disk.store import Store
+from walklearn.node.process.control import NotRunningError, ask
+from walklearn.node.process.service import limits_of
+from walklearn.node.trial import child
+from walklearn.node.wire.messages import Token
+
+START_SECONDS = 60.0  # for all nodes to answer, on a busy machine
+_END_SECONDS = 15.0  # for all nodes to go when asked to
+
+
+class LocalNetworkError(RuntimeError):
+    """A node process that did not start or went away, with the last it said."""
+
+
+class LocalNetwork:
+    """Node directories, and a process for each while it is started; closing ends them all."""
+
+    def __init__(self, directories: Sequence[NodeDirectory]) -> None:
+        self.directories = tuple(directories)
+        self._processes: list[subprocess.Popen[bytes]] = []
+
+    @classmethod
+    def create(cls, folder: Path, plan_text: str, graph: Graph, rows: Sequence[NodeRows]) -> Self:
+        """Make the nodes node-00, node-01, … and let neighbours on the graph know each other."""
+        folder.mkdir(parents=True, exist_ok=True)
+        plan = folder / "plan.toml"
+        plan.write_text(plan_text, encoding="utf-8")
+        width = len(str(graph.node_count - 1))
+        made = []
+        for number, port in enumerate(_free_ports(graph.node_count)):
+            address = f"127.0.0.1:{port}"
+            path = folder / f"node-{number:0{width}}"
+            created = create_node(
+                path, plan=plan, data=rows[number], listen=address, address=address
+            )
+            made.append(created.directory)
+        for first, second in graph.edges().tolist():
+            made[first].add_peer(made[second].invite.encode())
+            made[second].add_peer(made[first].invite.encode())
+        return cls(made)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    @property
+    def process_ids(self) -> list[int]:
+        """One for each started node."""
+        return [process.pid for process in self._processes]
+
+    def start(self) -> None:
+        """Start every node, and wait until all of them answer."""
+        for directory in self.directories:  # one by one: Ctrl-C may come in between
+            self._processes.append(_spawn(directory))
+        self.wait_until_up()
+
+    def wait_until_up(self) -> None:
+        """Until every node answers."""
+        limit = time.monotonic() + START_SECONDS
+        for number, directory in enumerate(self.directories):
+            while not _answers(directory):
+                self._check_alive(number)
+                if time.monotonic() > limit:
+                    raise LocalNetworkError(f"{directory.path} does not answer: see its log.")
+                time.sleep(0.05)
+
+    def kill(self, number: int) -> None:
+        """End a node's process at whatever instruction it is."""
+        self._processes[number].kill()
+        self._processes[number].wait()
+
+    def restart(self, number: int) -> None:
+        """Start a node anew that was killed, without waiting for it."""
+        self._processes[number] = _spawn(self.directories[number])
+
+    def start_walk(self, at: int = 0) -> None:
+        """Begin the token at a node."""
+        ask(self.directories[at].path, "StartWalk", resume=False)
+
+    def statuses(self) -> list[dict[str, Any]]:
+        """What each node says of itself; a process that is gone is an error."""
+        return [self.status(number) for number in range(len(self.directories))]
+
+    def status(self, number: int) -> dict[str, Any]:
+        """What a node says of itself; NotRunningError while it is still starting."""
+        self._check_alive(number)
+        try:
+            return ask(self.directories[number].path, "Status")
+        except NotRunningError:
+            self._check_alive(number)
+            raise
+
+    def newest(self, number: int) -> Token | None:
+        """The newest model on a node's disk."""
+        directory = self.directories[number]
+        with Store.look(directory.store_path, limits_of(directory.plan)) as store:
+            return store.record.newest_model
+
+    def close(self) -> None:
+        """Ask every process to stop, and end those that don't."""
+        for process in self._processes:
+            process.terminate()
+        limit = time.monotonic() + _END_SECONDS
+        for process in self._processes:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(max(0.0, limit - time.monotonic()))
+        for process in self._processes:
+            process.kill()
+            process.wait()
+        self._processes = []
+
+    def _check_alive(self, number: int) -> None:
+        if (code := self._processes[number].poll()) is not None:
+            path = self.directories[number].path
+            said = (path / "log.jsonl").read_text(encoding="utf-8").strip().splitlines()
+            last = said[-1] if said else "?"
+            raise LocalNetworkError(f"the node of {path} has ended with code {code}: {last}")
+
+
+def _spawn(directory: NodeDirectory) -> subprocess.Popen[bytes]:
+    """A node's process: out of reach of this terminal's Ctrl-C, and it does not outlive us."""
+    command = [sys.executable, "-m", child.__name__, str(os.getpid()), str(directory.path)]
+    with open(directory.path / "log.jsonl", "ab") as log:
+        return subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+        )
+
+
+def _answers(directory: NodeDirectory) -> bool:
+    try:
+        ask(directory.path, "Status")
+    except (NotRunningError, OSError):
+        return False
+    return True
+
+
+def _free_ports(count: int) -> Iterator[int]:
+    """Ports of loopback that nobody listens on now, all different."""
+    with contextlib.ExitStack() as held:
+        sockets = [held.enter_context(socket.socket()) for _ in range(count)]
+        for each in sockets:
+            each.bind(("127.0.0.1", 0))
+        ports = [each.getsockname()[1] for each in sockets]
+    yield from ports

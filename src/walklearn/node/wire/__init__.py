@@ -1,0 +1,1 @@
+"""What crosses the network: messages and their bytes, keys, links."""

@@ -1,0 +1,161 @@
+"""Who a node is: a key, a certificate it signed itself, and the invite that neighbours pin.
+
+There is no authority. A node makes an ECDSA P-256 key and a certificate for its own name; its
+neighbours keep the certificate and trust that one only, as SSH and Syncthing do. What people
+compare by eye is the *fingerprint*, the SHA-256 of the certificate. An *invite* is one line with
+name, address and certificate, and a checksum against a damaged paste:
+
+    walklearn1:alice@192.0.2.7:7447/MIIBpz…Q.1f0c9a3e
+
+>>> identity = Identity.create("alice")
+>>> invite = Invite("alice", "192.0.2.7:7447", identity.certificate)
+>>> Invite.decode(invite.encode()) == invite
+True
+>>> len(invite.fingerprint)
+64
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import re
+import ssl
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Self
+
+from walklearn.node.wire import certificates
+
+SCHEME = "walklearn1"
+LONGEST_INVITE = 4096
+
+
+class IdentityError(ValueError):
+    """A name, address, certificate or invite that cannot be used, and why."""
+
+
+@dataclass(frozen=True)
+class Identity:
+    """A node's private key and certificate, both in PEM. The key never leaves the node."""
+
+    key: bytes
+    certificate: bytes
+
+    @classmethod
+    def create(cls, name: str) -> Self:
+        """A new key with a certificate for this name."""
+        check_name(name)
+        return cls(*certificates.create(name))
+
+    @property
+    def fingerprint(self) -> str:
+        """What neighbours know the node by."""
+        return fingerprint(self.certificate)
+
+
+@dataclass(frozen=True)
+class Invite:
+    """What a neighbour needs to know: name, address (host:port) and certificate in PEM."""
+
+    name: str
+    address: str
+    certificate: bytes
+
+    def __post_init__(self) -> None:
+        check_name(self.name)
+        check_address(self.address)
+
+    def verify(self) -> Self:
+        """Itself, once the certificate is one to pin: done when a neighbour is added."""
+        if problem := certificates.problem(self.certificate, self.name):
+            raise IdentityError(problem)
+        return self
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """SHA-256 of the certificate, in hex."""
+        return fingerprint(self.certificate)
+
+    def encode(self) -> str:
+        """The one line to send to a neighbour."""
+        certificate = base64.urlsafe_b64encode(_to_der(self.certificate)).rstrip(b"=").decode()
+        body = f"{SCHEME}:{self.name}@{self.address}/{certificate}"
+        return f"{body}.{_checksum(body)}"
+
+    @classmethod
+    def decode(cls, line: str) -> Self:
+        """Read an invite; what does not hold is an `IdentityError`."""
+        line = "".join(line.split()).strip("\"'")  # a mail program may have wrapped it
+        scheme, _, rest = line.partition(":")
+        if scheme != SCHEME or len(line) > LONGEST_INVITE:
+            raise IdentityError(
+                f'an invite is one line that begins with "{SCHEME}:", as `walklearn node invite` '
+                f"prints it; this begins with {line[:24]!r}."
+            )
+        body, _, checksum = line.rpartition(".")
+        if checksum != _checksum(body):
+            raise IdentityError(
+                "the invite is incomplete or was changed on its way (its checksum does not fit): "
+                "copy the whole line again."
+            )
+        name, _, rest = rest.rpartition(".")[0].partition("@")
+        address, _, encoded = rest.rpartition("/")
+        return cls(name, address, _to_pem(encoded))
+
+
+def fingerprint(certificate: bytes) -> str:
+    """SHA-256 of a PEM certificate's DER form, in hex."""
+    return hashlib.sha256(_to_der(certificate)).hexdigest()
+
+
+def for_eyes(digest: str) -> str:
+    """A fingerprint in groups of four, to compare by eye.
+
+    >>> for_eyes("0123456789abcdef")
+    '0123 4567 89ab cdef'
+    """
+    return " ".join(digest[start : start + 4] for start in range(0, len(digest), 4))
+
+
+def check_name(name: str) -> None:
+    """A node's name is a DNS label: TLS compares it with the certificate."""
+    if not re.fullmatch(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", name):
+        raise IdentityError(
+            f"a node's name has 1 to 63 letters a-z, digits and inner hyphens, got {name!r}."
+        )
+
+
+def check_address(address: str) -> tuple[str, int]:
+    """Host and port of host:port; an IPv6 address stands in brackets.
+
+    >>> check_address("[::1]:7447")
+    ('::1', 7447)
+    """
+    found = re.fullmatch(r"(\[[0-9a-fA-F:.%]+\]|[A-Za-z0-9._-]+):([0-9]{1,5})", address)
+    if not found or not 0 < int(found[2]) < 65536 or len(address) > 300:
+        raise IdentityError(
+            f"an address is host:port with a port from 1 to 65535 (IPv6 as [::1]:7447), "
+            f"got {address!r}."
+        )
+    return found[1].strip("[]"), int(found[2])
+
+
+def _to_der(pem: bytes) -> bytes:
+    try:
+        return ssl.PEM_cert_to_DER_cert(pem.decode("ascii").strip())
+    except ValueError as error:
+        raise IdentityError(f"this is not a certificate: {error}.") from None
+
+
+def _to_pem(encoded: str) -> bytes:
+    try:
+        der = base64.b64decode(encoded + "=" * (-len(encoded) % 4), b"-_", validate=True)
+    except binascii.Error as error:
+        raise IdentityError(f"the invite holds no certificate: {error}.") from None
+    return ssl.DER_cert_to_PEM_cert(der).encode()
+
+
+def _checksum(body: str) -> str:
+    return hashlib.sha256(body.encode()).hexdigest()[:8]

@@ -1,0 +1,89 @@
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from collections.abc import Mapping as _Mapping
+from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class Line(_message.Message):
+    __slots__ = ("counter", "reclaimer", "walk")
+    COUNTER_FIELD_NUMBER: _ClassVar[int]
+    RECLAIMER_FIELD_NUMBER: _ClassVar[int]
+    WALK_FIELD_NUMBER: _ClassVar[int]
+    counter: int
+    reclaimer: str
+    walk: str
+    def __init__(self, counter: _Optional[int] = ..., reclaimer: _Optional[str] = ..., walk: _Optional[str] = ...) -> None: ...
+
+class Token(_message.Message):
+    __slots__ = ("version", "line", "hop", "updates", "model", "weighted_sum", "step_size_sum", "inverse_importance_sum", "final")
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    LINE_FIELD_NUMBER: _ClassVar[int]
+    HOP_FIELD_NUMBER: _ClassVar[int]
+    UPDATES_FIELD_NUMBER: _ClassVar[int]
+    MODEL_FIELD_NUMBER: _ClassVar[int]
+    WEIGHTED_SUM_FIELD_NUMBER: _ClassVar[int]
+    STEP_SIZE_SUM_FIELD_NUMBER: _ClassVar[int]
+    INVERSE_IMPORTANCE_SUM_FIELD_NUMBER: _ClassVar[int]
+    FINAL_FIELD_NUMBER: _ClassVar[int]
+    version: int
+    line: Line
+    hop: int
+    updates: int
+    model: bytes
+    weighted_sum: bytes
+    step_size_sum: float
+    inverse_importance_sum: float
+    final: bool
+    def __init__(self, version: _Optional[int] = ..., line: _Optional[_Union[Line, _Mapping]] = ..., hop: _Optional[int] = ..., updates: _Optional[int] = ..., model: _Optional[bytes] = ..., weighted_sum: _Optional[bytes] = ..., step_size_sum: _Optional[float] = ..., inverse_importance_sum: _Optional[float] = ..., final: _Optional[bool] = ...) -> None: ...
+
+class Announcement(_message.Message):
+    __slots__ = ("degree", "importance", "reaches_you", "newest", "final")
+    DEGREE_FIELD_NUMBER: _ClassVar[int]
+    IMPORTANCE_FIELD_NUMBER: _ClassVar[int]
+    REACHES_YOU_FIELD_NUMBER: _ClassVar[int]
+    NEWEST_FIELD_NUMBER: _ClassVar[int]
+    FINAL_FIELD_NUMBER: _ClassVar[int]
+    degree: int
+    importance: float
+    reaches_you: bool
+    newest: Line
+    final: Line
+    def __init__(self, degree: _Optional[int] = ..., importance: _Optional[float] = ..., reaches_you: _Optional[bool] = ..., newest: _Optional[_Union[Line, _Mapping]] = ..., final: _Optional[_Union[Line, _Mapping]] = ...) -> None: ...
+
+class Greeting(_message.Message):
+    __slots__ = ("version", "name", "plan_digest", "plan", "announcement")
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    PLAN_DIGEST_FIELD_NUMBER: _ClassVar[int]
+    PLAN_FIELD_NUMBER: _ClassVar[int]
+    ANNOUNCEMENT_FIELD_NUMBER: _ClassVar[int]
+    version: int
+    name: str
+    plan_digest: str
+    plan: str
+    announcement: Announcement
+    def __init__(self, version: _Optional[int] = ..., name: _Optional[str] = ..., plan_digest: _Optional[str] = ..., plan: _Optional[str] = ..., announcement: _Optional[_Union[Announcement, _Mapping]] = ...) -> None: ...
+
+class Receipt(_message.Message):
+    __slots__ = ("version", "outcome", "reason", "newest")
+    class Outcome(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+        __slots__ = ()
+        UNSPECIFIED: _ClassVar[Receipt.Outcome]
+        ACCEPTED: _ClassVar[Receipt.Outcome]
+        OBSOLETE: _ClassVar[Receipt.Outcome]
+        REFUSED: _ClassVar[Receipt.Outcome]
+    UNSPECIFIED: Receipt.Outcome
+    ACCEPTED: Receipt.Outcome
+    OBSOLETE: Receipt.Outcome
+    REFUSED: Receipt.Outcome
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    OUTCOME_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    NEWEST_FIELD_NUMBER: _ClassVar[int]
+    version: int
+    outcome: Receipt.Outcome
+    reason: str
+    newest: Line
+    def __init__(self, version: _Optional[int] = ..., outcome: _Optional[_Union[Receipt.Outcome, str]] = ..., reason: _Optional[str] = ..., newest: _Optional[_Union[Line, _Mapping]] = ...) -> None: ...

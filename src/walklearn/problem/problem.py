@@ -1,0 +1,385 @@
+"""The learning problem: rows, which node owns them, loss, penalty and domain.
+
+With N nodes, f(w) = (1/N) Σ_i f_i(w) is minimised over W, where node i's own loss is
+
+    f_i(w) = Σ_{rows r of i} c_r ℓ(x_r·w, t_r) + (λ/2)‖w‖²
+
+and c_r depends on the objective: N for the paper's sum over rows ("sum"), N/M for the mean
+over all M rows ("mean"), 1/(rows of i) for the mean over nodes of node means ("node-mean").
+∇f_i is L_i-Lipschitz with L_i = λ + β λ_max(Σ c_r x_r x_rᵀ): `smoothness`. A row with a
+`sample_weight` s_r counts as s_r rows, in c_r and in the counts that c_r divides by.
+
+>>> X, y = [[1.0, 0.0], [0.0, 2.0]], [1.0, -1.0]
+>>> problem = Problem(X, y, loss=Logistic(), penalty=1.0)
+>>> problem.smoothness          # 1 + 2‖x‖²/4
+array([1.5, 3. ])
+>>> Problem(X, y, penalty=1.0, sample_weight=[2.0, 1.0]).smoothness
+array([2., 3.])
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+
+from walklearn.problem.domains import Domain, Everywhere
+from walklearn.problem.losses import Logistic, Loss, Softmax
+from walklearn.problem.optimum import NoMinimiserError, Optimum, Smooth, minimise
+from walklearn.problem.owned_rows import (
+    EmptyNodes,
+    check_node_count,
+    check_nodes,
+    check_owners,
+    check_rows,
+    check_total,
+    check_weights,
+)
+
+Array = NDArray[Any]
+T = TypeVar("T")
+
+# Up to this many entries a linear program decides whether a minimiser exists.
+LARGEST_PROGRAM = 5_000_000
+_NO_MINIMISER = (
+    "the objective has no minimiser: the classes can be separated by a hyperplane, there is no "
+    "penalty and the domain is unbounded, so the loss falls for ever as the model grows. Add a "
+    "penalty (penalty=1.0) or a domain (domains.Ball(10.0))."
+)
+Objective = Literal["sum", "mean", "node-mean"]
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """Rows held by the nodes of a graph, and what is to be minimised over them.
+
+    X: rows, shape (M, d). y: targets, shape (M,): ±1, real numbers, or 0..K−1 for `Softmax`.
+    node_of_row: the node that owns each row; by default row i belongs to node i.
+    nodes: the number of nodes N; by default the largest owner plus one.
+    objective: "sum" (the paper's), "mean" or "node-mean".
+    empty_nodes: "error", or "relay": a node without rows passes the token on, its f_i being
+    the penalty alone.
+    sample_weight: how many rows each row counts as, not negative; 1 by default. A row of weight
+    0 is left out. A mini-batch picks a node's rows evenly and scales them by their weights.
+    total_rows: M for the objective "mean", where these are not all rows: a node of a network
+    holds its own only, and knows M from the plan. By default what the rows here count as.
+    dtype: float64, or float32 for models of half the size.
+
+    Rows are stored grouped by node. A model is a flat vector of `size` numbers, row-major
+    for the K × d matrix of `Softmax`; `model_shape` is its shape for people.
+    """
+
+    X: Array
+    y: Array
+    loss: Loss
+    penalty: float
+    domain: Domain
+    node_of_row: NDArray[np.int64]
+    node_count: int
+    objective: Objective
+    empty_nodes: EmptyNodes
+    sample_weight: NDArray[np.float64]
+    total_rows: float
+    dtype: np.dtype[Any]
+
+    def __init__(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        *,
+        loss: Loss | None = None,
+        penalty: float = 0.0,
+        domain: Domain | None = None,
+        node_of_row: ArrayLike | None = None,
+        nodes: int | None = None,
+        objective: Objective = "sum",
+        empty_nodes: EmptyNodes = "error",
+        sample_weight: ArrayLike | None = None,
+        total_rows: float | None = None,
+        dtype: DTypeLike = np.float64,
+    ) -> None:
+        loss = Logistic() if loss is None else loss
+        domain = Everywhere() if domain is None else domain
+        _check_choices(loss, penalty, domain, objective, empty_nodes, dtype)
+        rows, targets = check_rows(X, y, np.dtype(dtype))
+        loss.check_targets(targets)
+        weights = check_weights(sample_weight, len(rows))
+        owners = check_owners(node_of_row, len(rows))
+        count = int(owners.max()) + 1 if nodes is None else check_node_count(nodes)
+        check_nodes(owners, weights, count, empty_nodes)
+        order = np.argsort(owners, kind="stable")
+        order = order[weights[order] > 0]
+        settings = {
+            "X": rows[order],
+            "y": targets[order],
+            "loss": loss,
+            "penalty": float(penalty),
+            "domain": domain,
+            "node_of_row": owners[order],
+            "node_count": count,
+            "objective": objective,
+            "empty_nodes": empty_nodes,
+            "sample_weight": weights[order],
+            "total_rows": check_total(total_rows, float(weights[order].sum())),
+            "dtype": np.dtype(dtype),
+        }
+        self.__setstate__(settings)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Also after unpickling, arrays cannot be written to."""
+        for name, value in state.items():
+            object.__setattr__(self, name, _frozen(value))
+
+    @property
+    def dimension(self) -> int:
+        """d, the number of features of a row."""
+        return int(self.X.shape[1])
+
+    @cached_property
+    def outputs(self) -> int:
+        """K, the number of scores a row gets: 1 but for `Softmax`."""
+        return self.loss.outputs(self.y)
+
+    @property
+    def size(self) -> int:
+        """How many numbers a model has."""
+        return self.outputs * self.dimension
+
+    @property
+    def model_shape(self) -> tuple[int, ...]:
+        """(d,), for `Softmax` (K, d)."""
+        return (self.outputs, self.dimension) if self.outputs > 1 else (self.dimension,)
+
+    @property
+    def model_bytes(self) -> int:
+        """The size of one model in bytes: what a message carries."""
+        return self.size * self.dtype.itemsize
+
+    @cached_property
+    def offsets(self) -> NDArray[np.int64]:
+        """Node i owns rows offsets[i] to offsets[i + 1]."""
+        return _frozen(np.searchsorted(self.node_of_row, np.arange(self.node_count + 1)))
+
+    @cached_property
+    def row_weights(self) -> NDArray[np.float64]:
+        """c_r, the weight of each row in its node's loss."""
+        weights = self.sample_weight
+        if self.objective == "node-mean":
+            return _frozen(weights / np.bincount(self.node_of_row, weights)[self.node_of_row])
+        if self.objective == "sum":
+            return _frozen(self.node_count * weights)
+        return _frozen(self.node_count / self.total_rows * weights)
+
+    @cached_property
+    def smoothness(self) -> NDArray[np.float64]:
+        """L_i, the Lipschitz constant of ∇f_i, for each node."""
+        counts = np.diff(self.offsets)
+        largest = np.zeros(self.node_count)
+        for count in np.unique(counts[counts > 0]):
+            nodes = np.flatnonzero(counts == count)
+            rows = self.offsets[nodes][:, None] + np.arange(count)
+            block = self.X[rows] * np.sqrt(self.row_weights[rows])[:, :, None]
+            if count > self.dimension:
+                block = block.transpose(0, 2, 1)
+            gram = np.asarray(block @ block.transpose(0, 2, 1), dtype=np.float64)
+            largest[nodes] = np.linalg.eigvalsh(gram)[:, -1] if gram.shape[1] > 1 else gram[:, 0, 0]
+        return _frozen(self.penalty + self.loss.smoothness * largest)
+
+    @cached_property
+    def importance(self) -> NDArray[np.float64]:
+        """The smoothness, but for a relay the smallest of the nodes that have rows."""
+        empty = np.diff(self.offsets) == 0
+        smallest = self.smoothness[~empty].min()
+        return _frozen(np.where(empty, smallest, self.smoothness))
+
+    def value(self, model: ArrayLike) -> float:
+        """f(w)."""
+        w = self._flat(model)
+        values = self.loss.value(self._scores(self.X, w), self.y)
+        return float(self.row_weights @ values) / self.node_count + self._penalty_value(w)
+
+    def gradient(self, model: ArrayLike) -> Array:
+        """∇f(w), flat."""
+        w = self._flat(model)
+        return self._weighted_gradient(slice(None), w, 1.0 / self.node_count) + self.penalty * w
+
+    def local_value(self, node: int, model: ArrayLike) -> float:
+        """f_i(w)."""
+        w, rows = self._flat(model), self._rows_of(node)
+        values = self.loss.value(self._scores(self.X[rows], w), self.y[rows])
+        return float(self.row_weights[rows] @ values) + self._penalty_value(w)
+
+    def local_gradient(self, node: int, model: ArrayLike, picks: Array | None = None) -> Array:
+        """∇f_i(w), flat; with `picks`, estimated from those of the node's rows (0, 1, …)."""
+        return self.data_gradient(node, model, picks) + self.penalty * self._flat(model)
+
+    def data_gradient(self, node: int, model: ArrayLike, picks: Array | None = None) -> Array:
+        """The part of ∇f_i(w) that depends on the node's rows: all but λw."""
+        w, rows = self._flat(model), self._rows_of(node)
+        if picks is None:
+            return self._weighted_gradient(rows, w, 1.0)
+        scale = (rows.stop - rows.start) / len(picks)
+        return self._weighted_gradient(rows.start + picks, w, scale)
+
+    @cached_property
+    def optimum(self) -> Optimum:
+        """w*, f* and whether w* is unique, solved once. NoMinimiserError if there is none."""
+        if self.penalty == 0 and not self.domain.bounded:
+            self._check_minimiser_exists()
+        precise = self if self.dtype == np.float64 else self._changed(dtype=np.float64)
+        function = Smooth(precise.value, precise.gradient, precise._hessian, self.penalty)
+        found = minimise(function, self.domain, self.size)
+        if self.penalty == 0 and not self.domain.bounded and self._separates(found.model):
+            raise NoMinimiserError(_NO_MINIMISER)
+        return found
+
+    def held_by(self, node_of_row: ArrayLike, nodes: int | None = None) -> Problem:
+        """The same rows on other nodes: row r of this problem's `X` goes to `node_of_row[r]`.
+
+        w* is not solved anew where who holds a row does not matter: for all but "node-mean".
+        """
+        moved = self._changed(node_of_row=node_of_row, nodes=nodes)
+        if self.objective != "node-mean":
+            moved.__dict__["optimum"] = self.optimum
+        return moved
+
+    def describe(self) -> dict[str, Any]:
+        """A JSON-able description, with a digest of the data."""
+        return {
+            "rows": len(self.X),
+            "total_rows": self.total_rows,
+            "dimension": self.dimension,
+            "nodes": self.node_count,
+            "loss": repr(self.loss),
+            "penalty": self.penalty,
+            "domain": repr(self.domain),
+            "objective": self.objective,
+            "dtype": str(self.dtype),
+            "data_sha256": self._digest,
+        }
+
+    @cached_property
+    def _digest(self) -> str:
+        digest = hashlib.sha256()
+        weighted = () if (self.sample_weight == 1.0).all() else (self.sample_weight,)
+        for array in (self.X, self.y, self.offsets, *weighted):
+            digest.update(np.ascontiguousarray(array).data)
+        return digest.hexdigest()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Problem) and self.describe() == other.describe()
+
+    def __hash__(self) -> int:
+        return hash(self._digest)
+
+    def __repr__(self) -> str:
+        return (
+            f"Problem({len(self.X)} rows of {self.dimension} features on {self.node_count} nodes, "
+            f"{self.loss!r}, penalty={self.penalty:g}, {self.domain!r}, {self.objective!r})"
+        )
+
+    def _flat(self, model: ArrayLike) -> Array:
+        return np.asarray(model).reshape(self.size)
+
+    def _rows_of(self, node: int) -> slice:
+        if not 0 <= node < self.node_count:
+            raise IndexError(f"there is no node {node}: nodes are 0..{self.node_count - 1}.")
+        return slice(int(self.offsets[node]), int(self.offsets[node + 1]))
+
+    def _scores(self, rows: Array, model: Array) -> Array:
+        if self.outputs == 1:
+            return np.asarray(rows @ model)
+        return np.asarray(rows @ model.reshape(self.outputs, self.dimension).T)
+
+    def _penalty_value(self, model: Array) -> float:
+        return 0.5 * self.penalty * float(np.dot(model, model))
+
+    def _weighted_gradient(self, rows: slice | Array, model: Array, scale: float) -> Array:
+        X, y, weights = self.X[rows], self.y[rows], self.row_weights[rows]
+        slopes = self.loss.slope(self._scores(X, model), y)
+        return np.asarray((slopes.T * (scale * weights)) @ X).reshape(-1)
+
+    def _hessian(self, model: Array) -> Array:
+        curvature = self.loss.curvature(self._scores(self.X, model), self.y)
+        weights = self.row_weights / self.node_count
+        if self.outputs == 1:
+            data_part = (self.X.T * (weights * curvature)) @ self.X
+        else:
+            data_part = np.block(
+                [
+                    [(self.X.T * (weights * column)) @ self.X for column in line.T]
+                    for line in curvature.transpose(1, 0, 2)
+                ]
+            )
+        return np.asarray(data_part + self.penalty * np.eye(self.size))
+
+    def _check_minimiser_exists(self) -> None:
+        """Logistic losses fall for ever along a direction that every row likes or ignores."""
+        if not isinstance(self.loss, Logistic | Softmax):
+            return
+        if len(self.X) * self.outputs * self.size > LARGEST_PROGRAM:
+            return  # then only a model that separates the rows outright will tell
+        from scipy.optimize import linprog
+
+        likes = self._directions_of_descent()
+        # In units in which the solver's tolerances mean the same for every feature.
+        likes /= np.maximum(np.abs(likes).max(axis=0), 1e-300)
+        likes /= np.maximum(np.abs(likes).max(axis=1, keepdims=True), 1e-300)
+        best = linprog(-likes.sum(axis=0), A_ub=-likes, b_ub=np.zeros(len(likes)), bounds=(-1, 1))
+        if best.fun is not None and -best.fun > 1e-9 * np.abs(likes).sum():
+            raise NoMinimiserError(_NO_MINIMISER)
+
+    def _separates(self, model: Array) -> bool:
+        """Whether the model gives every row a positive margin, so that larger ones do better."""
+        scores = self._scores(self.X, model)
+        if isinstance(self.loss, Softmax):
+            own = np.take_along_axis(scores, self.y.astype(int)[:, None], axis=1)
+            others = np.where(np.arange(self.outputs) == self.y[:, None], -np.inf, scores)
+            return bool((own[:, 0] > others.max(axis=1)).all())
+        return isinstance(self.loss, Logistic) and bool((self.y * scores > 0).all())
+
+    def _directions_of_descent(self) -> Array:
+        """Rows v with v·w = margin of a row (for `Softmax`: over each other class)."""
+        if self.outputs == 1:
+            return np.asarray(self.y[:, None] * self.X, dtype=float)
+        own = np.eye(self.outputs)[self.y.astype(int)]
+        others = own[:, None, :] - np.eye(self.outputs)[None, :, :]
+        margins = others[:, :, :, None] * self.X[:, None, None, :]
+        return np.asarray(margins.reshape(-1, self.size), dtype=float)
+
+    def _changed(self, **changes: Any) -> Problem:
+        settings = {
+            "X": self.X, "y": self.y, "loss": self.loss, "penalty": self.penalty,
+            "domain": self.domain, "node_of_row": self.node_of_row, "nodes": self.node_count,
+            "objective": self.objective, "empty_nodes": self.empty_nodes,
+            "sample_weight": self.sample_weight, "total_rows": self.total_rows,
+            "dtype": self.dtype,
+        }  # fmt: skip
+        return Problem(**{**settings, **changes})
+
+
+def _frozen(value: T) -> T:
+    if isinstance(value, np.ndarray):
+        value.setflags(write=False)
+    return value
+
+
+def _check_choices(
+    loss: Loss, penalty: float, domain: Domain, objective: str, empty_nodes: str, dtype: DTypeLike
+) -> None:
+    if not isinstance(loss, Loss):
+        raise TypeError(f"loss must be a loss such as losses.Logistic(), got {loss!r}.")
+    if not isinstance(domain, Domain):
+        raise TypeError(f"domain must be a domain such as domains.Ball(10.0), got {domain!r}.")
+    if not (np.isfinite(penalty) and penalty >= 0):
+        raise ValueError(f"penalty must be a finite number of at least 0, got {penalty!r}.")
+    if objective not in ("sum", "mean", "node-mean"):
+        raise ValueError(f'objective must be "sum", "mean" or "node-mean", got {objective!r}.')
+    if empty_nodes not in ("error", "relay"):
+        raise ValueError(f'empty_nodes must be "error" or "relay", got {empty_nodes!r}.')
+    if np.dtype(dtype) not in (np.dtype(np.float32), np.dtype(np.float64)):
+        raise ValueError(f"dtype must be float64 or float32, got {np.dtype(dtype)}.")

@@ -1,0 +1,121 @@
+"""Replicates on their way: a batch of them is advanced, looked at, and advanced again.
+
+Each replicate has a random stream of its own, so its numbers do not depend on the batch it is
+in. A batch is compiled or runs the reference; `simulation` does not see the difference:
+
+    batch.advance(iterations)     batch.models, batch.averages   (replicates, holders, size)
+    batch.messages  (replicates,) batch.values(models)           f of each model
+
+A walk has one holder of a model per replicate, gossip one per node.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from walklearn.updates.gossip_sgd import GossipSetting
+from walklearn.updates.random_streams import Streams
+from walklearn.updates.walk_sgd import Token, WalkSetting, init
+from walklearn.walks import ReleasedWeighted
+
+Array = NDArray[Any]
+Setting = WalkSetting | GossipSetting
+
+
+class Batch(ABC):
+    """A few replicates of one setting, advanced in place.
+
+    released: what each node released, (replicates, nodes); None where nothing is.
+    contributions: how often each node's rows showed in the model, (replicates, nodes).
+    """
+
+    def __init__(self, setting: Setting, streams: Sequence[Streams]) -> None:
+        self.setting = setting
+        self.streams = streams
+        self.messages = np.zeros(len(streams), dtype=np.int64)
+        self.visits = np.zeros(setting.problem.node_count, dtype=np.int64)
+        self.iterations = 0
+        self.released: Array | None = None
+        self.outside = np.zeros(len(streams), dtype=np.int64)
+        self.contributions: Array | None = None
+
+    @property
+    @abstractmethod
+    def models(self) -> Array:
+        """w of each replicate and holder."""
+
+    @property
+    @abstractmethod
+    def averages(self) -> Array:
+        """w̄ of each replicate and holder."""
+
+    @abstractmethod
+    def advance(self, iterations: int) -> None:
+        """Go on by that many iterations."""
+
+    @abstractmethod
+    def values(self, models: Array) -> Array:
+        """f of each model, shape (replicates, holders)."""
+
+    def draw(self, iterations: int) -> Array:
+        """The next uniform numbers of each replicate: (replicates, iterations, draws)."""
+        uniforms = np.empty((len(self.streams), iterations, self.setting.draws))
+        for line, streams in zip(uniforms, self.streams, strict=True):
+            streams.walk.random(out=line)
+        return uniforms
+
+
+class WalkBatch(Batch):
+    """What all walks share: each replicate releases once, in a world of its own.
+
+    tokens: where each replicate starts from; by default at a uniform node with a new model. A
+    token that has walked before goes on where it stopped: its updates are counted on.
+    """
+
+    setting: WalkSetting
+
+    def __init__(
+        self,
+        setting: WalkSetting,
+        streams: Sequence[Streams],
+        tokens: Sequence[Token] | None = None,
+    ) -> None:
+        super().__init__(setting, streams)
+        self.starts = [init(setting, each.walk) for each in streams] if tokens is None else tokens
+        self.messages[:] = [token.messages for token in self.starts]
+        self.iterations = _same_updates(self.starts)
+        self.settings = [self._realised(each) for each in streams]
+        walks = [each.walk.innermost for each in self.settings]
+        drawn = [walk for walk in walks if isinstance(walk, ReleasedWeighted)]
+        if drawn:
+            self.released = np.stack([walk.visit_weights(setting.graph) for walk in drawn])
+            self.outside[:] = [walk.outside for walk in drawn]
+        if setting.model_noise is not None:
+            shape = (len(streams), setting.problem.node_count)
+            self.contributions = np.zeros(shape, dtype=np.int64)
+
+    def _realised(self, streams: Streams) -> WalkSetting:
+        setting = self.setting
+        if not setting.walk.is_private:
+            return setting
+        generator = streams.walk if streams.nodes is None else [own.walk for own in streams.nodes]
+        walk = setting.walk.realise(setting.graph, setting.problem, generator)
+        return replace(setting, walk=walk)
+
+    @property
+    @abstractmethod
+    def tokens(self) -> list[Token]:
+        """Each replicate's token as it is now; another batch can go on with them."""
+
+
+def _same_updates(tokens: Sequence[Token]) -> int:
+    counts = {token.updates for token in tokens}
+    if len(counts) != 1:
+        raise ValueError("tokens of one batch must have made the same number of updates.")
+    return counts.pop()

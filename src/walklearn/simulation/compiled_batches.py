@@ -1,0 +1,383 @@
+"""Batches that run compiled, with the problem and the walk laid out as arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from walklearn.problem import Problem
+from walklearn.problem.domains import Ball, Box
+from walklearn.problem.losses import Huber, Logistic, Loss, Softmax, Squared, SquaredHinge
+from walklearn.simulation.batches import Array, Batch, WalkBatch
+from walklearn.updates.gossip_sgd import AsynchronousGossip, Gossip, GossipSetting, Network
+from walklearn.updates.random_streams import Streams
+from walklearn.updates.sgd import start
+from walklearn.updates.walk_sgd import Token, WalkSetting
+from walklearn.walks import Independent, Jumping, Metropolis, NonBacktracking, Walk
+
+LARGEST_BATCH = 32  # tokens in one batch
+# Tokens of a batch that take turns, with as many numbers of their models as the first-level
+# cache holds, and from where on the rows are out of the cache and worth prefetching
+# (benchmarks/README.md has the measurements).
+LARGEST_GROUP = 8
+GROUP_NUMBERS = 1024
+CACHE_BYTES = 2**20
+GOSSIP_CACHE_BYTES = 2**18
+
+
+class CompiledWalks(WalkBatch):
+    """Tokens moved by `compiled`, on the fast way where it is open."""
+
+    def __init__(
+        self,
+        setting: WalkSetting,
+        streams: Sequence[Streams],
+        tokens: Sequence[Token] | None = None,
+    ) -> None:
+        from walklearn.simulation import compiled
+
+        super().__init__(setting, streams, tokens)
+        problem = setting.problem
+        nodes = np.array([token.node for token in self.starts], dtype=np.int64)
+        models = np.stack([token.model for token in self.starts])
+        self._data = _data(problem, setting.batch)
+        self._chain = _chain(self.settings if setting.walk.is_private else [setting])
+        self._node_streams = _node_streams(streams)
+        self._records = None if self._node_streams.size else _records(setting, self._chain)
+        self._tokens = compiled.Tokens(
+            nodes=nodes,
+            previous=np.array([token.previous for token in self.starts], dtype=np.int64),
+            models=models.reshape(-1),
+            sums=np.concatenate([token.weighted_sum for token in self.starts]).astype(float),
+            scores=self._first_scores(nodes, models),
+            shrink=np.ones(len(nodes)),
+            messages=self.messages,
+            visits=self.visits,
+        )
+        self._step_size_sum = np.array([self.starts[0].step_size_sum])
+        inverse_sums = [[token.inverse_importance_sum] for token in self.starts]
+        self._inverse_importance_sums = np.array(inverse_sums)
+        self._group = max(1, min(LARGEST_GROUP, GROUP_NUMBERS // problem.size))
+        self._far = problem.X.nbytes > CACHE_BYTES
+
+    @property
+    def models(self) -> Array:
+        """w of each token."""
+        models = self._tokens.models.reshape(len(self.streams), 1, -1)
+        return (models * self._tokens.shrink[:, None, None]).astype(models.dtype)
+
+    @property
+    def averages(self) -> Array:
+        """w̄ of each token."""
+        if not self.iterations:
+            return self.models
+        sums = self._tokens.sums.reshape(len(self.streams), 1, -1)
+        return np.asarray(sums / self._step_size_sum)
+
+    @property
+    def tokens(self) -> list[Token]:
+        """The tokens as the reference has them."""
+        state, size = self._tokens, self.setting.problem.size
+        sums, total = state.sums.reshape(-1, size), float(self._step_size_sum[0])
+        return [
+            Token(
+                node=int(state.nodes[r]),
+                previous=int(state.previous[r]),
+                model=self.models[r, 0],
+                weighted_sum=sums[r].copy(),
+                step_size_sum=total,
+                updates=self.iterations,
+                messages=int(self.messages[r]),
+                inverse_importance_sum=float(self._inverse_importance_sums[r, 0]),
+            )
+            for r in range(len(self.streams))
+        ]
+
+    def _first_scores(self, nodes: Array, models: Array) -> Array:
+        """x·w at the first node, where each node has one row."""
+        if self._records is None:
+            return np.zeros(len(nodes))
+        scores = np.einsum("ta,ta->t", self.setting.problem.X[nodes], models)
+        return np.asarray(scores, dtype=np.float64)
+
+    def advance(self, iterations: int) -> None:
+        """All tokens together."""
+        from walklearn.simulation import compiled
+
+        numbers = np.arange(self.iterations + 1, self.iterations + iterations + 1)
+        gammas = self.setting.step_size(numbers)
+        own = self._node_streams  # where these are not empty, the uniforms are drawn on the way
+        shape = (len(self.streams), iterations, self.setting.draws)
+        uniforms = np.empty(shape) if own.size else self.draw(iterations)
+        chain, data, tokens = self._chain, self._data, self._tokens
+        if self._records is not None:
+            compiled.advance_metropolis(
+                self._records, chain, data, tokens, gammas, uniforms, self._group, self._far
+            )
+        else:
+            path = compiled.find_paths(chain, tokens, uniforms, own)
+            picks = uniforms[:, :, self.setting.walk.draws :]
+            means, noise = self._means(path[:, :-1], numbers), self._noise(path[:, :-1])
+            compiled.update_along(path, chain.scale, means, data, tokens, gammas, picks, noise)
+        # One by one, so that the sum does not depend on where a call ends.
+        self._step_size_sum = np.cumsum(np.append(self._step_size_sum, gammas))[-1:]
+        self.iterations += iterations
+
+    def _means(self, visited: Array, numbers: Array) -> Array:
+        """The mean importance that each token knows of at each visit; empty where it is exact."""
+        if self.setting.mean_importance == "exact":
+            return np.empty((0, 0))
+        lines = np.arange(len(visited))[:, None] if len(self._chain.scale) > 1 else 0
+        inverses = self._chain.scale[lines, visited]
+        # One by one, as the step sizes: cumsum adds in order.
+        sums = np.cumsum(np.hstack([self._inverse_importance_sums, inverses]), axis=1)
+        self._inverse_importance_sums = sums[:, -1:]
+        return np.asarray(numbers / sums[:, 1:])
+
+    def _noise(self, visited: Array) -> Any:
+        from walklearn.simulation import compiled
+
+        noise = self.setting.model_noise
+        if noise is None or self.contributions is None:
+            nothing = np.empty((0, 0, 0)), np.empty((0, 0), np.int64)
+            return compiled.Noise(0.0, 0.0, 0, *nothing)
+        return compiled.Noise(
+            clip=noise.clip,
+            deviation=noise.standard_deviation,
+            most=noise.max_contributions,
+            normals=self._normals(visited),
+            contributions=self.contributions,
+        )
+
+    def _normals(self, visited: Array) -> Array:
+        """The noise of each visit, in the order in which its stream gives it."""
+        normals = np.empty((*visited.shape, self.setting.problem.size))
+        for line, nodes, streams in zip(normals, visited, self.streams, strict=True):
+            if streams.nodes is None:
+                streams.noise.standard_normal(out=line)
+                continue
+            order = np.argsort(nodes, kind="stable")
+            for visits in np.split(order, np.flatnonzero(np.diff(nodes[order])) + 1):
+                noise = streams.nodes[int(nodes[visits[0]])].noise
+                line[visits] = noise.standard_normal((len(visits), line.shape[1]))
+        return normals
+
+    def values(self, models: Array) -> Array:
+        """By `compiled.values`."""
+        return _compiled_values(self._data, models)
+
+
+class CompiledGossip(Batch):
+    """Networks moved by `compiled.advance_asynchronous` and `advance_synchronous`."""
+
+    setting: GossipSetting
+
+    def __init__(self, setting: GossipSetting, streams: Sequence[Streams]) -> None:
+        from walklearn.simulation import compiled
+
+        super().__init__(setting, streams)
+        problem, nodes = setting.problem, setting.problem.node_count
+        self._data = _data(problem, setting.batch)
+        self._networks = [
+            compiled.Nodes(
+                models=np.tile(start(problem, each.walk)[1], nodes),
+                sums=np.zeros(nodes * problem.size),
+                step_size_sums=np.zeros(nodes),
+                counts=np.zeros(nodes, dtype=np.int64),
+            )
+            for each in streams
+        ]
+
+    @property
+    def models(self) -> Array:
+        """w of every node."""
+        shape = (len(self._networks), self.setting.problem.node_count, -1)
+        return np.stack([network.models for network in self._networks]).reshape(shape)
+
+    @property
+    def averages(self) -> Array:
+        """w̄ of every node."""
+        return np.stack([_network(network).averages for network in self._networks])
+
+    def advance(self, iterations: int) -> None:
+        """Network by network."""
+        for network, uniforms in zip(self._networks, self.draw(iterations), strict=True):
+            self._advance_one(network, uniforms)
+        self.visits[:] = np.sum([network.counts for network in self._networks], axis=0)
+        self.iterations += iterations
+
+    def _advance_one(self, network: Any, uniforms: Array) -> None:
+        from walklearn.simulation import compiled
+
+        setting, graph = self.setting, self.setting.graph
+        c, q = setting.step_size.constant, setting.step_size.exponent
+        if isinstance(setting.gossip, AsynchronousGossip):
+            common = (graph.indptr, graph.indices, setting.scale, self._data, network, c, q)
+            if _one_row(setting.problem):
+                far = setting.problem.X.nbytes > GOSSIP_CACHE_BYTES
+                compiled.advance_asynchronous_one_row(*common, uniforms, far)
+            else:
+                compiled.advance_asynchronous(*common, uniforms)
+            self.messages += 2 * len(uniforms)
+        else:
+            mixing = setting.mixing
+            compiled.advance_synchronous(
+                mixing.indptr, mixing.indices, mixing.data, self._data, network, c, q, uniforms
+            )
+            self.messages += 2 * graph.edge_count * len(uniforms)
+
+    def values(self, models: Array) -> Array:
+        """By `compiled.values`."""
+        return _compiled_values(self._data, models)
+
+
+def _network(network: Any) -> Network:
+    shape = (len(network.counts), -1)
+    return Network(
+        network.models.reshape(shape), network.sums.reshape(shape),
+        network.step_size_sums, network.counts, 0,
+    )  # fmt: skip
+
+
+def _compiled_values(data: Any, models: Array) -> Array:
+    from walklearn.simulation import compiled
+
+    flat = np.ascontiguousarray(models.reshape(-1, models.shape[-1]))
+    return np.asarray(compiled.values(data, flat)).reshape(models.shape[:-1])
+
+
+def has_compiled_twin(part: Loss | Walk | Gossip) -> bool:
+    """Whether the compiled engine knows a loss or a method; others run on the reference."""
+    if isinstance(part, Loss):
+        return type(part) in _loss_codes()
+    if not isinstance(part, Walk):
+        return True
+    inner = part.innermost
+    return type(part).hop in _hop_kinds() and (
+        not isinstance(inner, Metropolis) or type(inner).hop is Metropolis.hop
+    )
+
+
+def _hop_kinds() -> dict[Any, int]:
+    """By what a walk does, so that a class of a user's own with another hop is not taken over."""
+    from walklearn.simulation import compiled
+
+    return {
+        Metropolis.hop: compiled.METROPOLIS,
+        NonBacktracking.hop: compiled.NON_BACKTRACKING,
+        Jumping.hop: compiled.JUMPING,
+        Independent.hop: compiled.INDEPENDENT,
+    }
+
+
+def _loss_codes() -> dict[type[Loss], int]:
+    from walklearn.simulation import compiled
+
+    return {
+        Logistic: compiled.LOGISTIC,
+        Squared: compiled.SQUARED,
+        Huber: compiled.HUBER,
+        SquaredHinge: compiled.SQUARED_HINGE,
+        Softmax: compiled.SOFTMAX,
+    }
+
+
+def _data(problem: Problem, batch: int | None) -> Any:
+    from walklearn.simulation import compiled
+
+    loss, domain = problem.loss, problem.domain
+    low, high = (domain.low, domain.high) if isinstance(domain, Box) else (-np.inf, np.inf)
+    return compiled.Data(
+        rows=problem.X.reshape(-1),
+        targets=problem.y,
+        weights=problem.row_weights,
+        offsets=problem.offsets,
+        penalty=problem.penalty,
+        loss=_loss_codes()[type(loss)],
+        loss_parameter=loss.threshold if isinstance(loss, Huber) else 0.0,
+        dimension=problem.dimension,
+        outputs=problem.outputs,
+        batch=batch or 0,
+        radius=domain.radius if isinstance(domain, Ball) else np.inf,
+        low=low,
+        high=high,
+    )
+
+
+def _one_row(problem: Problem) -> bool:
+    """One row per node, one score and no box: the fast ways are open."""
+    counts = np.diff(problem.offsets)
+    return (
+        problem.outputs == 1 and not isinstance(problem.domain, Box) and bool((counts == 1).all())
+    )
+
+
+def _records(setting: WalkSetting, chain: Any) -> Array | None:
+    """What `compiled.advance_metropolis` reads of each node; None where that way is closed."""
+    from walklearn.simulation import compiled
+
+    problem = setting.problem
+    estimated = setting.mean_importance == "estimated"
+    if (
+        chain.kind != compiled.METROPOLIS
+        or not _one_row(problem)
+        or setting.model_noise
+        or estimated
+    ):
+        return None
+    shape = (len(chain.score), problem.node_count, compiled.RECORD)
+    records = _aligned(shape)
+    records[:, :, compiled.SCORE] = chain.score
+    records[:, :, compiled.SCALE] = chain.scale
+    records[:, :, compiled.TARGET] = problem.y
+    records[:, :, compiled.WEIGHT] = problem.row_weights
+    records[:, :, compiled.FIRST] = setting.graph.indptr[:-1]
+    records[:, :, compiled.DEGREE] = setting.graph.degrees
+    return records
+
+
+def _node_streams(streams: Sequence[Streams]) -> Array:
+    """Where each node's stream stands, (replicates, nodes, 4); empty where they share one.
+
+    From then on these move, and the generators they were read from stay where they are.
+    """
+    owned = [each.nodes for each in streams if each.nodes is not None]
+    states = [_pcg64_state(own.walk) for nodes in owned for own in nodes]
+    nodes = len(owned[0]) if owned else 0
+    return np.array(states, dtype=np.uint64).reshape(len(owned), nodes, 4)
+
+
+def _pcg64_state(generator: np.random.Generator) -> list[int]:
+    """State and increment, each as a high and a low half."""
+    state = generator.bit_generator.state["state"]
+    return [half for name in ("state", "inc") for half in divmod(state[name], 2**64)]
+
+
+def _aligned(shape: tuple[int, ...]) -> Array:
+    """Zeros that start at a cache line."""
+    size = int(np.prod(shape))
+    spare = np.zeros(size + 8)
+    skip = -spare.ctypes.data // 8 % 8
+    return spare[skip : skip + size].reshape(shape)
+
+
+def _chain(settings: Sequence[WalkSetting]) -> Any:
+    """The walk as arrays: one line where all replicates share it, else one for each."""
+    from walklearn.simulation import compiled
+
+    walk, graph = settings[0].walk, settings[0].graph
+    inner = walk.innermost
+    estimated = settings[0].mean_importance == "estimated"
+    alone = graph.node_count == 1  # then the token stays whatever the walk
+    return compiled.Chain(
+        indptr=graph.indptr,
+        indices=np.zeros(1, graph.indices.dtype) if alone else graph.indices,
+        score=np.stack([setting.score for setting in settings]),
+        scale=np.stack([1.0 / each.divisors if estimated else each.scale for each in settings]),
+        kind=compiled.METROPOLIS if alone else _hop_kinds()[type(walk).hop],
+        laziness=1.0 if alone else inner.laziness if isinstance(inner, Metropolis) else 0.0,
+        jump_probability=walk.probability if isinstance(walk, Jumping) else 0.0,
+        jump_lengths=np.cumsum(walk.lengths) if isinstance(walk, Jumping) else np.ones(1),
+    )

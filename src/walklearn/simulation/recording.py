@@ -1,0 +1,253 @@
+"""What a run has recorded so far, and the trace that it makes."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+import warnings
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from walklearn import __version__
+from walklearn.simulation.arguments import mechanism_of, updates_per_iteration
+from walklearn.simulation.batches import Batch, Setting
+from walklearn.simulation.trace import Trace
+from walklearn.simulation.trace_files import ERRORS
+from walklearn.updates.gossip_sgd import Gossip, GossipSetting, SynchronousGossip
+from walklearn.updates.random_streams import Owner, Streams, generators
+from walklearn.updates.walk_sgd import WalkSetting
+from walklearn.walks import Walk, Weighted
+
+if TYPE_CHECKING:
+    from tqdm import tqdm
+
+    from walklearn.privacy.mechanisms import Mechanism
+    from walklearn.privacy.model_noise import ModelNoise
+
+Array = NDArray[Any]
+
+# Uniform numbers drawn at a time: large enough to spread the cost of a call, small enough
+# for the second-level cache.
+BLOCK_NUMBERS = 32_768
+
+
+@dataclass(eq=False)
+class Recording:
+    """What has been recorded so far. Batches write to lines of their own."""
+
+    setting: Setting
+    iterations_at: NDArray[np.int64]
+    seeds: list[np.random.SeedSequence]
+    gaps: bool | int = True
+    owner: Owner = "replicate"
+
+    def __post_init__(self) -> None:
+        problem, shape = self.setting.problem, (len(self.seeds), len(self.iterations_at))
+        self.stop = threading.Event()
+        self.lock = threading.Lock()
+        self.optimum = problem.optimum
+        self.errors = {name: np.full(shape, np.nan) for name in ERRORS}
+        self.messages = np.zeros(shape, dtype=np.int64)
+        self.models = np.zeros((len(self.seeds), problem.size))
+        self.averages = np.zeros((len(self.seeds), problem.size))
+        self.visits = np.zeros(problem.node_count, dtype=np.int64)
+        self.records_done = np.zeros(len(self.seeds), dtype=np.int64)
+        per_node = (len(self.seeds), problem.node_count)
+        walk, noise = (
+            (self.setting.walk, self.setting.model_noise)
+            if isinstance(self.setting, WalkSetting)
+            else (None, None)
+        )
+        self.outside = np.zeros(len(self.seeds), dtype=np.int64)
+        releases = walk is not None and mechanism_of(walk.innermost) is not None
+        self.released = np.zeros(per_node) if releases else None
+        self.contributions = None if noise is None else np.zeros(per_node, dtype=np.int64)
+
+    def streams_of(self, seed: np.random.SeedSequence) -> Streams:
+        """A replicate's random numbers, with a stream for each node if it has its own."""
+        nodes = self.setting.problem.node_count if self.owner == "node" else None
+        return generators(seed, nodes)
+
+    def run(self, batch_class: Any, first: int, last: int, bar: tqdm[Any]) -> None:
+        """Take replicates first to last from the start to the end, or to the stop."""
+        streams = [self.streams_of(seed) for seed in self.seeds[first:last]]
+        batch: Batch = batch_class(self.setting, streams)
+        block = max(1, BLOCK_NUMBERS // (len(streams) * max(1, _work(self.setting))))
+        for record, target in enumerate(self.iterations_at):
+            while batch.iterations < target:
+                if self.stop.is_set():
+                    return
+                count = min(block, int(target) - batch.iterations)
+                batch.advance(count)
+                with self.lock:
+                    bar.update(count * len(streams))
+            self._record(batch, record, slice(first, last))
+        with self.lock:
+            self.visits += batch.visits
+
+    def _record(self, batch: Batch, record: int, lines: slice) -> None:
+        optimum = self.optimum
+        self.messages[lines, record] = batch.messages
+        both = (("", batch.models, self.models), ("average_", batch.averages, self.averages))
+        with np.errstate(over="ignore", invalid="ignore"):  # a diverging run is no error
+            for prefix, models, kept in both:
+                if optimum.unique:
+                    distances = np.linalg.norm(models - optimum.model, axis=2).mean(axis=1)
+                    self.errors[prefix + "distance"][lines, record] = distances
+                if self.gaps is not False:
+                    looked_at = models if self.gaps is True else self._spread(models)
+                    values = batch.values(looked_at).mean(axis=1)
+                    self.errors[prefix + "gap"][lines, record] = values - optimum.value
+                kept[lines] = models.mean(axis=1)
+        if self.released is not None and batch.released is not None:
+            self.released[lines] = batch.released
+            self.outside[lines] = batch.outside
+        if self.contributions is not None and batch.contributions is not None:
+            self.contributions[lines] = batch.contributions
+        self.records_done[lines] = record + 1
+
+    def _spread(self, models: Array) -> Array:
+        """The models whose gaps are averaged: those of some holders, spread evenly."""
+        holders = models.shape[1]
+        count = min(int(self.gaps), holders)
+        return models[:, np.arange(count) * holders // count]
+
+    def models_at(self, models: Array, lines: Array, records: int) -> Array:
+        """The models of the kept replicates, NaN for one that is past the last kept record."""
+        past = self.records_done[lines] > records
+        return np.where(past[:, None], np.nan, models[lines])
+
+    def kept(self) -> tuple[NDArray[np.intp], int]:
+        """Which replicates are kept, and how many records: all, unless it was interrupted."""
+        complete = np.flatnonzero(self.records_done == len(self.iterations_at))
+        if complete.size:
+            return complete, len(self.iterations_at)
+        begun = np.flatnonzero(self.records_done > 0)
+        if not begun.size:
+            raise KeyboardInterrupt
+        return begun, int(self.records_done[begun].min())
+
+
+def trace_of(recording: Recording, kept: Any, root: np.random.SeedSequence) -> Trace:
+    """The trace of the replicates and records that are kept."""
+    lines, records = kept
+    setting, problem = recording.setting, recording.setting.problem
+    method = setting.walk if isinstance(setting, WalkSetting) else setting.gossip
+    complete = len(lines) == len(recording.seeds) and records == len(recording.iterations_at)
+    _warn(recording, lines, records, complete)
+    per_iteration = updates_per_iteration(method, setting.graph)
+    announcements = 2 * setting.graph.edge_count if method.announced_numbers else 0
+    errors = {name: error[lines, :records] for name, error in recording.errors.items()}
+    shape = (len(lines), *problem.model_shape)
+    return Trace(
+        label=repr(method),
+        spec=_spec(recording, method, root),
+        updates=recording.iterations_at[:records] * per_iteration,
+        messages=recording.messages[lines, :records],
+        message_bytes=problem.model_bytes,
+        models=recording.models_at(recording.models, lines, records).reshape(shape),
+        averages=recording.models_at(recording.averages, lines, records).reshape(shape),
+        visits=recording.visits if complete else None,
+        announcements=announcements,
+        announcement_bytes=announcements * method.announced_numbers * 8,
+        complete=complete,
+        released=None if recording.released is None else recording.released[lines],
+        contributions=None if recording.contributions is None else recording.contributions[lines],
+        privacy=_published(recording, lines),
+        **errors,
+    )
+
+
+def _published(recording: Recording, lines: Array) -> dict[str, Any]:
+    """What neighbours get to see, and what protects it."""
+    setting = recording.setting
+    walk = setting.walk.innermost if isinstance(setting, WalkSetting) else None
+    noise = setting.model_noise if isinstance(setting, WalkSetting) else None
+    published: dict[str, Any] = {"nodes": setting.problem.node_count}
+    published["model"] = "in the clear" if noise is None else _described(noise)
+    if isinstance(walk, Weighted):
+        mechanism = mechanism_of(walk)
+        if mechanism is not None:
+            published["importance"] = _described(mechanism)
+            published["reweight"] = walk.reweight
+            published["outside"] = recording.outside[lines].tolist()
+        elif not walk.public:
+            published["importance"] = "in the clear"
+    return published
+
+
+def _described(mechanism: Mechanism | ModelNoise) -> dict[str, Any]:
+    from walklearn.privacy.ledger import describe  # slow to import, and only needed here
+
+    return describe(mechanism)
+
+
+def _spec(
+    recording: Recording, method: Walk | Gossip, root: np.random.SeedSequence
+) -> dict[str, Any]:
+    setting = recording.setting
+    entropy = root.entropy
+    return {
+        "walklearn": __version__,
+        "problem": setting.problem.describe(),
+        "graph": repr(setting.graph),
+        "graph_sha256": _digest(setting.graph.indptr, setting.graph.indices),
+        "method": repr(method),
+        "importance_sha256": _importance_digest(method),
+        "step_size": repr(setting.step_size),
+        "batch": setting.batch,
+        "steps": int(recording.iterations_at[-1]) * updates_per_iteration(method, setting.graph),
+        "replicates": len(recording.seeds),
+        "mean_importance": (setting.mean_importance if isinstance(setting, WalkSetting) else None),
+        "streams": recording.owner,
+        "seed": list(entropy) if isinstance(entropy, list | tuple) else entropy,
+        "spawn_key": list(root.spawn_key),
+        "optimum_value": recording.optimum.value,
+    }
+
+
+def _digest(*arrays: Array) -> str:
+    digest = hashlib.sha256()
+    for array in arrays:
+        digest.update(np.ascontiguousarray(array).data)
+    return digest.hexdigest()
+
+
+def _importance_digest(method: Walk | Gossip) -> str | None:
+    walk = method.innermost if isinstance(method, Walk) else None
+    if not isinstance(walk, Weighted) or walk.importance is None:
+        return None
+    return _digest(walk.importance)
+
+
+def _warn(recording: Recording, lines: Array, records: int, complete: bool) -> None:
+    if not complete:
+        warnings.warn(
+            f"interrupted: kept {len(lines)} of {len(recording.seeds)} replicates, "
+            f"{records} of {len(recording.iterations_at)} records.",
+            stacklevel=4,
+        )
+    if not recording.optimum.unique:
+        warnings.warn(
+            "the minimiser is not unique, so distances are NaN; the gaps f(w) - f* are right. "
+            "A positive penalty makes it unique.",
+            stacklevel=4,
+        )
+    diverged = int((~np.isfinite(recording.models[lines]).all(axis=1)).sum())
+    if diverged:
+        warnings.warn(
+            f"{diverged} of {len(lines)} replicates diverged to infinity: the steps are too long. "
+            "Take a smaller step constant, or a bounded domain such as domains.Ball(10.0).",
+            stacklevel=4,
+        )
+
+
+def _work(setting: Setting) -> int:
+    """How much an iteration draws and does, in numbers."""
+    synchronous = isinstance(setting, GossipSetting) and isinstance(
+        setting.gossip, SynchronousGossip
+    )
+    return max(setting.draws, setting.graph.node_count if synchronous else 1)

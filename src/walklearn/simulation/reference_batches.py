@@ -1,0 +1,109 @@
+"""Batches that run the reference, step by readable step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from walklearn.problem import Problem
+from walklearn.simulation.batches import Array, Batch, WalkBatch
+from walklearn.updates import gossip_sgd, walk_sgd
+from walklearn.updates.gossip_sgd import GossipSetting
+from walklearn.updates.random_streams import Streams
+from walklearn.updates.walk_sgd import Token, WalkSetting
+
+
+class ReferenceWalks(WalkBatch):
+    """Tokens moved by `walk_sgd.step`."""
+
+    def __init__(
+        self,
+        setting: WalkSetting,
+        streams: Sequence[Streams],
+        tokens: Sequence[Token] | None = None,
+    ) -> None:
+        super().__init__(setting, streams, tokens)
+        self._tokens = list(self.starts)
+
+    @property
+    def tokens(self) -> list[Token]:
+        """The tokens themselves."""
+        return list(self._tokens)
+
+    @property
+    def models(self) -> Array:
+        """w of each token."""
+        return np.stack([token.model for token in self._tokens])[:, None, :]
+
+    @property
+    def averages(self) -> Array:
+        """w̄ of each token."""
+        return np.stack([token.average for token in self._tokens])[:, None, :]
+
+    def advance(self, iterations: int) -> None:
+        """Step by step."""
+        for replicate, setting in enumerate(self.settings):
+            token = self._tokens[replicate]
+            for _ in range(iterations):
+                own = self.streams[replicate].of(token.node)
+                uniforms = own.walk.random(setting.draws)
+                protect = self._protection(replicate, token.node, own.noise)
+                token, visit = walk_sgd.step(setting, token, uniforms, protect)
+                self.visits[visit.node] += 1
+            self._tokens[replicate] = token
+            self.messages[replicate] = token.messages
+        self.iterations += iterations
+
+    def _protection(
+        self, replicate: int, node: int, generator: np.random.Generator
+    ) -> Callable[[Array], Array] | None:
+        noise = self.setting.model_noise
+        if noise is None or self.contributions is None:
+            return None
+        normal = generator.standard_normal(self.setting.problem.size)
+        contributes = bool(self.contributions[replicate, node] < noise.max_contributions)
+        self.contributions[replicate, node] += contributes
+        return lambda gradient: noise.protect(gradient, normal, contributes)
+
+    def values(self, models: Array) -> Array:
+        """By `Problem.value`."""
+        return _reference_values(self.setting.problem, models)
+
+
+class ReferenceGossip(Batch):
+    """Networks moved by `gossip_sgd.step`."""
+
+    setting: GossipSetting
+
+    def __init__(self, setting: GossipSetting, streams: Sequence[Streams]) -> None:
+        super().__init__(setting, streams)
+        self._networks = [gossip_sgd.init(setting, each.walk) for each in streams]
+
+    @property
+    def models(self) -> Array:
+        """w of every node."""
+        return np.stack([network.models for network in self._networks])
+
+    @property
+    def averages(self) -> Array:
+        """w̄ of every node."""
+        return np.stack([network.averages for network in self._networks])
+
+    def advance(self, iterations: int) -> None:
+        """Iteration by iteration."""
+        for replicate, uniforms in enumerate(self.draw(iterations)):
+            for line in uniforms:
+                network = gossip_sgd.step(self.setting, self._networks[replicate], line)
+                self._networks[replicate] = network
+            self.messages[replicate] = self._networks[replicate].messages
+        self.visits = np.sum([network.counts for network in self._networks], axis=0)
+        self.iterations += iterations
+
+    def values(self, models: Array) -> Array:
+        """By `Problem.value`."""
+        return _reference_values(self.setting.problem, models)
+
+
+def _reference_values(problem: Problem, models: Array) -> Array:
+    return np.array([[problem.value(model) for model in holders] for holders in models])

@@ -1,0 +1,159 @@
+"""`simulate`: many replicates of one method, on all cores, recorded as a `Trace`.
+
+>>> import walklearn as wl
+>>> X, y = wl.datasets.two_gaussians(20, dimension=2, seed=1)
+>>> problem = wl.Problem(X, y, penalty=1.0, domain=wl.domains.Ball(5.0))
+>>> run = simulate(problem, wl.graphs.ring(20), wl.walks.Uniform(laziness=0.1), steps=1000,
+...                step_size=wl.PowerStep(0.05), replicates=2, seed=1)
+>>> run.updates[-1], run.messages.shape
+(np.int64(1000), (2, 200))
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from walklearn.files.progress import progress_bar, stop_on_interrupt
+from walklearn.graphs import Graph
+from walklearn.problem import Problem
+from walklearn.simulation.arguments import (
+    Seed,
+    check_network_options,
+    check_protectable,
+    check_run,
+    gaps_of,
+    iterations_at,
+    root_of,
+)
+from walklearn.simulation.batches import Batch, Setting
+from walklearn.simulation.compiled_batches import LARGEST_BATCH, CompiledGossip, CompiledWalks
+from walklearn.simulation.recording import Recording, trace_of
+from walklearn.simulation.reference_batches import ReferenceGossip, ReferenceWalks
+from walklearn.simulation.trace import Trace
+from walklearn.updates.gossip_sgd import Gossip, GossipSetting
+from walklearn.updates.random_streams import Owner, replicate_seed
+from walklearn.updates.step_sizes import StepSize
+from walklearn.updates.walk_sgd import MeanImportance, WalkSetting
+from walklearn.walks import Walk
+
+if TYPE_CHECKING:
+    from tqdm import tqdm
+
+    from walklearn.privacy.model_noise import ModelNoise
+
+Engine = Literal["compiled", "reference"]
+
+MOST_RELEASED = 4_000_000  # released numbers, with their tables, that a batch holds
+MOST_STREAMS = 200_000  # streams of nodes that a batch holds, at 2 KB each
+
+
+def simulate(
+    problem: Problem,
+    graph: Graph,
+    method: Walk | Gossip,
+    *,
+    steps: int,
+    step_size: StepSize,
+    replicates: int = 1,
+    seed: Seed = None,
+    records: int | ArrayLike = 200,
+    batch: int | None = None,
+    model_privacy: ModelNoise | None = None,
+    mean_importance: MeanImportance = "exact",
+    streams: Owner = "replicate",
+    gaps: bool | int = True,
+    cores: int | None = None,
+    progress: bool | None = None,
+    engine: Engine = "compiled",
+) -> Trace:
+    """Run a walk or gossip `replicates` times and record its errors and its cost.
+
+    steps: SGD updates. Gossip makes 2 (asynchronous) or N (synchronous) in an iteration; the
+    number of iterations is rounded up, so that methods compare at equal work.
+    records: how many log-spaced records, or the update counts to record at.
+    batch: rows of the node that an update looks at; all by default.
+    model_privacy: clipping, noise and a cap on what each node's rows add to the model.
+    mean_importance: the mean L̄ (or R̄) that a weighted walk scales its gradients by: "exact", or
+    "estimated" as a token does that knows only whom it visited, k / Σ 1/L_i over its k visits.
+    streams: "replicate", or "node": every node draws from a random stream of its own, as in a
+    network (`random_streams` says which numbers in which order).
+    gaps: False leaves f(w) − f* out, which takes a pass over all rows for every record and
+    model, most of the time where rows are many. Gossip has a model per node: a number stands
+    for the mean over that many nodes, spread evenly, instead of all.
+    seed: the same seed gives the same numbers for any number of cores; None draws one from
+    the operating system and keeps it in the trace's spec.
+    cores: how many to use; all by default.
+    progress: a bar; by default in a terminal or a notebook, silent when piped.
+    engine: "compiled", or "reference" for the readable twin, a thousand times slower.
+
+    Ctrl-C stops early and keeps what is done: the finished replicates, or if there are none
+    the records that all replicates under way have reached (a model that is already past the
+    last of them is NaN); `Trace.complete` is then False.
+    """
+    check_run(problem, graph, method, steps, step_size, replicates, batch, cores, engine)
+    if model_privacy is not None:
+        check_protectable(method, model_privacy)
+    check_network_options(method, mean_importance, streams)
+    records_at = iterations_at(method, graph, steps, records)
+    setting: Setting = (
+        WalkSetting(problem, graph, method, step_size, batch, model_privacy, mean_importance)
+        if isinstance(method, Walk)
+        else GossipSetting(problem, graph, method, step_size, batch)
+    )
+    root = root_of(seed)
+    seeds = [replicate_seed(root, replicate) for replicate in range(replicates)]
+    recording = Recording(setting, records_at, seeds, gaps_of(gaps), streams)
+    _warm_up(recording, engine)
+    bar = progress_bar(progress, replicates * int(records_at[-1]), repr(method))
+    with bar, stop_on_interrupt(recording.stop):
+        _run_batches(recording, _batch_class(setting, engine), cores, bar)
+    kept = recording.kept()
+    return trace_of(recording, kept, root)
+
+
+def _run_batches(recording: Recording, batch_class: Any, cores: int | None, bar: tqdm[Any]) -> None:
+    """Threads share the data and the compiled code, which runs outside the interpreter lock."""
+    from joblib import Parallel, cpu_count, delayed
+
+    count, workers = len(recording.seeds), cores or cpu_count()
+    size = min(_largest_batch(recording), -(-count // workers))
+    Parallel(n_jobs=workers, prefer="threads")(
+        delayed(recording.run)(batch_class, first, min(first + size, count), bar)
+        for first in range(0, count, size)
+    )
+
+
+def _largest_batch(recording: Recording) -> int:
+    """Gossip gains nothing from sharing a batch, and needs memory for every node's model.
+
+    A private walk has a table of its own for each replicate, and so do streams of nodes.
+    """
+    setting, nodes = recording.setting, recording.setting.graph.node_count
+    if not isinstance(setting, WalkSetting):
+        return 1
+    if recording.owner == "node":
+        return max(1, min(LARGEST_BATCH, MOST_STREAMS // nodes))
+    if setting.walk.is_private:
+        return max(1, min(LARGEST_BATCH, MOST_RELEASED // nodes))
+    return LARGEST_BATCH
+
+
+def _batch_class(setting: Setting, engine: Engine) -> type[Batch]:
+    walks = isinstance(setting, WalkSetting)
+    if engine == "compiled":
+        return CompiledWalks if walks else CompiledGossip
+    return ReferenceWalks if walks else ReferenceGossip
+
+
+def _warm_up(recording: Recording, engine: Engine) -> None:
+    """Compile or load the machine code once, before threads ask for it all at once."""
+    if engine == "compiled":
+        setting = recording.setting
+        streams = recording.streams_of(np.random.SeedSequence(0))
+        batch = _batch_class(setting, engine)(setting, [streams])
+        batch.advance(1)
+        batch.values(batch.models)
+        batch.values(batch.averages)

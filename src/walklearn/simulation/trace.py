@@ -1,0 +1,328 @@
+"""A recorded run: how far from the optimum, after how many updates, messages and bytes.
+
+A simulation repeats a method over independent replicates and looks at each of them after the
+same numbers of updates. At such a record it keeps the errors of the last iterate w and of the
+weighted average w̄,
+
+    distance          ‖w − w*‖        gap          f(w) − f*
+    average_distance  ‖w̄ − w*‖        average_gap  f(w̄) − f*,
+
+and the messages sent so far. A :class:`Trace` is that table with a description of the run. It
+summarises itself over the replicates, draws itself, and survives a round trip through a file
+bit for bit.
+
+>>> error = [[1.0, 0.3, 0.1], [1.2, 0.5, 0.2], [0.9, 0.4, 0.3]]
+>>> trace = Trace(label="Weighted()", spec={"seed": 1}, updates=[1, 10, 100],
+...               messages=[[0, 7, 71], [1, 6, 68], [0, 8, 75]], message_bytes=80,
+...               distance=error, average_distance=error, gap=error, average_gap=error,
+...               models=[[0.5, 1.0]] * 3, averages=[[0.4, 0.9]] * 3)
+>>> trace
+Trace('Weighted()', 3 replicates, 3 records up to 100 updates)
+>>> trace.bytes[0]
+array([   0,  560, 5680])
+>>> trace.summary("distance").median
+array([1. , 0.4, 0.2])
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from walklearn.plot import METRICS, check_choice, convergence
+from walklearn.simulation.trace_files import (
+    LOSSES,
+    OPTIONAL,
+    RECORDED,
+    WHOLE,
+    damaged,
+    read_trace_file,
+    table_columns,
+    tables_package,
+    write_trace_file,
+)
+from walklearn.simulation.trace_files import TraceFileError as TraceFileError
+
+if TYPE_CHECKING:
+    import pandas
+    from matplotlib.axes import Axes
+
+    from walklearn.privacy.ledger import Ledger
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+_COUNTS = ("updates", "messages", "visits", "contributions")
+
+
+class Summary(NamedTuple):
+    """The median over replicates at each record, and a confidence interval for it."""
+
+    median: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+    confidence: float
+
+
+def median_summary(values: FloatArray, confidence: float = 0.95) -> Summary:
+    """Median of each column of ``values`` and an interval for the median of its law.
+
+    The interval runs from the r-th smallest to the r-th largest value. Whatever the law of the
+    errors, it misses the true median with probability 2 P(Binomial(n, ½) < r) at most, exactly
+    that for a continuous law. r is the largest rank whose interval has the confidence asked for,
+    and the confidence it really has is returned. Fewer than six values cannot reach 95 %: the
+    interval is then their whole range, with the lower confidence that has; a single one has
+    confidence 0.
+
+    Unlike a mean ± t, none of this minds skewed errors, a logarithmic axis, gaps rounded below
+    zero or runs that diverged: NaN counts as the largest error.
+
+    >>> median_summary(np.array([[1.0], [3.0], [2.0]]))
+    Summary(median=array([2.]), lower=array([1.]), upper=array([3.]), confidence=0.75)
+    """
+    from scipy.special import bdtr  # slow to import, and only needed here
+
+    if not 0 < confidence < 1:
+        raise ValueError(f"confidence must be between 0 and 1, not {confidence}")
+    ordered = np.sort(values, axis=0)  # NaN goes last
+    count = len(ordered)
+    misses = 2 * bdtr(np.arange((count + 1) // 2), count, 0.5)  # for r = 1, 2, ...
+    rank = max(1, int(np.sum(misses <= 1 - confidence)))
+    middle = ordered[[(count - 1) // 2, count // 2]]
+    return Summary(
+        median=middle[0] if count % 2 else 0.5 * middle[0] + 0.5 * middle[1],
+        lower=ordered[rank - 1],
+        upper=ordered[count - rank],
+        confidence=float(1 - misses[rank - 1]),
+    )
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Trace:
+    """The recorded result of a simulation; arrays are copied and cannot be written to.
+
+    Parameters
+    ----------
+    label
+        The method's name, for legends.
+    spec
+        What was run, as plain JSON values: problem, graph, method, step size, seed, version.
+    updates
+        Updates made at each record, increasing, the same for all replicates: ``(records,)``.
+    messages
+        Messages sent so far: ``(replicates, records)``.
+    message_bytes
+        The size of one message, which is one model.
+    distance, average_distance, gap, average_gap
+        The errors, ``(replicates, records)``. Distances are NaN where w* is not unique, all of
+        them where nobody solved for w*.
+    models, averages
+        The last iterate and the weighted average: ``(replicates, *model_shape)``.
+    loss, average_loss
+        f(w) and f(w̄), ``(replicates, records)``, or None: where f* is known, gaps tell the same.
+    visits
+        Updates made by each node, all replicates together: ``(nodes,)``, or None.
+    announcements, announcement_bytes
+        Messages sent before the first update (degrees, importances) and their bytes in total.
+        They are not part of ``messages`` and ``bytes``.
+    released
+        What each node released of its importance, shrunk where the walk shrinks it,
+        ``(replicates, nodes)``, or None.
+    contributions
+        How often each node's rows showed in the model, ``(replicates, nodes)``, or None where
+        nothing protects the model.
+    privacy
+        What was published under which mechanism, as plain JSON values; see ``ledger``.
+    complete
+        False when the run was interrupted and only what had been done is kept.
+    """
+
+    label: str
+    spec: dict[str, Any]
+    updates: IntArray
+    messages: IntArray
+    message_bytes: int
+    distance: FloatArray
+    average_distance: FloatArray
+    gap: FloatArray
+    average_gap: FloatArray
+    models: FloatArray
+    averages: FloatArray
+    loss: FloatArray | None = None
+    average_loss: FloatArray | None = None
+    visits: IntArray | None = None
+    announcements: int = 0
+    announcement_bytes: int = 0
+    complete: bool = True
+    released: FloatArray | None = None
+    contributions: IntArray | None = None
+    privacy: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.label, str):
+            raise ValueError(f"label must be text, not {self.label!r}")
+        for name in (*RECORDED, *WHOLE):
+            if name not in OPTIONAL or getattr(self, name) is not None:
+                kind = np.int64 if name in _COUNTS else np.float64
+                object.__setattr__(self, name, _frozen(name, getattr(self, name), kind))
+        for name in ("message_bytes", "announcements", "announcement_bytes"):
+            object.__setattr__(self, name, _count(name, getattr(self, name)))
+        object.__setattr__(self, "complete", bool(self.complete))  # JSON knows no np.bool_
+        object.__setattr__(self, "spec", _plain(self.spec))
+        object.__setattr__(self, "privacy", _plain(self.privacy))
+        self._check_shapes()
+
+    def _check_shapes(self) -> None:
+        if self.updates.ndim != 1 or not self.updates.size or (np.diff(self.updates) <= 0).any():
+            raise ValueError(f"updates must be an increasing list of counts, not {self.updates}")
+        if self.messages.ndim != 2 or not len(self.messages):
+            raise ValueError(f"messages must be (replicates, records), not {self.messages.shape}")
+        for name in (*RECORDED, *LOSSES):
+            if (array := getattr(self, name)) is not None:
+                _check_shape(name, array.shape, (len(self.messages), self.records))
+        _check_shape("models", self.models.shape[:1], (self.replicates,))
+        _check_shape("averages", self.averages.shape, self.models.shape)
+        if self.visits is not None and self.visits.ndim != 1:
+            raise ValueError(f"visits must be one count per node, not shape {self.visits.shape}")
+
+    @property
+    def replicates(self) -> int:
+        """The number of independent runs."""
+        return len(self.messages)
+
+    @property
+    def records(self) -> int:
+        """How many times each run was looked at."""
+        return len(self.updates)
+
+    @property
+    def ledger(self) -> tuple[Ledger, ...]:
+        """Who published what, at what cost: one ledger per replicate, each a world of its own."""
+        from walklearn.privacy.ledger import replicate_ledger
+
+        nodes = self.privacy.get("nodes", 0)
+        counts = [None] * self.replicates if self.contributions is None else self.contributions
+        return tuple(replicate_ledger(self.privacy, nodes, count) for count in counts)
+
+    @property
+    def bytes(self) -> IntArray:
+        """Bytes sent so far, ``(replicates, records)``: every message carries one model."""
+        return self.messages * self.message_bytes
+
+    def __eq__(self, other: object) -> bool:
+        """Whether every field has the same values; NaN equals NaN."""
+        if not isinstance(other, Trace):
+            return NotImplemented
+        return all(_same(getattr(self, f.name), getattr(other, f.name)) for f in fields(self))
+
+    def __repr__(self) -> str:
+        interrupted = "" if self.complete else ", interrupted"
+        return (
+            f"Trace({self.label!r}, {self.replicates} replicates, {self.records} records "
+            f"up to {self.updates[-1]} updates{interrupted})"
+        )
+
+    def error(self, metric: str) -> FloatArray:
+        """An error or a loss by its name, ``(replicates, records)``."""
+        check_choice("metric", metric, METRICS)
+        values: FloatArray | None = getattr(self, metric)
+        if values is not None:
+            return values
+        least = self.spec.get("optimum_value")
+        if least is None:
+            raise ValueError(f"no {metric} was recorded in {self.label}; it has gaps or distances")
+        gaps: FloatArray = getattr(self, metric.replace("loss", "gap"))
+        return gaps + float(least)
+
+    def summary(self, metric: str = "distance", confidence: float = 0.95) -> Summary:
+        """Summarise an error over the replicates: its median and an interval, by record.
+
+        See :func:`median_summary`. Each record is covered on its own, not the curve as a whole.
+        """
+        return median_summary(self.error(metric), confidence)
+
+    def plot(
+        self,
+        x: str = "updates",
+        metric: str | None = None,
+        ax: Axes | None = None,
+        **options: Any,
+    ) -> Axes:
+        """Draw the error against what was spent; see :func:`walklearn.plot.convergence`.
+
+        metric: by default the distance, or the loss where that is all there is.
+        """
+        if metric is None:
+            only_loss = self.loss is not None and np.isnan(self.distance).all()
+            metric = "average_loss" if only_loss else "distance"
+        return convergence([self], x=x, metric=metric, ax=ax, **options)
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """Give the table with one row per replicate and record, as a pandas data frame."""
+        frame: pandas.DataFrame = tables_package("pandas").DataFrame(table_columns(vars(self)))
+        return frame
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write to ``path``, which ends in ``.npz`` (NumPy) or ``.parquet`` (tables).
+
+        The file appears whole or not at all, and replaces an earlier one only when it is safely
+        on the disk. In Parquet the table of :meth:`to_pandas` is what other tools see; the rest
+        travels in the file's metadata.
+        """
+        write_trace_file(path, vars(self))
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Trace:
+        """Read what :meth:`save` wrote; a file that is something else is a TraceFileError."""
+        values = read_trace_file(path)
+        try:
+            return cls(**values)
+        except (TypeError, ValueError) as error:
+            raise damaged(path, error) from error
+
+
+def _frozen(name: str, values: Any, kind: DTypeLike) -> NDArray[Any]:
+    try:
+        array = np.asarray(values).astype(kind, casting="same_kind")
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} must be an array of {np.dtype(kind)}: {error}") from error
+    if array.dtype == np.int64 and (array < 0).any():
+        raise ValueError(f"{name} counts something and cannot be negative: {array.min()}")
+    array.setflags(write=False)
+    return array
+
+
+def _count(name: str, value: Any) -> int:
+    """The value as Python's own integer: JSON knows no other."""
+    if not isinstance(value, int | np.integer) or value < 0:
+        raise ValueError(f"{name} must be a whole number and not negative, not {value!r}")
+    return int(value)
+
+
+def _plain(spec: dict[str, Any]) -> dict[str, Any]:
+    """The spec as it will come back from a file: tuples are lists, keys are strings."""
+    try:
+        plain = json.loads(json.dumps(spec))
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"spec must hold plain JSON values only: {error}") from error
+    if not isinstance(plain, dict):
+        raise ValueError(f"spec must be a dictionary, not {type(spec).__name__}")
+    return plain
+
+
+def _check_shape(name: str, shape: tuple[int, ...], expected: tuple[int, ...]) -> None:
+    if shape != expected:
+        raise ValueError(f"{name} has shape {shape} where the other arrays ask for {expected}")
+
+
+def _same(one: Any, other: Any) -> bool:
+    if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
+        return np.array_equal(one, other, equal_nan=True)
+    if isinstance(one, dict):  # as text, in which NaN equals NaN
+        return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
+    return type(one) is type(other) and bool(one == other)

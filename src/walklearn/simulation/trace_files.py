@@ -1,0 +1,178 @@
+"""The files a trace is kept in: NumPy's ``.npz``, or a Parquet table that other tools can read.
+
+A trace is here a plain mapping of field names to values. Numbers, names and the spec travel as a
+JSON header that carries the format's name and version. Errors and messages, with one number
+per replicate and record, are the columns of the Parquet table, whose metadata holds the rest.
+
+>>> read_trace_file("runs/today.csv")
+Traceback (most recent call last):
+    ...
+ValueError: a trace is kept in a .npz or .parquet file, not in 'runs/today.csv'
+"""
+
+import base64
+import importlib
+import io
+import json
+import os
+import zipfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from walklearn.files.atomic_write import atomic_write
+
+Fields: TypeAlias = Mapping[str, Any]
+
+ERRORS = ("distance", "average_distance", "gap", "average_gap")
+RECORDED = ("messages", *ERRORS)  # one number per replicate and record
+LOSSES = ("loss", "average_loss")  # likewise, where they are kept
+OPTIONAL = (*LOSSES, "visits", "released", "contributions")  # arrays that may be None
+WHOLE = ("updates", "models", "averages", *OPTIONAL)  # the other arrays
+HEADER = (
+    "label", "spec", "message_bytes", "announcements", "announcement_bytes", "complete", "privacy",
+)  # fmt: skip
+
+_FORMAT = "walklearn trace"
+_VERSION = 1
+
+
+class TraceFileError(ValueError):
+    """The file is not a trace, is damaged, or comes from a newer walklearn."""
+
+
+def write_trace_file(path: str | os.PathLike[str], fields: Fields) -> None:
+    """Keep the fields in a file of the kind its suffix says, whole or not at all."""
+    atomic_write(path, _file_format(Path(path)).encode(fields))
+
+
+def read_trace_file(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Read back what :func:`write_trace_file` kept; arrays that were None are absent."""
+    source = Path(path)
+    file_format = _file_format(source)
+    content = source.read_bytes()
+    # The start of an empty or cut file is still a start of the magic: that one is damaged.
+    if not file_format.magic.startswith(content[: len(file_format.magic)]):
+        raise TraceFileError(f"{source} is not a walklearn trace, nor a {source.suffix} file")
+    try:
+        return file_format.decode(content)
+    except ImportError:
+        raise
+    except TraceFileError as error:
+        raise TraceFileError(f"{source} {error}") from error
+    except Exception as error:  # the readers fail on damage in too many ways to list
+        raise damaged(source, error) from error
+
+
+def damaged(path: str | os.PathLike[str], error: Exception) -> TraceFileError:
+    """The error for a file whose content makes no sense."""
+    return TraceFileError(f"{path} is truncated or damaged: {error}")
+
+
+def table_columns(fields: Fields) -> dict[str, Any]:
+    """The table with one row per replicate and record, column by column."""
+    messages, updates = fields["messages"], fields["updates"]
+    return {
+        "label": [fields["label"]] * messages.size,
+        "replicate": np.repeat(np.arange(len(messages)), len(updates)),
+        "updates": np.tile(updates, len(messages)),
+        "messages": messages.ravel(),
+        "bytes": messages.ravel() * fields["message_bytes"],
+        **{name: fields[name].ravel() for name in ERRORS},
+    }
+
+
+def tables_package(name: str) -> Any:
+    """Import a package of the optional extra ``tables``, or say how to get it."""
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        distribution = name.partition(".")[0]
+        raise ImportError(f"this needs {distribution}: pip install 'walklearn[tables]'") from error
+
+
+def _encode_header(fields: Fields) -> str:
+    values = {name: fields[name] for name in HEADER}
+    return json.dumps({"format": _FORMAT, "version": _VERSION, **values})
+
+
+def _decode_header(text: str | None) -> dict[str, Any]:
+    if text is None or (header := json.loads(text)).pop("format", None) != _FORMAT:
+        raise TraceFileError("is not a walklearn trace")
+    if (version := header.pop("version")) > _VERSION:
+        raise TraceFileError(
+            f"is a trace of format {version} and this walklearn reads up to {_VERSION}: upgrade it"
+        )
+    return {name: header[name] for name in HEADER}
+
+
+def _zip(fields: Fields, names: tuple[str, ...], **more: Any) -> bytes:
+    present = {name: fields[name] for name in names if fields[name] is not None}
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, **present, **more)
+    return buffer.getvalue()
+
+
+def _unzip(content: bytes) -> dict[str, Any]:
+    buffer = io.BytesIO(content)
+    with zipfile.ZipFile(buffer) as archive:
+        if (member := archive.testzip()) is not None:  # NumPy alone may miss a wrong checksum
+            raise ValueError(f"wrong checksum of {member}")
+    buffer.seek(0)
+    with np.load(buffer, allow_pickle=False) as arrays:
+        return dict(arrays)
+
+
+def _encode_npz(fields: Fields) -> bytes:
+    return _zip(fields, (*RECORDED, *WHOLE), walklearn=np.array(_encode_header(fields)))
+
+
+def _decode_npz(content: bytes) -> dict[str, Any]:
+    arrays = _unzip(content)
+    header = arrays.pop("walklearn", None)
+    return _decode_header(None if header is None else header.item()) | arrays
+
+
+def _encode_parquet(fields: Fields) -> bytes:
+    arrow, parquet = tables_package("pyarrow"), tables_package("pyarrow.parquet")
+    whole = base64.b64encode(_zip(fields, WHOLE))  # other readers expect text in the metadata
+    metadata = {"walklearn": _encode_header(fields), "walklearn.arrays": whole}
+    table = arrow.table(table_columns(fields), metadata=metadata)
+    buffer = io.BytesIO()
+    parquet.write_table(table, buffer, write_page_checksum=True)
+    return buffer.getvalue()
+
+
+def _decode_parquet(content: bytes) -> dict[str, Any]:
+    table = tables_package("pyarrow.parquet").read_table(
+        io.BytesIO(content),
+        page_checksum_verification=True,
+        thrift_string_size_limit=2**31 - 1,  # models may be large
+    )
+    metadata = table.schema.metadata or {}
+    text = metadata.get(b"walklearn")
+    header = _decode_header(None if text is None else text.decode())
+    arrays = _unzip(base64.b64decode(metadata[b"walklearn.arrays"]))
+    shape = len(arrays["models"]), len(arrays["updates"])
+    recorded = {name: table[name].to_numpy().reshape(shape) for name in RECORDED}
+    return header | arrays | recorded
+
+
+class _FileFormat(NamedTuple):
+    magic: bytes  # how every such file starts
+    encode: Callable[[Fields], bytes]
+    decode: Callable[[bytes], dict[str, Any]]
+
+
+_FILE_FORMATS = {
+    ".npz": _FileFormat(b"PK\x03\x04", _encode_npz, _decode_npz),
+    ".parquet": _FileFormat(b"PAR1", _encode_parquet, _decode_parquet),
+}
+
+
+def _file_format(path: Path) -> _FileFormat:
+    if path.suffix not in _FILE_FORMATS:
+        raise ValueError(f"a trace is kept in a .npz or .parquet file, not in {str(path)!r}")
+    return _FILE_FORMATS[path.suffix]

@@ -1,0 +1,190 @@
+"""Cautions: what can go wrong with a walk on a problem, in sentences that say what to do."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+
+from walklearn.theory.spectrum import MOST_NODES_WITH_JUMPS
+from walklearn.theory.walk_facts import Facts, matrix_walk
+from walklearn.updates.step_sizes import StepSize
+from walklearn.walks import (
+    Jumping,
+    NonBacktracking,
+    ReleasedWeighted,
+    Simple,
+    Uniform,
+    Weighted,
+)
+
+LONG_STAY = 20.0  # expected steps at one node, through rejections, that count as entrapment
+SLOW_MIXING = 10.0  # relaxation times of more than this many steps per node count as slow
+
+
+def cautions(facts: Facts) -> Iterator[str]:
+    """All warnings, as sentences that name the case and say what to do."""
+    yield from _about_eigenvalues(facts)
+    yield from _about_mixing(facts)
+    yield from _about_long_stays(facts)
+    yield from _about_bias(facts)
+    yield from _about_problem(facts)
+    if facts.step_size is not None:
+        yield from _about_step_size(facts, facts.step_size)
+
+
+def _about_eigenvalues(facts: Facts) -> Iterator[str]:
+    low, high = facts.spectrum.gap
+    if facts.spectrum.method == "bound":
+        yield (
+            f"The eigenvalues did not converge within the budget: the spectral gap is between "
+            f"{low:.3g} and {high:.3g}. The lower end is reported, so the mixing time and the "
+            "constant are pessimistic."
+            + " With laziness=0.1 the lower end would be above 0."
+            * (low == 0.0)
+        )
+    if isinstance(facts.walk, NonBacktracking):
+        yield (
+            "A non-backtracking walk is not reversible and has no matrix over the nodes: the "
+            f"eigenvalues, times and constant are those of its base walk {facts.walk.walk!r}. "
+            "Measure its visits in a simulation to see what it gains."
+        )
+    if isinstance(facts.walk, Jumping):
+        yield (
+            "A jumping walk is not reversible: λ_2 is the second largest modulus, and no bound "
+            "of the mixing time follows from it. Measure its visits in a simulation."
+        )
+        if facts.spectrum.method == "unknown":
+            yield (
+                "The eigenvalues are unknown: the matrix of a jumping walk on more than "
+                f"{MOST_NODES_WITH_JUMPS} nodes is too dense (or did not converge). Diagnose its "
+                f"base walk {facts.walk.walk!r}, which mixes no faster as a rule."
+            )
+
+
+def _about_mixing(facts: Facts) -> Iterator[str]:
+    near, far = facts.spectrum.near[0], facts.spectrum.far[0]
+    nodes, gap = facts.graph.node_count, facts.spectrum.gap[0]
+    if facts.stays is not None and not facts.stays.any() and facts.graph.is_bipartite:
+        yield (
+            "The walk has period 2: the graph is bipartite and the token never stays, so it is "
+            "on one side at even steps and on the other at odd ones, and never mixes "
+            "(λ_N = -1). Pass laziness=0.1."
+        )
+    elif facts.spectrum.method != "bound" and gap * SLOW_MIXING * nodes < 1.0:
+        cure = (
+            "It nearly alternates between two sides: pass laziness=0.1."
+            if far < near
+            else "Add edges between distant parts of the graph, or plan for many more steps."
+        )
+        yield (
+            f"The walk mixes slowly: it takes about {1.0 / gap if gap else math.inf:.3g} steps, "
+            f"for {nodes} nodes, to forget where it was; a shorter run depends on its start. {cure}"
+        )
+
+
+def _about_long_stays(facts: Facts) -> Iterator[str]:
+    if facts.stays is None or facts.graph.node_count == 1:
+        return
+    laziness = getattr(matrix_walk(facts.walk), "laziness", 0.0)
+    expected = 1.0 / np.maximum(1.0 - facts.stays, 2.0**-53)
+    trapped = expected * (1.0 - laziness) > LONG_STAY
+    if not trapped.any():
+        return
+    worst, count = int(np.argmax(expected)), int(trapped.sum())
+    many = f"{count} nodes hold" if count > 1 else "1 node holds"
+    cure = (
+        "clip the importance, Weighted(importance=np.clip(...))"
+        if isinstance(matrix_walk(facts.walk), Weighted)
+        else "take walks.Simple(corrected=True), which never rejects"
+    )
+    yield (
+        f"Entrapment: {many} the token for more than {LONG_STAY:.0f} steps on average; the worst "
+        f"is node {worst} with {expected[worst]:.4g} steps, while the others wait. Let the token "
+        f"jump out, walks.Jumping(walk, probability=0.1), or {cure}."
+    )
+
+
+def _about_bias(facts: Facts) -> Iterator[str]:
+    walk, base = facts.walk, matrix_walk(facts.walk)
+    if isinstance(walk, Jumping):
+        bend = ""
+        if facts.stays is not None:
+            aim = walk.walk.stationary(facts.graph, facts.problem)
+            law = walk.stationary(facts.graph, facts.problem)
+            bend = f" (by {0.5 * np.abs(law - aim).sum():.2g} in total variation)"
+        yield (
+            f"The jumps bend the visits away from the importance{bend}, and the gradient is not "
+            "corrected for it, so the limit is biased. Lower the jump probability, or let it "
+            "fall to 0 in later runs; no theorem applies."
+        )
+    elif facts.unbiased:
+        return
+    elif isinstance(base, Uniform):
+        if facts.noisy:
+            yield (
+                "Uniform(normalise=True) steps by (L̄ / L_i) ∇f_i, which is exact only where one "
+                f"model fits every node; here σ² = {facts.residual:.3g}, so it converges to the "
+                "minimiser of another sum and no theorem applies. Use Uniform() or Weighted()."
+            )
+    elif isinstance(base, ReleasedWeighted):
+        yield (
+            'With reweight="as-printed" the gradient is divided by L_i while the walk follows the '
+            "released R_i: for one draw it minimises Σ (R_i / L_i) f_i, not f. Use "
+            'reweight="released".'
+        )
+    elif isinstance(base, Simple):
+        yield (
+            "The simple walk visits nodes in proportion to their degree (here "
+            f"{facts.graph.degrees.min()} to {facts.graph.degrees.max()}), so it minimises a sum "
+            "weighted by degree, not f. Pass Simple(corrected=True), or use Uniform()."
+        )
+
+
+def _about_problem(facts: Facts) -> Iterator[str]:
+    if facts.no_optimum:
+        yield f"σ² and the constant are NaN, as {facts.no_optimum}"
+    if not facts.problem.domain.bounded:
+        yield (
+            "The domain is unbounded, and the theorems assume that W is bounded. Pass "
+            "domain=domains.Ball(radius) with a radius well above ‖w*‖ to be covered."
+        )
+
+
+def _about_step_size(facts: Facts, step_size: StepSize) -> Iterator[str]:
+    c, q = step_size.constant, step_size.exponent
+    if q == 0.0 and facts.noisy:
+        yield (
+            f"A constant step with noisy gradients (σ² = {facts.residual:.3g}) converges only to a "
+            f"neighbourhood of w* that shrinks with the step. Use PowerStep(c, 0.75) to get there."
+        )
+    if 0.0 < q <= 0.5 or q >= 1.0:
+        yield (
+            f"The step exponent q = {q:g} is outside (0.5, 1), where the theorems hold: "
+            + ("the noise is not averaged out." if q < 1.0 else "the steps fade before w* is near.")
+            + " Use PowerStep(c, 0.75)."
+        )
+    L = facts.step_smoothness
+    overshoot = 0.5 * c * float(L.max())
+    if overshoot > 1.0:
+        yield _overshoot(facts, c, q, overshoot, int(np.sum(0.5 * c * L > 1.0)))
+
+
+def _overshoot(facts: Facts, c: float, q: float, ratio: float, nodes: int) -> str:
+    """The first step is `ratio` times larger than 2/L, at so many nodes."""
+    shorter = f"Take c = {c / ratio / 2:.2g} or less."
+    if q == 0.0:
+        until, consequence, cure = "for ever", "the model cannot settle", shorter
+    else:
+        last = ratio ** (1.0 / q) if math.log(ratio) < 700.0 * q else math.inf
+        until = f"until about k = {last:.3g}"
+        consequence, cure = "the model may blow up exponentially", shorter
+        if facts.problem.domain.bounded:  # then nothing is lost but those steps
+            consequence = "the model bounces on the boundary of W"
+            cure = "Plan for many more steps than that, or tune c; far smaller steps learn slowly."
+    return (
+        f"The step c = {c:g} is {ratio:.3g} times the largest that does not overshoot, 2/L = "
+        f"{c / ratio:.3g}: {until} the steps overshoot at {nodes} of {facts.graph.node_count} "
+        f"nodes and {consequence}. {cure}"
+    )

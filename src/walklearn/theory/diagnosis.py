@@ -1,0 +1,270 @@
+"""What theory says of a walk before it is run: mixing, the theorems' constants, and warnings.
+
+With f = mean of f_i, L_i the smoothness of f_i, w* the minimiser, σ² = mean ‖∇f_i(w*)‖² and
+λ_P = (max(|λ_2|, |λ_N|) + 1)/2, a walk with visit weights v and ĝ = (v̄ / v_i) ∇f_i has
+
+    E[f(w̄_k) − f*] = O( max{ (v̄ / inf v) σ²,  (v̄ max_i L_i/v_i)²,  1/ln(1/λ_P) } / k^(1−q) )
+
+for γ_k = c / k^q, 0.5 < q < 1. With v = 1 this is Theorem 1 (σ², (sup L)²), with v = L it is
+Theorem 2 ((L̄ / inf L) σ², L̄²). The O hides the diameter of W, the bound of the gradients and
+c, so the constants compare walks on one problem; they predict no error.
+
+The minimiser need not be unique: for convex f_i all ∇f_i, hence σ², are the same at every w*.
+
+>>> from walklearn import Problem, graphs, walks
+>>> problem = Problem([[1.0], [1.0], [1.0], [3.0]], [1.0, 1.0, -1.0, 1.0], penalty=1.0)
+>>> diagnosis = diagnose(graphs.ring(4), problem, walks.Uniform())
+>>> diagnosis.spectral_gap, diagnosis.mixing_time
+(0.0, inf)
+>>> print(diagnosis.warnings[0])
+The walk has period 2: the graph is bipartite and the token never stays, so it is on one side
+at even steps and on the other at odd ones, and never mixes (λ_N = -1). Pass laziness=0.1.
+>>> round(diagnose(graphs.ring(4), problem, walks.Uniform(laziness=0.5)).spectral_gap, 6)
+0.5
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from walklearn.graphs import Graph
+from walklearn.problem import Problem
+from walklearn.problem.optimum import NoMinimiserError
+from walklearn.theory.cautions import cautions
+from walklearn.theory.spectrum import MOST_NODES_WITH_JUMPS, Method, Range, Spectrum, spectrum_of
+from walklearn.theory.walk_facts import Constant, Facts, matrix_walk, residual
+from walklearn.updates.step_sizes import StepSize
+from walklearn.walks import Independent, Jumping, Walk, Weighted
+
+__all__ = ["Constant", "Diagnosis", "diagnose", "mixing_time", "residual", "spectral_gap"]
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """What theory says of a walk on a graph, for a problem. Print it.
+
+    method: how the eigenvalues were got: "closed form", "eigenvalues", "bound" (then
+    spectral_gap is the lower end of gap_bounds, and all that follows from it is pessimistic)
+    or "unknown" (then they are NaN). For a walk that is not reversible lambda_2 is the second
+    largest modulus and lambda_N is NaN; for `NonBacktracking` all are those of its base walk.
+    mixing_time: ln(4 / π_min) / gap, an upper bound of the steps to total variation 1/4.
+    acceptance_rate: the share of the steps that move the token.
+    residual: σ², the noise at the optimum. NaN if there is no optimum.
+    effective_smoothness: L of the steps, the largest (factor of ∇f_i in ĝ) × L_i.
+    constant: None where no theorem applies; for a private walk, that of one simulated draw.
+    printed_constant: for clamped releases (Lmax/Lmin) σ² + Lmax², as the paper prints it; its
+    second term is not what either reweighting gives, so single draws exceed it. NaN elsewhere.
+    setup_messages: what the nodes send before the walk, a message each way per edge.
+    """
+
+    walk: str
+    node_count: int
+    edge_count: int
+    reversible: bool
+    method: Method
+    lambda_2: float
+    lambda_N: float
+    spectral_gap: float
+    gap_bounds: Range
+    mixing_time: float
+    acceptance_rate: float
+    residual: float
+    effective_smoothness: float
+    constant: Constant | None
+    setup_messages: int
+    warnings: tuple[str, ...]
+    printed_constant: float = math.nan
+
+    @property
+    def lambda_P(self) -> float:
+        """(max(|λ_2|, |λ_N|) + 1)/2, as the theorems have it."""
+        return 1.0 - self.spectral_gap / 2.0
+
+    @property
+    def relaxation_time(self) -> float:
+        """1 / gap, the steps in which the memory of the start falls by a factor e."""
+        return 1.0 / self.spectral_gap if self.spectral_gap else math.inf
+
+    @property
+    def largest_step(self) -> float:
+        """2 / L: a larger step overshoots at some node."""
+        return 2.0 / self.effective_smoothness if self.effective_smoothness else math.inf
+
+    def __str__(self) -> str:
+        return "\n".join(_lines(self))
+
+
+def diagnose(
+    graph: Graph,
+    problem: Problem,
+    walk: Walk,
+    step_size: StepSize | None = None,
+    seed: int | np.random.SeedSequence | None = 0,
+) -> Diagnosis:
+    """Spectral gap, mixing time, the theorem's constant, and warnings with what to do.
+
+    With a step size, it is checked against the smoothness and the noise of the problem. A
+    private walk is diagnosed for one simulated draw of its releases, made from the seed.
+
+    >>> from walklearn import ConstantStep, Problem, graphs, walks
+    >>> problem = Problem([[1.0], [2.0], [3.0]], [1.0, -1.0, 1.0], penalty=1.0)
+    >>> diagnosis = diagnose(graphs.complete(3), problem, walks.Weighted(), ConstantStep(5.0))
+    >>> diagnosis.constant.theorem, round(diagnosis.constant.smoothness, 2)
+    ('Theorem 2', 20.25)
+    """
+    if not isinstance(walk, Walk):
+        raise TypeError(f"theory is about walks such as walks.Weighted(), got {walk!r}.")
+    _check_sizes(graph, problem)
+    over_draws = _printed_constant(problem, walk)
+    label = repr(walk)
+    walk = walk.realise(graph, problem, np.random.default_rng(seed))
+    P = None
+    if _has_matrix(graph, walk):
+        P = matrix_walk(walk).transition_matrix(graph, problem)
+    spectrum = spectrum_of(graph, walk, problem, P)
+    stays = None if P is None else P.diagonal()
+    at_optimum, reason = _residual_at_optimum(problem)
+    facts = Facts(graph, problem, walk, step_size, spectrum, stays, at_optimum, reason)
+    return Diagnosis(
+        walk=label,
+        node_count=graph.node_count,
+        edge_count=graph.edge_count,
+        reversible=walk.reversible,
+        method=spectrum.method,
+        lambda_2=1.0 - spectrum.near[0],
+        lambda_N=spectrum.far[0] - 1.0 if not isinstance(walk, Jumping) else math.nan,
+        spectral_gap=spectrum.gap[0],
+        gap_bounds=spectrum.gap,
+        mixing_time=_steps_to_mix(graph, walk, problem, spectrum, 0.25),
+        acceptance_rate=facts.acceptance_rate(),
+        residual=at_optimum,
+        effective_smoothness=float(facts.step_smoothness.max()),
+        constant=facts.constant(),
+        printed_constant=over_draws,
+        setup_messages=2 * graph.edge_count * bool(walk.announced_numbers),
+        warnings=tuple(cautions(facts)),
+    )
+
+
+def spectral_gap(graph: Graph, walk: Walk, problem: Problem | None = None) -> float:
+    """1 − max(|λ_2|, |λ_N|): 0 for a walk that never mixes, at most 1.
+
+    A lower bound where the eigenvalues are out of reach, NaN where they are unknown:
+    `diagnose` says which.
+
+    >>> from walklearn import graphs, walks
+    >>> spectral_gap(graphs.complete(5), walks.Uniform())
+    0.75
+    """
+    return spectrum_of(graph, walk, problem).gap[0]
+
+
+def mixing_time(
+    graph: Graph, walk: Walk, problem: Problem | None = None, distance: float = 0.25
+) -> float:
+    """After this many steps the token's law is within `distance` of π in total variation.
+
+    An upper bound, ln(1 / (distance · π_min)) / gap, wherever the token starts.
+
+    >>> from walklearn import graphs, walks
+    >>> round(mixing_time(graphs.complete(5), walks.Uniform()), 2)      # ln(20) / 0.75
+    3.99
+    """
+    if not 0.0 < distance < 1.0:
+        raise ValueError(f"distance must be in (0, 1), got {distance!r}.")
+    return _steps_to_mix(graph, walk, problem, spectrum_of(graph, walk, problem), distance)
+
+
+def _printed_constant(problem: Problem, walk: Walk) -> float:
+    """The paper's (Lmax/Lmin) σ² + Lmax² for releases clamped to [Lmin, Lmax]; else NaN."""
+    base = walk.innermost
+    if not isinstance(base, Weighted) or base.privacy is None or base.privacy.clamp is None:
+        return math.nan
+    if base.reweight == "as-printed":
+        return math.nan
+    low, high = base.privacy.clamp
+    return high / low * _residual_at_optimum(problem)[0] + high**2
+
+
+def _has_matrix(graph: Graph, walk: Walk) -> bool:
+    too_large = isinstance(walk, Jumping) and graph.node_count > MOST_NODES_WITH_JUMPS
+    return not isinstance(walk, Independent) and not too_large
+
+
+def _steps_to_mix(
+    graph: Graph, walk: Walk, problem: Problem | None, spectrum: Spectrum, distance: float
+) -> float:
+    gap = spectrum.gap[0]
+    if isinstance(walk, Jumping):
+        return math.nan  # the gap of a walk that is not reversible bounds nothing by itself
+    if gap in (0.0, 1.0):
+        return 1.0 if gap else math.inf  # with gap 1 the next draw is already from π
+    smallest = float(walk.stationary(graph, problem).min())
+    return -math.log(distance * smallest) / gap
+
+
+def _residual_at_optimum(problem: Problem) -> tuple[float, str]:
+    """σ², or NaN and why."""
+    try:
+        return residual(problem, problem.optimum.model), ""
+    except NoMinimiserError as error:
+        return math.nan, str(error)
+
+
+def _check_sizes(graph: Graph, problem: Problem) -> None:
+    if graph.node_count != problem.node_count:
+        raise ValueError(
+            f"the graph has {graph.node_count} nodes but the problem has {problem.node_count}. "
+            f"Build the graph with {problem.node_count} nodes, or assign the rows to "
+            f"{graph.node_count} nodes with Problem(..., node_of_row=..., "
+            f"nodes={graph.node_count})."
+        )
+
+
+def _lines(d: Diagnosis) -> Iterator[str]:
+    yield f"{d.walk} on {d.node_count:,} nodes and {d.edge_count:,} edges"
+    yield f"  spectral gap        {_number(d.spectral_gap):<10} {_origin(d)}"
+    below_one = f"1 - {d.spectral_gap / 2:.4g}" if 0 < d.spectral_gap < 1e-3 else ""
+    yield f"  λ_P                 {below_one or _number(d.lambda_P)}"
+    yield f"  relaxation time     {_number(d.relaxation_time):<10} steps"
+    yield f"  mixing time         {_number(d.mixing_time):<10} steps at most (to total variation ¼)"
+    yield f"  acceptance rate     {_number(d.acceptance_rate):<10} of the steps move the token"
+    yield f"  set-up              {d.setup_messages:<10,} messages"
+    yield f"  residual σ²         {_number(d.residual)}"
+    yield f"  largest step 2/L    {_number(d.largest_step)}"
+    if not math.isnan(d.printed_constant):
+        over = _number(d.printed_constant)
+        yield f"  the paper's bound   {over:<10} (Lmax / Lmin) σ² + Lmax², as printed; see docs"
+    if d.constant is None:
+        yield "  constant            none: no theorem covers this walk"
+    else:
+        yield f"  constant            {_number(d.constant.value):<10} {d.constant.theorem}, max of"
+        terms = (d.constant.noise, d.constant.smoothness, d.constant.mixing)
+        for name, formula, term in zip(_TERMS, d.constant.formulas, terms, strict=True):
+            mark = "  <- largest" if term == d.constant.value else ""
+            yield f"    {name:<17} {_number(term):<10} {formula}{mark}"
+        yield "  Constants hide factors (diameter of W, gradient bound, c): compare like with like."
+    if d.warnings:
+        yield "Warnings"
+    for warning in d.warnings:
+        yield f"  - {warning}"
+
+
+_TERMS = ("noise", "smoothness", "mixing")
+
+
+def _origin(d: Diagnosis) -> str:
+    if d.method == "unknown":
+        return "(unknown)"
+    if d.method == "bound":
+        return f"(bound: between {_number(d.gap_bounds[0])} and {_number(d.gap_bounds[1])})"
+    last = "not reversible" if math.isnan(d.lambda_N) else f"λ_N = {d.lambda_N:.6g}"
+    return f"({d.method}: λ_2 = {d.lambda_2:.6g}, {last})"
+
+
+def _number(value: float) -> str:
+    return "unknown" if math.isnan(value) else f"{value:.4g}"

@@ -1,0 +1,163 @@
+"""What is known of a walk on a problem: the facts that theory's numbers and cautions rest on."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from walklearn.graphs import Graph
+from walklearn.problem import Problem
+from walklearn.theory.spectrum import Spectrum, Vector
+from walklearn.updates.step_sizes import StepSize
+from walklearn.walks import Independent, Jumping, NonBacktracking, ReleasedWeighted, Walk
+
+INTERPOLATION = 1e-12  # σ² below this share of mean ‖∇f_i(0)‖² counts as none
+NUMBERS_AT_ONCE = 4_000_000  # how many gradient entries are held at a time
+
+
+@dataclass(frozen=True)
+class Constant:
+    """The constant of a convergence theorem: the largest of three terms.
+
+    >>> Constant("Theorem 1", noise=2.0, smoothness=9.0, mixing=4.0).value
+    9.0
+    """
+
+    theorem: str
+    noise: float
+    smoothness: float
+    mixing: float
+
+    @property
+    def value(self) -> float:
+        """The largest term; NaN if one is not known."""
+        return float(np.max([self.noise, self.smoothness, self.mixing]))
+
+    @property
+    def formulas(self) -> tuple[str, str, str]:
+        """How the three terms are written."""
+        noise, smoothness = _FORMULAS.get(self.theorem, ("(v̄ / inf v) σ²", "(v̄ max L_i/v_i)²"))
+        return noise, smoothness, "1 / ln(1/λ_P)"
+
+
+_FORMULAS = {
+    "Theorem 1": ("σ²", "(sup L)²"),
+    "Theorem 2": ("(L̄ / inf L) σ²", "L̄²"),
+    "Algorithm 3, for one draw of R": ("(R̄ / inf R) σ²", "(R̄ max L / R)²"),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Facts:
+    """What the numbers and the warnings are made from."""
+
+    graph: Graph
+    problem: Problem
+    walk: Walk
+    step_size: StepSize | None
+    spectrum: Spectrum
+    stays: Vector | None
+    residual: float
+    no_optimum: str
+
+    @property
+    def visit_weights(self) -> Vector:
+        """v_i."""
+        return self.walk.visit_weights(self.graph, self.problem)
+
+    @property
+    def step_smoothness(self) -> Vector:
+        """The Lipschitz constant of each node's step direction ĝ."""
+        scale = self.walk.gradient_scale(self.graph, self.problem)
+        return np.asarray(scale * self.problem.smoothness)
+
+    @property
+    def noisy(self) -> bool:
+        """Whether no model is best for every node (False if there is no optimum)."""
+        origin = residual(self.problem, np.zeros(self.problem.size))
+        return self.residual > INTERPOLATION * origin
+
+    @property
+    def unbiased(self) -> bool:
+        """Whether the mean of ĝ over the visits is ∇f: its factor is v̄ / v_i."""
+        v = self.visit_weights
+        scale = self.walk.gradient_scale(self.graph, self.problem)
+        return not isinstance(self.walk, Jumping) and np.allclose(scale * v, v.mean(), rtol=1e-9)
+
+    def acceptance_rate(self) -> float:
+        """The long-run share of the steps that move the token."""
+        if isinstance(self.walk, Independent):
+            return self.walk.acceptance_rate(self.graph, self.problem)
+        if self.stays is None:
+            return math.nan
+        law = matrix_walk(self.walk).stationary(self.graph, self.problem)
+        return float(law @ (1.0 - self.stays))
+
+    def constant(self) -> Constant | None:
+        """The theorem's constant, where one applies."""
+        if not self.unbiased:
+            return None
+        v, L, importance = self.visit_weights, self.problem.smoothness, self.problem.importance
+        if isinstance(self.walk.innermost, ReleasedWeighted):
+            theorem = "Algorithm 3, for one draw of R"
+        elif np.allclose(v, v[0], rtol=1e-9):
+            theorem = "Theorem 1"
+        elif np.allclose(v / v.mean(), importance / importance.mean(), rtol=1e-9):
+            theorem = "Theorem 2"
+        else:
+            theorem = "Theorem 2 with importance v"
+        decay = -math.log1p(-self.spectrum.gap[0] / 2.0)  # ln(1/λ_P)
+        return Constant(
+            theorem,
+            noise=float(v.mean() / v.min()) * self.residual,
+            smoothness=float(v.mean() * np.max(L / v)) ** 2,
+            mixing=1.0 / decay if decay else math.inf,
+        )
+
+
+def matrix_walk(walk: Walk) -> Walk:
+    """The walk whose matrix is looked at."""
+    return walk.walk if isinstance(walk, NonBacktracking) else walk
+
+
+def residual(problem: Problem, model: NDArray[np.float64]) -> float:
+    """Mean ‖∇f_i(w)‖² over the nodes; at w* this is σ².
+
+    >>> residual(Problem([[1.0], [2.0]], [1.0, 1.0], penalty=1.0), np.zeros(1))   # 1² and 2²
+    2.5
+    """
+    w = np.asarray(model, dtype=np.float64).reshape(problem.model_shape)
+    total = 0.0
+    for nodes in _blocks(problem):
+        total += float(np.sum(_local_gradients(problem, nodes, w) ** 2))
+    return total / problem.node_count
+
+
+def _blocks(problem: Problem) -> Iterator[slice]:
+    """Ranges of nodes whose gradients and rows fit into memory together."""
+    most, first = max(1, NUMBERS_AT_ONCE // problem.size), 0
+    while first < problem.node_count:
+        by_rows = int(np.searchsorted(problem.offsets, problem.offsets[first] + most, "right")) - 1
+        last = max(first + 1, min(by_rows, first + most))
+        yield slice(first, last)
+        first = last
+
+
+def _local_gradients(problem: Problem, nodes: slice, w: Vector) -> Vector:
+    """∇f_i(w) of these nodes, flat, one per row."""
+    from scipy.sparse import csr_array
+
+    starts = problem.offsets[nodes.start : nodes.stop + 1]
+    rows, count = slice(starts[0], starts[-1]), starts[-1] - starts[0]
+    X = problem.X[rows]
+    slopes = problem.loss.slope(X @ w.T, problem.y[rows]).reshape(count, -1)
+    slopes = slopes * problem.row_weights[rows, None]
+    of_rows = (slopes[:, :, None] * X[:, None, :]).reshape(count, problem.size)
+    owner = csr_array(
+        (np.ones(count), np.arange(count), starts - starts[0]), shape=(len(starts) - 1, count)
+    )
+    return np.asarray(owner @ of_rows + problem.penalty * w.reshape(-1))

@@ -1,0 +1,18 @@
+"""What a visit does to the model: step sizes, the SGD of Algorithms 1 to 3, and gossip's.
+
+>>> from walklearn.updates import PowerStep
+>>> PowerStep(1.0, 0.75)(16)
+0.125
+"""
+
+from walklearn.updates.gossip_sgd import AsynchronousGossip, Gossip, SynchronousGossip
+from walklearn.updates.step_sizes import ConstantStep, PowerStep, StepSize
+
+__all__ = [
+    "AsynchronousGossip",
+    "ConstantStep",
+    "Gossip",
+    "PowerStep",
+    "StepSize",
+    "SynchronousGossip",
+]

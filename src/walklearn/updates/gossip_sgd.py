@@ -1,0 +1,211 @@
+"""Gossip, the baseline: every node has a model of its own, and neighbours average them.
+
+Asynchronous (Ram, Nedić & Veeravalli): a uniform node wakes and picks a uniform neighbour;
+both do one SGD step on their own model, then both take the average. Two updates and two
+messages. A node's step index is its own update count, since nobody knows a global one.
+
+Synchronous (D-SGD): in a round every node does one SGD step, then takes the Metropolis-
+weighted average over its neighbours. N updates and 2|E| messages.
+
+>>> import numpy as np
+>>> from walklearn import graphs
+>>> from walklearn.problem import Problem
+>>> from walklearn.updates.step_sizes import PowerStep
+>>> problem = Problem([[1.0], [2.0], [3.0]], [1.0, -1.0, 1.0], penalty=1.0)
+>>> setting = GossipSetting(problem, graphs.ring(3), AsynchronousGossip(), PowerStep(0.1))
+>>> generator = np.random.default_rng(1)
+>>> network = init(setting, generator)
+>>> for _ in range(50):
+...     network = step(setting, network, generator.random(setting.draws))
+>>> int(network.counts.sum()), network.messages
+(100, 100)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from walklearn.graphs import Graph
+from walklearn.problem import Problem
+from walklearn.updates.sgd import start, update
+from walklearn.updates.step_sizes import StepSize
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class AsynchronousGossip:
+    """One link at a time.
+
+    Node i takes part in a share r_i = (1 + Σ_{j~i} 1/deg_j) / N of the iterations, more if it
+    is a hub, and steps by c / (its own count)^q ≈ c / (r_i t)^q. So after t iterations it pulls
+    with a weight ∝ r_i^(1−q), and plain gossip minimises the wrong sum. corrected: scale the
+    gradient of node i by (2 / (N r_i))^(1−q), which makes all weights equal. (For a constant
+    step, q = 0, that is 2 / (N r_i); as q → 1 nothing is left to correct.)
+    """
+
+    corrected: bool = True
+
+    @property
+    def announced_numbers(self) -> int:
+        """The correction needs the neighbours' degrees."""
+        return int(self.corrected)
+
+    def updates_per_iteration(self, graph: Graph) -> int:
+        """Both ends of a link update."""
+        del graph
+        return 2
+
+    def gradient_scale(self, graph: Graph, step_size: StepSize) -> Array:
+        """(2 / (N r_i))^(1−q), or 1 if plain."""
+        if not self.corrected:
+            return np.ones(graph.node_count)
+        chosen_by = np.asarray(graph.adjacency() @ (1.0 / graph.degrees))
+        return np.asarray((2.0 / (1.0 + chosen_by)) ** (1.0 - step_size.exponent))
+
+
+@dataclass(frozen=True)
+class SynchronousGossip:
+    """All links at once, in rounds (D-SGD with Metropolis weights)."""
+
+    announced_numbers = 1  # the degree, for the Metropolis weights
+
+    def updates_per_iteration(self, graph: Graph) -> int:
+        """Every node updates."""
+        return graph.node_count
+
+    def gradient_scale(self, graph: Graph, step_size: StepSize) -> Array:
+        """1: every node updates equally often."""
+        del step_size
+        return np.ones(graph.node_count)
+
+    @staticmethod
+    def mixing_matrix(graph: Graph) -> csr_array:
+        """M_ij = 1 / (1 + max(deg_i, deg_j)), the rest on the diagonal: doubly stochastic."""
+        from scipy.sparse import csr_array, diags_array
+
+        degrees = graph.degrees
+        rows = np.repeat(np.arange(graph.node_count), degrees)
+        shares = 1.0 / (1.0 + np.maximum(degrees[rows], degrees[graph.indices]))
+        shape = (graph.node_count, graph.node_count)
+        links = csr_array((shares, graph.indices, graph.indptr), shape=shape)
+        matrix = csr_array(links + diags_array(1.0 - links.sum(axis=1)))
+        matrix.sort_indices()
+        return matrix
+
+
+Gossip = AsynchronousGossip | SynchronousGossip
+
+
+@dataclass(frozen=True, eq=False)
+class GossipSetting:
+    """All that stays the same during gossip; `batch` as for a walk."""
+
+    problem: Problem
+    graph: Graph
+    gossip: Gossip
+    step_size: StepSize
+    batch: int | None = None
+
+    @cached_property
+    def scale(self) -> Array:
+        """The factor of ∇f_i in node i's step."""
+        return self.gossip.gradient_scale(self.graph, self.step_size)
+
+    @cached_property
+    def mixing(self) -> csr_array:
+        """The Metropolis weights of the synchronous rounds."""
+        return SynchronousGossip.mixing_matrix(self.graph)
+
+    @property
+    def draws(self) -> int:
+        """How many uniform numbers an iteration uses: who meets whom, then the rows picked."""
+        if isinstance(self.gossip, AsynchronousGossip):
+            return 1 + 2 * (self.batch or 0)
+        return self.graph.node_count * (self.batch or 0)
+
+
+class Network(NamedTuple):
+    """Every node's model, weighted sum, Σγ and update count."""
+
+    models: Array  # (nodes, size)
+    weighted_sums: Array
+    step_size_sums: Array
+    counts: Array
+    messages: int
+
+    @property
+    def averages(self) -> Array:
+        """Each node's own w̄; its model, as long as it has made no update."""
+        fresh = self.counts == 0
+        sums = np.where(fresh, 1.0, self.step_size_sums)
+        return np.where(fresh[:, None], self.models, self.weighted_sums / sums[:, None])
+
+
+def init(setting: GossipSetting, generator: np.random.Generator) -> Network:
+    """All nodes start from one model, drawn as for a walk, so that only the methods differ."""
+    nodes = setting.graph.node_count
+    _, model = start(setting.problem, generator)
+    models = np.tile(model, (nodes, 1))
+    sums = np.zeros((nodes, model.size))
+    return Network(models, sums, np.zeros(nodes), np.zeros(nodes, dtype=np.int64), 0)
+
+
+def step(setting: GossipSetting, network: Network, uniforms: Array) -> Network:
+    """One iteration: a meeting of two neighbours, or a round of all."""
+    if isinstance(setting.gossip, AsynchronousGossip):
+        return _meet(setting, network, uniforms)
+    return _round(setting, network, uniforms)
+
+
+def _meet(setting: GossipSetting, network: Network, uniforms: Array) -> Network:
+    """A uniform node and a uniform neighbour update, then average."""
+    i, j = _meeting(setting.graph, uniforms[0])
+    batch = setting.batch or 0
+    network = _update(setting, network, i, uniforms[1 : 1 + batch])
+    network = _update(setting, network, j, uniforms[1 + batch :])
+    models = network.models.copy()
+    models[[i, j]] = 0.5 * (models[i] + models[j])
+    return network._replace(models=models, messages=network.messages + 2)
+
+
+def _meeting(graph: Graph, u: float) -> tuple[int, int]:
+    """One uniform number picks the node, what is left of it the neighbour."""
+    stretched = u * graph.node_count
+    i = int(stretched)
+    neighbours = graph.neighbours(i)
+    place = min(int((stretched - i) * len(neighbours)), len(neighbours) - 1)
+    return i, int(neighbours[place])
+
+
+def _round(setting: GossipSetting, network: Network, uniforms: Array) -> Network:
+    """Every node updates, then every node mixes."""
+    batch = setting.batch or 0
+    for node in range(setting.graph.node_count):
+        network = _update(setting, network, node, uniforms[node * batch : (node + 1) * batch])
+    models = (setting.mixing @ network.models).astype(network.models.dtype)
+    messages = network.messages + 2 * setting.graph.edge_count
+    return network._replace(models=models, messages=messages)
+
+
+def _update(setting: GossipSetting, network: Network, node: int, uniforms: Array) -> Network:
+    """The node's own SGD step on its own model, with its own step index."""
+    w, k = network.models[node], int(network.counts[node]) + 1
+    gamma = setting.step_size(k)
+    model, _ = update(setting.problem, node, w, gamma, setting.scale[node], uniforms)
+
+    models, counts = network.models.copy(), network.counts.copy()
+    sums, step_size_sums = network.weighted_sums.copy(), network.step_size_sums.copy()
+    models[node] = model
+    sums[node] += gamma * w
+    step_size_sums[node] += gamma
+    counts[node] = k
+    return Network(models, sums, step_size_sums, counts, network.messages)

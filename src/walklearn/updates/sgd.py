@@ -1,0 +1,68 @@
+"""What a node does to a model: one projected SGD step on its own rows.
+
+    w ← Π_W(w − γ · scale · ∇f_i(w))
+
+Walks, gossip and real nodes all call `update`; they differ in who is next and in the scale.
+
+>>> import numpy as np
+>>> from walklearn.problem import Problem
+>>> from walklearn.problem.losses import Squared
+>>> problem = Problem([[1.0, 0.0], [0.0, 1.0]], [3.0, 4.0], loss=Squared())
+>>> model, gradient = update(problem, 0, np.zeros(2), step=0.5)
+>>> model, gradient
+(array([3., 0.]), array([-6.,  0.]))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from walklearn.problem import Problem
+
+Array = NDArray[Any]
+
+
+def start(problem: Problem, generator: np.random.Generator) -> tuple[int, Array]:
+    """A uniform node and a model uniform over W: the same for every method on one stream."""
+    node = int(generator.random() * problem.node_count)
+    model = problem.domain.sample(problem.size, generator)
+    return node, model.astype(problem.dtype)
+
+
+def update(
+    problem: Problem,
+    node: int,
+    model: Array,
+    step: float,
+    scale: float = 1.0,
+    uniforms: Array | None = None,
+    protect: Callable[[Array], Array] | None = None,
+) -> tuple[Array, Array]:
+    """The model after the node's step, and the gradient estimate ĝ = scale · ∇f_i that made it.
+
+    uniforms: one number for each row of a mini-batch; None or empty for all rows.
+    protect: what is done to the part of ∇f_i that depends on the rows before it shows, such
+    as clipping and noise; the penalty's part depends on the model alone.
+    """
+    picks = None if uniforms is None else picked_rows(problem, node, uniforms)
+    from_rows = problem.data_gradient(node, model, picks)
+    if protect is not None:
+        from_rows = protect(from_rows)
+    gradient = scale * (from_rows + problem.penalty * model)
+    moved = (model - step * gradient).astype(model.dtype, copy=False)
+    return problem.domain.project(moved), gradient
+
+
+def picked_rows(problem: Problem, node: int, uniforms: Array) -> NDArray[np.int64] | None:
+    """Which of the node's rows a mini-batch looks at, drawn with replacement.
+
+    None, for all of them, where the node has no more rows than the mini-batch.
+    """
+    rows = int(problem.offsets[node + 1] - problem.offsets[node])
+    if rows <= len(uniforms) or not len(uniforms):
+        return None
+    return np.minimum((uniforms * rows).astype(np.int64), rows - 1)

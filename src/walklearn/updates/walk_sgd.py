@@ -1,0 +1,194 @@
+"""Algorithms 1 to 3 of the paper, written to be read beside its pseudocode.
+
+A *token* carries the model over the graph. Visit k, at node i with model w:
+
+    ĝ ← scale_i · ∇f_i(w)                    (scale: 1, or L̄ / L_i for the weighted walk)
+    w ← Π_W(w − γ_k ĝ)
+    propose a neighbour, accept or stay      (the walk's `hop`)
+
+This is the reference. `simulation.compiled` is its fast twin and must give the same numbers
+from the same random ones; a step therefore takes its uniform numbers as an argument.
+
+A node of a real network makes the same visit from what it knows itself, by the functions that
+`step` is made of: `estimated_scale` (R̄ as the token knows it), `improve` (the update), and
+`propose` and `accepts` of `walks.proposal` (who is next).
+
+>>> import numpy as np
+>>> from walklearn import graphs, walks
+>>> from walklearn.problem import Problem
+>>> from walklearn.updates.step_sizes import PowerStep
+>>> problem = Problem([[1.0], [2.0], [3.0]], [1.0, -1.0, 1.0], penalty=1.0)
+>>> setting = WalkSetting(problem, graphs.ring(3), walks.Uniform(), PowerStep(0.1))
+>>> generator = np.random.default_rng(1)
+>>> token = init(setting, generator)
+>>> for _ in range(100):
+...     token, visit = step(setting, token, generator.random(setting.draws))
+>>> token.updates, token.model.round(2)
+(100, array([0.28]))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from walklearn.graphs import Graph
+from walklearn.problem import Problem
+from walklearn.updates.sgd import start, update
+from walklearn.updates.step_sizes import StepSize
+from walklearn.walks import Derived, Metropolis, Walk
+
+if TYPE_CHECKING:
+    from walklearn.privacy.model_noise import ModelNoise
+
+Array = NDArray[Any]
+MeanImportance = Literal["exact", "estimated"]
+
+
+@dataclass(frozen=True, eq=False)
+class WalkSetting:
+    """All that stays the same during a walk.
+
+    model_noise: clipping and noise on what a visit shows of the node's rows.
+    batch: how many of a node's rows a visit looks at, drawn with replacement; None, or a
+    node with no more rows than that, means all of them.
+    mean_importance: "exact", or "estimated" from the visits of the token so far.
+    """
+
+    problem: Problem
+    graph: Graph
+    walk: Walk
+    step_size: StepSize
+    batch: int | None = None
+    model_noise: ModelNoise | None = None
+    mean_importance: MeanImportance = "exact"
+
+    @cached_property
+    def score(self) -> Array:
+        """What the walk accepts by, for each node."""
+        return self.walk.score(self.graph, self.problem)
+
+    @cached_property
+    def scale(self) -> Array:
+        """The factor of ∇f_i in the gradient estimate, for each node."""
+        return self.walk.gradient_scale(self.graph, self.problem)
+
+    @cached_property
+    def divisors(self) -> Array:
+        """s_i in scale_i = s̄ / s_i, for each node: what the token estimates the mean of."""
+        if not isinstance(self.walk, Metropolis | Derived):
+            raise TypeError(f"nothing is known of how {self.walk!r} scales gradients.")
+        return self.walk.divisors(self.graph, self.problem)
+
+    @property
+    def draws(self) -> int:
+        """How many uniform numbers a step uses: the walk's, then one per picked row."""
+        return self.walk.draws + (self.batch or 0)
+
+
+class Token(NamedTuple):
+    """What travels: the model, its weighted average so far, and where it has got to."""
+
+    node: int
+    previous: int  # the node before the last move, −1 at the start
+    model: Array
+    weighted_sum: Array  # Σ γ_m w_m over the models before each update
+    step_size_sum: float  # Σ γ_m
+    updates: int
+    messages: int
+    inverse_importance_sum: float = 0.0  # Σ 1/s_i over the visits, where s̄ is estimated
+
+    @property
+    def average(self) -> Array:
+        """w̄ = Σ γ_m w_m / Σ γ_m, which the theorems are about."""
+        return self.weighted_sum / self.step_size_sum if self.updates else self.model
+
+
+class Visit(NamedTuple):
+    """What a step did, for observers: nothing here is carried on."""
+
+    node: int
+    step_size: float
+    gradient: Array  # the estimate ĝ
+    messages: int
+
+
+def init(setting: WalkSetting, generator: np.random.Generator) -> Token:
+    """Start at a uniform node with a model uniform over W (0 where W is everything)."""
+    return token_at(*start(setting.problem, generator))
+
+
+def token_at(node: int, model: Array) -> Token:
+    """A token that has not moved yet."""
+    return Token(node, -1, model, np.zeros(model.size), 0.0, 0, 0)
+
+
+def step(
+    setting: WalkSetting,
+    token: Token,
+    uniforms: Array,
+    protect: Callable[[Array], Array] | None = None,
+) -> tuple[Token, Visit]:
+    """One visit: update the model with the node's own data, then hand the token over.
+
+    protect: what the node does to the gradient of its rows before anyone can see it.
+    """
+    i = token.node
+    if setting.mean_importance == "estimated":
+        token, scale = estimated_scale(token, float(setting.divisors[i]))
+    else:
+        scale = setting.scale[i]
+    picks = uniforms[setting.walk.draws :]
+    improved, visit = improve(setting.problem, setting.step_size, token, scale, picks, protect)
+
+    hop = setting.walk.hop(setting.graph, setting.score, i, token.previous, uniforms)
+    moved = hop.node != i
+    token = improved._replace(
+        node=hop.node,
+        previous=i if moved else token.previous,
+        messages=token.messages + hop.messages,
+    )
+    return token, visit._replace(messages=hop.messages)
+
+
+def estimated_scale(token: Token, divisor: float) -> tuple[Token, float]:
+    """Count this visit in, and scale the gradient by s̄ / s_i with s̄ as the token estimates it.
+
+    At update k, this one included, s̄ ≈ k / Σ_{m ≤ k} 1/s_{i_m}. For a walk that visits nodes in
+    proportion to s that tends to the mean over all nodes, which no node knows; where s is 1
+    everywhere it is 1. The first scale is always 1.
+
+    divisor: s_i. L_i or the released R_i for `Weighted`, 1 for `Uniform` and `Simple`.
+    """
+    total = token.inverse_importance_sum + 1.0 / divisor
+    mean = (token.updates + 1) / total
+    return token._replace(inverse_importance_sum=total), mean / divisor
+
+
+def improve(
+    problem: Problem,
+    step_size: StepSize,
+    token: Token,
+    scale: float,
+    picks: Array,
+    protect: Callable[[Array], Array] | None = None,
+) -> tuple[Token, Visit]:
+    """The update of a visit: all that the node which holds the token does to it but pass it on.
+
+    Of the problem only this node's own rows are looked at.
+    """
+    w, k = token.model, token.updates + 1
+    gamma = step_size(k)
+    model, gradient = update(problem, token.node, w, gamma, scale, picks, protect)
+    improved = token._replace(
+        model=model,
+        weighted_sum=token.weighted_sum + gamma * w,
+        step_size_sum=token.step_size_sum + gamma,
+        updates=k,
+    )
+    return improved, Visit(token.node, gamma, gradient, messages=0)

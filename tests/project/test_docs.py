@@ -1,0 +1,224 @@
+"""What README and docs show is what happens.
+
+The blocks of a page run one after the other in an empty directory: `python` is executed, the
+commands of a `console` block are run, those of a `sh` block are checked against the command line
+but not run. A `text` block is what the Python block before it prints, or how it fails; after a
+command of a `console` block comes what it prints. In both, ... stands for anything.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import doctest
+import importlib.util
+import inspect
+import io
+import itertools
+import json
+import re
+import shlex
+import subprocess
+import sys
+import warnings
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import click
+import matplotlib as mpl
+import pytest
+from click.testing import CliRunner
+
+import walklearn as wl
+from walklearn.cli import main
+
+PROJECT = Path(__file__).parents[2]
+DOCS = PROJECT / "docs"
+PAGES = [PROJECT / "README.md", *sorted(DOCS.glob("*.md"))]
+NOTEBOOKS = sorted(DOCS.glob("notebooks/*.ipynb"))
+BLOCK = re.compile(r"^```(python|console|sh|text)\n(.*?)^```$", flags=re.DOTALL | re.MULTILINE)
+
+_checker = doctest.OutputChecker()
+_options = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+
+
+def name_of(page: Path) -> str:
+    return page.name
+
+
+def blocks_of(page: Path) -> list[tuple[str, str]]:
+    return BLOCK.findall(page.read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if blocks_of(page)], ids=name_of)
+def test_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    mpl.use("Agg")
+    names: dict[str, object] = {}
+    blocks = blocks_of(page)
+    for (kind, content), (following, expected) in zip(blocks, [*blocks[1:], ("", "")], strict=True):
+        if kind == "python":
+            happened = outcome(content, names, page)
+            if following == "text":
+                assert_same(happened, expected)
+            else:
+                assert not FAILURE.match(happened), happened
+        elif kind == "console":
+            for command, shown in commands_of(content):
+                assert_same(output_of(command), shown)
+        elif kind == "sh":
+            for command in re.split(r"(?<!\\)\n|&&", content):
+                check_command(command)
+
+
+FAILURE = re.compile(r"^\w+(Error|Warning): ", flags=re.MULTILINE)
+
+
+def outcome(code: str, names: dict[str, object], page: Path) -> str:
+    """What the code prints, and the error that ends it if there is one."""
+    printed = io.StringIO()
+    with warnings.catch_warnings(), contextlib.redirect_stdout(printed):
+        warnings.simplefilter("error")
+        try:
+            exec(compile(code, str(page), "exec"), names)
+        except Exception as error:
+            printed.write(f"{type(error).__name__}: {error}\n")
+    return printed.getvalue()
+
+
+def assert_same(happened: str, expected: str) -> None:
+    assert _checker.check_output(expected, happened, _options), f"{expected}\n--- but:\n{happened}"
+
+
+def commands_of(content: str) -> Iterator[tuple[str, str]]:
+    """Each command of a console block, with what should come after it."""
+    _, *pieces = re.split(r"^\$ ((?:.*\\\n)*.*)\n", content, flags=re.MULTILINE)
+    assert pieces, content
+    yield from zip(pieces[::2], pieces[1::2], strict=True)
+
+
+def output_of(command: str) -> str:
+    program, *arguments = words_of(command)
+    assert program == "walklearn", command
+    return CliRunner().invoke(main, arguments, prog_name="walklearn").output
+
+
+def words_of(command: str) -> list[str]:
+    return shlex.split(command.replace("\\\n", " "), comments=True)
+
+
+def check_command(command: str) -> None:
+    """A command that begins with walklearn has subcommands, options and values that exist."""
+    words = words_of(command)
+    if not words or words[0] != "walklearn":
+        return
+    found, arguments = main, words[1:]
+    context = click.Context(main, info_name="walklearn")
+    while isinstance(found, click.Group):
+        name, found, arguments = found.resolve_command(context, arguments)
+        assert found is not None
+    found.make_context(name, arguments, parent=context)
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The pages as a browser gets them; building runs the notebooks."""
+    folder = tmp_path_factory.mktemp("site")
+    built = subprocess.run(
+        [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-E", "-j", "2",
+         "-d", str(folder / "doctrees"), str(DOCS), str(folder / "html")],
+        capture_output=True, text=True, timeout=600, check=False,
+    )  # fmt: skip
+    assert built.returncode == 0, built.stdout + built.stderr
+    return folder / "html"
+
+
+def test_pages_build_without_warnings(site: Path) -> None:
+    for page in DOCS.glob("**/*.md"):
+        assert (site / page.relative_to(DOCS)).with_suffix(".html").exists(), page
+
+
+def test_notebooks_ran_and_show_what_they_drew(site: Path) -> None:
+    assert len(NOTEBOOKS) == 2
+    for notebook in NOTEBOOKS:
+        page = (site / "notebooks" / notebook.name).with_suffix(".html").read_text("utf-8")
+        assert page.count("data:image/png;base64") >= 2
+
+
+@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=name_of)
+def test_notebooks_are_kept_without_outputs(notebook: Path) -> None:
+    cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
+    code = [cell for cell in cells if cell["cell_type"] == "code"]
+    assert code
+    for cell in code:
+        assert cell["outputs"] == []
+        assert cell["execution_count"] is None
+
+
+def test_reference_has_every_public_name(site: Path) -> None:
+    inventory = zlib.decompress((site / "objects.inv").read_bytes().split(b"\n", 4)[4]).decode()
+    known = {line.split()[0] for line in inventory.splitlines()}
+    elsewhere = {"walklearn.DisconnectedGraphError", "walklearn.Graph"}  # under graphs
+    public = {f"walklearn.{name}": getattr(wl, name) for name in wl.__all__}
+    for place, module in list(public.items()):
+        if inspect.ismodule(module):
+            names = getattr(module, "__all__", ())
+            public |= {f"{place}.{name}": getattr(module, name) for name in names}
+    shown = {
+        name for name, value in public.items()
+        if inspect.ismodule(value) or inspect.isclass(value) or inspect.isroutine(value)
+    }  # fmt: skip
+    assert not shown - elsewhere - known
+
+
+def loaded(path: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_docstrings_become_fields_links_and_plain_text() -> None:
+    module = loaded(DOCS / "extensions" / "house_docstrings.py")
+    result = doctest.testmod(module)
+    assert result.attempted
+    assert not result.failed
+    assert module.to_rest(["Σ_{j~i} |x|, *not* w*."]) == [r"Σ\_{j~i} \|x\|, *not* w\*."]
+
+
+def test_pictures_can_be_drawn_anew(tmp_path: Path) -> None:
+    pictures = loaded(DOCS / "pictures.py")
+    for draw in pictures.PICTURES:
+        draw(tmp_path, **({"steps": 2} if draw is pictures.walk else {}))
+    made = {path.name for path in tmp_path.iterdir()}
+    assert made | {"comparison.png"} == {path.name for path in DOCS.glob("pictures/*")}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_links_lead_somewhere(page: Path) -> None:
+    for link in re.findall(r"\]\(([^)#:]+)\)", page.read_text(encoding="utf-8")):
+        assert (page.parent / link).exists(), link
+
+
+def test_messages_that_are_only_quoted_are_in_the_source() -> None:
+    """A text block that no Python block precedes is a message of some file."""
+    blocks = blocks_of(DOCS / "troubleshooting.md")
+    quoted = [
+        content
+        for (before, _), (kind, content) in itertools.pairwise(blocks)
+        if kind == "text" and before != "python"
+    ]
+    assert quoted
+    sources = [path.read_text(encoding="utf-8") for path in PROJECT.glob("src/**/*.py")]
+    for message in quoted:
+        parts = [" ".join(part.split()) for part in message.split("...")]
+        assert any(all(part in source for part in parts) for source in sources), message
+
+
+def test_commands_that_do_not_exist_are_found_out() -> None:
+    check_command("walklearn privacy compare --epsilon 3 --delta 0.03 --bounds 1 50")
+    for wrong in ("walklearn prvacy", "walklearn privacy compare --epsilom 3"):
+        with pytest.raises(click.UsageError):
+            check_command(wrong)

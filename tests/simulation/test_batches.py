@@ -1,0 +1,88 @@
+"""A token that is taken out of one batch and put into another walks on as if nothing had been."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import walklearn as wl
+from walklearn import walks
+from walklearn.simulation.compiled_batches import CompiledWalks
+from walklearn.simulation.reference_batches import ReferenceWalks
+from walklearn.updates.random_streams import generators
+from walklearn.updates.walk_sgd import WalkSetting, token_at
+
+
+def setting(walk: Any, loss: Any = None) -> WalkSetting:
+    generator = np.random.default_rng(3)
+    X = generator.standard_normal((20, 3))
+    y = np.arange(20) % 3 if isinstance(loss, wl.losses.Softmax) else np.sign(X[:, 0])
+    problem = wl.Problem(X, y, loss=loss, penalty=0.1, domain=wl.domains.Ball(0.8))
+    return WalkSetting(problem, wl.graphs.ring(20), walk, wl.PowerStep(0.05))
+
+
+@pytest.mark.parametrize("batch_class", [CompiledWalks, ReferenceWalks])
+@pytest.mark.parametrize("walk", [walks.Weighted(), walks.NonBacktracking()], ids=repr)
+@pytest.mark.parametrize("loss", [None, wl.losses.Softmax()], ids=repr)
+def test_a_token_walks_on(batch_class: Any, walk: Any, loss: Any) -> None:
+    plan = setting(walk, loss)
+    seeds = np.random.SeedSequence(7).spawn(2)
+    whole = batch_class(plan, [generators(seed) for seed in seeds])
+    whole.advance(500)
+    streams = [generators(seed) for seed in seeds]
+    first = batch_class(plan, streams)
+    first.advance(180)
+    second = batch_class(plan, streams, first.tokens)
+    second.advance(320)
+    for token, expected in zip(second.tokens, whole.tokens, strict=True):
+        assert token.updates == expected.updates == 500
+        assert (token.node, token.messages) == (expected.node, expected.messages)
+        np.testing.assert_allclose(token.model, expected.model, rtol=1e-11)
+        np.testing.assert_allclose(token.average, expected.average, rtol=1e-11)
+    np.testing.assert_array_equal(first.visits + second.visits, whole.visits)
+    np.testing.assert_allclose(second.averages[:, 0], [t.average for t in second.tokens])
+
+
+def test_the_engines_hand_over_to_each_other() -> None:
+    plan = setting(walks.Weighted())
+    seed = np.random.SeedSequence(1)
+    tokens = {}
+    for name, order in {
+        "compiled first": (CompiledWalks, ReferenceWalks),
+        "reference first": (ReferenceWalks, CompiledWalks),
+    }.items():
+        streams = [generators(seed)]
+        before = order[0](plan, streams)
+        before.advance(100)
+        after = order[1](plan, streams, before.tokens)
+        after.advance(100)
+        tokens[name] = after.tokens[0]
+    one, other = tokens.values()
+    assert (one.node, one.messages) == (other.node, other.messages)
+    np.testing.assert_allclose(one.average, other.average, rtol=1e-11)
+
+
+def test_tokens_of_one_batch_share_their_step_sizes() -> None:
+    plan = setting(walks.Uniform())
+    new, old = token_at(0, np.zeros(3)), token_at(1, np.zeros(3))._replace(updates=5)
+    streams = [generators(seed) for seed in np.random.SeedSequence(1).spawn(2)]
+    with pytest.raises(ValueError, match="same number of updates"):
+        CompiledWalks(plan, streams, [new, old])
+
+
+@pytest.mark.parametrize("batch_class", [CompiledWalks, ReferenceWalks])
+def test_the_estimated_mean_walks_on_too(batch_class: Any) -> None:
+    plan = replace(setting(walks.Weighted()), mean_importance="estimated")
+    streams = [generators(np.random.SeedSequence(7)) for _ in range(2)]
+    whole = batch_class(plan, streams[:1])
+    whole.advance(50)
+    first = batch_class(plan, streams[1:])
+    first.advance(20)
+    second = batch_class(plan, streams[1:], first.tokens)
+    second.advance(30)
+    sums = [batch.tokens[0].inverse_importance_sum for batch in (whole, second)]
+    assert sums[0] == sums[1] > 0
+    np.testing.assert_allclose(second.models, whole.models, rtol=1e-12)
