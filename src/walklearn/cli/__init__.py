@@ -6,7 +6,6 @@ extra that is not installed; 130 Ctrl-C.
 
 from __future__ import annotations
 
-import difflib
 from importlib import import_module
 from typing import Any
 
@@ -54,9 +53,11 @@ class _Lazy(click.Group):
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         if name not in _COMMANDS:
-            close = difflib.get_close_matches(name, _COMMANDS, n=1)
+            from walklearn.files.wording import closest
+
+            close = closest(name, _COMMANDS)
             if close and not ctx.resilient_parsing:
-                ctx.fail(f"No such command {name!r}, did you mean {close[0]!r}?")
+                ctx.fail(f"No such command {name!r}, did you mean {close!r}?")
             return None
         command = getattr(import_module(f"{__name__}.{_COMMANDS[name][0]}"), name)
         assert isinstance(command, click.Command)

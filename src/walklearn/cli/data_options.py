@@ -90,7 +90,7 @@ class DataOptions:
 
     def target_of(self, table: Table) -> str:
         """The target: the column that was named, y of a file that has no names."""
-        from walklearn.files.encoding import listed
+        from walklearn.files.wording import listed
 
         nameless = Path(table.source).suffix not in (".csv", ".tsv", ".txt", ".parquet")
         if self.target is None and nameless and "y" in table:
@@ -126,7 +126,7 @@ def public_feature_bound(
     Where every column has its categories or its range declared, it follows: a column of text
     adds 1 to ‖x‖², and a number within its range at most 1.
     """
-    from walklearn.files.encoding import listed
+    from walklearn.files.wording import listed
 
     if (epsilon is None) != (delta is None):
         one, other = ("--epsilon", "--delta") if delta is None else ("--delta", "--epsilon")

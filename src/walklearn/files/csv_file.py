@@ -20,8 +20,9 @@ from typing import Any, TextIO
 import numpy as np
 from numpy.typing import NDArray
 
-from walklearn.files.encoding import DataError, did_you_mean, listed
+from walklearn.files.encoding import DataError
 from walklearn.files.table import Table, place
+from walklearn.files.wording import did_you_mean, listed
 
 Array = NDArray[Any]
 

@@ -19,7 +19,6 @@ mean 'Rome'? They are 'Oslo' and 'Rome'.
 
 from __future__ import annotations
 
-import difflib
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -27,6 +26,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from walklearn.files.wording import did_you_mean, listed
 
 Array = NDArray[Any]
 Place = Callable[[int], str]
@@ -191,29 +192,6 @@ class Encoding:
 def names_of(table: Mapping[str, Any]) -> list[str]:
     """The columns of a dictionary or a data frame."""
     return [str(name) for name in getattr(table, "columns", table)]
-
-
-def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """', did you mean …?' when there is a name much like it, '.' otherwise.
-
-    >>> did_you_mean("lable", ["age", "label"])
-    ", did you mean 'label'?"
-    """
-    by_lower = {name.lower(): name for name in known}
-    close = difflib.get_close_matches(str(word).lower(), by_lower, n=1)
-    return f", did you mean {by_lower[close[0]]!r}?" if close else "."
-
-
-def listed(names: Sequence[str], most: int = 8) -> str:
-    """'a', 'b' and 'c'; of many only the first.
-
-    >>> listed(["a", "b", "c"]), listed(["a", "b", "c"], most=1)
-    ("'a', 'b' and 'c'", "'a' and 2 others")
-    """
-    shown = [repr(name) for name in names[:most]]
-    if len(names) > most:
-        shown.append(f"{len(names) - most} others")
-    return " and ".join([", ".join(shown[:-1]), shown[-1]] if len(shown) > 1 else shown)
 
 
 def is_text(cells: Array) -> bool:

@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from walklearn.files.csv_file import read_csv
-from walklearn.files.encoding import DataError, did_you_mean, listed
+from walklearn.files.encoding import DataError
 from walklearn.files.table import Table, no_such_file, place
+from walklearn.files.wording import did_you_mean, listed
 
 Array = NDArray[Any]
 

@@ -9,7 +9,8 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from walklearn.files.encoding import DataError, did_you_mean, listed
+from walklearn.files.encoding import DataError
+from walklearn.files.wording import did_you_mean, listed
 
 Array = NDArray[Any]
 

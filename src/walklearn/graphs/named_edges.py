@@ -24,8 +24,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from walklearn.files.encoding import DataError, Place, did_you_mean, listed
+from walklearn.files.encoding import DataError, Place
 from walklearn.files.table import no_such_file
+from walklearn.files.wording import did_you_mean, listed
 from walklearn.graphs.connectivity import DisconnectedGraphError
 from walklearn.graphs.convert import from_edges
 from walklearn.graphs.graph import Graph

@@ -19,10 +19,10 @@ Graph(100 nodes, 464 edges)
 ('torus', 3, 4)
 """
 
-import difflib
 import math
 from collections.abc import Callable
 
+from walklearn.files.wording import closest
 from walklearn.graphs.arguments import whole
 from walklearn.graphs.draws import Seed
 from walklearn.graphs.families import barbell, complete, grid, hypercube, ring, star, torus
@@ -48,8 +48,8 @@ def is_name(name: str) -> bool:
 
 def choices_near(name: str) -> str:
     """What to say of a name that is none: what may have been meant, and what there is."""
-    close = difflib.get_close_matches(_spelled(name), NAMES, n=1)
-    meant = f" Did you mean {close[0]!r}?" if close else ""
+    close = closest(_spelled(name), NAMES)
+    meant = f" Did you mean {close!r}?" if close else ""
     return f"{meant} The families are {', '.join(NAMES)}."
 
 

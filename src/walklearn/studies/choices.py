@@ -17,12 +17,12 @@ import inspect
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
 
 from walklearn import graphs
+from walklearn.files.wording import closest
 from walklearn.graphs import Graph
 from walklearn.problem import datasets, losses
 from walklearn.problem.domains import Ball, Box, Domain, Everywhere
@@ -97,8 +97,8 @@ def chosen(table: Table, key: str, allowed: Iterable[str]) -> str:
 def not_known(name: Any, allowed: Iterable[str]) -> str:
     """What to say of a name that is not among the allowed ones."""
     names = list(allowed)
-    near = get_close_matches(name, names, n=1) if isinstance(name, str) else []
-    hint = f'; did you mean "{near[0]}"?' if near else "."
+    near = closest(name, names) if isinstance(name, str) else None
+    hint = f'; did you mean "{near}"?' if near else "."
     return f"is {as_toml(name)}, which is not known{hint} Choose one of {', '.join(names)}"
 
 
@@ -107,8 +107,8 @@ def check_keys(table: Table, allowed: Iterable[str], what: str) -> None:
     keys = list(allowed)
     for key in table:
         if key not in keys:
-            near = get_close_matches(key, keys, n=1)
-            hint = f"; did you mean {near[0]}?" if near else "."
+            near = closest(key, keys)
+            hint = f"; did you mean {near}?" if near else "."
             raise ChoiceError(f"is no key of {what}{hint} Allowed: {', '.join(keys)}", key)
 
 

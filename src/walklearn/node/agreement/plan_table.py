@@ -10,12 +10,12 @@ least 1; it is -3.
 
 from __future__ import annotations
 
-import difflib
 import math
 from collections.abc import Collection, Mapping
 from typing import Any, TypeVar
 
 from walklearn.files.toml_lines import line_of
+from walklearn.files.wording import closest
 
 T = TypeVar("T")
 _REQUIRED: Any = object()
@@ -127,10 +127,8 @@ class Table:
     def done(self) -> None:
         """Refuse the keys that nobody asked for."""
         for key in self._left:
-            close = difflib.get_close_matches(key, self._known, n=1)
-            hint = (
-                f'Did you mean "{close[0]}"?' if close else f"Known are {', '.join(self._known)}."
-            )
+            close = closest(key, self._known)
+            hint = f'Did you mean "{close}"?' if close else f"Known are {', '.join(self._known)}."
             raise self.error(key, f"is not a key of a plan here. {hint}")
 
     def _full(self, key: str) -> str:

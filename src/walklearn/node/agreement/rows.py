@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from walklearn.files import DataError, Table, read_table
-from walklearn.files.encoding import Column, did_you_mean, listed
+from walklearn.files.encoding import Column
+from walklearn.files.wording import did_you_mean, listed
 from walklearn.node.agreement.plan import Plan
 from walklearn.problem.losses import Softmax
 
