@@ -8,7 +8,8 @@ The way of a program through it: `create_node` makes a directory, `NodeDirectory
 >>> Plan.from_text('name = "x"')
 Traceback (most recent call last):
     ...
-walklearn.node.agreement.plan_table.PlanError: plan: nodes is missing.
+walklearn.node.agreement.plan.PlanError: plan: nodes is missing; it must be a whole number of
+at least 1.
 """
 
 import os

@@ -36,18 +36,16 @@ from __future__ import annotations
 
 import hashlib
 import json
-import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from walklearn.files.checked_table import CheckedTable, Source
 from walklearn.files.encoding import Column, Encoding
-from walklearn.files.toml_lines import lines_of_keys
 from walklearn.node.agreement import plan_keys
 from walklearn.node.agreement.plan_keys import ModelPrivacy, Privacy, TimeLimits
-from walklearn.node.agreement.plan_table import PlanError, Table
 from walklearn.problem import Objective
 from walklearn.problem.domains import Domain, Everywhere
 from walklearn.problem.losses import Loss, Softmax
@@ -60,6 +58,10 @@ if TYPE_CHECKING:
 __all__ = ["VERSION", "ModelPrivacy", "Plan", "PlanError", "Privacy", "TimeLimits", "differences"]
 
 VERSION = plan_keys.VERSION
+
+
+class PlanError(ValueError):
+    """A plan that cannot be used: what is wrong, at which key and line, and what to do."""
 
 
 @dataclass(frozen=True)
@@ -100,29 +102,21 @@ class Plan:
     @classmethod
     def read(cls, path: str | Path) -> Plan:
         """The plan in a file; `PlanError` says key and line of what is wrong."""
-        try:
-            text = Path(path).read_text(encoding="utf-8")
-        except UnicodeDecodeError as error:
-            raise PlanError(f"{path} is not a text in UTF-8: {error.reason}.") from None
-        return cls.from_text(text, str(path))
+        return cls._from_table(CheckedTable.read(path, PlanError))
 
     @classmethod
     def from_text(cls, text: str, where: str = "plan") -> Plan:
         """The plan in a TOML text that came from `where`."""
-        try:
-            content = tomllib.loads(text)
-        except tomllib.TOMLDecodeError as error:
-            raise PlanError(f"{where} is not valid TOML: {error}.") from None
-        return cls._from_table(Table(content, where, lines_of_keys(text)))
+        return cls._from_table(CheckedTable.parse(text, where, PlanError))
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any], where: str = "plan") -> Plan:
         """The plan that `to_dict` described."""
-        return cls._from_table(Table(content, where, {}))
+        return cls._from_table(CheckedTable(content, Source(where, error=PlanError)))
 
     @classmethod
-    def _from_table(cls, table: Table) -> Plan:
-        plan = cls(**plan_keys.read_all(table))
+    def _from_table(cls, table: CheckedTable) -> Plan:
+        plan = cls(**plan_keys.read_all(table, [item.name for item in fields(cls)]))
         plan_keys.check_together(table, plan)
         return plan
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any
 
+from walklearn.files.checked_table import CheckedTable
 from walklearn.files.encoding import Column
-from walklearn.node.agreement.plan_table import Table, is_text, is_whole
 from walklearn.problem.domains import Ball, Box, Domain, Everywhere
 from walklearn.problem.losses import Huber, Logistic, Loss, Softmax, Squared, SquaredHinge
 from walklearn.updates.step_sizes import ConstantStep, PowerStep, StepSize
@@ -72,20 +72,21 @@ class TimeLimits:
     hello_every_seconds: float = 5.0
 
 
-def read_all(table: Table) -> dict[str, Any]:
-    """The values of a plan's fields, each checked by itself."""
+def read_all(table: CheckedTable, keys: Iterable[str]) -> dict[str, Any]:
+    """The values of a plan's fields, which are these keys, each checked by itself."""
     version = table.count("version", VERSION)
     if version != VERSION:
         raise table.error(
             "version", f"is {version}, and this walklearn reads {VERSION}. Install one that does."
         )
+    table.only(keys, "a plan")
     content: dict[str, Any] = {
         "version": version,
         "name": _name(table),
         "nodes": table.count("nodes"),
-        "features": _texts(table, "features"),
-        "target": table.text("target"),
-        "classes": _texts(table, "classes", None),
+        "features": table.labels("features"),
+        "target": table.label("target"),
+        "classes": table.labels("classes", None),
         "columns": _columns(table),
         "objective": table.choice("objective", ("sum", "mean", "node-mean"), "sum"),
         "rows": table.count("rows", None),
@@ -96,13 +97,12 @@ def read_all(table: Table) -> dict[str, Any]:
         "updates": table.count("updates"),
         "batch": table.count("batch", None),
         "walk": table.choice("walk", WALKS, "uniform"),
-        "laziness": table.number("laziness", 0.0, least=0.0),
+        "laziness": table.number("laziness", 0.0, least=0.0, below=1.0),
         "privacy": _privacy(table),
         "model_privacy": _model_privacy(table),
         "time_limits": _time_limits(table),
     }
     content["loss"] = _loss(table, content["classes"])
-    table.done()
     return content
 
 
@@ -121,15 +121,13 @@ def write_all(plan: Plan) -> dict[str, Any]:
     return _plain(content)
 
 
-def check_together(table: Table, plan: Plan) -> None:
+def check_together(table: CheckedTable, plan: Plan) -> None:
     """Refuse keys that are right by themselves and wrong together."""
     if plan.target in plan.features:
         raise table.error("target", f'"{plan.target}" is also one of the features.')
     for column in plan.columns:
         if column.name not in plan.features:
             raise table.error(f"columns.{column.name}", "is not one of the features.")
-    if plan.laziness >= 1.0:
-        raise table.error("laziness", f"must be less than 1; it is {plan.laziness:g}.")
     if plan.objective == "mean" and plan.rows is None:
         raise table.error("rows", 'is missing: objective "mean" divides by the rows of all nodes.')
     if plan.objective != "mean" and plan.rows is not None:
@@ -138,7 +136,7 @@ def check_together(table: Table, plan: Plan) -> None:
     _check_release(table, plan)
 
 
-def _check_classes(table: Table, plan: Plan) -> None:
+def _check_classes(table: CheckedTable, plan: Plan) -> None:
     if isinstance(plan.loss, TWO_CLASSES) and len(plan.classes or ()) != 2:
         raise table.error("classes", "must be two texts for this loss: the class of −1, then +1.")
     if isinstance(plan.loss, Softmax) and len(plan.classes or ()) < 2:
@@ -147,7 +145,7 @@ def _check_classes(table: Table, plan: Plan) -> None:
         raise table.error("classes", "must be left out for this loss, whose target is a number.")
 
 
-def _check_release(table: Table, plan: Plan) -> None:
+def _check_release(table: CheckedTable, plan: Plan) -> None:
     """A weighted walk says how L_i is released, the others release nothing."""
     if plan.walk != "weighted" and plan.privacy is not None:
         raise table.error(
@@ -166,82 +164,56 @@ def _check_release(table: Table, plan: Plan) -> None:
         raise table.error("privacy.bounds", f"must be positive; they are {list(bounds)}.")
 
 
-def _name(table: Table) -> str:
-    name: str = table.text("name")
+def _name(table: CheckedTable) -> str:
+    name: str = table.label("name")
     if not re.fullmatch(r"[a-z0-9][a-z0-9-]*", name):
         raise table.error("name", f'must be of a-z, 0-9 and "-"; it is "{name}".')
     return name
 
 
-def _texts(table: Table, key: str, default: Any = ...) -> tuple[str, ...] | None:
-    """Texts or whole numbers, as texts; each once."""
-    values = table.value(key) if default is ... else table.value(key, default)
-    if values is default:
-        return None
-    if not isinstance(values, list | tuple) or not values:
-        raise table.error(key, 'must be a list of texts, such as ["a", "b"].')
-    texts = tuple(str(value) if is_whole(value) else value for value in values)
-    for place, text in enumerate(texts):
-        if not is_text(text):
-            raise table.error(key, f"must be a list of texts; entry {place + 1} is {text!r}.")
-    if len(set(texts)) < len(texts):
-        twice = next(text for text in texts if texts.count(text) > 1)
-        raise table.error(key, f'names "{twice}" twice.')
-    return texts
-
-
-def _columns(table: Table) -> tuple[Column, ...]:
+def _columns(table: CheckedTable) -> tuple[Column, ...]:
     """The features that are not plain numbers, in the order of their names."""
-    names = table.value("columns", {})
-    if not isinstance(names, Mapping):
-        raise table.error("columns", "must be a table with a table for each such feature.")
-    inner = table.inner("columns", names)
-    return tuple(_column(inner, name) for name in sorted(names))
+    columns = table.table("columns", CheckedTable({}))
+    return tuple(_column(name, columns.table(name)) for name in sorted(columns))
 
 
-def _column(columns: Table, name: str) -> Column:
-    table = columns.table(name)
-    categories = _texts(table, "categories", None)
+def _column(name: str, table: CheckedTable) -> Column:
+    table.only(("categories", "shift", "scale"), "a column")
+    categories = table.labels("categories", None)
     shift, scale = table.number("shift", 0.0), table.number("scale", 1.0, above=0.0)
-    table.done()
     if categories is not None and (shift, scale) != (0.0, 1.0):
         raise table.error("categories", "are texts, which cannot be shifted or scaled.")
     return Column(name, categories, shift, scale)
 
 
-def _loss(table: Table, classes: tuple[str, ...] | None) -> Loss:
-    value = table.value("loss")
-    kind, threshold = value, None
-    if isinstance(value, dict) and list(value) == ["huber"]:
-        kind, threshold = "huber", table.inner("loss", value).number("huber", above=0.0)
-    if not isinstance(kind, str) or kind not in LOSSES:
-        listed = ", ".join(f'"{name}"' for name in LOSSES)
-        raise table.error("loss", f"must be one of {listed} or {{ huber = 1.0 }}; it is {value!r}.")
-    if kind == "softmax":
-        return Softmax(max(2, len(classes or ())))
-    return Huber(threshold or 1.0) if kind == "huber" else LOSSES[kind]()
+def _loss(table: CheckedTable, classes: tuple[str, ...] | None) -> Loss:
+    """A name, or { huber = 1.0 } with the threshold of that loss."""
+    if isinstance(table.get("loss"), Mapping):
+        inner = table.table("loss")
+        inner.only(["huber"], "a loss")
+        return Huber(inner.number("huber", above=0.0))
+    kind = table.choice("loss", LOSSES)
+    return Softmax(max(2, len(classes or ()))) if kind == "softmax" else LOSSES[kind]()
 
 
-def _domain(table: Table) -> Domain:
-    value = table.value("domain", "everywhere")
-    if value == "everywhere":
-        return Everywhere()
-    inner = table.inner("domain", value) if isinstance(value, dict) else None
-    if inner is not None and list(value) == ["ball"]:
-        return Ball(inner.number("ball", above=0.0))
-    if inner is not None and list(value) == ["box"]:
-        return Box(*inner.pair("box"))
-    raise table.error(
-        "domain",
-        f'must be {{ ball = 10.0 }}, {{ box = [-1.0, 1.0] }} or "everywhere"; it is {value!r}.',
-    )
+def _domain(table: CheckedTable) -> Domain:
+    if isinstance(table.get("domain"), Mapping):
+        inner = table.table("domain")
+        inner.only(["box"] if "box" in inner else ["ball"], "a domain")
+        return Box(*inner.pair("box")) if "box" in inner else Ball(inner.number("ball", above=0.0))
+    table.value(
+        "domain", "everywhere",
+        wanted='{ ball = 10.0 }, { box = [-1.0, 1.0] } or "everywhere"',
+        fits=lambda value: value == "everywhere",
+    )  # fmt: skip
+    return Everywhere()
 
 
-def _step_size(table: Table) -> StepSize:
+def _step_size(table: CheckedTable) -> StepSize:
     inner = table.table("step_size")
+    inner.only(("constant", "exponent"), "a step size")
     constant = inner.number("constant", above=0.0)
     exponent = inner.number("exponent", 0.75, least=0.0)
-    inner.done()
     if exponent == 0.0:
         return ConstantStep(constant)
     if not 0.5 < exponent < 1.0:
@@ -252,27 +224,25 @@ def _step_size(table: Table) -> StepSize:
     return PowerStep(constant, exponent)
 
 
-def _privacy(table: Table) -> Privacy | None:
+def _privacy(table: CheckedTable) -> Privacy | None:
     inner = table.table("privacy", None)
     if inner is None:
         return None
     mechanism = inner.choice("mechanism", MECHANISMS)
     _check_reweight(inner)
     if mechanism == IN_THE_CLEAR:
-        inner.done()
+        inner.only(("mechanism", "reweight"), f'privacy with mechanism = "{IN_THE_CLEAR}"')
         return Privacy(mechanism)
+    inner.only(_names_of(Privacy), "privacy")
     privacy = Privacy(
         mechanism,
         epsilon=inner.number("epsilon", least=0.0),
-        delta=inner.number("delta", least=0.0),
+        delta=inner.number("delta", least=0.0, below=1.0),
         bounds=inner.pair("bounds", None),
         feature_bound=inner.number("feature_bound", None, above=0.0),
         max_rows=inner.count("max_rows", None),
         lower=inner.number("lower", None, above=0.0),
     )
-    inner.done()
-    if privacy.delta >= 1.0:
-        raise inner.error("delta", f"must be less than 1; it is {privacy.delta:g}.")
     if (privacy.bounds is None) == (privacy.feature_bound is None):
         raise inner.error("bounds", "or feature_bound must be given, and not both.")
     if privacy.bounds is not None and privacy.lower is not None:
@@ -282,7 +252,7 @@ def _privacy(table: Table) -> Privacy | None:
     return privacy
 
 
-def _check_reweight(inner: Table) -> None:
+def _check_reweight(inner: CheckedTable) -> None:
     """Only one of the paper's two ways to weight the gradient keeps L_i to the node."""
     if inner.choice("reweight", ("released", "as-printed"), "released") == "as-printed":
         raise inner.error(
@@ -292,30 +262,30 @@ def _check_reweight(inner: Table) -> None:
         )
 
 
-def _model_privacy(table: Table) -> ModelPrivacy | None:
+def _model_privacy(table: CheckedTable) -> ModelPrivacy | None:
     inner = table.table("model_privacy", None)
     if inner is None:
         return None
-    privacy = ModelPrivacy(
+    inner.only(_names_of(ModelPrivacy), "model_privacy")
+    return ModelPrivacy(
         clip=inner.number("clip", above=0.0),
         epsilon=inner.number("epsilon", least=0.0),
-        delta=inner.number("delta", above=0.0),
+        delta=inner.number("delta", above=0.0, below=1.0),
         max_contributions=inner.count("max_contributions"),
     )
-    inner.done()
-    if privacy.delta >= 1.0:
-        raise inner.error("delta", f"must be less than 1; it is {privacy.delta:g}.")
-    return privacy
 
 
-def _time_limits(table: Table) -> TimeLimits:
-    inner = table.table("time_limits", None)
-    if inner is None:
-        return TimeLimits()
+def _time_limits(table: CheckedTable) -> TimeLimits:
+    inner = table.table("time_limits", CheckedTable({}))
+    inner.only(_names_of(TimeLimits), "time_limits")
     defaults = asdict(TimeLimits()).items()
-    given = {name: inner.number(name, default, above=0.0) for name, default in defaults}
-    inner.done()
-    return TimeLimits(**given)
+    return TimeLimits(
+        **{name: inner.number(name, default, above=0.0) for name, default in defaults}
+    )
+
+
+def _names_of(kind: type[Privacy | ModelPrivacy | TimeLimits]) -> list[str]:
+    return [item.name for item in fields(kind)]
 
 
 def _plain_loss(loss: Loss) -> Any:

@@ -1,0 +1,313 @@
+"""Tables of a TOML text, read key by key: plans, studies and their claims, schemas of columns.
+
+Whatever is wrong is told with file, line and key, what was found there, and what is allowed.
+
+>>> table = CheckedTable.parse("seed = 1\\nnodse = 5\\nupdates = -3", "plan.toml")
+>>> table.count("seed")
+1
+>>> table.count("updates")
+Traceback (most recent call last):
+    ...
+ValueError: plan.toml, line 3: updates must be a whole number of at least 1; it is -3.
+>>> table.only(["seed", "nodes", "updates"], "a plan")
+Traceback (most recent call last):
+    ...
+ValueError: plan.toml, line 2: nodse is no key of a plan; did you mean nodes? Allowed: seed, nodes,
+updates.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+import tomllib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, TypeVar
+
+from walklearn.files.toml_lines import line_of, lines_of_keys
+from walklearn.files.wording import closest
+
+T = TypeVar("T")
+_REQUIRED: Any = object()
+LARGEST_COUNT = 10**12  # of anything that is counted
+LONGEST_LABEL = 200
+LONGEST_SHOWN = 60
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where tables come from: a text, the name that messages give it, the error that it raises."""
+
+    name: str = ""
+    text: str = ""
+    error: type[ValueError] = ValueError
+
+    @cached_property
+    def lines(self) -> dict[str, int]:
+        """The line of every key."""
+        return lines_of_keys(self.text)
+
+
+class CheckedTable(Mapping[str, Any]):
+    """What stands under one key of a text, or all of it; `only` says which keys it may have.
+
+    As a mapping it gives the values as they are, by its methods they are checked. A default is
+    returned as it is where the key is left out; without one the key must be there.
+
+    path: the keys that lead here, with dots between them.
+    """
+
+    def __init__(self, content: Mapping[str, Any], source: Source | None = None, path: str = ""):
+        self._content, self.source, self._path = content, source or Source(), path
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str], error: type[ValueError]) -> CheckedTable:
+        """The whole of a file; `error` is raised for what is wrong with it, now and later."""
+        try:
+            text = Path(path).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as problem:
+            raise error(f"cannot read {path}: {problem}") from problem
+        return cls.parse(text, str(path), error)
+
+    @classmethod
+    def parse(cls, text: str, name: str, error: type[ValueError] = ValueError) -> CheckedTable:
+        """The whole of a text that messages call by this name."""
+        try:
+            return cls(tomllib.loads(text), Source(name, text, error))
+        except tomllib.TOMLDecodeError as problem:
+            raise error(f"{name} is not TOML: {problem}.") from problem
+
+    def __getitem__(self, key: str) -> Any:
+        return self._content[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._content)
+
+    def __len__(self) -> int:
+        return len(self._content)
+
+    def error(self, key: str, problem: str) -> ValueError:
+        """The error that a key has a problem; with an empty key, that the table itself has it.
+
+        The problem goes on from the key: "must be …", or ": what was said elsewhere".
+        """
+        full = self._full(key)
+        line = line_of(self.source.lines, full) if full else None
+        place = self.source.name if line is None else f"{self.source.name}, line {line}"
+        told = problem if problem.startswith(":") or not full else f" {problem}"
+        return self.source.error(f"{place}: {full}{told}" if place else f"{full}{told}".lstrip())
+
+    @contextmanager
+    def explained(self, note: str = "") -> Iterator[None]:
+        """Tell of an error from making what the table describes which of its keys it is about."""
+        try:
+            yield
+        except (ValueError, TypeError, ArithmeticError, MemoryError) as error:
+            if isinstance(error, self.source.error):
+                raise
+            told = str(error)
+            named = (key for key in self if re.search(rf"\b{re.escape(key)}\b", told))
+            raise self.error(next(named, ""), f": {told}{note}") from error
+
+    def only(self, keys: Iterable[str], what: str) -> None:
+        """Refuse every other key; `what` is the thing that has these."""
+        allowed = list(keys)
+        for key in self:
+            if key not in allowed:
+                near = closest(key, allowed)
+                hint = f"; did you mean {near}?" if near else "."
+                told = f"is no key of {what}{hint} Allowed: {', '.join(allowed) or 'none'}."
+                raise self.error(key, told)
+
+    def value(
+        self, key: str, default: Any = _REQUIRED, *, wanted: str, fits: Callable[[Any], bool]
+    ) -> Any:
+        """What stands there, if it fits; `wanted` completes the sentence "it must be …"."""
+        if key not in self:
+            if default is _REQUIRED:
+                raise self.error(key, f"is missing; it must be {wanted}.")
+            return default
+        if not fits(self[key]):
+            raise self.error(key, f"must be {wanted}; it is {shown(self[key])}.")
+        return self[key]
+
+    def text(self, key: str, default: T = _REQUIRED) -> str | T:
+        """Any text."""
+        return self.value(key, default, wanted="text", fits=is_text)  # type: ignore[no-any-return]
+
+    def label(self, key: str, default: T = _REQUIRED) -> str | T:
+        """A text on one line, neither empty nor long."""
+        wanted = f"a text of 1 to {LONGEST_LABEL} characters"
+        return self.value(key, default, wanted=wanted, fits=_is_label)  # type: ignore[no-any-return]
+
+    def labels(self, key: str, default: T = _REQUIRED) -> tuple[str, ...] | T:
+        """A list of such texts, each once; whole numbers are taken as texts."""
+        wanted = 'a list of texts, such as ["a", "b"]'
+        values = self.value(key, default, wanted=wanted, fits=_is_filled_list)
+        if values is default:
+            return default
+        texts = tuple(str(value) if is_whole(value) else value for value in values)
+        for place, text in enumerate(texts, start=1):
+            if not _is_label(text):
+                raise self.error(key, f"must be a list of texts; entry {place} is {shown(text)}.")
+            if text in texts[: place - 1]:
+                raise self.error(key, f'names "{text}" twice.')
+        return texts
+
+    def choice(self, key: str, choices: Iterable[str], default: T = _REQUIRED) -> str | T:
+        """One of these names."""
+        names = list(choices)
+        wanted = f"one of {', '.join(names)}"
+        value = self.value(key, default, wanted=wanted, fits=lambda _: True)
+        if key in self and value not in names:
+            raise self.not_known(key, value, names)
+        return value  # type: ignore[no-any-return]
+
+    def names(
+        self, key: str, choices: Iterable[str], default: T = _REQUIRED, *, or_one: bool = False
+    ) -> tuple[str, ...] | T:
+        """A list of such names; or_one: a name by itself will do too."""
+        if or_one and is_text(self.get(key)):
+            return (self.choice(key, choices),)
+        values = self.value(key, default, wanted="a list of names", fits=_is_filled_list)
+        if values is default:
+            return default
+        names = list(choices)
+        for value in values:
+            if value not in names:
+                raise self.not_known(key, value, names)
+        return tuple(values)
+
+    def not_known(self, key: str, value: Any, names: Iterable[str]) -> ValueError:
+        """The error that what the key says is none of these names."""
+        names = list(names)
+        near = closest(value, names) if is_text(value) else None
+        hint = f'; did you mean "{near}"?' if near else "."
+        told = f"is {shown(value)}, which is not known{hint} Choose one of {', '.join(names)}."
+        return self.error(key, told)
+
+    def flag(self, key: str, default: T = _REQUIRED) -> bool | T:
+        """true or false."""
+        return self.value(  # type: ignore[no-any-return]
+            key, default, wanted="true or false", fits=lambda value: isinstance(value, bool)
+        )
+
+    def count(
+        self, key: str, default: T = _REQUIRED, *, least: int = 1, most: int = LARGEST_COUNT
+    ) -> int | T:
+        """A whole number from `least` to `most`."""
+        too_large = is_whole(self.get(key)) and self[key] > most
+        bound = f"at most {most:,}" if too_large else f"at least {least}"
+        return self.value(  # type: ignore[no-any-return]
+            key, default, wanted=f"a whole number of {bound}",
+            fits=lambda value: is_whole(value) and least <= value <= most,
+        )  # fmt: skip
+
+    def number(
+        self,
+        key: str,
+        default: T = _REQUIRED,
+        *,
+        least: float = -math.inf,
+        above: float = -math.inf,
+        below: float = math.inf,
+    ) -> float | T:
+        """A finite number of at least `least`, greater than `above` and less than `below`."""
+        bounds = [
+            *([f" of at least {least:g}"] if least > -math.inf else []),
+            *([f" greater than {above:g}"] if above > -math.inf else []),
+            *([f" less than {below:g}"] if below < math.inf else []),
+        ]
+        value = self.value(
+            key, default, wanted=f"a finite number{' and'.join(bounds)}",
+            fits=lambda value: is_number(value) and least <= value and above < value < below,
+        )  # fmt: skip
+        return float(value) if key in self else default
+
+    def pair(self, key: str, default: T = _REQUIRED) -> tuple[float, float] | T:
+        """Two finite numbers, the smaller one first."""
+        wanted = "two numbers [low, high] with low < high"
+        value = self.value(key, default, wanted=wanted, fits=_is_range)
+        return (float(value[0]), float(value[1])) if key in self else default
+
+    def table(self, key: str, default: T = _REQUIRED) -> CheckedTable | T:
+        """The table under the key."""
+        wanted = f"a table of keys and values, such as [{self._full(key)}]"
+        value = self.value(key, default, wanted=wanted, fits=_is_table)
+        return CheckedTable(value, self.source, self._full(key)) if key in self else default
+
+    def tables(self, key: str) -> tuple[CheckedTable, ...]:
+        """Every table of a list of tables; none where it is left out."""
+        full = self._full(key)
+        values = self.value(
+            key, [], wanted=f"a list of tables: write [[{full}]]",
+            fits=lambda value: isinstance(value, list) and all(map(_is_table, value)),
+        )  # fmt: skip
+        return tuple(
+            CheckedTable(value, self.source, f"{full}.{place}")
+            for place, value in enumerate(values)
+        )
+
+    def _full(self, key: str) -> str:
+        return f"{self._path}.{key}" if self._path and key else self._path or key
+
+
+def is_text(value: Any) -> bool:
+    """Whether it is a text."""
+    return isinstance(value, str)
+
+
+def is_whole(value: Any) -> bool:
+    """Whether it is a whole number (true and false are none)."""
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def is_number(value: Any) -> bool:
+    """Whether it is a finite number, whole or not, that a double can hold."""
+    if is_whole(value):
+        return bool(abs(value) <= 2**1000)
+    return isinstance(value, float) and math.isfinite(value)
+
+
+def shown(value: Any) -> str:
+    """A value as TOML writes it, cut where it is long.
+
+    >>> shown({"bounds": [1, True], "text": "x"})
+    '{ bounds = [1, true], text = "x" }'
+    """
+    written = _written(value)
+    return written if len(written) <= LONGEST_SHOWN else written[: LONGEST_SHOWN - 3] + "..."
+
+
+def _written(value: Any) -> str:
+    if isinstance(value, bool | str):
+        return json.dumps(value, ensure_ascii=False)
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_written, value))}]"
+    if isinstance(value, Mapping):
+        pairs = ", ".join(f"{key} = {_written(each)}" for key, each in value.items())
+        return f"{{ {pairs} }}" if pairs else "{}"
+    return str(value)
+
+
+def _is_label(value: Any) -> bool:
+    return is_text(value) and 0 < len(value) <= LONGEST_LABEL and value.isprintable()
+
+
+def _is_filled_list(value: Any) -> bool:
+    return isinstance(value, list | tuple) and bool(value)
+
+
+def _is_range(value: Any) -> bool:
+    numbers = isinstance(value, list | tuple) and len(value) == 2 and all(map(is_number, value))
+    return numbers and value[0] < value[1]
+
+
+def _is_table(value: Any) -> bool:
+    return isinstance(value, Mapping)
