@@ -32,13 +32,11 @@ def _with_node_extra(command: Callable[..., None]) -> Callable[..., None]:
 
     @wraps(command)
     def wrapped(*arguments: Any, **options: Any) -> None:
-        try:
+        from walklearn.files.extras import extra
+
+        with extra("node", "nodes need"):
             from walklearn.node.disk.store import DiskError, StoreError
             from walklearn.node.process.control import NotRunningError
-        except ModuleNotFoundError as error:
-            raise ImportError(
-                f"nodes need {error.name}: install it with pip install 'walklearn[node]'"
-            ) from error
         try:
             plainly(command)(*arguments, **options)
         except (StoreError, NotRunningError) as error:

@@ -65,12 +65,12 @@ def _check(
     names: list[str], out: Path, engine: str, address: str | None, cores: int | None
 ) -> None:
     """Say what is missing or in the way before minutes are spent and files are written."""
+    from walklearn.files.extras import package
     from walklearn.studies import Results
-    from walklearn.studies.extras import package
     from walklearn.studies.pools import check_engine
 
     for needed in ("pandas", "pyarrow", "sklearn", "plotly", "jinja2"):
-        package(needed)
+        package(needed, "experiments", "studies need")
     check_engine(engine, address, cores)
     for name in names:
         if (out / name / "about.json").exists():

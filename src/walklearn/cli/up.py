@@ -52,14 +52,12 @@ def up(
     """
     _check(walk, epsilon, delta, out)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the nodes are ended too
-    try:
+    from walklearn.files.extras import extra
+    from walklearn.graphs import as_graph
+
+    with extra("node", "nodes need"):
         from walklearn.node.trial.local_network import LocalNetwork, LocalNetworkError
         from walklearn.node.trial.two_gaussians import Trial
-    except ModuleNotFoundError as error:
-        raise ImportError(
-            f"nodes need {error.name}: install it with pip install 'walklearn[node]'"
-        ) from error
-    from walklearn.graphs import as_graph
 
     privacy = None if epsilon is None or delta is None else (epsilon, delta)
     trial = Trial.draw(as_graph(graph, nodes=nodes, seed=seed), walk, updates, privacy, seed)

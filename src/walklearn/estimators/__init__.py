@@ -17,16 +17,10 @@ used between them away. Pass `model_privacy=ModelNoise(…)` to protect it. docs
 more.
 """
 
-try:
-    import sklearn as _sklearn
-except ImportError as error:
-    raise ImportError(
-        "the estimators need scikit-learn: pip install 'walklearn[sklearn]'"
-    ) from error
+from walklearn.files.extras import extra as _extra
 
-from walklearn.estimators.classifier import RandomWalkClassifier
-from walklearn.estimators.regressor import RandomWalkRegressor
+with _extra("sklearn", "the estimators need"):
+    from walklearn.estimators.classifier import RandomWalkClassifier
+    from walklearn.estimators.regressor import RandomWalkRegressor
 
 __all__ = ["RandomWalkClassifier", "RandomWalkRegressor"]
-
-del _sklearn

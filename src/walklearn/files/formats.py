@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 import re
 import zipfile
@@ -16,6 +15,7 @@ from numpy.typing import NDArray
 
 from walklearn.files.csv_file import read_csv
 from walklearn.files.encoding import DataError
+from walklearn.files.extras import package
 from walklearn.files.table import Table, no_such_file, place
 from walklearn.files.wording import did_you_mean, listed
 
@@ -56,7 +56,7 @@ def read_table(
 
 def _read_parquet(path: Path, delimiter: str | None, text: Collection[str]) -> Table:
     del delimiter
-    parquet = _package("pyarrow.parquet", "Parquet files", "tables")
+    parquet = package("pyarrow.parquet", "tables", "Parquet files need")
     try:
         content = parquet.read_table(path)
     except (OSError, ValueError) as error:
@@ -74,7 +74,7 @@ def _read_parquet(path: Path, delimiter: str | None, text: Collection[str]) -> T
 
 
 def _from_arrow(path: Path, name: str, cells: Any, declared_text: bool) -> Array:
-    arrow = _package("pyarrow", "Parquet files", "tables")
+    arrow = package("pyarrow", "tables", "Parquet files need")
     kind = arrow.types
     if kind.is_dictionary(cells.type):
         cells = cells.cast(cells.type.value_type)
@@ -154,7 +154,7 @@ def _of_known_kind(path: Path, name: str, cells: Array, declared_text: bool) -> 
 
 def _read_svmlight(path: Path, delimiter: str | None, text: Collection[str]) -> Table:
     del delimiter, text
-    datasets = _package("sklearn.datasets", "SVMlight files", "sklearn")
+    datasets = package("sklearn.datasets", "sklearn", "SVMlight files need")
     try:
         X, y, query = datasets.load_svmlight_file(os.fspath(path), query_id=True, zero_based=True)
     except (ValueError, OverflowError) as error:
@@ -205,13 +205,6 @@ def _checked(path: Path, name: str, cells: Array) -> Array:
             "column). Fill it in, or leave the row out."
         )
     return cells
-
-
-def _package(name: str, what: str, extra: str) -> Any:
-    try:
-        return importlib.import_module(name)
-    except ImportError as error:
-        raise ImportError(f"{what} need {name}: pip install 'walklearn[{extra}]'") from error
 
 
 _READERS: dict[str, Callable[[Path, str | None, Collection[str]], Table]] = {

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from walklearn.files.extras import extra
 from walklearn.graphs.arguments import require_choice
 from walklearn.graphs.draws import Seed
 from walklearn.graphs.graph import LARGEST_HINT, Graph, WhenDisconnected, connect, graph_from_pairs
@@ -158,12 +159,8 @@ def from_igraph(graph: Any, *, connected: WhenDisconnected = "error") -> Graph:
 
 def to_networkx(graph: Graph) -> "networkx.Graph[int]":
     """Hand a graph to networkx, for drawing or for its algorithms."""
-    try:
+    with extra("networkx", "to_networkx needs"):
         import networkx
-    except ImportError as error:
-        raise ImportError(
-            "to_networkx needs networkx: pip install 'walklearn[networkx]'"
-        ) from error
     result: networkx.Graph[int] = networkx.Graph()
     result.add_nodes_from(range(graph.node_count))
     result.add_edges_from(graph.edges().tolist())

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from walklearn import __version__
+from walklearn.files.extras import extra
 
 if TYPE_CHECKING:
     import onnx
@@ -30,10 +31,8 @@ IR_VERSION = 8
 
 def to_onnx(model: Model) -> onnx.ModelProto:
     """The checked ONNX model."""
-    try:
+    with extra("onnx", "to_onnx needs"):
         import onnx
-    except ImportError as error:
-        raise ImportError("to_onnx needs onnx: pip install 'walklearn[onnx]'") from error
     graph = _Graph(onnx)
     graph.encode(model)
     graph.score(model)

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from walklearn.files.encoding import Encoding
+from walklearn.files.extras import package
 
 if TYPE_CHECKING:
     from walklearn.model.model import Model
@@ -22,12 +23,7 @@ Array = NDArray[Any]
 
 def to_sklearn(model: Model) -> Any:
     """The estimator, in a pipeline with its one-hot encoder where there are columns of text."""
-    try:
-        import sklearn  # noqa: F401
-    except ImportError as error:
-        raise ImportError(
-            "to_sklearn needs scikit-learn: pip install 'walklearn[sklearn]'"
-        ) from error
+    package("sklearn", "sklearn", "to_sklearn needs")
     coefficients, intercepts = raw_weights(model)
     estimator = _estimator(model, coefficients, intercepts)
     if all(column.categories is None for column in model.encoding.columns):

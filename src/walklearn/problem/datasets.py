@@ -10,6 +10,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from walklearn.files.extras import extra
+
 Rows = NDArray[np.float64]
 Seed = int | np.random.SeedSequence | np.random.Generator | None
 
@@ -103,13 +105,8 @@ def split_by_similarity(
 
 
 def _bundled(loader: str) -> tuple[Rows, Rows]:
-    try:
-        from sklearn import datasets  # slow to import, and an extra
-    except ImportError as error:
-        raise ImportError(
-            "this data comes with scikit-learn, which is not installed: "
-            "pip install 'walklearn[sklearn]'"
-        ) from error
+    with extra("sklearn", "this data comes with"):
+        from sklearn import datasets  # slow to import
     X, y = getattr(datasets, loader)(return_X_y=True)
     return np.asarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64)
 

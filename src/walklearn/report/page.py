@@ -19,9 +19,9 @@ from pathlib import Path
 
 from walklearn import __version__
 from walklearn.files.atomic_write import atomic_write
+from walklearn.files.extras import package
 from walklearn.report.sections import Section, section
 from walklearn.report.verdict_table import SYMBOLS
-from walklearn.studies.extras import package
 from walklearn.studies.results import Results
 
 POLICY = (
@@ -86,7 +86,9 @@ def _age(directory: Path) -> tuple[str, Path]:
 
 def render(sections: Sequence[Section], command: str) -> str:
     """The page as text; ``command`` draws it again."""
-    jinja2, plotly = package("jinja2"), package("plotly.offline")
+    jinja2, plotly = (
+        package(name, "experiments", "the page needs") for name in ("jinja2", "plotly.offline")
+    )
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("walklearn.report"),
         autoescape=True,

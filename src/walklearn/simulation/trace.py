@@ -34,6 +34,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from walklearn.files.extras import extra
 from walklearn.plot import METRICS, check_choice, convergence
 from walklearn.simulation.trace_files import (
     LOSSES,
@@ -43,7 +44,6 @@ from walklearn.simulation.trace_files import (
     damaged,
     read_trace_file,
     table_columns,
-    tables_package,
     write_trace_file,
 )
 from walklearn.simulation.trace_files import TraceFileError as TraceFileError
@@ -264,8 +264,9 @@ class Trace:
 
     def to_pandas(self) -> pandas.DataFrame:
         """Give the table with one row per replicate and record, as a pandas data frame."""
-        frame: pandas.DataFrame = tables_package("pandas").DataFrame(table_columns(vars(self)))
-        return frame
+        with extra("tables", "this needs"):
+            import pandas
+        return pandas.DataFrame(table_columns(vars(self)))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write to ``path``, which ends in ``.npz`` (NumPy) or ``.parquet`` (tables).

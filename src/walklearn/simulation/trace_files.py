@@ -11,7 +11,6 @@ ValueError: a trace is kept in a .npz or .parquet file, not in 'runs/today.csv'
 """
 
 import base64
-import importlib
 import io
 import json
 import os
@@ -23,6 +22,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from walklearn.files.atomic_write import atomic_write
+from walklearn.files.extras import extra
 
 Fields: TypeAlias = Mapping[str, Any]
 
@@ -84,15 +84,6 @@ def table_columns(fields: Fields) -> dict[str, Any]:
     }
 
 
-def tables_package(name: str) -> Any:
-    """Import a package of the optional extra ``tables``, or say how to get it."""
-    try:
-        return importlib.import_module(name)
-    except ImportError as error:
-        distribution = name.partition(".")[0]
-        raise ImportError(f"this needs {distribution}: pip install 'walklearn[tables]'") from error
-
-
 def _encode_header(fields: Fields) -> str:
     values = {name: fields[name] for name in HEADER}
     return json.dumps({"format": _FORMAT, "version": _VERSION, **values})
@@ -136,7 +127,9 @@ def _decode_npz(content: bytes) -> dict[str, Any]:
 
 
 def _encode_parquet(fields: Fields) -> bytes:
-    arrow, parquet = tables_package("pyarrow"), tables_package("pyarrow.parquet")
+    with extra("tables", "this needs"):
+        import pyarrow as arrow
+        import pyarrow.parquet as parquet
     whole = base64.b64encode(_zip(fields, WHOLE))  # other readers expect text in the metadata
     metadata = {"walklearn": _encode_header(fields), "walklearn.arrays": whole}
     table = arrow.table(table_columns(fields), metadata=metadata)
@@ -146,7 +139,9 @@ def _encode_parquet(fields: Fields) -> bytes:
 
 
 def _decode_parquet(content: bytes) -> dict[str, Any]:
-    table = tables_package("pyarrow.parquet").read_table(
+    with extra("tables", "this needs"):
+        import pyarrow.parquet as parquet
+    table = parquet.read_table(
         io.BytesIO(content),
         page_checksum_verification=True,
         thrift_string_size_limit=2**31 - 1,  # models may be large

@@ -32,12 +32,20 @@ from walklearn.simulation.trace import Trace
 from walklearn.simulation.trace_files import ERRORS
 from walklearn.studies.cell import Cell, CellError
 from walklearn.studies.choices import step_size_of
-from walklearn.studies.extras import one_thread
 from walklearn.studies.facts import edges_of, facts_of, nodes_of
 from walklearn.studies.methods import method_of, step_smoothness
 from walklearn.studies.provenance import origin, seed_name
 from walklearn.studies.tables import CellResult, Columns, joined, repeated, widened
-from walklearn.studies.worlds import GRAPH, RUN, TUNE, WALK, World, kept_world, stream
+from walklearn.studies.worlds import (
+    GRAPH,
+    RUN,
+    TUNE,
+    WALK,
+    World,
+    kept_world,
+    one_thread,
+    stream,
+)
 from walklearn.updates.gossip_sgd import Gossip
 from walklearn.updates.step_sizes import StepSize
 from walklearn.walks import Walk

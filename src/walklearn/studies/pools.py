@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
 from typing import Any
 
-from walklearn.studies.extras import package
+from walklearn.files.extras import package
 from walklearn.studies.tasks import Task, perform
 
 ENGINES = ("local", "ray")
@@ -162,7 +162,7 @@ class Ray(Pool):
     """A Ray cluster: the one at the address, or one of this machine's cores."""
 
     def __init__(self, address: str | None, cores: int | None) -> None:
-        self._ray = package("ray", extra="ray")
+        self._ray = package("ray", "ray", "studies need")
         self._ours = not self._ray.is_initialized()
         if self._ours:
             self._connect(address, cores)
@@ -224,7 +224,7 @@ def check_engine(engine: str, address: str | None, cores: int | None) -> None:
     if cores is not None and cores < 1:
         raise EngineError(f"cores must be at least 1; it is {cores}.")
     if engine == "ray":
-        package("ray", extra="ray")
+        package("ray", "ray", "studies need")
     elif address is not None:
         raise EngineError('an address is for engine "ray"; "local" is this machine.')
 

@@ -24,9 +24,9 @@ from typing import TYPE_CHECKING, Any
 
 from walklearn import __version__
 from walklearn.files.atomic_write import atomic_write
+from walklearn.files.extras import extra, package
 from walklearn.studies.about import ResultsError, read_about
 from walklearn.studies.cell import FORMAT, Cell
-from walklearn.studies.extras import package
 from walklearn.studies.provenance import keeping, machine, now, origin, seed_name
 from walklearn.studies.study import Study
 from walklearn.studies.tables import CellResult, Columns, repeated, rows_of
@@ -52,7 +52,8 @@ class Results:
     def prepare(cls, directory: str | os.PathLike[str], study: Study) -> Results:
         """A directory to write this study's cells to, those that it has already kept."""
         for needed in ("pyarrow.parquet", "pandas", "threadpoolctl"):
-            package(needed)  # better said now than when the first cell is finished
+            # Better said now than when the first cell is finished.
+            package(needed, "experiments", "studies need")
         folder = Path(directory)
         started = now()
         if (folder / "about.json").exists():
@@ -129,7 +130,9 @@ class Results:
         return self.directory / kind / f"{name}.parquet"
 
     def _read(self, kind: str, names: Iterable[str]) -> pandas.DataFrame:
-        arrow, parquet = package("pyarrow"), package("pyarrow.parquet")
+        with extra("experiments", "studies need"):
+            import pyarrow as arrow
+            import pyarrow.parquet as parquet
         tables = []
         for path in (self._file(kind, name) for name in names):
             if not path.exists():
@@ -150,7 +153,9 @@ class Results:
     def _write_table(
         self, kind: str, name: str, table: Columns, identity: Mapping[str, str]
     ) -> None:
-        arrow, parquet = package("pyarrow"), package("pyarrow.parquet")
+        with extra("experiments", "studies need"):
+            import pyarrow as arrow
+            import pyarrow.parquet as parquet
         rows = rows_of(table)
         columns = {**repeated(identity, rows), **table, **repeated(keeping(name), rows)}
         buffer = io.BytesIO()

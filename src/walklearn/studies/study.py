@@ -21,12 +21,11 @@ from walklearn.privacy import InfeasiblePrivacyError
 from walklearn.studies.cell import Cell, digest
 from walklearn.studies.choices import ChoiceError, Table, graph_of
 from walklearn.studies.claims import Claim
-from walklearn.studies.extras import one_thread
 from walklearn.studies.methods import WHERE, method_of, resolved
 from walklearn.studies.settings import TUNING_INSTANCES, about, settings_of
 from walklearn.studies.source import Source, StudyError
 from walklearn.studies.view import View
-from walklearn.studies.worlds import DATA, GRAPH, RUN, draw_problem, stream
+from walklearn.studies.worlds import DATA, GRAPH, RUN, draw_problem, one_thread, stream
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import json
 from collections import OrderedDict
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any, NamedTuple, cast
@@ -25,6 +26,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from walklearn.files.extras import package
 from walklearn.graphs import Graph
 from walklearn.privacy import clip_features
 from walklearn.problem import Objective, Problem, datasets
@@ -75,6 +77,13 @@ class _Rows(NamedTuple):
 def stream(seed: int, stage: int, instance: int, purpose: int) -> np.random.SeedSequence:
     """What an instance's graph, data or walks are drawn from."""
     return np.random.SeedSequence(seed, spawn_key=(stage, instance, purpose))
+
+
+def one_thread() -> AbstractContextManager[Any]:
+    """Linear algebra on one thread: the same sums on every machine, and workers do not fight."""
+    threadpoolctl = package("threadpoolctl", "experiments", "studies need")
+    limits: AbstractContextManager[Any] = threadpoolctl.threadpool_limits(limits=1, user_api="blas")
+    return limits
 
 
 def draw_world(graph: Table, problem: Table, seed: int, stage: int, instance: int) -> World:

@@ -1,0 +1,40 @@
+"""Packages of optional extras: imported where they are used, missed with a word on how to get them.
+
+>>> with extra("networkx", "to_networkx needs"):
+...     import no_such_package
+Traceback (most recent call last):
+    ...
+ImportError: to_networkx needs no_such_package: pip install 'walklearn[networkx]'
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from typing import Any
+
+_INSTALLED_AS = {"sklearn": "scikit-learn"}
+
+
+@contextmanager
+def extra(name: str, needs: str) -> Iterator[None]:
+    """Around imports of an extra's packages: which one is missing, what needs it, how to get it."""
+    try:
+        yield
+    except ImportError as error:
+        missing = (error.name or "").partition(".")[0]
+        if missing in ("", "walklearn"):  # no extra brings it
+            raise
+        missing = _INSTALLED_AS.get(missing, missing)
+        raise ImportError(f"{needs} {missing}: pip install 'walklearn[{name}]'") from error
+
+
+def package(name: str, of_extra: str, needs: str) -> Any:
+    """A package of an extra, by its name.
+
+    >>> package("json", "tables", "this needs").dumps([1])
+    '[1]'
+    """
+    with extra(of_extra, needs):
+        return import_module(name)
