@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-import memory_network
 import pytest
 
+from tests.node import memory_network
 from walklearn.node.protocol import protocol
 from walklearn.node.protocol.events import (
     Answered,

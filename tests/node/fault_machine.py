@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
-from memory_network import Call, MemoryNetwork, MemoryNode, Way
 
+from tests.node.memory_network import Call, MemoryNetwork, MemoryNode, Way
 from walklearn import graphs
 from walklearn.node.agreement.plan import Plan
 from walklearn.node.protocol.events import (

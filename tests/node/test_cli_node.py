@@ -12,7 +12,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner, Result
-from small_network import (
+
+from tests.node.small_network import (
     PLAN,
     free_port,
     log_lines,
@@ -21,7 +22,6 @@ from small_network import (
     ring,
     wait_until,
 )
-
 from walklearn.cli import main
 from walklearn.node.disk.directory import NodeDirectory
 

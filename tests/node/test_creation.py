@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from small_network import PLAN, make_node, make_nodes
 
+from tests.node.small_network import PLAN, make_node, make_nodes
 from walklearn.files import DataError
 from walklearn.node.agreement.plan import Plan, PlanError
 from walklearn.node.agreement.rows import read_node_rows

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from small_network import Process, make_nodes, processes, wait_until
 
+from tests.node.small_network import Process, make_nodes, processes, wait_until
 from walklearn.node.disk.directory import NodeDirectory
 from walklearn.node.process.control import ask
 from walklearn.node.wire.identity import Identity, Invite

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import io
 
-from small_network import log_lines
-
+from tests.node.small_network import log_lines
 from walklearn.node.process.logs import Log
 from walklearn.node.process.metrics import Counters
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from memory_network import MemoryNetwork
 from scipy import stats
 
 import walklearn as wl
+from tests.node.memory_network import MemoryNetwork
 from walklearn.node.agreement.plan import Plan
 from walklearn.node.protocol.visit import LocalUpdate
 from walklearn.privacy.model_noise import ModelNoise

@@ -15,8 +15,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from small_network import Process, introduce, is_running, ring, rows_of, wait_until
 
+from tests.node.small_network import Process, introduce, is_running, ring, rows_of, wait_until
 from walklearn.node.disk.creation import create_node
 from walklearn.node.disk.directory import NodeDirectory
 from walklearn.node.process.control import ask

@@ -6,7 +6,8 @@ import signal
 from pathlib import Path
 
 import numpy as np
-from small_network import (
+
+from tests.node.small_network import (
     Process,
     log_lines,
     make_nodes,
@@ -14,7 +15,6 @@ from small_network import (
     ring,
     wait_until,
 )
-
 from walklearn.model import Model
 from walklearn.node.disk.directory import NodeDirectory
 from walklearn.node.disk.store import Store

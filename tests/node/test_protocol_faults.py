@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from broken_protocols import BROKEN
-from fault_machine import FaultMachine
 from hypothesis import Phase, seed, settings
 from hypothesis.stateful import run_state_machine_as_test
+
+from tests.node.broken_protocols import BROKEN
+from tests.node.fault_machine import FaultMachine
 
 TestFaults = FaultMachine.TestCase
 TestFaults.settings = settings(

@@ -10,8 +10,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from small_network import PLAN, in_process, introduce, log_lines, make_node, make_nodes, ring
 
+from tests.node.small_network import (
+    PLAN,
+    in_process,
+    introduce,
+    log_lines,
+    make_node,
+    make_nodes,
+    ring,
+)
 from walklearn.node.agreement.rows import NodeRows
 from walklearn.node.disk.directory import NodeDirectory
 from walklearn.node.disk.store import DiskError, Store, StoreError

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from report.everything import STUDY
+from tests.report.everything import STUDY
 from walklearn.report import write_report
 from walklearn.studies import Results, Study, run_study
 

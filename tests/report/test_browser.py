@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from report.everything import HOSTILE
+from tests.report.everything import HOSTILE
 
 if TYPE_CHECKING:
     from selenium.webdriver import Chrome

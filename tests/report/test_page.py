@@ -14,7 +14,7 @@ from typing import Any
 import pandas
 import pytest
 
-from report.everything import HOSTILE
+from tests.report.everything import HOSTILE
 from walklearn.report import write_report
 from walklearn.report.sections import Section, section
 from walklearn.studies import Results, Study, run_study

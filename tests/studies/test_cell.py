@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import walklearn as wl
-from studies.examples import PRIVATE, SMALL, TUNED
+from tests.studies.examples import PRIVATE, SMALL, TUNED
 from walklearn.privacy import calibrate
 from walklearn.simulation.trace_files import ERRORS
 from walklearn.studies import Cell, CellResult, Study, run

@@ -15,7 +15,7 @@ import pytest
 from joblib import Parallel, delayed
 from joblib.externals.loky import get_reusable_executor
 
-from studies.examples import PRIVATE, SMALL, TUNED
+from tests.studies.examples import PRIVATE, SMALL, TUNED
 from walklearn.studies import Results, Study, run_study
 from walklearn.studies.cell import CellError
 from walklearn.studies.methods import _registered

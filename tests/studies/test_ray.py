@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from studies.examples import PRIVATE, SMALL, TUNED
-from studies.test_engines import LONG, cells_in, command, equal, wait_for, walklearn_run
+from tests.studies.examples import PRIVATE, SMALL, TUNED
+from tests.studies.test_engines import LONG, cells_in, command, equal, wait_for, walklearn_run
 from walklearn.studies import Results, Study, run_study
 
 # A cluster of two workers that lives until its standard input is closed.

@@ -11,7 +11,7 @@ import pytest
 from pyarrow import parquet
 
 import walklearn as wl
-from studies.examples import PRIVATE, SMALL, TUNED
+from tests.studies.examples import PRIVATE, SMALL, TUNED
 from walklearn.experiments import figure3_walks
 from walklearn.studies import Results, ResultsError, Study, provenance, run, run_study
 from walklearn.studies.notes import notes

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from studies.examples import PRIVATE, SMALL, TUNED
+from tests.studies.examples import PRIVATE, SMALL, TUNED
 from walklearn.studies import Study, StudyError
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from studies.examples import SMALL
+from tests.studies.examples import SMALL
 from walklearn.studies import Study, StudyError
 from walklearn.studies.view import View
 
