@@ -16,8 +16,8 @@ from click.testing import CliRunner, Result
 import walklearn as wl
 from walklearn.cli import main
 from walklearn.cli.bad_input import plainly
+from walklearn.cli.data_options import task_of
 from walklearn.cli.schema import Schema
-from walklearn.cli.task import task_of
 from walklearn.model import Model
 
 PRIVATE = ("--epsilon", "3", "--delta", "0.03")

@@ -10,7 +10,7 @@ from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 
 import walklearn as wl
 from walklearn import RandomWalkClassifier, RandomWalkRegressor
-from walklearn.estimators.seeds import seeds_of
+from walklearn.estimators.parameters import seeds_of
 from walklearn.simulation.reference_batches import ReferenceWalks
 from walklearn.updates.walk_sgd import WalkSetting
 

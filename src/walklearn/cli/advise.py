@@ -13,6 +13,9 @@ from walklearn.cli.data_options import (
     DATA_OPTIONS,
     PRIVACY_OPTIONS,
     DataOptions,
+    estimator_for,
+    public_feature_bound,
+    task_of,
     with_options,
 )
 
@@ -95,23 +98,24 @@ def _from_public_facts(described: DataOptions, options: dict[str, Any]) -> Advic
 
 def _by_simulation(data: Path, described: DataOptions, options: dict[str, Any]) -> Advice:
     from walklearn.advice import advise as wl_advise
-    from walklearn.cli.data_options import public_feature_bound
-    from walklearn.cli.problems import problem_of
 
     rows = described.rows(described.read(data))
     bound, asked = options["feature_bound"], (options["epsilon"], options["delta"])
     if asked != (None, None):
         bound = public_feature_bound(rows, described.schema, *asked, bound)
     network = described.network(rows, options["seed"])
-    private = options["epsilon"] is not None
-    problem = problem_of(rows, network, options["task"], options["penalty"], bound, private)
-    names = ("epsilon", "delta", "steps", "replicates", "seed")
+    private = {name: options[name] for name in ("epsilon", "delta")}
+    estimator = estimator_for(task_of(rows.y, rows.target, options["task"]))(
+        graph=network.graph, penalty=options["penalty"], feature_bound=bound, **private
+    )
+    problem, graph = estimator.pose(rows.X, rows.y, nodes=network.owners)
     return wl_advise(
-        network.graph,
+        graph,
         problem,
         intercept=True,
-        feature_bound=bound if private else None,
-        **{name: options[name] for name in names},
+        feature_bound=None if options["epsilon"] is None else bound,
+        **private,
+        **{name: options[name] for name in ("steps", "replicates", "seed")},
     )
 
 

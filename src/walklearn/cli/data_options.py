@@ -1,21 +1,32 @@
-"""Options that say what is in a file of rows, and what is asked of privacy."""
+"""Options that say what is in a file of rows, and what is asked of privacy.
+
+`DataOptions` makes of them what an estimator takes: rows, the network they are on, whether the
+target is a class or a number, and under privacy a feature bound that rests on public facts alone.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
 from walklearn.cli.schema import Schema
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from walklearn.estimators.random_walk import RandomWalk
     from walklearn.files import Rows, Table
     from walklearn.graphs import Network
 
 Command = Callable[..., None]
+Task = Literal["classification", "regression"]
+
+MOST_CLASSES = 100
+FEW_VALUES = 20  # whole numbers with at most so many values are taken to be classes
 
 # fmt: off
 DATA_OPTIONS = [
@@ -112,10 +123,71 @@ class DataOptions:
         )  # fmt: skip
 
     def network(self, rows: Rows, seed: int | None) -> Network:
-        """The graph, and the node of each row."""
-        from walklearn.cli.network import network_of
+        """The graph, and the node of each row: the one that is named, or one of its own."""
+        from walklearn.files import DataError
+        from walklearn.files.table import no_such_file
+        from walklearn.graphs import as_graph, place_rows
+        from walklearn.graphs.names import is_name
 
-        return network_of(self.graph, rows, seed)
+        graph, count = self.graph, len(rows.X)
+        if rows.nodes is not None or is_name(graph):
+            return place_rows(graph, rows.nodes, count, seed, name_row=rows.place)
+        if Path(graph).suffix and not Path(graph).is_file():
+            raise DataError(no_such_file(Path(graph)))
+        read = as_graph(graph)
+        if read.node_count != count:
+            raise DataError(
+                f"{graph} has {read.node_count} nodes and there are {count} rows. Say which column "
+                "names the node that owns a row (--node-column), or let the graph have a node for "
+                "each row (--graph erdos-renyi)."
+            )
+        return place_rows(read, None, count, seed)
+
+
+def estimator_for(task: Task) -> type[RandomWalk]:
+    """The estimator that learns classes, or numbers."""
+    from walklearn.estimators import RandomWalkClassifier, RandomWalkRegressor
+
+    return RandomWalkClassifier if task == "classification" else RandomWalkRegressor
+
+
+def task_of(target: NDArray[Any], name: str, asked: str) -> Task:
+    """The task that was asked for, or that the target looks like ("auto").
+
+    >>> import numpy as np
+    >>> task_of(np.array(["no", "yes"]), "label", "auto")
+    'classification'
+    >>> task_of(np.array([1.5, 2.0, 2.5]), "price", "auto")
+    'regression'
+    """
+    import numpy as np
+
+    values = np.unique(target)
+    text = target.dtype.kind not in "biuf"
+    if len(values) == 1:
+        raise ValueError(
+            f"the target {name!r} is {values[0]!s} in every row, so there is nothing to learn. Is "
+            "it the right column?"
+        )
+    if text and asked == "regression":
+        raise ValueError(
+            f"the target {name!r} is text, such as {str(values[0])!r}, and regression predicts "
+            "numbers. Leave --task out, or choose another target."
+        )
+    few = len(values) <= 2 or (
+        not text
+        and bool((values == np.floor(values)).all())
+        and len(values) <= min(FEW_VALUES, len(target) // 2)
+    )
+    if asked == "regression" or (asked == "auto" and not text and not few):
+        return "regression"
+    if len(values) > MOST_CLASSES or (len(values) > FEW_VALUES and 2 * len(values) > len(target)):
+        advice = "Is it the right column?" if text else "For numbers use --task regression."
+        raise ValueError(
+            f"the target {name!r} has {len(values)} different values in {len(target)} rows, too "
+            f"many for classes. {advice}"
+        )
+    return "classification"
 
 
 def public_feature_bound(

@@ -1,24 +1,34 @@
-"""`walklearn train`: a model from a file of rows, by a walk over a graph."""
+"""`walklearn train`: from a file of rows to a trained and tested model, by a walk over a graph."""
 
 from __future__ import annotations
 
 import json
+import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from walklearn.cli.bad_input import plainly
+from walklearn.cli.bad_input import in_shell_words, plainly
 from walklearn.cli.data_options import (
     DATA_OPTIONS,
     PRIVACY_OPTIONS,
     DataOptions,
+    estimator_for,
+    public_feature_bound,
+    task_of,
     with_options,
 )
 from walklearn.cli.privacy import KINDS
 
 if TYPE_CHECKING:
-    from walklearn.cli.training import Training
+    from walklearn.estimators.random_walk import RandomWalk
+    from walklearn.files import Rows, Table
+    from walklearn.graphs import Network
+    from walklearn.model import Model
+    from walklearn.model.score import Score
+    from walklearn.privacy import ModelNoise
+    from walklearn.walks import Walk
 
 
 # fmt: off
@@ -84,31 +94,182 @@ def train(data: Path, out: Path, force: bool, as_json: bool, **options: Any) -> 
 
     Exit codes: 0 done, 1 it went wrong on the way, 2 bad input, 130 Ctrl-C.
     """
-    from walklearn.cli.training import run
     from walklearn.model.directory import check_target
 
     check_target(out, force)
-    training = run(data, DataOptions.take(options), options)
-    training.model.save(out, overwrite=force)
+    trained = _train(data, DataOptions.take(options), options)
+    trained.model.save(out, overwrite=force)
     if as_json:
-        click.echo(json.dumps({"out": str(out), **training.facts}, ensure_ascii=False))
+        click.echo(json.dumps({"out": str(out), **_facts(trained)}, ensure_ascii=False))
     else:
-        _tell(training, out)
-    for note in training.notes:
+        _tell(trained, out)
+    for note in trained.notes:
         click.echo(click.wrap_text(f"Note: {note}", 88, "", "  "), err=True)
 
 
-def _tell(training: Training, out: Path) -> None:
+class _Trained(NamedTuple):
+    """A trained model, how good it is, and what the user should note."""
+
+    model: Model
+    scores: dict[str, Score]
+    notes: list[str]
+
+
+def _train(data: Path, options: DataOptions, settings: dict[str, Any]) -> _Trained:
+    """Read, check, place, walk, test."""
+    from walklearn.model.score import score_of
+
+    table, held_out = _split(options.read(data), settings["test_fraction"], settings["seed"])
+    target = options.target_of(table)
+    task = task_of(table[target], target, settings["task"])
+    rows = options.rows(table)
+    bound, noise = settings["feature_bound"], settings["model_noise"]
+    epsilon, delta = settings["epsilon"], settings["delta"]
+    if (epsilon, delta, noise) != (None, None, None):
+        bound = public_feature_bound(rows, options.schema, epsilon, delta, bound)
+    tested = held_out if settings["test"] is None else options.read(settings["test"])
+    if tested is not None:
+        tested[rows.target]  # before the walk: a missing column is an error
+    network = options.network(rows, settings["seed"])
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        parameters = _parameters(settings) | {"graph": network.graph, "feature_bound": bound}
+        estimator = estimator_for(task)(**parameters)
+        _fit(estimator, rows, network)
+    model = estimator.to_model(rows.encoding, target=rows.target)
+    scores = {"training": score_of(model, rows.X, rows.y)}
+    if tested is not None:
+        X = model.encoding.encode(tested, tested.place)
+        scores["test"] = score_of(model, X, tested[rows.target])
+    notes = [in_shell_words(str(warning.message)) for warning in caught]
+    notes += _notes(estimator, rows, network, scores["training"])
+    found = {f"{name}_score": score._asdict() for name, score in scores.items()}
+    return _Trained(model.with_details(found), scores, notes)
+
+
+def _split(table: Table, fraction: float | None, seed: int | None) -> tuple[Table, Table | None]:
+    """Rows to train on and rows to test on."""
+    import numpy as np
+
+    if fraction is None:
+        return table, None
+    order = np.random.default_rng(seed).permutation(table.row_count)
+    count = round(fraction * table.row_count)
+    if not 0 < count < table.row_count:
+        raise ValueError(
+            f"--test-fraction {fraction:g} of {table.row_count} rows leaves none to test or none "
+            "to train on."
+        )
+    return table.rows(np.sort(order[count:])), table.rows(np.sort(order[:count]))
+
+
+def _parameters(settings: dict[str, Any]) -> dict[str, Any]:
+    """What the options say of the estimator."""
+    from walklearn.updates.step_choice import EXPONENT
+    from walklearn.updates.step_sizes import PowerStep
+
+    constant = settings["step_constant"]
+    names = (
+        "loss", "penalty", "walk", "laziness", "epsilon", "delta", "max_rows", "mechanism", "steps",
+        "max_steps", "tol",
+    )  # fmt: skip
+    return {name: settings[name] for name in names} | {
+        "model_privacy": _model_privacy(settings["model_noise"]),
+        "step_size": None if constant is None else PowerStep(constant, EXPONENT),
+        "random_state": settings["seed"],
+    }
+
+
+def _model_privacy(asked: tuple[float, float, float, float] | None) -> ModelNoise | None:
+    from walklearn.privacy import ModelNoise
+
+    if asked is None:
+        return None
+    epsilon, delta, clip, times = asked
+    if not (times >= 1 and times.is_integer()):
+        raise ValueError(
+            f"--model-noise: TIMES counts how often a node adds to the model, so it must be a "
+            f"whole number of at least 1, got {times:g}."
+        )
+    return ModelNoise.calibrate(
+        epsilon=epsilon, delta=delta, clip=clip, max_contributions=int(times)
+    )
+
+
+def _fit(estimator: Any, rows: Rows, network: Network) -> None:
+    """Train with a bar that shows how far the walk is."""
+    from walklearn.files.progress import progress_bar
+
+    with progress_bar(None, estimator.steps, "training") as bar:
+
+        def progress(updates: int, loss: float) -> None:
+            bar.set_postfix(loss=f"{loss:.4g}", refresh=False)
+            bar.update(updates - bar.n)
+
+        estimator.set_params(callback=progress).fit(rows.X, rows.y, nodes=network.owners)
+
+
+def _notes(estimator: RandomWalk, rows: Rows, network: Network, score: Score) -> list[str]:
+    """What a user should know and may not expect."""
+    notes = []
+    if estimator.penalty == 0 and score.measure == "accuracy" and score.value == 1.0:
+        notes.append(
+            "without a penalty a model that separates the classes, as here, gets better for ever "
+            "by growing: its size and its probabilities mean nothing. Train with --penalty 0.001."
+        )
+    idle = network.graph.node_count - len(set(network.owners.tolist()))
+    if idle:
+        notes.append(f"{idle} of {network.graph.node_count} nodes own no rows: they only relay.")
+    if _alternates(estimator.walk_, network):
+        notes.append(
+            "this graph has two sides and the token changes sides at every step, so it never "
+            "mixes. Pass --laziness 0.1."
+        )
+    clipped = getattr(estimator, "clipped_rows_", 0)
+    if clipped:
+        notes.append(
+            f"{clipped} of {len(rows.X)} rows were longer than the feature bound "
+            f"{estimator.feature_bound:g} and were shortened to it, which costs accuracy. Bring "
+            "columns to one scale by public numbers (--range age=0,100), or raise the bound."
+        )
+    if len(rows.X) < 10 * rows.X.shape[1]:
+        notes.append(
+            f"{len(rows.X)} rows are few for {rows.X.shape[1]} features: look at the accuracy on "
+            "rows that were not trained on (--test-fraction 0.2)."
+        )
+    return notes
+
+
+def _alternates(walk: Walk, network: Network) -> bool:
+    """Whether the token never stays, on a graph with all edges between two sides."""
+    from walklearn.walks import Simple, Uniform
+
+    inner, degrees = walk.innermost, network.graph.degrees
+    regular = degrees.min() == degrees.max()
+    moves = isinstance(inner, Simple) or (isinstance(inner, Uniform) and regular)
+    never_stays = moves and getattr(inner, "laziness", 0.0) == 0.0
+    return never_stays and network.graph.node_count > 1 and network.graph.is_bipartite
+
+
+def _facts(trained: _Trained) -> dict[str, Any]:
+    """Plain JSON values."""
+    model = trained.model
+    names = ("kind", "target", "classes", "loss", "walk", "updates", "privacy")
+    facts = {name: getattr(model, name) for name in names}
+    return facts | {"training": model.details, "notes": trained.notes}
+
+
+def _tell(trained: _Trained, out: Path) -> None:
     """What was trained, how good it is, and what it revealed."""
     from walklearn.cli.tables import show
 
-    model, details = training.model, training.model.details
+    model, details = trained.model, trained.model.details
     size = f"{details['rows']} rows of {details['features']} features"
     rows = [
         ["data", f"{size} on {details['nodes']} nodes with {details['edges']} edges"],
         ["walk", f"{model.walk}: {model.updates:,} updates, {details['messages']:,} messages"],
         ["loss", f"{details['loss']:.4g} ({model.loss}, penalty {model.penalty:g})"],
-        *([name, str(score)] for name, score in training.scores.items()),
+        *([name, str(score)] for name, score in trained.scores.items()),
     ]
     show(["", ""], rows, title=f"A {model.kind} of {model.target!r}")
     for heading in ("protected", "not_protected", "taken_to_be_public"):

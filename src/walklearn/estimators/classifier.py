@@ -137,15 +137,22 @@ class RandomWalkClassifier(ClassifierMixin, RandomWalk):
         go_on: bool,
         one_call: bool,
     ) -> Self:
-        if len(classes) < 2:
-            raise ValueError(f"a classifier needs at least 2 classes, y has 1 class: {classes}.")
-        loss = self._loss(len(classes))
-        labels = np.searchsorted(classes, y)
-        targets = labels if isinstance(loss, Softmax) else 2 * labels - 1
-        self._walk(X, targets.astype(float), loss, nodes, sample_weight, go_on, one_call)
+        targets, loss = self._coded(y, classes)
+        self._walk(X, targets, loss, nodes, sample_weight, go_on, one_call)
         self.classes_ = classes
         self.coef_, self.intercept_ = self._split()
         return self
+
+    def _taken(self, X: ArrayLike, y: ArrayLike) -> tuple[Array, Array, Loss]:
+        rows, labels = self._checked(X, y, go_on=False)
+        return rows, *self._coded(labels, np.unique(labels))
+
+    def _coded(self, labels: Array, classes: Array) -> tuple[Array, Loss]:
+        """The labels as the loss takes them, and the loss."""
+        if len(classes) < 2:
+            raise ValueError(f"a classifier needs at least 2 classes, y has 1 class: {classes}.")
+        loss, codes = self._loss(len(classes)), np.searchsorted(classes, labels)
+        return (codes if isinstance(loss, Softmax) else 2 * codes - 1).astype(float), loss
 
     def _loss(self, classes: int) -> Loss:
         if self.loss in (None, "logistic"):

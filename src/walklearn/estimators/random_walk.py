@@ -1,16 +1,18 @@
 """What the classifier and the regressor share: parameters, and a call of fit from end to end.
 
-A call goes one way: rows are clipped and brought to the units to train in; the network is placed;
-the problem is set up; the nodes release what the walk tells; the step is chosen; the token walks;
+A call goes one way: the problem is posed (rows are clipped, brought to the units to train in and
+placed on the network); the nodes release what the walk tells; the step is chosen; the token walks;
 and what it brought home becomes attributes, in the units that the rows were given in.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,14 +21,14 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from walklearn.estimators.accounts import charge_model, charge_release, ledger_for
-from walklearn.estimators.network import Network, place
-from walklearn.estimators.parameters import step_of
+from walklearn.estimators.outcome import model_of, trace_of
+from walklearn.estimators.parameters import Seeds, check_parameters, seeds_of, step_of
 from walklearn.estimators.protection import Release, Terms, release, walk_of
-from walklearn.estimators.recorded import trace_of
-from walklearn.estimators.seeds import Seeds, seeds_of
-from walklearn.estimators.training import Average, Plan, Walked, advice, walk_on
+from walklearn.estimators.rounds import Average, Stopping, Walked, walk_on, why_not_settled
 from walklearn.estimators.units import Units
-from walklearn.graphs import Graph
+from walklearn.files.encoding import Encoding
+from walklearn.graphs import Graph, Network, place_rows
+from walklearn.model import Model
 from walklearn.privacy import Ledger, ModelNoise, clip_features
 from walklearn.problem import Problem
 from walklearn.problem.domains import Domain
@@ -51,6 +53,15 @@ class State:
     ledger: Ledger | None = None
     contributions: Array | None = None
     release: Release | None = None
+
+
+class Posed(NamedTuple):
+    """The problem that a walk trains on, where its rows are, and the units they are in."""
+
+    problem: Problem
+    network: Network
+    units: Units
+    clipped_rows: int | None
 
 
 class RandomWalk(BaseEstimator):
@@ -108,6 +119,57 @@ class RandomWalk(BaseEstimator):
         self.random_state = random_state
         self.callback = callback
 
+    def pose(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        nodes: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> tuple[Problem, Graph]:
+        """The problem that `fit` would solve on these rows, and the graph it would walk on.
+
+        Both are what `simulate`, `theory.diagnose` and `advise` take. The problem is in the units
+        that would be trained in. The estimator itself stays as it is.
+
+        >>> from sklearn.datasets import load_iris
+        >>> from walklearn import RandomWalkClassifier
+        >>> problem, graph = RandomWalkClassifier(graph="ring").pose(*load_iris(return_X_y=True))
+        >>> problem.loss, problem.objective, graph
+        (Softmax(classes=3), 'mean', Graph(150 nodes, 150 edges))
+        """
+        new = copy(self)
+        check_parameters(new)
+        rows, targets, loss = new._taken(X, y)
+        seed = seeds_of(self.random_state, 0).graph
+        posed = new._posed(rows, targets, loss, nodes, sample_weight, State(), seed)
+        return posed.problem, posed.network.graph
+
+    def to_model(
+        self, encoding: Encoding | Sequence[str] | None = None, *, target: str = "target"
+    ) -> Model:
+        """The fitted model as a `Model`: kept in a directory without pickle, exported to ONNX.
+
+        encoding: how columns became the features: the `encoding` of `read_rows`, or the names of
+        columns of numbers; by default those of the data frame that was fitted, else x0, x1, …
+        target: the name of what is predicted.
+
+        >>> from sklearn.datasets import load_iris
+        >>> from walklearn import RandomWalkClassifier
+        >>> X, y = load_iris(return_X_y=True, as_frame=True)
+        >>> classifier = RandomWalkClassifier(random_state=1).fit(X, y)
+        >>> model = classifier.to_model(target="species")
+        >>> (model.predict(X) == classifier.predict(X)).all()
+        np.True_
+        >>> print(model.privacy["not_protected"][1].partition(":")[0])
+        The model is not protected
+        """
+        check_is_fitted(self, "coef_")
+        return model_of(self, encoding, target)
+
+    @abstractmethod
+    def _taken(self, X: ArrayLike, y: ArrayLike) -> tuple[Array, Array, Loss]:
+        """Rows and targets, checked and as the loss takes them, and the loss."""
+
     def _walk(
         self,
         X: Array,
@@ -124,35 +186,51 @@ class RandomWalk(BaseEstimator):
         """
         state = self._state if go_on else State()
         seeds = seeds_of(self.random_state, state.calls)
+        posed = self._posed(X, targets, loss, nodes, sample_weight, state, seeds.graph)
+        problem, graph = posed.problem, posed.network.graph
         walk, terms = walk_of(self.walk, self.laziness), self._terms()
         private = terms.are_private(walk)
-        weights = check_weights(sample_weight, len(X))
-        if self.feature_bound is not None:
-            X, self.clipped_rows_ = clip_features(X, self.feature_bound)
-        units = self._units(X, targets, weights, private, state.units)
-        network, owners = place(self.graph, nodes, len(X), seeds.graph, state.network)
-        graph = network.graph
-        problem = Problem(
-            units.rows(X), targets - units.target_shift, loss=loss, penalty=self.penalty,
-            domain=self.domain, node_of_row=owners, nodes=graph.node_count, objective="mean",
-            empty_nodes="relay", sample_weight=weights,
-        )  # fmt: skip
         told = release(terms.applied(walk, problem), problem, graph, seeds.release, state.release)
         step = self._step(terms, problem, told.drawn, graph)
         setting = WalkSetting(problem, graph, told.drawn, step, model_noise=self.model_privacy)
-        plan = self._plan(problem, private, one_call)
+        stopping = self._stopping(problem, private, one_call)
         walked = walk_on(
-            setting, seeds.streams, _at_home(state.token, graph), plan, state.contributions,
+            setting, seeds.streams, _at_home(state.token, graph), stopping, state.contributions,
             self.callback,
         )  # fmt: skip
         if not (one_call or private or walked.settled) and self.steps is None:
-            warnings.warn(advice(walked, plan), ConvergenceWarning, stacklevel=4)
+            warnings.warn(why_not_settled(walked, stopping), ConvergenceWarning, stacklevel=4)
         ledger = self._entered(state, told, walked, graph, seeds)
         self._state = State(
-            state.calls + 1, units, network, walked.token, ledger, walked.contributions, told
-        )
-        self._bring_home(setting, walked, units, ledger)
+            state.calls + 1, posed.units, posed.network, walked.token, ledger, walked.contributions,
+            told,
+        )  # fmt: skip
+        self._bring_home(setting, walked, posed, ledger)
         self.trace_ = trace_of(self, setting, walked, seeds)
+
+    def _posed(
+        self,
+        X: Array,
+        targets: Array,
+        loss: Loss,
+        nodes: ArrayLike | None,
+        sample_weight: ArrayLike | None,
+        state: State,
+        seed: np.random.SeedSequence,
+    ) -> Posed:
+        """The problem as it is trained on: clipped, in its units, on its network."""
+        private = self._terms().are_private(walk_of(self.walk, self.laziness))
+        weights, clipped = check_weights(sample_weight, len(X)), None
+        if self.feature_bound is not None:
+            X, clipped = clip_features(X, self.feature_bound)
+        units = self._units(X, targets, weights, private, state.units)
+        network = place_rows(self.graph, nodes, len(X), seed, state.network)
+        problem = Problem(
+            units.rows(X), targets - units.target_shift, loss=loss, penalty=self.penalty,
+            domain=self.domain, node_of_row=network.owners, nodes=network.graph.node_count,
+            objective="mean", empty_nodes="relay", sample_weight=weights,
+        )  # fmt: skip
+        return Posed(problem, network, units, clipped)
 
     def _terms(self) -> Terms:
         return Terms(
@@ -199,7 +277,7 @@ class RandomWalk(BaseEstimator):
             return terms.step(problem, graph, walk)
         return choose_step(problem, graph, walk)
 
-    def _plan(self, problem: Problem, private: bool, one_call: bool) -> Plan:
+    def _stopping(self, problem: Problem, private: bool, one_call: bool) -> Stopping:
         with_rows = int(np.count_nonzero(np.diff(problem.offsets)))
         steps, most = self.steps, self.max_steps or most_steps(problem.node_count)
         if one_call:
@@ -208,7 +286,7 @@ class RandomWalk(BaseEstimator):
             steps = public_steps(problem.node_count, most)
             if self.model_privacy is not None:  # what comes after the caps is noise only
                 steps = min(steps, self.model_privacy.max_contributions * with_rows)
-        return Plan(
+        return Stopping(
             steps=steps,
             most=most,
             first=max(FIRST_LOOK, problem.node_count),
@@ -229,11 +307,14 @@ class RandomWalk(BaseEstimator):
         return ledger
 
     def _bring_home(
-        self, setting: WalkSetting, walked: Walked, units: Units, ledger: Ledger
+        self, setting: WalkSetting, walked: Walked, posed: Posed, ledger: Ledger
     ) -> None:
         shape = setting.problem.model_shape
-        self.weights_ = units.back(walked.token.model.reshape(shape))
-        self.average_ = units.back(walked.token.average.reshape(shape))
+        self.weights_ = posed.units.back(walked.token.model.reshape(shape))
+        self.average_ = posed.units.back(walked.token.average.reshape(shape))
+        if posed.clipped_rows is not None:
+            self.clipped_rows_ = posed.clipped_rows
+        self.loss_ = setting.problem.loss
         self.graph_ = setting.graph
         self.walk_ = setting.walk
         self.step_size_ = setting.step_size

@@ -72,12 +72,15 @@ class RandomWalkRegressor(RegressorMixin, RandomWalk):
         one_call: bool,
     ) -> Self:
         check_parameters(self)
-        rows, targets = validate_data(self, X, y, dtype=np.float64, y_numeric=True, reset=not go_on)
-        targets = np.asarray(targets, dtype=np.float64)
-        self._walk(rows, targets, self._loss(), nodes, sample_weight, go_on, one_call)
+        rows, targets, loss = self._taken(X, y, go_on)
+        self._walk(rows, targets, loss, nodes, sample_weight, go_on, one_call)
         coefficients, intercepts = self._split()
         self.coef_, self.intercept_ = coefficients[0], float(intercepts[0])
         return self
+
+    def _taken(self, X: ArrayLike, y: ArrayLike, go_on: bool = False) -> tuple[Array, Array, Loss]:
+        rows, targets = validate_data(self, X, y, dtype=np.float64, y_numeric=True, reset=not go_on)
+        return rows, np.asarray(targets, dtype=np.float64), self._loss()
 
     def _loss(self) -> Loss:
         loss: Any = (

@@ -56,7 +56,7 @@ class Units:
         # By the largest entry first, so that squares neither overflow nor vanish.
         largest = np.abs(centred).max(axis=0, initial=0.0)
         varies = largest > 1e-12 * np.abs(X).max(axis=0, initial=0.0)
-        unit = np.where(varies, largest, 1.0)
+        unit = np.where(largest > 0, largest, 1.0)
         deviation = unit * np.sqrt(shares @ (centred / unit) ** 2)
         target_shift = float(shares @ targets) if intercept and targets is not None else 0.0
         return cls(shift, np.where(varies, deviation, 1.0), intercept, target_shift, True)

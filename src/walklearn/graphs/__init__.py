@@ -33,6 +33,7 @@ from walklearn.graphs.graph import Graph
 from walklearn.graphs.independent_edges import erdos_renyi, geometric, stochastic_block
 from walklearn.graphs.layout import spring_layout
 from walklearn.graphs.named_edges import Network, read_network
+from walklearn.graphs.placement import place_rows
 from walklearn.graphs.preferential_attachment import barabasi_albert
 from walklearn.graphs.rewired_edges import random_regular, watts_strogatz
 
@@ -53,6 +54,7 @@ __all__ = [
     "geometric",
     "grid",
     "hypercube",
+    "place_rows",
     "random_regular",
     "read_edge_list",
     "read_network",

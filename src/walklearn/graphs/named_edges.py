@@ -19,7 +19,7 @@ import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -31,15 +31,22 @@ from walklearn.graphs.connectivity import DisconnectedGraphError
 from walklearn.graphs.convert import from_edges
 from walklearn.graphs.graph import Graph
 
+Names = tuple[Any, ...]
+Owners = NDArray[np.int64]
 Pair = tuple[str, str]
 
 
 class Network(NamedTuple):
-    """A graph, the names of its nodes, and the node that owns each row."""
+    """A graph, what its nodes are called, and the node that owns each row.
+
+    names: None where nodes are called 0, 1, 2, … family: the name that the graph was drawn by,
+    with as many nodes as there are.
+    """
 
     graph: Graph
-    names: tuple[str, ...]
-    owners: NDArray[np.int64]
+    names: Names | None
+    owners: Owners
+    family: str | None = None
 
 
 def read_network(

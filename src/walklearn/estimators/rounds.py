@@ -5,7 +5,7 @@ nodes' rows, which a token would gather by going round once more. The average th
 of the last round, w̄ = Σ γ_m w_m / Σ γ_m over its updates: the theorems' average begins with the
 start, and forgets it slowly.
 
->>> Plan(steps=None, most=10_000, first=1000).rounds()
+>>> Stopping(steps=None, most=10_000, first=1000).rounds()
 [39, 78, 156, 312, 625, 1250, 2500, 5000, 10000]
 """
 
@@ -33,7 +33,7 @@ EARLY_LOOKS = 32  # the first look, for pictures, is at this fraction of where a
 
 
 @dataclass(frozen=True)
-class Plan:
+class Stopping:
     """How long to walk: `steps` updates, or until the loss has settled, `most` at most.
 
     first: updates before the loss may settle. average: what predicts, the average of the last
@@ -83,11 +83,11 @@ def walk_on(
     setting: WalkSetting,
     streams: Streams,
     token: Token | None,
-    plan: Plan,
+    stopping: Stopping,
     contributions: Array | None = None,
     callback: Callable[[int, float], object] | None = None,
 ) -> Walked:
-    """Walk from a token, or from a new one, as the plan says.
+    """Walk from a token, or from a new one, as `stopping` says.
 
     contributions: how often each node's rows showed in the model before. callback: called at
     the end of each round with the updates so far and the loss.
@@ -95,19 +95,19 @@ def walk_on(
     batch = _batch(setting, streams, token, contributions)
     begun = batch.tokens[0]
     seen = Walked(begun, _value(batch, np.zeros_like(begun.model)))
-    for end in plan.rounds():
+    for end in stopping.rounds():
         round_begun, visits_before = batch.tokens[0], batch.visits.copy()
         _advance(batch, begun.updates + end)
-        whole = plan.average == "all" or plan.go_on
+        whole = stopping.average == "all" or stopping.go_on
         seen.token = batch.tokens[0] if whole else _since(round_begun, batch.tokens[0])
         _look(batch, seen)
-        losses = seen.values if plan.average == "none" else seen.average_values
+        losses = seen.values if stopping.average == "none" else seen.average_values
         if callback is not None:
             callback(seen.token.updates, losses[-1])
         visits = batch.visits - visits_before
         seen.been = been_round(setting.walk, setting.graph, setting.problem, visits)
-        seen.settled = settled(losses, seen.value_of_zeros, plan.tolerance, seen.been)
-        if seen.settled and plan.may_end(end):
+        seen.settled = settled(losses, seen.value_of_zeros, stopping.tolerance, seen.been)
+        if seen.settled and stopping.may_end(end):
             break
     _check_finite(seen.token)
     seen.visits = batch.visits
@@ -115,9 +115,9 @@ def walk_on(
     return seen
 
 
-def advice(walked: Walked, plan: Plan) -> str:
-    """What to do about a walk that has not settled."""
-    losses = walked.values if plan.average == "none" else walked.average_values
+def why_not_settled(walked: Walked, stopping: Stopping) -> str:
+    """What a walk that has not settled shows, and what to do about it."""
+    losses = walked.values if stopping.average == "none" else walked.average_values
     if walked.been < ROUND:
         return (
             f"in the last half of {walked.updates[-1]} updates the token has seen only "

@@ -1,7 +1,7 @@
-"""Which network the rows live on: the graph, and who owns each row.
+"""Which network rows live on: the graph, what its nodes are called, and who owns each row.
 
->>> network, owners = place("complete", ["rome", "oslo", "rome"], rows=3, seed=1)
->>> network.graph, network.names, owners.tolist()
+>>> network = place_rows("complete", ["rome", "oslo", "rome"], rows=3, seed=1)
+>>> network.graph, network.names, network.owners.tolist()
 (Graph(2 nodes, 1 edge), ('oslo', 'rome'), [1, 0, 1])
 """
 
@@ -9,55 +9,56 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from walklearn.graphs import Graph, as_graph, read_network
+from walklearn.files.encoding import Place
+from walklearn.graphs.convert import as_graph
+from walklearn.graphs.draws import Seed
+from walklearn.graphs.graph import Graph
+from walklearn.graphs.named_edges import Names, Network, Owners, read_network
 from walklearn.graphs.names import is_name
 
-Owners = NDArray[np.int64]
-Names = tuple[Any, ...]
-Seed = int | np.random.SeedSequence | None
 
-
-class Network(NamedTuple):
-    """A graph, and what its nodes are called where they are not called 0, 1, 2, …
-
-    family: the name that the graph was drawn by, with as many nodes as there are.
-    """
-
-    graph: Graph
-    names: Names | None = None
-    family: str | None = None
-
-
-def place(
-    graph: Any, nodes: ArrayLike | None, rows: int, seed: Seed, known: Network | None = None
-) -> tuple[Network, Owners]:
-    """The network, and the node of each row; by default row i is at node i.
+def place_rows(
+    graph: Any,
+    nodes: ArrayLike | None,
+    rows: int,
+    seed: Seed,
+    known: Network | None = None,
+    name_row: Place = "row {}".format,
+) -> Network:
+    """The network with the node of each row; by default row i is at node i.
 
     A family of graphs gets a node for each name in `nodes`, and is drawn anew when new ones turn
     up. The nodes of any other graph are called as it calls them, an edge list too, else 0..N-1;
     those without rows relay. known: the network of an earlier call, whose nodes keep their numbers.
+    name_row: names a row, counted from 0, in a message.
     """
     labels = None if nodes is None else _check_labels(nodes, rows)
+    if isinstance(graph, str) and is_name(graph):
+        return _drawn(graph, labels, rows, seed, known)
     if labels is not None and _is_path(graph):
-        found = read_network(graph, labels)
-        network = Network(found.graph, found.names)
-        _check_not_smaller(network, known)
-        return network, found.owners
-    if not (isinstance(graph, str) and is_name(graph)):
-        network = Network(as_graph(graph, seed=seed), _names_of(graph))
-        _check_not_smaller(network, known)
-        return network, _owners_of(network, labels, rows)
-    if known is not None and known.family != graph:
+        network = read_network(graph, labels, name_row)
+        _check_not_smaller(network.graph, known)
+        return network
+    made, names = as_graph(graph, seed=seed), _names_of(graph)
+    _check_not_smaller(made, known)
+    return Network(made, names, _owners_of(made, names, labels, rows))
+
+
+def _drawn(
+    family: str, labels: NDArray[Any] | None, rows: int, seed: Seed, known: Network | None
+) -> Network:
+    """A graph of the family, with a node for each name that is known or new."""
+    if known is not None and known.family != family:
         raise ValueError("a token that walks on stays in its network: the graph must not change.")
     names, owners, count = _joined(labels, rows, known)
     if known is not None and known.graph.node_count == count:
-        return known, owners
-    return Network(as_graph(graph, count, seed=seed), names, graph), owners
+        return known._replace(owners=owners)
+    return Network(as_graph(family, count, seed=seed), names, owners, family)
 
 
 def _joined(
@@ -78,9 +79,9 @@ def _joined(
     return tuple(number), of_found[place_of.reshape(-1)], len(number)
 
 
-def _owners_of(network: Network, labels: NDArray[Any] | None, rows: int) -> Owners:
+def _owners_of(graph: Graph, names: Names | None, labels: NDArray[Any] | None, rows: int) -> Owners:
     """The nodes of a given graph that the labels name."""
-    count = network.graph.node_count
+    count = graph.node_count
     if labels is None:
         if rows > count:
             raise ValueError(
@@ -88,12 +89,11 @@ def _owners_of(network: Network, labels: NDArray[Any] | None, rows: int) -> Owne
                 "each row with fit(X, y, nodes=...), or pass a graph with a node for each row."
             )
         return np.arange(rows)
-    names = range(count) if network.names is None else network.names
-    number = {name: i for i, name in enumerate(names)}
+    number = {name: i for i, name in enumerate(range(count) if names is None else names)}
     owners = np.array([number.get(label, -1) for label in labels.tolist()], dtype=np.int64)
     unknown = np.flatnonzero(owners < 0)
     if unknown.size:
-        called = f"0..{count - 1}" if network.names is None else f"called {names[0]!r}, …"
+        called = f"0..{count - 1}" if names is None else f"called {names[0]!r}, …"
         raise ValueError(
             f"row {unknown[0]} belongs to node {labels.tolist()[unknown[0]]!r}, which is not in "
             f"the graph: its {count} nodes are {called}."
@@ -101,8 +101,8 @@ def _owners_of(network: Network, labels: NDArray[Any] | None, rows: int) -> Owne
     return owners
 
 
-def _check_not_smaller(network: Network, known: Network | None) -> None:
-    if known is not None and (known.family or len(network.graph) < len(known.graph)):
+def _check_not_smaller(graph: Graph, known: Network | None) -> None:
+    if known is not None and (known.family or len(graph) < len(known.graph)):
         raise ValueError(
             f"a token that walks on stays in its network: the graph had {len(known.graph)} nodes "
             "and must not change, but for new nodes."
@@ -110,7 +110,10 @@ def _check_not_smaller(network: Network, known: Network | None) -> None:
 
 
 def _is_path(graph: Any) -> bool:
-    return isinstance(graph, os.PathLike) or (isinstance(graph, str) and Path(graph).is_file())
+    """Whether a file is meant, be it there or not."""
+    if isinstance(graph, str):
+        return Path(graph).is_file() or bool(Path(graph).suffix)
+    return isinstance(graph, os.PathLike)
 
 
 def _names_of(graph: Any) -> Names | None:

@@ -1,0 +1,215 @@
+"""What comes of a walk: its trace, and a `Model` that is kept, read and exported.
+
+A model says of itself, in plain words, what its training has revealed of the rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from walklearn import __version__
+from walklearn.estimators.accounts import published
+from walklearn.estimators.parameters import Seeds
+from walklearn.estimators.rounds import Walked
+from walklearn.model import Model
+from walklearn.problem.losses import Huber, Logistic, Softmax, Squared, SquaredHinge
+from walklearn.simulation.trace import Trace
+from walklearn.updates.walk_sgd import WalkSetting
+from walklearn.walks import Derived, ReleasedWeighted, Walk, Weighted
+
+if TYPE_CHECKING:
+    from walklearn.estimators.random_walk import RandomWalk
+    from walklearn.files.encoding import Encoding
+
+LOSS_NAMES: dict[type, str] = {
+    Logistic: "logistic",
+    Softmax: "softmax",
+    SquaredHinge: "squared-hinge",
+    Squared: "squared",
+    Huber: "huber",
+}
+
+
+def trace_of(estimator: Any, setting: WalkSetting, walked: Walked, seeds: Seeds) -> Trace:
+    """Losses, messages and models. Nobody solved for w*, so there are no errors."""
+    problem, walk = setting.problem, setting.walk
+    inner = walk.innermost
+    drawn = inner if isinstance(inner, ReleasedWeighted) else None
+    unknown = np.full((1, len(walked.updates)), np.nan)
+    announcements = 2 * setting.graph.edge_count if walk.announced_numbers else 0
+    counts = walked.contributions
+    return Trace(
+        label=repr(walk),
+        spec={
+            "walklearn": __version__,
+            "estimator": type(estimator).__name__,
+            "problem": problem.describe(),
+            "graph": repr(setting.graph),
+            "method": repr(walk),
+            "step_size": repr(setting.step_size),
+            "steps": walked.updates[-1],
+            "average": estimator.average,
+            "replicates": 1,
+            "seed": seeds.walk.entropy if seeds.simulated else None,
+        },
+        updates=np.array(walked.updates),
+        messages=np.array([walked.messages]),
+        message_bytes=problem.model_bytes,
+        distance=unknown,
+        average_distance=unknown,
+        gap=unknown,
+        average_gap=unknown,
+        loss=np.array([walked.values]),
+        average_loss=np.array([walked.average_values]),
+        models=estimator.weights_[None],
+        averages=estimator.average_[None],
+        visits=walked.visits,
+        announcements=announcements,
+        announcement_bytes=announcements * walk.announced_numbers * 8,
+        released=None if drawn is None else drawn.visit_weights(setting.graph)[None],
+        contributions=None if counts is None else counts[None],
+        privacy=published(
+            walk, setting.model_noise, problem.node_count, drawn.outside if drawn else 0
+        ),
+    )
+
+
+def model_of(
+    estimator: RandomWalk, encoding: Encoding | Sequence[str] | None, target: str
+) -> Model:
+    """The model that a walk has trained, with what is known of it."""
+    classes = getattr(estimator, "classes_", None)
+    names = getattr(estimator, "feature_names_in_", None)
+    return Model(
+        estimator.weights_,
+        estimator.average_,
+        kind="regressor" if classes is None else "classifier",
+        loss=LOSS_NAMES[type(estimator.loss_)],
+        columns=names if encoding is None else encoding,
+        classes=classes,
+        intercept=bool(estimator.fit_intercept),
+        penalty=estimator.penalty,
+        updates=estimator.n_iter_,
+        uses="last" if estimator.average == "none" else "average",
+        target=target,
+        walk=_name(estimator.walk_),
+        privacy=_privacy(estimator),
+        ledger=estimator.ledger_.to_dict(),
+        details=_details(estimator),
+    )
+
+
+def _details(estimator: RandomWalk) -> dict[str, Any]:
+    trace, graph, seed = estimator.trace_, estimator.graph_, estimator.random_state
+    loss = trace.loss if estimator.average == "none" else trace.average_loss
+    assert loss is not None
+    return {
+        "rows": trace.spec["problem"]["rows"],
+        "features": estimator.n_features_in_,
+        "nodes": graph.node_count,
+        "edges": graph.edge_count,
+        "messages": int(trace.messages[0, -1]),
+        "bytes": int(trace.bytes[0, -1]),
+        "step_constant": float(estimator.step_size_.constant),
+        "step_exponent": float(estimator.step_size_.exponent),
+        "loss": float(loss[0, -1]),
+        "seed": int(seed) if isinstance(seed, int | np.integer) else None,
+    }
+
+
+def _privacy(estimator: RandomWalk) -> dict[str, Any]:
+    """What is protected, what is not, and what counts as public."""
+    protected, exposed = _importance(estimator)
+    noise = estimator.model_privacy
+    if noise is None:
+        exposed.append(
+            "The model is not protected: whoever sees the token before and after a visit can work "
+            "out the rows of the node (walklearn privacy attack shows it). ModelNoise protects it "
+            "(--model-noise, model_privacy=...)."
+        )
+    else:
+        protected.append(
+            f"What the rows of a node add to the model, by {noise}: each visit is clipped and "
+            f"noised, and a node adds at most {noise.max_contributions} times."
+        )
+    released = isinstance(estimator.walk_.innermost, ReleasedWeighted)
+    simulated = bool(estimator.ledger_.simulated)
+    if simulated and (noise is not None or released):
+        exposed.append(
+            "The noise came from a seed or a simulation, so here it protects nobody; the costs are "
+            "those that a network would have."
+        )
+    exposed.append(
+        "Training ran on one machine that saw all rows, and the accuracy and loss that it tells "
+        "are computed from them: they are for you, not for publishing."
+    )
+    return {
+        # Of the constants, not of the model, and only if they were released.
+        "epsilon_of_constants": estimator.epsilon if released else None,
+        "delta_of_constants": estimator.delta if released else None,
+        "simulated": simulated,
+        "protected": protected,
+        "not_protected": exposed,
+        "taken_to_be_public": [
+            "The graph, the names of columns and classes, declared categories and ranges, how many "
+            "rows each node has, and where the token is."
+        ],
+    }
+
+
+def _importance(estimator: RandomWalk) -> tuple[list[str], list[str]]:
+    """What is said of L_i, or of another importance: what of it is protected, and what is not."""
+    walk, epsilon = estimator.walk_.innermost, estimator.epsilon
+    if isinstance(walk, ReleasedWeighted):
+        return [_release(walk, epsilon, estimator.delta, estimator.feature_bound)], []
+    if isinstance(walk, Weighted) and not walk.public:
+        what = "constant L_i" if walk.importance is None else "importance"
+        return [], [
+            f"The {what} of every node goes to its neighbours in the clear, and it depends on its "
+            "rows. ε and δ within a feature bound protect it (--epsilon, --delta, "
+            "--feature-bound); a uniform walk has none."
+        ]
+    if isinstance(walk, Weighted):
+        return ["Nodes tell each other their degree and an importance declared to be public."], []
+    spent = " Nothing of ε was spent." if epsilon is not None else ""
+    return [f"Nodes tell each other their degree and no constant of their rows.{spent}"], []
+
+
+def _release(
+    walk: ReleasedWeighted, epsilon: float | None, delta: float | None, bound: float | None
+) -> str:
+    """What is claimed of a release: by the estimator's ε and δ, or by the walk's own mechanism."""
+    low, high = walk.mechanism.bounds
+    text = f"The constant L_i of every node, released once by {walk.mechanism}"
+    if epsilon is None:
+        return (
+            f"{text}, within the public bounds {low:.4g} to {high:.4g}; the ledger tells its cost."
+        )
+    return (
+        f"{text}: (ε, δ) = ({epsilon:g}, {delta:g}) local differential privacy for all rows of the "
+        f"node together, whatever they are, by the public bounds {low:.4g} to {high:.4g} (feature "
+        f"bound {bound:g}). Drawn in double precision, δ is at most "
+        f"{_rounded_up(walk.mechanism.release_delta(epsilon))}."
+    )
+
+
+def _rounded_up(delta: float) -> str:
+    """A bound in ten digits, which is still one.
+
+    >>> _rounded_up(0.03 + 1e-11)
+    '0.03000000004'
+    """
+    return f"{delta * (1 + 1e-9):.10g}"
+
+
+def _name(walk: Walk) -> str:
+    """The walk with what it was asked to do, without what was drawn."""
+    inner = walk.innermost
+    if isinstance(inner, ReleasedWeighted):
+        asked = Weighted(privacy=inner.mechanism, laziness=inner.laziness)
+        walk = replace(walk, walk=asked) if isinstance(walk, Derived) else asked
+    return repr(walk)
