@@ -15,6 +15,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import walklearn as wl
+from walklearn.updates.step_choice import best_step
 
 HERE = Path(__file__).parent / "pictures"
 DOTS_PER_INCH = 110
@@ -81,7 +82,7 @@ def tuned(problem: wl.Problem, graph: wl.Graph, walk: wl.walks.Walk, steps: int)
                               seed=1, records=1, progress=False).distance[:, -1])
         for step in candidates
     ]  # fmt: skip
-    return candidates[int(np.nanargmin(errors))]
+    return best_step(candidates, errors)
 
 
 def entrapment(folder: Path) -> None:

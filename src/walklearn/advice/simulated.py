@@ -22,7 +22,8 @@ from walklearn.graphs import Graph
 from walklearn.privacy.comparison import Comparison
 from walklearn.problem import Problem
 from walklearn.simulation import simulate
-from walklearn.updates.step_choice import choose_step
+from walklearn.simulation.intervals import Interval, plain_ratio_of_means
+from walklearn.updates.step_choice import best_step, choose_step
 from walklearn.updates.step_sizes import PowerStep
 from walklearn.walks import Uniform, Walk, Weighted
 
@@ -30,7 +31,6 @@ Vector = NDArray[np.float64]
 
 MULTIPLES = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)  # of the constant that a training would take
 TUNING_RUNS = 4
-RESAMPLES = 2000
 MECHANISMS_TRIED = 2
 SMALL_WORK = 10_000_000  # numbers that a simulation moves
 
@@ -53,8 +53,8 @@ def advise_by_simulation(
     uniform, others = tried[0], tried[1:]
     allowed = [each for each in others if comparison is None or each.walk.is_private]
     best = min(allowed, key=lambda each: each.mean, default=None)
-    ratio = None if best is None else _ratio(best.gaps, uniform.gaps, seed)
-    chosen = best if best is not None and ratio is not None and ratio[2] < 1.0 else uniform
+    ratio = None if best is None else plain_ratio_of_means(best.gaps, uniform.gaps, seed)
+    chosen = best if best is not None and ratio is not None and ratio.upper < 1.0 else uniform
     reasons = (
         about_laziness,
         _about_walk(uniform, best, ratio, comparison),
@@ -104,10 +104,10 @@ def _try(
     first = choose_step(problem, graph, walk.realise(graph, problem, np.random.default_rng(tuning)))
     step_sizes = [PowerStep(first.constant * each, first.exponent) for each in MULTIPLES]
     means = [
-        _run(problem, graph, walk, steps, each, TUNING_RUNS, tuning)[0].mean()
+        float(_run(problem, graph, walk, steps, each, TUNING_RUNS, tuning)[0].mean())
         for each in step_sizes
     ]
-    step_size = step_sizes[int(np.argmin(means))]
+    step_size = best_step(step_sizes, means)
     gaps, messages = _run(problem, graph, walk, steps, step_size, replicates, running)
     diagnosis = theory.diagnose(graph, problem, walk)
     numbers = {
@@ -159,21 +159,10 @@ def _cautions(graph: Graph, problem: Problem, walk: Walk) -> list[str]:
     return [warning for warning in warnings if not warning.startswith("The domain")]
 
 
-def _ratio(ours: Vector, theirs: Vector, seed: int) -> tuple[float, float, float]:
-    """The ratio of the mean gaps and its 95 % interval, by bootstrap over pairs of runs."""
-    if not np.isfinite([ours.mean(), theirs.mean()]).all():
-        ratio = math.inf if np.isinf(ours.mean()) else 0.0
-        return ratio, ratio, ratio
-    picks = np.random.default_rng(seed).integers(len(ours), size=(RESAMPLES, len(ours)))
-    ratios = ours[picks].mean(axis=1) / theirs[picks].mean(axis=1)
-    low, high = np.quantile(ratios, [0.025, 0.975])
-    return float(ours.mean() / theirs.mean()), float(low), float(high)
-
-
 def _about_walk(
     uniform: _Tried,
     best: _Tried | None,
-    ratio: tuple[float, float, float] | None,
+    ratio: Interval | None,
     comparison: Comparison | None,
 ) -> str:
     if best is None or ratio is None:
@@ -183,10 +172,11 @@ def _about_walk(
             f"{comparison.delta:g}). {comparison.rows[0].reason}"
         )
     facts = (
-        f'the walk "{best.name}" leaves {ratio[0]:.3g} times the gap of the uniform one (95 % '
-        f"interval {ratio[1]:.3g} to {ratio[2]:.3g}; {best.mean:.3g} against {uniform.mean:.3g})"
+        f'the walk "{best.name}" leaves {ratio.value:.3g} times the gap of the uniform one (95 % '
+        f"interval {ratio.lower:.3g} to {ratio.upper:.3g}; {best.mean:.3g} against "
+        f"{uniform.mean:.3g})"
     )
-    if ratio[2] < 1.0:
+    if ratio.upper < 1.0:
         return f"Weighted: {facts}."
     if comparison is not None:
         return (

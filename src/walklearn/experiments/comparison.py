@@ -25,6 +25,7 @@ from walklearn.problem.domains import Ball
 from walklearn.simulation import simulate
 from walklearn.simulation.trace import Trace
 from walklearn.updates.gossip_sgd import AsynchronousGossip, Gossip
+from walklearn.updates.step_choice import best_step
 from walklearn.updates.step_sizes import PowerStep
 from walklearn.walks import Uniform, Walk, Weighted
 
@@ -77,7 +78,7 @@ def tune(
         ).distance.mean()
         for step_size in candidates
     ]  # fmt: skip
-    return candidates[int(np.nanargmin(errors))]
+    return best_step(candidates, errors)
 
 
 def draw(results: dict[str, list[Result]], path: Path) -> None:

@@ -47,6 +47,7 @@ from walklearn.studies.worlds import (
     stream,
 )
 from walklearn.updates.gossip_sgd import Gossip
+from walklearn.updates.step_choice import best_step
 from walklearn.updates.step_sizes import StepSize
 from walklearn.walks import Walk
 
@@ -114,7 +115,7 @@ def choose(cell: Cell, errors: NDArray[np.float64]) -> Tuning:
     feasible = errors[~np.isnan(errors).any(axis=1)]
     means = feasible.mean(axis=0) if len(feasible) else np.full(errors.shape[1], np.inf)
     constants = tuple(map(float, steps["constants"]))
-    best = constants[int(np.argmin(means))]
+    best = best_step(constants, means)
     return Tuning(best, constants, tuple(means.tolist()), steps["metric"], len(feasible))
 
 

@@ -39,9 +39,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from walklearn.studies.claims import Claim
-from walklearn.studies.curves import Runs, by_instance, cost_of, error_at, runs_of
-from walklearn.studies.intervals import (
+from walklearn.simulation.intervals import (
     CONFIDENCE,
     RESAMPLES,
     Interval,
@@ -50,6 +48,8 @@ from walklearn.studies.intervals import (
     ratio_of_means,
     ratio_of_medians,
 )
+from walklearn.studies.claims import Claim
+from walklearn.studies.curves import Runs, by_instance, cost_of, error_at, runs_of
 
 if TYPE_CHECKING:
     import pandas

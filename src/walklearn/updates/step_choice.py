@@ -32,15 +32,18 @@ True
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from walklearn.graphs import Graph
 from walklearn.problem import Problem
 from walklearn.problem.losses import Huber, Logistic, Loss, Softmax
 from walklearn.updates.step_sizes import PowerStep
 from walklearn.walks import ReleasedWeighted, Walk
+
+T = TypeVar("T")
 
 EXPONENT = 0.51
 LENGTH = 8.0  # of the first step, in units of 1/L̄, for losses whose slope is bounded
@@ -58,6 +61,18 @@ def choose_step(problem: Problem, graph: Graph, walk: Walk) -> PowerStep:
     largest = float((scale * problem.smoothness).max())
     mean = float(problem.importance.mean())
     return _step(problem.loss, problem.penalty, float(scale.max()), largest, mean)
+
+
+def best_step(candidates: Sequence[T], errors: ArrayLike) -> T:
+    """Of step sizes, or their constants, the one that left the least error; the first of equals.
+
+    Tune on seeds of their own: the least of several errors is too good for the runs it comes from.
+    NaN is the error of a run that diverged.
+
+    >>> best_step([0.1, 1.0, 10.0], [0.3, 0.2, np.nan])
+    1.0
+    """
+    return candidates[int(np.argmin(np.where(np.isnan(errors), np.inf, errors)))]
 
 
 def public_step(

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from walklearn.studies.intervals import (
+from walklearn.simulation.intervals import (
     log_slope,
     rank_correlation,
     ratio_of_means,
