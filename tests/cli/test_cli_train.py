@@ -304,11 +304,15 @@ def test_schema_files(tmp_path: Path) -> None:
     assert schema.ranges == {"age": (0.0, 100.0), "income": (0.0, 1e5)}
     assert schema.undeclared(["age", "height"]) == ["height"]
     for text, message in (
-        ("age = 3", r"'age' needs either"),
-        ("[age]\nrange = [1]", r"two numbers, low < high"),
+        ("age = 3", r"line 1: age must be a table"),
+        (
+            "[age]\nrange = [1]",
+            r"line 2: age.range must be two numbers .low, high. with low < high",
+        ),
         ("[age]\nrange = [2, 1]", r"low < high"),
-        ("[age]\nranges = [1, 2]", r"'age' needs either"),
-        ("[age]\ncategories = [1, 2]", r"'age' needs either"),
+        ("[age]\nranges = [1, 2]", r"age.ranges is no key of a column; did you mean range"),
+        ("[age]\ncategories = [1, 2]", r"line 2: age.categories must be a list of texts"),
+        ("[age]", r"line 1: age needs either"),
         ("[age", r"is not TOML"),
     ):
         path.write_text(text)

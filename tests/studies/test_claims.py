@@ -10,8 +10,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from walklearn.files.checked_table import CheckedTable
+from walklearn.studies import StudyError
 from walklearn.studies.claims import Claim, read_claims
-from walklearn.studies.source import Source, StudyError
 from walklearn.studies.verdicts import Verdict, judge
 
 STUDY = """
@@ -34,7 +35,7 @@ BEATS = 'kind = "beats"\ntext = "t"\nbetter = "weighted"\nworse = "uniform"\n'
 
 
 def read(text: str) -> Claim:
-    (claim,) = read_claims(Source("study.toml", STUDY + text))
+    (claim,) = read_claims(CheckedTable.parse(STUDY + text, "study.toml", StudyError))
     return claim
 
 
@@ -71,22 +72,50 @@ def test_steps_tuned_for_one_error_are_not_judged_by_another() -> None:
     ("text", "line", "message"),
     [
         (BEATS + 'step_sizes = ["tuned"]\nmetrics = ["distance"]', 6, "leaves nothing to judge"),
-        ('kind = "wins"\ntext = "t"', 1, "claims.0.kind must be one of beats, slope, rank"),
+        (
+            'kind = "wins"\ntext = "t"',
+            1,
+            'claims.0.kind is "wins", which is not known. Choose one of beats, slope, rank',
+        ),
         ('kind = "beats"\nbetter = "weighted"\nworse = "uniform"', 0, "claims.0.text is missing"),
-        (BEATS.replace('"weighted"', '"wieghted"'), 3, "claims.0.better may name uniform"),
+        (
+            BEATS.replace('"weighted"', '"wieghted"'),
+            3,
+            'claims.0.better is "wieghted", which is not known; did you mean "weighted"',
+        ),
         (BEATS.replace('"uniform"', '"weighted"'), 4, "claims.0.worse must differ from better"),
         (BEATS + "at = [0]", 5, "claims.0.at must be"),
         (BEATS + 'at = "late"', 5, "claims.0.at must be"),
-        (BEATS + 'cost = "watts"', 5, "claims.0.cost may name updates, messages, bytes"),
+        (
+            BEATS + 'cost = "watts"',
+            5,
+            'claims.0.cost is "watts", which is not known. Choose one of updates, messages, bytes',
+        ),
         (BEATS + "metrics = []", 5, "claims.0.metrics must be a list of names"),
-        (BEATS + 'graphs = ["torus"]', 5, "claims.0.graphs may name ring, star"),
-        (BEATS + "target = 3", 5, "claims.0.target is not a key of a 'beats' claim"),
+        (
+            BEATS + 'graphs = ["torus"]',
+            5,
+            'claims.0.graphs is "torus", which is not known. Choose one of ring, star',
+        ),
+        (BEATS + "target = 3", 5, "claims.0.target is no key of a claim of kind beats"),
         (BEATS + "text = 3", 5, "is not TOML"),
         (BEATS.replace('"t"', "3"), 2, "claims.0.text must be text; it is 3"),
-        ('kind = "slope"\ntext = "t"\nwindow = 1.5', 3, "claims.0.window must be between 0 and 1"),
-        ('kind = "rank"\ntext = "t"\nby = "luck"', 3, "claims.0.by must be one of bound"),
+        (
+            'kind = "slope"\ntext = "t"\nwindow = 1.5',
+            3,
+            "claims.0.window must be a finite number greater than 0 and less than 1",
+        ),
+        (
+            'kind = "rank"\ntext = "t"\nby = "luck"',
+            3,
+            'claims.0.by is "luck", which is not known. Choose one of bound',
+        ),
         (BEATS.replace("beats", "cost-to-target"), 0, "claims.0.target is missing"),
-        (BEATS.replace("beats", "cost-to-target") + "target = -1", 5, "must be a positive number"),
+        (
+            BEATS.replace("beats", "cost-to-target") + "target = -1",
+            5,
+            "must be a finite number greater than 0",
+        ),
         (BEATS.replace("beats", "cost-to-target") + "target = 1\nrelative = 1", 6, "true or false"),
     ],
 )
@@ -100,7 +129,7 @@ def test_bad_claims_are_named_with_their_line(text: str, line: int, message: str
 
 def test_claims_must_be_a_list_of_tables() -> None:
     with pytest.raises(StudyError, match=r"write \[\[claims\]\]"):
-        read_claims(Source("study.toml", "claims = 3"))
+        read_claims(CheckedTable.parse("claims = 3", "study.toml", StudyError))
 
 
 UPDATES = np.array([1, 10, 100, 1000])

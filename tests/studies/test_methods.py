@@ -19,7 +19,7 @@ from walklearn.privacy import (
 )
 from walklearn.problem.losses import Logistic
 from walklearn.studies import Study, register_walk, run
-from walklearn.studies.choices import ChoiceError
+from walklearn.studies.choices import StudyError
 from walklearn.studies.methods import _registered, method_of, resolved
 from walklearn.walks import Independent, Jumping, NonBacktracking, Simple, Uniform, Weighted
 
@@ -80,7 +80,7 @@ def test_noise_may_be_stated_itself(table: dict, mechanism: object) -> None:
     made = method_of({**stated, **table}, {}, PROBLEM)
     assert isinstance(made, Weighted)
     assert made.privacy == mechanism
-    with pytest.raises(ChoiceError, match=r"follows from .* and epsilon: leave it out"):
+    with pytest.raises(StudyError, match=r"follows from .* and epsilon: leave it out"):
         method_of({**TARGET, **table}, {}, PROBLEM)
 
 
@@ -120,7 +120,7 @@ def test_a_walk_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     (tmp_path / "sticky_walks.py").write_text(STICKY)
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.delitem(sys.modules, "sticky_walks", raising=False)
-    with pytest.raises(ChoiceError, match='is "sticky", which is not known'):
+    with pytest.raises(StudyError, match='is "sticky", which is not known'):
         method_of({"walk": "sticky"}, {}, PROBLEM)
     register_walk("sticky", "sticky_walks:Sticky")
     try:
@@ -128,7 +128,7 @@ def test_a_walk_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         with pytest.raises(ValueError, match="already"):
             register_walk("uniform", "sticky_walks:Sticky")
         assert method_of({"walk": "sticky", "glue": 0.75}, {}, PROBLEM).laziness == 0.75
-        with pytest.raises(ChoiceError, match="is no key of Sticky; did you mean glue"):
+        with pytest.raises(StudyError, match="is no key of Sticky; did you mean glue"):
             method_of({"walk": "sticky", "glu": 0.75}, {}, PROBLEM)
         register_walk("lost", "no_such_module:Lost")
         with pytest.raises(ValueError, match="Every worker must be able to import it"):
@@ -136,7 +136,7 @@ def test_a_walk_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         register_walk("nothing", "sticky_walks:nothing")
         with pytest.raises(TypeError, match="sticky_walks:nothing makes no walk, but None"):
             method_of({"walk": "nothing"}, {}, PROBLEM)
-        with pytest.raises(ChoiceError, match="is no key of a method"):
+        with pytest.raises(StudyError, match="is no key of a method"):
             resolved({"walk": "sticky", "home": "subprocess:Popen"})
         home = resolved({"walk": "sticky", "glue": 0.75})
         text = """

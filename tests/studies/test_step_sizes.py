@@ -78,7 +78,10 @@ def test_a_horizon_of_its_own() -> None:
     ("steps", "message"),
     [
         ("a = { constant = 1.0, relative = 1 }", "step_sizes.a.relative must be true or false"),
-        ("a = { constants = [1.0], tuning_updates = 0 }", "step_sizes.a.tuning_updates must be at"),
+        (
+            "a = { constants = [1.0], tuning_updates = 0 }",
+            "step_sizes.a.tuning_updates must be a whole",
+        ),
         ("a = { constant = 1.0, tuning_updates = 9 }", "step_sizes.a.tuning_updates is no key"),
     ],
 )

@@ -67,24 +67,32 @@ MISTAKES = {
     "rows without split": (
         "penalty = 1.0", "penalty = 1.0\nrows = 20",
         "line 14: problems.two spreads 20 rows over 9 nodes: say how"),
-    "half a seed": ("seed = 3", "seed = 3.5", "line 3: seed must be a whole number; it is 3.5"),
-    "negative": ("seed = 3", "seed = -3", "line 3: seed must be at least 0; it is -3"),
-    "too much": ("instances = 4", f"instances = {10**30}", "line 4: instances must be at most 1,0"),
-    "nothing to do": ("instances = 4", "instances = 0", "line 4: instances must be at least 1"),
+    "half a seed": (
+        "seed = 3", "seed = 3.5", "line 3: seed must be a whole number of at least 0; it is 3.5"),
+    "negative": (
+        "seed = 3", "seed = -3", "line 3: seed must be a whole number of at least 0; it is -3"),
+    "too much": (
+        "instances = 4", f"instances = {10**30}",
+        "line 4: instances must be a whole number of at most 1,0"),
+    "nothing to do": (
+        "instances = 4", "instances = 0",
+        "line 4: instances must be a whole number of at least 1"),
     "type": ("nodes = 9", 'nodes = "9"', 'line 12: graphs.ring.nodes must be a whole number'),
     "value": ("nodes = 9", "nodes = 0", "line 12: graphs.ring.nodes: nodes must be"),
-    "penalty": ("penalty = 1.0", "penalty = -1.0", "line 18: problems.two.penalty: penalty must"),
+    "penalty": ("penalty = 1.0", "penalty = -1.0", "line 18: problems.two.penalty must be a fini"),
     "laziness": (
         'walk = "weighted"', 'walk = "weighted"\nlaziness = 1.0',
         "line 26: methods.weighted.laziness: laziness must be in [0, 1), got 1.0"),
     "no walk": ('walk = "weighted"', "", "line 24: methods.weighted needs walk (one of simple"),
-    "no family": ('family = "ring"', "", "line 10: graphs.ring needs family: one of erdos_renyi"),
-    "no argument": ("nodes = 9", "", "line 10: graphs.ring needs nodes (of ring)"),
+    "no family": (
+        'family = "ring"', "",
+        "line 10: graphs.ring.family is missing; it must be one of erdos_renyi"),
+    "no argument": ("nodes = 9", "", "line 10: graphs.ring.nodes is missing; it must be a whole"),
     "no constant": ("constant = 0.1", "", "line 27: step_sizes.printed needs constant, or"),
-    "constant": ("constant = 0.1", "constant = 0", "line 28: step_sizes.printed.constant: the"),
+    "constant": ("constant = 0.1", "constant = 0", "line 28: step_sizes.printed.constant must"),
     "name": ('"small"', '"My study"', 'line 1: name may have a-z, 0-9 and -; it is "My study"'),
     "quick": ("updates = 50 }", "update = 50 }", "line 8: quick.update is no key of quick"),
-    "quick count": ("updates = 50 }", "updates = 0 }", "line 8: quick.updates must be at least 1"),
+    "quick count": ("updates = 50 }", "updates = 0 }", "line 8: quick.updates must be a whole num"),
     "where": (
         'walk = "weighted"', 'walk = "weighted"\nproblems = ["tow"]',
         'line 26: methods.weighted.problems is "tow", which is not known; did you mean "two"?'),
@@ -118,7 +126,7 @@ PRIVATE_MISTAKES = {
     "epsilon": ("epsilon = 3.0", "epsilon = -1", "line 34: methods.private.epsilon: epsilon must"),
     "no delta": ("delta = 0.0", "", "line 31: methods.private needs delta, or scale, for laplace"),
     "mechanism": ('"laplace"', '"laplac"', 'methods.private.mechanism is "laplac", which is not'),
-    "no bounds": ("bounds = [1.0, 300.0]", "", "line 31: methods.private.bounds needs bounds"),
+    "no bounds": ("bounds = [1.0, 300.0]", "", "line 31: methods.private.bounds is missing"),
     "bounds": ("[1.0, 300.0]", "[1.0]", "line 36: methods.private.bounds must be two numbers"),
     "inside out": ("[1.0, 300.0]", "[3.0, 1.0]", "line 36: methods.private.bounds: bounds"),
     "public": ("[1.0, 300.0]", '"public"', 'bounds = "public" needs a feature_bound in every prob'),
@@ -194,7 +202,7 @@ def test_grids_must_not_be_empty() -> None:
         Study.from_text(text, "study.toml")
     for name in ("updates", "name"):
         line = next(line for line in SMALL.splitlines() if line.startswith(f"{name} ="))
-        with pytest.raises(StudyError, match=f"study.toml needs {name}"):
+        with pytest.raises(StudyError, match=f"study.toml: {name} is missing"):
             Study.from_text(changed(line + "\n", ""), "study.toml")
     text = SMALL.replace("[methods.uniform]", "[metods.uniform]").replace(
         "[methods.weighted]", "[metods.weighted]"

@@ -10,8 +10,8 @@ from walklearn.studies.view import View
 
 MISTAKES = {
     'kind = "pie"': "figure.kind",
-    'x = "noise"': "figure needs kind: one of convergence, map",
-    'kind = "map"\nx = "dimension"': "figure needs y",
+    'x = "noise"': "figure.kind is missing; it must be one of convergence, map",
+    'kind = "map"\nx = "dimension"': "figure.y is missing",
     'kind = "map"\nx = "dimension"\ny = "loss"': "figure.y is no number of problem",
     'kind = "tradeoff"\nx = "epsilon"': "figure.x is no number of a method; those are none",
     'kind = "scatter"\nx = "weather"': "figure.x",

@@ -9,7 +9,7 @@ from walklearn import datasets
 from walklearn.problem.domains import Ball, Box, Everywhere
 from walklearn.problem.losses import Huber, Softmax, Squared
 from walklearn.studies import worlds
-from walklearn.studies.choices import ChoiceError
+from walklearn.studies.choices import StudyError
 from walklearn.studies.worlds import RUN, TUNE, World, draw_world, kept_world
 
 ER = {"family": "erdos_renyi", "nodes": 20, "probability": 0.3}
@@ -97,7 +97,7 @@ def test_some_rows_of_collected_data() -> None:
     everything = {tuple(row) for row in datasets.digits()[0]}
     assert {tuple(row) for row in first.X} <= everything
     assert not np.array_equal(first.X, second.X)
-    with pytest.raises(ChoiceError, match="must be 1 to 1797; it is 2000"):
+    with pytest.raises(StudyError, match="must be 1 to 1797; it is 2000"):
         draw_world(ER, {**table, "rows": 2000}, 1, RUN, 0)
 
 

@@ -10,12 +10,12 @@ column, and what its numbers are scaled by, are public and declared.
 
 from __future__ import annotations
 
-import math
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from walklearn.files.checked_table import CheckedTable, Source, is_text
 
 
 @dataclass(frozen=True)
@@ -33,17 +33,15 @@ class Schema:
         read = {} if path is None else _read(path)
         for option in categories:
             name, values = _split(option, "--categories", "city=Oslo,Rome")
-            read[name] = {"categories": [value.strip() for value in values.split(",")]}
+            read[name] = {"categories": tuple(value.strip() for value in values.split(","))}
         for option in ranges:
             name, values = _split(option, "--range", "age=0,100")
-            read[name] = {"range": [_number(option, value) for value in values.split(",")]}
+            ends = [_number(option, value) for value in values.split(",")]
+            said = CheckedTable({name: ends}, Source(f"--range {option}"))
+            read[name] = {"range": said.pair(name)}
         return cls(
-            {
-                name: tuple(each["categories"])
-                for name, each in read.items()
-                if "categories" in each
-            },
-            {name: _range(name, each["range"]) for name, each in read.items() if "range" in each},
+            {name: each["categories"] for name, each in read.items() if "categories" in each},
+            {name: each["range"] for name, each in read.items() if "range" in each},
         )
 
     def undeclared(self, columns: Sequence[str]) -> list[str]:
@@ -52,21 +50,21 @@ class Schema:
 
 
 def _read(path: Path) -> dict[str, dict[str, Any]]:
-    try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path} is not TOML: {error}.") from error
-    for name, declared in content.items():
-        keys = set(declared) if isinstance(declared, dict) else set()
-        texts = isinstance(declared, dict) and all(
-            isinstance(each, str) for each in declared.get("categories", ())
-        )
-        if len(keys) != 1 or not keys <= {"categories", "range"} or not texts:
-            raise ValueError(
-                f'{path}: the column {name!r} needs either categories = ["a", "b"] or range = '
-                f"[low, high], got {declared!r}."
-            )
-    return content
+    columns = CheckedTable.read(path, ValueError)
+    return {name: _column(columns.table(name)) for name in columns}
+
+
+def _column(table: CheckedTable) -> dict[str, Any]:
+    table.only(("categories", "range"), "a column")
+    if len(table) != 1:
+        raise table.error("", 'needs either categories = ["a", "b"] or range = [low, high].')
+    if "range" in table:
+        return {"range": table.pair("range")}
+    categories = table.value(
+        "categories", wanted='a list of texts, such as ["a", "b"]',
+        fits=lambda value: isinstance(value, list) and all(map(is_text, value)),
+    )  # fmt: skip
+    return {"categories": tuple(categories)}
 
 
 def _split(option: str, name: str, example: str) -> tuple[str, str]:
@@ -83,12 +81,3 @@ def _number(option: str, value: str) -> float:
         return float(value)
     except ValueError:
         raise ValueError(f"--range {option}: {value!r} is not a number.") from None
-
-
-def _range(name: str, ends: Sequence[float]) -> tuple[float, float]:
-    numbers = len(ends) == 2 and all(isinstance(end, int | float) for end in ends)
-    if not numbers or not all(map(math.isfinite, ends)) or ends[0] >= ends[1]:
-        raise ValueError(
-            f"the range of {name!r} must be two numbers, low < high, got {list(ends)!r}."
-        )
-    return float(ends[0]), float(ends[1])

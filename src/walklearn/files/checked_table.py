@@ -64,7 +64,7 @@ class CheckedTable(Mapping[str, Any]):
     """
 
     def __init__(self, content: Mapping[str, Any], source: Source | None = None, path: str = ""):
-        self._content, self.source, self._path = content, source or Source(), path
+        self._content, self.source, self.path = content, source or Source(), path
 
     @classmethod
     def read(cls, path: str | os.PathLike[str], error: type[ValueError]) -> CheckedTable:
@@ -230,10 +230,15 @@ class CheckedTable(Mapping[str, Any]):
         )  # fmt: skip
         return float(value) if key in self else default
 
-    def pair(self, key: str, default: T = _REQUIRED) -> tuple[float, float] | T:
-        """Two finite numbers, the smaller one first."""
-        wanted = "two numbers [low, high] with low < high"
-        value = self.value(key, default, wanted=wanted, fits=_is_range)
+    def pair(
+        self, key: str, default: T = _REQUIRED, *, rising: bool = True
+    ) -> tuple[float, float] | T:
+        """Two finite numbers; rising: the smaller one first."""
+        wanted = f"two numbers [low, high]{' with low < high' if rising else ''}"
+        value = self.value(
+            key, default, wanted=wanted,
+            fits=lambda value: _is_pair(value) and (not rising or value[0] < value[1]),
+        )  # fmt: skip
         return (float(value[0]), float(value[1])) if key in self else default
 
     def table(self, key: str, default: T = _REQUIRED) -> CheckedTable | T:
@@ -255,7 +260,7 @@ class CheckedTable(Mapping[str, Any]):
         )
 
     def _full(self, key: str) -> str:
-        return f"{self._path}.{key}" if self._path and key else self._path or key
+        return f"{self.path}.{key}" if self.path and key else self.path or key
 
 
 def is_text(value: Any) -> bool:
@@ -304,9 +309,8 @@ def _is_filled_list(value: Any) -> bool:
     return isinstance(value, list | tuple) and bool(value)
 
 
-def _is_range(value: Any) -> bool:
-    numbers = isinstance(value, list | tuple) and len(value) == 2 and all(map(is_number, value))
-    return numbers and value[0] < value[1]
+def _is_pair(value: Any) -> bool:
+    return isinstance(value, list | tuple) and len(value) == 2 and all(map(is_number, value))
 
 
 def _is_table(value: Any) -> bool:

@@ -11,7 +11,7 @@ A claim is judged once for every reading: every graph, problem, step size, metri
 that it names (all of the study's where it names none); where it names several methods, for each.
 Steps that were tuned for one error are not judged by another.
 
->>> source = Source("study.toml", '''
+>>> study = CheckedTable.parse('''
 ... [graphs.ring]
 ... [problems.easy]
 ... [methods]
@@ -24,8 +24,8 @@ Steps that were tuned for one error are not judged by another.
 ... better = "weighted"
 ... worse = "uniform"
 ... at = [1000]
-... ''')
->>> claim, = read_claims(source)
+... ''', "study.toml")
+>>> claim, = read_claims(study)
 >>> claim.better, claim.worse, claim.problems, claim.metrics, claim.costs, claim.at
 (('weighted',), ('uniform',), ('easy',), ('average_gap',), ('updates',), (1000.0,))
 """
@@ -37,9 +37,9 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
+from walklearn.files.checked_table import CheckedTable, is_number
 from walklearn.plot import COSTS
 from walklearn.simulation.trace_files import ERRORS
-from walklearn.studies.source import Source
 
 KINDS = ("beats", "slope", "rank", "cost-to-target")
 #: What a rank claim may rank graphs by: columns of the facts.
@@ -106,143 +106,75 @@ class Claim:
         return (tuned[step_size],) if step_size in tuned else self.at
 
 
-def read_claims(source: Source) -> tuple[Claim, ...]:
-    """The claims of a study; a StudyError names the key and line of what is wrong with one."""
-    tables = source.table.get("claims", [])
-    if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
-        raise source.error(("claims",), "must be a list of tables: write [[claims]]")
-    return tuple(_Reader(source, number).claim() for number in range(len(tables)))
+def read_claims(study: CheckedTable) -> tuple[Claim, ...]:
+    """The claims of a study; an error names the key and line of what is wrong with one."""
+    tables = study.tables("claims")
+    return tuple(_claim(study, table, number) for number, table in enumerate(tables, start=1))
 
 
-class _Reader:
-    """Takes one claim out of the text."""
-
-    def __init__(self, source: Source, place: int) -> None:
-        self.source = source
-        self.place = place
-        self.table: dict[str, Any] = source.table["claims"][place]
-
-    def claim(self) -> Claim:
-        kind = self._choice("kind", None, KINDS)
-        self._refuse_unknown(kind)
-        metric = self.source.table.get("metric", "average_gap")
-        chosen: dict[str, Any] = {
-            "number": self.place + 1,
-            "kind": kind,
-            "text": self._text("text"),
-            "source": self._text("source", ""),
-            "metrics": self._list("metrics", ERRORS, [metric]),
-        }
-        for key in ("graphs", "problems", "step_sizes"):
-            chosen[key] = self._list(key, self._names(key))
-        claim = Claim(**chosen, **self._own(kind), tuned_for=tuple(self._tuned_for(metric)))
-        if not any(claim.readings()):
-            raise self._error("metrics", "leaves nothing to judge: the steps were tuned for others")
-        return claim
-
-    def _tuned_for(self, metric: str) -> Iterator[tuple[str, str]]:
-        for name, table in self.source.table.get("step_sizes", {}).items():
-            if "constants" in table:
-                yield name, table.get("metric", metric)
-
-    def _own(self, kind: str) -> dict[str, Any]:
-        """What only this kind of claim has."""
-        if kind == "slope":
-            return {"methods": self._methods(), "window": self._share("window", 0.1)}
-        if kind == "rank":
-            by = self._choice("by", "bound", PREDICTIONS)
-            return {"methods": self._methods(), "by": by, **self._points()}
-        pair: dict[str, Any] = {key: self._pair_of(key) for key in ("better", "worse")}
-        both = set(pair["better"]) & set(pair["worse"])
-        if both:
-            raise self._error("worse", f"must differ from better; both name {both.pop()!r}")
-        pair["costs"] = self._list("cost", COSTS, ["updates"])
-        pair["setup"] = self._flag("setup")
-        if kind == "beats":
-            return {**pair, **self._points()}
-        return {**pair, "target": self._positive("target"), "relative": self._flag("relative")}
-
-    def _pair_of(self, key: str) -> tuple[str, ...]:
-        self._value(key, None)
-        return self._list(key, self._names("methods"))
-
-    def _refuse_unknown(self, kind: str) -> None:
-        for key in self.table:
-            if key not in _KEYS[kind]:
-                allowed = ", ".join(_KEYS[kind])
-                raise self._error(key, f"is not a key of a {kind!r} claim; those are {allowed}")
-
-    def _names(self, key: str) -> list[str]:
-        named = self.source.table.get(key, {})
-        return list(named) if isinstance(named, dict) else []
-
-    def _methods(self) -> tuple[str, ...]:
-        return self._list("methods", self._names("methods"))
-
-    def _text(self, key: str, default: str | None = None) -> str:
-        value = self._value(key, default)
-        if not isinstance(value, str):
-            raise self._error(key, f"must be text; it is {value!r}")
-        return value
-
-    def _choice(self, key: str, default: str | None, allowed: Any) -> str:
-        value = self._value(key, default)
-        if value not in list(allowed):
-            raise self._error(key, f"must be one of {', '.join(allowed)}; it is {value!r}")
-        return str(value)
-
-    def _list(self, key: str, allowed: Any, default: list[str] | None = None) -> tuple[str, ...]:
-        names = list(allowed)
-        values = self.table.get(key, names if default is None else default)
-        values = [values] if isinstance(values, str) else values
-        if not isinstance(values, list) or not values:
-            raise self._error(key, f"must be a list of names; it is {values!r}")
-        for value in values:
-            if value not in names:
-                raise self._error(key, f"may name {', '.join(names)}; {value!r} is none of them")
-        return tuple(values)
-
-    def _points(self) -> dict[str, Any]:
-        points = self.table.get("at", [])
-        if points == "tuned":
-            return {"at_tuned": tuple(self._tuned())}
-        if not isinstance(points, list) or not all(_is_number(p) and p > 0 for p in points):
-            raise self._error("at", f'must be "tuned" or a list of positive costs, not {points!r}')
-        return {"at": tuple(sorted(float(point) for point in points))}
-
-    def _tuned(self) -> Iterator[tuple[str, float]]:
-        """The step sizes that were tuned for a horizon of their own."""
-        for name, table in self.source.table.get("step_sizes", {}).items():
-            if "tuning_updates" in table:
-                yield name, float(table["tuning_updates"])
-
-    def _positive(self, key: str) -> float:
-        value = self._value(key, None)
-        if not _is_number(value) or not 0 < value < float("inf"):
-            raise self._error(key, f"must be a positive number; it is {value!r}")
-        return float(value)
-
-    def _share(self, key: str, default: float) -> float:
-        value = self.table.get(key, default)
-        if not _is_number(value) or not 0 < value < 1:
-            raise self._error(key, f"must be between 0 and 1; it is {value!r}")
-        return float(value)
-
-    def _flag(self, key: str) -> bool:
-        value = self.table.get(key, False)
-        if not isinstance(value, bool):
-            raise self._error(key, f"must be true or false; it is {value!r}")
-        return value
-
-    def _value(self, key: str, default: Any) -> Any:
-        value = self.table.get(key, default)
-        if value is None:
-            raise self._error(key, "is missing")
-        return value
-
-    def _error(self, key: str, message: str) -> Exception:
-        return self.source.error(("claims", self.place, key), message)
+def _claim(study: CheckedTable, table: CheckedTable, number: int) -> Claim:
+    kind = table.choice("kind", KINDS)
+    table.only(_KEYS[kind], f"a claim of kind {kind}")
+    metric = study.get("metric", "average_gap")
+    chosen: dict[str, Any] = {
+        "number": number,
+        "kind": kind,
+        "text": table.text("text"),
+        "source": table.text("source", ""),
+        "metrics": table.names("metrics", ERRORS, (metric,), or_one=True),
+    }
+    for key in ("graphs", "problems", "step_sizes"):
+        chosen[key] = _named(study, table, key)
+    tuned_for = tuple(_of_steps(study, "constants", "metric", metric))
+    claim = Claim(**chosen, **_own(study, table, kind), tuned_for=tuned_for)
+    if not any(claim.readings()):
+        raise table.error("metrics", "leaves nothing to judge: the steps were tuned for others.")
+    return claim
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+def _own(study: CheckedTable, table: CheckedTable, kind: str) -> dict[str, Any]:
+    """What only this kind of claim has."""
+    if kind == "slope":
+        window = table.number("window", 0.1, above=0.0, below=1.0)
+        return {"methods": _named(study, table, "methods"), "window": window}
+    if kind == "rank":
+        by = table.choice("by", PREDICTIONS, "bound")
+        return {"methods": _named(study, table, "methods"), "by": by, **_points(study, table)}
+    pair: dict[str, Any] = {
+        key: table.names(key, study["methods"], or_one=True) for key in ("better", "worse")
+    }
+    for both in set(pair["better"]) & set(pair["worse"]):
+        raise table.error("worse", f'must differ from better; both name "{both}".')
+    pair["costs"] = table.names("cost", COSTS, ("updates",), or_one=True)
+    pair["setup"] = table.flag("setup", False)
+    if kind == "beats":
+        return {**pair, **_points(study, table)}
+    target, relative = table.number("target", above=0.0), table.flag("relative", False)
+    return {**pair, "target": target, "relative": relative}
+
+
+def _named(study: CheckedTable, table: CheckedTable, key: str) -> tuple[str, ...]:
+    """Those of the study's graphs, methods, … that the claim names; all where it names none."""
+    every = tuple(study[key])
+    return table.names(key, every, every, or_one=True)
+
+
+def _points(study: CheckedTable, table: CheckedTable) -> dict[str, Any]:
+    if table.get("at") == "tuned":
+        tuned = _of_steps(study, "tuning_updates", "tuning_updates")
+        return {"at_tuned": tuple((name, float(updates)) for name, updates in tuned)}
+    points = table.value(
+        "at", [], wanted='"tuned" or a list of positive costs',
+        fits=lambda value: isinstance(value, list)
+        and all(is_number(point) and point > 0 for point in value),
+    )  # fmt: skip
+    return {"at": tuple(sorted(map(float, points)))}
+
+
+def _of_steps(
+    study: CheckedTable, having: str, key: str, default: Any = None
+) -> Iterator[tuple[str, Any]]:
+    """Each step size whose table has one key, with what stands there under another."""
+    for name, table in study["step_sizes"].items():
+        if having in table:
+            yield name, table.get(key, default)

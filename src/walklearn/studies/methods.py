@@ -22,18 +22,11 @@ from functools import lru_cache
 from importlib import import_module
 from typing import Any
 
+from walklearn.files.checked_table import CheckedTable
 from walklearn.graphs import Graph
 from walklearn.privacy import MECHANISMS, Mechanism, calibrate, smoothness_bounds
 from walklearn.problem import Problem
-from walklearn.studies.choices import (
-    ChoiceError,
-    Table,
-    arguments,
-    as_toml,
-    check_type,
-    chosen,
-    pair,
-)
+from walklearn.studies.choices import Table, arguments, table_of, typed
 from walklearn.updates.gossip_sgd import AsynchronousGossip, Gossip, SynchronousGossip
 from walklearn.updates.step_sizes import StepSize
 from walklearn.walks import (
@@ -82,39 +75,42 @@ def register_walk(name: str, home: str) -> None:
     _registered[name] = home
 
 
-def resolved(table: Table) -> dict[str, Any]:
+def resolved(content: Table) -> CheckedTable:
     """The table with the home of a registered walk, and without where the method is run.
 
     A text cannot name a home itself: it would be a way to have any code run.
     """
+    table = table_of(content)
     if "home" in table:
-        raise ChoiceError("is no key of a method; a walk of one's own is registered first", "home")
+        raise table.error("home", "is no key of a method; a walk of one's own is registered first.")
     plain = {key: value for key, value in table.items() if key not in WHERE}
     if plain.get("walk") in _registered:
         plain["home"] = _registered[plain["walk"]]
-    return plain
+    return CheckedTable(plain, table.source, table.path)
 
 
-def method_of(table: Table, problem_table: Table, problem: Problem) -> Walk | Gossip:
+def method_of(content: Table, problem_table: Table, problem: Problem) -> Walk | Gossip:
     """The method that a table describes, for a problem. InfeasiblePrivacyError where none is."""
+    table = table_of(content)
     if "gossip" in table:
-        kind = GOSSIP[chosen(table, "gossip", GOSSIP)]
+        kind = GOSSIP[table.choice("gossip", GOSSIP)]
         return kind(**arguments(kind, table, ["gossip", *WHERE]))
     if "walk" not in table:
-        raise ChoiceError(
-            f"needs walk (one of {', '.join(_walks())}) or gossip (one of {', '.join(GOSSIP)})"
+        raise table.error(
+            "", f"needs walk (one of {', '.join(_walks())}) or gossip (one of {', '.join(GOSSIP)})."
         )
     if "home" in table:
         return _walk(_at_home(table["home"]), table, problem_table, problem)
-    name = chosen(table, "walk", _walks())
+    name = table.choice("walk", _walks())
     if name in PLAIN:
         return _walk(PLAIN[name], table, problem_table, problem)
     if name in _registered:
         return _walk(_at_home(_registered[name]), table, problem_table, problem)
-    base = PLAIN[chosen({"base": _DEFAULT_BASE[name], **table}, "base", PLAIN)]
+    base = PLAIN[table.choice("base", PLAIN, _DEFAULT_BASE[name])]
     own = [key for key in inspect.signature(DERIVED[name]).parameters if key != "walk"]
     outer = arguments(DERIVED[name], table, ["walk", "base", *_keys(base), *WHERE], ours=["walk"])
-    inner = {key: value for key, value in table.items() if key not in (*own, "base")}
+    plain = {key: value for key, value in table.items() if key not in (*own, "base")}
+    inner = CheckedTable(plain, table.source, table.path)
     return DERIVED[name](walk=_walk(base, inner, problem_table, problem), **outer)
 
 
@@ -142,16 +138,19 @@ def _keys(walk: Callable[..., Walk]) -> list[str]:
     ]
 
 
-def _walk(walk: Callable[..., Walk], table: Table, problem_table: Table, problem: Problem) -> Walk:
+def _walk(
+    walk: Callable[..., Walk], table: CheckedTable, problem_table: Table, problem: Problem
+) -> Walk:
     keys = ["walk", "home", *WHERE, *(key for key in _keys(walk) if key in PRIVACY)]
     settings = arguments(walk, table, keys, ours=_OURS)
     privacy = [key for key in PRIVACY if key in table]
     if "mechanism" in privacy:
         settings["privacy"] = mechanism_of(table, problem_table, problem)
         if "reweight" in table:
-            settings["reweight"] = chosen(table, "reweight", ("released", "as-printed"))
+            settings["reweight"] = table.choice("reweight", ("released", "as-printed"))
     elif privacy:
-        raise ChoiceError(f"is about a release: say mechanism = … with {privacy[0]}", privacy[0])
+        told = f"is about a release: say mechanism = … with {privacy[0]}."
+        raise table.error(privacy[0], told)
     made = walk(**settings)
     if not isinstance(made, Walk):
         raise TypeError(f"{walk.__module__}:{walk.__name__} makes no walk, but {made!r}.")
@@ -174,36 +173,37 @@ def step_smoothness(
     return float((scale * problem.smoothness).max())
 
 
-def mechanism_of(table: Table, problem_table: Table, problem: Problem) -> Mechanism:
+def mechanism_of(table: CheckedTable, problem_table: Table, problem: Problem) -> Mechanism:
     """The mechanism with the stated noise, or calibrated to the stated (ε, δ)."""
-    kind = chosen(table, "mechanism", MECHANISMS)
+    kind = table.choice("mechanism", MECHANISMS)
     for key in ("epsilon", "delta", *_NOISE):
-        if key in table:
-            check_type(table, key, "float")
-    chosen({"infeasible": "error", **table}, "infeasible", ("error", "skip"))
+        typed(table, key, "float", None)
+    table.choice("infeasible", ("error", "skip"), "error")
     bounds = bounds_of(table, problem_table, problem)
     options: dict[str, Any] = {}
     if "clamp" in table:
-        options["clamp"] = None if table["clamp"] is False else pair(table, "clamp")
+        unclamped = table["clamp"] is False
+        options["clamp"] = None if unclamped else table.pair("clamp", rising=False)
     noise = MECHANISMS[kind].noise_names
     if any(name in table for name in _NOISE):
         return _stated(table, kind, {"bounds": bounds, **options})
     for key in ("epsilon", "delta"):
         if key not in table:
-            raise ChoiceError(f"needs {key}, or {' and '.join(noise)}, for {kind}")
+            raise table.error("", f"needs {key}, or {' and '.join(noise)}, for {kind}.")
     if "accounting" in table:
-        options["accounting"] = chosen(table, "accounting", ("tight", "lemma"))
+        options["accounting"] = table.choice("accounting", ("tight", "lemma"))
     return _calibrated(kind, table["epsilon"], table["delta"], bounds, tuple(options.items()))
 
 
-def _stated(table: Table, kind: str, options: dict[str, Any]) -> Mechanism:
+def _stated(table: CheckedTable, kind: str, options: dict[str, Any]) -> Mechanism:
     """The mechanism with the noise that the table states; what δ it has at ε is a fact."""
     noise = MECHANISMS[kind].noise_names
+    named = " and ".join(noise)
     stated = [name for name in _NOISE if name in table]
     if set(stated) != set(noise):
-        raise ChoiceError(f"does not fit: {kind} has the noise {' and '.join(noise)}", stated[0])
+        raise table.error(stated[0], f"does not fit: {kind} has the noise {named}.")
     if "delta" in table:
-        raise ChoiceError(f"follows from {' and '.join(noise)} and epsilon: leave it out", "delta")
+        raise table.error("delta", f"follows from {named} and epsilon: leave it out.")
     make: Callable[..., Mechanism] = MECHANISMS[kind]
     mechanism = make(**{name: table[name] for name in noise}, **options)
     if "epsilon" in table:
@@ -218,19 +218,19 @@ def _calibrated(
     return calibrate(kind, epsilon=epsilon, delta=delta, bounds=bounds, **dict(options))
 
 
-def bounds_of(table: Table, problem_table: Table, problem: Problem) -> tuple[float, float]:
+def bounds_of(table: CheckedTable, problem_table: Table, problem: Problem) -> tuple[float, float]:
     """Public bounds of L_i: stated, from the problem's public feature bound, or the oracle's."""
     if isinstance(table.get("bounds"), list):
-        return pair(table, "bounds")
-    if table.get("bounds") == "instance":  # not private: the report says so
+        return table.pair("bounds", rising=False)
+    source = table.value(
+        "bounds", fits=lambda value: value in ("public", "instance"),
+        wanted='[low, high], "public" (from the problem\'s feature_bound) or "instance" (read from '
+        "the data, not private)",
+    )  # fmt: skip
+    if source == "instance":  # not private: the report says so
         return float(problem.importance.min()), float(problem.importance.max())
-    if table.get("bounds") != "public":
-        raise ChoiceError(
-            'needs bounds: [low, high], "public" (from the problem\'s feature_bound) or "instance" '
-            f"(read from the data, not private); it is {as_toml(table.get('bounds'))}", "bounds"
-        )  # fmt: skip
     if "feature_bound" not in problem_table:
-        raise ChoiceError('= "public" needs a feature_bound in every problem', "bounds")
+        raise table.error("bounds", '= "public" needs a feature_bound in every problem.')
     rows = len(problem.X)
     return smoothness_bounds(
         problem.loss, problem.penalty, problem.node_count, problem_table["feature_bound"],

@@ -5,7 +5,7 @@ Every error names the file, the line and the key, what is wrong and what is allo
 >>> Study.from_text("name = 'mine'\\nupdate = 100", source="mine.toml")
 Traceback (most recent call last):
     ...
-walklearn.studies.source.StudyError: mine.toml, line 2: update is no key of a study; did you
+walklearn.studies.choices.StudyError: mine.toml, line 2: update is no key of a study; did you
 mean updates? Allowed: name, question, ...
 """
 
@@ -15,15 +15,14 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from itertools import product
-from pathlib import Path
 
+from walklearn.files.checked_table import CheckedTable
 from walklearn.privacy import InfeasiblePrivacyError
 from walklearn.studies.cell import Cell, digest
-from walklearn.studies.choices import ChoiceError, Table, graph_of
+from walklearn.studies.choices import StudyError, Table, graph_of
 from walklearn.studies.claims import Claim
 from walklearn.studies.methods import WHERE, method_of, resolved
-from walklearn.studies.settings import TUNING_INSTANCES, about, settings_of
-from walklearn.studies.source import Source, StudyError
+from walklearn.studies.settings import TUNING_INSTANCES, settings_of
 from walklearn.studies.view import View
 from walklearn.studies.worlds import DATA, GRAPH, RUN, draw_problem, one_thread, stream
 
@@ -62,20 +61,19 @@ class Study:
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Study:
         """Read and check a study's file."""
-        try:
-            text = Path(path).read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise StudyError(f"cannot read {path}: {error}") from error
-        return cls.from_text(text, source=str(path))
+        return cls._of_table(CheckedTable.read(path, StudyError), check=True)
 
     @classmethod
     def from_text(cls, text: str, source: str = "the study", *, check: bool = True) -> Study:
         """Read a study. check: build every graph, problem and method once, to be sure of them."""
-        origin = Source(source, text)
-        study = cls(**settings_of(origin))
+        return cls._of_table(CheckedTable.parse(text, source, StudyError), check)
+
+    @classmethod
+    def _of_table(cls, table: CheckedTable, check: bool) -> Study:
+        study = cls(**settings_of(table))
         if check:
             with one_thread():
-                _build(study, origin)
+                _build(study, table)
         return study
 
     @property
@@ -119,7 +117,7 @@ class Study:
             {
                 "graph": self.graphs[graph],
                 "problem": self.problems[problem],
-                "method": resolved(self.methods[method]),
+                "method": dict(resolved(self.methods[method])),
                 "step_size": steps,
                 "seed": self.seed,
                 "instances": self.instances,
@@ -137,21 +135,21 @@ def _runs_on(method: Table, graph: str, problem: str, step_size: str) -> bool:
     return all(name in method.get(key, [name]) for key, name in zip(WHERE, names, strict=True))
 
 
-def _build(study: Study, source: Source) -> None:
+def _build(study: Study, table: CheckedTable) -> None:
     """Make everything once, for instance 0: what cannot be made is said with its line."""
+    graphs, problems, methods = (table.table(key) for key in ("graphs", "problems", "methods"))
     for graph, problem in product(study.graphs, study.problems):
-        with about(source, "graphs", graph):
-            drawn = graph_of(study.graphs[graph], stream(study.seed, RUN, 0, GRAPH))
-        with about(source, "problems", problem, note=f" (with graph {graph})"):
-            data = stream(study.seed, RUN, 0, DATA)
-            posed = draw_problem(study.problems[problem], drawn, data)
-        for name, method in study.methods.items():
+        with (described := graphs.table(graph)).explained():
+            drawn = graph_of(described, stream(study.seed, RUN, 0, GRAPH))
+        with (described := problems.table(problem)).explained(note=f" (with graph {graph})"):
+            posed = draw_problem(described, drawn, stream(study.seed, RUN, 0, DATA))
+        for method in map(methods.table, study.methods):
             if not any(_runs_on(method, graph, problem, steps) for steps in study.step_sizes):
                 continue
-            with about(source, "methods", name, note=f" (with problem {problem})"):
+            with method.explained(note=f" (with problem {problem})"):
                 try:
                     method_of(resolved(method), study.problems[problem], posed)
                 except InfeasiblePrivacyError as error:
                     if method.get("infeasible") != "skip":
-                        hint = 'Or say infeasible = "skip" to record that it is'
-                        raise ChoiceError(f"{error} {hint}", "epsilon") from error
+                        hint = 'Or say infeasible = "skip" to record that it is.'
+                        raise method.error("epsilon", f"{error} {hint}") from error

@@ -9,9 +9,9 @@
 A study without it is looked at as its grid and its claims suggest.
 
 >>> figure = {"kind": "map", "x": "nois", "y": "noise"}
->>> read_view({"problems": {"a": {"noise": 0.0}}, "figure": figure})
+>>> read_view(CheckedTable({"problems": {"a": {"noise": 0.0}}, "figure": figure}))
 Traceback (most recent call last):
-walklearn.studies.choices.ChoiceError: is no number of problem a; those are noise
+ValueError: figure.x is no number of problem a; those are noise.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from walklearn.studies.choices import ChoiceError, Table, as_toml, check_keys, chosen
+from walklearn.files.checked_table import CheckedTable, is_number
 
 #: Facts that a scatter may be drawn against.
 FACTS = (
@@ -45,41 +45,35 @@ class View:
     y: str = ""
 
 
-def read_view(table: Table) -> View:
-    """The view of a whole study's table; a ChoiceError says what is wrong with it."""
-    figure = table.get("figure", {})
-    if not isinstance(figure, dict):
-        raise ChoiceError(f"must be a table; it is {as_toml(figure)}")
+def read_view(study: CheckedTable) -> View:
+    """The view of a whole study's table."""
+    figure = study.table("figure", CheckedTable({}))
     if not figure:
         return View()
-    kind = chosen(figure, "kind", _KEYS)
-    check_keys(figure, ("kind", *_KEYS[kind]), f"a figure of kind {kind}")
-    for axis in _KEYS[kind]:
-        if axis not in figure:
-            raise ChoiceError(f"needs {axis}: what a {kind} has on that axis")
-        _check_axis(table, kind, axis, figure[axis])
-    return View(**figure)
+    kind = figure.choice("kind", _KEYS)
+    figure.only(("kind", *_KEYS[kind]), f"a figure of kind {kind}")
+    return View(kind, *(_axis(study, figure, axis) for axis in _KEYS[kind]))
 
 
-def _check_axis(table: Table, kind: str, axis: str, value: Any) -> None:
-    if kind == "scatter":
-        chosen({axis: value}, axis, FACTS)
-    elif kind == "map":
-        for name, problem in table["problems"].items():
-            if value not in (known := _numbers(problem)):
-                raise ChoiceError(f"is no number of problem {name}; those are {_list(known)}", axis)
-    else:
-        every = dict.fromkeys(key for each in table["methods"].values() for key in _numbers(each))
-        if value not in every:
-            raise ChoiceError(f"is no number of a method; those are {_list(every)}", axis)
+def _axis(study: CheckedTable, figure: CheckedTable, axis: str) -> str:
+    """What is on that axis; it must be a number that the study has."""
+    name: str = figure.text(axis)
+    if figure["kind"] == "scatter":
+        return figure.choice(axis, FACTS)
+    if figure["kind"] == "map":
+        for problem, table in study["problems"].items():
+            if name not in (known := _numbers(table)):
+                told = f"is no number of problem {problem}; those are {_list(known)}."
+                raise figure.error(axis, told)
+        return name
+    every = dict.fromkeys(key for each in study["methods"].values() for key in _numbers(each))
+    if name not in every:
+        raise figure.error(axis, f"is no number of a method; those are {_list(every)}.")
+    return name
 
 
 def _numbers(table: Mapping[str, Any]) -> list[str]:
-    return [
-        key
-        for key, value in table.items()
-        if isinstance(value, int | float) and not isinstance(value, bool)
-    ]
+    return [key for key, value in table.items() if is_number(value)]
 
 
 def _list(names: Any) -> str:

@@ -26,25 +26,24 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from walklearn.files.checked_table import CheckedTable
 from walklearn.files.extras import package
 from walklearn.graphs import Graph
 from walklearn.privacy import clip_features
 from walklearn.problem import Objective, Problem, datasets
-from walklearn.problem.domains import Ball
+from walklearn.problem.domains import Ball, Domain
+from walklearn.problem.losses import Loss
 from walklearn.studies.choices import (
     COLLECTED,
     GENERATED,
-    ChoiceError,
     Seed,
     Table,
     arguments,
-    check_keys,
-    check_type,
-    chosen,
     domain_of,
     graph_of,
-    inside,
     loss_of,
+    table_of,
+    typed,
 )
 
 RUN, TUNE = 0, 1  # stages
@@ -72,6 +71,17 @@ class World:
 class _Rows(NamedTuple):
     X: NDArray[Any]
     y: NDArray[Any]
+
+
+class _Terms(NamedTuple):
+    """What is minimised over the rows, and where; multiple: of ‖w*‖, the radius of a ball."""
+
+    loss: Loss
+    penalty: float
+    domain: Domain
+    multiple: float
+    objective: Objective
+    feature_bound: float | None
 
 
 def stream(seed: int, stage: int, instance: int, purpose: int) -> np.random.SeedSequence:
@@ -110,78 +120,90 @@ def kept_world(graph: str, problem: str, seed: int, stage: int, instance: int) -
     return world
 
 
-def draw_problem(table: Table, graph: Graph, seed: Seed) -> Problem:
+def draw_problem(content: Table, graph: Graph, seed: Seed) -> Problem:
     """The problem that a table describes, its rows spread over the nodes of the graph."""
-    nodes = graph.node_count
-    name = chosen(table, "data", [*GENERATED, *COLLECTED])
+    table, nodes = table_of(content), graph.node_count
+    name = table.choice("data", [*GENERATED, *COLLECTED])
     generator = np.random.default_rng(seed)
+    if name in COLLECTED:
+        table.only(_KEYS, name)
+    terms = _terms(table, name)
     if name in COLLECTED and "rows" not in table:
-        check_keys(table, _KEYS, name)
-        everywhere = _collected(json.dumps(table, sort_keys=True))
+        everywhere = _collected(name, terms)
         owners = _owners(table, everywhere.X, everywhere.y, nodes, generator)
         return everywhere.held_by(owners, nodes)
     rows = _drawn_rows(table, name, nodes, generator)
     owners = _owners(table, rows.X, rows.y, nodes, generator)
-    return _posed(table, name, rows, node_of_row=owners, nodes=nodes)
+    return _posed(rows, terms, node_of_row=owners, nodes=nodes)
 
 
 @lru_cache(maxsize=4)
-def _collected(table_json: str) -> Problem:
+def _collected(name: str, terms: _Terms) -> Problem:
     """All rows of a collected data set on one node: where they go later does not move w*."""
-    table = json.loads(table_json)
-    rows = _Rows(*COLLECTED[table["data"]]())
-    return _posed(table, table["data"], rows, node_of_row=np.zeros(len(rows.y), dtype=int))
+    rows = _Rows(*COLLECTED[name]())
+    return _posed(rows, terms, node_of_row=np.zeros(len(rows.y), dtype=int))
 
 
-def _drawn_rows(table: Table, name: str, nodes: int, generator: np.random.Generator) -> _Rows:
-    if "rows" in table:
-        check_type(table, "rows", "int")
+def _drawn_rows(
+    table: CheckedTable, name: str, nodes: int, generator: np.random.Generator
+) -> _Rows:
     if name in GENERATED:
-        settings = arguments(GENERATED[name], {"rows": nodes, **table}, _KEYS, ours=["seed"])
+        with_rows = CheckedTable({"rows": nodes, **table}, table.source, table.path)
+        settings = arguments(GENERATED[name], with_rows, _KEYS, ours=["seed"])
         return _Rows(*GENERATED[name](**settings, seed=generator))
-    check_keys(table, _KEYS, name)
     X, y = COLLECTED[name]()
-    if not 1 <= table["rows"] <= len(X):
-        raise ChoiceError(f"must be 1 to {len(X)}; it is {table['rows']}", "rows")
-    picked = generator.choice(len(X), table["rows"], replace=False)
+    count = typed(table, "rows", "int")
+    if not 1 <= count <= len(X):
+        raise table.error("rows", f"must be 1 to {len(X)}; it is {count}.")
+    picked = generator.choice(len(X), count, replace=False)
     return _Rows(X[picked], y[picked])
 
 
 def _owners(
-    table: Table, X: NDArray[Any], y: NDArray[Any], nodes: int, generator: np.random.Generator
+    table: CheckedTable,
+    X: NDArray[Any],
+    y: NDArray[Any],
+    nodes: int,
+    generator: np.random.Generator,
 ) -> NDArray[np.int64]:
     """Who holds each row. Which node gets which part of a split is drawn too."""
     if "split" not in table:
         if len(X) != nodes:
-            raise ChoiceError(
+            raise table.error(
+                "",
                 f"spreads {len(X)} rows over {nodes} nodes: say how, with "
-                'split = "similarity" (like rows sit together) or split = "random"'
+                'split = "similarity" (like rows sit together) or split = "random".',
             )
         return np.arange(nodes)
-    if chosen(table, "split", SPLITS) == "random":
+    if table.choice("split", SPLITS) == "random":
         return datasets.split_evenly(len(X), nodes, generator)
     parts = datasets.split_by_similarity(X, nodes, y)
     return generator.permutation(nodes)[parts]
 
 
-def _posed(table: Table, name: str, rows: _Rows, **nodes: Any) -> Problem:
+def _terms(table: CheckedTable, name: str) -> _Terms:
+    domain, multiple = domain_of(table)
+    return _Terms(
+        loss=loss_of(table, _DEFAULT_LOSSES.get(name, "logistic")),
+        penalty=table.number("penalty", 0.0, least=0.0),
+        domain=domain,
+        multiple=multiple,
+        objective=cast(Objective, table.choice("objective", OBJECTIVES, "sum")),
+        feature_bound=table.number("feature_bound", None, above=0.0),
+    )
+
+
+def _posed(rows: _Rows, terms: _Terms, **nodes: Any) -> Problem:
     """The rows with loss, penalty and domain."""
     X = rows.X
-    for key in ("penalty", "feature_bound"):
-        if key in table:
-            check_type(table, key, "float")
-    if "feature_bound" in table:
-        X, _ = clip_features(X, table["feature_bound"])
-    with inside("loss"):
-        loss = loss_of(table.get("loss", _DEFAULT_LOSSES.get(name, "logistic")))
-    with inside("domain"):
-        domain, multiple = domain_of(table.get("domain", "everywhere"))
-    objective = cast(Objective, chosen({"objective": "sum", **table}, "objective", OBJECTIVES))
+    if terms.feature_bound is not None:
+        X, _ = clip_features(X, terms.feature_bound)
     pose = partial(
-        Problem, X, rows.y, loss=loss, penalty=table.get("penalty", 0.0), objective=objective,
+        Problem, X, rows.y, loss=terms.loss, penalty=terms.penalty, objective=terms.objective,
         **nodes,
     )  # fmt: skip
-    if multiple:
+    domain = terms.domain
+    if terms.multiple:
         unconstrained = pose(domain=domain).optimum.model
-        domain = Ball(multiple * float(np.linalg.norm(unconstrained)))
+        domain = Ball(terms.multiple * float(np.linalg.norm(unconstrained)))
     return pose(domain=domain)
