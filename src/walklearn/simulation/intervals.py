@@ -83,7 +83,7 @@ def mean_interval(values: Array) -> tuple[Array, Array]:
 
     >>> lower, upper = mean_interval(np.arange(20.0)[:, None])
     >>> lower.round(1), upper.round(1)
-    (array([7.]), array([12.1]))
+    (array([6.9]), array([11.9]))
     """
     finite = np.isfinite(values).all(axis=0)
     shares = _resamples(len(values), BAND_RESAMPLES, 0) / len(values)
