@@ -17,7 +17,7 @@ ESTIMATORS = [
 ]
 EXPECTED = {
     "check_sample_weight_equivalence_on_dense_data": "a repeated row is at another node, so the "
-    "token goes another way; tests/test_sample_weight.py shows that f, its gradient and w* agree"
+    "token goes another way; tests/problem/test_sample_weight.py shows that f and w* agree"
 }
 
 

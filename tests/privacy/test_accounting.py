@@ -180,7 +180,7 @@ def test_log_kernel() -> None:
                 assert abs(float(log_kernel(k, x)) - exact) < 1e-12 + 1e-15 * abs(exact)
 
 
-# The traps of the specification: formulas that underflow claim δ = 0.
+# Formulas that underflow claim δ = 0.
 
 
 @pytest.mark.parametrize("theta", [1e3, 1e6, 1e9, 1e15, 1e60])
@@ -200,7 +200,7 @@ def test_no_underflow_at_large_noise(theta: float, ratio: float, epsilon: float)
 
 
 def test_known_floors() -> None:
-    """The specification's numbers at ε = 3."""
+    """Worked out beforehand, at ε = 3."""
     for ratio, floor in ((2.0, 0.012), (10.0, 0.50), (100.0, 0.92)):
         assert accounting.gamma_floor(3.0, (1.0, ratio)) == pytest.approx(floor, abs=5e-3)
     assert accounting.clamped_gamma_delta(2.26, 96.0, (1.0, 10.0), (1.0, 10.0)) == 0

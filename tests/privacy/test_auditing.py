@@ -66,7 +66,7 @@ def test_the_bound_comes_near_the_truth(mechanism: Mechanism) -> None:
 
 @dataclass(frozen=True, repr=False)
 class NaiveGamma(Gamma):
-    """The underflow of SPEC 5: the threshold as a plain power, which is 0 for large θ."""
+    """δ as one would first write it: its threshold is a plain power, which is 0 for large θ."""
 
     def delta(self, epsilon: float) -> float:
         a, b = self.bounds[1] / self.theta, self.bounds[0] / self.theta

@@ -187,7 +187,7 @@ def test_unclamped_noise_has_to_be_asked_for() -> None:
 
 
 def test_tight_needs_less_noise_than_the_lemma() -> None:
-    """By the specification .35 to .84 of it at ε = 3."""
+    """About .35 to .84 of it at ε = 3."""
     for ratio, delta in ((1.5, 0.03), (2.0, 0.06), (2.2, 0.1)):
         target = {"epsilon": 3.0, "delta": delta, "bounds": (1.0, ratio)}
         tight = privacy.calibrate("gamma", **target)

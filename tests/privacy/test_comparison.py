@@ -1,4 +1,4 @@
-"""The table of mechanisms: the specification's numbers, checked by simulation, and its words."""
+"""The table of mechanisms: known numbers, checked by simulation, and its words."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from walklearn import privacy
         (1.0, 0.06, "truncated-laplace", 0.446),
     ],
 )
-def test_numbers_of_the_specification(epsilon: float, delta: float, kind: str, raw: float) -> None:
+def test_numbers_worked_out_beforehand(epsilon: float, delta: float, kind: str, raw: float) -> None:
     comparison = privacy.compare(epsilon=epsilon, delta=delta, bounds=(1.0, 10.0))
     row = {row.kind: row for row in comparison.rows}[kind]
     assert row.raw_error == pytest.approx(raw, abs=6e-4)

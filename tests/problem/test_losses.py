@@ -92,7 +92,7 @@ def test_softmax_of_two_classes_is_logistic():
     ("loss", "smoothness"),
     [(Logistic(), 1 / 4), (Squared(), 1), (Huber(), 1), (SquaredHinge(), 1), (Softmax(), 1 / 2)],
 )
-def test_smoothness_of_the_specification(loss, smoothness):
+def test_smoothness_is_the_known_constant(loss, smoothness):
     assert loss.smoothness == smoothness
 
 

@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 
 import walklearn as wl
+from tests.problem.cases import every_loss, every_objective, targets_for
 from walklearn import walks
 from walklearn.problem import Problem
-from walklearn.problem.losses import Huber, Logistic, Softmax, Squared, SquaredHinge
+from walklearn.problem.losses import Logistic, Softmax, Squared
 
-LOSSES = [Logistic(), Squared(), Huber(0.7), SquaredHinge(), Softmax(3)]
 NODES = 6
 OWNERS = np.array([2, 0, 1, 2, 2, 4, 5, 5, 1, 0, 2, 4, 5])  # node 3 is a relay
 WEIGHTS = np.array([1, 3, 2, 0, 1, 5, 2, 1, 1, 4, 2, 1, 3])
@@ -28,11 +28,7 @@ def rows_for(loss: Any, seed: int = 0) -> tuple[Any, Any]:
     X = generator.standard_normal((len(OWNERS), 3)) * np.exp(
         generator.standard_normal((len(OWNERS), 1))
     )
-    if isinstance(loss, Softmax):
-        return X, np.arange(len(OWNERS)) % 3
-    if isinstance(loss, Logistic | SquaredHinge):
-        return X, generator.choice([-1.0, 1.0], len(OWNERS))
-    return X, generator.standard_normal(len(OWNERS))
+    return X, targets_for(loss, len(OWNERS), generator)
 
 
 def weighted_and_repeated(loss: Any, objective: Any) -> tuple[Problem, Problem]:
@@ -46,8 +42,8 @@ def weighted_and_repeated(loss: Any, objective: Any) -> tuple[Problem, Problem]:
     return weighted, Problem(X[again], y[again], node_of_row=OWNERS[again], **common)
 
 
-@pytest.mark.parametrize("loss", LOSSES, ids=repr)
-@pytest.mark.parametrize("objective", ["sum", "mean", "node-mean"])
+@every_loss
+@every_objective
 def test_a_weight_is_a_number_of_rows(loss: Any, objective: Any) -> None:
     weighted, repeated = weighted_and_repeated(loss, objective)
     for seed in range(3):
@@ -68,7 +64,7 @@ def test_a_weight_is_a_number_of_rows(loss: Any, objective: Any) -> None:
     )
 
 
-@pytest.mark.parametrize("objective", ["sum", "mean", "node-mean"])
+@every_objective
 def test_a_row_of_weight_0_is_absent(objective: Any) -> None:
     X, y = rows_for(Logistic())
     kept = WEIGHTS > 0

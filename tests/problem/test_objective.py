@@ -1,0 +1,272 @@
+"""f, f_i, ∇f_i and L_i, computed here row by row from the raw data.
+
+Nothing expected comes from the package: row losses are written with `math`, constants with
+the singular values of a node's own rows.
+"""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.problem.cases import OBJECTIVES, Case, every_loss, every_objective
+from walklearn.problem import Problem
+from walklearn.problem.domains import Ball, Box, Everywhere
+from walklearn.problem.losses import Huber, Logistic, Softmax, Squared, SquaredHinge
+from walklearn.updates.sgd import update
+
+BETA = {Logistic: 0.25, Squared: 1.0, Huber: 1.0, SquaredHinge: 1.0, Softmax: 0.5}
+
+
+def row_loss(loss, w, x, t):
+    """ℓ of one row, in plain Python; w is (d,) or (K, d)."""
+    if isinstance(loss, Softmax):
+        scores = [math.fsum(a * b for a, b in zip(wk, x, strict=True)) for wk in w]
+        return math.log(math.fsum(math.exp(s) for s in scores)) - scores[int(t)]
+    s = math.fsum(a * b for a, b in zip(w, x, strict=True))
+    if isinstance(loss, Logistic):
+        return math.log1p(math.exp(-t * s))
+    if isinstance(loss, Squared):
+        return (s - t) ** 2 / 2
+    if isinstance(loss, SquaredHinge):
+        return max(0.0, 1 - t * s) ** 2 / 2
+    r = abs(s - t)
+    return r * r / 2 if r <= loss.threshold else loss.threshold * (r - loss.threshold / 2)
+
+
+def local_by_hand(case, node, w):
+    """f_i = c_i Σ ℓ over the rows of the node + (λ/2)‖w‖²."""
+    rows = [r for r in range(len(case.X)) if case.owners[r] == node]
+    total = math.fsum(row_loss(case.loss, w, case.X[r], case.y[r]) for r in rows)
+    N, M = case.nodes, len(case.X)
+    weight = {"sum": N, "mean": N / M, "node-mean": 1 / max(len(rows), 1)}[case.objective]
+    return weight * total + case.penalty / 2 * float(np.sum(np.square(w)))
+
+
+def whole_by_hand(case, w):
+    """f from all rows at once, not as the mean of the f_i."""
+    penalty = case.penalty / 2 * float(np.sum(np.square(w)))
+    losses = [row_loss(case.loss, w, x, t) for x, t in zip(case.X, case.y, strict=True)]
+    if case.objective == "sum":
+        return math.fsum(losses) + penalty
+    if case.objective == "mean":
+        return math.fsum(losses) / len(losses) + penalty
+    means = []
+    for node in range(case.nodes):
+        own = [v for v, owner in zip(losses, case.owners, strict=True) if owner == node]
+        means.append(math.fsum(own) / max(len(own), 1))
+    return math.fsum(means) / case.nodes + penalty
+
+
+def smoothness_by_hand(case, node):
+    """λ + c β λ_max(X_iᵀX_i) by singular values."""
+    own = case.X[case.owners == node]
+    largest = np.linalg.svd(own, compute_uv=False)[0] ** 2 if len(own) else 0.0
+    N, M = case.nodes, len(case.X)
+    weight = {"sum": N, "mean": N / M, "node-mean": 1 / max(len(own), 1)}[case.objective]
+    return case.penalty + weight * BETA[type(case.loss)] * largest
+
+
+def difference_quotient(function, w, h=1e-6):
+    """∇ by central differences."""
+    flat = w.reshape(-1)
+    steps = h * np.eye(flat.size)
+    return np.array([(function(flat + e) - function(flat - e)) / (2 * h) for e in steps])
+
+
+# ============================================================== f, f_i and gradients
+
+
+@every_loss
+@every_objective
+@pytest.mark.parametrize("relays", [True, False])
+@pytest.mark.parametrize("penalty", [0.0, 0.4])
+class TestObjective:
+    def test_values_are_those_of_the_formulas(self, loss, objective, relays, penalty):
+        case = Case(loss, objective, penalty, relays)
+        problem = case.problem()
+        for seed in range(3):
+            w = np.random.default_rng(seed).standard_normal(case.shape)
+            for model in (w, w.reshape(-1), w.tolist()):
+                assert problem.value(model) == pytest.approx(whole_by_hand(case, w), rel=1e-12)
+            local = [local_by_hand(case, i, w) for i in range(case.nodes)]
+            assert problem.value(w) == pytest.approx(np.mean(local), rel=1e-12)
+            for i in range(case.nodes):
+                assert problem.local_value(i, w) == pytest.approx(local[i], rel=1e-12, abs=1e-15)
+
+    def test_gradients_are_derivatives(self, loss, objective, relays, penalty):
+        case = Case(loss, objective, penalty, relays)
+        problem = case.problem()
+        w = np.random.default_rng(3).standard_normal(case.shape)
+        gradient = problem.gradient(w)
+        assert gradient.shape == (w.size,)
+        scale = 1 + np.abs(gradient).max()
+        assert np.allclose(gradient, difference_quotient(problem.value, w), atol=1e-6 * scale)
+        locals_ = []
+        for i in range(case.nodes):
+            local = problem.local_gradient(i, w)
+            quotient = difference_quotient(lambda v, i=i: problem.local_value(i, v), w)
+            assert np.allclose(local, quotient, atol=1e-6 * (1 + np.abs(local).max()))
+            locals_.append(local)
+        assert np.allclose(np.mean(locals_, axis=0), gradient, rtol=1e-11, atol=1e-12)
+
+    def test_smoothness_is_that_of_the_formula(self, loss, objective, relays, penalty):
+        case = Case(loss, objective, penalty, relays)
+        expected = [smoothness_by_hand(case, i) for i in range(case.nodes)]
+        problem = case.problem()
+        assert np.allclose(problem.smoothness, expected, rtol=1e-12)
+        held = np.bincount(case.owners, minlength=case.nodes) > 0
+        least = np.array(expected)[held].min()
+        assert np.allclose(problem.importance, np.where(held, expected, least), rtol=1e-12)
+
+    def test_smoothness_bounds_how_fast_the_gradient_turns(self, loss, objective, relays, penalty):
+        case = Case(loss, objective, penalty, relays)
+        problem = case.problem()
+        generator = np.random.default_rng(4)
+        for i in range(case.nodes):
+            L = problem.smoothness[i]
+            own = case.X[case.owners == i]
+            directions = list(generator.standard_normal((20, *case.shape)))
+            if len(own):  # the worst direction: along the top singular vector
+                top = np.linalg.svd(own)[2][0]
+                directions.append(np.multiply.outer([1, -1, 0], top) if case.K == 3 else top)
+            for direction, size in itertools.product(directions, (1e-2, 1.0)):
+                u = 0.3 * generator.standard_normal(case.shape)
+                v = u + size * direction
+                turned = problem.local_gradient(i, u) - problem.local_gradient(i, v)
+                moved = np.linalg.norm(u - v)
+                assert np.linalg.norm(turned) <= L * moved * (1 + 1e-9) + 1e-12
+
+
+@every_objective
+def test_smoothness_is_the_least_bound_for_the_squared_loss(objective):
+    case = Case(Squared(), objective)
+    problem = case.problem()
+    for i in range(1, 6):
+        top = np.linalg.svd(case.X[case.owners == i])[2][0]
+        turned = problem.local_gradient(i, top) - problem.local_gradient(i, np.zeros(3))
+        assert np.linalg.norm(turned) == pytest.approx(problem.smoothness[i], rel=1e-12)
+
+
+@every_loss
+@every_objective
+def test_a_node_alone_has_the_same_loss_as_among_all(loss, objective):
+    """Bit for bit, from its own rows, the number of nodes and, for the mean, of all rows."""
+    case = Case(loss, objective)
+    whole, w = case.problem(), 0.3 * np.ones(case.shape)
+    for i in range(1, 6):
+        mine = case.owners == i
+        alone = Problem(
+            case.X[mine], case.y[mine], loss=loss, penalty=whole.penalty, objective=objective,
+            node_of_row=case.owners[mine], nodes=case.nodes, empty_nodes="relay",
+            total_rows=len(case.X),
+        )  # fmt: skip
+        assert alone.local_value(i, w) == whole.local_value(i, w)
+        assert (alone.local_gradient(i, w) == whole.local_gradient(i, w)).all()
+        assert alone.smoothness[i] == pytest.approx(whole.smoothness[i], rel=1e-14)
+
+
+@every_loss
+def test_smoothness_is_reached_by_one_row(loss):
+    """β is tight for each loss, so L_i is for one row, at the score of steepest slope."""
+    x = np.array([1.0, -2.0, 0.5])
+    y = 2.0 if isinstance(loss, Softmax) else 1.0
+    problem = Problem([x], [y], loss=loss, penalty=0.1)
+    if isinstance(loss, Softmax):
+        u = np.outer([0.0, 0.0, -40.0], x) / (x @ x)
+        direction = 1e-4 * np.outer([1.0, -1.0, 0.0], x)
+    else:
+        # residual about −1e-3 or margin about 0, in the curved part of every loss
+        u = (0.999 if isinstance(loss, Huber) else 0.0) * x / (x @ x)
+        direction = 1e-4 * x
+    turned = problem.local_gradient(0, u + direction) - problem.local_gradient(0, u - direction)
+    ratio = np.linalg.norm(turned) / np.linalg.norm(2 * direction)
+    assert ratio == pytest.approx(problem.smoothness[0], rel=1e-5)
+
+
+def test_the_papers_constant():
+    """One row each, λ = 1, logistic: L_i = 1 + N‖x_i‖²/4, f_i = N ℓ + ½‖w‖² (docs/rulings.md)."""
+    X = np.random.default_rng(1).standard_normal((20, 4))
+    problem = Problem(X, np.where(np.arange(20) % 2, 1.0, -1.0), penalty=1.0)
+    assert np.allclose(problem.smoothness, 1 + 20 * (X**2).sum(axis=1) / 4, rtol=1e-13)
+    w = np.ones(4)
+    margin = -float(X[0].sum())
+    expected = 20 * math.log1p(math.exp(-margin)) + 0.5 * 4
+    assert problem.local_value(0, w) == pytest.approx(expected, rel=1e-13)
+
+
+@given(seed=st.integers(0, 2**32), rows=st.integers(3, 25), d=st.integers(1, 4))
+@settings(max_examples=25, deadline=None)
+def test_the_order_of_rows_does_not_matter(seed, rows, d):
+    generator = np.random.default_rng(seed)
+    X, y = generator.standard_normal((rows, d)), generator.choice([-1.0, 1.0], rows)
+    owners = np.append(np.arange(3), generator.integers(0, 3, rows - 3))
+    order = generator.permutation(rows)
+    w = generator.standard_normal(d)
+    for objective in OBJECTIVES:
+        a = Problem(X, y, node_of_row=owners, objective=objective, penalty=0.1)
+        b = Problem(X[order], y[order], node_of_row=owners[order], objective=objective, penalty=0.1)
+        assert a.node_count == b.node_count == 3
+        assert a.value(w) == pytest.approx(b.value(w), rel=1e-12)
+        assert np.allclose(a.smoothness, b.smoothness, rtol=1e-12)
+        for i in range(3):
+            assert np.allclose(a.local_gradient(i, w), b.local_gradient(i, w), atol=1e-12)
+
+
+@every_loss
+@every_objective
+def test_picked_rows_estimate_the_local_gradient_without_bias(loss, objective):
+    """The mean over all pairs of picks, with replacement, is ∇f_i."""
+    case = Case(loss, objective)
+    problem = case.problem()
+    node = 1  # has 7 rows
+    w = np.random.default_rng(5).standard_normal(case.shape)
+    pairs = [np.array(pair) for pair in itertools.product(range(7), repeat=2)]
+    mean = np.mean([problem.local_gradient(node, w, picks) for picks in pairs], axis=0)
+    assert np.allclose(mean, problem.local_gradient(node, w), rtol=1e-11, atol=1e-12)
+
+
+# =================================================================== shape and dtype
+
+
+def test_shapes():
+    case = Case(Softmax(3), "sum")
+    problem = case.problem()
+    assert problem.dimension == 3
+    assert problem.outputs == 3
+    assert problem.size == 9
+    assert problem.model_shape == (3, 3)
+    assert problem.model_bytes == 72
+    assert case.problem(dtype=np.float32).model_bytes == 36
+    plain = Case(Logistic(), "sum").problem()
+    assert (plain.outputs, plain.size, plain.model_shape) == (1, 3, (3,))
+    assert plain.offsets.tolist() == [0, 0, 7, 8, 9, 16, 17, 17]
+
+
+@every_loss
+def test_single_precision_is_close(loss):
+    case = Case(loss, "mean")
+    double, single = case.problem(), case.problem(dtype=np.float32)
+    assert single.X.dtype == np.float32
+    assert double != single
+    w = np.random.default_rng(6).standard_normal(case.shape).astype(np.float32)
+    assert single.value(w) == pytest.approx(double.value(w), rel=1e-5)
+    assert np.allclose(single.gradient(w), double.gradient(w), rtol=1e-4, atol=1e-5)
+    assert np.allclose(single.smoothness, double.smoothness, rtol=1e-5)
+    assert np.allclose(single.optimum.model, double.optimum.model, rtol=1e-3, atol=1e-4)
+    # w* is that of the rounded rows, but exact for them
+    exact = Problem(
+        case.X.astype(np.float32), case.y, loss=loss, penalty=0.4, objective="mean",
+        node_of_row=case.owners, nodes=7, empty_nodes="relay",
+    )  # fmt: skip
+    assert np.linalg.norm(exact.gradient(single.optimum.model)) < 1e-10
+
+
+@pytest.mark.parametrize("domain", [Everywhere(), Ball(0.1), Box(-0.1, 0.1)], ids=repr)
+def test_updates_keep_single_precision(domain):
+    problem = Case(Logistic(), "sum").problem(dtype=np.float32, domain=domain)
+    model, _ = update(problem, 1, np.zeros(3, dtype=np.float32), step=10.0)
+    assert model.dtype == np.float32

@@ -1,0 +1,327 @@
+"""The minimiser w*, by the conditions that make it one; when it is unique, when there is none."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+from tests.problem.cases import Case, every_loss, every_objective, targets_for
+from walklearn.problem import Problem
+from walklearn.problem.domains import Ball, Box, Everywhere
+from walklearn.problem.losses import Huber, Logistic, Softmax, Squared, SquaredHinge
+from walklearn.problem.optimum import NoMinimiserError
+
+
+def data_for(loss, seed, rows=40, d=3):
+    """Rows that no model separates."""
+    generator = np.random.default_rng(seed)
+    return generator.standard_normal((rows, d)) + 0.3, targets_for(loss, rows, generator)
+
+
+def assert_minimiser(problem, tolerance=1e-9):
+    """The conditions of Karush, Kuhn and Tucker, each to `tolerance` of ‖∇f(0)‖ + 1."""
+    w, domain = problem.optimum.model, problem.domain
+    assert w.shape == (problem.size,)
+    gradient = problem.gradient(w)
+    slack = tolerance * (1 + np.linalg.norm(problem.gradient(np.zeros(problem.size))))
+    assert problem.optimum.value == pytest.approx(problem.value(w), rel=1e-14)
+    if isinstance(domain, Ball):
+        norm = np.linalg.norm(w)
+        assert norm <= domain.radius * (1 + 1e-12)
+        if norm < domain.radius * (1 - 1e-9):
+            assert np.linalg.norm(gradient) <= slack
+        else:
+            multiplier = -(gradient @ w) / (w @ w)
+            assert multiplier >= -slack
+            assert np.linalg.norm(gradient + multiplier * w) <= slack
+    elif isinstance(domain, Box):
+        assert (w >= domain.low).all()
+        assert (w <= domain.high).all()
+        inside = (w > domain.low) & (w < domain.high)
+        assert np.abs(gradient[inside]).max(initial=0.0) <= slack
+        assert (gradient[w == domain.low] >= -slack).all()
+        assert (gradient[w == domain.high] <= slack).all()
+    else:
+        assert np.linalg.norm(gradient) <= slack
+
+
+def domains_around(free):
+    """W with w* inside and W with w* cut off, of each kind."""
+    norm, low, high = np.linalg.norm(free), free.min(), free.max()
+    middle = 0.5 * (low + high)
+    return {
+        "Everywhere": Everywhere(),
+        "Ball inactive": Ball(2 * norm),
+        "Ball barely inactive": Ball(1.001 * norm),
+        "Ball barely active": Ball(0.999 * norm),
+        "Ball active": Ball(0.5 * norm),
+        "Ball tiny": Ball(1e-3 * norm),
+        "Box inactive": Box(low - 1.0, high + 1.0),
+        "Box active": Box(0.5 * (low + middle), 0.5 * (high + middle)),
+        "Box one-sided": Box(low - 1.0, middle),
+        "Box without 0": Box(high + 0.5, high + 0.7),
+    }
+
+
+KINDS = list(domains_around(np.array([1.0, 2.0])))
+
+
+@every_loss
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("penalty", [0.0, 0.2])
+class TestMinimiser:
+    def problem(self, loss, kind, penalty, seed=1):
+        X, y = data_for(loss, seed)
+        free = Problem(X, y, loss=loss, penalty=max(penalty, 1e-3), objective="mean").optimum.model
+        domain = domains_around(free)[kind]
+        return Problem(X, y, loss=loss, penalty=penalty, objective="mean", domain=domain)
+
+    def test_first_order_conditions(self, loss, kind, penalty):
+        """Where λ = .2, f is .2-strongly convex: ‖w − w*‖ ≤ 5 × the residual, about 1e-9."""
+        assert_minimiser(self.problem(loss, kind, penalty), 1e-10)
+
+    def test_no_other_solver_finds_less(self, loss, kind, penalty):
+        problem = self.problem(loss, kind, penalty)
+        domain, optimum = problem.domain, problem.optimum
+        ball = [{
+            "type": "ineq",
+            "fun": lambda w: domain.radius**2 - w @ w,
+            "jac": lambda w: -2 * w,
+        }] if isinstance(domain, Ball) else []  # fmt: skip
+        bounds = [(domain.low, domain.high)] * problem.size if isinstance(domain, Box) else None
+        start = domain.project(np.full(problem.size, 0.01))
+        found = minimize(
+            problem.value, start, jac=problem.gradient, method="SLSQP", constraints=ball,
+            bounds=bounds, options={"ftol": 1e-15, "maxiter": 500},
+        )  # fmt: skip
+        other = domain.project(found.x)
+        assert optimum.value <= problem.value(other) + 1e-12
+        assert problem.value(other) == pytest.approx(optimum.value, abs=1e-7)
+        if optimum.unique:
+            assert np.allclose(other, optimum.model, atol=2e-3)
+
+    def test_uniqueness(self, loss, kind, penalty):
+        """Full-rank rows: unique, but for softmax, whose scores may be shifted, without penalty.
+
+        A ball that cuts the minimisers off leaves one, whatever the loss.
+        """
+        problem = self.problem(loss, kind, penalty)
+        cut_off = kind in ("Ball active", "Ball tiny")
+        if not isinstance(loss, Softmax) or penalty > 0 or cut_off:
+            assert problem.optimum.unique
+        elif kind in ("Everywhere", "Ball inactive", "Box inactive"):
+            assert not problem.optimum.unique
+
+
+@every_loss
+@pytest.mark.parametrize("seed", [0, 8, 9])
+def test_large_features_in_a_box(loss, seed):
+    """Features of size 100 make scores that saturate; the box must not stop the solver early."""
+    X, y = data_for(loss, seed)
+    free = Problem(100 * X, y, loss=loss, penalty=0.2, objective="mean").optimum.model
+    for kind in ("Box active", "Box one-sided", "Box without 0"):
+        domain = domains_around(free)[kind]
+        problem = Problem(100 * X, y, loss=loss, penalty=0.2, objective="mean", domain=domain)
+        assert_minimiser(problem, 1e-8)
+
+
+@every_objective
+@pytest.mark.parametrize("penalty", [0.0, 2.0])
+def test_least_squares_by_the_normal_equations(objective, penalty):
+    case = Case(Squared(), objective, penalty)
+    weights = {
+        "sum": np.ones(17),
+        "mean": np.full(17, 1 / 17),
+        "node-mean": 1 / np.bincount(case.owners)[case.owners] / case.nodes,
+    }[objective]
+    normal = (case.X.T * weights) @ case.X + penalty * np.eye(3)
+    expected = np.linalg.solve(normal, (case.X.T * weights) @ case.y)
+    optimum = case.problem().optimum
+    assert np.allclose(optimum.model, expected, rtol=1e-10, atol=1e-11)
+    assert optimum.unique
+
+
+def test_logistic_regression_by_iterated_least_squares():
+    """Newton's method written out, to 12 digits."""
+    X, y = data_for(Logistic(), 3)
+    w = np.zeros(3)
+    for _ in range(50):
+        p = 1 / (1 + np.exp(-y * (X @ w)))
+        hessian = (X.T * (p * (1 - p))) @ X + 0.5 * np.eye(3)
+        w = w - np.linalg.solve(hessian, -X.T @ (y * (1 - p)) + 0.5 * w)
+    assert np.allclose(Problem(X, y, penalty=0.5).optimum.model, w, rtol=1e-11, atol=1e-12)
+
+
+class TestUniqueness:
+    def wide(self, seed=0):
+        """4 rows in 8 dimensions: a 4-dimensional set of models fits them all."""
+        generator = np.random.default_rng(seed)
+        return generator.standard_normal((4, 8)), generator.standard_normal(4)
+
+    def test_more_columns_than_rows(self):
+        X, y = self.wide()
+        optimum = Problem(X, y, loss=Squared()).optimum
+        assert not optimum.unique
+        assert optimum.value == pytest.approx(0.0, abs=1e-18)
+        assert Problem(X, y, loss=Squared(), penalty=1e-3).optimum.unique
+
+    @pytest.mark.parametrize("seed", range(6))
+    @pytest.mark.parametrize("factor", [1.001, 1.5, 3.0])
+    def test_a_ball_that_holds_many_minimisers(self, seed, factor):
+        """The shortest fit is in the ball, so f* = 0, and with it others along the kernel."""
+        X, y = self.wide(seed)
+        shortest = np.linalg.pinv(X) @ y
+        ball = Ball(factor * float(np.linalg.norm(shortest)))
+        optimum = Problem(X, y, loss=Squared(), domain=ball).optimum
+        assert optimum.value == pytest.approx(0.0, abs=1e-12)
+        assert not optimum.unique
+
+    @pytest.mark.parametrize("seed", range(3))
+    def test_a_ball_that_holds_none_of_them(self, seed):
+        X, y = self.wide(seed)
+        shortest = np.linalg.pinv(X) @ y
+        ball = Ball(0.5 * float(np.linalg.norm(shortest)))
+        problem = Problem(X, y, loss=Squared(), domain=ball)
+        assert problem.optimum.unique
+        assert_minimiser(problem)
+        assert np.linalg.norm(problem.optimum.model) == pytest.approx(ball.radius, rel=1e-12)
+
+    def test_a_repeated_column(self):
+        X, y = data_for(Logistic(), 2)
+        doubled = np.column_stack([X, X[:, 0]])
+        assert not Problem(doubled, y).optimum.unique
+        assert not Problem(doubled, y, domain=Ball(100.0)).optimum.unique
+        assert not Problem(doubled, y, domain=Box(-100.0, 100.0)).optimum.unique
+
+    @pytest.mark.parametrize("seed", range(10))
+    def test_squared_hinge_with_room_between_the_classes(self, seed):
+        """f* = 0 is reached by every w of large enough margin."""
+        X = np.random.default_rng(seed).standard_normal((20, 3))
+        problem = Problem(X, np.sign(X @ [1.0, 2.0, 3.0]), loss=SquaredHinge())
+        assert problem.optimum.value == pytest.approx(0.0, abs=1e-12)
+        assert not problem.optimum.unique
+
+    def test_huber_between_two_outliers(self):
+        """Half the rows pull up, half down, all by the threshold: any w in [−9, 9] will do."""
+        problem = Problem([[1.0], [1.0]], [10.0, -10.0], loss=Huber())
+        assert not problem.optimum.unique
+        assert problem.optimum.value == pytest.approx(2 * 9.5)
+
+
+class TestNoMinimiser:
+    def test_separable(self):
+        X = np.random.default_rng(1).standard_normal((20, 3))
+        y = np.sign(X @ [1.0, -1.0, 0.5])
+        with pytest.raises(NoMinimiserError, match="no minimiser"):
+            _ = Problem(X, y).optimum
+
+    def test_quasi_separable(self):
+        """Both labels on the hyperplane itself; beyond it only one each side."""
+        X = [[0.0, 1.0], [0.0, 1.0], [0.0, -1.0], [1.0, 0.3], [-1.0, 0.2]]
+        with pytest.raises(NoMinimiserError):
+            _ = Problem(X, [1.0, -1.0, 1.0, 1.0, -1.0]).optimum
+
+    def test_one_class_only(self):
+        with pytest.raises(NoMinimiserError):
+            _ = Problem([[1.0, 2.0], [1.0, -1.0]], [1.0, 1.0]).optimum
+
+    @every_objective
+    def test_softmax_separable(self, objective):
+        generator = np.random.default_rng(2)
+        centres = 10 * np.array([[1.0, 0.0], [-1.0, 1.0], [-1.0, -1.0]])
+        y = np.arange(30) % 3
+        X = centres[y] + generator.standard_normal((30, 2))
+        with pytest.raises(NoMinimiserError):
+            _ = Problem(X, y, loss=Softmax(), objective=objective).optimum
+
+    def test_softmax_with_one_class_apart(self):
+        """Classes 0 and 1 overlap, class 2 is far off: still no minimiser."""
+        generator = np.random.default_rng(3)
+        y = np.arange(30) % 3
+        X = generator.standard_normal((30, 2))
+        X[y == 2] += [100.0, 0.0]
+        X = np.column_stack([X, np.ones(30)])
+        with pytest.raises(NoMinimiserError):
+            _ = Problem(X, y, loss=Softmax()).optimum
+
+    def test_a_class_that_no_row_has(self):
+        """With an intercept its score can fall for ever."""
+        X, y = data_for(Logistic(), 1)
+        X = np.column_stack([X, np.ones(len(X))])
+        with pytest.raises(NoMinimiserError):
+            _ = Problem(X, (y > 0).astype(float), loss=Softmax(3)).optimum
+
+    @pytest.mark.parametrize("loss", [Squared(), SquaredHinge(), Huber()], ids=repr)
+    def test_other_losses_have_one(self, loss):
+        X = np.random.default_rng(1).standard_normal((20, 3))
+        problem = Problem(X, np.sign(X @ [1.0, -1.0, 0.5]), loss=loss)
+        assert_minimiser(problem)
+
+    @pytest.mark.parametrize("cure", [{"penalty": 1e-3}, {"domain": Ball(5.0)}])
+    def test_a_penalty_or_a_domain_cures_it(self, cure):
+        X = np.random.default_rng(1).standard_normal((20, 3))
+        problem = Problem(X, np.sign(X @ [1.0, -1.0, 0.5]), **cure)
+        assert_minimiser(problem)
+        assert problem.optimum.unique
+
+    def test_a_large_ball_around_separable_rows_is_active(self):
+        """f falls along a direction for ever, so w* is on the sphere, as far as f can be told
+        from its infimum; beyond that the minimiser is not claimed to be known."""
+        X = np.random.default_rng(1).standard_normal((20, 3))
+        y = np.sign(X @ [1.0, -1.0, 0.5])
+        for radius in (10.0, 30.0, 100.0):
+            model = Problem(X, y, domain=Ball(radius)).optimum.model
+            assert np.linalg.norm(model) == pytest.approx(radius, rel=1e-9)
+        far = Problem(X, y, domain=Ball(1e4)).optimum
+        assert far.value < 1e-20
+        assert not far.unique
+
+    @pytest.mark.parametrize("unit", [1e-12, 1e-9, 1e-6, 1e6])
+    @pytest.mark.parametrize("columns", [[0, 1, 2], [2]])
+    def test_units_do_not_decide(self, unit, columns):
+        """Whether rows can be separated does not depend on the units of their features."""
+        for seed in range(5):
+            X = np.random.default_rng(seed).standard_normal((30, 3))
+            separable, overlapping = np.sign(X[:, 2]), np.repeat([1.0, -1.0], 30)
+            X[:, columns] *= unit
+            with pytest.raises(NoMinimiserError):
+                _ = Problem(X, separable).optimum
+            # Every row with both labels: w* = 0.
+            optimum = Problem(np.concatenate([X, X]), overlapping).optimum
+            assert optimum.value == pytest.approx(60 * math.log(2), rel=1e-12)
+
+
+COLUMN_SCALES = np.array([1e-3, 1e-1, 10.0, 1e3])
+
+
+@pytest.mark.parametrize("loss", [Logistic(), Squared(), Huber(), SquaredHinge()], ids=repr)
+@pytest.mark.parametrize("domain", [Everywhere(), Ball(1e5)], ids=repr)
+class TestBadlyScaledFeatures:
+    def problems(self, loss, domain):
+        X, y = data_for(loss, 5, rows=60, d=4)
+        return Problem(X, y, loss=loss), Problem(X * COLUMN_SCALES, y, loss=loss, domain=domain)
+
+    def test_they_are_solved(self, loss, domain):
+        plain, scaled = self.problems(loss, domain)
+        expected = plain.optimum.model / COLUMN_SCALES
+        assert np.allclose(scaled.optimum.model, expected, rtol=1e-7)
+        assert scaled.optimum.value == pytest.approx(plain.optimum.value, rel=1e-12)
+
+    def test_the_minimiser_is_still_the_only_one(self, loss, domain):
+        """The rows have full rank whatever the units of their columns."""
+        _, scaled = self.problems(loss, domain)
+        assert scaled.optimum.unique
+
+
+def test_more_numbers_than_a_dense_hessian_would_hold():
+    """2100 features on the diagonal: w*_a = y_a/(1 + λ)."""
+    y = np.linspace(-1.0, 1.0, 2100)
+    problem = Problem(np.eye(2100), y, loss=Squared(), penalty=1.0)
+    assert problem.optimum.unique
+    assert np.allclose(problem.optimum.model, y / 2, atol=1e-8)
+
+
+def test_the_optimum_is_solved_once():
+    problem = Case(Logistic(), "sum").problem()
+    assert problem.optimum is problem.optimum
