@@ -14,7 +14,7 @@ import walklearn as wl
 from tests.studies.examples import PRIVATE, SMALL, TUNED
 from walklearn.experiments import figure3_walks
 from walklearn.studies import Results, ResultsError, Study, provenance, run, run_study
-from walklearn.studies.notes import notes
+from walklearn.studies.facts import notes
 from walklearn.studies.worlds import DATA, GRAPH, RUN, WALK, stream
 
 IDENTITY = ["study", "graph", "problem", "method", "step_size", "cell"]

@@ -57,7 +57,7 @@ def run_to_end(
 ) -> Results:
     """Run a study, judge its claims, and tell what a person at a terminal wants to know."""
     from walklearn.studies import run_study
-    from walklearn.studies.notes import notes
+    from walklearn.studies.facts import notes
     from walklearn.studies.pools import WorkerDiedError
 
     cells = len(study.cells())

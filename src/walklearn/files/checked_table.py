@@ -139,18 +139,20 @@ class CheckedTable(Mapping[str, Any]):
 
     def text(self, key: str, default: T = _REQUIRED) -> str | T:
         """Any text."""
-        return self.value(key, default, wanted="text", fits=is_text)  # type: ignore[no-any-return]
+        value: str | T = self.value(key, default, wanted="text", fits=is_text)
+        return value
 
     def label(self, key: str, default: T = _REQUIRED) -> str | T:
         """A text on one line, neither empty nor long."""
         wanted = f"a text of 1 to {LONGEST_LABEL} characters"
-        return self.value(key, default, wanted=wanted, fits=_is_label)  # type: ignore[no-any-return]
+        value: str | T = self.value(key, default, wanted=wanted, fits=_is_label)
+        return value
 
     def labels(self, key: str, default: T = _REQUIRED) -> tuple[str, ...] | T:
         """A list of such texts, each once; whole numbers are taken as texts."""
         wanted = 'a list of texts, such as ["a", "b"]'
         values = self.value(key, default, wanted=wanted, fits=_is_filled_list)
-        if values is default:
+        if key not in self:
             return default
         texts = tuple(str(value) if is_whole(value) else value for value in values)
         for place, text in enumerate(texts, start=1):
@@ -164,10 +166,10 @@ class CheckedTable(Mapping[str, Any]):
         """One of these names."""
         names = list(choices)
         wanted = f"one of {', '.join(names)}"
-        value = self.value(key, default, wanted=wanted, fits=lambda _: True)
+        value: str | T = self.value(key, default, wanted=wanted, fits=lambda _: True)
         if key in self and value not in names:
-            raise self.not_known(key, value, names)
-        return value  # type: ignore[no-any-return]
+            raise self._not_known(key, value, names)
+        return value
 
     def names(
         self, key: str, choices: Iterable[str], default: T = _REQUIRED, *, or_one: bool = False
@@ -176,17 +178,16 @@ class CheckedTable(Mapping[str, Any]):
         if or_one and is_text(self.get(key)):
             return (self.choice(key, choices),)
         values = self.value(key, default, wanted="a list of names", fits=_is_filled_list)
-        if values is default:
+        if key not in self:
             return default
         names = list(choices)
         for value in values:
             if value not in names:
-                raise self.not_known(key, value, names)
+                raise self._not_known(key, value, names)
         return tuple(values)
 
-    def not_known(self, key: str, value: Any, names: Iterable[str]) -> ValueError:
+    def _not_known(self, key: str, value: Any, names: list[str]) -> ValueError:
         """The error that what the key says is none of these names."""
-        names = list(names)
         near = closest(value, names) if is_text(value) else None
         hint = f'; did you mean "{near}"?' if near else "."
         told = f"is {shown(value)}, which is not known{hint} Choose one of {', '.join(names)}."
@@ -194,9 +195,8 @@ class CheckedTable(Mapping[str, Any]):
 
     def flag(self, key: str, default: T = _REQUIRED) -> bool | T:
         """true or false."""
-        return self.value(  # type: ignore[no-any-return]
-            key, default, wanted="true or false", fits=lambda value: isinstance(value, bool)
-        )
+        value: bool | T = self.value(key, default, wanted="true or false", fits=is_flag)
+        return value
 
     def count(
         self, key: str, default: T = _REQUIRED, *, least: int = 1, most: int = LARGEST_COUNT
@@ -204,10 +204,11 @@ class CheckedTable(Mapping[str, Any]):
         """A whole number from `least` to `most`."""
         too_large = is_whole(self.get(key)) and self[key] > most
         bound = f"at most {most:,}" if too_large else f"at least {least}"
-        return self.value(  # type: ignore[no-any-return]
+        value: int | T = self.value(
             key, default, wanted=f"a whole number of {bound}",
             fits=lambda value: is_whole(value) and least <= value <= most,
         )  # fmt: skip
+        return value
 
     def number(
         self,
@@ -266,6 +267,11 @@ class CheckedTable(Mapping[str, Any]):
 def is_text(value: Any) -> bool:
     """Whether it is a text."""
     return isinstance(value, str)
+
+
+def is_flag(value: Any) -> bool:
+    """Whether it is true or false."""
+    return isinstance(value, bool)
 
 
 def is_whole(value: Any) -> bool:

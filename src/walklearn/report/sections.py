@@ -19,7 +19,7 @@ from walklearn.report.network import network
 from walklearn.report.verdict_table import Claim, claims
 from walklearn.report.views import scatter, tradeoff, tradeoff_axis
 from walklearn.report.win_map import map_axes, win_map
-from walklearn.studies.notes import notes
+from walklearn.studies.facts import notes
 
 if TYPE_CHECKING:
     import pandas

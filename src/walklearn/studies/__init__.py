@@ -26,13 +26,12 @@ each finished cell is a Parquet file, so that an interrupted study goes on where
 ['uniform', 'weighted']
 """
 
-from walklearn.studies.about import ResultsError
 from walklearn.studies.cell import Cell
 from walklearn.studies.cell_runs import run
 from walklearn.studies.choices import StudyError
 from walklearn.studies.engines import run_study
 from walklearn.studies.methods import register_walk
-from walklearn.studies.results import Results
+from walklearn.studies.results import Results, ResultsError
 from walklearn.studies.study import Study
 from walklearn.studies.tables import CellResult
 

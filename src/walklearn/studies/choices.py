@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from walklearn import graphs
-from walklearn.files.checked_table import CheckedTable, Source, is_text, is_whole
+from walklearn.files.checked_table import CheckedTable, Source, is_flag, is_text, is_whole
 from walklearn.graphs import Graph
 from walklearn.problem import datasets, losses
 from walklearn.problem.domains import Ball, Box, Domain, Everywhere
@@ -58,7 +58,7 @@ LOSSES: dict[str, type[Loss]] = {
 _TYPES: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "int": ("a whole number", is_whole),
     "float": ("a number", lambda value: is_whole(value) or isinstance(value, float)),
-    "bool": ("true or false", lambda value: isinstance(value, bool)),
+    "bool": ("true or false", is_flag),
     "str": ("text", is_text),
 }
 

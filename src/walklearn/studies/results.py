@@ -18,6 +18,7 @@ import json
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,7 +26,6 @@ from typing import TYPE_CHECKING, Any
 from walklearn import __version__
 from walklearn.files.atomic_write import atomic_write
 from walklearn.files.extras import extra, package
-from walklearn.studies.about import ResultsError, read_about
 from walklearn.studies.cell import FORMAT, Cell
 from walklearn.studies.provenance import keeping, machine, now, origin, seed_name
 from walklearn.studies.study import Study
@@ -33,6 +33,15 @@ from walklearn.studies.tables import CellResult, Columns, repeated, rows_of
 
 if TYPE_CHECKING:
     import pandas
+
+_ABOUT = "about.json"
+_CURVES = "curves.parquet"  # a figure that was computed; it has no study.toml to say these things:
+_OF_CURVES = {"question": str, "note": str}
+_OF_ALL = {"study": str, "quick": bool, "started": str, "machine": str, "cells": dict}
+
+
+class ResultsError(ValueError):
+    """A results directory that cannot be used, and what to do."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +55,7 @@ class Results:
     def open(cls, directory: str | os.PathLike[str]) -> Results:
         """The results in a directory that a study wrote."""
         folder = Path(directory)
-        return cls(folder, read_about(folder))
+        return cls(folder, _read_about(folder))
 
     @classmethod
     def prepare(cls, directory: str | os.PathLike[str], study: Study) -> Results:
@@ -56,7 +65,7 @@ class Results:
             package(needed, "experiments", "studies need")
         folder = Path(directory)
         started = now()
-        if (folder / "about.json").exists():
+        if (folder / _ABOUT).exists():
             started = cls.open(folder).about["started"]
         folder.mkdir(parents=True, exist_ok=True)
         about = {
@@ -71,7 +80,7 @@ class Results:
         results = cls(folder, about)
         results._file("", "verdicts").unlink(missing_ok=True)  # they are about what was there
         results._write("study.toml", study.text.encode())
-        results._write("about.json", json.dumps(about, indent=1).encode())
+        results._write(_ABOUT, json.dumps(about, indent=1).encode())
         return results
 
     @cached_property
@@ -166,3 +175,51 @@ class Results:
         path = self.directory / name
         path.parent.mkdir(exist_ok=True)
         atomic_write(path, content)
+
+
+def _read_about(folder: Path) -> dict[str, Any]:
+    """What the directory says; a ResultsError where it is not there, damaged, or another's."""
+    file = folder / _ABOUT
+    try:
+        about = json.loads(file.read_bytes())
+        written_by = about["format"], about["walklearn"]
+    except FileNotFoundError as error:
+        raise ResultsError(f"{folder} holds no results of a study (no {_ABOUT}).") from error
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        raise ResultsError(f"cannot read {file}: {error!r}") from error
+    if written_by != (FORMAT, __version__):
+        raise ResultsError(
+            f"{folder} was written by walklearn {written_by[1]} (format {written_by[0]}), and "
+            f"this is walklearn {__version__} (format {FORMAT}): read it with that version, or "
+            "run the study again into another directory."
+        )
+    if wrong := _wrong(about, (folder / _CURVES).is_file()):
+        raise ResultsError(
+            f"{file} is damaged ({wrong}): delete it and run the study again, which computes what "
+            "is missing."
+        )
+    checked: dict[str, Any] = about
+    return checked
+
+
+def _wrong(about: dict[str, Any], of_curves: bool) -> str:
+    """What is wrong with it, in a word or two; nothing where nothing is.
+
+    >>> _wrong({"study": 1}, of_curves=False), _wrong({"study": "mine"}, of_curves=False)
+    ('study is no str', 'quick is missing')
+    """
+    for key, kind in (_OF_ALL | (_OF_CURVES if of_curves else {})).items():
+        if key not in about:
+            return f"{key} is missing"
+        if not isinstance(about[key], kind):
+            return f"{key} is no {kind.__name__}"
+    try:
+        datetime.fromisoformat(about["started"])
+    except ValueError:
+        return "started is no time"
+    names = (
+        cell.get("edges") if isinstance(cell, dict) else None for cell in about["cells"].values()
+    )
+    return (
+        "" if all(isinstance(name, str) for name in names) else "cells are not as they were written"
+    )
