@@ -22,9 +22,9 @@ from walklearn.node.protocol.events import (
     Unknown,
     Visit,
 )
+from walklearn.node.protocol.messages import Line, Mark, Outcome, Receipt
 from walklearn.node.protocol.neighbours import Result
 from walklearn.node.protocol.state import Handover, Phase, Place, Record, State
-from walklearn.node.wire.messages import Line, Mark, Outcome, Receipt
 
 Handle = Callable[[State, Any], Result]
 _handle = protocol.handle

@@ -28,9 +28,9 @@ from walklearn.node.protocol.events import (
     StopAsked,
     Tick,
 )
+from walklearn.node.protocol.learner import Draws, Learner
+from walklearn.node.protocol.messages import Line, Mark, Token, decode_token
 from walklearn.node.protocol.state import Place, Record
-from walklearn.node.protocol.visit import Draws, LocalUpdate
-from walklearn.node.wire.messages import Line, Mark, Token, decode_token
 from walklearn.updates.random_streams import generators
 
 NODES = 4
@@ -52,11 +52,11 @@ time_limits = {{ retry_after_seconds = 1.0, reclaim_after_seconds = 30.0 }}
 """)
 
 
-class Numbered(LocalUpdate):
+class Numbered(Learner):
     """An update that writes its own number into the model."""
 
     numbers = count(1)
-    made_by: dict[int, tuple[LocalUpdate, History]] = {}  # noqa: RUF012 — shared by all nodes
+    made_by: dict[int, tuple[Learner, History]] = {}  # noqa: RUF012 — shared by all nodes
 
     def visit(self, token: Token, draws: Draws, contributions: int = 0) -> tuple[Token, int]:
         number, model = next(self.numbers), token.model.copy()
@@ -104,7 +104,7 @@ class FaultMachine(RuleBasedStateMachine):
         nodes = [Numbered.of_plan(plan, rows, [1.0]) for _ in range(NODES)]
         self.network = WatchedNetwork(nodes, GRAPH, generators(np.random.SeedSequence(seed), NODES))
         self.seen: dict[Line, dict[int, History]] = defaultdict(dict)
-        self.shown: dict[LocalUpdate, set[int]] = defaultdict(set)
+        self.shown: dict[Learner, set[int]] = defaultdict(set)
         self.network.watch = self.note
         self.around = {node.fingerprint: node.neighbours for node in self.network.nodes}
         self.network.run(lambda: self.network.connected)
@@ -212,7 +212,7 @@ class FaultMachine(RuleBasedStateMachine):
     @invariant()
     def what_is_shown_is_charged(self) -> None:
         for node in self.network.nodes:
-            assert len(self.shown[node.local]) <= node.written.contributions
+            assert len(self.shown[node.learner]) <= node.written.contributions
 
     def note(self, call: Call) -> None:
         """All tokens of a line that were ever sent follow from each other: no update of it is
@@ -220,7 +220,7 @@ class FaultMachine(RuleBasedStateMachine):
         """
         if call.sort is Greet or call.way is not Way.ASKED:
             return
-        token = decode_token(call.content, call.caller.local.limits)
+        token = decode_token(call.content, call.caller.learner.limits)
         line, new = self.seen[token.line], history(token)
         assert len({0, *new}) == len(new) + 1
         for hop, old in line.items():

@@ -21,8 +21,9 @@ what was under way to a process that ended, and knows when there is no connectio
 ... updates = 200
 ... ''')
 >>> X, y = datasets.two_gaussians(5, dimension=2, seed=1)
->>> locals = [LocalUpdate.of_plan(plan, X[i : i + 1], y[i : i + 1]) for i in range(5)]
->>> network = MemoryNetwork(locals, graphs.ring(5), generators(np.random.SeedSequence(1), nodes=5))
+>>> learners = [Learner.of_plan(plan, X[i : i + 1], y[i : i + 1]) for i in range(5)]
+>>> streams = generators(np.random.SeedSequence(1), nodes=5)
+>>> network = MemoryNetwork(learners, graphs.ring(5), streams)
 >>> network.start_walk(network.nodes[0], np.zeros(2)).outcome
 <Outcome.ACCEPTED: 'accepted'>
 >>> network.run(lambda: network.finished)
@@ -41,6 +42,7 @@ from typing import Any
 
 from walklearn.graphs import Graph
 from walklearn.node.disk.store import StoreError
+from walklearn.node.protocol import messages
 from walklearn.node.protocol.events import (
     Announced,
     Answered,
@@ -65,11 +67,10 @@ from walklearn.node.protocol.events import (
     Unknown,
     Visit,
 )
+from walklearn.node.protocol.learner import Draws, Learner, Vector
+from walklearn.node.protocol.messages import Announcement, Greeting, Mark, Receipt
 from walklearn.node.protocol.protocol import handle, recover
 from walklearn.node.protocol.state import Phase, Record, State
-from walklearn.node.protocol.visit import Draws, LocalUpdate, Vector
-from walklearn.node.wire import messages
-from walklearn.node.wire.messages import Announcement, Greeting, Mark, Receipt
 from walklearn.updates.random_streams import Streams
 
 _DIGEST = "0" * 64
@@ -93,7 +94,7 @@ class MemoryNode:
     """
 
     fingerprint: str
-    local: LocalUpdate
+    learner: Learner
     streams: Streams
     neighbours: tuple[str, ...]
     written: Record = field(default_factory=Record)
@@ -108,16 +109,16 @@ class MemoryNode:
     def state(self) -> State:
         """What the process knows; if it has ended, what the next one will begin with."""
         if self.running is None:
-            return recover(self.fingerprint, self.local, self.neighbours, self.written)
+            return recover(self.fingerprint, self.learner, self.neighbours, self.written)
         return self.running
 
     def draws(self) -> Draws:
         """The numbers of a visit, from the node's own streams."""
         self.drawn += 1
-        uniforms = self.streams.walk.random(self.local.draws)
-        if self.local.noise is None:
+        uniforms = self.streams.walk.random(self.learner.draws)
+        if self.learner.noise is None:
             return Draws(uniforms)
-        return Draws(uniforms, self.streams.noise.standard_normal(self.local.problem.size))
+        return Draws(uniforms, self.streams.noise.standard_normal(self.learner.problem.size))
 
     def write(self, record: Record) -> None:
         """Put the record on the disk."""
@@ -148,15 +149,15 @@ class MemoryNetwork:
 
     def __init__(
         self,
-        locals: Sequence[LocalUpdate],
+        learners: Sequence[Learner],
         graph: Graph,
         streams: Streams,
         latency_seconds: float = 0.01,
     ) -> None:
-        names = [f"{i:064x}" for i in range(len(locals))]
+        names = [f"{i:064x}" for i in range(len(learners))]
         self.nodes = [
-            MemoryNode(names[i], local, streams.of(i), tuple(names[j] for j in graph.neighbours(i)))
-            for i, local in enumerate(locals)
+            MemoryNode(name, learner, streams.of(i), tuple(names[j] for j in graph.neighbours(i)))
+            for i, (name, learner) in enumerate(zip(names, learners, strict=True))
         ]
         self.now = 0.0
         self.latency_seconds = latency_seconds
@@ -307,7 +308,7 @@ class MemoryNetwork:
                 None if callee.running is None else _greeting(callee.state.announcement(caller))
             )
         else:
-            token = messages.decode_token(call.content, callee.local.limits)
+            token = messages.decode_token(call.content, callee.learner.limits)
             event = (
                 TokenArrived(caller, token, callee.draws(), self.now)
                 if call.sort is SendToken
@@ -387,7 +388,7 @@ class MemoryNetwork:
             return
         for neighbour in node.neighbours:
             self.greet(node, neighbour)
-        again = self.now + node.local.plan.time_limits.hello_every_seconds
+        again = self.now + node.learner.plan.time_limits.hello_every_seconds
         self._at(again, self._greet_all, node, life)
 
 

@@ -15,7 +15,7 @@ from walklearn.node.agreement.rows import read_node_rows
 from walklearn.node.disk.creation import Created, create_node
 from walklearn.node.disk.directory import DirectoryError, NodeDirectory
 from walklearn.node.disk.store import Store
-from walklearn.node.process.service import limits_of
+from walklearn.node.protocol.messages import Limits
 from walklearn.node.wire.identity import IdentityError
 
 PRIVATE = """
@@ -68,7 +68,7 @@ def test_the_release_is_drawn_once_within_the_public_bounds(tmp_path: Path) -> N
     assert plan.bounds is not None
     assert plan.bounds[0] <= created.release.importance <= plan.bounds[1]
     assert created.release.may_contribute == 20
-    with Store.look(created.directory.store_path, limits_of(plan)) as store:
+    with Store.look(created.directory.store_path, Limits.of_plan(plan)) as store:
         assert store.release() == created.release
     with pytest.raises(DirectoryError, match=r"exists.*must not be drawn again"):
         create(tmp_path)

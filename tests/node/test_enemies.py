@@ -19,8 +19,7 @@ import pytest
 from tests.node.small_network import Process, make_nodes, processes, wait_until
 from walklearn.node.disk.directory import NodeDirectory
 from walklearn.node.process.control import ask
-from walklearn.node.wire.identity import Identity, Invite
-from walklearn.node.wire.messages import (
+from walklearn.node.protocol.messages import (
     Announcement,
     Greeting,
     Line,
@@ -31,6 +30,7 @@ from walklearn.node.wire.messages import (
     encode_greeting,
     encode_token,
 )
+from walklearn.node.wire.identity import Identity, Invite
 from walklearn.node.wire.transport import Refused, Transport, Unanswered, Undelivered
 
 UPDATES = 1_000_000

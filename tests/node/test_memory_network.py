@@ -11,7 +11,7 @@ from scipy import stats
 import walklearn as wl
 from tests.node.memory_network import MemoryNetwork
 from walklearn.node.agreement.plan import Plan
-from walklearn.node.protocol.visit import LocalUpdate
+from walklearn.node.protocol.learner import Learner
 from walklearn.privacy.model_noise import ModelNoise
 from walklearn.updates.random_streams import Streams, generators, replicate_seed
 from walklearn.updates.sgd import start
@@ -56,11 +56,11 @@ def network_of(plan: Plan, streams: Streams, noise: ModelNoise | None = None) ->
     nodes = []
     for i in range(NODES):
         own = i == OWNERS
-        local = LocalUpdate.of_plan(plan, X[own], Y[own], noise=noise, on_grid=False)
+        learner = Learner.of_plan(plan, X[own], Y[own], noise=noise, on_grid=False)
         if plan.calibrated_mechanism() is not None:
-            released = float(MECHANISM.release(local.smoothness, streams.of(i).walk))
-            local = LocalUpdate.of_plan(plan, X[own], Y[own], released, noise, on_grid=False)
-        nodes.append(local)
+            released = float(MECHANISM.release(learner.smoothness, streams.of(i).walk))
+            learner = Learner.of_plan(plan, X[own], Y[own], released, noise, on_grid=False)
+        nodes.append(learner)
     return MemoryNetwork(nodes, GRAPH, streams)
 
 
@@ -132,7 +132,7 @@ def test_visits_of_a_long_run_follow_the_law(silent: int | None) -> None:
     graph = wl.graphs.erdos_renyi(7, 0.5, seed=3)
     importance = np.array([1.0, 2.0, 3.0, 4.0, 1.5, 2.5, 3.5])
     plan = Plan.from_text(LAW_PLAN)
-    nodes = [LocalUpdate.of_plan(plan, [[1.0]], [1.0], each) for each in importance]
+    nodes = [Learner.of_plan(plan, [[1.0]], [1.0], each) for each in importance]
     network = MemoryNetwork(nodes, graph, generators(np.random.SeedSequence(11), 7))
     if silent is not None:
         network.crash(network.nodes[silent])

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 import walklearn
-from walklearn.node.wire import messages_pb2 as wire
-from walklearn.node.wire.messages import (
+from walklearn.node.protocol import messages_pb2 as wire
+from walklearn.node.protocol.messages import (
     LARGEST_COUNTER,
     LARGEST_DEGREE,
     LONGEST_REASON,
@@ -138,7 +138,7 @@ def test_the_generated_file_is_that_of_the_proto_file(tmp_path: Path) -> None:
     built = tmp_path / "messages.bin"
     subprocess.run(
         [sys.executable, "-m", "grpc_tools.protoc", f"-I{source}",
-         f"--descriptor_set_out={built}", "walklearn/node/messages.proto"],
+         f"--descriptor_set_out={built}", "walklearn/node/protocol/messages.proto"],
         check=True, timeout=60,
     )  # fmt: skip
     (wanted,) = descriptor_pb2.FileDescriptorSet.FromString(built.read_bytes()).file

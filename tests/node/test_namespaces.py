@@ -19,8 +19,8 @@ import pytest
 from tests.node.small_network import Process, introduce, is_running, ring, rows_of, wait_until
 from walklearn.node.disk.creation import create_node
 from walklearn.node.disk.directory import NodeDirectory
+from walklearn.node.disk.kept_model import newest_model
 from walklearn.node.process.control import ask
-from walklearn.node.process.kept_model import newest_model
 
 HOSTS = 5
 EDGES = [*ring(HOSTS), (0, 2), (1, 3), (2, 4)]

@@ -17,11 +17,10 @@ from tests.node.small_network import (
 )
 from walklearn.model import Model
 from walklearn.node.disk.directory import NodeDirectory
+from walklearn.node.disk.kept_model import newest_model
 from walklearn.node.disk.store import Store
 from walklearn.node.process.control import ask
-from walklearn.node.process.kept_model import newest_model
-from walklearn.node.process.service import limits_of
-from walklearn.node.wire.messages import Token
+from walklearn.node.protocol.messages import Limits, Token
 
 PRIVATE = """
 walk = "weighted"
@@ -39,7 +38,7 @@ max_contributions = 10
 
 
 def final_of(directory: NodeDirectory) -> Token:
-    with Store.look(directory.store_path, limits_of(directory.plan)) as store:
+    with Store.look(directory.store_path, Limits.of_plan(directory.plan)) as store:
         assert store.record.final is not None
         return store.record.final
 
@@ -70,7 +69,7 @@ def test_a_private_walk_ends_within_the_caps_and_gives_a_usable_model(tmp_path: 
     loaded = Model.load(tmp_path / "model")
     assert set(loaded.predict(np.eye(2)).tolist()) <= {"no", "yes"}
     for each in directories:
-        with Store.look(each.store_path, limits_of(each.plan)) as store:
+        with Store.look(each.store_path, Limits.of_plan(each.plan)) as store:
             release = store.release()
             assert release is not None
             assert release.mechanism is not None

@@ -37,10 +37,8 @@ from walklearn.node.protocol.events import (
     Unknown,
     Visit,
 )
-from walklearn.node.protocol.protocol import handle, recover
-from walklearn.node.protocol.state import LONGEST_LEAP, Phase, Place, Record, State
-from walklearn.node.protocol.visit import Draws, LocalUpdate
-from walklearn.node.wire.messages import (
+from walklearn.node.protocol.learner import Draws, Learner
+from walklearn.node.protocol.messages import (
     LARGEST_COUNTER,
     Announcement,
     Line,
@@ -49,6 +47,8 @@ from walklearn.node.wire.messages import (
     Receipt,
     Token,
 )
+from walklearn.node.protocol.protocol import handle, recover
+from walklearn.node.protocol.state import LONGEST_LEAP, Phase, Place, Record, State
 from walklearn.privacy.model_noise import ModelNoise
 
 PLAN = Plan.from_text("""
@@ -62,7 +62,7 @@ step_size = { constant = 0.1 }
 updates = 10
 time_limits = { retry_after_seconds = 2.0, reclaim_after_seconds = 60.0 }
 """)
-LOCAL = LocalUpdate.of_plan(PLAN, [[1.0]], [1.0])
+LEARNER = Learner.of_plan(PLAN, [[1.0]], [1.0])
 ME, LEFT, RIGHT = "5" * 64, "1" * 64, "9" * 64
 LINE = Line(1, LEFT, "a" * 32)
 GO_LEFT, GO_RIGHT = Draws(np.array([0.0])), Draws(np.array([0.5]))
@@ -81,8 +81,8 @@ def up(state: State, neighbour: str, **theirs: Any) -> State:
     return state
 
 
-def node(record: Record | None = None, local: LocalUpdate = LOCAL) -> State:
-    return up(up(recover(ME, local, [RIGHT, LEFT], record), LEFT), RIGHT)
+def node(record: Record | None = None, learner: Learner = LEARNER) -> State:
+    return up(up(recover(ME, learner, [RIGHT, LEFT], record), LEFT), RIGHT)
 
 
 def token(hop: int = 4, updates: int = 3, line: Line = LINE, final: bool = False) -> Token:
@@ -156,12 +156,12 @@ def test_alone_it_rests() -> None:
     assert up(state, LEFT).wants_visit
     alone, _ = handle(up(state, LEFT), PeersChanged(()))
     assert not alone.wants_visit  # the plan has other nodes: they will be added
-    single = replace(LOCAL, plan=replace(PLAN, nodes=1))
-    assert replace(alone, local=single).wants_visit  # there is nobody to wait for
+    single = replace(LEARNER, plan=replace(PLAN, nodes=1))
+    assert replace(alone, learner=single).wants_visit  # there is nobody to wait for
 
 
 def test_a_token_whose_update_diverges_is_refused_and_never_sent() -> None:
-    wild = LocalUpdate.of_plan(
+    wild = Learner.of_plan(
         Plan.from_text("""
 name = "wild"
 nodes = 3
@@ -174,7 +174,7 @@ updates = 10
         [[1.0]],
         [1e99],
     )
-    state = node(local=wild)
+    state = node(learner=wild)
     state, effects = arrive(state, token())
     assert reply(effects).outcome is Outcome.REFUSED
     assert "smaller step size" in reply(effects).reason
@@ -433,7 +433,7 @@ def test_a_reclaim_that_cannot_be_written_is_tried_again_later() -> None:
 
 
 def test_a_link_is_used_only_when_it_is_up_both_ways() -> None:
-    state = recover(ME, LOCAL, [LEFT])
+    state = recover(ME, LEARNER, [LEFT])
     first = NeighbourUp(LEFT, state.announcement(LEFT), told(reaches_you=False))
     state, effects = handle(state, first)
     assert sorts(effects) == [Greet]  # it should hear that it is reached
@@ -504,9 +504,9 @@ walk = "{walk}"
 """
     plan, degrees = Plan.from_text(text), graph.degrees
     for i in range(9):
-        local = LocalUpdate.of_plan(plan, [[1.0]], [1.0], float(importance[i]))
+        learner = Learner.of_plan(plan, [[1.0]], [1.0], float(importance[i]))
         neighbours = [int(j) for j in graph.neighbours(i)]
-        state = recover(f"{i:064x}", local, [f"{j:064x}" for j in neighbours])
+        state = recover(f"{i:064x}", learner, [f"{j:064x}" for j in neighbours])
         for j in neighbours:
             theirs = Announcement(int(degrees[j]), float(importance[j]), True)
             name = f"{j:064x}"
@@ -557,7 +557,7 @@ def test_the_last_update_ends_the_walk_and_the_final_model_floods() -> None:
 def test_a_neighbour_that_returns_is_told_the_final_model() -> None:
     """Its greeting says that it has none."""
     final = token(9, 10, final=True)
-    state = recover(ME, LOCAL, [LEFT], Record(Mark(LINE, 9), None, Place.GONE, None, final))
+    state = recover(ME, LEARNER, [LEFT], Record(Mark(LINE, 9), None, Place.GONE, None, final))
     _, effects = handle(state, NeighbourUp(LEFT, state.announcement(LEFT), told()))
     assert SendFinal in sorts(effects)
     has = told(final=LINE, newest=LINE)
@@ -665,8 +665,8 @@ def test_there_is_nothing_to_resume_at_the_holder_or_after_the_end() -> None:
 
 def test_contributions_are_charged_in_the_commit_before_anything_leaves() -> None:
     noise = ModelNoise(clip=1.0, noise_multiplier=1.0, max_contributions=2)
-    local = LocalUpdate.of_plan(PLAN, [[1.0]], [1.0], noise=noise)
-    state, charged = node(local=local), []
+    learner = Learner.of_plan(PLAN, [[1.0]], [1.0], noise=noise)
+    state, charged = node(learner=learner), []
     for visit in range(4):
         draws = Draws(GO_RIGHT.uniforms, np.zeros(1))
         state, effects = arrive(state, token(hop=4 + 2 * visit), draws)

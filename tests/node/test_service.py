@@ -349,6 +349,6 @@ def test_status_tells_nothing_of_the_rows(tmp_path: Path) -> None:
             return json.dumps(node.status()) + log.getvalue()
 
     told = asyncio.run(run())
-    smoothness = node._runtime.state.local.smoothness
+    smoothness = node._runtime.state.learner.smoothness
     assert f"{smoothness:.6g}" not in told
     assert all(f"{value:.6g}" not in told for value in one.rows.X.ravel())

@@ -22,8 +22,8 @@ import pytest
 
 from walklearn.node.disk import store as store_module
 from walklearn.node.disk.store import LARGEST_ROW, DiskError, Release, Store, StoreError
+from walklearn.node.protocol.messages import Limits, Line, Mark, Token
 from walklearn.node.protocol.state import Place, Record
-from walklearn.node.wire.messages import Limits, Line, Mark, Token
 from walklearn.problem.domains import Everywhere
 
 LIMITS = Limits(size=3, updates=100, domain=Everywhere())

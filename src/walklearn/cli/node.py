@@ -212,7 +212,7 @@ def model(directory: Path, out: Path, force: bool) -> None:
 
     `walklearn predict` and `walklearn export` take it.
     """
-    from walklearn.node.process.kept_model import newest_model
+    from walklearn.node.disk.kept_model import newest_model
 
     trained, final = newest_model(_open(directory))
     trained.save(out, overwrite=force)
@@ -236,7 +236,7 @@ def _tell(directory: Path, command: str) -> None:
 
 def _status(opened: NodeDirectory) -> dict[str, Any]:
     from walklearn.node.process.control import NotRunningError, ask
-    from walklearn.node.process.kept_model import stored_status
+    from walklearn.node.process.status import stored_status
 
     try:
         return ask(opened.path, "Status")

@@ -106,7 +106,7 @@ def _conclude(
 ) -> None:
     """The table, whether all nodes agree, the model and the picture."""
     from walklearn.cli.tables import show
-    from walklearn.node.process.kept_model import newest_model
+    from walklearn.node.disk.kept_model import newest_model
     from walklearn.node.trial.two_gaussians import draw
 
     statuses = network.statuses()

@@ -3,8 +3,8 @@ from .agreement.plan import PlanError as PlanError
 from .agreement.rows import NodeRows as NodeRows
 from .disk.creation import create_node as create_node
 from .disk.directory import NodeDirectory as NodeDirectory
+from .disk.kept_model import newest_model as newest_model
 from .process.control import ask as ask
-from .process.kept_model import newest_model as newest_model
 from .process.service import Node as Node
 from .process.service import Options as Options
 from .process.service import serve as serve

@@ -18,7 +18,7 @@ from walklearn.node.agreement.plan import Plan
 from walklearn.node.agreement.rows import NodeRows, read_node_rows
 from walklearn.node.disk.directory import NodeDirectory, Settings, new_directory, write_parts
 from walklearn.node.disk.store import Release, Store
-from walklearn.node.protocol.visit import LocalUpdate
+from walklearn.node.protocol.learner import Learner
 from walklearn.node.wire.identity import Identity
 
 if TYPE_CHECKING:
@@ -71,13 +71,13 @@ def create_node(
         rows = data if isinstance(data, NodeRows) else read_node_rows(data, agreed)
         mechanism, noise = agreed.calibrated_mechanism(), agreed.calibrated_noise()
         allowed = _contributions_allowed(agreed, mechanism, noise, budget)
-        local = LocalUpdate.of_plan(agreed, rows.X, rows.y)
+        learner = Learner.of_plan(agreed, rows.X, rows.y)
         identity = Identity.create(settings.name)
         settings = replace(settings, plan_digest=agreed.digest)
         write_parts(fresh, settings, Path(plan).read_text(encoding="utf-8"), identity, rows)
-        with Store.create(fresh / "node.sqlite", local.limits) as store:
-            release = store.draw_release(lambda: _drawn(local, mechanism, noise, allowed))
-        outside = mechanism is not None and bool(mechanism.outside([local.smoothness]))
+        with Store.create(fresh / "node.sqlite", learner.limits) as store:
+            release = store.draw_release(lambda: _drawn(learner, mechanism, noise, allowed))
+        outside = mechanism is not None and bool(mechanism.outside([learner.smoothness]))
         constant = mechanism is not None and _is_constant(mechanism)
     return Created(NodeDirectory(target), release, len(rows.y), rows.shortened, outside, constant)
 
@@ -112,13 +112,13 @@ def _is_constant(mechanism: Mechanism) -> bool:
 
 
 def _drawn(
-    local: LocalUpdate, mechanism: Mechanism | None, noise: ModelNoise | None, allowed: int
+    learner: Learner, mechanism: Mechanism | None, noise: ModelNoise | None, allowed: int
 ) -> Release:
     from walklearn.privacy.ledger import describe
 
-    importance = local.importance
+    importance = learner.importance
     if mechanism is not None:
-        importance = float(mechanism.release([local.smoothness])[0])
+        importance = float(mechanism.release([learner.smoothness])[0])
     return Release(
         importance=importance,
         mechanism=None if mechanism is None else describe(mechanism),

@@ -33,8 +33,8 @@ from pathlib import Path
 from typing import Any, Self
 
 from walklearn.files.atomic_write import sync_directory
+from walklearn.node.protocol.messages import Limits, Line, Mark, MessageError, Token, decode_token
 from walklearn.node.protocol.state import Place, Record
-from walklearn.node.wire.messages import Limits, Line, Mark, MessageError, Token, decode_token
 
 FORMAT = 1
 APPLICATION = 0x77616C6B  # "walk": SQLite keeps it in the header of the file

@@ -17,14 +17,14 @@ from typing import Any
 from walklearn.node.agreement.plan import Plan
 from walklearn.node.process.logs import Log
 from walklearn.node.protocol.events import Announced, Event, NeighbourDown, NeighbourUp
-from walklearn.node.protocol.state import Link, State
-from walklearn.node.wire.messages import (
+from walklearn.node.protocol.messages import (
     LONGEST_PLAN,
     Greeting,
     MessageError,
     decode_greeting,
     encode_greeting,
 )
+from walklearn.node.protocol.state import Link, State
 from walklearn.node.wire.transport import Refused, Transport, Unanswered, Undelivered
 
 # What was on its way before the goodbye was heard is still answered.

@@ -22,11 +22,8 @@ from walklearn.node.process.logs import Log
 from walklearn.node.process.metrics import Counters
 from walklearn.node.protocol import events as happened
 from walklearn.node.protocol.events import Event
-from walklearn.node.protocol.protocol import handle
-from walklearn.node.protocol.state import Phase, Place, Record, State
-from walklearn.node.protocol.visit import Draws
-from walklearn.node.wire.identity import Identity, Invite
-from walklearn.node.wire.messages import (
+from walklearn.node.protocol.learner import Draws
+from walklearn.node.protocol.messages import (
     MessageError,
     Outcome,
     Receipt,
@@ -36,6 +33,9 @@ from walklearn.node.wire.messages import (
     decode_token,
     encode_receipt,
 )
+from walklearn.node.protocol.protocol import handle
+from walklearn.node.protocol.state import Phase, Place, Record, State
+from walklearn.node.wire.identity import Identity, Invite
 from walklearn.node.wire.transport import Refused, Transport, Unanswered, Undelivered
 
 # A model of this many numbers takes long enough to write that others should not wait for it.
@@ -67,7 +67,7 @@ class Runtime:
         self.transport = Transport(identity, self._answer, self._count_refusal, _largest(state))
         self._store, self._draw = store, draw
         self._log, self._clock = log, clock
-        self._limits, self._plan = state.local.limits, state.local.plan
+        self._limits, self._plan = state.learner.limits, state.learner.plan
         self._is_large = self._limits.size >= _LARGE_MODEL
         self._one_at_a_time = asyncio.Lock()
         self._has_work = asyncio.Event()
@@ -322,8 +322,8 @@ class Runtime:
 
 def _largest(state: State) -> int:
     """How many bytes a message may have: a token's, or those of a plan that may differ a little."""
-    plan = len(state.local.plan.canonical)
-    return max(state.local.limits.largest_token, 2 * plan + _PLAN_ROOM)
+    plan = len(state.learner.plan.canonical)
+    return max(state.learner.limits.largest_token, 2 * plan + _PLAN_ROOM)
 
 
 # Receipts repeat: the same line was accepted again.

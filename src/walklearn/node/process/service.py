@@ -22,7 +22,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from walklearn import __version__
-from walklearn.node.agreement.plan import Plan
 from walklearn.node.disk.directory import NodeDirectory
 from walklearn.node.disk.store import DiskError, Release, Store, StoreError
 from walklearn.node.process.control import CommandError, Control
@@ -31,10 +30,10 @@ from walklearn.node.process.metrics import Counters, serve_metrics
 from walklearn.node.process.runtime import Runtime
 from walklearn.node.process.status import all_know_the_end, gauges, node_status
 from walklearn.node.protocol.events import ResumeWalk, StartWalk
+from walklearn.node.protocol.learner import Draws, Learner
+from walklearn.node.protocol.messages import Limits, Outcome, Token
 from walklearn.node.protocol.protocol import recover
 from walklearn.node.protocol.state import Phase
-from walklearn.node.protocol.visit import Draws, LocalUpdate
-from walklearn.node.wire.messages import Limits, Outcome, Token
 
 # How often the directory is looked at for neighbours that were added or removed by hand.
 _LOOK_SECONDS = 1.0
@@ -66,7 +65,7 @@ class Node:
         self.counters = Counters()
         self._peers = directory.peers()
         self._peers_stamp = directory.peers_stamp()
-        self._store = Store.open(directory.store_path, limits_of(self.plan))
+        self._store = Store.open(directory.store_path, Limits.of_plan(self.plan))
         try:
             self._runtime = self._assemble()
         except BaseException:
@@ -77,12 +76,12 @@ class Node:
         release = self._store.release()
         if release is None:
             raise StoreError(f"{self.directory.path} has no release: it was not made whole.")
-        local = local_update(self.directory, release)
+        learner = _learner(self.directory, release)
         identity = self.directory.identity
         neighbours = [peer.fingerprint for peer in self._peers]
-        state = recover(identity.fingerprint, local, neighbours, self._store.record)
+        state = recover(identity.fingerprint, learner, neighbours, self._store.record)
         return Runtime(
-            state, self._store, identity, self.directory.settings.name, _Dice(local), self.log,
+            state, self._store, identity, self.directory.settings.name, _Dice(learner), self.log,
             self.counters,
         )  # fmt: skip
 
@@ -262,12 +261,7 @@ def _commands(node: Node) -> dict[str, Any]:
     return {"Status": status, "StartWalk": start_walk, "PeersChanged": peers_changed}
 
 
-def limits_of(plan: Plan) -> Limits:
-    """What the plan allows a token to be."""
-    return Limits(plan.size, plan.updates, plan.domain)
-
-
-def local_update(directory: NodeDirectory, release: Release) -> LocalUpdate:
+def _learner(directory: NodeDirectory, release: Release) -> Learner:
     """The node's part of the learning, with what was settled when it was made."""
     rows, noise = directory.rows, None
     if release.noise is not None:
@@ -275,7 +269,7 @@ def local_update(directory: NodeDirectory, release: Release) -> LocalUpdate:
 
         parameters = {key: value for key, value in release.noise.items() if key != "kind"}
         noise = ModelNoise(**parameters)
-    return LocalUpdate.of_plan(
+    return Learner.of_plan(
         directory.plan, rows.X, rows.y, release.importance, noise, release.may_contribute
     )
 
@@ -286,8 +280,9 @@ class _Dice:
     They share no generator: past the cap the noise shows bare, and must tell of no other noise.
     """
 
-    def __init__(self, local: LocalUpdate) -> None:
-        self._count, self._size, self._is_noisy = local.draws, local.problem.size, bool(local.noise)
+    def __init__(self, learner: Learner) -> None:
+        self._count, self._size = learner.draws, learner.problem.size
+        self._is_noisy = learner.noise is not None
         self._walk = np.random.default_rng()
 
     def __call__(self) -> Draws:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from walklearn.node.disk.directory import NodeDirectory
+from walklearn.node.disk.store import Store
+from walklearn.node.protocol.messages import Limits, Line
 from walklearn.node.protocol.state import Link, Phase, Record, State
-from walklearn.node.wire.messages import Line
 
 
 def record_status(record: Record, updates: int) -> dict[str, Any]:
@@ -22,13 +24,31 @@ def record_status(record: Record, updates: int) -> dict[str, Any]:
     }
 
 
+def stored_status(directory: NodeDirectory) -> dict[str, Any]:
+    """What can be said of a node that does not run."""
+    plan = directory.plan
+    with Store.look(directory.store_path, Limits.of_plan(plan)) as store:
+        record = store.record
+    return {
+        "running": False,
+        "name": directory.settings.name,
+        "fingerprint": directory.identity.fingerprint,
+        "plan": {"name": plan.name, "digest": plan.digest},
+        "phase": "not running",
+        **record_status(record, plan.updates),
+        "neighbours": [
+            {"name": peer.name, "fingerprint": peer.fingerprint} for peer in directory.peers()
+        ],
+    }
+
+
 def node_status(state: State, names: Mapping[str, str]) -> dict[str, Any]:
     """What a running node knows: where the token is as far as it can tell, and its neighbours."""
     return {
         "phase": state.phase.value,
-        **record_status(state.record, state.local.plan.updates),
-        "may_contribute": state.local.may_contribute if state.local.noise else None,
-        "importance": state.local.importance,
+        **record_status(state.record, state.learner.plan.updates),
+        "may_contribute": state.learner.may_contribute if state.learner.noise else None,
+        "importance": state.learner.importance,
         "neighbours": [_neighbour(names.get(each, each), each, state) for each in state.neighbours],
     }
 

@@ -1,1 +1,1 @@
-"""What a node decides: pure functions of what it knows and what happened."""
+"""What a node says and decides: messages, visits, and pure functions of what it knows."""

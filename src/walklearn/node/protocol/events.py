@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from walklearn.node.protocol.visit import Draws, Vector
-from walklearn.node.wire.messages import Announcement, Mark, Receipt, Token
+from walklearn.node.protocol.learner import Draws, Vector
+from walklearn.node.protocol.messages import Announcement, Mark, Receipt, Token
 
 if TYPE_CHECKING:
     from walklearn.node.protocol.state import Record

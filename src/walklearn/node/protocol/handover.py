@@ -23,11 +23,11 @@ from walklearn.node.protocol.events import (
     Unknown,
     Visit,
 )
+from walklearn.node.protocol.learner import DivergedError, Draws
+from walklearn.node.protocol.messages import Mark, Outcome, Receipt, Token
 from walklearn.node.protocol.neighbours import Result, decline, spread, up
 from walklearn.node.protocol.state import Handover, Link, Phase, Place, State
 from walklearn.node.protocol.values import replace
-from walklearn.node.protocol.visit import DivergedError, Draws
-from walklearn.node.wire.messages import Mark, Outcome, Receipt, Token
 
 # How many refused handovers are kept in mind; honest neighbours have one under way at a time.
 _REFUSALS_KEPT = 256
@@ -70,9 +70,9 @@ def _visit(state: State, draws: Draws, now: float) -> Result:
     """Update; finish, or propose and offer, or stay."""
     record = state.record
     assert record.token is not None
-    token, contributions = state.local.visit(record.token, draws, record.contributions)
+    token, contributions = state.learner.visit(record.token, draws, record.contributions)
     record = replace(record, token=token, contributions=contributions)
-    if token.updates == state.local.plan.updates:
+    if token.updates == state.learner.plan.updates:
         return finish(replace(state, record=record), replace(token, final=True))
     receiver, silent = state.next_holder(float(draws.uniforms[0]))
     if receiver is None:
@@ -139,7 +139,7 @@ def unknown(state: State, event: Unknown) -> Result:
     """Try the same receiver again, later."""
     if not _is_about_offer(state, event.mark):
         return state, []
-    retry_at = event.now + state.local.plan.time_limits.retry_after_seconds
+    retry_at = event.now + state.learner.plan.time_limits.retry_after_seconds
     handover = replace(_handover(state), doubtful=True, retry_at=retry_at)
     return replace(state, handover=handover, links=_silenced(state)), []
 
@@ -150,7 +150,7 @@ def retry(state: State, event: Tick) -> Result:
     handover = _handover(state)
     if state.rests_until is not None:
         return state, []
-    if event.now >= handover.since + state.local.plan.time_limits.reclaim_after_seconds:
+    if event.now >= handover.since + state.learner.plan.time_limits.reclaim_after_seconds:
         return _reclaim(state)
     if handover.retry_at is not None and event.now >= handover.retry_at:
         return _send(state)
@@ -217,7 +217,7 @@ def refuse(state: State, mark: Mark, reason: str) -> Result:
 
 def take_a_rest(state: State, now: float) -> State:
     """Begin nothing for a while, after a failure."""
-    return replace(state, rests_until=now + state.local.plan.time_limits.retry_after_seconds)
+    return replace(state, rests_until=now + state.learner.plan.time_limits.retry_after_seconds)
 
 
 def _handover(state: State) -> Handover:

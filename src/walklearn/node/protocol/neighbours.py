@@ -22,9 +22,9 @@ from walklearn.node.protocol.events import (
     Reply,
     SendFinal,
 )
+from walklearn.node.protocol.messages import Outcome, Receipt
 from walklearn.node.protocol.state import Link, Place, State
 from walklearn.node.protocol.values import replace
-from walklearn.node.wire.messages import Outcome, Receipt
 
 Result = tuple[State, list[Effect]]
 

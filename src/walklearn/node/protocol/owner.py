@@ -14,10 +14,10 @@ from walklearn.node.protocol.events import (
     TokenArrived,
 )
 from walklearn.node.protocol.handover import begin, finish, refuse, take_a_rest
+from walklearn.node.protocol.messages import Outcome, Receipt, Token
 from walklearn.node.protocol.neighbours import Result, decline
 from walklearn.node.protocol.state import State
 from walklearn.node.protocol.values import replace
-from walklearn.node.wire.messages import Outcome, Receipt, Token
 
 
 def start(state: State, event: StartWalk) -> Result:
@@ -28,14 +28,14 @@ def start(state: State, event: StartWalk) -> Result:
             "a walk has begun already. If the node that holds its token is gone for good, go on "
             "from the newest model seen here with --resume.",
         )
-    return _begun(state, state.local.first_token(state.next_line(event.walk), event.model))
+    return _begun(state, state.learner.first_token(state.next_line(event.walk), event.model))
 
 
 def resume(state: State, event: ResumeWalk) -> Result:
     """Go on with a new line from the newest model seen here, or from the start if there is none."""
     seen = state.record.newest_model
     if seen is None:
-        return _begun(state, state.local.first_token(state.next_line(event.walk), event.model))
+        return _begun(state, state.learner.first_token(state.next_line(event.walk), event.model))
     token = replace(seen, line=state.next_line(seen.line.walk))
     if not token.final:
         return _begun(state, token)

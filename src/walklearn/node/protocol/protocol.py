@@ -95,19 +95,19 @@ from walklearn.node.protocol.handover import (
     up_retry,
     work,
 )
+from walklearn.node.protocol.learner import Learner
 from walklearn.node.protocol.neighbours import Result, down, hear, learn, peers, told, up
 from walklearn.node.protocol.owner import done, holds, resume, start, stop, undo
 from walklearn.node.protocol.state import Phase, Record, State
-from walklearn.node.protocol.visit import LocalUpdate
 
 Handler = Callable[[State, Any], Result]
 
 
 def recover(
-    fingerprint: str, local: LocalUpdate, neighbours: Sequence[str], record: Record | None = None
+    fingerprint: str, learner: Learner, neighbours: Sequence[str], record: Record | None = None
 ) -> State:
     """The state of a process that has just begun, from the record on disk; feed `Started` next."""
-    return State(fingerprint, local, tuple(sorted(neighbours)), record or Record())
+    return State(fingerprint, learner, tuple(sorted(neighbours)), record or Record())
 
 
 def handle(state: State, event: Event) -> Result:

@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from walklearn.node.protocol.learner import Learner
+from walklearn.node.protocol.messages import Announcement, Line, Mark, Token
 from walklearn.node.protocol.values import replace
-from walklearn.node.protocol.visit import LocalUpdate
-from walklearn.node.wire.messages import Announcement, Line, Mark, Token
 from walklearn.walks.proposal import accepts, propose
 
 # Lines are counted one by one. A leap longer than this is a lie, or came of one, and is made in
@@ -122,7 +122,7 @@ class State:
     """
 
     fingerprint: str
-    local: LocalUpdate
+    learner: Learner
     neighbours: tuple[str, ...] = ()
     record: Record = Record()
     links: Mapping[str, Link] = field(default_factory=dict)
@@ -155,20 +155,16 @@ class State:
         With no neighbour that answers it rests: alone, the node would use up the plan's updates
         in no time on its own rows, before the first neighbour is added or after its own restart.
         """
-        return (
-            self.phase is Phase.HOLDING
-            and self.rests_until is None
-            and (
-                self.local.plan.nodes == 1 or any(self.is_usable(each) for each in self.neighbours)
-            )
-        )
+        if self.phase is not Phase.HOLDING or self.rests_until is not None:
+            return False
+        return self.learner.plan.nodes == 1 or any(map(self.is_usable, self.neighbours))
 
     @property
     def wakes_at(self) -> float | None:
         """When the next `Tick` is due; None if nothing waits for the time."""
         if self.rests_until is not None or self.handover is None:
             return self.rests_until
-        reclaim = self.handover.since + self.local.plan.time_limits.reclaim_after_seconds
+        reclaim = self.handover.since + self.learner.plan.time_limits.reclaim_after_seconds
         return reclaim if self.handover.retry_at is None else min(reclaim, self.handover.retry_at)
 
     @property
@@ -186,7 +182,7 @@ class State:
         """What to tell that neighbour now."""
         return Announcement(
             degree=self.degree,
-            importance=self.local.importance,
+            importance=self.learner.importance,
             reaches_you=self.links.get(neighbour, Link()).up,
             newest=self.record.newest_line,
             final=self.record.final_line,
@@ -198,15 +194,15 @@ class State:
         Silent neighbours are proposed like the others and reject, so among those that answer the
         moves stay in detailed balance with the same law.
         """
-        proposal = propose(u, self.degree, self.local.plan.laziness)
+        proposal = propose(u, self.degree, self.learner.plan.laziness)
         if proposal is None:
             return None, False
         neighbour = self.neighbours[proposal.place]
         theirs = self.links.get(neighbour, Link()).theirs
         if theirs is None or not self.is_usable(neighbour):
             return None, True
-        own = self.local.score(self.local.importance, self.degree)
-        other = self.local.score(theirs.importance, theirs.degree)
+        own = self.learner.score(self.learner.importance, self.degree)
+        other = self.learner.score(theirs.importance, theirs.degree)
         return (neighbour if accepts(proposal, own, other) else None), False
 
     def next_line(self, walk: str) -> Line:

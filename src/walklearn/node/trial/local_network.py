@@ -28,9 +28,8 @@ from walklearn.node.disk.creation import create_node
 from walklearn.node.disk.directory import NodeDirectory
 from walklearn.node.disk.store import Store
 from walklearn.node.process.control import NotRunningError, ask
-from walklearn.node.process.service import limits_of
+from walklearn.node.protocol.messages import Limits, Token
 from walklearn.node.trial import child
-from walklearn.node.wire.messages import Token
 
 START_SECONDS = 60.0  # for all nodes to answer, on a busy machine
 _END_SECONDS = 15.0  # for all nodes to go when asked to
@@ -123,7 +122,7 @@ class LocalNetwork:
     def newest(self, number: int) -> Token | None:
         """The newest model on a node's disk."""
         directory = self.directories[number]
-        with Store.look(directory.store_path, limits_of(directory.plan)) as store:
+        with Store.look(directory.store_path, Limits.of_plan(directory.plan)) as store:
             return store.record.newest_model
 
     def close(self) -> None:

@@ -1,1 +1,1 @@
-"""What crosses the network: messages and their bytes, keys, links."""
+"""How bytes get to a neighbour and to nobody else: keys, certificates, links over TLS."""

@@ -6,7 +6,8 @@ with the present neighbours on every call, so that a removed one is out at once,
 connection it opened before. Neighbours come and go without a restart: at each handshake the server
 asks whether the certificates have changed.
 
-How a call can end: see `links`. Messages are bytes here; `messages` knows what they mean.
+How a call can end: see `links`. Messages are bytes here; `protocol.messages`
+knows what they mean.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ array([0.6, 0.8])
 >>> decode_token(encode_token(replace(token, model=np.array([3.0, 4.0]))), limits)
 Traceback (most recent call last):
     ...
-walklearn.node.wire.messages.MessageError: model lies outside Ball(radius=1.0), by 4.
+walklearn.node.protocol.messages.MessageError: model lies outside Ball(radius=1.0), by 4.
 """
 
 from __future__ import annotations
@@ -25,14 +25,17 @@ import math
 import re
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 from google.protobuf.message import DecodeError, Message
 from numpy.typing import NDArray
 
-from walklearn.node.wire import messages_pb2 as wire
+from walklearn.node.protocol import messages_pb2 as wire
 from walklearn.problem.domains import Domain
+
+if TYPE_CHECKING:
+    from walklearn.node.agreement.plan import Plan
 
 Vector = NDArray[np.float64]
 Sort = TypeVar("Sort", bound=Message)
@@ -164,6 +167,11 @@ class Limits:
     size: int
     updates: int
     domain: Domain
+
+    @classmethod
+    def of_plan(cls, plan: Plan) -> Limits:
+        """Those of the plan."""
+        return cls(plan.size, plan.updates, plan.domain)
 
     @property
     def largest_token(self) -> int:

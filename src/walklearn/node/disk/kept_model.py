@@ -10,39 +10,19 @@ from walklearn.node.agreement.plan import Plan
 from walklearn.node.disk.creation import ledger_of
 from walklearn.node.disk.directory import NodeDirectory
 from walklearn.node.disk.store import Release, Store
-from walklearn.node.process.service import limits_of
-from walklearn.node.process.status import record_status
-from walklearn.node.wire.messages import Token
+from walklearn.node.protocol.messages import Limits, Token
 
 
 def newest_model(directory: NodeDirectory) -> tuple[Model, bool]:
     """The newest model the node has seen, and whether it is the final one."""
     plan = directory.plan
-    with Store.look(directory.store_path, limits_of(plan)) as store:
+    with Store.look(directory.store_path, Limits.of_plan(plan)) as store:
         record, release = store.record, store.release() or Release()
     token = record.newest_model
     if token is None:
         raise ValueError(f"no model has come to {directory.path} yet: the token was never here.")
     final = token is record.final
     return _model(plan, token, final, ledger_of(plan, release, record.contributions)), final
-
-
-def stored_status(directory: NodeDirectory) -> dict[str, Any]:
-    """What can be said of a node that does not run."""
-    plan = directory.plan
-    with Store.look(directory.store_path, limits_of(plan)) as store:
-        record = store.record
-    return {
-        "running": False,
-        "name": directory.settings.name,
-        "fingerprint": directory.identity.fingerprint,
-        "plan": {"name": plan.name, "digest": plan.digest},
-        "phase": "not running",
-        **record_status(record, plan.updates),
-        "neighbours": [
-            {"name": peer.name, "fingerprint": peer.fingerprint} for peer in directory.peers()
-        ],
-    }
 
 
 def _model(plan: Plan, token: Token, final: bool, ledger: Any) -> Model:

@@ -14,11 +14,12 @@ contributed as often as it may it adds noise only.
 ... step_size = { constant = 0.1 }
 ... updates = 10
 ... ''')
->>> local = LocalUpdate.of_plan(plan, [[1.0], [2.0]], [1.0, 4.0])
->>> round(local.smoothness, 9)       # 3 (1 + 4)
+>>> learner = Learner.of_plan(plan, [[1.0], [2.0]], [1.0, 4.0])
+>>> round(learner.smoothness, 9)       # 3 (1 + 4)
 15.0
 >>> line = Line(1, reclaimer="ab" * 32, walk="cd" * 16)
->>> token, contributions = local.visit(local.first_token(line, np.zeros(1)), Draws(np.array([0.5])))
+>>> first = learner.first_token(line, np.zeros(1))
+>>> token, contributions = learner.visit(first, Draws(np.array([0.5])))
 >>> token.updates, token.model.round(3)
 (1, array([2.7]))
 """
@@ -32,8 +33,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from walklearn.node.protocol.messages import Limits, Line, Token, is_inside
 from walklearn.node.protocol.values import replace
-from walklearn.node.wire.messages import Limits, Line, Token, is_inside
 from walklearn.problem import Problem
 from walklearn.updates import walk_sgd
 from walklearn.updates.step_sizes import StepSize
@@ -60,7 +61,7 @@ class DivergedError(ArithmeticError):
 
 
 @dataclass(frozen=True, eq=False)
-class LocalUpdate:
+class Learner:
     """A node's part of the learning: its rows, its importance, and what the plan says of both.
 
     importance: what neighbours are told and the walk follows: R_i as released, L_i in the clear,
@@ -87,7 +88,7 @@ class LocalUpdate:
         noise: ModelNoise | None = None,
         may_contribute: int | None = None,
         on_grid: bool = True,
-    ) -> LocalUpdate:
+    ) -> Learner:
         """The part of the node with these rows.
 
         importance: what was released of L_i; left out, the weighted walk takes L_i itself.
@@ -125,7 +126,7 @@ class LocalUpdate:
     @cached_property
     def limits(self) -> Limits:
         """What a token may be."""
-        return Limits(self.problem.size, self.plan.updates, self.problem.domain)
+        return Limits.of_plan(self.plan)
 
     @property
     def draws(self) -> int:

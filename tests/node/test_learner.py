@@ -12,8 +12,8 @@ import pytest
 
 import walklearn as wl
 from walklearn.node.agreement.plan import Plan
-from walklearn.node.protocol.visit import DivergedError, Draws, LocalUpdate, own_problem
-from walklearn.node.wire.messages import Line, Token
+from walklearn.node.protocol.learner import DivergedError, Draws, Learner, own_problem
+from walklearn.node.protocol.messages import Line, Token
 from walklearn.privacy.model_noise import ModelNoise
 
 PLAN = """
@@ -36,62 +36,62 @@ LINE = Line(1, "ab" * 32, "cd" * 16)
 DRAWS = Draws(np.array([0.5]))
 
 
-def first(local: LocalUpdate, model: Any = (1.0, -1.0)) -> Token:
-    return local.first_token(LINE, np.array(model))
+def first(learner: Learner, model: Any = (1.0, -1.0)) -> Token:
+    return learner.first_token(LINE, np.array(model))
 
 
 @pytest.mark.parametrize("objective", ["sum", "mean", "node-mean"])
 def test_a_node_knows_its_own_loss_without_the_others(objective: str) -> None:
     rows = "rows = 5" if objective == "mean" else ""
     plan = Plan.from_text(PLAN + f'objective = "{objective}"\n{rows}')
-    local = LocalUpdate.of_plan(plan, X, Y)
+    learner = Learner.of_plan(plan, X, Y)
     whole = wl.Problem(
         [*X, [3.0, 3.0], [1.0, 1.0]], [*Y, 0.0, 1.0], loss=plan.loss, penalty=0.5,
         node_of_row=[0, 0, 0, 1, 2], nodes=4, objective=plan.objective, empty_nodes="relay",
     )  # fmt: skip
-    assert local.smoothness == whole.smoothness[0]
+    assert learner.smoothness == whole.smoothness[0]
     w = np.array([0.3, -0.7])
-    np.testing.assert_array_equal(local.problem.local_gradient(0, w), whole.local_gradient(0, w))
+    np.testing.assert_array_equal(learner.problem.local_gradient(0, w), whole.local_gradient(0, w))
 
 
 def test_the_first_scale_is_one_and_the_next_is_estimated() -> None:
-    local = LocalUpdate.of_plan(Plan.from_text(PLAN + WEIGHTED), X, Y, importance=8.0)
-    token, _ = local.visit(first(local), DRAWS)
-    gradient = local.problem.local_gradient(0, np.array([1.0, -1.0]))
+    learner = Learner.of_plan(Plan.from_text(PLAN + WEIGHTED), X, Y, importance=8.0)
+    token, _ = learner.visit(first(learner), DRAWS)
+    gradient = learner.problem.local_gradient(0, np.array([1.0, -1.0]))
     np.testing.assert_allclose(token.model, np.array([1.0, -1.0]) - 0.01 * gradient)
     assert token.inverse_importance_sum == 1 / 8.0
-    other = LocalUpdate.of_plan(Plan.from_text(PLAN + WEIGHTED), X, Y, importance=2.0)
+    other = Learner.of_plan(Plan.from_text(PLAN + WEIGHTED), X, Y, importance=2.0)
     second, _ = other.visit(token, DRAWS)
     scale = (2 / (1 / 8 + 1 / 2)) / 2.0
-    gamma = local.step_size(2)
-    gradient = scale * local.problem.local_gradient(0, token.model)
+    gamma = learner.step_size(2)
+    gradient = scale * learner.problem.local_gradient(0, token.model)
     np.testing.assert_allclose(second.model, token.model - gamma * gradient)
 
 
 def test_importance_is_what_was_released_or_l_or_one() -> None:
     weighted, uniform = Plan.from_text(PLAN + WEIGHTED), Plan.from_text(PLAN)
-    assert LocalUpdate.of_plan(weighted, X, Y, importance=3.0).importance == 3.0
-    local = LocalUpdate.of_plan(weighted, X, Y)
-    assert local.importance == local.smoothness
-    assert LocalUpdate.of_plan(uniform, X, Y, importance=3.0).importance == 1.0
+    assert Learner.of_plan(weighted, X, Y, importance=3.0).importance == 3.0
+    learner = Learner.of_plan(weighted, X, Y)
+    assert learner.importance == learner.smoothness
+    assert Learner.of_plan(uniform, X, Y, importance=3.0).importance == 1.0
 
 
 def test_only_the_weighted_walk_goes_by_what_neighbours_say_of_their_importance() -> None:
     """Or who says 1e300 would draw the token of a uniform walk to itself."""
     plan = Plan.from_text(PLAN)
     for walk, expected in (("simple", 1.0), ("uniform", 0.25), ("weighted", 2e300)):
-        local = LocalUpdate(own_problem(plan, X, Y), replace(plan, walk=walk))
-        assert local.score(8e300, 4) == expected
+        learner = Learner(own_problem(plan, X, Y), replace(plan, walk=walk))
+        assert learner.score(8e300, 4) == expected
 
 
 def test_past_the_cap_a_node_adds_noise_only() -> None:
     noise = ModelNoise(clip=1.0, noise_multiplier=1.0, max_contributions=3)
-    local = LocalUpdate.of_plan(Plan.from_text(PLAN), X, Y, noise=noise)
-    other_rows = LocalUpdate.of_plan(Plan.from_text(PLAN), [[9.0, 9.0]], [7.0], noise=noise)
+    learner = Learner.of_plan(Plan.from_text(PLAN), X, Y, noise=noise)
+    other_rows = Learner.of_plan(Plan.from_text(PLAN), [[9.0, 9.0]], [7.0], noise=noise)
     draws = Draws(np.array([0.5]), np.array([0.25, -0.5]))
     for contributed in range(5):
-        mine, count = local.visit(first(local), draws, contributed)
-        theirs, _ = other_rows.visit(first(local), draws, contributed)
+        mine, count = learner.visit(first(learner), draws, contributed)
+        theirs, _ = other_rows.visit(first(learner), draws, contributed)
         assert count == contributed + (contributed < 3)
         told_apart = not np.array_equal(mine.model, theirs.model)
         assert told_apart == (contributed < 3)
@@ -100,10 +100,10 @@ def test_past_the_cap_a_node_adds_noise_only() -> None:
 def test_a_smaller_budget_is_a_smaller_cap() -> None:
     noise = ModelNoise(clip=1.0, noise_multiplier=1.0, max_contributions=3)
     plan = Plan.from_text(PLAN)
-    assert LocalUpdate.of_plan(plan, X, Y, noise=noise, may_contribute=1).may_contribute == 1
-    assert LocalUpdate.of_plan(plan, X, Y, noise=noise, may_contribute=9).may_contribute == 3
+    assert Learner.of_plan(plan, X, Y, noise=noise, may_contribute=1).may_contribute == 1
+    assert Learner.of_plan(plan, X, Y, noise=noise, may_contribute=9).may_contribute == 3
     draws = Draws(np.array([0.5]), np.zeros(2))
-    none = LocalUpdate.of_plan(plan, X, Y, noise=noise, may_contribute=0)
+    none = Learner.of_plan(plan, X, Y, noise=noise, may_contribute=0)
     assert none.visit(first(none), draws)[1] == 0
 
 
@@ -114,9 +114,9 @@ def test_what_shows_lies_on_the_public_grid() -> None:
     normal = np.random.default_rng(1).standard_normal(2)
     shown = {}
     for on_grid in (True, False):
-        local = LocalUpdate.of_plan(plan, X, Y, noise=noise, on_grid=on_grid)
-        token, _ = local.visit(first(local, (0.0, 0.0)), Draws(np.array([0.5]), normal))
-        shown[on_grid] = token.model / -local.step_size(1) / noise.grid_step
+        learner = Learner.of_plan(plan, X, Y, noise=noise, on_grid=on_grid)
+        token, _ = learner.visit(first(learner, (0.0, 0.0)), Draws(np.array([0.5]), normal))
+        shown[on_grid] = token.model / -learner.step_size(1) / noise.grid_step
     np.testing.assert_allclose(shown[True], np.rint(shown[True]), atol=1e-6)
     assert np.abs(shown[True] - shown[False]).max() <= 0.5 + 1e-6
     assert np.abs(shown[False] - np.rint(shown[False])).max() > 1e-3
@@ -124,35 +124,35 @@ def test_what_shows_lies_on_the_public_grid() -> None:
 
 def test_noise_needs_normal_numbers() -> None:
     noise = ModelNoise(clip=1.0, noise_multiplier=1.0, max_contributions=3)
-    local = LocalUpdate.of_plan(Plan.from_text(PLAN), X, Y, noise=noise)
+    learner = Learner.of_plan(Plan.from_text(PLAN), X, Y, noise=noise)
     with pytest.raises(ValueError, match="needs normal numbers"):
-        local.visit(first(local), DRAWS)
+        learner.visit(first(learner), DRAWS)
 
 
 def test_what_would_show_the_rows_is_refused() -> None:
     text = WEIGHTED + '\nreweight = "as-printed"'
     with pytest.raises(ValueError, match="read off the token"):
-        LocalUpdate.of_plan(Plan.from_text(PLAN + text), X, Y)
+        Learner.of_plan(Plan.from_text(PLAN + text), X, Y)
     noise = ModelNoise(clip=1.0, noise_multiplier=1.0, max_contributions=3)
     with pytest.raises(ValueError, match="noise on the model would protect nothing"):
-        LocalUpdate.of_plan(Plan.from_text(PLAN + WEIGHTED), X, Y, noise=noise)
+        Learner.of_plan(Plan.from_text(PLAN + WEIGHTED), X, Y, noise=noise)
 
 
 def test_an_update_beyond_all_numbers_is_told() -> None:
     plan = Plan.from_text(PLAN.replace("constant = 0.01", "constant = 1e200"))
-    local = LocalUpdate.of_plan(plan, X, Y)
+    learner = Learner.of_plan(plan, X, Y)
     with pytest.raises(DivergedError, match="smaller step size"):
-        local.visit(first(local), DRAWS)
+        learner.visit(first(learner), DRAWS)
 
 
 def test_a_node_at_work_loads_nothing_heavy() -> None:
     code = """
 import sys
 from dataclasses import replace
-from test_local_update import *
+from test_learner import *
 noise = ModelNoise(clip=1.0, noise_multiplier=1.0, max_contributions=3)
-local = LocalUpdate.of_plan(Plan.from_text(PLAN + RELEASED), X, Y, 3.0, noise)
-local.visit(first(local), Draws(np.array([0.5]), np.zeros(2)))
+learner = Learner.of_plan(Plan.from_text(PLAN + RELEASED), X, Y, 3.0, noise)
+learner.visit(first(learner), Draws(np.array([0.5]), np.zeros(2)))
 import walklearn.node.protocol.protocol, walklearn.node.disk.store
 heavy = {"scipy", "numba", "pandas", "matplotlib", "dp_accounting"}
 print(sorted(heavy & sys.modules.keys()))
