@@ -57,7 +57,14 @@ class Outcome(NamedTuple):
         return ""
 
 
-def soak(folder: Path, seconds: float, updates: int, seed: int, patience: float) -> Outcome:
+def soak(
+    folder: Path,
+    seconds: float,
+    updates: int,
+    seed: int,
+    patience: float,
+    every_seconds: float = 1.0,
+) -> Outcome:
     """One run: kills for so many seconds, then `patience` seconds at most until the end."""
     generator = np.random.default_rng(seed)
     graph = wl.graphs.as_graph("erdos-renyi", nodes=NODES, seed=seed)
@@ -66,7 +73,7 @@ def soak(folder: Path, seconds: float, updates: int, seed: int, patience: float)
         network.start()
         begin = time.monotonic()
         network.start_walk()
-        kills, holder_kills = _kill_for(network, seconds, generator)
+        kills, holder_kills = _kill_for(network, seconds, every_seconds, generator)
         network.wait_until_up()
         updates_then = max(status["updates"] for status in network.statuses())
         limit = time.monotonic() + patience
@@ -85,11 +92,11 @@ def soak(folder: Path, seconds: float, updates: int, seed: int, patience: float)
 
 
 def _kill_for(
-    network: LocalNetwork, seconds: float, generator: np.random.Generator
+    network: LocalNetwork, seconds: float, every_seconds: float, generator: np.random.Generator
 ) -> tuple[int, int]:
     end, kills, holder_kills = time.monotonic() + seconds, 0, 0
     while time.monotonic() < end:
-        time.sleep(1.0)
+        time.sleep(every_seconds)
         victim = int(generator.integers(NODES))
         holder_kills += _has_token(network, victim)
         network.kill(victim)

@@ -92,12 +92,18 @@ def log_lines(text: str) -> list[dict[str, Any]]:
 
 
 class Process:
-    """`walklearn node run` on a directory; its log is kept beside it."""
+    """`walklearn node run` on a directory; its log is kept beside it.
 
-    def __init__(self, directory: NodeDirectory, *options: str) -> None:
+    before: what the process does first, as code.
+    """
+
+    def __init__(self, directory: NodeDirectory, *options: str, before: str = "") -> None:
         self.directory = directory
         self.log = directory.path.with_suffix(".log")
-        command = [sys.executable, "-m", "walklearn.cli", "node", "run", str(directory.path)]
+        program = ["-m", "walklearn.cli"]
+        if before:
+            program = ["-c", f"{before}\nfrom walklearn.cli import main\nmain()"]
+        command = [sys.executable, *program, "node", "run", str(directory.path)]
         with self.log.open("a") as log:
             self.popen = subprocess.Popen([*command, *options], stderr=log)
 
@@ -113,9 +119,11 @@ class Process:
 
 
 @contextmanager
-def processes(directories: Iterable[NodeDirectory], *options: str) -> Iterator[list[Process]]:
+def processes(
+    directories: Iterable[NodeDirectory], *options: str, before: str = ""
+) -> Iterator[list[Process]]:
     """All nodes running; none is left behind."""
-    started = [Process(each, *options) for each in directories]
+    started = [Process(each, *options, before=before) for each in directories]
     try:
         for each in started:
             wait_until(lambda each=each: is_running(each))  # type: ignore[misc]

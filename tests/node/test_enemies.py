@@ -35,6 +35,8 @@ from walklearn.node.wire.transport import Refused, Transport, Unanswered, Undeli
 
 UPDATES = 1_000_000
 LINE = Line(5, "ab" * 32, "cd" * 16)
+# Connections that do not speak are judged earlier than after 10 seconds.
+IMPATIENT = "from walklearn.node.wire import connections; connections.SILENT_SECONDS = 1.0"
 
 
 class Enemy:
@@ -151,23 +153,24 @@ def test_a_message_larger_than_any_model_is_not_read(
     assert process.status()["walk"] is None
 
 
-def test_strangers_and_forgers_are_not_let_in(attacked: tuple[Process, NodeDirectory]) -> None:
+def test_strangers_and_forgers_are_not_let_in(tmp_path: Path) -> None:
     """An unknown key, and one that bears the neighbour's name without being the neighbour's."""
-    process, neighbour = attacked
+    node, neighbour = make_nodes(tmp_path, 2, [(0, 1)], updates=UPDATES)
 
     async def attack() -> None:
         for name in ("stranger", neighbour.settings.name):
-            enemy = Enemy(Identity.create(name), process.directory)
+            enemy = Enemy(Identity.create(name), node)
             with pytest.raises((Undelivered, Unanswered)):
                 await enemy.greet()
             await enemy.transport.close(0.0)
-        friend = Enemy(neighbour.identity, process.directory)
+        friend = Enemy(neighbour.identity, node)
         await friend.greet()
         await friend.transport.close(0.0)
 
-    asyncio.run(attack())
-    wait_until(lambda: refusals(process).get("unidentified connection", 0) >= 2)
-    assert "unidentified connection" in process.log.read_text()
+    with processes([node], before=IMPATIENT) as (process,):
+        asyncio.run(attack())
+        wait_until(lambda: refusals(process).get("unidentified connection", 0) >= 2)
+        assert "unidentified connection" in process.log.read_text()
 
 
 def test_a_node_that_takes_anothers_place_gets_no_token(tmp_path: Path) -> None:

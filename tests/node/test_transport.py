@@ -14,6 +14,8 @@ import pytest
 from grpc import aio
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
+from walklearn.node.agreement.plan_keys import TimeLimits
+from walklearn.node.wire import links
 from walklearn.node.wire.identity import Identity, Invite
 from walklearn.node.wire.transport import (
     METHODS,
@@ -268,8 +270,14 @@ def test_open_calls_of_one_neighbour_are_few_and_end_when_it_is_removed() -> Non
     asyncio.run(meet())
 
 
-def test_a_connection_that_falls_silent_is_noticed_by_both_ends() -> None:
+def test_a_connection_that_falls_silent_is_noticed_by_both_ends(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Its bytes are swallowed and acknowledged: no one but a ping can tell. gRPC waits a minute."""
+    waited = links.PING_AFTER_SECONDS + links.PING_SECONDS
+    assert waited < TimeLimits().reclaim_after_seconds
+    monkeypatch.setattr(links, "PING_AFTER_SECONDS", 1.0)
+    monkeypatch.setattr(links, "PING_SECONDS", 1.0)
 
     async def meet() -> float:
         async with world("Handover") as here:

@@ -27,6 +27,9 @@ STREAM = "Handover"
 # The key under which a refusal says its reason.
 REASON = "walklearn-refused"
 
+# A link that was cut without a word is noticed after both, before a sender reclaims.
+PING_AFTER_SECONDS, PING_SECONDS = 10.0, 5.0
+
 _LARGEST_WINDOW = 1_000_000
 _READY = grpc.ChannelConnectivity.READY
 
@@ -166,10 +169,9 @@ def shared_options(largest_message: int) -> list[tuple[str, Any]]:
         *(window if largest_message <= _LARGEST_WINDOW else []),
         ("grpc.max_receive_message_length", largest_message),
         ("grpc.max_send_message_length", largest_message),
-        # A link that was cut without a word is noticed after 15 s, before a sender reclaims.
-        ("grpc.keepalive_time_ms", 10_000),
-        ("grpc.keepalive_timeout_ms", 5_000),
-        ("grpc.http2.ping_timeout_ms", 5_000),  # or it waits a minute for the answer to a ping
+        ("grpc.keepalive_time_ms", int(1000 * PING_AFTER_SECONDS)),
+        ("grpc.keepalive_timeout_ms", int(1000 * PING_SECONDS)),
+        ("grpc.http2.ping_timeout_ms", int(1000 * PING_SECONDS)),  # or a minute is waited for it
         ("grpc.keepalive_permit_without_calls", 1),
         ("grpc.http2.max_pings_without_data", 0),
     ]
