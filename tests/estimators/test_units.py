@@ -53,3 +53,9 @@ def test_without_an_intercept_nothing_is_shifted() -> None:
     assert units.target_shift == 0.0
     np.testing.assert_array_equal(units.shift, [0.0, 0.0])
     np.testing.assert_allclose(units.scale, [12.5**0.5] * 2)
+
+
+def test_a_column_that_spans_too_much_is_refused() -> None:
+    X = np.array([[0.0, 1.7e308], [1.0, -1.7e308], [0.0, -1.7e308]])
+    with pytest.raises(ValueError, match="column 1 of X spans more than"):
+        Units.standard(X, np.ones(3), intercept=True)

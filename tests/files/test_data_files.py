@@ -254,6 +254,19 @@ def test_mistakes_in_binary_files(tmp_path: Path) -> None:
         read_table(write(tmp_path, "1 1:2", "rows.svm"), delimiter=",")
 
 
+def test_what_the_encoding_computes_is_checked_in_files_too(tmp_path: Path) -> None:
+    path = write(tmp_path, "age,y\n1e300,1\n1,0\n")
+    with (
+        np.errstate(over="ignore"),
+        pytest.raises(DataError, match=r"people\.csv, row 1 \(line 2\), column 'age': .* infinite"),
+    ):
+        read_rows(path, target="y", ranges={"age": (0.0, 1e-10)})
+    texts = pd.DataFrame({"age": ["1", "nan"]})
+    texts.to_parquet(tmp_path / "t.parquet")
+    with pytest.raises(DataError, match=r"row 2, column 'age': the value is missing \(1 such row "):
+        Encoding.of_numbers(["age"]).encode(read_table(tmp_path / "t.parquet"))
+
+
 def test_tables_in_memory_are_checked_too() -> None:
     encoding = Encoding.of_table(PEOPLE[["age", "city"]])
     assert encoding.encode(PEOPLE).shape == (4, 4)
@@ -261,6 +274,8 @@ def test_tables_in_memory_are_checked_too() -> None:
     broken.loc[2, "age"] = "old"
     with pytest.raises(DataError, match=r"row 2, column 'age': 'old' is not a number"):
         encoding.encode(broken)
+    with pytest.raises(DataError, match=r"row 1, column 'age': the value is infinite"):
+        encoding.encode(PEOPLE.assign(age=[1.0, np.inf, 2.0, 3.0]))
     with pytest.raises(DataError, match=r"the table has no column 'age'"):
         encoding.encode(PEOPLE[["city"]])
     with pytest.raises(DataError, match=r"row 1, column 'city': the value is missing"):

@@ -48,10 +48,11 @@ def predict(
     trained = Model.load(model)
     text = [column.name for column in trained.encoding.columns if column.categories is not None]
     table = read_table(data, delimiter=delimiter, text=text)
-    X = trained.encoding.encode(table, table.place)
-    columns: dict[str, list[Any]] = {trained.target: trained.predict(X).tolist()}
+    scores = trained.scores(table)
+    predicted = trained.decide(scores)
+    columns: dict[str, list[Any]] = {trained.target: predicted.tolist()}
     if proba:
-        shares = trained.predict_proba(X)
+        shares = trained.probabilities(scores)
         names = trained.classes or ()
         columns |= {f"P({name})": shares[:, at].tolist() for at, name in enumerate(names)}
     content = json.dumps(columns) if as_json else _csv(columns)
@@ -63,7 +64,8 @@ def predict(
         atomic_write(out, content.encode())
     if trained.target in table:
         with suppress(DataError):  # new rows may well have an empty column for the target
-            click.echo(f"{data}: {score_of(trained, X, table[trained.target])}", err=True)
+            score = score_of(trained.kind, predicted, table[trained.target])
+            click.echo(f"{data}: {score}", err=True)
 
 
 def _csv(columns: dict[str, list[Any]]) -> str:

@@ -135,12 +135,11 @@ def _train(data: Path, options: DataOptions, settings: dict[str, Any]) -> _Train
         warnings.simplefilter("always")
         parameters = _parameters(settings) | {"graph": network.graph, "feature_bound": bound}
         estimator = estimator_for(task)(**parameters)
-        _fit(estimator, rows, network)
+        fitted = _fit(estimator, rows, network)
     model = estimator.to_model(rows.encoding, target=rows.target)
-    scores = {"training": score_of(model, rows.X, rows.y)}
+    scores = {"training": score_of(model.kind, fitted, rows.y)}
     if tested is not None:
-        X = model.encoding.encode(tested, tested.place)
-        scores["test"] = score_of(model, X, tested[rows.target])
+        scores["test"] = score_of(model.kind, model.predict(tested), tested[rows.target])
     notes = [in_shell_words(str(warning.message)) for warning in caught]
     notes += _notes(estimator, rows, network, scores["training"])
     found = {f"{name}_score": score._asdict() for name, score in scores.items()}
@@ -196,17 +195,22 @@ def _model_privacy(asked: tuple[float, float, float, float] | None) -> ModelNois
     )
 
 
-def _fit(estimator: Any, rows: Rows, network: Network) -> None:
-    """Train with a bar that shows how far the walk is."""
+def _fit(estimator: Any, rows: Rows, network: Network) -> Any:
+    """Train, with a bar that shows how far the walk is; what is then predicted of the rows."""
+    from sklearn import config_context
+
     from walklearn.files.progress import progress_bar
 
-    with progress_bar(None, estimator.steps, "training") as bar:
+    # The cells were checked when they were read.
+    finite = config_context(assume_finite=True)
+    with finite, progress_bar(None, estimator.steps, "training") as bar:
 
         def progress(updates: int, loss: float) -> None:
             bar.set_postfix(loss=f"{loss:.4g}", refresh=False)
             bar.update(updates - bar.n)
 
         estimator.set_params(callback=progress).fit(rows.X, rows.y, nodes=network.owners)
+        return estimator.predict(rows.X)
 
 
 def _notes(estimator: RandomWalk, rows: Rows, network: Network, score: Score) -> list[str]:

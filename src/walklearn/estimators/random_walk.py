@@ -228,7 +228,7 @@ class RandomWalk(BaseEstimator):
         problem = Problem(
             units.rows(X), targets - units.target_shift, loss=loss, penalty=self.penalty,
             domain=self.domain, node_of_row=network.owners, nodes=network.graph.node_count,
-            objective="mean", empty_nodes="relay", sample_weight=weights,
+            objective="mean", empty_nodes="relay", sample_weight=weights, assume_finite=True,
         )  # fmt: skip
         return Posed(problem, network, units, clipped)
 

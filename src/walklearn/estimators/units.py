@@ -52,9 +52,15 @@ class Units:
         """
         shares = weights / weights.sum()
         shift = shares @ X if intercept else np.zeros(X.shape[1])
-        centred = X - shift
+        with np.errstate(over="ignore"):
+            centred = X - shift
         # By the largest entry first, so that squares neither overflow nor vanish.
         largest = np.abs(centred).max(axis=0, initial=0.0)
+        if not np.isfinite(largest).all():
+            raise ValueError(
+                f"column {int(np.isinf(largest).argmax())} of X spans more than double precision "
+                "holds: divide it by a large number first."
+            )
         varies = largest > 1e-12 * np.abs(X).max(axis=0, initial=0.0)
         unit = np.where(largest > 0, largest, 1.0)
         deviation = unit * np.sqrt(shares @ (centred / unit) ** 2)

@@ -15,10 +15,9 @@
 (['no', 'yes'], [0, 1])
 """
 
-from walklearn.files.encoding import DataError
 from walklearn.files.formats import read_table
 from walklearn.files.rows import Rows, read_rows, rows_of
-from walklearn.files.table import Table
+from walklearn.files.table import DataError, Table
 
 __all__ = [
     "DataError",

@@ -20,8 +20,7 @@ from typing import Any, TextIO
 import numpy as np
 from numpy.typing import NDArray
 
-from walklearn.files.encoding import DataError
-from walklearn.files.table import Table, place
+from walklearn.files.table import DataError, Place, Table, check_cells, place, unusable
 from walklearn.files.wording import did_you_mean, listed
 
 Array = NDArray[Any]
@@ -75,7 +74,9 @@ def _read(file: TextIO, source: str, delimiter: str | None, text: Collection[str
             f"{source}, line {reader.line_num}: {error}. Quotes come in pairs; one inside a "
             'quoted cell is doubled: "say ""hello"" to her".'
         ) from error
-    found = {column.name: partial(column.finish, source, lines) for column in columns}
+    found = {
+        column.name: partial(column.finish, partial(place, source, lines)) for column in columns
+    }
     return Table(found, len(lines), source, lines)
 
 
@@ -89,7 +90,7 @@ def _checked(
             lines.append(after + 1)
             if len(row) != len(names):
                 raise DataError(
-                    f"{place(source, len(lines) - 1, lines)} has {_count(len(row), 'cell')}, the "
+                    f"{place(source, lines, len(lines) - 1)} has {_count(len(row), 'cell')}, the "
                     f"header has {len(names)}: {reader.dialect.delimiter.join(row)[:80]!r}. Put a "
                     "cell that contains the separator in quotes, and give every column a cell."
                 )
@@ -120,26 +121,17 @@ class _Column:
         stripped = (cell.strip() for cell in cells)
         self.blocks.append([self.known.setdefault(cell, cell) for cell in stripped])
 
-    def finish(self, source: str, lines: Sequence[int]) -> Array:
+    def finish(self, place: Place) -> Array:
         """All cells, or an error for the first that does not fit."""
         if all(isinstance(block, np.ndarray) for block in self.blocks):
             numbers = np.concatenate([np.empty(0), *self.blocks])
-            bad = ~np.isfinite(numbers)
-            if bad.any():
-                row = int(bad.argmax())
-                what = "missing" if np.isnan(numbers[row]) else "infinite"
-                raise self._error(source, row, lines, f"the value is {what}", int(bad.sum()))
-            return numbers
+            return check_cells(self.name, numbers, place)
         if not self.declared_text:
-            self._check_text(source, lines)
-        cells: list[str] = [cell for block in self.blocks for cell in block]
-        if "" in self.known:
-            raise self._error(
-                source, cells.index(""), lines, "the value is missing", cells.count("")
-            )
-        return np.array(cells, dtype=object)
+            self._check_text(place)
+        cells = np.array([cell for block in self.blocks for cell in block], dtype=object)
+        return check_cells(self.name, cells, place) if "" in self.known else cells
 
-    def _check_text(self, source: str, lines: Sequence[int]) -> None:
+    def _check_text(self, place: Place) -> None:
         """A column with any number in it is numbers, and the first other cell is wrong."""
         has_numbers = any(isinstance(block, np.ndarray) for block in self.blocks) or any(
             map(_is_number, self.known)
@@ -155,10 +147,10 @@ class _Column:
         cell = next(cell for row, cell in self._texts() if row == rows[0])
         if cell.lower() in MISSING:
             shown = f" ({cell!r})" if cell else ""
-            raise self._error(source, rows[0], lines, f"the value is missing{shown}", len(rows))
+            raise unusable(self.name, place(rows[0]), f"the value is missing{shown}", len(rows))
         comma = " Write it with a decimal point." if re.fullmatch(r"-?\d+,\d+", cell) else ""
         raise DataError(
-            f"{place(source, rows[0], lines)}, column {self.name!r}: {cell!r} is not a number, as "
+            f"{place(rows[0])}, column {self.name!r}: {cell!r} is not a number, as "
             f"others in this column are ({_count(len(rows), 'such row')}).{comma} Correct it, or "
             f"if the column is text, declare it (--text {self.name})."
         )
@@ -170,14 +162,6 @@ class _Column:
             if isinstance(block, list):
                 yield from enumerate(block, start=row)
             row += len(block)
-
-    def _error(
-        self, source: str, row: int, lines: Sequence[int], what: str, count: int
-    ) -> DataError:
-        return DataError(
-            f"{place(source, row, lines)}, column {self.name!r}: {what} "
-            f"({_count(count, 'such row')} in this column). Fill it in, or leave the row out."
-        )
 
 
 def _check_header(source: str, names: list[str], delimiter: str) -> list[str]:

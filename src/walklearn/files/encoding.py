@@ -13,30 +13,26 @@ array([[41.,  0.,  1.]])
 >>> encoding.encode({"city": ["Rom"], "age": [41]})
 Traceback (most recent call last):
     ...
-walklearn.files.encoding.DataError: row 0, column 'city': 'Rom' is not among its categories, did you
+walklearn.files.table.DataError: row 0, column 'city': 'Rom' is not among its categories, did you
 mean 'Rome'? They are 'Oslo' and 'Rome'.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from walklearn.files.table import DataError, Place, Table, check_cells
 from walklearn.files.wording import did_you_mean, listed
 
 Array = NDArray[Any]
-Place = Callable[[int], str]
 
 MOST_CATEGORIES = 1000
-
-
-class DataError(ValueError):
-    """The data cannot be used as they are; the message says where and what to do."""
 
 
 @dataclass(frozen=True)
@@ -68,11 +64,18 @@ class Column:
             return (self.name,)
         return tuple(f"{self.name}={category}" for category in self.categories)
 
-    def encode(self, cells: Array, place: Place) -> Array:
-        """The features of these cells, shape (rows, features)."""
+    def encode(self, cells: Array, place: Place, checked: bool = False) -> Array:
+        """The features of these cells, shape (rows, features).
+
+        place: names a row, counted from 0, in a message. checked: numbers among the cells are
+        known to be finite.
+        """
         if self.categories is None:
             numbers = _numbers(self.name, cells, place)
-            return ((numbers - self.shift) / self.scale)[:, None]
+            checked = checked and cells.dtype == np.float64
+            if (self.shift, self.scale) != (0.0, 1.0):
+                numbers, checked = (numbers - self.shift) / self.scale, False  # may overflow
+            return (numbers if checked else check_cells(self.name, numbers, place))[:, None]
         number = {category: at for at, category in enumerate(self.categories)}
         texts = texts_of(cells)
         codes = np.array([number.get(text, -1) for text in texts], dtype=np.int64)
@@ -149,21 +152,25 @@ class Encoding:
             )
         )
 
-    def encode(self, table: Mapping[str, Any], place: Place = "row {}".format) -> Array:
+    def encode(self, table: Mapping[str, Any]) -> Array:
         """The features of every row, shape (rows, features). Other columns are left alone.
 
-        place: names a row, counted from 0, in a message.
+        table: a dictionary or data frame, whose cells are checked here; or a `Table`, whose cells
+        were checked when it was read, and whose rows have names in a message.
         """
-        known = names_of(table)
+        of_file, known = isinstance(table, Table), names_of(table)
+        place = table.place if isinstance(table, Table) else "row {}".format
         for column in self.columns:
             if column.name not in table:
-                where = getattr(table, "source", "the table")
+                where = table.source if isinstance(table, Table) else "the table"
                 raise DataError(
                     f"{where} has no column {column.name!r}{did_you_mean(column.name, known)} The "
                     f"model needs {listed([each.name for each in self.columns])}; there are "
                     f"{listed(known)}."
                 )
-        parts = [column.encode(np.asarray(table[column.name]), place) for column in self.columns]
+        parts = [
+            column.encode(np.asarray(table[column.name]), place, of_file) for column in self.columns
+        ]
         return np.ascontiguousarray(np.concatenate(parts, axis=1))
 
     def to_dict(self) -> list[dict[str, Any]]:
@@ -224,14 +231,6 @@ def _numbers(name: str, cells: Array, place: Place) -> Array:
         raise DataError(f"{place(row)}, column {name!r}: {what}.") from None
     if numbers.ndim != 1:
         raise DataError(f"column {name!r} must have one value per row, got shape {cells.shape}.")
-    bad = ~np.isfinite(numbers)
-    if bad.any():
-        row = int(bad.argmax())
-        what = "the value is missing" if np.isnan(numbers[row]) else "the value is infinite"
-        raise DataError(
-            f"{place(row)}, column {name!r}: {what} ({int(bad.sum())} such rows in this column). "
-            "Fill it in or leave the row out."
-        )
     return numbers
 
 

@@ -14,9 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from walklearn.files.csv_file import read_csv
-from walklearn.files.encoding import DataError
 from walklearn.files.extras import package
-from walklearn.files.table import Table, no_such_file, place
+from walklearn.files.table import DataError, Table, check_cells, no_such_file, place, unusable
 from walklearn.files.wording import did_you_mean, listed
 
 Array = NDArray[Any]
@@ -80,10 +79,7 @@ def _from_arrow(path: Path, name: str, cells: Any, declared_text: bool) -> Array
         cells = cells.cast(cells.type.value_type)
     if cells.null_count:
         row = cells.is_null().to_pylist().index(True)
-        raise DataError(
-            f"{path}, row {row + 1}, column {name!r}: the value is missing ({cells.null_count} "
-            "such rows in this column). Fill it in, or leave the row out."
-        )
+        raise unusable(name, place(str(path), None, row), "the value is missing", cells.null_count)
     if kind.is_string(cells.type) or kind.is_large_string(cells.type):
         texts = np.array([cell.strip() for cell in cells.to_pylist()], dtype=object)
         return _checked(path, name, texts)
@@ -195,16 +191,7 @@ def _is_feature(name: object) -> bool:
 
 def _checked(path: Path, name: str, cells: Array) -> Array:
     """Binary formats can hold NaN and infinity too."""
-    bad = cells == "" if cells.dtype == object else ~np.isfinite(cells)
-    if np.any(bad):
-        row = int(np.argmax(bad))
-        infinite = cells.dtype != object and np.isinf(cells[row])
-        raise DataError(
-            f"{place(str(path), row, None)}, column {name!r}: the value is "
-            f"{'infinite' if infinite else 'missing'} ({int(np.sum(bad))} such rows in this "
-            "column). Fill it in, or leave the row out."
-        )
-    return cells
+    return check_cells(name, cells, partial(place, str(path), None))
 
 
 _READERS: dict[str, Callable[[Path, str | None, Collection[str]], Table]] = {

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from walklearn.files.encoding import DataError, Encoding, Place, is_text
+from walklearn.files.encoding import Encoding, is_text
 from walklearn.files.formats import read_table
-from walklearn.files.table import Table
+from walklearn.files.table import DataError, Place, Table
 
 Array = NDArray[Any]
 
@@ -94,7 +94,7 @@ def rows_of(
             named = table.source in str(error)
             raise error if named else DataError(f"{table.source}: {error}") from error
         encoding = encoding.scaled(ranges or {})
-    X = encoding.encode(features, table.place)
+    X = encoding.encode(features)
     return Rows(X, y, nodes, encoding, target, table.place)
 
 

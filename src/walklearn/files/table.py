@@ -1,4 +1,8 @@
-"""`Table`: the columns of a file, and the name of each row in a message."""
+"""`Table`: the columns of a file, and the name of each row in a message.
+
+Readers check every cell with `check_cells` before it is in a table, so that whoever takes a column
+from one need not look for missing or infinite values again.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +11,17 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
-from walklearn.files.encoding import DataError
 from walklearn.files.wording import did_you_mean, listed
 
 Array = NDArray[Any]
+Place = Callable[[int], str]  # names a row, counted from 0, in a message
+
+
+class DataError(ValueError):
+    """The data cannot be used as they are; the message says where and what to do."""
 
 
 class Table(Mapping[str, Array]):
@@ -64,7 +73,7 @@ class Table(Mapping[str, Array]):
     def place(self, row: int) -> str:
         """A row, counted from 0, as a person finds it: counted from 1, with its line."""
         number = row if self.numbers is None else int(self.numbers[row])
-        return place(self.source, number, self.lines)
+        return place(self.source, self.lines, number)
 
     def without(self, names: Sequence[str]) -> Table:
         """The other columns; those left out must exist."""
@@ -90,14 +99,34 @@ class Table(Mapping[str, Array]):
         return cells
 
 
-def place(source: str, row: int, lines: Sequence[int] | None) -> str:
+def place(source: str, lines: Sequence[int] | None, row: int) -> str:
     """The name of a row in a message.
 
-    >>> place("people.csv", 16, range(2, 100))
+    >>> place("people.csv", range(2, 100), 16)
     'people.csv, row 17 (line 18)'
     """
     line = "" if lines is None else f" (line {lines[row]})"
     return f"{source}, row {row + 1}{line}"
+
+
+def check_cells(name: str, cells: Array, place: Place) -> Array:
+    """The cells of a column, none of them missing or infinite."""
+    bad = cells == "" if cells.dtype == object else ~np.isfinite(cells)
+    if np.any(bad):
+        row, count = int(np.argmax(bad)), int(np.sum(bad))
+        infinite = cells.dtype != object and np.isinf(cells[row])
+        what = f"the value is {'infinite' if infinite else 'missing'}"
+        raise unusable(name, place(row), what, count)
+    return cells
+
+
+def unusable(name: str, where: str, what: str, count: int) -> DataError:
+    """That a value is not there, with how often that is so in its column."""
+    rows = "such row" if count == 1 else "such rows"
+    return DataError(
+        f"{where}, column {name!r}: {what} ({count} {rows} in this column). Fill it in, or leave "
+        "the row out."
+    )
 
 
 def no_such_file(path: Path) -> str:

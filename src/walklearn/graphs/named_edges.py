@@ -24,8 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from walklearn.files.encoding import DataError, Place
-from walklearn.files.table import no_such_file
+from walklearn.files.table import DataError, Place, no_such_file
 from walklearn.files.wording import did_you_mean, listed
 from walklearn.graphs.connectivity import DisconnectedGraphError
 from walklearn.graphs.convert import from_edges

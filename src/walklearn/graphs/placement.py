@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from walklearn.files.encoding import Place
+from walklearn.files.table import Place
 from walklearn.graphs.convert import as_graph
 from walklearn.graphs.draws import Seed
 from walklearn.graphs.graph import Graph

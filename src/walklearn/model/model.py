@@ -143,23 +143,29 @@ class Model:
     def predict(self, X: ArrayLike | Mapping[str, Any]) -> Array:
         """The label with the highest score, or the number, for each row.
 
-        X: a table (a dictionary or data frame with the columns of training), or encoded features
-        of shape (rows, features).
+        X: a table (a dictionary or data frame with the columns of training, or a `Table` from a
+        file), or encoded features of shape (rows, features).
         """
-        scores = self.scores(X)
+        return self.decide(self.scores(X))
+
+    def predict_proba(self, X: ArrayLike | Mapping[str, Any]) -> Array:
+        """The probability of each class, shape (rows, classes)."""
+        return self.probabilities(self.scores(X))
+
+    def decide(self, scores: Array) -> Array:
+        """What scores say: the label with the highest one, or the number, for each row."""
         if self.classes is None:
             return scores[:, 0]
         labels = np.array(self.classes)
         return labels[_best(scores)]
 
-    def predict_proba(self, X: ArrayLike | Mapping[str, Any]) -> Array:
-        """The probability of each class, shape (rows, classes)."""
+    def probabilities(self, scores: Array) -> Array:
+        """What scores say: the probability of each class, shape (rows, classes)."""
         if not self.gives_probabilities:
             raise ValueError(
                 f"a model with the loss {self.loss!r} gives scores, not probabilities: train with "
                 "the logistic loss, or use `scores`."
             )
-        scores = self.scores(X)
         if scores.shape[1] == 1:
             positive = _sigmoid(scores[:, 0])
             return np.column_stack([_sigmoid(-scores[:, 0]), positive])

@@ -87,11 +87,11 @@ def clip_features(X: ArrayLike, bound: float) -> tuple[Array, int]:
     rows = np.array(X, dtype=np.float64)
     if rows.ndim != 2:
         raise ValueError(f"X must have shape (rows, features), got {rows.shape}.")
-    bad = np.flatnonzero(~np.isfinite(rows).all(axis=1))
-    if bad.size:
-        raise ValueError(f"row {bad[0]} has a value that is NaN or infinite.")
     # Scaled by the largest entry first, so that squares neither overflow nor vanish.
     largest = np.abs(rows).max(axis=1, initial=0.0)
+    bad = np.flatnonzero(~np.isfinite(largest))
+    if bad.size:
+        raise ValueError(f"row {bad[0]} has a value that is NaN or infinite.")
     unit = rows / np.where(largest > 0, largest, 1.0)[:, None]
     norms = np.linalg.norm(unit, axis=1)
     long = largest * norms > bound

@@ -19,7 +19,9 @@ Array = NDArray[Any]
 EmptyNodes = Literal["error", "relay"]
 
 
-def check_rows(X: ArrayLike, y: ArrayLike, dtype: np.dtype[Any]) -> tuple[Array, Array]:
+def check_rows(
+    X: ArrayLike, y: ArrayLike, dtype: np.dtype[Any], assume_finite: bool
+) -> tuple[Array, Array]:
     """X and y as arrays, a finite target for each finite row."""
     try:
         rows = np.array(X, dtype=dtype, order="C")
@@ -41,6 +43,8 @@ def check_rows(X: ArrayLike, y: ArrayLike, dtype: np.dtype[Any]) -> tuple[Array,
         raise ValueError(
             f"y must have one target per row: X has {len(rows)} rows, y has shape {targets.shape}."
         )
+    if assume_finite:
+        return rows, targets
     bad = np.flatnonzero(~np.isfinite(rows).all(axis=1) | ~np.isfinite(targets))
     if bad.size:
         raise ValueError(

@@ -68,6 +68,7 @@ class Problem:
     total_rows: M for the objective "mean", where these are not all rows: a node of a network
     holds its own only, and knows M from the plan. By default what the rows here count as.
     dtype: float64, or float32 for models of half the size.
+    assume_finite: X and y were checked before, so they are not searched for NaN and infinity.
 
     Rows are stored grouped by node. A model is a flat vector of `size` numbers, row-major
     for the K × d matrix of `Softmax`; `model_shape` is its shape for people.
@@ -101,11 +102,12 @@ class Problem:
         sample_weight: ArrayLike | None = None,
         total_rows: float | None = None,
         dtype: DTypeLike = np.float64,
+        assume_finite: bool = False,
     ) -> None:
         loss = Logistic() if loss is None else loss
         domain = Everywhere() if domain is None else domain
         _check_choices(loss, penalty, domain, objective, empty_nodes, dtype)
-        rows, targets = check_rows(X, y, np.dtype(dtype))
+        rows, targets = check_rows(X, y, np.dtype(dtype), assume_finite)
         loss.check_targets(targets)
         weights = check_weights(sample_weight, len(rows))
         owners = check_owners(node_of_row, len(rows))
@@ -357,7 +359,7 @@ class Problem:
             "domain": self.domain, "node_of_row": self.node_of_row, "nodes": self.node_count,
             "objective": self.objective, "empty_nodes": self.empty_nodes,
             "sample_weight": self.sample_weight, "total_rows": self.total_rows,
-            "dtype": self.dtype,
+            "dtype": self.dtype, "assume_finite": True,
         }  # fmt: skip
         return Problem(**{**settings, **changes})
 

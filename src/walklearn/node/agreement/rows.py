@@ -52,7 +52,7 @@ def read_node_rows(path: str | os.PathLike[str], plan: Plan) -> NodeRows:
         texts.append(plan.target)
     table = read_table(Path(path), text=sorted(texts))
     _check_count(table, plan)
-    X, shortened = plan.encoding.encode(table, table.place), 0
+    X, shortened = plan.encoding.encode(table), 0
     bound = plan.privacy.feature_bound if plan.privacy is not None else None
     if bound is not None:
         from walklearn.privacy.bounds import clip_features
@@ -80,7 +80,7 @@ def _check_count(table: Table, plan: Plan) -> None:
 def _targets(table: Table, plan: Plan) -> Array:
     cells = table[plan.target]
     if plan.classes is None:
-        return np.asarray(Column(plan.target).encode(cells, table.place)[:, 0])
+        return np.asarray(Column(plan.target).encode(cells, table.place, checked=True)[:, 0])
     numbers = {name: number for number, name in enumerate(plan.classes)}
     for row, cell in enumerate(cells):
         if cell not in numbers:

@@ -192,9 +192,13 @@ class Learner:
 
 
 def own_problem(plan: Plan, X: ArrayLike, y: ArrayLike) -> Problem:
-    """One node's share of the plan's problem: it is node 0 here, the others' rows are elsewhere."""
+    """One node's share of the plan's problem: it is node 0 here, the others' rows are elsewhere.
+
+    The rows were checked when the node read them.
+    """
     return Problem(
         X, y, loss=plan.loss, penalty=plan.penalty, domain=plan.domain,
         node_of_row=np.zeros(len(np.asarray(y)), dtype=np.int64), nodes=plan.nodes,
         objective=plan.objective, empty_nodes="relay", total_rows=plan.rows,
+        assume_finite=True,
     )  # fmt: skip
