@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from walklearn.node.agreement.rows import NodeRows
+from walklearn.node.agreement.node_rows import NodeRows
 from walklearn.node.disk.creation import create_node
 from walklearn.node.disk.directory import NodeDirectory
 from walklearn.node.process.control import NotRunningError, ask

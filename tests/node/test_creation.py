@@ -10,8 +10,8 @@ import pytest
 
 from tests.node.small_network import PLAN, make_node, make_nodes
 from walklearn.files import DataError
+from walklearn.node.agreement.node_rows import read_node_rows
 from walklearn.node.agreement.plan import Plan, PlanError
-from walklearn.node.agreement.rows import read_node_rows
 from walklearn.node.disk.creation import Created, create_node
 from walklearn.node.disk.directory import DirectoryError, NodeDirectory
 from walklearn.node.disk.store import Store

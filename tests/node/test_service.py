@@ -20,7 +20,7 @@ from tests.node.small_network import (
     make_nodes,
     ring,
 )
-from walklearn.node.agreement.rows import NodeRows
+from walklearn.node.agreement.node_rows import NodeRows
 from walklearn.node.disk.directory import NodeDirectory
 from walklearn.node.disk.store import DiskError, Store, StoreError
 from walklearn.node.process.control import CommandError

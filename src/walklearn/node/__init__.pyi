@@ -1,6 +1,6 @@
+from .agreement.node_rows import NodeRows as NodeRows
 from .agreement.plan import Plan as Plan
 from .agreement.plan import PlanError as PlanError
-from .agreement.rows import NodeRows as NodeRows
 from .disk.creation import create_node as create_node
 from .disk.directory import NodeDirectory as NodeDirectory
 from .disk.kept_model import newest_model as newest_model

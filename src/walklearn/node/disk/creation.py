@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from walklearn.node.agreement.node_rows import NodeRows, read_node_rows
 from walklearn.node.agreement.plan import Plan
-from walklearn.node.agreement.rows import NodeRows, read_node_rows
 from walklearn.node.disk.directory import NodeDirectory, Settings, new_directory, write_parts
 from walklearn.node.disk.store import Release, Store
 from walklearn.node.protocol.learner import Learner

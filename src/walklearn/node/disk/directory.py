@@ -29,8 +29,8 @@ from functools import cached_property
 from pathlib import Path
 
 from walklearn.files.atomic_write import atomic_write, sync_directory
+from walklearn.node.agreement.node_rows import NodeRows
 from walklearn.node.agreement.plan import Plan
-from walklearn.node.agreement.rows import NodeRows
 from walklearn.node.wire.identity import Identity, Invite, check_address, check_name
 
 FORMAT = "walklearn node"

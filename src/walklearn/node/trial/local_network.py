@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from walklearn.graphs import Graph
-from walklearn.node.agreement.rows import NodeRows
+from walklearn.node.agreement.node_rows import NodeRows
 from walklearn.node.disk.creation import create_node
 from walklearn.node.disk.directory import NodeDirectory
 from walklearn.node.disk.store import Store

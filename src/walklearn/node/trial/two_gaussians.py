@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from walklearn.graphs import Graph
-from walklearn.node.agreement.rows import NodeRows
+from walklearn.node.agreement.node_rows import NodeRows
 from walklearn.node.trial.local_network import LocalNetwork
 from walklearn.problem import Problem
 from walklearn.problem.datasets import two_gaussians
