@@ -3,20 +3,12 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 
 import walklearn as wl
-
-
-def walklearn(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "walklearn.cli", *arguments]
-    return subprocess.run(
-        command, cwd=cwd, capture_output=True, text=True, timeout=300, check=False
-    )
+from tests.running import python, walklearn
 
 
 def test_help_lists_the_commands_without_loading_them() -> None:
@@ -24,8 +16,7 @@ def test_help_lists_the_commands_without_loading_them() -> None:
     assert result.returncode == 0
     assert "demo" in result.stdout
     script = "import sys, walklearn.cli; print('numpy' in sys.modules)"
-    loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
-    assert loaded.stdout.strip() == "False"
+    assert python(script).stdout.strip() == "False"
 
 
 def test_version() -> None:

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-from click.testing import CliRunner, Result
 
+from tests.running import invoke, python
 from walklearn.cli import main
 from walklearn.files.encoding import Encoding
 from walklearn.model import Model
@@ -20,11 +19,6 @@ from walklearn.model import Model
 TABLE = pd.DataFrame(
     {"age": [30.0, 41.0, 29.0, 58.0], "city": ["Oslo", "Rome", "Oslo", "Rome"]}, index=[3, 4, 5, 6]
 )
-
-
-def walklearn(*arguments: str | Path) -> Result:
-    """In this process, which saves a second of imports; tests/test_cli.py starts a new one."""
-    return CliRunner().invoke(main, [str(argument) for argument in arguments])
 
 
 @pytest.fixture
@@ -42,7 +36,7 @@ def place(tmp_path: Path) -> Path:
 
 
 def test_predict_writes_csv(place: Path) -> None:
-    result = walklearn("predict", place / "model", place / "new.csv")
+    result = invoke("predict", place / "model", place / "new.csv")
     assert result.exit_code == 0, result.output
     assert result.stdout == "label\nno\nyes\nno\nyes\n"
     assert result.stderr == ""
@@ -50,21 +44,21 @@ def test_predict_writes_csv(place: Path) -> None:
 
 def test_predict_gives_probabilities_scores_and_json(place: Path) -> None:
     out = place / "predictions.csv"
-    result = walklearn("predict", place / "model", place / "known.csv", "--proba", "--out", out)
+    result = invoke("predict", place / "model", place / "known.csv", "--proba", "--out", out)
     assert result.exit_code == 0, result.output
     assert result.stdout == ""
     assert "accuracy 0.75 on 4 rows (the most frequent class alone: 0.75)" in result.stderr
     written = pd.read_csv(out)
     expected = Model.load(place / "model").predict_proba(TABLE)
     np.testing.assert_allclose(written[["P(no)", "P(yes)"]], expected)
-    found = json.loads(walklearn("predict", place / "model", place / "new.csv", "--json").stdout)
+    found = json.loads(invoke("predict", place / "model", place / "new.csv", "--json").stdout)
     assert found == {"label": ["no", "yes", "no", "yes"]}
     before = out.read_bytes()
-    result = walklearn("predict", place / "model", place / "new.csv", "--out", out)
+    result = invoke("predict", place / "model", place / "new.csv", "--out", out)
     assert result.exit_code == 2
     assert "--force" in result.stderr
     assert out.read_bytes() == before
-    assert walklearn(
+    assert invoke(
         "predict", place / "model", place / "new.csv", "--out", out, "--force"
     ).exit_code == 0  # fmt: skip
     assert out.read_text() == "label\nno\nyes\nno\nyes\n"
@@ -78,7 +72,7 @@ def test_classes_that_look_like_numbers(place: Path) -> None:
     )  # fmt: skip
     model.save(place / "numbers")
     pd.DataFrame({"x": [1.0, -1.0], "y": [1, 0]}).to_csv(place / "xy.csv", index=False)
-    result = walklearn("predict", place / "numbers", place / "xy.csv")
+    result = invoke("predict", place / "numbers", place / "xy.csv")
     assert result.stdout == "y\n1\n0\n"
     assert "accuracy 1 on 2 rows" in result.stderr
 
@@ -87,7 +81,7 @@ def test_predict_reads_only_what_it_needs(place: Path) -> None:
     TABLE.assign(label=["", "yes", "no", "no"], note=[1, "?", "", 2]).to_csv(
         place / "empty.csv", index=False
     )
-    result = walklearn("predict", place / "model", place / "empty.csv")
+    result = invoke("predict", place / "model", place / "empty.csv")
     assert result.exit_code == 0, result.output
     assert result.stdout == "label\nno\nyes\nno\nyes\n"
     assert result.stderr == ""
@@ -97,7 +91,7 @@ def test_predict_tells_r_squared_of_a_regressor(place: Path) -> None:
     model = Model([2.0], [2.0], kind="regressor", loss="squared", columns=["x"], target="y")
     model.save(place / "line")
     pd.DataFrame({"x": [1.0, 2.0, 3.0], "y": [2.0, 4.0, 7.0]}).to_csv(place / "xy.csv", index=False)
-    result = walklearn("predict", place / "line", place / "xy.csv")
+    result = invoke("predict", place / "line", place / "xy.csv")
     assert result.stdout == "y\n2.0\n4.0\n6.0\n"
     assert f"R² {1 - 1 / (38 / 3):.4g} on 3 rows" in result.stderr
 
@@ -108,29 +102,29 @@ def test_export_is_read_by_other_tools(place: Path) -> None:
 
     labels = Model.load(place / "model").predict(TABLE)
     for name in ("model.onnx", "model.joblib"):
-        result = walklearn("export", place / "model", place / name)
+        result = invoke("export", place / "model", place / name)
         assert result.exit_code == 0, result.output
     np.testing.assert_array_equal(joblib.load(place / "model.joblib").predict(TABLE), labels)
     session = onnxruntime.InferenceSession(place / "model.onnx")
     inputs = {name: TABLE[[name]].to_numpy() for name in TABLE}
     np.testing.assert_array_equal(session.run(["label"], inputs)[0], labels)
     for name, complaint in (("model.onnx", "--force"), ("model.pmml", ".onnx (ONNX) or .joblib")):
-        result = walklearn("export", place / "model", place / name)
+        result = invoke("export", place / "model", place / name)
         assert result.exit_code == 2
         assert complaint in result.stderr
 
 
 def test_help_is_grouped_and_every_command_has_examples_or_commands() -> None:
-    overview = walklearn("--help").output
+    overview = invoke("--help").output
     assert "Learn from your data:" in overview
     assert "Examples:" in overview
     for name in main.list_commands(None):  # type: ignore[arg-type]
         assert f"  {name} " in overview, name
-        assert walklearn(name, "--help").exit_code == 0, name
+        assert invoke(name, "--help").exit_code == 0, name
 
 
 def test_a_misspelt_command_is_guessed() -> None:
-    result = walklearn("predcit")
+    result = invoke("predcit")
     assert result.exit_code == 2
     assert "did you mean 'predict'?" in result.stderr
 
@@ -140,14 +134,14 @@ def test_ctrl_c_is_exit_code_130(monkeypatch: pytest.MonkeyPatch, place: Path) -
         raise KeyboardInterrupt
 
     monkeypatch.setattr(Model, "load", interrupt)
-    result = walklearn("predict", place / "model", place / "new.csv")
+    result = invoke("predict", place / "model", place / "new.csv")
     assert result.exit_code == 130
     assert "Interrupted" in result.stderr
 
 
 def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch, place: Path) -> None:
     monkeypatch.setitem(sys.modules, "onnx", None)
-    result = walklearn("export", place / "model", place / "model.onnx")
+    result = invoke("export", place / "model", place / "model.onnx")
     assert result.exit_code == 2
     assert "pip install 'walklearn[onnx]'" in result.stderr
     assert not (place / "model.onnx").exists()
@@ -155,14 +149,12 @@ def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch, place: Path) 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_completion(shell: str) -> None:
-    assert "_WALKLEARN_COMPLETE" in walklearn("completion", shell).output
+    assert "_WALKLEARN_COMPLETE" in invoke("completion", shell).output
     environment = {**os.environ, "_WALKLEARN_COMPLETE": f"{shell}_complete"}
     environment |= {
         "COMP_WORDS": "walklearn pred",
         "COMP_CWORD": "1" if shell != "fish" else "pred",
     }
-    done = subprocess.run(
-        [sys.executable, "-c", "from walklearn.cli import main; main(prog_name='walklearn')"],
-        env=environment, capture_output=True, text=True, timeout=60,
-    )  # fmt: skip
+    program = "from walklearn.cli import main; main(prog_name='walklearn')"
+    done = python(program, env=environment)
     assert "predict" in done.stdout, done.stderr

@@ -11,9 +11,10 @@ import click
 import numpy as np
 import pandas as pd
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import CliRunner
 
 import walklearn as wl
+from tests.running import invoke
 from walklearn.cli import main
 from walklearn.cli.bad_input import plainly
 from walklearn.cli.data_options import task_of
@@ -23,13 +24,9 @@ from walklearn.model import Model
 PRIVATE = ("--epsilon", "3", "--delta", "0.03")
 
 
-def walklearn(*arguments: str | Path) -> Result:
-    return CliRunner().invoke(main, [str(argument) for argument in arguments])
-
-
 def train(data: Path, *arguments: str | Path) -> dict[str, Any]:
     """Train with a seed and give the facts."""
-    result = walklearn("train", data, "--seed", "1", "--json", *arguments)
+    result = invoke("train", data, "--seed", "1", "--json", *arguments)
     assert result.exit_code == 0, result.output
     facts = json.loads(result.stdout)
     assert isinstance(facts, dict)
@@ -89,7 +86,7 @@ def test_train_predict_and_test(
     assert details["test_score"]["value"] > least
     if kind == "classifier":
         assert details["test_score"]["value"] > details["test_score"]["baseline"] + 0.2
-    result = walklearn("predict", tmp_path / "model", place / "data.parquet")
+    result = invoke("predict", tmp_path / "model", place / "data.parquet")
     assert result.exit_code == 0, result.output
     predicted = pd.read_csv(place / "data.csv")[target]
     found = result.stdout.splitlines()[1:]
@@ -121,7 +118,7 @@ def test_defaults_are_those_of_the_estimators() -> None:
 
 
 def test_what_is_told_to_people(place: Path, tmp_path: Path) -> None:
-    result = walklearn(
+    result = invoke(
         "train", place / "data.csv", "--target", "label", *REST["label"], "--drop", "site",
         "--walk", "uniform", "--steps", "3000", "--out", tmp_path / "model",
     )  # fmt: skip
@@ -158,7 +155,7 @@ def test_privacy_is_told_exactly(place: Path, tmp_path: Path) -> None:
     (release,) = [each for each in ledger.charges(0) if each.what == "importance"]
     assert release.mechanism is not None
     assert release.mechanism.epsilon(0.03) <= 3.0
-    without = walklearn(
+    without = invoke(
         "train", place / "data.csv", "--target", "label", *NETWORK, place / "edges.txt",
         *REST["label"], *PRIVATE, "--feature-bound", "8", "--drop", "city", "--json",
         "--out", tmp_path / "other",
@@ -175,7 +172,7 @@ def test_nothing_of_the_encoding_comes_from_private_data(place: Path, tmp_path: 
         *REST["label"], "--feature-bound", "8", "--out", tmp_path / "model",
     )  # fmt: skip
     for asked in (PRIVATE, ("--model-noise", "3", "0.001", "1", "10", "--walk", "uniform")):
-        result = walklearn(*arguments, *asked)
+        result = invoke(*arguments, *asked)
         assert result.exit_code == 2
         assert "categories of 'city' must not be taken from the data" in result.stderr
         assert "--categories city=" in result.stderr
@@ -212,7 +209,7 @@ def test_sites_may_have_names(tmp_path: Path) -> None:
     table["site"] = np.tile(["oslo", "rome", "bern"], 20)
     table.to_csv(tmp_path / "d.csv", index=False)
     (tmp_path / "e.csv").write_text("from,to\noslo,rome\nrome,bern\nbern,kiel\n")
-    result = walklearn(
+    result = invoke(
         "train", tmp_path / "d.csv", "--target", "y", "--node-column", "site", "--graph",
         tmp_path / "e.csv", "--out", tmp_path / "model", "--seed", "1", "--steps", "5000",
     )  # fmt: skip
@@ -234,7 +231,7 @@ def test_files_without_names(tmp_path: Path, suffix: str) -> None:
         else:
             dump_svmlight_file(X[rows], y[rows], str(path), zero_based=False)
     train(tmp_path / f"data.{suffix}", "--out", tmp_path / "model", "--steps", "5000")
-    result = walklearn("predict", tmp_path / "model", tmp_path / f"new.{suffix}")
+    result = invoke("predict", tmp_path / "model", tmp_path / f"new.{suffix}")
     assert result.exit_code == 0, result.output
     assert result.stdout.split()[0] == "y"
     assert np.mean(np.array(result.stdout.split()[1:], dtype=int) == y[:10]) >= 0.9
@@ -249,9 +246,7 @@ def test_a_run_that_is_interrupted_writes_nothing(
         raise KeyboardInterrupt
 
     monkeypatch.setattr(RandomWalkClassifier, "fit", interrupt)
-    result = walklearn(
-        "train", place / "data.csv", "--target", "label", "--out", tmp_path / "model"
-    )
+    result = invoke("train", place / "data.csv", "--target", "label", "--out", tmp_path / "model")
     assert result.exit_code == 130
     assert list(tmp_path.iterdir()) == []
 
@@ -267,11 +262,11 @@ def test_a_test_file_is_encoded_as_the_training_was(place: Path, tmp_path: Path)
 
 
 def test_advise_from_the_shell(place: Path, tmp_path: Path) -> None:
-    result = walklearn("advise", "--graph", place / "edges.txt", *PRIVATE, "--feature-bound", "8")
+    result = invoke("advise", "--graph", place / "edges.txt", *PRIVATE, "--feature-bound", "8")
     assert result.exit_code == 0, result.output
     for part in ("no data were looked at", "uniform", "laplace", "constant", "Because:"):
         assert part in result.stdout, part
-    result = walklearn(
+    result = invoke(
         "advise", place / "data.csv", "--target", "label", *NETWORK, place / "edges.txt",
         *REST["label"], "--steps", "500", "--replicates", "3", "--json",
     )  # fmt: skip
@@ -280,7 +275,7 @@ def test_advise_from_the_shell(place: Path, tmp_path: Path) -> None:
     assert found["mode"] == "simulation"
     assert found["private"] is False
     assert {each["name"] for each in found["candidates"]} == {"uniform", "weighted, in the clear"}
-    result = walklearn(
+    result = invoke(
         "advise", place / "data.csv", "--target", "grade", *NETWORK, "ring", *REST["grade"],
         "--drop", "city", *PRIVATE, "--feature-bound", "8", "--steps", "500", "--replicates", "3",
     )  # fmt: skip
@@ -363,7 +358,7 @@ def test_no_epsilon_is_told_where_nothing_was_released(place: Path, tmp_path: Pa
 def test_privacy_that_cannot_be_is_refused(
     place: Path, tmp_path: Path, options: str, message: str
 ) -> None:
-    result = walklearn(
+    result = invoke(
         "train", place / "data.csv", "--target", "label", *NETWORK, place / "edges.txt",
         *REST["label"], "--drop", "city", "--feature-bound", "8", *options.split(),
         "--out", tmp_path / "model",
@@ -378,8 +373,8 @@ def test_advice_from_public_facts_takes_edges_of_names(place: Path, tmp_path: Pa
     named = tmp_path / "named.txt"
     named.write_text("".join(f"site-{one:>02} site-{other:>02}\n" for one, other in edges))
     asked = ("--epsilon", "3", "--delta", "0.03", "--feature-bound", "8", "--json")
-    by_name = walklearn("advise", "--graph", named, *asked)
-    by_number = walklearn("advise", "--graph", place / "edges.txt", *asked)
+    by_name = invoke("advise", "--graph", named, *asked)
+    by_number = invoke("advise", "--graph", place / "edges.txt", *asked)
     assert by_name.exit_code == by_number.exit_code == 0, by_name.output
     assert json.loads(by_name.stdout) == json.loads(by_number.stdout)
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
+from tests.running import python
 
 
 def test_a_missing_package_is_named_with_its_extra() -> None:
@@ -17,7 +16,5 @@ try:
 except ImportError as error:
     print(error)
 """
-    result = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=True
-    )
+    result = python(program, check=True)
     assert "the estimators need scikit-learn: pip install 'walklearn[sklearn]'" in result.stdout

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 import shutil
-import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -13,9 +11,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
-from walklearn.cli.reproduce import reproduce
+from tests.running import invoke, walklearn
 from walklearn.experiments import figure1, shipped
 from walklearn.experiments.shipped import COMPUTED, NAMES, STUDIES
 from walklearn.studies import Results, Study, provenance, run_study
@@ -60,7 +58,7 @@ def shrunk() -> Iterator[None]:
 
 
 def call(*arguments: str | Path) -> Result:
-    return CliRunner().invoke(reproduce, [str(each) for each in arguments])
+    return invoke("reproduce", *arguments)
 
 
 @pytest.fixture(scope="module")
@@ -148,8 +146,7 @@ def test_the_page_of_one_keeps_what_is_stored_beside_it(shrunk: None, tmp_path: 
 
 
 def test_unknown_figure_exits_with_2_and_the_list() -> None:
-    command = [sys.executable, "-m", "walklearn.cli", "reproduce", "fig9"]
-    result = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    result = walklearn("reproduce", "fig9")
     assert result.returncode == 2
     assert "'fig9'" in result.stderr
     assert all(name in result.stderr for name in NAMES)

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.running import python
 from walklearn.files.encoding import Encoding
 from walklearn.model import Model, ModelFileError
 
@@ -324,15 +325,10 @@ def test_a_flat_model_of_many_classes_is_read_row_by_row() -> None:
 
 
 def test_loading_needs_no_heavy_package(tmp_path: Path) -> None:
-    import subprocess
-    import sys
-
     model_of("texts").save(tmp_path / "model")
     script = (
         "import sys; from walklearn.model import Model; Model.load(sys.argv[1]); "
         "print([n for n in ('scipy', 'pandas', 'numba', 'sklearn') if n in sys.modules])"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", script, str(tmp_path / "model")], capture_output=True, text=True
-    )
+    done = python(script, tmp_path / "model")
     assert done.stdout.strip() == "[]", done.stderr

@@ -7,14 +7,14 @@ import json
 import socket
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from tests.running import wait_until
 from walklearn.node.agreement.node_rows import NodeRows
 from walklearn.node.disk.creation import create_node
 from walklearn.node.disk.directory import NodeDirectory
@@ -139,10 +139,3 @@ def is_running(process: Process) -> bool:
     except NotRunningError:
         assert process.popen.poll() is None, process.log.read_text()
         return False
-
-
-def wait_until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + SECONDS
-    while not condition():
-        assert time.monotonic() < deadline, "this never came true"
-        time.sleep(0.02)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
 from tests.node.small_network import (
     PLAN,
@@ -22,12 +22,12 @@ from tests.node.small_network import (
     ring,
     wait_until,
 )
-from walklearn.cli import main
+from tests.running import invoke
 from walklearn.node.disk.directory import NodeDirectory
 
 
 def node(*arguments: object) -> Result:
-    return CliRunner().invoke(main, ["node", *map(str, arguments)])
+    return invoke("node", *arguments)
 
 
 def init(tmp_path: Path, name: str, *options: str) -> Result:
@@ -60,9 +60,7 @@ def test_from_init_to_a_prediction(tmp_path: Path) -> None:
     assert "the final model, 30 updates" in made.output
     assert node("model", bob, "--out", tmp_path / "model").exit_code == 2
     assert node("model", bob, "--out", tmp_path / "model", "--force").exit_code == 0
-    predicted = CliRunner().invoke(
-        main, ["predict", str(tmp_path / "model"), str(tmp_path / "rows.csv")]
-    )
+    predicted = invoke("predict", tmp_path / "model", tmp_path / "rows.csv")
     assert predicted.exit_code == 0, predicted.output
     assert set(predicted.stdout.split()[1:]) <= {"yes", "no"}
 

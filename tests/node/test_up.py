@@ -4,16 +4,15 @@ import json
 import os
 import signal
 import subprocess
-import sys
-import time
 
 import numpy as np
 import pytest
 from PIL import Image
 
+from tests.running import WALKLEARN, wait_until
 from walklearn.model import Model
 
-COMMAND = [sys.executable, "-m", "walklearn.cli", "up"]
+COMMAND = [*WALKLEARN, "up"]
 
 
 def alive(marker):
@@ -29,13 +28,6 @@ def alive(marker):
             if str(marker).encode() in line:
                 found.append(int(entry.name))
     return found
-
-
-def wait_until(condition, seconds):
-    limit = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < limit, "it took too long"
-        time.sleep(0.1)
 
 
 def test_a_private_network_learns_and_every_node_ends_with_the_same_model(tmp_path):
@@ -70,7 +62,7 @@ def test_however_it_ends_no_process_is_left(tmp_path, number):
         assert len(alive(out / "node-")) == 3
         process.send_signal(number)
         process.wait(60)
-        wait_until(lambda: alive(out) == [], 60)
+        wait_until(lambda: alive(out) == [], "its end")
     finally:
         process.kill()
         process.stdout.close()

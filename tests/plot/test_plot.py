@@ -1,7 +1,5 @@
 """Pictures: what is drawn is the summary, the labels say so, and no input makes a warning."""
 
-import subprocess
-import sys
 from io import BytesIO
 
 import matplotlib
@@ -9,6 +7,7 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
+from tests.running import python
 from walklearn.plot import COSTS, METRICS, convergence
 from walklearn.simulation.trace import Trace
 
@@ -173,5 +172,5 @@ def test_importing_a_trace_does_not_import_matplotlib_or_pandas():
         "import sys, walklearn.plot, walklearn.simulation.trace; "
         "print({'matplotlib', 'pandas', 'pyarrow', 'scipy.stats'} & set(sys.modules))"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    done = python(program)
     assert done.stdout.strip() == "set()", done.stderr

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-import subprocess
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -14,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import integrate, special
 
+from tests.running import python
 from walklearn.privacy import composition
 from walklearn.privacy.composition import Charge, Composition, Release, compose, privacy_loss
 from walklearn.privacy.mechanisms import (
@@ -193,7 +192,7 @@ def test_equal_sets_of_releases_are_computed_once() -> None:
 
 def test_dp_accounting_is_imported_late() -> None:
     lines = "import sys, walklearn.privacy.ledger; sys.exit('dp_accounting' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", lines], check=False).returncode == 0
+    assert python(lines).returncode == 0
 
 
 CASES: dict[str, tuple[Callable[[], Any], str]] = {

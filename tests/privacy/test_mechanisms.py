@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 import pickle
 import secrets
-import subprocess
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -16,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import integrate, special
 
+from tests.running import python
 from walklearn import privacy
 from walklearn.privacy import sampling
 
@@ -297,7 +296,4 @@ def test_the_import_stays_light() -> None:
         "heavy = {'scipy.stats', 'scipy.optimize', 'dp_accounting', 'numba', 'matplotlib'};"
         "print(sorted(heavy & set(sys.modules)))"
     )
-    result = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60
-    )
-    assert result.stdout.strip() == "[]"
+    assert python(script, check=True).stdout.strip() == "[]"

@@ -2,34 +2,25 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import subprocess
 import sys
-from pathlib import Path
 
-import pytest
+from tests.running import PROJECT, missing, run
 
 
 def test_the_contestants_do_the_same_work() -> None:
     """The script checks that itself, on a small size, before it times anything."""
     if shutil.which("gcc") is None:
-        message = "needs the system package gcc"
-        pytest.fail(message) if os.environ.get("WALKLEARN_NO_SKIPS") else pytest.skip(message)
-    result = subprocess.run(
-        [sys.executable, "-m", "benchmarks.hops", "--quick", "--rounds", "1", "--only", "100,10"],
-        cwd=Path(__file__).parents[2], capture_output=True, text=True, timeout=300, check=False,
-    )  # fmt: skip
+        missing("needs the system package gcc")
+    options = ["--quick", "--rounds", "1", "--only", "100,10"]
+    result = run(sys.executable, "-m", "benchmarks.hops", *options, cwd=PROJECT)
     assert result.returncode == 0, result.stderr
     assert "C / batch" in result.stdout
 
 
 def test_the_estimators_are_as_accurate_as_logistic_regression() -> None:
     """The quick run of the script: breast cancer, one seed; within a point without privacy."""
-    result = subprocess.run(
-        [sys.executable, "-m", "benchmarks.estimators", "--quick"],
-        cwd=Path(__file__).parents[2], capture_output=True, text=True, timeout=300, check=False,
-    )  # fmt: skip
+    result = run(sys.executable, "-m", "benchmarks.estimators", "--quick", cwd=PROJECT)
     assert result.returncode == 0, result.stderr
     rows = dict(line.strip("| ").split(" | ", 1) for line in result.stdout.splitlines()[3:])
     for contestant in ("weighted walk, raw", "weighted walk, standardised", "uniform walk, raw"):

@@ -17,7 +17,6 @@ import itertools
 import json
 import re
 import shlex
-import subprocess
 import sys
 import warnings
 import zlib
@@ -31,9 +30,9 @@ import pytest
 from click.testing import CliRunner
 
 import walklearn as wl
+from tests.running import PROJECT, run
 from walklearn.cli import main
 
-PROJECT = Path(__file__).parents[2]
 DOCS = PROJECT / "docs"
 PAGES = [PROJECT / "README.md", *sorted(DOCS.glob("*.md"))]
 NOTEBOOKS = sorted(DOCS.glob("notebooks/*.ipynb"))
@@ -125,10 +124,9 @@ def check_command(command: str) -> None:
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The pages as a browser gets them; building runs the notebooks."""
     folder = tmp_path_factory.mktemp("site")
-    built = subprocess.run(
-        [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-E", "-j", "2",
-         "-d", str(folder / "doctrees"), str(DOCS), str(folder / "html")],
-        capture_output=True, text=True, timeout=600, check=False,
+    built = run(
+        sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-E", "-j", "2",
+        "-d", folder / "doctrees", DOCS, folder / "html", timeout=600,
     )  # fmt: skip
     assert built.returncode == 0, built.stdout + built.stderr
     return folder / "html"

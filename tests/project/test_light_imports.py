@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import pytest
+
+from tests.running import python
 
 HEAVY = {"scipy", "numba", "dp_accounting", "matplotlib", "pandas", "joblib", "sklearn", "networkx"}
 
@@ -45,7 +44,7 @@ assert ClampedGamma(theta=4.0, bounds=(1.0, 8.0)).release([3.0]).shape == (1,)
 @pytest.mark.parametrize("work", [VISIT, RELEASE], ids=["visit", "release"])
 def test_a_nodes_work_loads_nothing_heavy(work: str) -> None:
     program = f"{work}\nimport sys\nprint(sorted({HEAVY!r} & set(sys.modules)))"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    done = python(program)
     assert done.returncode == 0, done.stderr
     assert done.stdout == "[]\n"
 
@@ -55,7 +54,7 @@ def test_the_privacy_package_has_all_that_it_names() -> None:
 
     assert dir(privacy) == sorted(privacy.__all__)
     assert all(hasattr(privacy, name) for name in privacy.__all__)
-    with pytest.raises(AttributeError, match="no attribute 'exact'"):
+    with pytest.raises(AttributeError, match="attribute exact"):
         _ = privacy.exact
     with pytest.raises(AttributeError, match="no attribute 'factorial'"):
         _ = privacy.special.factorial

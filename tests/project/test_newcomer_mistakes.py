@@ -14,10 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 import pytest
-from click.testing import CliRunner
 
 import walklearn as wl
-from walklearn.cli import main
+from tests.running import invoke
 
 PRIVATE = "--epsilon 3 --delta 0.03 --feature-bound 8"
 
@@ -173,7 +172,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (folder / f"{name}.txt").write_text("\n".join(lines))
     for data, drop, out in (("rows.csv", "site", "there"), ("cities.csv", "age", "cities")):
         command = f"train {folder / data} --target label --drop {drop} --steps 100 --out "
-        result = CliRunner().invoke(main, [*command.split(), str(folder / out)])
+        result = invoke(*command.split(), folder / out)
         assert result.exit_code == 0, result.output
     return folder
 
@@ -183,7 +182,7 @@ def test_mistakes_in_the_shell(name: str, home: Path, monkeypatch: pytest.Monkey
     mistake = SHELL[name]
     monkeypatch.chdir(home)
     before = {path: path.read_bytes() for path in sorted(home.rglob("*")) if path.is_file()}
-    result = CliRunner().invoke(main, mistake.command.split())
+    result = invoke(*mistake.command.split())
     assert result.exit_code == 2, result.output
     assert result.stdout == ""
     answer = result.stderr
@@ -213,7 +212,7 @@ def test_notes_of_a_run_that_is_no_mistake_but_surprises(
         ("--max-steps 1000 --tol 0", r"loss was .*Raise --max-steps or --tol"),
     ):  # fmt: skip
         command = f"train apart.csv --target y --seed 1 {options} --out m --force"
-        result = CliRunner().invoke(main, command.split())
+        result = invoke(*command.split())
         assert result.exit_code == 0, result.output
         text = " ".join(result.stderr.split())
         assert re.search(note, text), text

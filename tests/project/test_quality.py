@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-PROJECT = Path(__file__).parents[2]
+from tests.running import PROJECT, run
+
 SCRIPTS = Path(sys.executable).parent
 
 CHECKS = {
@@ -21,7 +21,5 @@ CHECKS = {
 
 @pytest.mark.parametrize("check", CHECKS)
 def test_quality(check: str) -> None:
-    result = subprocess.run(
-        CHECKS[check], cwd=PROJECT, capture_output=True, text=True, timeout=600, check=False
-    )
+    result = run(*CHECKS[check], cwd=PROJECT, timeout=600)
     assert result.returncode == 0, result.stdout + result.stderr

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.report.everything import STUDY
+from tests.running import missing
 from walklearn.report import write_report
 from walklearn.studies import Results, Study, run_study
 
@@ -34,8 +34,7 @@ def chrome() -> Iterator[Chrome]:
     """A headless Chromium that can reach no network and keeps what its console says."""
     for program in ("chromium", "chromedriver"):
         if shutil.which(program) is None:
-            message = f"needs the system packages chromium and chromium-driver: no {program}"
-            pytest.fail(message) if os.environ.get("WALKLEARN_NO_SKIPS") else pytest.skip(message)
+            missing(f"needs the system packages chromium and chromium-driver: no {program}")
     from selenium import webdriver
 
     options = webdriver.ChromeOptions()

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import walklearn as wl
+from tests.running import python
 from walklearn import walks
 from walklearn.simulation import recording
 
@@ -245,8 +246,7 @@ INTERRUPTED = """
 def test_interrupt_keeps_what_is_done(replicates: int) -> None:
     """A real SIGINT in the middle of a run that would take hours."""
     script = textwrap.dedent(INTERRUPTED).format(replicates=replicates, records=200)
-    result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True,
-                            timeout=120, check=True)  # fmt: skip
+    result = python(script, check=True)
     complete, kept, records, positive = result.stdout.split()
     assert (complete, positive) == ("False", "True")
     assert 1 <= int(kept) <= replicates
@@ -255,8 +255,7 @@ def test_interrupt_keeps_what_is_done(replicates: int) -> None:
 
 def test_interrupt_before_the_first_record_is_an_interrupt() -> None:
     script = textwrap.dedent(INTERRUPTED).format(replicates=1, records=1)
-    result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True,
-                            timeout=120, check=False)  # fmt: skip
+    result = python(script)
     assert result.returncode != 0
     assert "KeyboardInterrupt" in result.stderr
 
@@ -305,8 +304,7 @@ def test_progress_bar_in_a_terminal() -> None:
 def test_importing_is_light() -> None:
     """No numba, SciPy, pandas or matplotlib before they are needed."""
     script = "import sys, walklearn; print(sorted(sys.modules))"
-    loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True,
-                            check=True).stdout  # fmt: skip
+    loaded = python(script, check=True).stdout
     for heavy in ("numba", "scipy", "pandas", "matplotlib", "joblib", "tqdm"):
         assert f"'{heavy}'" not in loaded
 

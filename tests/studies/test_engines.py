@@ -7,14 +7,13 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from joblib import Parallel, delayed
 from joblib.externals.loky import get_reusable_executor
 
+from tests.running import WALKLEARN, python, run, wait_until
 from tests.studies.examples import PRIVATE, SMALL, TUNED
 from walklearn.studies import Results, Study, run_study
 from walklearn.studies.cell import CellError
@@ -41,21 +40,19 @@ def equal(one: Results, other: Results) -> bool:
 
 
 def command(*arguments: str) -> list[str]:
-    return [sys.executable, "-m", "walklearn.cli", "run", "study.toml", *arguments]
+    return [*WALKLEARN, "run", "study.toml", *arguments]
 
 
 def walklearn_run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        command(*arguments), cwd=folder, capture_output=True, text=True, timeout=120, check=False
-    )
+    return run(*command(*arguments), cwd=folder)
 
 
-def wait_for(happens: Callable[[], bool], running: subprocess.Popen[str]) -> None:
-    end = time.monotonic() + 100
-    while not happens():
+def wait_for_cells(folder: Path, running: subprocess.Popen[str]) -> None:
+    def happens() -> bool:
         assert running.poll() is None, running.communicate()
-        assert time.monotonic() < end
-        time.sleep(0.005)
+        return bool(cells_in(folder))
+
+    wait_until(happens, "a finished cell", seconds=100)
 
 
 def cells_in(folder: Path) -> dict[str, int]:
@@ -110,7 +107,7 @@ def test_ctrl_c_keeps_what_is_finished(tmp_path: Path, cores: int) -> None:
         command("--cores", str(cores)), cwd=tmp_path, text=True, start_new_session=True,
         stdout=subprocess.PIPE, stderr=subprocess.PIPE,
     ) as running:  # fmt: skip
-        wait_for(lambda: bool(cells_in(tmp_path)), running)
+        wait_for_cells(tmp_path, running)
         os.killpg(running.pid, signal.SIGINT)  # as a terminal does: to all its processes
         _, errors = running.communicate(timeout=60)
     kept = cells_in(tmp_path)
@@ -131,7 +128,7 @@ def test_a_worker_that_is_killed_loses_nothing(tmp_path: Path) -> None:
         command("--cores", "2"), cwd=tmp_path, text=True,
         stdout=subprocess.PIPE, stderr=subprocess.PIPE,
     ) as running:  # fmt: skip
-        wait_for(lambda: bool(cells_in(tmp_path)), running)
+        wait_for_cells(tmp_path, running)
         os.kill(workers_of(running)[0], signal.SIGKILL)
         before = cells_in(tmp_path)
         _, errors = running.communicate(timeout=100)
@@ -181,9 +178,7 @@ def test_no_space_left(tmp_path: Path) -> None:
     """A limit on the size of files is a disk that is full, to a program that writes them."""
     (tmp_path / "study.toml").write_text(SMALL)
     limited = ["bash", "-c", 'ulimit -f 4; exec "$@"', "bash", *command("--cores", "1")]
-    result = subprocess.run(
-        limited, cwd=tmp_path, capture_output=True, text=True, timeout=100, check=False
-    )
+    result = run(*limited, cwd=tmp_path)
     assert result.returncode == 2, result.stderr
     assert "cannot write to results/small: File too large. 0 of 2 cells are kept" in result.stderr
     assert "Traceback" not in result.stderr
@@ -206,10 +201,7 @@ def test_bad_input_has_exit_code_2(tmp_path: Path) -> None:
         "import sys; sys.modules['ray'] = None; from walklearn.cli import main; "
         "main(['run', 'study.toml', '--out', 'there', '--engine', 'ray'])"
     )
-    result = subprocess.run(
-        [sys.executable, "-c", without_ray], cwd=tmp_path, capture_output=True, text=True,
-        timeout=60, check=False,
-    )  # fmt: skip
+    result = python(without_ray, cwd=tmp_path)
     assert result.returncode == 2
     assert "studies need ray: pip install 'walklearn[ray]'" in result.stderr
     assert not (tmp_path / "there").exists()

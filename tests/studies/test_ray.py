@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.studies.examples import PRIVATE, SMALL, TUNED
-from tests.studies.test_engines import LONG, cells_in, command, equal, wait_for, walklearn_run
+from tests.studies.test_engines import LONG, cells_in, command, equal, wait_for_cells, walklearn_run
 from walklearn.studies import Results, Study, run_study
 
 # A cluster of two workers that lives until its standard input is closed.
@@ -48,7 +48,7 @@ def test_a_cluster_that_is_there_and_loses_a_worker(
         with subprocess.Popen(
             options, cwd=tmp_path, stdout=pipe, stderr=pipe, text=True
         ) as running:
-            wait_for(lambda: bool(cells_in(tmp_path)), running)
+            wait_for_cells(tmp_path, running)
             before = cells_in(tmp_path)
             os.kill(busy_workers(cluster.pid)[0], signal.SIGKILL)
             _, errors = running.communicate(timeout=200)
