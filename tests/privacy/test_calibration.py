@@ -40,7 +40,7 @@ def test_never_above_the_target(
     except privacy.InfeasiblePrivacyError as error:
         check_refusal(kind, epsilon, delta, bounds, error)
         return
-    assert mechanism.kind == kind
+    assert mechanism.name == kind
     assert mechanism.delta(epsilon) <= delta
     assert mechanism.epsilon(delta) <= epsilon * (1 + 1e-9) + 1e-300
     name = mechanism.noise_names[-1]

@@ -119,7 +119,7 @@ def test_specs_are_frozen_comparable_and_picklable(mechanism: privacy.Mechanism)
     assert pickle.loads(pickle.dumps(mechanism)) == mechanism
     assert hash(mechanism) == hash(pickle.loads(pickle.dumps(mechanism)))
     assert len({*MECHANISMS}) == len(MECHANISMS)
-    assert privacy.MECHANISMS[mechanism.kind] is type(mechanism)
+    assert privacy.MECHANISMS[mechanism.name] is type(mechanism)
     assert len(repr(mechanism)) < 90
     assert mechanism.noise > 0
     with pytest.raises(AttributeError):
@@ -252,7 +252,7 @@ BAD: dict[str, tuple[Callable[[], Any], str]] = {
     "mean of NaN": (lambda: MECHANISMS[0].mean(math.nan), "only finite numbers"),
     "unknown kind": (
         lambda: privacy.calibrate("exponential", epsilon=1.0, delta=0.1, bounds=BOUNDS),
-        "unknown mechanism 'exponential'.*gamma, clamped-gamma, laplace, truncated-laplace, gauss"),
+        "no mechanism 'exponential'.*gamma, clamped-gamma, laplace, truncated-laplace, gaussian"),
     "target epsilon": (
         lambda: privacy.calibrate("gamma", epsilon=-1.0, delta=0.1, bounds=BOUNDS), "epsilon must"),
     "target infinite": (

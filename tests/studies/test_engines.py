@@ -15,10 +15,10 @@ from joblib.externals.loky import get_reusable_executor
 
 from tests.running import WALKLEARN, python, run, wait_until
 from tests.studies.examples import PRIVATE, SMALL, TUNED
-from walklearn.studies import Results, Study, run_study
+from walklearn.studies import Results, Study, register_walk, run_study
 from walklearn.studies.cell import CellError
-from walklearn.studies.methods import _registered
 from walklearn.studies.pools import EngineError, WorkerDiedError, end_warm_processes
+from walklearn.walks import WALKS
 
 COMPARED = ["records", "facts", "nodes", "edges"]
 # Many short cells: there is time to interrupt between the first and the last.
@@ -167,10 +167,14 @@ def test_a_task_that_kills_its_workers_is_given_up(
     (tmp_path / "deadly_walks.py").write_text(DEADLY.format(pid=os.getpid()))
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
-    monkeypatch.setitem(_registered, "deadly", "deadly_walks:Deadly")
-    study = Study.from_text(SMALL + '[methods.deadly]\nwalk = "deadly"\n')
-    with pytest.raises(WorkerDiedError, match="workers died 3 times over small: ring, two, dea"):
-        run_study(study, tmp_path / "results", cores=2)
+    register_walk("deadly", "deadly_walks:Deadly")
+    try:
+        study = Study.from_text(SMALL + '[methods.deadly]\nwalk = "deadly"\n')
+        died = "workers died 3 times over small: ring, two, dea"
+        with pytest.raises(WorkerDiedError, match=died):
+            run_study(study, tmp_path / "results", cores=2)
+    finally:
+        WALKS.remove("deadly")
     assert Results.open(tmp_path / "results" / "small").finished_count <= 2
 
 

@@ -20,8 +20,8 @@ from walklearn.privacy import (
 from walklearn.problem.losses import Logistic
 from walklearn.studies import Study, register_walk, run
 from walklearn.studies.choices import StudyError
-from walklearn.studies.methods import _registered, method_of, resolved
-from walklearn.walks import Independent, Jumping, NonBacktracking, Simple, Uniform, Weighted
+from walklearn.studies.methods import method_of
+from walklearn.walks import WALKS, Independent, Jumping, NonBacktracking, Simple, Uniform, Weighted
 
 PROBLEM = Problem([[1.0], [2.0], [3.0]], [1.0, -1.0, 1.0], penalty=1.0)
 TARGET = {"walk": "weighted", "epsilon": 3.0, "delta": 0.03, "bounds": [1.0, 50.0]}
@@ -136,9 +136,8 @@ def test_a_walk_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         register_walk("nothing", "sticky_walks:nothing")
         with pytest.raises(TypeError, match="sticky_walks:nothing makes no walk, but None"):
             method_of({"walk": "nothing"}, {}, PROBLEM)
-        with pytest.raises(StudyError, match="is no key of a method"):
-            resolved({"walk": "sticky", "home": "subprocess:Popen"})
-        home = resolved({"walk": "sticky", "glue": 0.75})
+        with pytest.raises(StudyError, match="is no key of Sticky"):
+            method_of({"walk": "sticky", "home": "subprocess:Popen"}, {}, PROBLEM)
         text = """
             name = "sticky"
             instances = 1
@@ -150,7 +149,11 @@ def test_a_walk_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         """
         [cell] = Study.from_text(text).cells()
     finally:
-        _registered.clear()
+        for name in ("sticky", "lost", "nothing"):
+            WALKS.remove(name)
     # A worker knows nothing of the registration: the cell says where the walk lives.
-    assert cell.description["method"] == home
-    assert run(cell).records["messages"].max() < 30
+    assert cell.description["homes"] == {"walk": {"sticky": "sticky_walks:Sticky"}}
+    try:
+        assert run(cell).records["messages"].max() < 30
+    finally:
+        WALKS.remove("sticky")

@@ -101,7 +101,7 @@ MISTAKES = {
         "line 26: methods.weighted.problems must be a list of names"),
     "code": (
         'walk = "weighted"', 'walk = "weighted"\nhome = "subprocess:Popen"\nargs = "true"',
-        "line 26: methods.weighted.home is no key of a method"),
+        "line 26: methods.weighted.home is no key of Weighted"),
     "nowhere": (
         'walk = "weighted"', 'walk = "weighted"\nproblems = []',
         "line 26: methods.weighted.problems must be a list of names"),

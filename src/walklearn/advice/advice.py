@@ -15,7 +15,8 @@ from walklearn.privacy.mechanisms import Mechanism
 from walklearn.problem import Objective, Problem
 from walklearn.problem.losses import Logistic, Loss
 from walklearn.updates.step_sizes import StepSize
-from walklearn.walks import Walk, Weighted
+from walklearn.walks import Walk
+from walklearn.walks.disclosure import mechanism_of
 
 Mode = Literal["public", "simulation"]
 
@@ -51,7 +52,7 @@ class Advice:
     @property
     def mechanism(self) -> Mechanism | None:
         """What to release the constants with; None where nothing need be released."""
-        return self.walk.privacy if isinstance(self.walk, Weighted) else None
+        return mechanism_of(self.walk)
 
     @property
     def laziness(self) -> float:
@@ -70,8 +71,8 @@ class Advice:
         return {
             "mode": self.mode,
             "private": self.mode == "public",
-            "walk": "weighted" if isinstance(self.walk, Weighted) else "uniform",
-            "mechanism": None if self.mechanism is None else self.mechanism.kind,
+            "walk": self.walk.name,
+            "mechanism": None if self.mechanism is None else self.mechanism.name,
             "laziness": self.laziness,
             "step_constant": None if self.step_size is None else self.step_size.constant,
             "step_exponent": None if self.step_size is None else self.step_size.exponent,

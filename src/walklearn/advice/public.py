@@ -111,7 +111,7 @@ def _weighted(
         return []
     released = [mechanism.release(each, generator) for each in constants]
     walk = Weighted(privacy=mechanism, laziness=laziness)
-    return [_Considered(f"weighted, {mechanism.kind}", walk, released)]
+    return [_Considered(f"weighted, {mechanism.name}", walk, released)]
 
 
 def _weigh(candidates: list[Candidate], comparison: Comparison | None) -> tuple[bool, str]:

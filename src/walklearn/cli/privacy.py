@@ -9,8 +9,7 @@ from typing import Any
 import click
 
 from walklearn.cli.bad_input import plainly
-
-KINDS = ("gamma", "clamped-gamma", "laplace", "truncated-laplace", "gaussian")
+from walklearn.privacy import MECHANISMS
 
 _epsilon = click.option("--epsilon", type=float, required=True, help="Privacy loss ε.")
 _delta = click.option("--delta", type=float, required=True, help="Probability δ of a larger loss.")
@@ -19,7 +18,7 @@ _bounds = click.option(
     help="Public bounds of the values, 0 < LO < HI.",
 )  # fmt: skip
 _mechanism = click.option(
-    "--mechanism", type=click.Choice(KINDS), default="clamped-gamma", show_default=True
+    "--mechanism", type=click.Choice(MECHANISMS.names), default="clamped-gamma", show_default=True
 )
 _json = click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
 

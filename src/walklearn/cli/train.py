@@ -19,7 +19,9 @@ from walklearn.cli.data_options import (
     task_of,
     with_options,
 )
-from walklearn.cli.privacy import KINDS
+from walklearn.privacy import MECHANISMS
+from walklearn.problem.losses import LOSSES
+from walklearn.walks import WALKS, Metropolis
 
 if TYPE_CHECKING:
     from walklearn.estimators.random_walk import RandomWalk
@@ -31,10 +33,13 @@ if TYPE_CHECKING:
     from walklearn.walks import Walk
 
 
+# For more than two classes logistic is softmax, which need not be asked for.
+_LOSSES = [name for name, loss in LOSSES.items() if loss.takes != "class"]
+
 # fmt: off
 _OPTIONS = [
-    click.option("--mechanism", type=click.Choice(KINDS), default="laplace", show_default=True,
-                 help="What draws the noise of a release."),
+    click.option("--mechanism", type=click.Choice(MECHANISMS.names), default="laplace",
+                 show_default=True, help="What draws the noise of a release."),
     click.option("--model-noise", type=float, nargs=4, metavar="EPSILON DELTA CLIP TIMES",
                  help="Protect the model too: what a visit adds is clipped to norm CLIP and "
                       "noised, and a node adds at most TIMES times."),
@@ -44,11 +49,11 @@ _OPTIONS = [
     click.option("--task", type=click.Choice(["auto", "classification", "regression"]),
                  default="auto", show_default=True,
                  help="Whether the target is a class or a number."),
-    click.option("--loss", type=click.Choice(["logistic", "squared-hinge", "squared", "huber"]),
+    click.option("--loss", type=click.Choice(_LOSSES),
                  help="Default: logistic for classes, squared for numbers."),
     click.option("--penalty", type=float, default=1e-3, show_default=True,
                  help="λ of the penalty (λ/2)‖w‖²."),
-    click.option("--walk", type=click.Choice(["weighted", "uniform", "simple"]),
+    click.option("--walk", type=click.Choice(WALKS.names_of(Metropolis)),
                  default="weighted", show_default=True,
                  help="Whom the token visits more often."),
     click.option("--laziness", type=click.FloatRange(0, 1, max_open=True), default=0.0,

@@ -9,27 +9,10 @@ from numpy.typing import NDArray
 
 from walklearn.graphs import Graph
 from walklearn.privacy import Ledger, ModelNoise
-from walklearn.privacy.ledger import IN_THE_CLEAR, describe
-from walklearn.simulation.arguments import mechanism_of
-from walklearn.walks import Walk, Weighted
+from walklearn.walks import Walk
+from walklearn.walks.disclosure import mechanism_of, tells
 
 Counts = NDArray[Any]
-
-
-def published(walk: Walk, noise: ModelNoise | None, nodes: int, outside: int) -> dict[str, Any]:
-    """What neighbours get to see and what protects it, as a trace keeps it."""
-    shown: dict[str, Any] = {"nodes": nodes}
-    shown["model"] = IN_THE_CLEAR if noise is None else describe(noise)
-    inner = walk.innermost
-    if isinstance(inner, Weighted):
-        mechanism = mechanism_of(inner)
-        if mechanism is not None:
-            shown["importance"] = describe(mechanism)
-            shown["reweight"] = inner.reweight
-            shown["outside"] = [outside]
-        elif not inner.public:
-            shown["importance"] = IN_THE_CLEAR
-    return shown
 
 
 def charge_release(ledger: Ledger, walk: Walk, again: bool) -> None:
@@ -38,10 +21,9 @@ def charge_release(ledger: Ledger, walk: Walk, again: bool) -> None:
     again: it was drawn in this call, so that nodes that released before pay once more; else it
     is what they have paid for.
     """
-    inner = walk.innermost
-    if not isinstance(inner, Weighted) or inner.public:
+    if not tells(walk):
         return
-    mechanism = mechanism_of(inner)
+    mechanism = mechanism_of(walk)
     if mechanism is None:
         ledger.in_the_clear("importance")
     elif again:

@@ -11,15 +11,17 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
-from walklearn.estimators.parameters import check_parameters
+from walklearn.estimators.parameters import check_parameters, loss_of
 from walklearn.estimators.random_walk import RandomWalk
-from walklearn.problem.losses import Logistic, Loss, Softmax, SquaredHinge
+from walklearn.problem.losses import LOSSES, Loss, Softmax
 
 Array = NDArray[Any]
 
 
 def _has_probabilities(estimator: RandomWalkClassifier) -> bool:
-    if estimator.loss in (None, "logistic") or isinstance(estimator.loss, Logistic | Softmax):
+    loss: Any = estimator.loss
+    known = LOSSES.get(loss or "logistic") if isinstance(loss, str | None) else loss
+    if getattr(known, "gives_probabilities", False):
         return True
     raise AttributeError(f"there are no probabilities with loss={estimator.loss!r}.")
 
@@ -152,23 +154,18 @@ class RandomWalkClassifier(ClassifierMixin, RandomWalk):
         if len(classes) < 2:
             raise ValueError(f"a classifier needs at least 2 classes, y has 1 class: {classes}.")
         loss, codes = self._loss(len(classes)), np.searchsorted(classes, labels)
-        return (codes if isinstance(loss, Softmax) else 2 * codes - 1).astype(float), loss
+        return (codes if loss.takes == "class" else 2 * codes - 1).astype(float), loss
 
     def _loss(self, classes: int) -> Loss:
-        if self.loss in (None, "logistic"):
-            return Logistic() if classes == 2 else Softmax(classes)
-        loss = SquaredHinge() if self.loss == "squared-hinge" else self.loss
-        if not isinstance(loss, Loss):
-            raise ValueError(
-                f"there is no loss {self.loss!r} for a classifier: choose logistic, squared-hinge, "
-                "or a loss such as losses.SquaredHinge()."
-            )
-        if (classes > 2) != isinstance(loss, Softmax):
+        loss = loss_of(self.loss, "classifier", "logistic")
+        if classes > 2 and self.loss in (None, "logistic"):
+            loss = Softmax()
+        if (classes > 2) != (loss.takes == "class"):
             raise ValueError(
                 f"{loss!r} does not tell {classes} classes apart: use loss='logistic', which is "
                 "softmax for more than two."
             )
-        return Softmax(classes) if isinstance(loss, Softmax) else loss
+        return loss.for_classes(classes)
 
     def decision_function(self, X: ArrayLike) -> Array:
         """Scores: above 0 for the second of two classes; one per class for more."""

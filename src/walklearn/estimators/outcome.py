@@ -12,26 +12,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from walklearn import __version__
-from walklearn.estimators.accounts import published
 from walklearn.estimators.parameters import Seeds
 from walklearn.estimators.rounds import Walked
 from walklearn.model import Model
-from walklearn.problem.losses import Huber, Logistic, Softmax, Squared, SquaredHinge
+from walklearn.problem.losses import LOSSES
 from walklearn.simulation.trace import Trace
 from walklearn.updates.walk_sgd import WalkSetting
 from walklearn.walks import Derived, ReleasedWeighted, Walk, Weighted
+from walklearn.walks.disclosure import published, tells
 
 if TYPE_CHECKING:
     from walklearn.estimators.random_walk import RandomWalk
     from walklearn.files.encoding import Encoding
-
-LOSS_NAMES: dict[type, str] = {
-    Logistic: "logistic",
-    Softmax: "softmax",
-    SquaredHinge: "squared-hinge",
-    Squared: "squared",
-    Huber: "huber",
-}
 
 
 def trace_of(estimator: Any, setting: WalkSetting, walked: Walked, seeds: Seeds) -> Trace:
@@ -73,7 +65,7 @@ def trace_of(estimator: Any, setting: WalkSetting, walked: Walked, seeds: Seeds)
         released=None if drawn is None else drawn.visit_weights(setting.graph)[None],
         contributions=None if counts is None else counts[None],
         privacy=published(
-            walk, setting.model_noise, problem.node_count, drawn.outside if drawn else 0
+            walk, setting.model_noise, problem.node_count, [drawn.outside] if drawn else []
         ),
     )
 
@@ -88,7 +80,7 @@ def model_of(
         estimator.weights_,
         estimator.average_,
         kind="regressor" if classes is None else "classifier",
-        loss=LOSS_NAMES[type(estimator.loss_)],
+        loss=LOSSES.name_of(estimator.loss_),
         columns=names if encoding is None else encoding,
         classes=classes,
         intercept=bool(estimator.fit_intercept),
@@ -166,8 +158,8 @@ def _importance(estimator: RandomWalk) -> tuple[list[str], list[str]]:
     walk, epsilon = estimator.walk_.innermost, estimator.epsilon
     if isinstance(walk, ReleasedWeighted):
         return [_release(walk, epsilon, estimator.delta, estimator.feature_bound)], []
-    if isinstance(walk, Weighted) and not walk.public:
-        what = "constant L_i" if walk.importance is None else "importance"
+    if tells(walk):
+        what = "constant L_i" if getattr(walk, "importance", None) is None else "importance"
         return [], [
             f"The {what} of every node goes to its neighbours in the clear, and it depends on its "
             "rows. ε and δ within a feature bound protect it (--epsilon, --delta, "

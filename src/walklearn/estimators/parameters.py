@@ -17,6 +17,7 @@ import numpy as np
 from walklearn.privacy import MECHANISMS, ModelNoise
 from walklearn.privacy.arguments import check_delta, check_epsilon
 from walklearn.problem.domains import Domain
+from walklearn.problem.losses import LOSSES, Loss
 from walklearn.updates.random_streams import Streams, generators
 from walklearn.updates.step_sizes import ConstantStep, PowerStep, StepSize
 
@@ -89,6 +90,24 @@ def seeds_of(random_state: Any, call: int) -> Seeds:
     return Seeds(graph, walk, np.random.default_rng(release) if simulated else None, simulated)
 
 
+def loss_of(loss: Any, kind: str, default: str) -> Loss:
+    """The loss for a "classifier" or a "regressor", given by name or itself.
+
+    A loss of numbers also tells two classes apart, but has to be given itself for that.
+    """
+    takes = ("number",) if kind == "regressor" else ("sign", "class")
+    chosen = default if loss is None else loss
+    if isinstance(chosen, str) and chosen in LOSSES and LOSSES[chosen].takes in takes:
+        chosen = LOSSES[chosen]()
+    if not isinstance(chosen, Loss) or (kind == "regressor" and chosen.takes != "number"):
+        names = ", ".join(name for name, known in LOSSES.items() if known.takes == takes[0])
+        raise ValueError(
+            f"there is no loss {loss!r} for a {kind}: choose {names}, or a loss such as "
+            f"losses.{'Huber(10.0)' if kind == 'regressor' else 'SquaredHinge()'}."
+        )
+    return chosen
+
+
 def _check_privacy(given: dict[str, Any]) -> None:
     epsilon, delta, bound = given["epsilon"], given["delta"], given["feature_bound"]
     for name, least in (("feature_bound", 0.0), ("max_rows", 0.0)):
@@ -100,10 +119,7 @@ def _check_privacy(given: dict[str, Any]) -> None:
             if not _is_number(value):
                 raise ValueError(f"{name} must be a number or None, got {value!r}.")
             check(value)
-    if given["mechanism"] not in MECHANISMS:
-        raise ValueError(
-            f"there is no mechanism {given['mechanism']!r}: choose one of {', '.join(MECHANISMS)}."
-        )
+    MECHANISMS.by_name(given["mechanism"])
     if given["model_privacy"] is not None and not isinstance(given["model_privacy"], ModelNoise):
         raise ValueError(
             f"model_privacy must be a privacy.ModelNoise, got {given['model_privacy']!r}."

@@ -13,33 +13,26 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from walklearn.graphs import Graph
 from walklearn.privacy import ModelNoise, calibrate, smoothness_bounds
 from walklearn.problem import Problem
-from walklearn.simulation.arguments import check_protectable, mechanism_of
+from walklearn.simulation.arguments import check_model_privacy
 from walklearn.updates.step_choice import public_step
 from walklearn.updates.step_sizes import StepSize
 from walklearn.walks import (
+    WALKS,
     Derived,
     Metropolis,
     ReleasedWeighted,
-    Simple,
-    Uniform,
     Walk,
-    Weighted,
 )
+from walklearn.walks.disclosure import check_scale, mechanism_of, tells
 
 Bounds = tuple[float, float]
-
-WALKS: dict[str, Metropolis] = {
-    "weighted": Weighted(),
-    "uniform": Uniform(),
-    "simple": Simple(corrected=True),
-}
 
 
 def walk_of(walk: str | Walk, laziness: float) -> Walk:
@@ -51,12 +44,14 @@ def walk_of(walk: str | Walk, laziness: float) -> Walk:
                 f"(laziness={laziness!r}) instead."
             )
         return walk
-    if walk not in WALKS:
+    kind = WALKS.get(walk)
+    if not (isinstance(kind, type) and issubclass(kind, Metropolis)):
+        names = ", ".join(WALKS.names_of(Metropolis))
         raise ValueError(
-            f"there is no walk named {walk!r}: choose one of {', '.join(WALKS)}, or pass a walk "
-            "such as walks.Weighted()."
+            f"there is no walk named {walk!r}: choose one of {names}, or pass a walk such as "
+            "walks.Weighted()."
         )
-    return replace(WALKS[walk], laziness=laziness)
+    return kind.unbiased(laziness=laziness)
 
 
 class Release(NamedTuple):
@@ -83,13 +78,7 @@ class Terms:
         """Whether anything is protected; a walk whose steps would give it away is refused."""
         if self.epsilon is None and self.model_privacy is None and not walk.is_private:
             return False
-        inner = walk.innermost
-        if isinstance(inner, Uniform) and inner.normalise:
-            raise ValueError("Uniform(normalise=True) scales steps by the true L_i: use Uniform().")
-        if isinstance(inner, Weighted) and inner.reweight == "as-printed":
-            raise ValueError(
-                'reweight="as-printed" scales steps by the true L_i: use reweight="released".'
-            )
+        check_scale(walk)
         return True
 
     def applied(self, walk: Walk, problem: Problem) -> Walk:
@@ -97,18 +86,18 @@ class Terms:
         if self.epsilon is not None and self.delta is not None:
             walk = self._with_mechanism(walk, problem, self.epsilon, self.delta)
         if self.model_privacy is not None:
-            check_protectable(walk, self.model_privacy)
+            check_model_privacy(walk, self.model_privacy)
         return walk
 
     def _with_mechanism(self, walk: Walk, problem: Problem, epsilon: float, delta: float) -> Walk:
-        inner = walk.innermost
-        if not isinstance(inner, Weighted) or inner.public:
-            return walk  # it tells nothing of the rows
-        if mechanism_of(inner) is not None:
+        if not tells(walk):
+            return walk
+        if mechanism_of(walk) is not None:
             raise ValueError(
                 f"{walk!r} brings its own mechanism: leave epsilon and delta out, or the mechanism."
             )
-        if inner.importance is not None:
+        inner: Any = walk.innermost
+        if getattr(inner, "importance", None) is not None:
             raise ValueError(
                 "the public bounds are about L_i, not about a given importance. Pass "
                 "Weighted(importance, privacy=calibrate(...)) with bounds of its own and leave "

@@ -9,13 +9,11 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import validate_data
 
-from walklearn.estimators.parameters import check_parameters
+from walklearn.estimators.parameters import check_parameters, loss_of
 from walklearn.estimators.random_walk import RandomWalk
-from walklearn.problem.losses import Huber, Logistic, Loss, Softmax, Squared, SquaredHinge
+from walklearn.problem.losses import Loss
 
 Array = NDArray[Any]
-
-_LOSSES: dict[str, Loss] = {"squared": Squared(), "huber": Huber()}
 
 
 class RandomWalkRegressor(RegressorMixin, RandomWalk):
@@ -80,18 +78,8 @@ class RandomWalkRegressor(RegressorMixin, RandomWalk):
 
     def _taken(self, X: ArrayLike, y: ArrayLike, go_on: bool = False) -> tuple[Array, Array, Loss]:
         rows, targets = validate_data(self, X, y, dtype=np.float64, y_numeric=True, reset=not go_on)
-        return rows, np.asarray(targets, dtype=np.float64), self._loss()
-
-    def _loss(self) -> Loss:
-        loss: Any = (
-            self.loss if isinstance(self.loss, Loss) else _LOSSES.get(self.loss or "squared")
-        )
-        if not isinstance(loss, Loss) or isinstance(loss, Logistic | Softmax | SquaredHinge):
-            raise ValueError(
-                f"there is no loss {self.loss!r} for a regressor: choose squared, huber, or a loss "
-                "such as losses.Huber(10.0)."
-            )
-        return loss
+        loss = loss_of(self.loss, "regressor", "squared")
+        return rows, np.asarray(targets, dtype=np.float64), loss
 
     def predict(self, X: ArrayLike) -> Array:
         """The predicted target of each row."""

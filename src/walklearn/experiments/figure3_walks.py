@@ -34,7 +34,7 @@ import numpy as np
 from walklearn.graphs import Graph
 from walklearn.privacy import Gamma, Laplace, Mechanism
 from walklearn.problem import Problem
-from walklearn.studies.methods import register_walk
+from walklearn.studies import register_walk
 from walklearn.walks import Hop, Metropolis, Weighted
 from walklearn.walks.metropolis import Reweight
 from walklearn.walks.proposal import accepts, propose

@@ -22,28 +22,37 @@ Graph(100 nodes, 464 edges)
 import math
 from collections.abc import Callable
 
+from walklearn.files.registry import Registry
 from walklearn.files.wording import closest
 from walklearn.graphs.arguments import whole
 from walklearn.graphs.draws import Seed
 from walklearn.graphs.families import barbell, complete, grid, hypercube, ring, star, torus
 from walklearn.graphs.graph import Graph
-from walklearn.graphs.independent_edges import erdos_renyi, geometric
+from walklearn.graphs.independent_edges import erdos_renyi, geometric, stochastic_block
 from walklearn.graphs.preferential_attachment import barabasi_albert
 from walklearn.graphs.rewired_edges import random_regular, watts_strogatz
 
 _DEGREE, _REWIRING, _ATTACHMENTS = 4, 0.1, 2
+
+# All families, each by the name of its function and with its arguments, as studies give them.
+FAMILIES: Registry[Callable[..., Graph]] = Registry("family")
+for _family in (
+    erdos_renyi, ring, grid, torus, complete, star, hypercube, barbell, random_regular,
+    barabasi_albert, watts_strogatz, stochastic_block, geometric,
+):  # fmt: skip
+    FAMILIES.register(_family)
 
 
 def named(name: str, nodes: int, seed: Seed = None) -> Graph:
     """The graph of a family, such as "ring" or "erdos-renyi", on so many nodes."""
     if not is_name(name):
         raise ValueError(f"there is no family {name!r}.{choices_near(name)}")
-    return _FAMILIES[_spelled(name)](whole("nodes", nodes, 1), seed)
+    return _ON_NODES[_spelled(name)](whole("nodes", nodes, 1), seed)
 
 
 def is_name(name: str) -> bool:
     """Whether it names a family; hyphens, underscores and capitals don't matter."""
-    return _spelled(name) in _FAMILIES
+    return _spelled(name) in _ON_NODES
 
 
 def choices_near(name: str) -> str:
@@ -99,7 +108,7 @@ def _if_enough(least: int, draw: Callable[[int, Seed], Graph]) -> Callable[[int,
     return lambda nodes, seed: draw(nodes, seed) if nodes >= least else complete(nodes)
 
 
-_FAMILIES: dict[str, Callable[[int, Seed], Graph]] = {
+_ON_NODES: dict[str, Callable[[int, Seed], Graph]] = {
     "ring": lambda nodes, _: ring(nodes),
     "star": lambda nodes, _: star(nodes),
     "complete": lambda nodes, _: complete(nodes),
@@ -121,4 +130,4 @@ _FAMILIES: dict[str, Callable[[int, Seed], Graph]] = {
         _ATTACHMENTS + 1, lambda nodes, seed: barabasi_albert(nodes, _ATTACHMENTS, seed=seed)
     ),
 }
-NAMES = tuple(_FAMILIES)
+NAMES = tuple(_ON_NODES)

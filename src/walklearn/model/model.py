@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from walklearn.files.encoding import Encoding
+from walklearn.problem.losses import LOSSES
 
 if TYPE_CHECKING:
     import onnx
@@ -22,13 +23,10 @@ Kind = Literal["classifier", "regressor"]
 Iterate = Literal["average", "last"]
 Label = str | int | float | bool
 
-LOSSES: dict[str, Kind] = {
-    "logistic": "classifier",
-    "squared-hinge": "classifier",
-    "softmax": "classifier",
-    "squared": "regressor",
-    "huber": "regressor",
-}
+
+def kind_of(loss: str) -> Kind:
+    """Whether a loss with this name makes a classifier or a regressor."""
+    return "regressor" if LOSSES.by_name(loss).takes == "number" else "classifier"
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,8 +36,7 @@ class Model:
     weights, average: the last iterate w and the average w̄, shape (features,), or (K, features)
     for K classes (`softmax`, or one against the rest), also flat, row by row. With an intercept,
     the last feature is the one that is always 1.
-    kind: "classifier" or "regressor". loss: "logistic", "squared-hinge", "softmax", "squared"
-    or "huber".
+    kind: "classifier" or "regressor". loss: a name in `losses.LOSSES`, such as "logistic".
     classes: the labels in the order of the scores; of two classes with one score, the second is
     the positive one.
     columns: an `Encoding`, the names of columns of numbers, or None for x0, x1, …
@@ -87,7 +84,7 @@ class Model:
         report: str = "",
     ) -> None:
         labels = None if classes is None else tuple(map(_plain, np.asarray(classes).tolist()))
-        rows = len(labels) if labels and (len(labels) > 2 or loss == "softmax") else 1
+        rows = len(labels) if labels and (len(labels) > 2 or _scores_each_class(loss)) else 1
         last, mean = _frozen(weights, rows), _frozen(average, rows)
         if columns is None:
             columns = Encoding.of_numbers(last.shape[-1] - bool(intercept))
@@ -133,7 +130,7 @@ class Model:
     @property
     def gives_probabilities(self) -> bool:
         """Whether the scores are log-odds."""
-        return self.loss in ("logistic", "softmax")
+        return LOSSES.by_name(self.loss).gives_probabilities
 
     def scores(self, X: ArrayLike | Mapping[str, Any]) -> Array:
         """x·w + intercept, shape (rows, scores). X: encoded features, or a table to encode."""
@@ -169,7 +166,7 @@ class Model:
         if scores.shape[1] == 1:
             positive = _sigmoid(scores[:, 0])
             return np.column_stack([_sigmoid(-scores[:, 0]), positive])
-        if self.loss == "logistic":  # one against the rest
+        if not _scores_each_class(self.loss):  # one against the rest
             each = _sigmoid(scores)
             return np.asarray(each / each.sum(axis=1, keepdims=True))
         weights = np.exp(scores - scores.max(axis=1, keepdims=True))
@@ -253,6 +250,10 @@ def _frozen(weights: ArrayLike, rows: int) -> Array:
     return array
 
 
+def _scores_each_class(loss: str) -> bool:
+    return loss in LOSSES and LOSSES[loss].takes == "class"
+
+
 def _plain(label: Any) -> Label:
     """A label as JSON has it."""
     if not isinstance(label, str | int | float | bool):
@@ -261,8 +262,8 @@ def _plain(label: Any) -> Label:
 
 
 def _check(model: Model) -> None:
-    if LOSSES.get(model.loss) != model.kind:
-        known = ", ".join(f"{loss} ({kind})" for loss, kind in LOSSES.items())
+    if model.loss not in LOSSES or kind_of(model.loss) != model.kind:
+        known = ", ".join(f"{loss} ({kind_of(loss)})" for loss in LOSSES)
         raise ValueError(f"there is no {model.kind} with the loss {model.loss!r}: {known}.")
     if model.uses not in ("average", "last"):
         raise ValueError(f'uses must be "average" or "last", got {model.uses!r}.')
@@ -292,5 +293,4 @@ def _shapes(model: Model) -> list[tuple[int, ...]]:
     count = len(model.classes)
     if count < 2:
         raise ValueError(f"a classifier needs at least two classes, got {list(model.classes)!r}.")
-    matrix = [(count, size)] if count > 2 or model.loss == "softmax" else []
-    return matrix + ([(size,)] if count == 2 and model.loss != "softmax" else [])
+    return [(count, size)] if count > 2 or _scores_each_class(model.loss) else [(size,)]

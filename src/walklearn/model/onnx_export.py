@@ -15,6 +15,7 @@ import numpy as np
 
 from walklearn import __version__
 from walklearn.files.extras import extra
+from walklearn.problem.losses import LOSSES
 
 if TYPE_CHECKING:
     import onnx
@@ -140,7 +141,7 @@ class _Graph:
         if not model.gives_probabilities:
             self.output("/of_each_class", "scores", self.double, count)
             return
-        if len(model.used) > 1 and model.loss == "softmax":
+        if len(model.used) > 1 and LOSSES[model.loss].takes == "class":
             self.node("Softmax", ["/of_each_class"], "/shares", axis=1)
         else:  # of two classes they add up to 1; of one against the rest they are made to
             each = self.node("Sigmoid", ["/of_each_class"], "/odds")

@@ -61,7 +61,9 @@ def _estimator(model: Model, coefficients: Array, intercepts: Array) -> Any:
             "scikit-learn has no linear model of one logistic regression against the rest: train "
             "with the softmax loss, or export to ONNX."
         )
-    estimator = makers[model.loss]()
+    # Of another loss, any linear model predicts the same from the same coefficients.
+    other = linear_model.Ridge if model.kind == "regressor" else svm.LinearSVC
+    estimator = makers.get(model.loss, other)()
     estimator.n_features_in_ = coefficients.shape[1]
     if model.kind == "regressor":
         estimator.coef_, estimator.intercept_ = coefficients[0], float(intercepts[0])

@@ -39,6 +39,7 @@ from walklearn.privacy.arguments import (
 from walklearn.privacy.incomplete_gamma import LARGEST_SHAPE
 from walklearn.privacy.infeasible import (
     Accounting,
+    refuse_all_noise,
     refuse_clamped_gamma,
     refuse_gamma,
     refuse_no_delta,
@@ -51,7 +52,6 @@ from walklearn.privacy.mechanisms import (
     ClampedGamma,
     Gamma,
     Gaussian,
-    Laplace,
     Mechanism,
     TruncatedLaplace,
 )
@@ -75,32 +75,31 @@ def calibrate(
 ) -> Mechanism:
     """The mechanism of this kind with the least noise that is (ε, δ) private.
 
-    kind: "gamma", "clamped-gamma", "laplace", "truncated-laplace" or "gaussian".
+    kind: a name in `MECHANISMS`, such as "laplace" or "clamped-gamma".
     bounds: public lo and hi over all data a node could hold, never computed from data.
     clamp: where the release is clamped, by default at the bounds; None leaves additive noise
     unclamped, for experiments. "gamma" is never clamped.
     accounting: "tight" (exact), or "lemma" for the paper's sufficient condition ("gamma" only).
     """
+    mechanism = MECHANISMS.by_name(kind)
     epsilon, delta, bounds = check_epsilon(epsilon), check_delta(delta), check_bounds(bounds)
     ends = _check_choice(kind, epsilon, delta, clamp, bounds, accounting)
-    if kind == "gamma":
+    if mechanism is Gamma:
         return _calibrate_gamma(epsilon, delta, bounds, accounting)
-    if kind == "clamped-gamma":
+    if mechanism is ClampedGamma:
         return _calibrate_clamped_gamma(epsilon, delta, bounds, ends or bounds)
     if epsilon == 0 and delta == 0:
         raise refuse_nothing(kind)
-    if kind == "laplace":
-        return _calibrate_laplace(epsilon, delta, bounds, ends)
-    if kind == "gaussian":
-        return _calibrate_gaussian(epsilon, delta, bounds, ends)
-    return _calibrate_truncated_laplace(epsilon, delta, bounds, ends)
+    if delta == 0 and (mechanism is TruncatedLaplace or (mechanism is Gaussian and ends is None)):
+        raise refuse_no_delta(kind)
+    if mechanism is TruncatedLaplace:
+        return _calibrate_truncated_laplace(epsilon, delta, bounds, ends)
+    return _calibrate_one_noise(mechanism, epsilon, delta, bounds, ends)
 
 
 def _check_choice(
     kind: str, epsilon: float, delta: float, clamp: Any, bounds: Bounds, accounting: str
 ) -> Bounds | None:
-    if kind not in MECHANISMS:
-        raise ValueError(f"unknown mechanism {kind!r}: choose one of {', '.join(MECHANISMS)}.")
     if math.isinf(epsilon):
         raise ValueError("epsilon = inf asks for no privacy: release the values as they are.")
     for name, target in (("epsilon", epsilon), ("delta", delta)):
@@ -147,32 +146,21 @@ def _calibrate_clamped_gamma(
     )
 
 
-def _calibrate_laplace(
-    epsilon: float, delta: float, bounds: Bounds, clamp: Bounds | None
-) -> Laplace:
-    """Scale Δ/(ε − 2 ln(1 − δ)), but for a clamp that cuts into the bounds."""
+def _calibrate_one_noise(
+    kind: type[Mechanism], epsilon: float, delta: float, bounds: Bounds, clamp: Bounds | None
+) -> Mechanism:
+    """Any mechanism with one parameter of noise.
 
-    def curve(scale: Array) -> Array:
-        return accounting.laplace_delta(epsilon, scale, bounds, clamp)
+    Of Laplace noise that is the scale Δ/(ε − 2 ln(1 − δ)), unless a clamp cuts into the bounds.
+    """
+    make: Callable[..., Mechanism] = kind
 
-    scale = _least_additive_noise(curve, delta, bounds)
+    def curve(noise: Array) -> Array:
+        return kind.deltas(epsilon, noise, bounds, clamp)
+
+    noise = _least_additive_noise(kind.name, curve, delta, bounds)
     return _verified(
-        lambda s: Laplace(s, bounds, clamp), scale, lambda m: m.delta(epsilon) <= delta
-    )
-
-
-def _calibrate_gaussian(
-    epsilon: float, delta: float, bounds: Bounds, clamp: Bounds | None
-) -> Gaussian:
-    if delta == 0 and clamp is None:
-        raise refuse_no_delta("gaussian")
-
-    def curve(sigma: Array) -> Array:
-        return accounting.gaussian_delta(epsilon, sigma, bounds, clamp)
-
-    sigma = _least_additive_noise(curve, delta, bounds)
-    return _verified(
-        lambda s: Gaussian(s, bounds, clamp), sigma, lambda m: m.delta(epsilon) <= delta
+        lambda level: make(level, bounds, clamp), noise, lambda m: m.delta(epsilon) <= delta
     )
 
 
@@ -180,8 +168,6 @@ def _calibrate_truncated_laplace(
     epsilon: float, delta: float, bounds: Bounds, clamp: Bounds | None
 ) -> TruncatedLaplace:
     """Scale Δ/ε and the least cut; for δ ≤ ½ that is scale · ln(1 + (e^ε − 1)/2δ) (Geng 2020)."""
-    if delta == 0:
-        raise refuse_no_delta("truncated-laplace")
     # For ε → 0 the noise becomes uniform; a scale far above the cut is as good as infinite.
     # The last digits see to it that the privacy loss Δ/scale, rounded up, is at most ε.
     scale = (bounds[1] - bounds[0]) / max(epsilon, 1e-4 * delta) * (1 + 2.0**-49)
@@ -189,7 +175,7 @@ def _calibrate_truncated_laplace(
     def curve(cut: Array) -> Array:
         return accounting.truncated_laplace_delta(epsilon, scale, cut, bounds, clamp)
 
-    cut = _least_additive_noise(curve, delta, bounds)
+    cut = _least_additive_noise(TruncatedLaplace.name, curve, delta, bounds)
     return _verified(
         lambda c: TruncatedLaplace(scale, c, bounds, clamp),
         cut,
@@ -197,11 +183,13 @@ def _calibrate_truncated_laplace(
     )
 
 
-def _least_additive_noise(curve: Callable[[Array], Array], delta: float, bounds: Bounds) -> float:
+def _least_additive_noise(
+    kind: str, curve: Callable[[Array], Array], delta: float, bounds: Bounds
+) -> float:
     grid = math.log(bounds[1] - bounds[0]) + log_grid(-25.0, 12.0, _LARGEST_LOG)
     noise = least_noise(curve, delta, grid)
-    if noise is None:  # every δ > 0 and every ε > 0 is reached before e^345 ranges
-        raise ArithmeticError("the search for the least noise found none: please report this.")
+    if noise is None:  # ours reach every δ > 0 and every ε > 0 before e^345 ranges
+        raise refuse_all_noise(kind, float(curve(np.exp(grid[-1:]))[0]))
     return noise
 
 

@@ -103,6 +103,14 @@ def refuse_no_delta(kind: str) -> InfeasiblePrivacyError:
     return InfeasiblePrivacyError(reasons[kind], 0.0, math.inf, None)
 
 
+def refuse_all_noise(kind: str, floor: float) -> InfeasiblePrivacyError:
+    """However much noise, δ stays above the target: a mechanism of one's own may be like that."""
+    return InfeasiblePrivacyError(
+        f"no noise level of {kind} reaches this delta: with the most noise it is {floor:.3g}. "
+        "Allow more, or use laplace.", floor, math.inf, None,
+    )  # fmt: skip
+
+
 def refuse_nothing(kind: str) -> InfeasiblePrivacyError:
     """ε = δ = 0."""
     return InfeasiblePrivacyError(

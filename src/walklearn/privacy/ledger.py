@@ -48,7 +48,6 @@ Counts = NDArray[np.int64]
 Kind = tuple[str, Release | None]
 
 IN_THE_CLEAR = "in the clear"
-KINDS: dict[str, type[Release]] = {**MECHANISMS, ModelNoise.kind: ModelNoise}
 
 # The δ at which a ledger without a budget is printed.
 _PRINTED_DELTA = 1e-5
@@ -318,19 +317,19 @@ def describe(mechanism: Release) -> dict[str, Any]:
     names = [field.name for field in dataclasses.fields(of_a_dataclass)]
     values = [getattr(mechanism, name) for name in names]
     plain = [list(value) if isinstance(value, tuple) else value for value in values]
-    return {"kind": mechanism.kind, **dict(zip(names, plain, strict=True))}
+    return {"kind": mechanism.name, **dict(zip(names, plain, strict=True))}
 
 
 def from_description(description: Mapping[str, Any]) -> Release:
     """The mechanism that `describe` described."""
     parameters = dict(description)
     kind = parameters.pop("kind", None)
-    if kind not in KINDS:
-        raise ValueError(f"unknown kind of mechanism {kind!r}: known are {', '.join(KINDS)}.")
+    made_of: Any = ModelNoise if kind == ModelNoise.name else MECHANISMS.by_name(kind)
     try:
-        return KINDS[kind](**parameters)
+        release: Release = made_of(**parameters)
     except TypeError as error:
         raise ValueError(f"these are not the parameters of {kind}: {parameters!r}.") from error
+    return release
 
 
 def _not_dominated(columns: Sequence[Counts]) -> list[int]:

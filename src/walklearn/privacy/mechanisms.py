@@ -2,7 +2,7 @@
 
 A mechanism turns a value v within public bounds [lo, hi] into a noisy one:
 
-| kind              | release                                            | noise      |
+| name              | release                                            | noise      |
 |-------------------|----------------------------------------------------|------------|
 | gamma             | Gamma(shape v/θ, scale θ): mean v, variance vθ     | theta      |
 | clamped-gamma     | the same, clamped to a public [l, h]               | theta      |
@@ -35,6 +35,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from walklearn.files.registry import Registry
 from walklearn.privacy import accounting, moments, sampling
 from walklearn.privacy.arguments import (
     Bounds,
@@ -54,10 +55,16 @@ AT_BOUNDS: Any = "bounds"
 
 
 class Mechanism(ABC):
-    """What every mechanism offers. `clamp` is None where the release is not clamped."""
+    """What every mechanism offers. `clamp` is None where the release is not clamped.
 
-    kind: ClassVar[str]
+    name: what files, plans and the command line call it, once it is registered in `MECHANISMS`.
+    noise_names: the parameters of the noise; more of the last one is more noise.
+    is_positive: whether also an unclamped release is above 0.
+    """
+
+    name: ClassVar[str]
     noise_names: ClassVar[tuple[str, ...]]
+    is_positive: ClassVar[bool] = False
     bounds: Bounds
     clamp: Bounds | None
 
@@ -97,7 +104,7 @@ class Mechanism(ABC):
     def mean(self, value: ArrayLike) -> Array:
         """The mean of what is released for a value."""
         inside = self._inside(value)
-        return np.asarray(inside + self._moments(inside)[0])[()]
+        return np.asarray(inside + self.bias_and_variance(inside)[0])[()]
 
     def bias(self, value: ArrayLike) -> Array:
         """The mean of the release minus the value itself (also where that is out of bounds)."""
@@ -105,7 +112,7 @@ class Mechanism(ABC):
 
     def variance(self, value: ArrayLike) -> Array:
         """The variance of what is released for a value."""
-        return np.asarray(self._moments(self._inside(value))[1])[()]
+        return np.asarray(self.bias_and_variance(self._inside(value))[1])[()]
 
     def outside(self, values: ArrayLike) -> int:
         """How many values lie outside the public bounds and are moved to them."""
@@ -126,7 +133,7 @@ class Mechanism(ABC):
             )
         if generator is None:
             generator = sampling.operating_system_generator()
-        noisy = self._noisy(np.atleast_1d(inside), generator)
+        noisy = self.noisy(np.atleast_1d(inside), generator)
         released = sampling.round_to_grid(noisy, self.grid_step)
         if self.clamp is not None:
             np.clip(released, *self.clamp, out=released)
@@ -136,7 +143,7 @@ class Mechanism(ABC):
     def grid_step(self) -> float:
         """Released values are multiples of this public step, or an end of the clamp."""
         low, high = self.clamp or self.bounds
-        return sampling.grid_step(min(self._deviation, high - low))
+        return sampling.grid_step(min(self.deviation, high - low))
 
     @property
     def sampling_slack(self) -> float:
@@ -155,14 +162,25 @@ class Mechanism(ABC):
     @property
     def _largest(self) -> float:
         """What an unclamped release hardly ever exceeds."""
-        return self.bounds[1] + 40 * self._deviation
+        return self.bounds[1] + 40 * self.deviation
 
     def _inside(self, values: ArrayLike) -> Array:
         return np.clip(check_values(values), *self.bounds)
 
+    @classmethod
+    def deltas(
+        cls, epsilon: float, noise: Array, bounds: Bounds, clamp: Bounds | None = AT_BOUNDS
+    ) -> Array:
+        """δ at one ε for many noise levels, as a calibration asks; all at once where that is quick.
+
+        This is for mechanisms with one parameter of noise.
+        """
+        make: Any = cls
+        return np.array([make(level, bounds, clamp).delta(epsilon) for level in noise])
+
     @property
     @abstractmethod
-    def _deviation(self) -> float:
+    def deviation(self) -> float:
         """The standard deviation of the unclamped release, the smallest over the bounds."""
 
     @abstractmethod
@@ -170,17 +188,22 @@ class Mechanism(ABC):
         """δ for many ε at once."""
 
     @abstractmethod
-    def _moments(self, values: Array) -> tuple[Array, Array]:
-        """Bias and variance."""
+    def bias_and_variance(self, values: Array) -> tuple[Array, Array]:
+        """Of the release, for values within the bounds."""
 
     @abstractmethod
-    def _noisy(self, values: Array, generator: np.random.Generator) -> Array: ...
+    def noisy(self, values: Array, generator: np.random.Generator) -> Array:
+        """Values within the bounds with their noise, before they are rounded and clamped."""
+
+
+MECHANISMS: Registry[type[Mechanism]] = Registry("mechanism")
 
 
 class _GammaLaw(Mechanism):
     """R ~ Gamma(v/θ, θ), clamped or not."""
 
     noise_names = ("theta",)
+    is_positive = True
     theta: float
 
     def __post_init__(self) -> None:
@@ -193,20 +216,23 @@ class _GammaLaw(Mechanism):
             )
 
     @property
-    def _deviation(self) -> float:
+    def deviation(self) -> float:
+        """Of the unclamped release, the smallest over the bounds."""
         return math.sqrt(self.bounds[0] * self.theta)
 
-    def _noisy(self, values: Array, generator: np.random.Generator) -> Array:
+    def noisy(self, values: Array, generator: np.random.Generator) -> Array:
+        """With a draw of the law."""
         draws = sampling.gamma_draws(values / self.theta, generator)
         draws *= self.theta
         return draws
 
 
+@MECHANISMS.register
 @dataclass(frozen=True, repr=False)
 class Gamma(_GammaLaw):
     """The paper's mechanism: positive and unbiased, but with a δ that θ cannot push to 0."""
 
-    kind: ClassVar[str] = "gamma"
+    name: ClassVar[str] = "gamma"
     theta: float
     bounds: Bounds
 
@@ -219,7 +245,7 @@ class Gamma(_GammaLaw):
     def grid_step(self) -> float:
         """As everywhere, and fine beside the smallest value: releases are at least one step."""
         lo, hi = self.bounds
-        return sampling.grid_step(min(self._deviation, hi - lo, lo))
+        return sampling.grid_step(min(self.deviation, hi - lo, lo))
 
     def lemma_delta(self, epsilon: float) -> float:
         """δ by the paper's lemma; `delta` is the exact, smaller one."""
@@ -230,18 +256,21 @@ class Gamma(_GammaLaw):
         """δ for many ε at once."""
         return accounting.gamma_delta(epsilon, self.theta, self.bounds)
 
-    def _moments(self, values: Array) -> tuple[Array, Array]:
+    def bias_and_variance(self, values: Array) -> tuple[Array, Array]:
+        """Of the release."""
         return np.zeros_like(values), values * self.theta
 
-    def _noisy(self, values: Array, generator: np.random.Generator) -> Array:
-        return np.maximum(super()._noisy(values, generator), self.grid_step)
+    def noisy(self, values: Array, generator: np.random.Generator) -> Array:
+        """With a draw of the law."""
+        return np.maximum(super().noisy(values, generator), self.grid_step)
 
 
+@MECHANISMS.register
 @dataclass(frozen=True, repr=False)
 class ClampedGamma(_GammaLaw):
     """The paper's truncated Gamma: output clamped to public ends, by default the bounds."""
 
-    kind: ClassVar[str] = "clamped-gamma"
+    name: ClassVar[str] = "clamped-gamma"
     theta: float
     bounds: Bounds
     clamp: Bounds = AT_BOUNDS
@@ -255,40 +284,53 @@ class ClampedGamma(_GammaLaw):
         """δ for many ε at once."""
         return accounting.clamped_gamma_delta(epsilon, self.theta, self.bounds, self.clamp)
 
-    def _moments(self, values: Array) -> tuple[Array, Array]:
+    def bias_and_variance(self, values: Array) -> tuple[Array, Array]:
+        """Of the release."""
         return moments.clamped_gamma(values, self.theta, self.clamp)
 
 
+@MECHANISMS.register
 @dataclass(frozen=True, repr=False)
 class Laplace(Mechanism):
     """Additive Laplace noise: (ε, 0) with scale (hi − lo)/ε, and exact for δ > 0 too."""
 
-    kind: ClassVar[str] = "laplace"
+    name: ClassVar[str] = "laplace"
     noise_names: ClassVar[tuple[str, ...]] = ("scale",)
     scale: float
     bounds: Bounds
     clamp: Bounds | None = AT_BOUNDS
 
     @property
-    def _deviation(self) -> float:
+    def deviation(self) -> float:
+        """Of the unclamped release, the smallest over the bounds."""
         return math.sqrt(2.0) * self.scale
 
     def curve(self, epsilon: ArrayLike) -> Array:
         """δ for many ε at once."""
         return accounting.laplace_delta(epsilon, self.scale, self.bounds, self.clamp)
 
-    def _moments(self, values: Array) -> tuple[Array, Array]:
+    @classmethod
+    def deltas(
+        cls, epsilon: float, noise: Array, bounds: Bounds, clamp: Bounds | None = AT_BOUNDS
+    ) -> Array:
+        """All at once."""
+        return accounting.laplace_delta(epsilon, noise, bounds, clamp)
+
+    def bias_and_variance(self, values: Array) -> tuple[Array, Array]:
+        """Of the release."""
         return moments.clamped_laplace(values, self.scale, self.clamp)
 
-    def _noisy(self, values: Array, generator: np.random.Generator) -> Array:
+    def noisy(self, values: Array, generator: np.random.Generator) -> Array:
+        """With a draw of the law."""
         return values + self.scale * sampling.laplace_draws(values.shape, generator)
 
 
+@MECHANISMS.register
 @dataclass(frozen=True, repr=False)
 class TruncatedLaplace(Mechanism):
     """Laplace noise conditioned on |noise| ≤ cut: bounded noise, for a small δ."""
 
-    kind: ClassVar[str] = "truncated-laplace"
+    name: ClassVar[str] = "truncated-laplace"
     noise_names: ClassVar[tuple[str, ...]] = ("scale", "cut")
     scale: float
     cut: float
@@ -296,7 +338,8 @@ class TruncatedLaplace(Mechanism):
     clamp: Bounds | None = AT_BOUNDS
 
     @property
-    def _deviation(self) -> float:
+    def deviation(self) -> float:
+        """Of the unclamped release, the smallest over the bounds."""
         return min(self.cut / math.sqrt(3.0), math.sqrt(2.0) * self.scale)
 
     def curve(self, epsilon: ArrayLike) -> Array:
@@ -305,40 +348,47 @@ class TruncatedLaplace(Mechanism):
             epsilon, self.scale, self.cut, self.bounds, self.clamp
         )
 
-    def _moments(self, values: Array) -> tuple[Array, Array]:
+    def bias_and_variance(self, values: Array) -> tuple[Array, Array]:
+        """Of the release."""
         return moments.clamped_truncated_laplace(values, self.scale, self.cut, self.clamp)
 
-    def _noisy(self, values: Array, generator: np.random.Generator) -> Array:
+    def noisy(self, values: Array, generator: np.random.Generator) -> Array:
+        """With a draw of the law."""
         draws = sampling.truncated_laplace_draws(values.shape, self.cut / self.scale, generator)
         return values + self.scale * draws
 
 
+@MECHANISMS.register
 @dataclass(frozen=True, repr=False)
 class Gaussian(Mechanism):
     """Additive Gaussian noise, with the exact δ instead of a tail bound."""
 
-    kind: ClassVar[str] = "gaussian"
+    name: ClassVar[str] = "gaussian"
     noise_names: ClassVar[tuple[str, ...]] = ("sigma",)
     sigma: float
     bounds: Bounds
     clamp: Bounds | None = AT_BOUNDS
 
     @property
-    def _deviation(self) -> float:
+    def deviation(self) -> float:
+        """Of the unclamped release, the smallest over the bounds."""
         return self.sigma
 
     def curve(self, epsilon: ArrayLike) -> Array:
         """δ for many ε at once."""
         return accounting.gaussian_delta(epsilon, self.sigma, self.bounds, self.clamp)
 
-    def _moments(self, values: Array) -> tuple[Array, Array]:
+    @classmethod
+    def deltas(
+        cls, epsilon: float, noise: Array, bounds: Bounds, clamp: Bounds | None = AT_BOUNDS
+    ) -> Array:
+        """All at once."""
+        return accounting.gaussian_delta(epsilon, noise, bounds, clamp)
+
+    def bias_and_variance(self, values: Array) -> tuple[Array, Array]:
+        """Of the release."""
         return moments.clamped_gaussian(values, self.sigma, self.clamp)
 
-    def _noisy(self, values: Array, generator: np.random.Generator) -> Array:
+    def noisy(self, values: Array, generator: np.random.Generator) -> Array:
+        """With a draw of the law."""
         return values + self.sigma * generator.standard_normal(values.shape)
-
-
-MECHANISMS: dict[str, type[Mechanism]] = {
-    mechanism.kind: mechanism
-    for mechanism in (Gamma, ClampedGamma, Laplace, TruncatedLaplace, Gaussian)
-}

@@ -62,7 +62,7 @@ _CLIPPING_ROUNDING = 1e-12
 class ModelNoise:
     """Clip to `clip`, add noise of deviation `noise_multiplier · clip`, at most so many times."""
 
-    kind: ClassVar[str] = "model-noise"
+    name: ClassVar[str] = "model-noise"
     clip: float
     noise_multiplier: float
     max_contributions: int

@@ -12,16 +12,20 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+
+from walklearn.files.registry import Registry
 
 Array = NDArray[Any]
 
 
 class Domain(ABC):
     """What every domain offers. Models are flat vectors; a matrix model is its entries."""
+
+    name: ClassVar[str]
 
     @abstractmethod
     def project(self, model: Array) -> Array:
@@ -37,9 +41,15 @@ class Domain(ABC):
         return True
 
 
+DOMAINS: Registry[type[Domain]] = Registry("domain")
+
+
+@DOMAINS.register
 @dataclass(frozen=True)
 class Everywhere(Domain):
     """No constraint. The theorems do not cover it; a penalty keeps the model in reach."""
+
+    name: ClassVar[str] = "everywhere"
 
     def project(self, model: Array) -> Array:
         """The model itself."""
@@ -56,10 +66,12 @@ class Everywhere(Domain):
         return False
 
 
+@DOMAINS.register
 @dataclass(frozen=True)
 class Ball(Domain):
     """‖w‖ ≤ radius (for a matrix model the Frobenius norm)."""
 
+    name: ClassVar[str] = "ball"
     radius: float
 
     def __post_init__(self) -> None:
@@ -81,10 +93,12 @@ class Ball(Domain):
         return np.asarray(direction * (distance / np.linalg.norm(direction)))
 
 
+@DOMAINS.register
 @dataclass(frozen=True)
 class Box(Domain):
     """low ≤ w_a ≤ high for every entry of the model."""
 
+    name: ClassVar[str] = "box"
     low: float
     high: float
 

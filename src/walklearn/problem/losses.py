@@ -16,19 +16,30 @@ array([-0.5])
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from walklearn.files.registry import Registry
+
 Array = NDArray[np.floating[Any]]
+Targets = Literal["number", "sign", "class"]
 
 
 class Loss(ABC):
-    """What every loss offers. Scores have shape (rows,), for `Softmax` (rows, K)."""
+    """What every loss offers. Scores have shape (rows,), for `Softmax` (rows, K).
 
+    name: what files, plans and the command line call it, once it is registered in `LOSSES`.
+    takes: what a target is: a "number", a "sign" −1 or +1 for two classes, or a "class" 0..K−1.
+    gives_probabilities: whether scores are log-odds of the classes.
+    """
+
+    name: ClassVar[str]
     smoothness: ClassVar[float]
+    takes: ClassVar[Targets] = "number"
+    gives_probabilities: ClassVar[bool] = False
 
     @abstractmethod
     def value(self, scores: Array, targets: Array) -> Array:
@@ -51,9 +62,19 @@ class Loss(ABC):
         del targets
         return 1
 
+    def for_classes(self, count: int) -> Loss:
+        """The loss for so many classes: itself, unless it gives a score to each."""
+        del count
+        return self
+
+
+LOSSES: Registry[type[Loss]] = Registry("loss")
+
 
 class _MarginLoss(Loss):
     """A loss of the margin m = target · score, with targets ±1."""
+
+    takes: ClassVar[Targets] = "sign"
 
     def check_targets(self, targets: Array) -> None:
         """Labels must be −1 or +1."""
@@ -67,11 +88,14 @@ class _MarginLoss(Loss):
             )
 
 
+@LOSSES.register
 @dataclass(frozen=True)
 class Logistic(_MarginLoss):
     """ln(1 + e^(−m)) with m = target · score; labels ±1."""
 
+    name: ClassVar[str] = "logistic"
     smoothness: ClassVar[float] = 0.25
+    gives_probabilities: ClassVar[bool] = True
 
     def value(self, scores: Array, targets: Array) -> Array:
         """ln(1 + e^(−m)), without overflow."""
@@ -89,10 +113,12 @@ class Logistic(_MarginLoss):
         return probability * (1.0 - probability)
 
 
+@LOSSES.register
 @dataclass(frozen=True)
 class Squared(Loss):
     """½(score − target)²."""
 
+    name: ClassVar[str] = "squared"
     smoothness: ClassVar[float] = 1.0
 
     def value(self, scores: Array, targets: Array) -> Array:
@@ -109,10 +135,12 @@ class Squared(Loss):
         return np.ones_like(scores)
 
 
+@LOSSES.register
 @dataclass(frozen=True)
 class Huber(Loss):
     """½r² for |r| ≤ threshold, linear beyond, with r = score − target: outliers pull less."""
 
+    name: ClassVar[str] = "huber"
     threshold: float = 1.0
     smoothness: ClassVar[float] = 1.0
 
@@ -136,10 +164,12 @@ class Huber(Loss):
         return (np.abs(scores - targets) <= self.threshold).astype(scores.dtype)
 
 
+@LOSSES.register
 @dataclass(frozen=True)
 class SquaredHinge(_MarginLoss):
     """½ max(0, 1 − m)² with m = target · score; labels ±1."""
 
+    name: ClassVar[str] = "squared-hinge"
     smoothness: ClassVar[float] = 1.0
 
     def value(self, scores: Array, targets: Array) -> Array:
@@ -155,6 +185,7 @@ class SquaredHinge(_MarginLoss):
         return (targets * scores < 1.0 - 1e-12).astype(scores.dtype)
 
 
+@LOSSES.register
 @dataclass(frozen=True)
 class Softmax(Loss):
     """ln Σ_k e^(s_k) − s_target: multinomial regression; labels 0..K−1, the model is K × d.
@@ -162,8 +193,11 @@ class Softmax(Loss):
     `classes` fixes K; left at None, K is the largest label plus one.
     """
 
+    name: ClassVar[str] = "softmax"
     classes: int | None = None
     smoothness: ClassVar[float] = 0.5
+    takes: ClassVar[Targets] = "class"
+    gives_probabilities: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if self.classes is None:
@@ -208,6 +242,10 @@ class Softmax(Loss):
     def outputs(self, targets: Array) -> int:
         """The number of classes K, at least 2."""
         return max(2, int(targets.max()) + 1) if self.classes is None else self.classes
+
+    def for_classes(self, count: int) -> Softmax:
+        """With K = count, at least 2."""
+        return replace(self, classes=max(2, count))
 
 
 def _probabilities(scores: Array) -> Array:

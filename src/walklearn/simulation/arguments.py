@@ -17,26 +17,13 @@ from walklearn.problem import Problem
 from walklearn.simulation.compiled_batches import has_compiled_twin
 from walklearn.updates.gossip_sgd import AsynchronousGossip, Gossip, SynchronousGossip
 from walklearn.updates.step_sizes import ConstantStep, PowerStep, StepSize
-from walklearn.walks import (
-    Derived,
-    Independent,
-    Jumping,
-    Metropolis,
-    NonBacktracking,
-    ReleasedWeighted,
-    Simple,
-    Uniform,
-    Walk,
-    Weighted,
-)
+from walklearn.walks import Derived, Metropolis, Uniform, Walk, Weighted
+from walklearn.walks.disclosure import check_protectable
 
 if TYPE_CHECKING:
-    from walklearn.privacy.mechanisms import Mechanism
     from walklearn.privacy.model_noise import ModelNoise
 
 Seed = int | np.random.SeedSequence | None
-
-_WRAPPERS = (Independent, Jumping, NonBacktracking)
 
 
 def root_of(seed: Seed) -> np.random.SeedSequence:
@@ -94,44 +81,15 @@ def gaps_of(gaps: bool | int) -> bool | int:
     return int(gaps)
 
 
-def mechanism_of(walk: Walk) -> Mechanism | None:
-    """What releases, or has released, the importance that the walk follows."""
-    if isinstance(walk, ReleasedWeighted):
-        return walk.mechanism
-    return walk.privacy if isinstance(walk, Weighted) else None
-
-
-def check_protectable(method: Walk | Gossip, noise: ModelNoise) -> None:
-    """Noise on the model protects nothing that leaks by another way: refuse to claim it.
-
-    Only walks are let through whose steps are known to depend on the rows in no other way.
-    """
+def check_model_privacy(method: Walk | Gossip, noise: ModelNoise) -> None:
+    """Noise on the model is for walks that show nothing else of the rows."""
     from walklearn.privacy.model_noise import ModelNoise
 
     if not isinstance(noise, ModelNoise):
         raise TypeError(f"model_privacy must be a privacy.ModelNoise, got {noise!r}.")
     if not isinstance(method, Walk):
         raise ValueError("model_privacy is for walks; gossip shows every node's model.")
-    walk = method.innermost
-    known = (Simple, Uniform, Weighted, ReleasedWeighted)
-    if type(walk) not in known or type(method) not in (*known, *_WRAPPERS):
-        raise ValueError(f"no privacy can be claimed for {method!r}, which is not known here.")
-    if isinstance(walk, Weighted) and mechanism_of(walk) is None and not walk.public:
-        raise ValueError(
-            "Weighted() tells the neighbours its importance in the clear, so noise on the model "
-            "would protect nothing. Pass Weighted(privacy=...), use Uniform(), or say "
-            "Weighted(importance, public=True) if the importance depends on no node's rows."
-        )
-    if isinstance(walk, Weighted) and walk.reweight == "as-printed":
-        raise ValueError(
-            'reweight="as-printed" scales every step by the true L_i, which the model then shows. '
-            'Use reweight="released" with model_privacy.'
-        )
-    if isinstance(walk, Uniform) and walk.normalise:
-        raise ValueError(
-            "Uniform(normalise=True) scales every step by the true L_i, which the model then "
-            "shows. Use Uniform() with model_privacy."
-        )
+    check_protectable(method)
 
 
 def check_network_options(method: Walk | Gossip, mean_importance: str, streams: str) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from walklearn import __version__
-from walklearn.simulation.arguments import mechanism_of, updates_per_iteration
+from walklearn.simulation.arguments import updates_per_iteration
 from walklearn.simulation.batches import Batch, Setting
 from walklearn.simulation.trace import Trace
 from walklearn.simulation.trace_files import ERRORS
@@ -20,11 +20,11 @@ from walklearn.updates.gossip_sgd import Gossip, GossipSetting, SynchronousGossi
 from walklearn.updates.random_streams import Owner, Streams, generators
 from walklearn.updates.walk_sgd import WalkSetting
 from walklearn.walks import Walk, Weighted
+from walklearn.walks.disclosure import mechanism_of, published
 
 if TYPE_CHECKING:
     from tqdm import tqdm
 
-    from walklearn.privacy.mechanisms import Mechanism
     from walklearn.privacy.model_noise import ModelNoise
 
 Array = NDArray[Any]
@@ -56,13 +56,9 @@ class Recording:
         self.visits = np.zeros(problem.node_count, dtype=np.int64)
         self.records_done = np.zeros(len(self.seeds), dtype=np.int64)
         per_node = (len(self.seeds), problem.node_count)
-        walk, noise = (
-            (self.setting.walk, self.setting.model_noise)
-            if isinstance(self.setting, WalkSetting)
-            else (None, None)
-        )
+        walk, noise = _walk_and_noise(self.setting)
         self.outside = np.zeros(len(self.seeds), dtype=np.int64)
-        releases = walk is not None and mechanism_of(walk.innermost) is not None
+        releases = walk is not None and mechanism_of(walk) is not None
         self.released = np.zeros(per_node) if releases else None
         self.contributions = None if noise is None else np.zeros(per_node, dtype=np.int64)
 
@@ -131,10 +127,18 @@ class Recording:
         return begun, int(self.records_done[begun].min())
 
 
+def _walk_and_noise(setting: Setting) -> tuple[Walk | None, ModelNoise | None]:
+    """What walks, and what protects the model; neither where it is gossip."""
+    if isinstance(setting, WalkSetting):
+        return setting.walk, setting.model_noise
+    return None, None
+
+
 def trace_of(recording: Recording, kept: Any, root: np.random.SeedSequence) -> Trace:
     """The trace of the replicates and records that are kept."""
     lines, records = kept
     setting, problem = recording.setting, recording.setting.problem
+    walk, noise = _walk_and_noise(setting)
     method = setting.walk if isinstance(setting, WalkSetting) else setting.gossip
     complete = len(lines) == len(recording.seeds) and records == len(recording.iterations_at)
     _warn(recording, lines, records, complete)
@@ -156,33 +160,9 @@ def trace_of(recording: Recording, kept: Any, root: np.random.SeedSequence) -> T
         complete=complete,
         released=None if recording.released is None else recording.released[lines],
         contributions=None if recording.contributions is None else recording.contributions[lines],
-        privacy=_published(recording, lines),
+        privacy=published(walk, noise, problem.node_count, recording.outside[lines].tolist()),
         **errors,
     )
-
-
-def _published(recording: Recording, lines: Array) -> dict[str, Any]:
-    """What neighbours get to see, and what protects it."""
-    setting = recording.setting
-    walk = setting.walk.innermost if isinstance(setting, WalkSetting) else None
-    noise = setting.model_noise if isinstance(setting, WalkSetting) else None
-    published: dict[str, Any] = {"nodes": setting.problem.node_count}
-    published["model"] = "in the clear" if noise is None else _described(noise)
-    if isinstance(walk, Weighted):
-        mechanism = mechanism_of(walk)
-        if mechanism is not None:
-            published["importance"] = _described(mechanism)
-            published["reweight"] = walk.reweight
-            published["outside"] = recording.outside[lines].tolist()
-        elif not walk.public:
-            published["importance"] = "in the clear"
-    return published
-
-
-def _described(mechanism: Mechanism | ModelNoise) -> dict[str, Any]:
-    from walklearn.privacy.ledger import describe  # slow to import, and only needed here
-
-    return describe(mechanism)
 
 
 def _spec(

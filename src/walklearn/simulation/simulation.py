@@ -21,8 +21,8 @@ from walklearn.graphs import Graph
 from walklearn.problem import Problem
 from walklearn.simulation.arguments import (
     Seed,
+    check_model_privacy,
     check_network_options,
-    check_protectable,
     check_run,
     gaps_of,
     iterations_at,
@@ -95,7 +95,7 @@ def simulate(
     """
     check_run(problem, graph, method, steps, step_size, replicates, batch, cores, engine)
     if model_privacy is not None:
-        check_protectable(method, model_privacy)
+        check_model_privacy(method, model_privacy)
     check_network_options(method, mean_importance, streams)
     records_at = iterations_at(method, graph, steps, records)
     setting: Setting = (

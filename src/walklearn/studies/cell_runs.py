@@ -33,6 +33,7 @@ from walklearn.simulation.trace_files import ERRORS
 from walklearn.studies.cell import Cell, CellError
 from walklearn.studies.choices import step_size_of
 from walklearn.studies.facts import edges_of, facts_of, nodes_of
+from walklearn.studies.homes import register_homes
 from walklearn.studies.methods import method_of, step_smoothness
 from walklearn.studies.provenance import origin, seed_name
 from walklearn.studies.tables import CellResult, Columns, joined, repeated, widened
@@ -211,6 +212,7 @@ def _simulate(
     step_size: StepSize,
     records: list[int],
 ) -> Trace:
+    compiled = has_compiled_twin(world.problem.loss) and has_compiled_twin(method)
     trace = simulate(
         world.problem,
         world.graph,
@@ -223,7 +225,7 @@ def _simulate(
         gaps=cell.description.get("gaps") or True,
         cores=1,
         progress=False,
-        engine="compiled" if has_compiled_twin(method) else "reference",
+        engine="compiled" if compiled else "reference",
     )
     if not trace.complete:  # it was Ctrl-C; half an instance is of no use
         raise KeyboardInterrupt
@@ -261,6 +263,7 @@ def _running(cell: Cell) -> Iterator[None]:
     with warnings.catch_warnings(), one_thread():
         warnings.simplefilter("ignore", UserWarning)
         try:
+            register_homes(cell.description.get("homes", {}))
             yield
         except (ValueError, TypeError, ArithmeticError) as error:
             raise CellError(f"{cell}: {error}") from error

@@ -20,25 +20,16 @@ from typing import Any
 
 import numpy as np
 
-from walklearn import graphs
 from walklearn.files.checked_table import CheckedTable, Source, is_flag, is_text, is_whole
-from walklearn.graphs import Graph
-from walklearn.problem import datasets, losses
+from walklearn.graphs import FAMILIES, Graph
+from walklearn.problem import datasets
 from walklearn.problem.domains import Ball, Box, Domain, Everywhere
-from walklearn.problem.losses import Loss
+from walklearn.problem.losses import LOSSES, Loss
 from walklearn.updates.step_sizes import ConstantStep, PowerStep, StepSize
 
 Table = Mapping[str, Any]
 Seed = int | np.random.SeedSequence
 
-GRAPHS: dict[str, Callable[..., Graph]] = {
-    function.__name__: function
-    for function in (
-        graphs.erdos_renyi, graphs.ring, graphs.grid, graphs.torus, graphs.complete, graphs.star,
-        graphs.hypercube, graphs.barbell, graphs.random_regular, graphs.barabasi_albert,
-        graphs.watts_strogatz, graphs.stochastic_block, graphs.geometric,
-    )
-}  # fmt: skip
 GENERATED: dict[str, Callable[..., Any]] = {
     "two_gaussians": datasets.two_gaussians,
     "heterogeneous_rows": datasets.heterogeneous_rows,
@@ -47,13 +38,6 @@ COLLECTED: dict[str, Callable[..., Any]] = {
     "breast_cancer": datasets.breast_cancer,
     "digits": datasets.digits,
     "diabetes": datasets.diabetes,
-}
-LOSSES: dict[str, type[Loss]] = {
-    "logistic": losses.Logistic,
-    "squared": losses.Squared,
-    "huber": losses.Huber,
-    "squared-hinge": losses.SquaredHinge,
-    "softmax": losses.Softmax,
 }
 _TYPES: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "int": ("a whole number", is_whole),
@@ -113,7 +97,7 @@ def _name_of(annotation: Any) -> str:
 def graph_of(content: Table, seed: Seed) -> Graph:
     """The graph that a table describes; a random one is drawn again until it is connected."""
     table = table_of(content)
-    family = GRAPHS[table.choice("family", GRAPHS)]
+    family = FAMILIES[table.choice("family", FAMILIES)]
     settings = arguments(family, table, ["family"], ours=("seed", "connected"))
     parameters = inspect.signature(family).parameters
     if "seed" in parameters:

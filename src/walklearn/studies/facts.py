@@ -118,7 +118,7 @@ def _privacy(
     bounds = table.get("bounds", "")
     published = trace.privacy.get("outside", [0]) if trace is not None else [0]
     return {
-        "mechanism": table.get("mechanism", "") if mechanism is None else mechanism.kind,
+        "mechanism": table.get("mechanism", "") if mechanism is None else mechanism.name,
         "epsilon": asked,
         "delta": float(table.get("delta", math.nan)),
         "achieved_delta": _delta(mechanism, asked),

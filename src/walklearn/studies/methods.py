@@ -11,7 +11,7 @@ Jumping(probability=0.2)
 >>> method_of(private, {}, problem)
 Weighted(privacy=Laplace(scale=16.3333, bounds=(1, 50)))
 
-A walk of one's own is named after `register_walk`; it must be importable by the workers.
+A walk of one's own is named after it was registered in `WALKS`, or by `register_walk`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from functools import lru_cache
-from importlib import import_module
 from typing import Any
 
 from walklearn.files.checked_table import CheckedTable
@@ -27,66 +26,17 @@ from walklearn.graphs import Graph
 from walklearn.privacy import MECHANISMS, Mechanism, calibrate, smoothness_bounds
 from walklearn.problem import Problem
 from walklearn.studies.choices import Table, arguments, table_of, typed
-from walklearn.updates.gossip_sgd import AsynchronousGossip, Gossip, SynchronousGossip
+from walklearn.updates.gossip_sgd import GOSSIP, Gossip
 from walklearn.updates.step_sizes import StepSize
-from walklearn.walks import (
-    Independent,
-    Jumping,
-    Metropolis,
-    NonBacktracking,
-    Simple,
-    Uniform,
-    Walk,
-    Weighted,
-)
+from walklearn.walks import WALKS, Derived, Metropolis, Walk
 
-GOSSIP: dict[str, Callable[..., Gossip]] = {
-    "asynchronous": AsynchronousGossip,
-    "synchronous": SynchronousGossip,
-}
-PLAIN: dict[str, type[Metropolis]] = {"simple": Simple, "uniform": Uniform, "weighted": Weighted}
-DERIVED: dict[str, Callable[..., Walk]] = {
-    "jumping": Jumping,
-    "non-backtracking": NonBacktracking,
-    "independent": Independent,
-}
-_DEFAULT_BASE = {"jumping": "weighted", "non-backtracking": "uniform", "independent": "uniform"}
 # Keys about what a private walk releases, and arguments of walks that they stand for.
-_NOISE = ("theta", "scale", "cut", "sigma")
-PRIVACY = (
+_RELEASE = (
     "mechanism", "epsilon", "delta", "bounds", "clamp", "accounting", "reweight", "infeasible",
-    *_NOISE,
 )  # fmt: skip
 _OURS = ("walk", "importance", "privacy", "reweight", "bounds", "public")
 # Keys that say where a method is run; the study reads them.
 WHERE = ("graphs", "problems", "step_sizes")
-
-_registered: dict[str, str] = {}
-
-
-def register_walk(name: str, home: str) -> None:
-    """Let studies say `walk = name` for the walk at `home`, written "package.module:Class".
-
-    A study's cells carry the home with them, so that workers import the walk themselves. A
-    class with an argument `privacy` takes the keys about releases as "weighted" does.
-    """
-    if name in PLAIN or name in DERIVED or _registered.get(name, home) != home:
-        raise ValueError(f"there is a walk named {name!r} already.")
-    _registered[name] = home
-
-
-def resolved(content: Table) -> CheckedTable:
-    """The table with the home of a registered walk, and without where the method is run.
-
-    A text cannot name a home itself: it would be a way to have any code run.
-    """
-    table = table_of(content)
-    if "home" in table:
-        raise table.error("home", "is no key of a method; a walk of one's own is registered first.")
-    plain = {key: value for key, value in table.items() if key not in WHERE}
-    if plain.get("walk") in _registered:
-        plain["home"] = _registered[plain["walk"]]
-    return CheckedTable(plain, table.source, table.path)
 
 
 def method_of(content: Table, problem_table: Table, problem: Problem) -> Walk | Gossip:
@@ -97,53 +47,41 @@ def method_of(content: Table, problem_table: Table, problem: Problem) -> Walk | 
         return kind(**arguments(kind, table, ["gossip", *WHERE]))
     if "walk" not in table:
         raise table.error(
-            "", f"needs walk (one of {', '.join(_walks())}) or gossip (one of {', '.join(GOSSIP)})."
+            "", f"needs walk (one of {', '.join(WALKS)}) or gossip (one of {', '.join(GOSSIP)})."
         )
-    if "home" in table:
-        return _walk(_at_home(table["home"]), table, problem_table, problem)
-    name = table.choice("walk", _walks())
-    if name in PLAIN:
-        return _walk(PLAIN[name], table, problem_table, problem)
-    if name in _registered:
-        return _walk(_at_home(_registered[name]), table, problem_table, problem)
-    base = PLAIN[table.choice("base", PLAIN, _DEFAULT_BASE[name])]
-    own = [key for key in inspect.signature(DERIVED[name]).parameters if key != "walk"]
-    outer = arguments(DERIVED[name], table, ["walk", "base", *_keys(base), *WHERE], ours=["walk"])
+    walk: Any = WALKS[table.choice("walk", WALKS)]
+    if not (isinstance(walk, type) and issubclass(walk, Derived)):
+        return _walk(walk, table, problem_table, problem)
+    base = WALKS[table.choice("base", WALKS.names_of(Metropolis), walk().walk.name)]
+    own = [key for key in inspect.signature(walk).parameters if key != "walk"]
+    outer = arguments(walk, table, ["walk", "base", *_keys(base), *WHERE], ours=["walk"])
     plain = {key: value for key, value in table.items() if key not in (*own, "base")}
     inner = CheckedTable(plain, table.source, table.path)
-    return DERIVED[name](walk=_walk(base, inner, problem_table, problem), **outer)
+    inside: Any = _walk(base, inner, problem_table, problem)
+    return walk(walk=inside, **outer)
 
 
-def _at_home(home: str) -> Callable[..., Walk]:
-    module, _, attribute = home.partition(":")
-    try:
-        walk: Callable[..., Walk] = getattr(import_module(module), attribute)
-    except (ImportError, AttributeError) as error:
-        raise ValueError(
-            f"there is no walk {home}: {error}. Every worker must be able to import it: install "
-            "it, or put it on PYTHONPATH."
-        ) from error
-    return walk
-
-
-def _walks() -> list[str]:
-    return [*PLAIN, *DERIVED, *_registered]
+def _noise() -> list[str]:
+    """What the parameters of noise are called."""
+    kinds = MECHANISMS.values()
+    return list(dict.fromkeys(name for kind in kinds for name in kind.noise_names))
 
 
 def _keys(walk: Callable[..., Walk]) -> list[str]:
     names = inspect.signature(walk).parameters
     return [
         *(name for name in names if name not in _OURS),
-        *(PRIVACY if "privacy" in names else ()),
+        *((*_RELEASE, *_noise()) if "privacy" in names else ()),
     ]
 
 
 def _walk(
     walk: Callable[..., Walk], table: CheckedTable, problem_table: Table, problem: Problem
 ) -> Walk:
-    keys = ["walk", "home", *WHERE, *(key for key in _keys(walk) if key in PRIVACY)]
+    release = [*_RELEASE, *_noise()]
+    keys = ["walk", *WHERE, *(key for key in _keys(walk) if key in release)]
     settings = arguments(walk, table, keys, ours=_OURS)
-    privacy = [key for key in PRIVACY if key in table]
+    privacy = [key for key in release if key in table]
     if "mechanism" in privacy:
         settings["privacy"] = mechanism_of(table, problem_table, problem)
         if "reweight" in table:
@@ -176,7 +114,7 @@ def step_smoothness(
 def mechanism_of(table: CheckedTable, problem_table: Table, problem: Problem) -> Mechanism:
     """The mechanism with the stated noise, or calibrated to the stated (ε, δ)."""
     kind = table.choice("mechanism", MECHANISMS)
-    for key in ("epsilon", "delta", *_NOISE):
+    for key in ("epsilon", "delta", *_noise()):
         typed(table, key, "float", None)
     table.choice("infeasible", ("error", "skip"), "error")
     bounds = bounds_of(table, problem_table, problem)
@@ -185,7 +123,7 @@ def mechanism_of(table: CheckedTable, problem_table: Table, problem: Problem) ->
         unclamped = table["clamp"] is False
         options["clamp"] = None if unclamped else table.pair("clamp", rising=False)
     noise = MECHANISMS[kind].noise_names
-    if any(name in table for name in _NOISE):
+    if any(name in table for name in _noise()):
         return _stated(table, kind, {"bounds": bounds, **options})
     for key in ("epsilon", "delta"):
         if key not in table:
@@ -199,7 +137,7 @@ def _stated(table: CheckedTable, kind: str, options: dict[str, Any]) -> Mechanis
     """The mechanism with the noise that the table states; what δ it has at ε is a fact."""
     noise = MECHANISMS[kind].noise_names
     named = " and ".join(noise)
-    stated = [name for name in _NOISE if name in table]
+    stated = [name for name in _noise() if name in table]
     if set(stated) != set(noise):
         raise table.error(stated[0], f"does not fit: {kind} has the noise {named}.")
     if "delta" in table:

@@ -24,7 +24,8 @@ from walklearn.simulation.trace_files import ERRORS
 from walklearn.studies.cell import Cell, digest
 from walklearn.studies.choices import StudyError, Table, graph_of
 from walklearn.studies.claims import Claim, read_claims
-from walklearn.studies.methods import WHERE, method_of, resolved
+from walklearn.studies.homes import homes_of
+from walklearn.studies.methods import WHERE, method_of
 from walklearn.studies.view import View, read_view
 from walklearn.studies.worlds import DATA, GRAPH, RUN, draw_problem, one_thread, stream
 
@@ -122,12 +123,14 @@ class Study:
         steps = dict(self.step_sizes[step_size])
         if "constants" in steps:
             steps = {"tuning_instances": TUNING_INSTANCES, "metric": self.metric, **steps}
+        described = {key: each for key, each in self.methods[method].items() if key not in WHERE}
+        homes = homes_of(self.graphs[graph], self.problems[problem], described)
         return Cell.of(
             (self.name, graph, problem, method, step_size),
             {
                 "graph": self.graphs[graph],
                 "problem": self.problems[problem],
-                "method": dict(resolved(self.methods[method])),
+                "method": described,
                 "step_size": steps,
                 "seed": self.seed,
                 "instances": self.instances,
@@ -136,6 +139,7 @@ class Study:
                 "records": self.records,
                 "facts": self.facts,
                 **({"gaps": self.gaps} if self.gaps else {}),
+                **({"homes": homes} if homes else {}),
             },
         )
 
@@ -230,7 +234,7 @@ def _build(study: Study, table: CheckedTable) -> None:
                 continue
             with method.explained(note=f" (with problem {problem})"):
                 try:
-                    method_of(resolved(method), study.problems[problem], posed)
+                    method_of(method, study.problems[problem], posed)
                 except InfeasiblePrivacyError as error:
                     if method.get("infeasible") != "skip":
                         hint = 'Or say infeasible = "skip" to record that it is.'

@@ -5,10 +5,16 @@
 0.125
 """
 
-from walklearn.updates.gossip_sgd import AsynchronousGossip, Gossip, SynchronousGossip
+from walklearn.updates.gossip_sgd import (
+    GOSSIP,
+    AsynchronousGossip,
+    Gossip,
+    SynchronousGossip,
+)
 from walklearn.updates.step_sizes import ConstantStep, PowerStep, StepSize
 
 __all__ = [
+    "GOSSIP",
     "AsynchronousGossip",
     "ConstantStep",
     "Gossip",

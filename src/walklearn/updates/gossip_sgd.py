@@ -25,11 +25,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from walklearn.files.registry import Registry
 from walklearn.graphs import Graph
 from walklearn.problem import Problem
 from walklearn.updates.sgd import start, update
@@ -39,8 +40,10 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
 Array = NDArray[Any]
+GOSSIP: Registry[type[Gossip]] = Registry("gossip")
 
 
+@GOSSIP.register
 @dataclass(frozen=True)
 class AsynchronousGossip:
     """One link at a time.
@@ -52,6 +55,7 @@ class AsynchronousGossip:
     step, q = 0, that is 2 / (N r_i); as q → 1 nothing is left to correct.)
     """
 
+    name: ClassVar[str] = "asynchronous"
     corrected: bool = True
 
     @property
@@ -72,10 +76,12 @@ class AsynchronousGossip:
         return np.asarray((2.0 / (1.0 + chosen_by)) ** (1.0 - step_size.exponent))
 
 
+@GOSSIP.register
 @dataclass(frozen=True)
 class SynchronousGossip:
     """All links at once, in rounds (D-SGD with Metropolis weights)."""
 
+    name: ClassVar[str] = "synchronous"
     announced_numbers = 1  # the degree, for the Metropolis weights
 
     def updates_per_iteration(self, graph: Graph) -> int:

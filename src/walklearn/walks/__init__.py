@@ -28,9 +28,10 @@ from walklearn.walks.derived import Derived
 from walklearn.walks.independent import Independent
 from walklearn.walks.metropolis import Metropolis, ReleasedWeighted, Simple, Uniform, Weighted
 from walklearn.walks.non_reversible import Jumping, NonBacktracking
-from walklearn.walks.walk import Hop, Walk
+from walklearn.walks.walk import WALKS, Hop, Walk
 
 __all__ = [
+    "WALKS",
     "Derived",
     "Hop",
     "Independent",

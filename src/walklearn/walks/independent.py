@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from walklearn.graphs import Graph
 from walklearn.problem import Problem
 from walklearn.walks.derived import Derived
+from walklearn.walks.disclosure import Shown
 from walklearn.walks.metropolis import Metropolis, Uniform
-from walklearn.walks.walk import Hop, Vector
+from walklearn.walks.walk import WALKS, Hop, Vector
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
 
+@WALKS.register
 @dataclass(frozen=True, repr=False)
 class Independent(Derived):
     """What a walk emulates: the node of each update is drawn afresh, from anywhere.
@@ -26,7 +28,13 @@ class Independent(Derived):
     updates in a row are made by different nodes.
     """
 
+    name: ClassVar[str] = "independent"
     walk: Metropolis = field(default_factory=Uniform)
+
+    @property
+    def shown(self) -> Shown | None:
+        """As the walk does."""
+        return self.walk.shown
 
     @property
     def announced_numbers(self) -> int:  # type: ignore[override]

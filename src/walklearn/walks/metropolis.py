@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 
 from walklearn.graphs import Graph
 from walklearn.problem import Problem
+from walklearn.walks.disclosure import Shown
 from walklearn.walks.proposal import accepts, propose
-from walklearn.walks.walk import Generators, Hop, Vector, Walk
+from walklearn.walks.walk import WALKS, Generators, Hop, Vector, Walk
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -34,6 +35,23 @@ class Metropolis(Walk):
     def __post_init__(self) -> None:
         if not 0.0 <= self.laziness < 1.0:
             raise ValueError(f"laziness must be in [0, 1), got {self.laziness!r}.")
+
+    def weight(self, importance: float, degree: int) -> float:
+        """v_i from what a node knows of itself, or was told by a neighbour; see `visit_weights`.
+
+        Only walks that say so can be done by the nodes of a network.
+        """
+        raise TypeError(f"{self!r} does not say how a node weighs itself against its neighbours.")
+
+    @classmethod
+    def is_local(cls) -> bool:
+        """Whether nodes can do the walk, each from what it knows."""
+        return cls.weight is not Metropolis.weight and cls.hop is Metropolis.hop
+
+    @classmethod
+    def unbiased(cls, laziness: float = 0.0) -> Self:
+        """The walk as an estimator wants it: minimising f itself, whatever the degrees."""
+        return cls(laziness=laziness)
 
     def realise(
         self, graph: Graph, problem: Problem | None, generator: Generators | None = None
@@ -80,6 +98,7 @@ class Metropolis(Walk):
         return csr_array(moves + diags_array(stays))
 
 
+@WALKS.register
 @dataclass(frozen=True, repr=False)
 class Simple(Metropolis):
     """Every proposal is accepted: hubs are visited more.
@@ -87,7 +106,23 @@ class Simple(Metropolis):
     corrected: weight the gradient by (mean degree) / degree, which takes the bias out.
     """
 
+    name: ClassVar[str] = "simple"
     corrected: bool = False
+
+    @classmethod
+    def unbiased(cls, laziness: float = 0.0) -> Self:
+        """The corrected one."""
+        return cls(corrected=True, laziness=laziness)
+
+    @property
+    def shown(self) -> Shown:
+        """Nothing."""
+        return Shown()
+
+    def weight(self, importance: float, degree: int) -> float:
+        """The degree."""
+        del importance
+        return float(max(degree, 1))
 
     def visit_weights(self, graph: Graph, problem: Problem | None = None) -> Vector:
         """The degrees."""
@@ -99,6 +134,7 @@ class Simple(Metropolis):
         return (self.visit_weights if self.corrected else super().divisors)(graph, problem)
 
 
+@WALKS.register
 @dataclass(frozen=True, repr=False)
 class Uniform(Metropolis):
     """Algorithm 1: every node is visited equally often.
@@ -107,8 +143,19 @@ class Uniform(Metropolis):
     every node (interpolation), releases nothing, and is fast there.
     """
 
+    name: ClassVar[str] = "uniform"
     normalise: bool = False
     announced_numbers: ClassVar[int] = 1  # the degree
+
+    @property
+    def shown(self) -> Shown:
+        """Nothing, unless steps are normalised."""
+        return Shown(scaled_by=f"{self!r}" if self.normalise else "", instead="Uniform()")
+
+    def weight(self, importance: float, degree: int) -> float:
+        """1, whatever neighbours say."""
+        del importance, degree
+        return 1.0
 
     def visit_weights(self, graph: Graph, problem: Problem | None = None) -> Vector:
         """1 for every node."""
@@ -122,6 +169,7 @@ class Uniform(Metropolis):
         return _smoothness(graph, problem, "Uniform(normalise=True)")
 
 
+@WALKS.register
 @dataclass(frozen=True, eq=False, repr=False)
 class Weighted(Metropolis):
     """Algorithm 2: nodes are visited in proportion to their importance.
@@ -141,6 +189,7 @@ class Weighted(Metropolis):
     no privacy is claimed for a walk that tells it.
     """
 
+    name: ClassVar[str] = "weighted"
     importance: Vector | None = None
     privacy: Mechanism | None = field(default=None, kw_only=True)
     reweight: Reweight = field(default="released", kw_only=True)
@@ -163,6 +212,20 @@ class Weighted(Metropolis):
             )
         if self.public and (self.importance is None or self.privacy is not None):
             raise ValueError("public=True is about a given importance that is told as it is.")
+
+    @property
+    def shown(self) -> Shown:
+        """The importance, unless it is public; by the mechanism, if there is one."""
+        return self._shown(self.privacy)
+
+    def _shown(self, mechanism: Mechanism | None) -> Shown:
+        scaled_by = 'reweight="as-printed"' if self.reweight == "as-printed" else ""
+        return Shown(not self.public, mechanism, scaled_by, instead='reweight="released"')
+
+    def weight(self, importance: float, degree: int) -> float:
+        """The importance."""
+        del degree
+        return importance
 
     @property
     def is_private(self) -> bool:
@@ -258,6 +321,11 @@ class ReleasedWeighted(Weighted):
     mechanism: Mechanism = field(kw_only=True)
     outside: int = field(default=0, kw_only=True)
 
+    @property
+    def shown(self) -> Shown:
+        """What was released."""
+        return self._shown(self.mechanism)
+
     def divisors(self, graph: Graph, problem: Problem | None = None) -> Vector:
         """R_i, or as printed L_i."""
         released = self.visit_weights(graph, problem)
@@ -287,9 +355,9 @@ def _check_mechanism(mechanism: Mechanism, bounds: tuple[float, float] | None) -
             f"the mechanism is made for values in {mechanism.bounds}, but the walk's public bounds "
             f"are {tuple(bounds)}. Calibrate the mechanism for the walk's bounds."
         )
-    if mechanism.clamp is None and mechanism.kind != "gamma":
+    if mechanism.clamp is None and not mechanism.is_positive:
         raise ValueError(
-            f"an unclamped {mechanism.kind} mechanism can release values of 0 or less, which a "
+            f"an unclamped {mechanism.name} mechanism can release values of 0 or less, which a "
             "walk cannot follow. Leave its clamp at the public bounds."
         )
 

@@ -10,9 +10,10 @@ import numpy as np
 from walklearn.graphs import Graph
 from walklearn.problem import Problem
 from walklearn.walks.derived import Derived
+from walklearn.walks.disclosure import Shown
 from walklearn.walks.metropolis import Metropolis, Simple, Uniform, Weighted
 from walklearn.walks.proposal import pick
-from walklearn.walks.walk import Hop, Vector
+from walklearn.walks.walk import WALKS, Hop, Vector
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 MOST_NODES_REDUCED = 500  # a dense matrix of more takes longer than iterating
 
 
+@WALKS.register
 @dataclass(frozen=True, repr=False)
 class NonBacktracking(Derived):
     """A Metropolis walk that avoids going straight back (Lee, Xu & Eun 2012, MHDA).
@@ -30,8 +32,14 @@ class NonBacktracking(Derived):
     matrix over nodes and is not reversible.
     """
 
+    name: ClassVar[str] = "non-backtracking"
     walk: Metropolis = field(default_factory=Uniform)
     reversible: ClassVar[bool] = False
+
+    @property
+    def shown(self) -> Shown | None:
+        """As the walk does: where the token came from is no secret."""
+        return self.walk.shown
 
     @property
     def draws(self) -> int:
@@ -63,6 +71,7 @@ class NonBacktracking(Derived):
         return self.walk.acceptance_rate(graph, problem)
 
 
+@WALKS.register
 @dataclass(frozen=True, repr=False)
 class Jumping(Derived):
     """A Metropolis walk with random jumps against entrapment (MHLJ, Liu et al. 2024).
@@ -73,6 +82,7 @@ class Jumping(Derived):
     a bias that grows with `probability`; the gradient is weighted as for the `walk`.
     """
 
+    name: ClassVar[str] = "jumping"
     walk: Metropolis = field(default_factory=Weighted)
     probability: float = 0.1
     stop: float = 0.5
@@ -87,6 +97,11 @@ class Jumping(Derived):
             raise ValueError(f"stop must be in (0, 1], got {self.stop!r}.")
         if self.longest < 1 or self.longest != int(self.longest):
             raise ValueError(f"longest must be at least 1 hop, got {self.longest!r}.")
+
+    @property
+    def shown(self) -> Shown | None:
+        """As the walk does: jumps look at no rows."""
+        return self.walk.shown
 
     @property
     def draws(self) -> int:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import MISSING, dataclass, fields
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from walklearn.files.registry import Registry
 from walklearn.graphs import Graph
 from walklearn.problem import Problem
+from walklearn.walks.disclosure import Shown
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -31,8 +33,12 @@ class Hop(NamedTuple):
 
 @dataclass(frozen=True, repr=False)
 class Walk(ABC):
-    """What every walk offers."""
+    """What every walk offers.
 
+    name: what studies, plans and the command line call it, once it is registered in `WALKS`.
+    """
+
+    name: ClassVar[str]
     reversible: ClassVar[bool] = True
     announced_numbers: ClassVar[int] = 0
 
@@ -64,6 +70,14 @@ class Walk(ABC):
     def innermost(self) -> Walk:
         """The walk that this one builds on; itself where it stands alone."""
         return self
+
+    @property
+    def shown(self) -> Shown | None:
+        """What it shows of the nodes' rows beside the model; None where that is not known.
+
+        Where privacy is claimed, a class's own word counts, not one that it has inherited.
+        """
+        return None
 
     @property
     def is_private(self) -> bool:
@@ -102,3 +116,7 @@ class Walk(ABC):
             elif value != default:
                 shown.append(f"{item.name}={value!r}")
         return f"{type(self).__name__}({', '.join(shown)})"
+
+
+# A class, or a function that makes a walk.
+WALKS: Registry[Callable[..., Walk]] = Registry("walk")

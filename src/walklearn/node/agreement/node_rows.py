@@ -19,7 +19,6 @@ from walklearn.files import DataError, Table, read_table
 from walklearn.files.encoding import Column
 from walklearn.files.wording import did_you_mean, listed
 from walklearn.node.agreement.plan import Plan
-from walklearn.problem.losses import Softmax
 
 Array = NDArray[np.float64]
 
@@ -90,4 +89,4 @@ def _targets(table: Table, plan: Plan) -> Array:
                 f"{listed(plan.classes)}."
             )
     codes = np.array([numbers[cell] for cell in cells], dtype=np.float64)
-    return codes if isinstance(plan.loss, Softmax) else 2.0 * codes - 1.0
+    return codes if plan.loss.takes == "class" else 2.0 * codes - 1.0

@@ -48,8 +48,10 @@ from walklearn.node.agreement import plan_keys
 from walklearn.node.agreement.plan_keys import ModelPrivacy, Privacy, TimeLimits
 from walklearn.problem import Objective
 from walklearn.problem.domains import Domain, Everywhere
-from walklearn.problem.losses import Loss, Softmax
+from walklearn.problem.losses import Loss
 from walklearn.updates.step_sizes import StepSize
+from walklearn.walks import WALKS, Metropolis
+from walklearn.walks.disclosure import tells
 
 if TYPE_CHECKING:
     from walklearn.privacy.mechanisms import Mechanism
@@ -74,7 +76,8 @@ class Plan:
     are shifted and scaled, both public. They must be the same everywhere, so no node may take
     them from its own rows.
     batch: how many of its rows a node looks at in a visit; None for all.
-    walk: "simple", "uniform" or "weighted"; only "weighted" releases L_i, as `privacy` says.
+    walk: "simple", "uniform", "weighted" or one of your own; `privacy` says how a walk that tells
+    neighbours L_i releases it.
     """
 
     name: str
@@ -153,7 +156,19 @@ class Plan:
     @property
     def outputs(self) -> int:
         """How many scores a row gets: 1, for softmax the number of classes."""
-        return len(self.classes or ()) if isinstance(self.loss, Softmax) else 1
+        return len(self.classes or ()) if self.loss.takes == "class" else 1
+
+    @cached_property
+    def metropolis(self) -> Metropolis:
+        """The walk itself."""
+        walk = WALKS.by_name(self.walk)(laziness=self.laziness)
+        assert isinstance(walk, Metropolis)
+        return walk
+
+    @property
+    def tells(self) -> bool:
+        """Whether neighbours are told L_i, released or in the clear."""
+        return tells(self.metropolis)
 
     @property
     def size(self) -> int:

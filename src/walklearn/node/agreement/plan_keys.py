@@ -9,25 +9,18 @@ from typing import TYPE_CHECKING, Any
 
 from walklearn.files.checked_table import CheckedTable
 from walklearn.files.encoding import Column
-from walklearn.problem.domains import Ball, Box, Domain, Everywhere
-from walklearn.problem.losses import Huber, Logistic, Loss, Softmax, Squared, SquaredHinge
+from walklearn.files.registry import Registry
+from walklearn.privacy.mechanisms import MECHANISMS
+from walklearn.problem.domains import DOMAINS, Domain, Everywhere
+from walklearn.problem.losses import LOSSES, Loss
 from walklearn.updates.step_sizes import ConstantStep, PowerStep, StepSize
+from walklearn.walks import WALKS, Metropolis
 
 if TYPE_CHECKING:
     from walklearn.node.agreement.plan import Plan
 
 VERSION = 1
 IN_THE_CLEAR = "in the clear"
-MECHANISMS = ("gamma", "clamped-gamma", "laplace", "truncated-laplace", "gaussian", IN_THE_CLEAR)
-WALKS = ("simple", "uniform", "weighted")
-LOSSES: Mapping[str, type[Loss]] = {
-    "logistic": Logistic,
-    "squared": Squared,
-    "huber": Huber,
-    "squared-hinge": SquaredHinge,
-    "softmax": Softmax,
-}
-TWO_CLASSES = (Logistic, SquaredHinge)
 
 
 @dataclass(frozen=True)
@@ -96,7 +89,7 @@ def read_all(table: CheckedTable, keys: Iterable[str]) -> dict[str, Any]:
         "step_size": _step_size(table),
         "updates": table.count("updates"),
         "batch": table.count("batch", None),
-        "walk": table.choice("walk", WALKS, "uniform"),
+        "walk": table.choice("walk", _walks(), "uniform"),
         "laziness": table.number("laziness", 0.0, least=0.0, below=1.0),
         "privacy": _privacy(table),
         "model_privacy": _model_privacy(table),
@@ -109,8 +102,8 @@ def read_all(table: CheckedTable, keys: Iterable[str]) -> dict[str, Any]:
 def write_all(plan: Plan) -> dict[str, Any]:
     """The plan as plain values that `read_all` reads back; keys without a value are left out."""
     content = {item.name: getattr(plan, item.name) for item in fields(plan)}
-    content["loss"] = _plain_loss(plan.loss)
-    content["domain"] = _plain_domain(plan.domain)
+    content["loss"] = _with_settings(plan.loss, LOSSES)
+    content["domain"] = _with_settings(plan.domain, DOMAINS)
     content["columns"] = {column.name: _plain_column(column) for column in plan.columns} or None
     content["step_size"] = {
         "constant": plan.step_size.constant,
@@ -137,23 +130,23 @@ def check_together(table: CheckedTable, plan: Plan) -> None:
 
 
 def _check_classes(table: CheckedTable, plan: Plan) -> None:
-    if isinstance(plan.loss, TWO_CLASSES) and len(plan.classes or ()) != 2:
+    if plan.loss.takes == "sign" and len(plan.classes or ()) != 2:
         raise table.error("classes", "must be two texts for this loss: the class of −1, then +1.")
-    if isinstance(plan.loss, Softmax) and len(plan.classes or ()) < 2:
-        raise table.error("classes", "must be two or more texts for the loss softmax.")
-    if isinstance(plan.loss, Squared | Huber) and plan.classes is not None:
+    if plan.loss.takes == "class" and len(plan.classes or ()) < 2:
+        raise table.error("classes", f"must be two or more texts for the loss {plan.loss.name}.")
+    if plan.loss.takes == "number" and plan.classes is not None:
         raise table.error("classes", "must be left out for this loss, whose target is a number.")
 
 
 def _check_release(table: CheckedTable, plan: Plan) -> None:
-    """A weighted walk says how L_i is released, the others release nothing."""
-    if plan.walk != "weighted" and plan.privacy is not None:
+    """A walk that tells neighbours L_i says how it is released, the others release nothing."""
+    if not plan.tells and plan.privacy is not None:
         raise table.error(
             "privacy", f"is about releasing L_i, which the {plan.walk} walk does not: leave it out."
         )
-    if plan.walk == "weighted" and plan.privacy is None:
+    if plan.tells and plan.privacy is None:
         raise table.error(
-            "privacy", "is missing: the weighted walk tells neighbours L_i. Say by which "
+            "privacy", f"is missing: the {plan.walk} walk tells neighbours L_i. Say by which "
             f'mechanism, or mechanism = "{IN_THE_CLEAR}" if the value is no secret.',
         )  # fmt: skip
     try:
@@ -186,27 +179,39 @@ def _column(name: str, table: CheckedTable) -> Column:
     return Column(name, categories, shift, scale)
 
 
+def _walks() -> list[str]:
+    """The walks that nodes can do, each from what it knows."""
+    walks: Registry[Any] = WALKS
+    return [name for name in walks.names_of(Metropolis) if walks[name].is_local()]
+
+
 def _loss(table: CheckedTable, classes: tuple[str, ...] | None) -> Loss:
-    """A name, or { huber = 1.0 } with the threshold of that loss."""
     if isinstance(table.get("loss"), Mapping):
-        inner = table.table("loss")
-        inner.only(["huber"], "a loss")
-        return Huber(inner.number("huber", above=0.0))
-    kind = table.choice("loss", LOSSES)
-    return Softmax(max(2, len(classes or ()))) if kind == "softmax" else LOSSES[kind]()
+        loss: Loss = _read_settings(table, LOSSES)
+        return loss
+    return LOSSES[table.choice("loss", LOSSES)]().for_classes(len(classes or ()))
 
 
 def _domain(table: CheckedTable) -> Domain:
     if isinstance(table.get("domain"), Mapping):
-        inner = table.table("domain")
-        inner.only(["box"] if "box" in inner else ["ball"], "a domain")
-        return Box(*inner.pair("box")) if "box" in inner else Ball(inner.number("ball", above=0.0))
+        domain: Domain = _read_settings(table, DOMAINS)
+        return domain
     table.value(
-        "domain", "everywhere",
+        "domain", Everywhere.name,
         wanted='{ ball = 10.0 }, { box = [-1.0, 1.0] } or "everywhere"',
-        fits=lambda value: value == "everywhere",
+        fits=lambda value: value == Everywhere.name,
     )  # fmt: skip
     return Everywhere()
+
+
+def _read_settings(table: CheckedTable, registry: Registry[Any]) -> Any:
+    """{ huber = 1.0 }, { ball = 10.0 }, { box = [-1.0, 1.0] }: a name with one or two numbers."""
+    inner = table.table(registry.kind)
+    known = [name for name, kind in registry.items() if _settings(kind)]
+    name = next((name for name in known if name in inner), known[0])
+    inner.only([name], f"a {registry.kind}")
+    pair = len(_settings(registry[name])) == 2
+    return registry[name](*(inner.pair(name) if pair else [inner.number(name, above=0.0)]))
 
 
 def _step_size(table: CheckedTable) -> StepSize:
@@ -228,7 +233,7 @@ def _privacy(table: CheckedTable) -> Privacy | None:
     inner = table.table("privacy", None)
     if inner is None:
         return None
-    mechanism = inner.choice("mechanism", MECHANISMS)
+    mechanism = inner.choice("mechanism", (*MECHANISMS, IN_THE_CLEAR))
     _check_reweight(inner)
     if mechanism == IN_THE_CLEAR:
         inner.only(("mechanism", "reweight"), f'privacy with mechanism = "{IN_THE_CLEAR}"')
@@ -288,24 +293,22 @@ def _names_of(kind: type[Privacy | ModelPrivacy | TimeLimits]) -> list[str]:
     return [item.name for item in fields(kind)]
 
 
-def _plain_loss(loss: Loss) -> Any:
-    if isinstance(loss, Huber):
-        return {"huber": loss.threshold}
-    return next(name for name, kind in LOSSES.items() if isinstance(loss, kind))
-
-
 def _plain_column(column: Column) -> dict[str, Any]:
     if column.categories is not None:
         return {"categories": list(column.categories)}
     return {"shift": column.shift, "scale": column.scale}
 
 
-def _plain_domain(domain: Domain) -> Any:
-    if isinstance(domain, Ball):
-        return {"ball": domain.radius}
-    if isinstance(domain, Box):
-        return {"box": [domain.low, domain.high]}
-    return "everywhere"
+def _with_settings(thing: Loss | Domain, registry: Registry[Any]) -> Any:
+    """As `_read_settings` reads it; only the name where there are no settings."""
+    name = registry.name_of(thing)
+    values = [getattr(thing, setting) for setting in _settings(type(thing))]
+    return {name: values if len(values) > 1 else values[0]} if values else name
+
+
+def _settings(kind: Any) -> list[str]:
+    """What must be said of it beside the name; how many classes there are, the plan says itself."""
+    return [item.name for item in fields(kind) if item.name != "classes"]
 
 
 def _plain(content: dict[str, Any]) -> dict[str, Any]:

@@ -89,7 +89,7 @@ def ledger_of(plan: Plan, release: Release, contributions: int) -> Ledger:
     ledger = Ledger(nodes=1)
     if release.mechanism is not None:
         ledger.charge("importance", from_description(release.mechanism))
-    elif plan.walk == "weighted":
+    elif plan.tells:
         ledger.in_the_clear("importance")
     if release.noise is None:
         ledger.in_the_clear("model")
@@ -139,7 +139,7 @@ def _contributions_allowed(
 
     epsilon, delta = check_epsilon(budget[0]), check_delta(budget[1])
     base: list[Charge] = []
-    if plan.walk == "weighted":
+    if plan.tells:
         base.append(Charge("importance", mechanism, 1))
     if noise is None:
         base.append(Charge("model", None, 1))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from walklearn.model import Model
-from walklearn.model.model import LOSSES
+from walklearn.model.model import kind_of
 from walklearn.node.agreement.plan import Plan
 from walklearn.node.disk.creation import ledger_of
 from walklearn.node.disk.directory import NodeDirectory
@@ -27,12 +27,11 @@ def newest_model(directory: NodeDirectory) -> tuple[Model, bool]:
 
 def _model(plan: Plan, token: Token, final: bool, ledger: Any) -> Model:
     content = plan.to_dict()
-    loss = content["loss"] if isinstance(content["loss"], str) else next(iter(content["loss"]))
     return Model(
         token.model,
         token.average,
-        kind=LOSSES[loss],
-        loss=loss,
+        kind=kind_of(plan.loss.name),
+        loss=plan.loss.name,
         columns=plan.encoding,
         classes=plan.classes,
         intercept=plan.intercept,

@@ -98,14 +98,13 @@ class Learner:
                 'reweight = "as-printed" divides the gradient by the true L_i, which every '
                 'neighbour could then read off the token: use "released".'
             )
-        told = plan.walk == "weighted" and plan.bounds is None
-        if noise is not None and told:
+        if noise is not None and plan.tells and plan.bounds is None:
             raise ValueError(
-                "the weighted walk tells L_i in the clear, so noise on the model would protect "
+                f"the {plan.walk} walk tells L_i in the clear, so noise on the model would protect "
                 "nothing: release L_i by a mechanism, or use the uniform walk."
             )
         problem = own_problem(plan, X, y)
-        if plan.walk != "weighted":
+        if not plan.tells:
             importance = 1.0
         elif importance is None:
             importance = float(problem.smoothness[0])
@@ -186,9 +185,7 @@ class Learner:
 
         A neighbour's word on its importance counts for the weighted walk only.
         """
-        if self.plan.walk == "simple":
-            return 1.0
-        return proposal.score(importance if self.plan.walk == "weighted" else 1.0, degree)
+        return proposal.score(self.plan.metropolis.weight(importance, degree), degree)
 
 
 def own_problem(plan: Plan, X: ArrayLike, y: ArrayLike) -> Problem:

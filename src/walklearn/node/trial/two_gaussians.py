@@ -20,12 +20,12 @@ from walklearn.problem import Problem
 from walklearn.problem.datasets import two_gaussians
 from walklearn.problem.domains import Ball
 from walklearn.updates.step_choice import choose_step
-from walklearn.walks import Uniform, Walk, Weighted
+from walklearn.walks import WALKS, Walk
+from walklearn.walks.disclosure import tells
 
 DIMENSION, VARIANCE, PENALTY, RADIUS = 4, 2.0, 1.0, 5.0
 EXPONENT = 0.75  # steps that shrink fast enough for the last iterate to settle while one watches
 FEATURE_BOUND = 8.0
-WALKS = ("uniform", "weighted")
 HOLDS = ("holding", "handing over")  # the phases of a node that has the token
 
 
@@ -47,7 +47,7 @@ class Trial:
         norms = np.linalg.norm(X, axis=1, keepdims=True)
         X = X * np.minimum(1.0, FEATURE_BOUND / norms)
         problem = Problem(X, y, penalty=PENALTY, domain=Ball(RADIUS))
-        chosen: Walk = Weighted() if walk == "weighted" else Uniform()
+        chosen = WALKS.by_name(walk)()
         return cls(graph, problem, _plan(problem, graph, chosen, updates, privacy))
 
     def rows(self) -> list[NodeRows]:
@@ -109,9 +109,9 @@ def _plan(
         f"domain = {{ ball = {RADIUS} }}",
         f"step_size = {{ constant = {constant!r}, exponent = {EXPONENT} }}",
         f"updates = {updates}",
-        f'walk = "{"weighted" if isinstance(walk, Weighted) else "uniform"}"',
+        f'walk = "{walk.name}"',
     ]
-    if isinstance(walk, Weighted):
+    if tells(walk):
         lines.append("[privacy]")
         if privacy is None:
             lines.append('mechanism = "in the clear"')
