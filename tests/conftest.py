@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import os
 
+import joblib
 import pytest
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """One process a core, none for single files: they would start longer than they run."""
-    if any(".py" in argument for argument in config.args):
-        return 0
-    return len(os.sched_getaffinity(0))
+    """One process a core, none for single files: they would start longer than they run.
+
+    More than four would ask for more memory than a laptop has; `-n` on the command line prevails.
+    """
+    single_files = any(".py" in argument for argument in config.args)
+    return 0 if single_files else min(4, joblib.cpu_count())
 
 
 def pytest_configure(config: pytest.Config) -> None:
