@@ -25,7 +25,7 @@ from walklearn.graphs import (
     connectivity,
     independent_edges,
     pairs,
-    rows,
+    sparse_rows,
 )
 
 SEEDS = st.integers(0, 2**32)
@@ -144,7 +144,7 @@ def test_graph_reads_as_a_value():
 @pytest.fixture
 def tiny_int32(monkeypatch):
     """Pretend that int32 ends at 5, so that small graphs take the way of the huge ones."""
-    monkeypatch.setattr(rows, "LARGEST_INT32", 5)
+    monkeypatch.setattr(sparse_rows, "LARGEST_INT32", 5)
 
 
 @pytest.mark.parametrize("name", [name for name in FIXED if "one" not in name])
@@ -164,7 +164,7 @@ def test_huge_graphs_fall_into_the_same_pieces(pairs_joined):
     joined = sparse.csr_array(matrix)
     usual = connectivity.component_labels(joined.indptr, joined.indices)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(rows, "LARGEST_INT32", 5)
+        patch.setattr(sparse_rows, "LARGEST_INT32", 5)
         blocks = connectivity.component_labels(joined.indptr, joined.indices)
     assert blocks.tolist() == usual.tolist()
 

@@ -19,8 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from walklearn import theory
-from walklearn.advice.advice import Advice, Candidate
-from walklearn.advice.laziness import choose_laziness
+from walklearn.advice.advice import Advice, Candidate, choose_laziness
 from walklearn.graphs import Graph
 from walklearn.privacy.comparison import Comparison
 from walklearn.problem.losses import Loss

@@ -23,6 +23,7 @@ def demo(out: Path, steps: int, replicates: int, seed: int) -> None:
     Uniform walk, weighted walk and asynchronous gossip on 100 nodes (Erdős–Rényi, p = 0.3), for
     data of high and low variance, each with the step constant tuned for it on other seeds.
     """
+    from walklearn.cli.tables import aligned
     from walklearn.experiments import comparison
 
     click.echo(
@@ -33,7 +34,8 @@ def demo(out: Path, steps: int, replicates: int, seed: int) -> None:
         f"variance {variance:g}": comparison.compare(variance, steps, replicates, seed)
         for variance in (10.0, 1.0)
     }
-    text = _aligned(comparison.table(results))
+    header, *rows = comparison.table(results)
+    text = "\n".join(aligned(header, rows))
     try:
         out.mkdir(parents=True, exist_ok=True)
         comparison.draw(results, out / "comparison.png")
@@ -47,15 +49,4 @@ def demo(out: Path, steps: int, replicates: int, seed: int) -> None:
     click.echo(
         f"\n{replicates} runs each; median and its confidence interval. Each method has the step "
         f"constant c that was\nbest for it on other seeds. Picture: {out / 'comparison.png'}"
-    )
-
-
-def _aligned(lines: list[list[str]]) -> str:
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    return "\n".join(
-        "  ".join(
-            cell.ljust(width) if place < 2 else cell.rjust(width)
-            for place, (cell, width) in enumerate(zip(line, widths, strict=True))
-        ).rstrip()
-        for line in lines
     )

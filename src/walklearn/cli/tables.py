@@ -53,4 +53,4 @@ def _draw(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 
 
 def _is_numbers(cells: Sequence[str]) -> bool:
-    return all(re.match(r"[-+]?[\d.]|-?$", cell) for cell in cells)
+    return all(re.match(r"[-+]?([\d.]|(inf|nan)\b)|-?$", cell) for cell in cells)

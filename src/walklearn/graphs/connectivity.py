@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from walklearn.graphs.rows import (
+from walklearn.graphs.sparse_rows import (
     IndexArray,
     adjacency_matrix,
     check_node_count,

@@ -25,7 +25,7 @@ from walklearn.graphs.arguments import require_choice
 from walklearn.graphs.draws import Seed
 from walklearn.graphs.graph import LARGEST_HINT, Graph, WhenDisconnected, connect, graph_from_pairs
 from walklearn.graphs.names import choices_near, is_name, named
-from walklearn.graphs.rows import Integers, checked_rows
+from walklearn.graphs.sparse_rows import Integers, checked_rows
 
 if TYPE_CHECKING:
     import networkx

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from walklearn.graphs.connectivity import component_labels, is_two_sided, refuse_disconnected
-from walklearn.graphs.rows import (
+from walklearn.graphs.sparse_rows import (
     IndexArray,
     Integers,
     adjacency_matrix,

@@ -13,7 +13,7 @@ from walklearn.graphs.arguments import fraction, whole
 from walklearn.graphs.draws import Connected, Seed, drawn
 from walklearn.graphs.graph import Graph
 from walklearn.graphs.pairs import Pairs, pair_at
-from walklearn.graphs.rows import Integers
+from walklearn.graphs.sparse_rows import Integers
 
 
 def erdos_renyi(

@@ -10,7 +10,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from walklearn.graphs.rows import Integers
+from walklearn.graphs.sparse_rows import Integers
 
 Pairs: TypeAlias = tuple[Integers, Integers]
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from walklearn.graphs.arguments import whole
 from walklearn.graphs.draws import Seed
 from walklearn.graphs.graph import Graph, graph_from_pairs
-from walklearn.graphs.rows import Integers
+from walklearn.graphs.sparse_rows import Integers
 
 
 def barabasi_albert(nodes: int, attachments: int, *, seed: Seed = None) -> Graph:

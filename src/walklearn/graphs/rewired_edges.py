@@ -10,7 +10,7 @@ from walklearn.graphs.arguments import fraction, whole
 from walklearn.graphs.draws import Connected, Seed, drawn
 from walklearn.graphs.graph import Graph
 from walklearn.graphs.pairs import Pairs, contains, is_new_edge, pair_at, pair_keys
-from walklearn.graphs.rows import Integers
+from walklearn.graphs.sparse_rows import Integers
 
 REPAIR_ROUNDS = 200  # rounds of switches before random_regular starts from a new pairing
 

@@ -28,7 +28,7 @@ def check_rows(
     except (TypeError, ValueError) as error:
         raise ValueError(
             f"X must hold numbers in rows of equal length: {error}. Encode text as numbers first; "
-            "walklearn train and data_files.read_rows do that."
+            "walklearn train and files.read_rows do that."
         ) from error
     try:
         targets = np.array(y, dtype=np.float64)
