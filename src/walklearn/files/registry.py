@@ -74,8 +74,13 @@ class Registry(Mapping[str, T]):
         """All names."""
         return tuple(self)
 
-    def names_of(self, base: type) -> tuple[str, ...]:
-        """The names of the classes that derive from `base`, as far as they are loaded."""
+    def names_of(self, base: type, also: object = None) -> tuple[str, ...]:
+        """The names of the classes that derive from `base`, as far as they are loaded.
+
+        also: a name that may be in use, whose thing is loaded for this.
+        """
+        if isinstance(also, str) and also in self:
+            self[also]
         known = self._things.items()
         return tuple(n for n, thing in known if isinstance(thing, type) and issubclass(thing, base))
 

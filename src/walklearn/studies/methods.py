@@ -52,7 +52,8 @@ def method_of(content: Table, problem_table: Table, problem: Problem) -> Walk | 
     walk: Any = WALKS[table.choice("walk", WALKS)]
     if not (isinstance(walk, type) and issubclass(walk, Derived)):
         return _walk(walk, table, problem_table, problem)
-    base = WALKS[table.choice("base", WALKS.names_of(Metropolis), walk().walk.name)]
+    bases = WALKS.names_of(Metropolis, also=table.get("base"))
+    base = WALKS[table.choice("base", bases, walk().walk.name)]
     own = [key for key in inspect.signature(walk).parameters if key != "walk"]
     outer = arguments(walk, table, ["walk", "base", *_keys(base), *WHERE], ours=["walk"])
     plain = {key: value for key, value in table.items() if key not in (*own, "base")}

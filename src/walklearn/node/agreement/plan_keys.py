@@ -89,7 +89,7 @@ def read_all(table: CheckedTable, keys: Iterable[str]) -> dict[str, Any]:
         "step_size": _step_size(table),
         "updates": table.count("updates"),
         "batch": table.count("batch", None),
-        "walk": table.choice("walk", _walks(), "uniform"),
+        "walk": table.choice("walk", _walks(table.get("walk")), "uniform"),
         "laziness": table.number("laziness", 0.0, least=0.0, below=1.0),
         "privacy": _privacy(table),
         "model_privacy": _model_privacy(table),
@@ -179,10 +179,10 @@ def _column(name: str, table: CheckedTable) -> Column:
     return Column(name, categories, shift, scale)
 
 
-def _walks() -> list[str]:
+def _walks(also: object) -> list[str]:
     """The walks that nodes can do, each from what it knows."""
     walks: Registry[Any] = WALKS
-    return [name for name in walks.names_of(Metropolis) if walks[name].is_local()]
+    return [name for name in walks.names_of(Metropolis, also) if walks[name].is_local()]
 
 
 def _loss(table: CheckedTable, classes: tuple[str, ...] | None) -> Loss:
