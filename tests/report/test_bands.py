@@ -6,8 +6,10 @@ import numpy as np
 import pandas
 import pytest
 
-from walklearn.report.bands import all_bands, bands, bootstrap_mean, panels, summary
+from walklearn.report.bands import all_bands, bands, panels, summary
+from walklearn.simulation.intervals import mean_interval
 from walklearn.studies import Results
+from walklearn.studies.curves import CellRuns
 
 
 def test_instances_are_what_is_averaged(results: Results) -> None:
@@ -32,7 +34,7 @@ def test_replicates_of_an_instance_are_averaged_first() -> None:
         **errors, "messages": 1, "bytes": 8, "distance": [1.0, 3.0, 10.0, 20.0],
         "average_distance": 1.0, "gap": 1.0, "average_gap": [1.0, np.nan, 2.0, 2.0],
     })  # fmt: skip
-    columns = bands(cell.sample(frac=1.0, random_state=1))  # whatever the order of the rows
+    columns = bands(CellRuns(cell.sample(frac=1.0, random_state=1)))  # in whatever order
     assert columns["distance median"] == (2.0 + 15.0) / 2
     assert columns["average_gap mean"] == np.inf  # one run of instance 0 diverged
 
@@ -59,13 +61,13 @@ def test_the_bootstrap_agrees_with_the_normal_law() -> None:
     exceeded with probability below 1e-6, and the seed is fixed.
     """
     values = np.random.default_rng(5).normal(size=(400, 1))
-    lower, upper = bootstrap_mean(values)
+    lower, upper = mean_interval(values)
     error = values.std() / 20
     assert lower == pytest.approx(values.mean() - 1.96 * error, abs=0.3 * error)
     assert upper == pytest.approx(values.mean() + 1.96 * error, abs=0.3 * error)
 
 
 def test_titles_say_what_differs(results: Results) -> None:
-    titles = [title for title, _ in panels(all_bands(results.records(), str))]
+    titles = [title for title, _, _ in panels(all_bands(results.records(), str))]
     assert titles[:2] == ["er · a", "er · b"]
     assert len(titles) == 8

@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from walklearn.cli.report import report
-from walklearn.experiments.computed import compute
+from walklearn.experiments.figure1 import compute
 from walklearn.studies import Results
 
 

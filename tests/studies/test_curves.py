@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from walklearn.studies.curves import by_instance, cost_of, error_at, runs_of
+from walklearn.studies.curves import CellRuns, by_instance, cost_of, error_at
 
 COSTS = np.array([[1.0, 10.0, 100.0]])
 ERRORS = np.array([[4.0, 1.0, 0.25]])
@@ -58,7 +58,7 @@ def test_runs_of_a_table_in_any_order() -> None:
         for k in (1, 2)
     ]
     shuffled = pd.DataFrame(rows).sample(frac=1.0, random_state=1)
-    runs = runs_of(shuffled, "messages", "gap")
+    runs = CellRuns(shuffled).against("messages", "gap")
     assert runs.instances.tolist() == [0, 0, 0, 1, 1, 1]
     assert runs.errors[4].tolist() == [111.0, 112.0]
     assert runs.reach == 2.0

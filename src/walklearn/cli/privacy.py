@@ -119,9 +119,10 @@ def plot(bounds: tuple[float, float], theta: tuple[float, ...], out: Path) -> No
     floor that no noise can beat. Right: the least θ for δ = 0.06, 0.08 and 0.1.
     """
     from walklearn.experiments import figure1
+    from walklearn.report.pictures import draw
 
     out.parent.mkdir(parents=True, exist_ok=True)
-    figure1.draw(bounds, theta, out)
+    draw(figure1.both(bounds, theta)).savefig(out, dpi=144)
     click.echo(f"Picture: {out}")
 
 

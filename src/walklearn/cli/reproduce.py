@@ -79,23 +79,24 @@ def _check(
 
 def _compute(name: str, out: Path) -> None:
     from walklearn.experiments import figure1
-    from walklearn.experiments.computed import compute
-    from walklearn.experiments.pictures import save
+    from walklearn.report.pictures import draw, save
 
     try:
-        folder, points = compute(name, out)
-        save(figure1.picture(name, points), folder, name)
+        folder, points = figure1.compute(name, out)
+        save(draw(figure1.picture(name, points)), folder, name)
     except OSError as error:
         raise BadInput(f"cannot write to {out / name}: {error.strerror or error}.") from error
 
 
 def _draw(name: str, out: Path) -> None:
-    from walklearn.experiments.pictures import PICTURES, save
+    from walklearn.experiments.pictures import PICTURES
+    from walklearn.report.pictures import draw, save
+    from walklearn.report.sections import Stored
     from walklearn.studies import Results
 
-    results = Results.open(out / name)
+    stored = Stored(Results.open(out / name), out)
     try:
-        save(PICTURES[name](results), results.directory, name)
+        save(draw(PICTURES[name](stored)), out / name, name)
     except OSError as error:
         raise BadInput(f"cannot write to {out / name}: {error.strerror or error}.") from error
 

@@ -3,7 +3,11 @@
 The paper states no bounds; they are a choice here, and only their ratio ρ matters (θ scales with
 them). 1a: δ against ε for a few noise levels θ, by the paper's lemma and exactly, and the floor
 that no θ can beat. 1b: the least θ for δ = 0.06, 0.08 and 0.1; a line starts where the target
-becomes feasible. Nothing is simulated: the curves are computed, and kept as points.
+becomes feasible. Nothing is simulated: the curves are computed, and kept in a directory like those
+of studies:
+
+    about.json        what it is, by which version, on which machine
+    curves.parquet    a row per point: panel, series, x, y, what the axes say, and its provenance
 
 >>> floor = [curve for curve in delta_curves((50.0, 100.0), [10.0]) if "floor" in curve.series]
 >>> round(float(floor[0].y[0]), 3)      # ε = 0.05, ρ = 2: e^-(0.05 + ln 2) / 2
@@ -12,6 +16,9 @@ becomes feasible. Nothing is simulated: the curves are computed, and kept as poi
 
 from __future__ import annotations
 
+import io
+import json
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -19,14 +26,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from walklearn.plot.axes import colour, dress
+from walklearn import __version__
+from walklearn.experiments.shipped import COMPUTED
+from walklearn.files.atomic_write import atomic_write
+from walklearn.plot.axes import COLOURS
 from walklearn.privacy import Gamma, InfeasiblePrivacyError, calibrate
 from walklearn.privacy.accounting import gamma_floor, gamma_smallest_epsilon
+from walklearn.report.figures import Block, Figure, Series
+from walklearn.report.pictures import Picture
 
 if TYPE_CHECKING:
     import pandas
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 Array = NDArray[np.float64]
 Bounds = tuple[float, float]
@@ -38,7 +48,20 @@ CALIBRATED_AT = np.linspace(0.25, 10.0, 40)
 #: The bounds that `walklearn reproduce` shows: ρ = 2 and 10.
 SHOWN: tuple[Bounds, ...] = ((50.0, 100.0), (10.0, 100.0))
 
-_DASHES = {"exactly": "-", "by the paper's lemma": "--", "clamped to the bounds": "-."}
+#: What the vertical axis says, and whether it is logarithmic.
+AXES = {"fig1a": ("δ", False), "fig1b": ("least θ", True)}
+
+_FLOOR, _LIMIT = "floor", "limit"
+# Lines of a family share a colour; how they were computed is told by their dashes.
+_DASHES = {"exactly": 0, "by the paper's lemma": 1, "clamped to the bounds": 2, _LIMIT: 3}
+_BLACK_DOTS = 4 * len(COLOURS) - 1
+_NOTE = (
+    "The paper states no bounds for the values; shown are 50 to 100 (ρ = 2) and 10 to 100 "
+    "(ρ = 10). Only ρ matters: θ scales with the bounds. Exact accounting is the hockey stick of "
+    "the extreme pair; the lemma is the paper's tail bound. Where the lines of the unclamped "
+    "Gamma are missing, no θ will do."
+)
+_NO_SEED = "none"  # nothing is drawn
 
 
 class Curve(NamedTuple):
@@ -60,7 +83,7 @@ def delta_curves(bounds: Bounds, thetas: Sequence[float] = ()) -> Iterator[Curve
             values = np.array([delta(float(epsilon)) for epsilon in EPSILONS])
             yield Curve(f"θ = {theta:g} {how}", EPSILONS, values, number, how)
     floor = np.array([gamma_floor(float(epsilon), bounds) for epsilon in EPSILONS])
-    yield Curve("floor: no θ goes below", EPSILONS, floor, -1, "floor")
+    yield Curve("floor: no θ goes below", EPSILONS, floor, -1, _FLOOR)
 
 
 def theta_curves(bounds: Bounds, lemma: bool = True, clamped: bool = True) -> Iterator[Curve]:
@@ -89,59 +112,31 @@ def _least_thetas(kind: str, delta: float, bounds: Bounds, accounting: Any) -> A
     return np.array([least(float(epsilon)) for epsilon in CALIBRATED_AT])
 
 
-def draw(bounds: Sequence[float], thetas: Sequence[float], path: Path) -> None:
-    """Both panels for any bounds, saved; what `walklearn privacy plot` shows."""
-    from matplotlib.figure import Figure
+def compute(name: str, out: str | os.PathLike[str]) -> tuple[Path, pandas.DataFrame]:
+    """Compute fig1a or fig1b into `out`/name; the directory and the points."""
+    from walklearn.studies.cell import FORMAT, digest
+    from walklearn.studies.provenance import keeping, now, origin
 
-    low, high = float(bounds[0]), float(bounds[1])
-    figure = Figure(figsize=(10.8, 4.4), layout="constrained")
-    left, right = figure.subplots(1, 2)
-    draw_deltas(left, delta_curves((low, high), thetas))
-    draw_thetas(right, (low, high), theta_curves((low, high), lemma=False, clamped=False))
-    figure.suptitle(f"Gamma mechanism, values within {low:g} to {high:g}")
-    figure.savefig(path, dpi=144)
-
-
-def draw_deltas(axes: Axes, curves: Iterable[Curve]) -> None:
-    """A panel of 1a."""
-    for curve in curves:
-        if curve.how == "floor":
-            axes.plot(curve.x, curve.y, color="black", linestyle=":", label=curve.series)
-        else:
-            label = curve.series.removesuffix(" exactly") if curve.how == "exactly" else None
-            axes.plot(curve.x, curve.y, color=colour(curve.number), linestyle=_DASHES[curve.how],
-                      label=label)  # fmt: skip
-    axes.plot([], [], color="grey", linestyle="--", label="dashed: by the paper's lemma")
-    dress(axes, "ε", "δ")
-    axes.set(ylim=(0.0, 1.0))
-    axes.legend(frameon=False)
-
-
-def draw_thetas(axes: Axes, bounds: Bounds, curves: Iterable[Curve]) -> None:
-    """A panel of 1b."""
-    shown = set()
-    for curve in curves:
-        label = curve.series.partition(" exactly")[0] if curve.how == "exactly" else None
-        axes.plot(curve.x, curve.y, color=colour(curve.number), linestyle=_DASHES[curve.how],
-                  label=label)  # fmt: skip
-        shown.add(curve.how)
-    for number, delta in enumerate(DELTAS):
-        smallest = gamma_smallest_epsilon(delta, bounds)
-        if 0.0 < smallest < CALIBRATED_AT[-1]:
-            axes.axvline(smallest, color=colour(number), linestyle=":", linewidth=1)
-    dress(axes, "ε", "least θ")
-    axes.set_yscale("log")
-    if "exactly" in shown:
-        axes.plot([], [], color="grey", linestyle=":", label="no θ will do left of this")
-    else:
-        least = min(gamma_smallest_epsilon(delta, bounds) for delta in DELTAS)
-        axes.plot([], [], " ", label=f"unclamped, no θ will do below ε = {least:.1f}")
-        for number, delta in enumerate(DELTAS if shown else ()):
-            axes.plot([], [], color=colour(number), label=f"δ = {delta:g}")
-    for how in ("by the paper's lemma", "clamped to the bounds"):
-        if how in shown:
-            axes.plot([], [], color="grey", linestyle=_DASHES[how], label=how)
-    axes.legend(frameon=False)
+    folder = Path(out) / name
+    started, computed = now(), origin(_NO_SEED)
+    points = table(name).assign(**computed, **keeping(digest(name, settings())))
+    folder.mkdir(parents=True, exist_ok=True)
+    content = io.BytesIO()
+    points.to_parquet(content, index=False)
+    atomic_write(folder / "curves.parquet", content.getvalue())
+    about = {
+        "format": FORMAT,
+        "walklearn": __version__,
+        "study": name,
+        "question": COMPUTED[name],
+        "note": _NOTE,
+        "quick": False,
+        "started": started,
+        "machine": computed["machine"],
+        "cells": {},
+    }
+    atomic_write(folder / "about.json", json.dumps(about, indent=1).encode())
+    return folder, points
 
 
 def settings() -> list[Any]:
@@ -163,7 +158,7 @@ def table(name: str) -> pandas.DataFrame:
                     panel=panel_title(bounds), series=curve.series, low=bounds[0], high=bounds[1]
                 )
             )
-    y_label, is_log = ("δ", False) if name == "fig1a" else ("least θ", True)
+    y_label, is_log = AXES[name]
     return pandas.concat(parts).assign(x_label="ε", y_label=y_label, y_log=is_log)
 
 
@@ -176,21 +171,59 @@ def panel_title(bounds: Bounds) -> str:
     return f"values within {bounds[0]:g} to {bounds[1]:g}, ρ = {bounds[1] / bounds[0]:g}"
 
 
-def picture(name: str, points: pandas.DataFrame) -> Figure:
+def picture(name: str, points: pandas.DataFrame) -> Picture:
     """fig1a or fig1b, from its table."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(10.8, 4.4), layout="constrained")
-    for axes, bounds in zip(figure.subplots(1, len(SHOWN)), SHOWN, strict=True):
+    blocks = []
+    for bounds in SHOWN:
         rows = points[points["low"] == bounds[0]]
         curves = [
             Curve(str(series), part["x"].to_numpy(), part["y"].to_numpy(),
                   int(part["number"].iloc[0]), str(part["how"].iloc[0]))
             for series, part in rows.groupby("series", sort=False)
         ]  # fmt: skip
-        if name == "fig1a":
-            draw_deltas(axes, curves)
-        else:
-            draw_thetas(axes, bounds, curves)
-        axes.set_title(panel_title(bounds))
-    return figure
+        blocks.append(_panel(name, bounds, curves, _NOTE))
+    return Picture(blocks, len(SHOWN), (5.2, 4.4))
+
+
+def both(bounds: Bounds, thetas: Sequence[float]) -> Picture:
+    """Both panels for any bounds; what `walklearn privacy plot` shows."""
+    low, high = float(bounds[0]), float(bounds[1])
+    curves = {
+        "fig1a": delta_curves((low, high), thetas),
+        "fig1b": theta_curves((low, high), lemma=False, clamped=False),
+    }
+    blocks = [_panel(name, (low, high), each, "Gamma mechanism.") for name, each in curves.items()]
+    return Picture(blocks, len(blocks), (5.2, 4.4))
+
+
+def _panel(name: str, bounds: Bounds, curves: Iterable[Curve], caption: str) -> Block:
+    curves, title, (y_label, is_log) = list(curves), panel_title(bounds), AXES[name]
+    if name == "fig1b":
+        if not any(curve.how == "exactly" for curve in curves):
+            least = min(gamma_smallest_epsilon(delta, bounds) for delta in DELTAS)
+            title += f"; unclamped, no θ will do below ε = {least:.1f}"
+        curves += list(_limits(bounds, curves))
+    series = [Series(curve.series, {"x": curve.x, "y": curve.y}, "") for curve in curves]
+    return Block(
+        kind="lines", heading=title, caption=caption, controls=[],
+        figures=[Figure(title, series, "")],
+        options={"x": "x", "y": "y", "x_label": "ε", "y_label": y_label, "x_log": False,
+                 "y_log": is_log},
+        styles={
+            curve.series: _BLACK_DOTS
+            if curve.how == _FLOOR
+            else curve.number + _DASHES[curve.how] * len(COLOURS)
+            for curve in curves
+        },
+    )  # fmt: skip
+
+
+def _limits(bounds: Bounds, curves: Sequence[Curve]) -> Iterator[Curve]:
+    """From where on each of `DELTAS` can be kept, as lines from the lowest θ to the highest."""
+    for number, delta in enumerate(DELTAS):
+        smallest = gamma_smallest_epsilon(delta, bounds)
+        if 0.0 < smallest < CALIBRATED_AT[-1]:
+            heights = np.concatenate([curve.y for curve in curves])
+            ends = np.array([np.nanmin(heights), np.nanmax(heights)])
+            series = f"δ = {delta:g}: no θ will do left of this"
+            yield Curve(series, np.full(2, smallest), ends, number, _LIMIT)

@@ -29,22 +29,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from walklearn.files.atomic_write import atomic_write
+from walklearn.report.bands import METRIC_SYMBOLS
+from walklearn.report.verdict_table import SYMBOLS
 from walklearn.studies import Results
 
 if TYPE_CHECKING:
     import pandas
 
-VERDICTS = ("holds", "does not hold", "undecided")
+VERDICTS = tuple(SYMBOLS)
 HEADER = ("study", "claim", *VERDICTS, "estimates", "instances")
 READING_HEADER = ("claim", "reading", "judged by", "estimate", "95 % interval", "verdict")
 BEGIN, END = "<!-- findings: begin -->", "<!-- findings: end -->"
-
-_ERRORS = {
-    "distance": "‖w − w*‖",
-    "average_distance": "‖w̄ − w*‖",
-    "gap": "f(w) − f*",
-    "average_gap": "f(w̄) − f*",
-}
 
 
 def tally(study: str, verdicts: pandas.DataFrame) -> list[list[str]]:
@@ -117,7 +112,7 @@ def _names(rows: pandas.DataFrame) -> list[str]:
 
 
 def _measure(rows: pandas.DataFrame, metric: Any, cost: Any) -> str:
-    error, kind = _ERRORS[metric], rows["kind"].iloc[0]
+    error, kind = METRIC_SYMBOLS[metric], rows["kind"].iloc[0]
     points = sorted(rows["at"].dropna().unique())
     at = f"{points[0]:,.0f}" if len(points) == 1 else "the last"
     if kind == "cost-to-target":

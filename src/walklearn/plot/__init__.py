@@ -13,11 +13,11 @@ the first picture is drawn.
 """
 
 from walklearn.plot.axes import check_choice
-from walklearn.plot.curves import COSTS, METRICS, convergence
+from walklearn.plot.error_curves import COSTS, METRICS, convergence
 from walklearn.plot.motion import animate
-from walklearn.plot.network import visits
 from walklearn.plot.stays import entrapment
 from walklearn.plot.tradeoffs import privacy_tradeoff
+from walklearn.plot.visited_graph import visits
 
 __all__ = [
     "COSTS",

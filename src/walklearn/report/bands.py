@@ -7,13 +7,15 @@ first, and the instances are what is summarised. Two centres:
     median    with an interval from order statistics, exact whatever the law of the errors
 
 An instance that diverged counts as infinitely bad: the mean has then no value, the median still
-has. Below `FEWEST` instances no interval is drawn, as no verdict is given.
+has. Below `FEWEST_INSTANCES` instances no interval is drawn, as no verdict is given.
+
+Switches choose among the columns that come of it: error, cost, centre.
 
 >>> import pandas
 >>> cell = pandas.DataFrame({"instance": [0, 1], "replicate": 0, "updates": 10, "messages": [8, 9],
 ...     "bytes": [80, 90], "distance": [1.0, 3.0], "average_distance": 1.0, "gap": 1.0,
 ...     "average_gap": 1.0})
->>> columns = bands(cell)
+>>> columns = bands(CellRuns(cell))
 >>> columns["messages"], columns["distance mean"], columns["distance mean lower"]
 (array([8.5]), array([2.]), array([nan]))
 """
@@ -22,15 +24,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from walklearn.plot import COSTS
+from walklearn.report.figures import Control
+from walklearn.simulation.intervals import BAND_RESAMPLES, CONFIDENCE, mean_interval
 from walklearn.simulation.trace import median_summary
 from walklearn.simulation.trace_files import ERRORS
+from walklearn.studies.curves import CellRuns, cells_of
+from walklearn.studies.verdicts import FEWEST_INSTANCES
 
 if TYPE_CHECKING:
     import pandas
@@ -39,24 +44,54 @@ FloatArray = NDArray[np.float64]
 Columns = dict[str, FloatArray]
 
 CENTRES = {"mean": "mean", "median": "median"}
-CONFIDENCE = 0.95
-FEWEST = 10
-RESAMPLES = 1000
 
 #: What sets panels apart; within one, methods are compared.
 PANEL = ("graph", "problem", "step_size")
 
+COST_LABELS = {
+    "updates": "SGD updates",
+    "messages": "messages sent (mean)",
+    "bytes": "bytes sent (mean)",
+}
+METRIC_LABELS = {
+    "distance": "‖w − w*‖, last iterate",
+    "average_distance": "‖w̄ − w*‖, average",
+    "gap": "f(w) − f*, last iterate",
+    "average_gap": "f(w̄) − f*, average",
+}
+METRIC_SYMBOLS = {name: label.partition(",")[0] for name, label in METRIC_LABELS.items()}
+
+INTERVAL = (
+    f"{100 * CONFIDENCE:.0f} % interval, for the mean by bootstrap over instances "
+    f"({BAND_RESAMPLES} resamples), for the median from order statistics"
+)
+
+
+def metric_control(first: str) -> Control:
+    """The switch between errors."""
+    return Control("y", "Error", METRIC_LABELS, first)
+
+
+def cost_control(first: str = "updates") -> Control:
+    """The switch between costs."""
+    return Control("x", "Against", COST_LABELS, first)
+
+
+def centre_control(first: str = "mean") -> Control:
+    """The switch between mean and median."""
+    return Control("centre", "Centre", CENTRES, first)
+
 
 @dataclass(frozen=True)
 class CellBands:
-    """One cell of a study, summarised over its instances, and the file it was read from."""
+    """One cell of a study: its runs, their summary over instances, and the file they are in."""
 
     graph: str
     problem: str
     step_size: str
     method: str
+    runs: CellRuns
     columns: Columns
-    instances: int
     hash: str
     file: str
 
@@ -78,48 +113,37 @@ class CellBands:
 def all_bands(records: pandas.DataFrame, file_of: Callable[[str], str]) -> list[CellBands]:
     """Every cell of a study, in the order of its records."""
     found = []
-    for _, cell in records.groupby("cell", sort=False):
-        first = cell.iloc[0]
-        names = {name: str(first[name]) for name in (*PANEL, "method")}
-        found.append(
-            CellBands(
-                **names,
-                columns=bands(cell),
-                instances=cell["instance"].nunique(),
-                hash=str(first["cell"]),
-                file=file_of(f"cells/{first['cell']}.parquet"),
-            )
-        )
+    for runs in cells_of(records).values():
+        names = {name: str(runs.told(name)) for name in (*PANEL, "method")}
+        cell = str(runs.told("cell"))
+        file = file_of(f"cells/{cell}.parquet")
+        found.append(CellBands(**names, runs=runs, columns=bands(runs), hash=cell, file=file))
     return found
 
 
 def panels(
     cells: Iterable[CellBands], names: tuple[str, ...] = PANEL
-) -> Iterator[tuple[str, list[CellBands]]]:
-    """The cells of each panel, with a title that says what sets it apart from the others."""
+) -> Iterator[tuple[str, dict[str, str], list[CellBands]]]:
+    """The cells of each panel: a title that says what sets it apart, all that they share, they."""
     grouped: dict[tuple[str, ...], list[CellBands]] = {}
     for cell in cells:
         grouped.setdefault(tuple(getattr(cell, name) for name in names), []).append(cell)
     differing = [place for place in range(len(names)) if len({key[place] for key in grouped}) > 1]
     for key, members in grouped.items():
-        yield " · ".join(key[place] for place in differing), members
+        shared = dict(zip(names, key, strict=True))
+        yield " · ".join(key[place] for place in differing), shared, members
 
 
-def bands(cell: pandas.DataFrame) -> Columns:
+def bands(runs: CellRuns) -> Columns:
     """Costs, and centre and interval of each metric, at each record of one cell.
 
     Columns are ``updates``, ``messages``, ``bytes`` (means over the instances), and for each
     metric and centre ``"gap mean"``, ``"gap mean lower"``, ``"gap mean upper"``.
     """
-    ordered = cell.sort_values(["instance", "replicate", "updates"], kind="stable")
-    shape = ordered["instance"].nunique(), ordered["replicate"].nunique(), -1
-    means = {
-        name: ordered[name].to_numpy(float).reshape(shape).mean(axis=1)
-        for name in (*COSTS, *ERRORS)
-    }
-    columns = {cost: means[cost].mean(axis=0) for cost in COSTS}
+    columns = {cost: runs.means(cost).mean(axis=0) for cost in COSTS}
     for metric in ERRORS:
-        errors = np.where(np.isnan(means[metric]), np.inf, means[metric])
+        means = runs.means(metric)
+        errors = np.where(np.isnan(means), np.inf, means)
         columns |= {f"{metric} {name}": values for name, values in summary(errors).items()}
     return columns
 
@@ -131,7 +155,7 @@ def summary(values: FloatArray) -> Columns:
     array([3.])
     """
     middle, lower, upper, _ = median_summary(values, CONFIDENCE)
-    mean_lower, mean_upper = bootstrap_mean(values)
+    mean_lower, mean_upper = mean_interval(values)
     with np.errstate(invalid="ignore"):
         columns = {
             "mean": values.mean(axis=0),
@@ -141,22 +165,6 @@ def summary(values: FloatArray) -> Columns:
             "median lower": lower,
             "median upper": upper,
         }
-    if len(values) < FEWEST:
+    if len(values) < FEWEST_INSTANCES:
         columns |= {name: np.full_like(middle, np.nan) for name in columns if " " in name}
     return columns
-
-
-def bootstrap_mean(values: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Both ends of the bootstrap interval of the mean; NaN where an instance diverged."""
-    finite = np.isfinite(values).all(axis=0)
-    means = np.where(finite, values, 0.0).T @ _weights(len(values)).T
-    tail = 50 * (1 - CONFIDENCE)
-    lower, upper = np.percentile(means, [tail, 100 - tail], axis=1, overwrite_input=True)
-    return np.where(finite, lower, np.nan), np.where(finite, upper, np.nan)
-
-
-@cache
-def _weights(count: int) -> FloatArray:
-    """How often each instance is drawn in each resample, as shares; the same for every cell."""
-    draws = np.random.default_rng(0).multinomial(count, np.full(count, 1 / count), RESAMPLES)
-    return draws / count

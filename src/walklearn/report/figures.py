@@ -1,8 +1,15 @@
 """Figures as data: what is drawn, shown as a table and downloaded are the same numbers.
 
 A `Block` is a heading with one or several `Figure` panels that share their legend and their
-switches. A panel holds `Series`: named columns of numbers, each with the file it came from. The
-page draws them in the browser; nothing here knows how.
+switches. A panel holds `Series`: named columns of numbers, each with the file it came from. Two
+renderers draw them, the page in the browser (`templates/figures.js`) and matplotlib (`pictures`);
+nothing here knows how. What both go by are the block's ``options``:
+
+    x, y, x_label, y_label   columns and labels of the axes, where no switch chooses them
+    x_log, y_log             whether they are logarithmic, as they are unless this says no
+    mode                     lines, markers, text; band: intervals as bands and not as bars
+    ticks                    marks at the values themselves; step: lines that rise in steps
+    scale                    of colours: its title, its reach in powers of two, its marks
 
 >>> columns = {"updates": [1, 10], "gap mean": [0.5, float("nan")]}
 >>> Series("uniform", columns, "cells/a.parquet").plain()["columns"]["gap mean"]
@@ -14,7 +21,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    import pandas
 
 DIGITS = 4  # significant ones, of what the page carries
 
@@ -30,6 +43,16 @@ class Series:
     columns: Mapping[str, Iterable[Any]]
     source: str
     keys: Mapping[str, str] = field(default_factory=dict)
+
+    def numbers(self, column: str) -> NDArray[np.float64]:
+        """A column, NaN where it has no finite value or is not there at all."""
+        length = len(list(next(iter(self.columns.values()))))
+        values = np.array(list(self.columns.get(column, [np.nan] * length)), dtype=float)
+        return np.where(np.isfinite(values), values, np.nan)
+
+    def is_shown(self, state: Mapping[str, str]) -> bool:
+        """Whether it is to be seen while the switches stand like this."""
+        return all(state.get(name) == value for name, value in self.keys.items())
 
     def plain(self) -> dict[str, Any]:
         """Plain values for JSON, rounded; what is not finite becomes None."""
@@ -62,12 +85,16 @@ class Control:
 
 @dataclass(frozen=True)
 class Figure:
-    """One panel, and code that computes one of its numbers anew from the stored rows."""
+    """One panel, and code that computes one of its numbers anew from the stored rows.
+
+    ``of`` says what all its series are of, such as graph and problem.
+    """
 
     title: str
     series: Sequence[Series]
     recompute: str
     extra: Mapping[str, Any] = field(default_factory=dict)
+    of: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def sources(self) -> dict[str, list[str]]:
@@ -87,9 +114,13 @@ class Figure:
 
 @dataclass(frozen=True)
 class Block:
-    """A heading, what is to be seen, and panels of one kind."""
+    """A heading, what is to be seen, and panels of one kind.
 
-    kind: str  # lines | map | bars | network, the drawing functions of figures.js
+    ``styles`` gives series numbers, from which both renderers take colour and dash; without it
+    they are counted in their order.
+    """
+
+    kind: str  # lines | map | bars | network, drawing functions of both renderers
     heading: str
     caption: str
     controls: Sequence[Control]
@@ -97,6 +128,34 @@ class Block:
     legend: bool = True
     shown: int | None = None  # how many panels are seen at once; the others on demand
     options: Mapping[str, Any] = field(default_factory=dict)
+    styles: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def start(self) -> dict[str, str]:
+        """How the switches stand at first."""
+        return {control.name: control.start for control in self.controls}
+
+    @property
+    def axes(self) -> tuple[str, str]:
+        """The columns that are then drawn, across and up; figures.js does likewise."""
+        state = self.start
+        x, y = (state.get(name) or self.options.get(name, "") for name in ("x", "y"))
+        return x, f"{y} {state['centre']}" if "centre" in state else y
+
+    def label(self, axis: str) -> str:
+        """What an axis is then called."""
+        for control in self.controls:
+            if control.name == axis:
+                return control.options[control.start]
+        return str(self.options.get(f"{axis}_label", self.options.get(axis, "")))
+
+    def style(self, name: str) -> int:
+        """The number of a series."""
+        return self.styles[name] if name in self.styles else self.names.index(name)
+
+    def panel(self, **of: str) -> Figure:
+        """The panel of a graph, a problem, …"""
+        return next(one for one in self.figures if of.items() <= one.of.items())
 
     @property
     def names(self) -> list[str]:
@@ -109,9 +168,46 @@ class Block:
             "kind": self.kind,
             "controls": [control.plain() for control in self.controls],
             "figures": [figure.plain() for figure in self.figures],
-            "styles": {name: place for place, name in enumerate(self.names)},
+            "styles": {name: self.style(name) for name in self.names},
             "options": dict(self.options),
         }
+
+
+def computed_curves(table: pandas.DataFrame, file: str, note: str) -> list[Block]:
+    """Curves that were computed and not simulated: a block of panels for each pair of axes.
+
+    The table has a row per point: panel, series, x, y, x_label, y_label and y_log, whether the
+    vertical axis is logarithmic. The note says what was chosen.
+    """
+    blocks = []
+    axes = ["x_label", "y_label", "y_log"]
+    for (x_label, y_label, y_log), rows in table.groupby(axes, sort=False):
+        figures = []
+        for panel, lines in rows.groupby("panel", sort=False):
+            series = [
+                Series(str(name), {"x": line["x"].tolist(), "y": line["y"].tolist()}, file)
+                for name, line in lines.groupby("series", sort=False)
+            ]
+            recompute = (
+                "import pandas\n"
+                f"rows = pandas.read_parquet({file!r})\n"
+                f"print(rows[(rows.panel == {panel!r}) & (rows.series == {series[0].name!r})])"
+            )
+            figures.append(Figure(str(panel), series, recompute))
+        blocks.append(
+            Block(
+                kind="lines",
+                heading=f"{y_label} against {x_label}",
+                caption=f"Computed, not simulated: no interval. {note}",
+                controls=[],
+                figures=figures,
+                options={
+                    "x": "x", "y": "y", "x_label": x_label, "y_label": y_label, "x_log": False,
+                    "y_log": bool(y_log),
+                },
+            )
+        )  # fmt: skip
+    return blocks
 
 
 def plain_numbers(values: Iterable[Any]) -> list[Any]:

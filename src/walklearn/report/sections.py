@@ -1,4 +1,14 @@
-"""One study as a section of the page: its question, its settings, its figures, its provenance."""
+"""One study as a section of the page: its question, its settings, its figures, its provenance.
+
+What a study is best looked at as is seen from its grid and its claims:
+
+    map         its problems form a grid over two numbers: who wins where, by the verdicts' ratios
+    tradeoff    methods that differ in one number alone, such as ε: the final error against it
+    cost        claims about reaching a target: what was spent to get there
+    scatter     a claim that a fact ranks graphs: the final error against that fact
+
+unless the study says so itself, in its table ``[figure]`` (see `walklearn.studies.view`).
+"""
 
 from __future__ import annotations
 
@@ -6,18 +16,16 @@ import os
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from walklearn.report.bands import CellBands, all_bands
-from walklearn.report.convergence import convergence
-from walklearn.report.cost import cost
-from walklearn.report.curves import curves
-from walklearn.report.facts_table import FactsTable, facts_table
-from walklearn.report.figures import Block
-from walklearn.report.network import network
-from walklearn.report.verdict_table import Claim, claims
-from walklearn.report.views import scatter, tradeoff, tradeoff_axis
+from walklearn.report.bands import PANEL, CellBands, all_bands
+from walklearn.report.figures import Block, computed_curves
+from walklearn.report.final_errors import scatter, tradeoff, tradeoff_axis
+from walklearn.report.graph_visits import graph_visits
+from walklearn.report.spending import convergence, cost
+from walklearn.report.verdict_table import Claim, claims, number
 from walklearn.report.win_map import map_axes, win_map
 from walklearn.studies.facts import notes
 
@@ -26,7 +34,65 @@ if TYPE_CHECKING:
 
     from walklearn.studies.results import Results
 
-FileOf = Callable[[str], str]
+#: Columns of the facts that a reader of figures asks for, and what they are called here.
+FACTS = {
+    "constant": "step constant c",
+    "boundary_share": "ended on the boundary of W",
+    "diverged": "diverged",
+    "smoothness_spread": "max L / mean L",
+    "spectral_gap": "spectral gap",
+    "mixing_time": "mixing time",
+    "acceptance_rate": "acceptance rate",
+    "sigma2": "σ²",
+    "bound": "the theorem's constant",
+    "parameter": "noise",
+    "epsilon": "ε",
+    "achieved_delta": "δ it has",
+    "outside": "values clamped",
+}
+
+
+@dataclass(frozen=True)
+class Stored:
+    """What a study has stored: each table read once, its cells summarised once.
+
+    Files are named as they are seen from the directory ``start``.
+    """
+
+    results: Results
+    start: Path
+
+    @cached_property
+    def records(self) -> pandas.DataFrame:
+        """A row per record."""
+        return self.results.records()
+
+    @cached_property
+    def facts(self) -> pandas.DataFrame:
+        """A row per instance of each cell."""
+        return self.results.facts()
+
+    @cached_property
+    def verdicts(self) -> pandas.DataFrame:
+        """A row per claim and reading."""
+        return self.results.verdicts()
+
+    @cached_property
+    def cells(self) -> list[CellBands]:
+        """The summaries that all figures are made of."""
+        return all_bands(self.records, self.file_of)
+
+    def file_of(self, name: str) -> str:
+        """The path of a file of the study."""
+        return relative(self.results.directory / name, self.start)
+
+
+@dataclass(frozen=True)
+class FactsTable:
+    """A heading per column, and a row per cell that ends with its file."""
+
+    heads: list[str]
+    rows: list[list[str]]
 
 
 @dataclass(frozen=True)
@@ -48,41 +114,36 @@ class Section:
 
 def section(results: Results, start: Path, shipped: Collection[str] = ()) -> Section:
     """Read what is stored, and put it into words, figures and tables; paths as from ``start``."""
-
-    def file_of(name: str) -> str:
-        return relative(results.directory / name, start)
-
+    stored = Stored(results, start)
     if (results.directory / "curves.parquet").is_file():
-        return _computed(results, file_of)
-    records = results.records()
-    if records.empty:
+        return _computed(results, stored.file_of)
+    if stored.records.empty:
         raise ValueError(
             f"{results.directory} has no finished cell yet, so there is nothing to draw; "
             f"run the study first: walklearn run {results.directory / 'study.toml'}"
         )
-    study, facts, verdicts = results.study, results.facts(), results.verdicts()
-    cells = all_bands(records, file_of)
+    study = results.study
     return Section(
         name=study.name,
         question=study.question,
         settings=study.text,
-        directory=file_of("."),
+        directory=stored.file_of("."),
         command=(
             f"walklearn reproduce {study.name}"
             if study.text in shipped
-            else f"walklearn run {file_of('study.toml')}"
+            else f"walklearn run {stored.file_of('study.toml')}"
         )
         + " --quick" * study.is_quick,
         notices=list(_notices(results)),
         notes=notes(results),
-        claims=claims(study.name, verdicts, file_of),
-        blocks=list(_blocks(results, cells, records, facts, verdicts, file_of)),
-        facts=facts_table(facts, file_of),
-        provenance=_provenance(results, records),
+        claims=claims(study.name, stored.verdicts, stored.file_of),
+        blocks=list(blocks(stored)),
+        facts=_facts_table(stored.facts, stored.file_of),
+        provenance=_provenance(results, stored.records),
     )
 
 
-def _computed(results: Results, file_of: FileOf) -> Section:
+def _computed(results: Results, file_of: Callable[[str], str]) -> Section:
     """A figure of computed curves: no study, no cells, no verdicts."""
     import pandas
 
@@ -97,7 +158,7 @@ def _computed(results: Results, file_of: FileOf) -> Section:
         notices=[],
         notes=[],
         claims=[],
-        blocks=curves(table, file_of("curves.parquet"), about["note"]),
+        blocks=computed_curves(table, file_of("curves.parquet"), about["note"]),
         facts=FactsTable([], []),
         provenance={
             "walklearn": str(about["walklearn"]),
@@ -108,34 +169,43 @@ def _computed(results: Results, file_of: FileOf) -> Section:
     )
 
 
-def _blocks(
-    results: Results,
-    cells: list[CellBands],
-    records: pandas.DataFrame,
-    facts: pandas.DataFrame,
-    verdicts: pandas.DataFrame,
-    file_of: FileOf,
-) -> Iterator[Block]:
+def blocks(stored: Stored) -> Iterator[Block]:
     """The figures that suit the study: what its grid and its claims are about, then the rest."""
-    study, view = results.study, results.study.view
+    study, view, cells = stored.results.study, stored.results.study.view, stored.cells
     kinds = view.kind or "map tradeoff cost scatter"
     special: list[Block | None] = []
     if "map" in kinds and (axes := (view.x, view.y) if view.x else map_axes(study.problems)):
-        special.append(win_map(study.problems, verdicts, axes, file_of))
+        special.append(win_map(study.problems, stored.verdicts, axes, stored.file_of))
     if "tradeoff" in kinds and (axis := view.x or tradeoff_axis(study.methods)):
         special.append(tradeoff(cells, study.methods, study.metric, axis))
     if "cost" in kinds:
-        special.append(cost(cells, records, facts, study.claims))
+        special.append(cost(cells, stored.facts, study.claims))
     if "scatter" in kinds:
         ranked = [claim.by for claim in study.claims if claim.kind == "rank"]
         wanted = dict.fromkeys([view.x] if view.x else ranked)
-        special.extend(scatter(cells, facts, study.metric, fact) for fact in wanted)
+        special.extend(scatter(cells, stored.facts, study.metric, fact) for fact in wanted)
     found = [block for block in special if block is not None]
     yield from found
     yield convergence(cells, study.metric, beside=bool(found))
-    drawn = network(results.nodes(), results.edges(), file_of)
+    drawn = graph_visits(stored.results.nodes(), stored.results.edges(), stored.file_of)
     if drawn is not None:
         yield drawn
+
+
+def _facts_table(facts: pandas.DataFrame, file_of: Callable[[str], str]) -> FactsTable:
+    """Means over the instances of each cell; columns that say nothing are left out."""
+    identity = [*PANEL, "method"]
+    named = facts.groupby("cell", sort=False)[identity].first()
+    present = [name for name in FACTS if name in facts and facts[name].notna().any()]
+    means = facts.groupby("cell", sort=False)[present].mean()
+    means = means.loc[:, (means.fillna(0) != 0).any()]
+    rows = [
+        [*map(str, named.loc[cell]), *(number(float(value)) for value in row),
+         file_of(f"facts/{cell}.parquet")]
+        for cell, row in zip(means.index, means.to_numpy(), strict=True)
+    ]  # fmt: skip
+    heads = [*(name.replace("_", " ") for name in identity), *(FACTS[str(name)] for name in means)]
+    return FactsTable([*heads, "file"], rows)
 
 
 def _notices(results: Results) -> Iterator[str]:

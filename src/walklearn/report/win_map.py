@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from walklearn.report.convergence import METRIC_SYMBOLS
+from walklearn.report.bands import METRIC_SYMBOLS
 from walklearn.report.figures import Block, Control, Figure, Series
-from walklearn.report.views import Tables, axis_label
+from walklearn.report.final_errors import Tables, axis_label
 
 if TYPE_CHECKING:
     import pandas
+
+#: Colours tell ratios apart up to 4, or up to 1,000 where most are beyond 4; powers of two.
+_NEAR = {"¼": -2.0, "½": -1.0, "1": 0.0, "2": 1.0, "4": 2.0}
+_FAR = {
+    label: power * math.log2(10.0)
+    for power, label in enumerate(("≤ 0.001", "0.01", "0.1", "1", "10", "100", "≥ 1,000"), -3)
+}
 
 SHOWN = ("x", "y", "ratio", "lower", "upper", "verdict", "problem", "file")
 
@@ -42,6 +50,7 @@ def win_map(
     )
     rows = rows[rows["kind"] == "beats"].sort_values(["x", "y"], kind="stable")
     grouped = rows.groupby(["graph", "step_size"], sort=False)
+    marks = _FAR if (~rows["ratio"].between(0.25, 4.0)).mean() > 0.5 else _NEAR
     figures = [
         Figure(
             f"{graph} · {step_size}" if grouped.ngroups > 1 else "",
@@ -63,7 +72,11 @@ def win_map(
         controls=[Control("view", "Comparison", {view: view for view in rows["view"].unique()})],
         figures=figures,
         legend=False,
-        options={"x_label": axis_label(axes[0]), "y_label": axis_label(axes[1])},
+        options={
+            "x_label": axis_label(axes[0]),
+            "y_label": axis_label(axes[1]),
+            "scale": {"title": "ratio", "reach": max(marks.values()), "marks": marks},
+        },
     )
 
 

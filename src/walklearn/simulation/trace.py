@@ -37,7 +37,7 @@ from numpy.typing import DTypeLike, NDArray
 from walklearn.files.extras import extra
 from walklearn.plot import METRICS, check_choice, convergence
 from walklearn.simulation.trace_files import (
-    LOSSES,
+    LOSS_CURVES,
     OPTIONAL,
     RECORDED,
     WHOLE,
@@ -182,7 +182,7 @@ class Trace:
             raise ValueError(f"updates must be an increasing list of counts, not {self.updates}")
         if self.messages.ndim != 2 or not len(self.messages):
             raise ValueError(f"messages must be (replicates, records), not {self.messages.shape}")
-        for name in (*RECORDED, *LOSSES):
+        for name in (*RECORDED, *LOSS_CURVES):
             if (array := getattr(self, name)) is not None:
                 _check_shape(name, array.shape, (len(self.messages), self.records))
         _check_shape("models", self.models.shape[:1], (self.replicates,))

@@ -28,8 +28,8 @@ Fields: TypeAlias = Mapping[str, Any]
 
 ERRORS = ("distance", "average_distance", "gap", "average_gap")
 RECORDED = ("messages", *ERRORS)  # one number per replicate and record
-LOSSES = ("loss", "average_loss")  # likewise, where they are kept
-OPTIONAL = (*LOSSES, "visits", "released", "contributions")  # arrays that may be None
+LOSS_CURVES = ("loss", "average_loss")  # likewise, where they are kept
+OPTIONAL = (*LOSS_CURVES, "visits", "released", "contributions")  # arrays that may be None
 WHOLE = ("updates", "models", "averages", *OPTIONAL)  # the other arrays
 HEADER = (
     "label", "spec", "message_bytes", "announcements", "announcement_bytes", "complete", "privacy",

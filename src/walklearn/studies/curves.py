@@ -1,6 +1,7 @@
 """Recorded runs as curves: the error at a given cost, and the cost of a given error.
 
-Runs are recorded at some updates only. In between, ln(error) is taken as linear in ln(cost),
+`cells_of` is where stored rows become runs: verdicts, page and pictures all start from it. Runs
+are recorded at some updates only; in between, ln(error) is taken as linear in ln(cost),
 as the figures draw it.
 
 >>> import numpy as np
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
+#: What sets the cells of a study apart.
+IDENTITY = ("graph", "problem", "method", "step_size")
+
 
 class Runs(NamedTuple):
     """The runs of one cell: a line per run, a column per record."""
@@ -38,17 +42,40 @@ class Runs(NamedTuple):
         return float(self.costs[:, -1].min())
 
 
-def runs_of(records: pandas.DataFrame, cost: str, metric: str) -> Runs:
-    """The runs of a cell's records, in order of instance and replicate."""
-    ordered = records.sort_values(["instance", "replicate", "updates"])
-    count = ordered.groupby(["instance", "replicate"]).ngroups
-    instances = ordered["instance"].to_numpy().reshape(count, -1)[:, 0]
-    shape = instances.size, -1
-    return Runs(
-        instances,
-        ordered[cost].to_numpy(dtype=float).reshape(shape),
-        ordered[metric].to_numpy(dtype=float).reshape(shape),
-    )
+class CellRuns:
+    """The stored records of one cell: its runs in order of instance and replicate."""
+
+    def __init__(self, records: pandas.DataFrame) -> None:
+        self.rows = records.sort_values(["instance", "replicate", "updates"])
+        count = self.rows.groupby(["instance", "replicate"]).ngroups
+        self.instances = self.rows["instance"].to_numpy().reshape(count, -1)[:, 0]
+
+    def told(self, column: str) -> Any:
+        """What every row says alike, such as the method."""
+        return self.rows[column].iloc[0]
+
+    def against(self, cost: str, metric: str) -> Runs:
+        """The error of each run against what it spent."""
+        return Runs(self.instances, self._table(cost), self._table(metric))
+
+    def means(self, column: str) -> Array:
+        """The mean over the runs on each instance: a line per instance, a column per record."""
+        instances = np.unique(self.instances).size
+        runs = self._table(column)
+        return np.asarray(runs.reshape(instances, -1, runs.shape[1]).mean(axis=1))
+
+    def _table(self, column: str) -> Array:
+        return self.rows[column].to_numpy(dtype=float).reshape(self.instances.size, -1)
+
+
+def cells_of(records: pandas.DataFrame) -> dict[Any, CellRuns]:
+    """The cells of a study's records, in their order, by what `IDENTITY` says of them."""
+    return {cell: CellRuns(rows) for cell, rows in grouped(records)}
+
+
+def grouped(table: pandas.DataFrame) -> Iterator[tuple[Any, pandas.DataFrame]]:
+    """The rows of each cell; none of a table without any."""
+    return iter(() if table.empty else table.groupby(list(IDENTITY), sort=False))
 
 
 def error_at(costs: Array, errors: Array, cost: float) -> Array:

@@ -49,7 +49,7 @@ from walklearn.simulation.intervals import (
     ratio_of_medians,
 )
 from walklearn.studies.claims import Claim
-from walklearn.studies.curves import Runs, by_instance, cost_of, error_at, runs_of
+from walklearn.studies.curves import Runs, by_instance, cells_of, cost_of, error_at, grouped
 
 if TYPE_CHECKING:
     import pandas
@@ -57,7 +57,6 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 FEWEST_INSTANCES = 10
-_IDENTITY = ["graph", "problem", "method", "step_size"]
 _RATIO = f"paired bootstrap over instances, {RESAMPLES} resamples, percentile ∪ studentised"
 _MEDIANS = f"paired bootstrap over instances, {RESAMPLES} resamples, percentile, of medians"
 _PERCENTILE = f"bootstrap over instances, {RESAMPLES} resamples, percentile"
@@ -124,15 +123,15 @@ class _Evidence:
     """The recorded runs and facts, by cell."""
 
     def __init__(self, records: pandas.DataFrame, facts: pandas.DataFrame) -> None:
-        self._records = _cells(records)
-        self._facts = _cells(facts)
+        self._cells = cells_of(records)
+        self._facts: dict[Any, pandas.DataFrame] = dict(grouped(facts))
 
     def runs(
         self, cell: tuple[str, ...], cost: str, metric: str, setup: bool = False
     ) -> Runs | None:
-        if cell not in self._records:
+        if cell not in self._cells:
             return None
-        runs = runs_of(self._records[cell], cost, metric)
+        runs = self._cells[cell].against(cost, metric)
         before = self.fact(cell, f"setup_{cost}") if setup else None
         if before is None:
             return runs
@@ -140,22 +139,16 @@ class _Evidence:
         return runs._replace(costs=runs.costs + spent[:, None])
 
     def hash(self, cell: tuple[str, ...]) -> str:
-        return str(self._records[cell]["cell"].iloc[0])
+        return str(self._cells[cell].told("cell"))
 
     def exponent(self, cell: tuple[str, ...]) -> float:
-        return float(self._records[cell]["exponent"].iloc[0])
+        return float(self._cells[cell].told("exponent"))
 
     def fact(self, cell: tuple[str, ...], column: str) -> pandas.Series[Any] | None:
         facts = self._facts.get(cell)
         if facts is None or column not in facts or facts[column].isna().all():
             return None
         return facts.set_index("instance")[column].astype(float)
-
-
-def _cells(table: pandas.DataFrame) -> dict[Any, pandas.DataFrame]:
-    if table.empty:
-        return {}
-    return dict(iter(table.groupby(_IDENTITY, sort=False)))
 
 
 def _judge(claim: Claim, evidence: _Evidence) -> Iterator[Verdict]:

@@ -1,7 +1,7 @@
 // Draws the blocks of figures. Each series is named columns of numbers; what is drawn, what the
 // table shows and what is downloaded are these same numbers.
 
-const DASHES = ["solid", "dash", "dot", "dashdot"];
+const DASHES = ["solid", "dash", "dashdot", "dot"];  // and colours, in the order of plot/axes.py
 const COLOURS = 7;
 const DASH_STROKES = { solid: "", dash: "7 4", dot: "2 4", dashdot: "7 3 2 3" };
 
@@ -119,7 +119,7 @@ function drawLines(block, figure, state) {
     traces.push({
       type: "scatter", name: series.name, x: positive(x, log.x), y: positive(y, log.y), mode: level ? "lines" : markers,
       text: series.columns.label?.map(asText), textposition: "top center", textfont: { size: 10, color: colour("muted") },
-      line: { color: ink, width: 2.2, dash: level ? "dash" : look.dash }, marker: { color: ink, size: 8 },
+      line: { color: ink, width: 2.2, dash: level && look.dash === "solid" ? "dash" : look.dash, shape: block.options.step ? "hv" : "linear" }, marker: { color: ink, size: 8 },
       customdata: y.map((_, i) => [within(y[i], lower[i], upper[i]), read(x[i]), asText(series.columns.label?.[i] ?? "")]),
       error_y: block.options.band || level || lower.every((value) => value === null) ? undefined : {
         type: "data", symmetric: false, color: ink, thickness: 1.4, width: 3,
@@ -190,11 +190,11 @@ function diverging() {
 const isNarrow = () => innerWidth < 640;
 
 // A scale of colours: beside the figure, or below it where there is no room.
-function scale(title, marks) {
-  const common = { title: { text: title }, tickvals: Object.values(marks), ticktext: Object.keys(marks), outlinewidth: 0 };
+function scale({ title, marks }) {
+  const common = { title: { text: title, side: "top" }, tickvals: Object.values(marks), ticktext: Object.keys(marks), outlinewidth: 0 };
   return isNarrow()
-    ? { ...common, orientation: "h", thickness: 8, len: 0.6, y: 0, yref: "container", yanchor: "bottom", title: { text: title, side: "top" } }
-    : { ...common, thickness: 10, len: 0.7, title: { text: title, side: "right" } };
+    ? { ...common, orientation: "h", thickness: 8, len: 0.6, y: 0, yref: "container", yanchor: "bottom" }
+    : { ...common, thickness: 10, len: 0.7 };
 }
 
 function drawMap(block, figure, state) {
@@ -206,16 +206,17 @@ function drawMap(block, figure, state) {
     const i = x.findIndex((_, place) => x[place] === column && y[place] === row);
     return i < 0 ? null : value(i);
   }));
-  const strength = grid((i) => (ratio[i] === null ? null : Math.max(-2, Math.min(2, Math.log2(ratio[i])))));
+  const { reach } = block.options.scale;
+  const strength = grid((i) => (ratio[i] === null ? null : Math.max(-reach, Math.min(reach, Math.log2(ratio[i])))));
   return {
     traces: [{
-      type: "heatmap", x: xs.map((value) => asText(read(value))), y: ys.map((value) => asText(read(value))), z: strength, zmin: -2, zmax: 2,
+      type: "heatmap", x: xs.map((value) => asText(read(value))), y: ys.map((value) => asText(read(value))), z: strength, zmin: -reach, zmax: reach,
       colorscale: diverging(), xgap: 3, ygap: 3, hoverongaps: false,
       text: grid((i) => (isNarrow() ? `<b>${brief(ratio[i])}</b>` : `<b>${read(ratio[i])}</b><br>${read(lower[i])} to ${read(upper[i])}`)),
       texttemplate: "%{text}", textfont: { size: 11 },
       customdata: grid((i) => `ratio ${read(ratio[i])} (${read(lower[i])} to ${read(upper[i])}): ${asText(verdict[i])}`),
       hovertemplate: "%{customdata}<extra></extra>",
-      colorbar: scale("ratio", { "¼": -2, "½": -1, "1": 0, "2": 1, "4": 2 }),
+      colorbar: scale(block.options.scale),
     }],
     said: ratio.map((value, i) => `${x[i]}, ${y[i]}: ${read(value)}, ${verdict[i]}`).join("; "),
     axes: state.view || "",
@@ -239,7 +240,8 @@ function drawNetwork(block, figure, state) {
   const most = Math.max(...visits, 1);
   const largest = Math.max(5, Math.min(24, 170 / Math.sqrt(node.length)));
   const promised = expected.every((value) => value !== null);
-  const excess = visits.map((value, i) => Math.max(-1, Math.min(1, Math.log2(Math.max(value, 1e-9) / expected[i]))));
+  const { reach } = block.options.scale;
+  const excess = visits.map((value, i) => Math.max(-reach, Math.min(reach, Math.log2(Math.max(value, 1e-9) / expected[i]))));
   return {
     traces: [
       { type: "scatter", mode: "lines", x: ex, y: ey, hoverinfo: "skip", line: { color: colour("muted"), width: 1 }, opacity: Math.max(0.12, Math.min(0.7, 120 / edges.length)) },
@@ -248,8 +250,8 @@ function drawNetwork(block, figure, state) {
         marker: {
           size: visits.map((value) => 3 + largest * Math.sqrt(value / most)),
           line: { color: colour("muted"), width: 0.8 }, opacity: 1,
-          color: promised ? excess : colour("series-0"), cmin: -1, cmax: 1, colorscale: diverging(), showscale: promised,
-          colorbar: scale("visits ÷ promised", { "≤ ½": -1, "1": 0, "≥ 2": 1 }),
+          color: promised ? excess : colour("series-0"), cmin: -reach, cmax: reach, colorscale: diverging(), showscale: promised,
+          colorbar: scale(block.options.scale),
         },
         customdata: node.map((_, i) => [node[i], degree[i], read(importance[i]), read(visits[i]), read(expected[i])]),
         hovertemplate: "node %{customdata[0]}<br>degree %{customdata[1]}<br>L = %{customdata[2]}<br>%{customdata[3]} visits, promised %{customdata[4]}<extra></extra>",

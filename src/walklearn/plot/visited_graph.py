@@ -13,7 +13,7 @@ stationary law, on a logarithmic scale: white as promised, blue less, red more.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -23,6 +23,7 @@ from walklearn.plot.axes import new_axes, plain_ticks
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.collections import PathCollection
 
 _LARGEST = 400.0  # points², of the dot of the most visited node
 _WIDEST = 2.0  # colours span a factor of 2 to either side at least
@@ -37,6 +38,8 @@ def visits(
     law: what they should be in the long run, such as ``walk.stationary(graph, problem)``; every
     node alike where omitted.
     """
+    from matplotlib.colors import LogNorm
+
     counted = _per_node(graph, counts, "counts")
     if counted.sum() == 0:
         raise ValueError("counts are all zero: no visit to draw")
@@ -45,35 +48,39 @@ def visits(
     if not (expected > 0).all():
         raise ValueError("law must be positive at every node")
     ratio = share / (expected / expected.sum())
-    axes = new_axes(6.0, 5.2) if ax is None else ax
-    draw_graph(axes, graph, ratio, _LARGEST * share / share.max())
-    return axes
-
-
-def draw_graph(
-    axes: Axes, graph: Graph, ratio: NDArray[np.float64], sizes: NDArray[np.float64]
-) -> None:
-    """Edges in grey, dots above them, and a bar that explains their colour."""
-    from matplotlib.collections import LineCollection
-    from matplotlib.colors import LogNorm
-
-    positions = spring_layout(graph)
-    edges = graph.edges()
-    strength = min(0.6, 60.0 / max(len(edges), 1) ** 0.75)
-    axes.add_collection(LineCollection(list(positions[edges]), colors="grey", alpha=strength))
     seen = ratio[ratio > 0]
     span = max(_WIDEST, float(seen.max()), float(1.0 / seen.min()))
-    dots = axes.scatter(
-        positions[:, 0], positions[:, 1], s=np.maximum(sizes, 12.0),
-        c=np.maximum(ratio, 1.0 / span),
-        cmap="RdBu_r", norm=LogNorm(1.0 / span, span), edgecolors="black", linewidths=0.6, zorder=2,
+    axes = new_axes(6.0, 5.2) if ax is None else ax
+    dots = draw_graph(
+        axes, spring_layout(graph), graph.edges(), np.maximum(_LARGEST * share / share.max(), 12.0),
+        c=np.maximum(ratio, 1.0 / span), cmap="RdBu_r", norm=LogNorm(1.0 / span, span),
     )  # fmt: skip
-    axes.set(aspect="equal", xticks=[], yticks=[])
-    axes.spines[:].set_visible(False)
     figure = axes.get_figure(root=True)
     assert figure is not None
     bar = figure.colorbar(dots, ax=axes, label="visits / stationary law", shrink=0.7)
     plain_ticks(bar.ax.yaxis)
+    return axes
+
+
+def draw_graph(
+    axes: Axes,
+    positions: NDArray[np.float64],
+    edges: NDArray[np.int64],
+    sizes: ArrayLike,
+    **colours: Any,
+) -> PathCollection:
+    """Edges in grey and dots above them, which are returned: a bar may explain their colours."""
+    from matplotlib.collections import LineCollection
+
+    strength = min(0.6, 60.0 / max(len(edges), 1) ** 0.75)
+    axes.add_collection(LineCollection(list(positions[edges]), colors="grey", alpha=strength))
+    dots = axes.scatter(
+        positions[:, 0], positions[:, 1], s=sizes, edgecolors="black", linewidths=0.6, zorder=2,
+        **colours,
+    )  # fmt: skip
+    axes.set(aspect="equal", xticks=[], yticks=[])
+    axes.spines[:].set_visible(False)
+    return dots
 
 
 def _per_node(graph: Graph, values: ArrayLike, name: str) -> NDArray[np.float64]:

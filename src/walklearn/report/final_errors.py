@@ -1,14 +1,8 @@
-"""Figures beside the convergence curves, for studies that ask something else.
+"""The error of the last records against a number that was known before: ε, a mixing time.
 
-What a study is best looked at as is seen from its grid and its claims:
-
-    map         its problems form a grid over two numbers: who wins where, by the verdicts' ratios
-    tradeoff    methods that differ in one number alone, such as ε: the final error against it;
-                methods without it are levels to compare with
-    scatter     a claim that a fact ranks graphs: the final error against that fact
-    cost        claims about reaching a target: what was spent to get there (see `cost`)
-
-unless the study says so itself, in its table ``[figure]`` (see `walklearn.studies.view`).
+tradeoff    against a number of the methods: those that differ in it alone make a line, those
+            without it are levels to compare with
+scatter     against a fact of each cell, a point per graph
 """
 
 from __future__ import annotations
@@ -18,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from walklearn.report.bands import CellBands, panels
-from walklearn.report.convergence import INTERVAL, centre_control, metric_control
+from walklearn.report.bands import INTERVAL, CellBands, centre_control, metric_control, panels
 from walklearn.report.figures import Block, Figure, Series
 
 if TYPE_CHECKING:
@@ -42,14 +35,14 @@ def tradeoff(cells: Sequence[CellBands], methods: Tables, metric: str, x: str) -
     """The final error against a number of the methods, such as ε."""
     families = method_families(methods, x)
     figures = []
-    for title, members in panels(cells):
+    for title, shared, members in panels(cells):
         present = {cell.method: cell for cell in members}
         series = [
             _points(family, x, [(methods[name].get(x, np.nan), present[name]) for name in names])
             for family, wanted in families.items()
             if (names := [name for name in wanted if name in present])
         ]
-        figures.append(Figure(title, series, members[0].recompute(metric)))
+        figures.append(Figure(title, series, members[0].recompute(metric), of=shared))
     return Block(
         kind="lines",
         heading=f"Error against {axis_label(x)}",
@@ -103,14 +96,14 @@ def scatter(
     known = facts.groupby("cell")[x].mean()
     cells = [cell for cell in cells if np.isfinite(known.get(cell.hash, np.nan))]
     figures = []
-    for title, members in panels(cells, ("problem", "step_size")):
+    for title, shared, members in panels(cells, ("problem", "step_size")):
         series = []
         for method in dict.fromkeys(cell.method for cell in members):
             own = [cell for cell in members if cell.method == method]
             own.sort(key=lambda cell: float(known[cell.hash]))
             placed = [(float(known[cell.hash]), cell) for cell in own]
             series.append(_points(method, x, placed, [cell.graph for cell in own]))
-        figures.append(Figure(title, series, members[0].recompute(metric)))
+        figures.append(Figure(title, series, members[0].recompute(metric), of=shared))
     return Block(
         kind="lines",
         heading=f"Measured error against {axis_label(x)}",

@@ -28,7 +28,7 @@ MOST_ROWS = 100  # of the table of a graph that is not drawn
 MOST_EDGES = 12_000  # more lines than that hide each other
 
 
-def network(
+def graph_visits(
     nodes: pandas.DataFrame, edges: pandas.DataFrame, file_of: Callable[[str], str]
 ) -> Block | None:
     """A drawing per graph, with switches between the problems and the methods."""
@@ -53,6 +53,13 @@ def network(
         ],
         figures=figures,
         legend=False,
+        options={
+            "scale": {
+                "title": "visits ÷ promised",
+                "reach": 1.0,
+                "marks": {"≤ ½": -1.0, "1": 0.0, "≥ 2": 1.0},
+            }
+        },
     )
 
 

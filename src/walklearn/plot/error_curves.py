@@ -27,12 +27,20 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from walklearn.plot.axes import check_choice, colour, dash, dress, new_axes
+from walklearn.plot.axes import (
+    FloatArray,
+    check_choice,
+    colour,
+    dash,
+    draw_band,
+    dress,
+    new_axes,
+    visible,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 Summary = tuple[FloatArray, FloatArray, FloatArray, float]
 
@@ -130,8 +138,11 @@ def convergence(
     notes = []
     for trace, cost, summary in zip(traces, costs, summaries, strict=True):
         options = _default_options(axes, trace) | _full_names(line_options)
-        _draw(axes, _visible(cost), summary, options)
-        notes.append(_note(trace.replicates, summary[3]))
+        median, lower, upper, confidence = summary
+        (line,) = axes.plot(visible(cost), visible(median), **options)
+        if confidence > 0:
+            draw_band(axes, visible(cost), lower, upper, color=line.get_color(), alpha=0.18)
+        notes.append(_note(trace.replicates, confidence))
     _explain(axes, notes)
     return axes
 
@@ -149,7 +160,7 @@ def _summary(trace: Drawable, metric: str) -> Summary:
 
 def _check_visible(costs: list[FloatArray], summaries: list[Summary], wanted: str) -> None:
     points = zip(costs, summaries, strict=True)
-    if all(np.isnan(_visible(cost) * _visible(median)).all() for cost, (median, *_) in points):
+    if all(np.isnan(visible(cost) * visible(median)).all() for cost, (median, *_) in points):
         raise ValueError(f"nothing to draw on logarithmic axes: no trace has {wanted}")
 
 
@@ -170,24 +181,6 @@ def _full_names(line_options: dict[str, Any]) -> dict[str, Any]:
     from matplotlib.lines import Line2D
 
     return normalize_kwargs(line_options, Line2D)
-
-
-def _draw(axes: Axes, cost: FloatArray, summary: Summary, options: dict[str, Any]) -> None:
-    median, lower, upper, confidence = summary
-    (line,) = axes.plot(cost, _visible(median), **options)
-    top = _visible(upper)
-    shown = np.concatenate([_visible(lower), top])
-    if confidence > 0 and not np.isnan(shown).all():
-        # An interval that reaches zero has no lower end on a logarithmic axis: its band starts
-        # at the smallest positive end of all records.
-        bottom = np.maximum(lower, np.nanmin(shown))
-        axes.fill_between(cost, bottom, top, color=line.get_color(), alpha=0.18, linewidth=0)
-
-
-def _visible(values: FloatArray) -> FloatArray:
-    """The values that a logarithmic axis can show, and NaN, which leaves a hole, elsewhere."""
-    # Towards the ends of the floating-point range matplotlib's own margins would overflow.
-    return np.where((values > 1e-250) & (values < 1e250), values, np.nan)
 
 
 def _note(replicates: int, confidence: float) -> str:
