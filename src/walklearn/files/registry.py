@@ -44,9 +44,9 @@ class Registry(Mapping[str, T]):
         """Let the thing be named, by its own `name` unless another is given. A decorator, too."""
         own: Any = thing
         name = name or str(getattr(own, "name", own.__name__))
-        home = f"{own.__module__}:{own.__qualname__}"
+        home = _home(own)
         known = self._things.get(name, thing)
-        if known is not thing and self._home(known) != home:  # a module may be loaded twice
+        if known is not thing and _home(known) != home:  # a module may be loaded twice
             raise self._taken(name)
         self._things[name] = own
         if not home.startswith("walklearn."):
@@ -55,7 +55,7 @@ class Registry(Mapping[str, T]):
 
     def register_home(self, name: str, home: str) -> None:
         """Let what lives at `home`, "package.module:Class", be named without loading it."""
-        known = self._homes.get(name) or (name in self._things and self._home(self._things[name]))
+        known = self._homes.get(name) or (name in self._things and _home(self._things[name]))
         if known and known != home:
             raise self._taken(name)
         self._homes[name] = home
@@ -119,9 +119,9 @@ class Registry(Mapping[str, T]):
     def _taken(self, name: str) -> ValueError:
         return ValueError(f"there is a {self.kind} named {name!r} already.")
 
-    @staticmethod
-    def _home(thing: Any) -> str:
-        return f"{thing.__module__}:{thing.__qualname__}"
+
+def _home(thing: Any) -> str:
+    return f"{thing.__module__}:{thing.__qualname__}"
 
 
 def _at(home: str, kind: str) -> Any:

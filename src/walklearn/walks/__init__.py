@@ -24,10 +24,8 @@ array([0.25, 0.25, 0.25, 0.25])
 array([0.5       , 0.16666667, 0.16666667, 0.16666667])
 """
 
-from walklearn.walks.derived import Derived
-from walklearn.walks.independent import Independent
+from walklearn.walks.derived import Derived, Independent, Jumping, NonBacktracking
 from walklearn.walks.metropolis import Metropolis, ReleasedWeighted, Simple, Uniform, Weighted
-from walklearn.walks.non_reversible import Jumping, NonBacktracking
 from walklearn.walks.walk import WALKS, Hop, Walk
 
 __all__ = [

@@ -1,14 +1,31 @@
-"""Walks that build on a Metropolis walk: they take its importance, weights and releases over."""
+"""Walks that build on a Metropolis walk, whose importance, weights and releases they take over.
+
+Two are not reversible and improve it, by memory (`NonBacktracking`) or by jumps (`Jumping`). One is
+what walks emulate, and no network can do: independent draws from its law (`Independent`).
+
+>>> from walklearn import graphs, walks
+>>> walks.Independent(walks.Simple()).stationary(graphs.star(4)).round(3)
+array([0.5  , 0.167, 0.167, 0.167])
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Self
+from typing import TYPE_CHECKING, ClassVar, Self
+
+import numpy as np
 
 from walklearn.graphs import Graph
 from walklearn.problem import Problem
-from walklearn.walks.metropolis import Metropolis, Uniform
-from walklearn.walks.walk import Generators, Vector, Walk
+from walklearn.walks.disclosure import Shown
+from walklearn.walks.metropolis import Metropolis, Simple, Uniform, Weighted
+from walklearn.walks.proposal import pick
+from walklearn.walks.walk import WALKS, Generators, Hop, Vector, Walk
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+MOST_NODES_REDUCED = 500  # a dense matrix of more takes longer than iterating
 
 
 @dataclass(frozen=True, repr=False)
@@ -55,3 +72,200 @@ class Derived(Walk):
     def gradient_scale(self, graph: Graph, problem: Problem | None = None) -> Vector:
         """That of the walk."""
         return self.walk.gradient_scale(graph, problem)
+
+
+@WALKS.register
+@dataclass(frozen=True, repr=False)
+class NonBacktracking(Derived):
+    """A Metropolis walk that avoids going straight back (Lee, Xu & Eun 2012, MHDA).
+
+    An accepted move back to the previous node is put to a second proposal among the other
+    neighbours, accepted with min(1, (a(i, j') / a(i, j))²). The stationary law is that of the
+    `walk` it improves; the chain lives on (previous node, node), so it has no transition
+    matrix over nodes and is not reversible.
+    """
+
+    name: ClassVar[str] = "non-backtracking"
+    walk: Metropolis = field(default_factory=Uniform)
+    reversible: ClassVar[bool] = False
+
+    @property
+    def shown(self) -> Shown | None:
+        """As the walk does: where the token came from is no secret."""
+        return self.walk.shown
+
+    @property
+    def draws(self) -> int:
+        """One more than the walk: the second proposal."""
+        return 2
+
+    def hop(self, graph: Graph, score: Vector, node: int, previous: int, uniforms: Vector) -> Hop:
+        """A Metropolis hop; one that goes straight back may be redirected."""
+        first = self.walk.hop(graph, score, node, previous, uniforms)
+        neighbours = graph.neighbours(node)
+        if first.messages == 0 or first.node != previous or len(neighbours) < 2:
+            return first
+        others = neighbours[neighbours != previous]
+        place, p = pick(uniforms[1], len(others))
+        other = int(others[place])
+        # a(i, j') / a(i, j), both capped at 1, times score_i above and below
+        ratio = min(score[node], score[other]) / min(score[node], score[previous])
+        return Hop(other, 1) if p <= ratio * ratio else first
+
+    def transition_matrix(self, graph: Graph, problem: Problem | None = None) -> csr_array:
+        """There is none over the nodes: the next node depends on the previous one too."""
+        raise TypeError(
+            "a non-backtracking walk has no transition matrix over the nodes: the next node "
+            f"depends on the previous one too. Ask its walk instead: {self.walk!r}."
+        )
+
+    def acceptance_rate(self, graph: Graph, problem: Problem | None = None) -> float:
+        """That of the walk: a redirected move still moves."""
+        return self.walk.acceptance_rate(graph, problem)
+
+
+@WALKS.register
+@dataclass(frozen=True, repr=False)
+class Jumping(Derived):
+    """A Metropolis walk with random jumps against entrapment (MHLJ, Liu et al. 2024).
+
+    With `probability` the token ignores the importance and is passed on along r uniform
+    neighbours, r geometric with parameter `stop` given that r ≤ `longest`; one message per hop, and
+    only the last node updates. The jumps bend the stationary law away from the importance,
+    a bias that grows with `probability`; the gradient is weighted as for the `walk`.
+    """
+
+    name: ClassVar[str] = "jumping"
+    walk: Metropolis = field(default_factory=Weighted)
+    probability: float = 0.1
+    stop: float = 0.5
+    longest: int = 3
+    reversible: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0.0 < self.probability < 1.0:
+            raise ValueError(f"the jump probability must be in (0, 1), got {self.probability!r}.")
+        if not 0.0 < self.stop <= 1.0:
+            raise ValueError(f"stop must be in (0, 1], got {self.stop!r}.")
+        if self.longest < 1 or self.longest != int(self.longest):
+            raise ValueError(f"longest must be at least 1 hop, got {self.longest!r}.")
+
+    @property
+    def shown(self) -> Shown | None:
+        """As the walk does: jumps look at no rows."""
+        return self.walk.shown
+
+    @property
+    def draws(self) -> int:
+        """The walk's, one for the length of a jump, one for each of its hops."""
+        return 2 + self.longest
+
+    @property
+    def lengths(self) -> Vector:
+        """The probabilities of a jump of 1, 2, …, `longest` hops."""
+        weights = self.stop * (1.0 - self.stop) ** np.arange(self.longest)
+        return np.asarray(weights / weights.sum())
+
+    def hop(self, graph: Graph, score: Vector, node: int, previous: int, uniforms: Vector) -> Hop:
+        """Jump with `probability`, else do as the walk does."""
+        u = uniforms[0]
+        if u >= self.probability or graph.node_count == 1:
+            rest = np.array([(u - self.probability) / (1.0 - self.probability)])
+            return self.walk.hop(graph, score, node, previous, rest)
+        hops = 1 + int(np.sum(uniforms[1] >= np.cumsum(self.lengths)[:-1]))
+        for h in range(hops):
+            neighbours = graph.neighbours(node)
+            node = int(neighbours[pick(uniforms[2 + h], len(neighbours))[0]])
+        return Hop(node, hops)
+
+    def transition_matrix(self, graph: Graph, problem: Problem | None = None) -> csr_array:
+        """(1 − probability) P + probability Σ_r P(r) Sʳ, with S the simple walk.
+
+        Its rows reach `longest` hops far, so it is dense on a small world.
+        """
+        from scipy.sparse import csr_array
+
+        simple = Simple().transition_matrix(graph)
+        matrix = (1.0 - self.probability) * self.walk.transition_matrix(graph, problem)
+        power = simple
+        for share in self.lengths:
+            matrix = matrix + self.probability * share * power
+            power = power @ simple
+        return csr_array(matrix)
+
+    def stationary(self, graph: Graph, problem: Problem | None = None) -> Vector:
+        """The law that the chain leaves unchanged: exact, for a large graph by iteration."""
+        matrix = self.transition_matrix(graph, problem)
+        if graph.node_count <= MOST_NODES_REDUCED:
+            return _reduced(matrix.toarray())
+        transposed = matrix.T.tocsr()
+        law = self.walk.stationary(graph, problem)
+        for _ in range(100_000):
+            # Averaging with the last law damps a period of 2 without changing the limit.
+            following = 0.5 * (law + transposed @ law)
+            change = float(np.abs(following - law).sum())
+            law = following
+            if change < 1e-14:
+                break
+        return np.asarray(law / law.sum())
+
+
+@WALKS.register
+@dataclass(frozen=True, repr=False)
+class Independent(Derived):
+    """What a walk emulates: the node of each update is drawn afresh, from anywhere.
+
+    walk: the walk whose stationary law is drawn from: `Uniform()` for plain SGD, `Weighted()`
+    for importance sampling. No network can do this; a message is counted whenever two
+    updates in a row are made by different nodes.
+    """
+
+    name: ClassVar[str] = "independent"
+    walk: Metropolis = field(default_factory=Uniform)
+
+    @property
+    def shown(self) -> Shown | None:
+        """As the walk does."""
+        return self.walk.shown
+
+    @property
+    def announced_numbers(self) -> int:  # type: ignore[override]
+        """Nothing: there is no network."""
+        return 0
+
+    def score(self, graph: Graph, problem: Problem | None = None) -> Vector:
+        """The cumulative law, which a uniform number is looked up in."""
+        return np.cumsum(self.stationary(graph, problem))
+
+    def hop(self, graph: Graph, score: Vector, node: int, previous: int, uniforms: Vector) -> Hop:
+        """A node drawn from the law."""
+        del previous
+        last = graph.node_count - 1
+        j = min(int(np.searchsorted(score, uniforms[0], side="right")), last)
+        return Hop(j, int(j != node))
+
+    def transition_matrix(self, graph: Graph, problem: Problem | None = None) -> csr_array:
+        """Refused: every row is the stationary law, and nothing is sparse."""
+        raise TypeError(
+            "independent draws have no sparse transition matrix: every row is the stationary law."
+        )
+
+    def acceptance_rate(self, graph: Graph, problem: Problem | None = None) -> float:
+        """The chance that two draws differ, 1 − Σ π²."""
+        return float(1.0 - np.sum(self.stationary(graph, problem) ** 2))
+
+
+def _reduced(P: Vector) -> Vector:
+    """The stationary law of a dense chain by state reduction (Grassmann, Taksar & Heyman 1985).
+
+    Nothing is subtracted, so no digit is lost however slowly the chain mixes. Changes P.
+    """
+    count = len(P)
+    for last in range(count - 1, 0, -1):
+        P[:last, last] /= P[last, :last].sum()
+        P[:last, :last] += np.outer(P[:last, last], P[last, :last])
+    law = np.ones(count)
+    for node in range(1, count):
+        law[node] = law[:node] @ P[:node, node]
+    return np.asarray(law / law.sum())
