@@ -9,7 +9,7 @@ import pytest
 from walklearn.report.bands import all_bands, bands, panels, summary
 from walklearn.simulation.intervals import mean_interval
 from walklearn.studies import Results
-from walklearn.studies.curves import CellRuns
+from walklearn.studies.recorded_runs import CellRuns
 
 
 def test_instances_are_what_is_averaged(results: Results) -> None:

@@ -34,7 +34,7 @@ from walklearn.report.figures import Control
 from walklearn.simulation.intervals import BAND_RESAMPLES, CONFIDENCE, mean_interval
 from walklearn.simulation.trace import median_summary
 from walklearn.simulation.trace_files import ERRORS
-from walklearn.studies.curves import CellRuns, cells_of
+from walklearn.studies.recorded_runs import CellRuns, cells_of
 from walklearn.studies.verdicts import FEWEST_INSTANCES
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from walklearn.report.bands import (
     summary,
 )
 from walklearn.report.figures import Block, Control, Figure, Series
-from walklearn.studies.curves import by_instance, cost_of
+from walklearn.studies.recorded_runs import by_instance, cost_of
 from walklearn.studies.verdicts import FEWEST_INSTANCES
 
 if TYPE_CHECKING:

@@ -49,7 +49,7 @@ from walklearn.simulation.intervals import (
     ratio_of_medians,
 )
 from walklearn.studies.claims import Claim
-from walklearn.studies.curves import Runs, by_instance, cells_of, cost_of, error_at, grouped
+from walklearn.studies.recorded_runs import Runs, by_instance, cells_of, cost_of, error_at, grouped
 
 if TYPE_CHECKING:
     import pandas

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from walklearn.studies.curves import CellRuns, by_instance, cost_of, error_at
+from walklearn.studies.recorded_runs import CellRuns, by_instance, cost_of, error_at
 
 COSTS = np.array([[1.0, 10.0, 100.0]])
 ERRORS = np.array([[4.0, 1.0, 0.25]])

@@ -1,4 +1,4 @@
-"""Recorded runs as curves: the error at a given cost, and the cost of a given error.
+"""Recorded runs: the error at a given cost, and the cost of a given error.
 
 `cells_of` is where stored rows become runs: verdicts, page and pictures all start from it. Runs
 are recorded at some updates only; in between, ln(error) is taken as linear in ln(cost),
