@@ -59,12 +59,11 @@ def figure_2(stored: Stored) -> Picture:
     """A column for each W, a row for each dimension and step: what the paper leaves open."""
     block = _curves(stored)
     figures = [
-        _titled(block.panel(problem=f"d{d}-{domain}", step_size=step_size),
-                f"d = {d}, {title}, {_STEPS[step_size]}")
+        block.panel(f"d = {d}, {title}, {said}", problem=f"d{d}-{domain}", step_size=step_size)
         for d in (2, 10)
-        for step_size in _STEPS
+        for step_size, said in _STEPS.items()
         for domain, title in _DOMAINS.items()
-    ]  # fmt: skip
+    ]
     return Picture([replace(block, figures=figures)], len(_DOMAINS), (3.6, 2.5))
 
 
@@ -82,7 +81,7 @@ def figure_3(stored: Stored) -> Picture:
                 f"{problem.replace('d', 'd = ')}, {_STEPS[step_size]}, ρ = {high / low:,.0f}: the "
                 f"unclamped Gamma\nof Laplace's variance has δ = {delta:.2f} at ε = 3"
             )
-            figures.append(_titled(block.panel(problem=problem, step_size=step_size), title))
+            figures.append(block.panel(title, problem=problem, step_size=step_size))
     block = replace(block, figures=figures, styles=dict(_FIGURE_3.values()))
     return Picture([block], len(study.problems), (5.0, 3.3))
 
@@ -95,14 +94,14 @@ def slope(stored: Stored) -> Picture:
     for problem in study.problems:
         lines = []
         for number, (name, steps) in enumerate(study.step_sizes.items()):
-            panel = block.panel(problem=problem, step_size=name)
+            panel = block.panel(f"{problem} objective", problem=problem, step_size=name)
             for one, dash in zip(panel.series, (0, DASHED), strict=True):
                 lines.append(replace(one, name=f"q = {steps['exponent']:g}, {one.name}"))
                 styles[lines[-1].name] = number + dash
             promised = f"slope −(1 − {steps['exponent']:g})"
             lines.append(_promised(promised, panel.series[0], error, steps["exponent"] - 1.0))
             styles[promised] = number + DOTTED
-        figures.append(replace(panel, title=f"{problem} objective", series=lines))
+        figures.append(replace(panel, series=lines))
     block = replace(block, figures=figures, styles=styles)
     return Picture([block], len(study.problems), (5.0, 4.2))
 
@@ -123,13 +122,13 @@ def heterogeneous(stored: Stored) -> Picture:
     figures = []
     for problem in study.problems:
         for name, steps in study.step_sizes.items():
-            panel = block.panel(problem=problem, step_size=name)
             horizon = min(steps["tuning_updates"], study.updates)
+            title = f"{problem} targets, tuned for {horizon:,} updates"
+            panel = block.panel(title, problem=problem, step_size=name)
             heights = np.concatenate([one.numbers(error) for one in panel.series])
             columns = {"updates": [horizon] * 2, error: [np.nanmin(heights), np.nanmax(heights)]}
             mark = Series("what steps are tuned for", columns, panel.series[0].source)
-            title = f"{problem} targets, tuned for {horizon:,} updates"
-            figures.append(replace(panel, title=title, series=[*panel.series, mark]))
+            figures.append(replace(panel, series=[*panel.series, mark]))
     block = replace(block, figures=figures, styles={mark.name: DOTTED + BLACK})
     return Picture([block], len(study.step_sizes), (4.0, 3.2))
 
@@ -191,10 +190,11 @@ def topologies(stored: Stored) -> Picture:
     study, block = stored.results.study, _curves(stored, {})
     times = stored.facts.groupby(["graph", "problem", "method"])["mixing_time"].mean()
     figures = [
-        _titled(
-            block.panel(graph=graph, problem=problem),
+        block.panel(
             f"{graph}, {problem}\nmixing time {times[graph, problem, 'uniform']:,.0f}, "
             f"weighted {times[graph, problem, 'weighted']:,.0f}",
+            graph=graph,
+            problem=problem,
         )
         for problem in study.problems
         for graph in study.graphs
@@ -233,7 +233,7 @@ def communication(stored: Stored) -> Picture:
     for target in targets:
         block = reached(stored.cells, stored.facts, target)
         figures = [
-            _titled(one, f"{one.of['graph']}, {one.of['problem']}, to {target}")
+            replace(one, title=f"{one.of['graph']}, {one.of['problem']}, to {target}")
             for one in block.figures
         ]
         caption = f"{_size(stored)} Steps tuned. {block.caption}"
@@ -278,10 +278,6 @@ def _curves(stored: Stored, names: Mapping[str, str] = _WALKS) -> Block:
 def _size(stored: Stored) -> str:
     study = stored.results.study
     return f"{study.instances} instances of {study.updates:,} updates."
-
-
-def _titled(figure: Figure, title: str) -> Figure:
-    return replace(figure, title=title)
 
 
 PICTURES: dict[str, Callable[[Stored], Picture]] = {

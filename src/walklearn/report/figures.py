@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -153,9 +153,10 @@ class Block:
         """The number of a series."""
         return self.styles[name] if name in self.styles else self.names.index(name)
 
-    def panel(self, **of: str) -> Figure:
-        """The panel of a graph, a problem, …"""
-        return next(one for one in self.figures if of.items() <= one.of.items())
+    def panel(self, title: str, **of: str) -> Figure:
+        """The panel of a graph, a problem, …, by another title."""
+        found = next(one for one in self.figures if of.items() <= one.of.items())
+        return replace(found, title=title)
 
     @property
     def names(self) -> list[str]:

@@ -73,7 +73,11 @@ def _shown(figures: Sequence[Figure], beside: bool) -> int | None:
 
 
 class Target(NamedTuple):
-    """An error to be reached, itself or as a share of ‖w*‖."""
+    """An error to be reached, itself or as a share of ‖w*‖.
+
+    >>> str(Target("gap", 0.1, relative=False)), str(Target("distance", 0.3, relative=True))
+    ('f(w) − f* ≤ 0.1', '‖w − w*‖ ≤ 0.3 ‖w*‖')
+    """
 
     metric: str
     error: float
