@@ -527,10 +527,11 @@ def machine() -> Iterator[str]:
     folder = str(Path(wl.__file__).parent)  # of what is measured, wherever that is
     commit = _first_line("git", "-C", folder, "rev-parse", "--short", "HEAD") or "none"
     changed = " with changes" if _first_line("git", "-C", folder, "status", "--short", ".") else ""
-    digest = hashlib.sha256(Path(folder, "simulation", "compiled.py").read_bytes()).hexdigest()[:8]
+    files = sorted(Path(folder, "simulation", "compiled").glob("*.py"))
+    digest = hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:8]
     yield (
         f"{time.strftime('%Y-%m-%d')}, walklearn {wl.__version__}, commit {commit}{changed}, "
-        f"compiled.py {digest}"
+        f"kernels {digest}"
     )
 
 

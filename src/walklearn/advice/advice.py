@@ -138,7 +138,11 @@ def advise(
     if problem is not None:
         loss, penalty, objective = problem.loss, problem.penalty, problem.objective
         held = np.diff(problem.offsets)
-        max_rows, min_rows, total_rows = int(held.max()), int(held[held > 0].min()), len(problem.X)
+        max_rows, min_rows, total_rows = (
+            int(held.max()),
+            int(held[held > 0].min()),
+            problem.row_count,
+        )
     bounds = comparison = None
     if feature_bound is not None:
         bounds = smoothness_bounds(

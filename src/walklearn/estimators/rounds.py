@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from walklearn.simulation.batches import WalkBatch
-from walklearn.simulation.compiled_batches import CompiledWalks, has_compiled_twin
+from walklearn.simulation.compiled_batches import CompiledWalks, uncompiled_part
 from walklearn.simulation.reference_batches import ReferenceWalks
 from walklearn.updates.random_streams import Streams
 from walklearn.updates.step_choice import ROUND, been_round, settled
@@ -144,7 +144,7 @@ def _check_finite(token: Token) -> None:
 def _batch(
     setting: WalkSetting, streams: Streams, token: Token | None, contributions: Array | None
 ) -> WalkBatch:
-    fast = has_compiled_twin(setting.problem.loss) and has_compiled_twin(setting.walk)
+    fast = uncompiled_part(setting.problem, setting.walk) is None
     batch_class = CompiledWalks if fast else ReferenceWalks
     batch = batch_class(setting, [streams], None if token is None else [token])
     if batch.contributions is not None and contributions is not None:

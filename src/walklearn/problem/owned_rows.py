@@ -22,14 +22,8 @@ EmptyNodes = Literal["error", "relay"]
 def check_rows(
     X: ArrayLike, y: ArrayLike, dtype: np.dtype[Any], assume_finite: bool
 ) -> tuple[Array, Array]:
-    """X and y as arrays, a finite target for each finite row."""
-    try:
-        rows = np.array(X, dtype=dtype, order="C")
-    except (TypeError, ValueError) as error:
-        raise ValueError(
-            f"X must hold numbers in rows of equal length: {error}. Encode text as numbers first; "
-            "walklearn train and files.read_rows do that."
-        ) from error
+    """X and y as arrays, a finite target for each finite row; sparse rows stay sparse."""
+    rows = _sparse_rows(X, dtype) if is_sparse(X) else _dense_rows(X, dtype)
     try:
         targets = np.array(y, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -37,21 +31,56 @@ def check_rows(
             f"y must hold numbers: {error}. Number your classes first, for example names, y = "
             "np.unique(label, return_inverse=True); RandomWalkClassifier takes any labels."
         ) from error
-    if rows.ndim != 2 or rows.size == 0:
+    if rows.ndim != 2 or 0 in rows.shape:
         raise ValueError(f"X must have shape (rows, features), both at least 1, got {rows.shape}.")
-    if targets.shape != (len(rows),):
+    count = rows.shape[0]
+    if targets.shape != (count,):
         raise ValueError(
-            f"y must have one target per row: X has {len(rows)} rows, y has shape {targets.shape}."
+            f"y must have one target per row: X has {count} rows, y has shape {targets.shape}."
         )
     if assume_finite:
         return rows, targets
-    bad = np.flatnonzero(~np.isfinite(rows).all(axis=1) | ~np.isfinite(targets))
+    bad = np.flatnonzero(~_finite(rows) | ~np.isfinite(targets))
     if bad.size:
         raise ValueError(
             f"row {bad[0]} has a value that is NaN or infinite ({bad.size} such rows in all). "
             "Drop these rows or fill the values in first."
         )
     return rows, targets
+
+
+def is_sparse(X: Any) -> bool:
+    """Whether these are rows of SciPy's sparse arrays, without loading SciPy to find out."""
+    return hasattr(X, "tocsr") and hasattr(X, "nnz")
+
+
+def _sparse_rows(X: Any, dtype: np.dtype[Any]) -> Any:
+    """A copy in compressed rows, each entry once and in the order of the columns."""
+    from scipy.sparse import csr_array
+
+    rows = csr_array(X, dtype=dtype, copy=True)
+    rows.sum_duplicates()
+    return rows
+
+
+def _dense_rows(X: ArrayLike, dtype: np.dtype[Any]) -> Array:
+    try:
+        return np.array(X, dtype=dtype, order="C")
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"X must hold numbers in rows of equal length: {error}. Encode text as numbers first; "
+            "walklearn train and walklearn.files.read_rows do that."
+        ) from error
+
+
+def _finite(rows: Any) -> NDArray[np.bool_]:
+    """Which rows hold finite numbers only."""
+    if not is_sparse(rows):
+        return np.asarray(np.isfinite(rows).all(axis=1))
+    finite = np.ones(rows.shape[0], dtype=bool)
+    wrong = np.flatnonzero(~np.isfinite(rows.data))
+    finite[np.searchsorted(rows.indptr, wrong, side="right") - 1] = False
+    return finite
 
 
 def check_owners(node_of_row: ArrayLike | None, rows: int) -> NDArray[np.int64]:

@@ -38,6 +38,7 @@ from walklearn.problem.owned_rows import (
     check_rows,
     check_total,
     check_weights,
+    is_sparse,
 )
 
 Array = NDArray[Any]
@@ -45,6 +46,8 @@ T = TypeVar("T")
 
 # Up to this many entries a linear program decides whether a minimiser exists.
 LARGEST_PROGRAM = 5_000_000
+# Up to this many rows or features of a node all eigenvalues are computed, beyond the largest alone.
+LARGEST_GRAM = 1000
 _NO_MINIMISER = (
     "the objective has no minimiser: the classes can be separated by a hyperplane, there is no "
     "penalty and the domain is unbounded, so the loss falls for ever as the model grows. Add a "
@@ -57,7 +60,8 @@ Objective = Literal["sum", "mean", "node-mean"]
 class Problem:
     """Rows held by the nodes of a graph, and what is to be minimised over them.
 
-    X: rows, shape (M, d). y: targets, shape (M,): ±1, real numbers, or 0..K−1 for `Softmax`.
+    X: rows, shape (M, d), an array or a sparse one of SciPy's, which stays sparse.
+    y: targets, shape (M,): ±1, real numbers, or 0..K−1 for `Softmax`.
     node_of_row: the node that owns each row; by default row i belongs to node i.
     nodes: the number of nodes N; by default the largest owner plus one.
     objective: "sum" (the paper's), "mean" or "node-mean".
@@ -74,7 +78,7 @@ class Problem:
     for the K × d matrix of `Softmax`; `model_shape` is its shape for people.
     """
 
-    X: Array
+    X: Any  # an array, or a csr_array of SciPy's
     y: Array
     loss: Loss
     penalty: float
@@ -109,12 +113,14 @@ class Problem:
         _check_choices(loss, penalty, domain, objective, empty_nodes, dtype)
         rows, targets = check_rows(X, y, np.dtype(dtype), assume_finite)
         loss.check_targets(targets)
-        weights = check_weights(sample_weight, len(rows))
-        owners = check_owners(node_of_row, len(rows))
+        weights = check_weights(sample_weight, rows.shape[0])
+        owners = check_owners(node_of_row, rows.shape[0])
         count = int(owners.max()) + 1 if nodes is None else check_node_count(nodes)
         check_nodes(owners, weights, count, empty_nodes)
-        order = np.argsort(owners, kind="stable")
-        order = order[weights[order] > 0]
+        order: Any = slice(None)  # which makes no copy
+        if (np.diff(owners) < 0).any() or not weights.all():
+            order = np.argsort(owners, kind="stable")
+            order = order[weights[order] > 0]
         settings = {
             "X": rows[order],
             "y": targets[order],
@@ -135,6 +141,25 @@ class Problem:
         """Also after unpickling, arrays cannot be written to."""
         for name, value in state.items():
             object.__setattr__(self, name, _frozen(value))
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether the rows are kept without their zeros."""
+        return is_sparse(self.X)
+
+    @property
+    def row_count(self) -> int:
+        """M, the number of rows here."""
+        return int(self.X.shape[0])
+
+    @property
+    def row_bytes(self) -> int:
+        """What the rows take in memory."""
+        return sum(array.nbytes for array in _arrays(self.X))
+
+    def dense_rows(self, rows: slice | Array) -> Array:
+        """Some of the rows with all their zeros."""
+        return np.asarray(self.X[rows].toarray() if self.is_sparse else self.X[rows])
 
     @property
     def dimension(self) -> int:
@@ -179,6 +204,31 @@ class Problem:
     @cached_property
     def smoothness(self) -> NDArray[np.float64]:
         """L_i, the Lipschitz constant of ∇f_i, for each node."""
+        largest = self._largest_sparse() if self.is_sparse else self._largest_dense()
+        return _frozen(self.penalty + self.loss.smoothness * largest)
+
+    def _largest_sparse(self) -> NDArray[np.float64]:
+        """λ_max(Σ c_r x_r x_rᵀ) of each node, from rows that are sparse."""
+        from scipy.sparse.linalg import eigsh
+
+        X, weights = self.X, np.sqrt(self.row_weights)
+        squares = np.add.reduceat(np.append(X.data, 0.0) ** 2, X.indptr[:-1]) * self.row_weights
+        squares[np.diff(X.indptr) == 0] = 0.0
+        largest = np.zeros(self.node_count)
+        counts = np.diff(self.offsets)
+        largest[counts == 1] = squares[self.offsets[:-1][counts == 1]]
+        for node in np.flatnonzero(counts > 1):
+            rows = self._rows_of(int(node))
+            block = X[rows].multiply(weights[rows, None]).tocsr()
+            gram = block @ block.T if counts[node] <= self.dimension else block.T @ block
+            if gram.shape[0] <= LARGEST_GRAM:
+                largest[node] = np.linalg.eigvalsh(gram.toarray())[-1]
+            else:
+                start = np.ones(gram.shape[0])  # the same answer every time
+                largest[node] = eigsh(gram, k=1, which="LA", v0=start, return_eigenvectors=False)[0]
+        return largest
+
+    def _largest_dense(self) -> NDArray[np.float64]:
         counts = np.diff(self.offsets)
         largest = np.zeros(self.node_count)
         for count in np.unique(counts[counts > 0]):
@@ -189,7 +239,7 @@ class Problem:
                 block = block.transpose(0, 2, 1)
             gram = np.asarray(block @ block.transpose(0, 2, 1), dtype=np.float64)
             largest[nodes] = np.linalg.eigvalsh(gram)[:, -1] if gram.shape[1] > 1 else gram[:, 0, 0]
-        return _frozen(self.penalty + self.loss.smoothness * largest)
+        return largest
 
     @cached_property
     def importance(self) -> NDArray[np.float64]:
@@ -252,7 +302,7 @@ class Problem:
     def describe(self) -> dict[str, Any]:
         """A JSON-able description, with a digest of the data."""
         return {
-            "rows": len(self.X),
+            "rows": self.row_count,
             "total_rows": self.total_rows,
             "dimension": self.dimension,
             "nodes": self.node_count,
@@ -268,7 +318,7 @@ class Problem:
     def _digest(self) -> str:
         digest = hashlib.sha256()
         weighted = () if (self.sample_weight == 1.0).all() else (self.sample_weight,)
-        for array in (self.X, self.y, self.offsets, *weighted):
+        for array in (*_arrays(self.X), self.y, self.offsets, *weighted):
             digest.update(np.ascontiguousarray(array).data)
         return digest.hexdigest()
 
@@ -280,8 +330,8 @@ class Problem:
 
     def __repr__(self) -> str:
         return (
-            f"Problem({len(self.X)} rows of {self.dimension} features on {self.node_count} nodes, "
-            f"{self.loss!r}, penalty={self.penalty:g}, {self.domain!r}, {self.objective!r})"
+            f"Problem({self.row_count} rows of {self.dimension} features on {self.node_count} "
+            f"nodes, {self.loss!r}, penalty={self.penalty:g}, {self.domain!r}, {self.objective!r})"
         )
 
     def _flat(self, model: ArrayLike) -> Array:
@@ -309,21 +359,27 @@ class Problem:
         curvature = self.loss.curvature(self._scores(self.X, model), self.y)
         weights = self.row_weights / self.node_count
         if self.outputs == 1:
-            data_part = (self.X.T * (weights * curvature)) @ self.X
+            data_part = self._weighted_square(weights * curvature)
         else:
             data_part = np.block(
                 [
-                    [(self.X.T * (weights * column)) @ self.X for column in line.T]
+                    [self._weighted_square(weights * column) for column in line.T]
                     for line in curvature.transpose(1, 0, 2)
                 ]
             )
         return np.asarray(data_part + self.penalty * np.eye(self.size))
 
+    def _weighted_square(self, weights: Array) -> Array:
+        """Σ weight · x xᵀ over all rows."""
+        if self.is_sparse:
+            return np.asarray((self.X.T.multiply(weights).tocsr() @ self.X).toarray())
+        return np.asarray((self.X.T * weights) @ self.X)
+
     def _check_minimiser_exists(self) -> None:
         """Logistic losses fall for ever along a direction that every row likes or ignores."""
         if not isinstance(self.loss, Logistic | Softmax):
             return
-        if len(self.X) * self.outputs * self.size > LARGEST_PROGRAM:
+        if self.row_count * self.outputs * self.size > LARGEST_PROGRAM:
             return  # then only a model that separates the rows outright will tell
         from scipy.optimize import linprog
 
@@ -346,11 +402,12 @@ class Problem:
 
     def _directions_of_descent(self) -> Array:
         """Rows v with v·w = margin of a row (for `Softmax`: over each other class)."""
+        X = self.X.toarray() if self.is_sparse else self.X
         if self.outputs == 1:
-            return np.asarray(self.y[:, None] * self.X, dtype=float)
+            return np.asarray(self.y[:, None] * X, dtype=float)
         own = np.eye(self.outputs)[self.y.astype(int)]
         others = own[:, None, :] - np.eye(self.outputs)[None, :, :]
-        margins = others[:, :, :, None] * self.X[:, None, None, :]
+        margins = others[:, :, :, None] * X[:, None, None, :]
         return np.asarray(margins.reshape(-1, self.size), dtype=float)
 
     def _changed(self, **changes: Any) -> Problem:
@@ -365,9 +422,16 @@ class Problem:
 
 
 def _frozen(value: T) -> T:
-    if isinstance(value, np.ndarray):
-        value.setflags(write=False)
+    for array in _arrays(value):
+        array.setflags(write=False)
     return value
+
+
+def _arrays(value: Any) -> tuple[Array, ...]:
+    """The arrays that a value is made of: one, three for sparse rows, none for anything else."""
+    if isinstance(value, np.ndarray):
+        return (value,)
+    return (value.data, value.indices, value.indptr) if is_sparse(value) else ()
 
 
 def _check_choices(

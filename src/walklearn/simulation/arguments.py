@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from walklearn.graphs import Graph
 from walklearn.problem import Problem
-from walklearn.simulation.compiled_batches import has_compiled_twin
+from walklearn.simulation.compiled_batches import uncompiled_part
 from walklearn.updates.gossip_sgd import AsynchronousGossip, Gossip, SynchronousGossip
 from walklearn.updates.step_sizes import ConstantStep, PowerStep, StepSize
 from walklearn.walks import Derived, Metropolis, Uniform, Walk, Weighted
@@ -171,6 +171,6 @@ def check_run(
             raise ValueError(f"{name} must be a whole number of at least 1, got {count!r}.")
     if engine not in ("compiled", "reference"):
         raise ValueError(f'engine must be "compiled" or "reference", got {engine!r}.')
-    for part in (problem.loss, method) if engine == "compiled" else ():
-        if not has_compiled_twin(part):
-            raise ValueError(f'{type(part).__name__} is not compiled; pass engine="reference".')
+    part = uncompiled_part(problem, method) if engine == "compiled" else None
+    if part is not None:
+        raise ValueError(f'{type(part).__name__} is not compiled; pass engine="reference".')

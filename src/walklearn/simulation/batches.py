@@ -6,6 +6,8 @@ in. A batch is compiled or runs the reference; `simulation` does not see the dif
     batch.advance(iterations)     batch.models, batch.averages   (replicates, holders, size)
     batch.messages  (replicates,) batch.values(models)           f of each model
 
+`advance` also copies what it meets on the way, after as many iterations as it is told.
+
 A walk has one holder of a model per replicate, gossip one per node.
 """
 
@@ -14,7 +16,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +28,15 @@ from walklearn.walks import ReleasedWeighted
 
 Array = NDArray[Any]
 Setting = WalkSetting | GossipSetting
+Counts = Sequence[int] | NDArray[np.int64]
+
+
+class Seen(NamedTuple):
+    """Copies made on the way: (records, replicates, holders, size); messages lack the last two."""
+
+    models: Array
+    averages: Array
+    messages: Array
 
 
 class Batch(ABC):
@@ -55,9 +66,20 @@ class Batch(ABC):
     def averages(self) -> Array:
         """w̄ of each replicate and holder."""
 
+    def advance(self, iterations: int, after: Counts = ()) -> Seen | None:
+        """Go on by that many iterations, and copy what there is after some of them."""
+        seen, done = [], 0
+        for count in after:
+            self._advance(count - done)
+            seen.append((self.models, self.averages, self.messages.copy()))
+            done = count
+        if done < iterations:
+            self._advance(iterations - done)
+        return Seen(*map(np.stack, zip(*seen, strict=True))) if seen else None
+
     @abstractmethod
-    def advance(self, iterations: int) -> None:
-        """Go on by that many iterations."""
+    def _advance(self, iterations: int) -> None:
+        """Go on by that many iterations, at least one."""
 
     @abstractmethod
     def values(self, models: Array) -> Array:

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from walklearn.problem import Problem
-from walklearn.problem.domains import Ball, Box
+from walklearn.problem.domains import Ball, Box, Everywhere
 from walklearn.problem.losses import Huber, Logistic, Loss, Softmax, Squared, SquaredHinge
-from walklearn.simulation.batches import Array, Batch, WalkBatch
+from walklearn.simulation.batches import Array, Batch, Counts, Seen, WalkBatch
 from walklearn.updates.gossip_sgd import AsynchronousGossip, Gossip, GossipSetting, Network
 from walklearn.updates.random_streams import Streams
 from walklearn.updates.sgd import start
@@ -19,7 +19,7 @@ from walklearn.walks import Independent, Jumping, Metropolis, NonBacktracking, W
 
 LARGEST_BATCH = 32  # tokens in one batch
 # Tokens of a batch that take turns, with as many numbers of their models as the first-level
-# cache holds, and from where on the rows are out of the cache and worth prefetching
+# cache holds, and from where on the rows are out of the cache and worth asking for ahead
 # (benchmarks/README.md has the measurements).
 LARGEST_GROUP = 8
 GROUP_NUMBERS = 1024
@@ -45,7 +45,9 @@ class CompiledWalks(WalkBatch):
         self._data = _data(problem, setting.batch)
         self._chain = _chain(self.settings if setting.walk.is_private else [setting])
         self._node_streams = _node_streams(streams)
-        self._records = None if self._node_streams.size else _records(setting, self._chain)
+        plain = setting.model_noise is None
+        self._one_row = plain and _one_row(problem)
+        self._lazy = plain and problem.is_sparse and not isinstance(problem.domain, Box)
         self._tokens = compiled.Tokens(
             nodes=nodes,
             previous=np.array([token.previous for token in self.starts], dtype=np.int64),
@@ -56,11 +58,16 @@ class CompiledWalks(WalkBatch):
             messages=self.messages,
             visits=self.visits,
         )
+        self._factors = compiled.Factors(
+            shares=np.zeros(len(nodes)),
+            squared_norms=np.einsum("ta,ta->t", models, models, dtype=np.float64),
+        )
         self._step_size_sum = np.array([self.starts[0].step_size_sum])
-        inverse_sums = [[token.inverse_importance_sum] for token in self.starts]
-        self._inverse_importance_sums = np.array(inverse_sums)
+        self._inverse_importance_sums = np.array(
+            [token.inverse_importance_sum for token in self.starts]
+        )
         self._group = max(1, min(LARGEST_GROUP, GROUP_NUMBERS // problem.size))
-        self._far = problem.X.nbytes > CACHE_BYTES
+        self._far = problem.row_bytes > CACHE_BYTES
 
     @property
     def models(self) -> Array:
@@ -73,68 +80,85 @@ class CompiledWalks(WalkBatch):
         """w̄ of each token."""
         if not self.iterations:
             return self.models
-        sums = self._tokens.sums.reshape(len(self.streams), 1, -1)
-        return np.asarray(sums / self._step_size_sum)
+        return np.asarray(self._sums[:, None] / self._step_size_sum)
+
+    @property
+    def _sums(self) -> Array:
+        """Σγw of each token."""
+        shape = (len(self.streams), -1)
+        sums, models = self._tokens.sums.reshape(shape), self._tokens.models.reshape(shape)
+        return np.asarray(sums + self._factors.shares[:, None] * models)
 
     @property
     def tokens(self) -> list[Token]:
         """The tokens as the reference has them."""
-        state, size = self._tokens, self.setting.problem.size
-        sums, total = state.sums.reshape(-1, size), float(self._step_size_sum[0])
+        state = self._tokens
+        sums, total = self._sums, float(self._step_size_sum[0])
         return [
             Token(
                 node=int(state.nodes[r]),
                 previous=int(state.previous[r]),
                 model=self.models[r, 0],
-                weighted_sum=sums[r].copy(),
+                weighted_sum=sums[r],
                 step_size_sum=total,
                 updates=self.iterations,
                 messages=int(self.messages[r]),
-                inverse_importance_sum=float(self._inverse_importance_sums[r, 0]),
+                inverse_importance_sum=float(self._inverse_importance_sums[r]),
             )
             for r in range(len(self.streams))
         ]
 
     def _first_scores(self, nodes: Array, models: Array) -> Array:
         """x·w at the first node, where each node has one row."""
-        if self._records is None:
+        if not self._one_row:
             return np.zeros(len(nodes))
         scores = np.einsum("ta,ta->t", self.setting.problem.X[nodes], models)
         return np.asarray(scores, dtype=np.float64)
 
-    def advance(self, iterations: int) -> None:
-        """All tokens together."""
+    def _advance(self, iterations: int) -> None:
+        self.advance(iterations)
+
+    def advance(self, iterations: int, after: Counts = ()) -> Seen | None:
+        """All tokens together; copies are made by the compiled code."""
         from walklearn.simulation import compiled
 
+        setting, chain, tokens = self.setting, self._chain, self._tokens
         numbers = np.arange(self.iterations + 1, self.iterations + iterations + 1)
-        gammas = self.setting.step_size(numbers)
+        gammas = setting.step_size(numbers)
         own = self._node_streams  # where these are not empty, the uniforms are drawn on the way
-        shape = (len(self.streams), iterations, self.setting.draws)
+        shape = (len(self.streams), iterations, setting.draws)
         uniforms = np.empty(shape) if own.size else self.draw(iterations)
-        chain, data, tokens = self._chain, self._data, self._tokens
-        if self._records is not None:
-            compiled.advance_metropolis(
-                self._records, chain, data, tokens, gammas, uniforms, self._group, self._far
-            )
+        records = self._records(after)
+        path = compiled.find_paths(chain, tokens, uniforms, own, records)
+        estimated = setting.mean_importance == "estimated"
+        inverses = self._inverse_importance_sums if estimated else np.empty(0)
+        along = (path, chain.scale, inverses, self._data, tokens, gammas, numbers, records)
+        if self._one_row:
+            compiled.update_one_row(*along, self._group, self._far)
+        elif self._lazy:
+            compiled.update_sparse(*along, uniforms, setting.walk.draws, self._factors)
         else:
-            path = compiled.find_paths(chain, tokens, uniforms, own)
-            picks = uniforms[:, :, self.setting.walk.draws :]
-            means, noise = self._means(path[:, :-1], numbers), self._noise(path[:, :-1])
-            compiled.update_along(path, chain.scale, means, data, tokens, gammas, picks, noise)
-        # One by one, so that the sum does not depend on where a call ends.
-        self._step_size_sum = np.cumsum(np.append(self._step_size_sum, gammas))[-1:]
+            noise = self._noise(path[:, :-1])
+            compiled.update_rows(*along, uniforms, setting.walk.draws, noise)
+        # One by one, so that the sums do not depend on where a call ends.
+        step_size_sums = np.cumsum(np.append(self._step_size_sum, gammas))
+        self._step_size_sum = step_size_sums[-1:]
         self.iterations += iterations
+        if not len(after):
+            return None
+        averages = records.sums / step_size_sums[records.after, None, None]
+        return Seen(records.models[:, :, None], averages[:, :, None], records.messages)
 
-    def _means(self, visited: Array, numbers: Array) -> Array:
-        """The mean importance that each token knows of at each visit; empty where it is exact."""
-        if self.setting.mean_importance == "exact":
-            return np.empty((0, 0))
-        lines = np.arange(len(visited))[:, None] if len(self._chain.scale) > 1 else 0
-        inverses = self._chain.scale[lines, visited]
-        # One by one, as the step sizes: cumsum adds in order.
-        sums = np.cumsum(np.hstack([self._inverse_importance_sums, inverses]), axis=1)
-        self._inverse_importance_sums = sums[:, -1:]
-        return np.asarray(numbers / sums[:, 1:])
+    def _records(self, after: Counts) -> Any:
+        """Room for copies."""
+        from walklearn.simulation import compiled
+
+        shape, dtype = (len(after), len(self.streams)), self._tokens.models.dtype
+        size = self.setting.problem.size
+        return compiled.Records(
+            np.array(after, dtype=np.int64), np.empty((*shape, size), dtype),
+            np.empty((*shape, size)), np.empty(shape, dtype=np.int64),
+        )  # fmt: skip
 
     def _noise(self, visited: Array) -> Any:
         from walklearn.simulation import compiled
@@ -201,7 +225,7 @@ class CompiledGossip(Batch):
         """w̄ of every node."""
         return np.stack([_network(network).averages for network in self._networks])
 
-    def advance(self, iterations: int) -> None:
+    def _advance(self, iterations: int) -> None:
         """Network by network."""
         for network, uniforms in zip(self._networks, self.draw(iterations), strict=True):
             self._advance_one(network, uniforms)
@@ -215,8 +239,8 @@ class CompiledGossip(Batch):
         c, q = setting.step_size.constant, setting.step_size.exponent
         if isinstance(setting.gossip, AsynchronousGossip):
             common = (graph.indptr, graph.indices, setting.scale, self._data, network, c, q)
-            if _one_row(setting.problem):
-                far = setting.problem.X.nbytes > GOSSIP_CACHE_BYTES
+            if _one_row(setting.problem) and not isinstance(setting.problem.domain, Box):
+                far = setting.problem.row_bytes > GOSSIP_CACHE_BYTES
                 compiled.advance_asynchronous_one_row(*common, uniforms, far)
             else:
                 compiled.advance_asynchronous(*common, uniforms)
@@ -224,8 +248,9 @@ class CompiledGossip(Batch):
         else:
             mixing = setting.mixing
             compiled.advance_synchronous(
-                mixing.indptr, mixing.indices, mixing.data, self._data, network, c, q, uniforms
-            )
+                mixing.indptr, mixing.indices, mixing.data, setting.scale, self._data, network,
+                c, q, uniforms,
+            )  # fmt: skip
             self.messages += 2 * graph.edge_count * len(uniforms)
 
     def values(self, models: Array) -> Array:
@@ -244,20 +269,28 @@ def _network(network: Any) -> Network:
 def _compiled_values(data: Any, models: Array) -> Array:
     from walklearn.simulation import compiled
 
-    flat = np.ascontiguousarray(models.reshape(-1, models.shape[-1]))
-    return np.asarray(compiled.values(data, flat)).reshape(models.shape[:-1])
+    count = models[..., 0].size
+    vectors = models.reshape(count * data.outputs, data.dimension)
+    lines = -(-len(vectors) // compiled.LANES) * compiled.LANES
+    padded = np.zeros((lines, data.dimension))
+    padded[: len(vectors)] = vectors
+    laid_out = np.ascontiguousarray(padded.T) if len(data.starts) else padded
+    values = compiled.values(data, laid_out, count).reshape(models.shape[:-1])
+    return np.asarray(values + 0.5 * data.penalty * (models.astype(np.float64) ** 2).sum(axis=-1))
 
 
-def has_compiled_twin(part: Loss | Walk | Gossip) -> bool:
-    """Whether the compiled engine knows a loss or a method; others run on the reference."""
-    if isinstance(part, Loss):
-        return type(part) in _loss_codes()
-    if not isinstance(part, Walk):
-        return True
-    inner = part.innermost
-    return type(part).hop in _hop_kinds() and (
-        not isinstance(inner, Metropolis) or type(inner).hop is Metropolis.hop
-    )
+def uncompiled_part(problem: Problem, method: Walk | Gossip) -> object:
+    """The loss, domain or walk that the compiled engine does not know; None if it knows all."""
+    if type(problem.loss) not in _loss_codes():
+        return problem.loss
+    if type(problem.domain) not in (Ball, Box, Everywhere):
+        return problem.domain
+    if isinstance(method, Walk):
+        inner = method.innermost
+        own_hop = isinstance(inner, Metropolis) and type(inner).hop is not Metropolis.hop
+        if own_hop or type(method).hop not in _hop_kinds():
+            return method
+    return None
 
 
 def _hop_kinds() -> dict[Any, int]:
@@ -290,7 +323,9 @@ def _data(problem: Problem, batch: int | None) -> Any:
     loss, domain = problem.loss, problem.domain
     low, high = (domain.low, domain.high) if isinstance(domain, Box) else (-np.inf, np.inf)
     return compiled.Data(
-        rows=problem.X.reshape(-1),
+        rows=problem.X.data if problem.is_sparse else problem.X.reshape(-1),
+        columns=problem.X.indices if problem.is_sparse else np.empty(0, np.int32),
+        starts=problem.X.indptr.astype(np.int64) if problem.is_sparse else np.empty(0, np.int64),
         targets=problem.y,
         weights=problem.row_weights,
         offsets=problem.offsets,
@@ -299,6 +334,7 @@ def _data(problem: Problem, batch: int | None) -> Any:
         loss_parameter=loss.threshold if isinstance(loss, Huber) else 0.0,
         dimension=problem.dimension,
         outputs=problem.outputs,
+        form=(0,) * (1 + 2 * problem.is_sparse + isinstance(loss, Softmax)),
         batch=batch or 0,
         radius=domain.radius if isinstance(domain, Ball) else np.inf,
         low=low,
@@ -307,35 +343,12 @@ def _data(problem: Problem, batch: int | None) -> Any:
 
 
 def _one_row(problem: Problem) -> bool:
-    """One row per node, one score and no box: the fast ways are open."""
-    counts = np.diff(problem.offsets)
+    """One dense row per node, and one score."""
     return (
-        problem.outputs == 1 and not isinstance(problem.domain, Box) and bool((counts == 1).all())
+        not problem.is_sparse
+        and problem.outputs == 1
+        and bool((np.diff(problem.offsets) == 1).all())
     )
-
-
-def _records(setting: WalkSetting, chain: Any) -> Array | None:
-    """What `compiled.advance_metropolis` reads of each node; None where that way is closed."""
-    from walklearn.simulation import compiled
-
-    problem = setting.problem
-    estimated = setting.mean_importance == "estimated"
-    if (
-        chain.kind != compiled.METROPOLIS
-        or not _one_row(problem)
-        or setting.model_noise
-        or estimated
-    ):
-        return None
-    shape = (len(chain.score), problem.node_count, compiled.RECORD)
-    records = _aligned(shape)
-    records[:, :, compiled.SCORE] = chain.score
-    records[:, :, compiled.SCALE] = chain.scale
-    records[:, :, compiled.TARGET] = problem.y
-    records[:, :, compiled.WEIGHT] = problem.row_weights
-    records[:, :, compiled.FIRST] = setting.graph.indptr[:-1]
-    records[:, :, compiled.DEGREE] = setting.graph.degrees
-    return records
 
 
 def _node_streams(streams: Sequence[Streams]) -> Array:
@@ -353,14 +366,6 @@ def _pcg64_state(generator: np.random.Generator) -> list[int]:
     """State and increment, each as a high and a low half."""
     state = generator.bit_generator.state["state"]
     return [half for name in ("state", "inc") for half in divmod(state[name], 2**64)]
-
-
-def _aligned(shape: tuple[int, ...]) -> Array:
-    """Zeros that start at a cache line."""
-    size = int(np.prod(shape))
-    spare = np.zeros(size + 8)
-    skip = -spare.ctypes.data // 8 % 8
-    return spare[skip : skip + size].reshape(shape)
 
 
 def _chain(settings: Sequence[WalkSetting]) -> Any:

@@ -94,8 +94,8 @@ def attack(
         if contributes and np.allclose(moved, visit.gradient, rtol=1e-9):
             evidence[i] += moved / setting.scale[i] - problem.penalty * before
     visited = np.flatnonzero(evidence.any(axis=1))
-    return Attack(visited, _cosines(evidence[visited], problem.X[visited]), evidence[visited],
-                  _cosine_by_chance(problem.dimension))  # fmt: skip
+    cosines = _cosines(evidence[visited], problem.dense_rows(visited))
+    return Attack(visited, cosines, evidence[visited], _cosine_by_chance(problem.dimension))
 
 
 def _cosines(guesses: NDArray[Any], rows: NDArray[Any]) -> NDArray[np.float64]:

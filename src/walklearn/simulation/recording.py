@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from walklearn import __version__
 from walklearn.simulation.arguments import updates_per_iteration
-from walklearn.simulation.batches import Batch, Setting
+from walklearn.simulation.batches import Batch, Seen, Setting
 from walklearn.simulation.trace import Trace
 from walklearn.simulation.trace_files import ERRORS
 from walklearn.updates.gossip_sgd import Gossip, GossipSetting, SynchronousGossip
@@ -32,6 +32,8 @@ Array = NDArray[Any]
 # Uniform numbers drawn at a time: large enough to spread the cost of a call, small enough
 # for the second-level cache.
 BLOCK_NUMBERS = 32_768
+# Numbers of the models that are copied before they are looked at.
+COPIED_NUMBERS = 1_000_000
 
 
 @dataclass(eq=False)
@@ -72,44 +74,49 @@ class Recording:
         streams = [self.streams_of(seed) for seed in self.seeds[first:last]]
         batch: Batch = batch_class(self.setting, streams)
         block = max(1, BLOCK_NUMBERS // (len(streams) * max(1, _work(self.setting))))
-        for record, target in enumerate(self.iterations_at):
-            while batch.iterations < target:
-                if self.stop.is_set():
-                    return
-                count = min(block, int(target) - batch.iterations)
-                batch.advance(count)
-                with self.lock:
-                    bar.update(count * len(streams))
-            self._record(batch, record, slice(first, last))
+        at_once = max(1, COPIED_NUMBERS // batch.models.size)
+        marks, record = self.iterations_at, 0
+        while record < len(marks):
+            if self.stop.is_set():
+                return
+            begun = batch.iterations
+            end = min(begun + block, int(marks[min(record + at_once, len(marks)) - 1]))
+            following = int(np.searchsorted(marks, end, side="right"))
+            seen = batch.advance(end - begun, marks[record:following] - begun)
+            if seen is not None:
+                self._record(batch, seen, slice(record, following), slice(first, last))
+            record = following
+            with self.lock:
+                bar.update((end - begun) * len(streams))
         with self.lock:
             self.visits += batch.visits
 
-    def _record(self, batch: Batch, record: int, lines: slice) -> None:
+    def _record(self, batch: Batch, seen: Seen, records: slice, lines: slice) -> None:
         optimum = self.optimum
-        self.messages[lines, record] = batch.messages
-        both = (("", batch.models, self.models), ("average_", batch.averages, self.averages))
+        self.messages[lines, records] = seen.messages.T
+        both = (("", seen.models, self.models), ("average_", seen.averages, self.averages))
         with np.errstate(over="ignore", invalid="ignore"):  # a diverging run is no error
             for prefix, models, kept in both:
                 if optimum.unique:
-                    distances = np.linalg.norm(models - optimum.model, axis=2).mean(axis=1)
-                    self.errors[prefix + "distance"][lines, record] = distances
+                    distances = np.linalg.norm(models - optimum.model, axis=3).mean(axis=2)
+                    self.errors[prefix + "distance"][lines, records] = distances.T
                 if self.gaps is not False:
                     looked_at = models if self.gaps is True else self._spread(models)
-                    values = batch.values(looked_at).mean(axis=1)
-                    self.errors[prefix + "gap"][lines, record] = values - optimum.value
-                kept[lines] = models.mean(axis=1)
+                    values = batch.values(looked_at).mean(axis=2)
+                    self.errors[prefix + "gap"][lines, records] = values.T - optimum.value
+                kept[lines] = models[-1].mean(axis=1)
         if self.released is not None and batch.released is not None:
             self.released[lines] = batch.released
             self.outside[lines] = batch.outside
         if self.contributions is not None and batch.contributions is not None:
             self.contributions[lines] = batch.contributions
-        self.records_done[lines] = record + 1
+        self.records_done[lines] = records.stop
 
     def _spread(self, models: Array) -> Array:
         """The models whose gaps are averaged: those of some holders, spread evenly."""
-        holders = models.shape[1]
+        holders = models.shape[2]
         count = min(int(self.gaps), holders)
-        return models[:, np.arange(count) * holders // count]
+        return models[:, :, np.arange(count) * holders // count]
 
     def models_at(self, models: Array, lines: Array, records: int) -> Array:
         """The models of the kept replicates, NaN for one that is past the last kept record."""

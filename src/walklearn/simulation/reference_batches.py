@@ -41,7 +41,7 @@ class ReferenceWalks(WalkBatch):
         """w̄ of each token."""
         return np.stack([token.average for token in self._tokens])[:, None, :]
 
-    def advance(self, iterations: int) -> None:
+    def _advance(self, iterations: int) -> None:
         """Step by step."""
         for replicate, setting in enumerate(self.settings):
             token = self._tokens[replicate]
@@ -90,7 +90,7 @@ class ReferenceGossip(Batch):
         """w̄ of every node."""
         return np.stack([network.averages for network in self._networks])
 
-    def advance(self, iterations: int) -> None:
+    def _advance(self, iterations: int) -> None:
         """Iteration by iteration."""
         for replicate, uniforms in enumerate(self.draw(iterations)):
             for line in uniforms:
@@ -106,4 +106,5 @@ class ReferenceGossip(Batch):
 
 
 def _reference_values(problem: Problem, models: Array) -> Array:
-    return np.array([[problem.value(model) for model in holders] for holders in models])
+    flat = models.reshape(-1, models.shape[-1])
+    return np.array([problem.value(model) for model in flat]).reshape(models.shape[:-1])

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from walklearn.privacy import InfeasiblePrivacyError
 from walklearn.simulation import simulate
-from walklearn.simulation.compiled_batches import has_compiled_twin
+from walklearn.simulation.compiled_batches import uncompiled_part
 from walklearn.simulation.trace import Trace
 from walklearn.simulation.trace_files import ERRORS
 from walklearn.studies.cell import Cell, CellError
@@ -212,7 +212,7 @@ def _simulate(
     step_size: StepSize,
     records: list[int],
 ) -> Trace:
-    compiled = has_compiled_twin(world.problem.loss) and has_compiled_twin(method)
+    compiled = uncompiled_part(world.problem, method) is None
     trace = simulate(
         world.problem,
         world.graph,

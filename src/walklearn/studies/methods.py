@@ -170,7 +170,7 @@ def bounds_of(table: CheckedTable, problem_table: Table, problem: Problem) -> tu
         return float(problem.importance.min()), float(problem.importance.max())
     if "feature_bound" not in problem_table:
         raise table.error("bounds", '= "public" needs a feature_bound in every problem.')
-    rows = len(problem.X)
+    rows = problem.row_count
     return smoothness_bounds(
         problem.loss, problem.penalty, problem.node_count, problem_table["feature_bound"],
         max_rows=-(-rows // problem.node_count), objective=problem.objective, total_rows=rows,

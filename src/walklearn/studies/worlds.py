@@ -65,7 +65,7 @@ class World:
     @property
     def bytes(self) -> int:
         """About how much memory it takes."""
-        return self.graph.indices.nbytes + self.problem.X.nbytes + self.problem.y.nbytes
+        return self.graph.indices.nbytes + self.problem.row_bytes + self.problem.y.nbytes
 
 
 class _Rows(NamedTuple):

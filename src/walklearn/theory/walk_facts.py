@@ -153,7 +153,7 @@ def _local_gradients(problem: Problem, nodes: slice, w: Vector) -> Vector:
 
     starts = problem.offsets[nodes.start : nodes.stop + 1]
     rows, count = slice(starts[0], starts[-1]), starts[-1] - starts[0]
-    X = problem.X[rows]
+    X = problem.dense_rows(rows)
     slopes = problem.loss.slope(X @ w.T, problem.y[rows]).reshape(count, -1)
     slopes = slopes * problem.row_weights[rows, None]
     of_rows = (slopes[:, :, None] * X[:, None, :]).reshape(count, problem.size)

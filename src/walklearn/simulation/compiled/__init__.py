@@ -1,0 +1,74 @@
+"""The compiled twins of `walk_sgd` and `gossip_sgd`: the same numbers, at the speed of C.
+
+They repeat the formulas of `losses`, `domains` and the walks' `hop` in the form that Numba
+compiles; tests/simulation/test_equivalence.py holds every one of them against its original.
+
+    walks        paths of tokens, and updates along them
+    gossip       meetings and rounds
+    rows         a visit to any rows: gradient and step, for any loss and domain
+    sparse       updates that cost as much as a row has entries that are not 0
+    values       f of many models
+    arithmetic   losses, exponentials, random numbers
+    cached       how they are compiled and kept
+
+Arrays are taken out of their tuples once, and indexed with unsigned integers: the one spares
+counting references, the other a test for negative indices, in every step.
+"""
+
+from walklearn.simulation.compiled.arithmetic import (
+    HUBER,
+    LOGISTIC,
+    SOFTMAX,
+    SQUARED,
+    SQUARED_HINGE,
+)
+from walklearn.simulation.compiled.gossip import (
+    Nodes,
+    advance_asynchronous,
+    advance_asynchronous_one_row,
+    advance_synchronous,
+)
+from walklearn.simulation.compiled.rows import Data
+from walklearn.simulation.compiled.sparse import Factors, update_sparse
+from walklearn.simulation.compiled.values import LANES, values
+from walklearn.simulation.compiled.walks import (
+    INDEPENDENT,
+    JUMPING,
+    METROPOLIS,
+    NON_BACKTRACKING,
+    Chain,
+    Noise,
+    Records,
+    Tokens,
+    find_paths,
+    update_one_row,
+    update_rows,
+)
+
+__all__ = [
+    "HUBER",
+    "INDEPENDENT",
+    "JUMPING",
+    "LANES",
+    "LOGISTIC",
+    "METROPOLIS",
+    "NON_BACKTRACKING",
+    "SOFTMAX",
+    "SQUARED",
+    "SQUARED_HINGE",
+    "Chain",
+    "Data",
+    "Factors",
+    "Nodes",
+    "Noise",
+    "Records",
+    "Tokens",
+    "advance_asynchronous",
+    "advance_asynchronous_one_row",
+    "advance_synchronous",
+    "find_paths",
+    "update_one_row",
+    "update_rows",
+    "update_sparse",
+    "values",
+]

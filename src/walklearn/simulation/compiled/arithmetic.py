@@ -1,0 +1,160 @@
+"""What all kernels calculate with: losses, exponentials, random numbers, prefetching."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba.core import cgutils, types
+from numba.extending import intrinsic
+from numba.np.arrayobj import make_array
+from numpy.typing import NDArray
+
+from walklearn.simulation.compiled.cached import exact_helper, helper
+
+Array = NDArray[Any]
+Index = Any  # np.uint64: an unsigned index spares Numba's test for negative ones
+
+LOGISTIC, SQUARED, HUBER, SQUARED_HINGE, SOFTMAX = range(5)
+
+U = np.uint64
+_LOG2_E = 1.4426950408889634
+_LN2_HIGH, _LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
+_LARGEST_EXPONENT = 708.0  # beyond, e^(−x) is not a normal number and counts as nothing
+
+
+@intrinsic
+def prefetch(typing_context, array, index):  # type: ignore[no-untyped-def]
+    """Ask for the cache line of array[index], without waiting for it."""
+    del typing_context
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        data = make_array(signature.args[0])(context, builder, arguments[0]).data
+        byte = ir.IntType(8).as_pointer()
+        whole = ir.IntType(32)
+        function = cgutils.get_or_insert_function(
+            builder.module,
+            ir.FunctionType(ir.VoidType(), [byte, whole, whole, whole]),
+            "llvm.prefetch.p0",
+        )
+        address = builder.bitcast(builder.gep(data, [arguments[1]]), byte)
+        read, keep_close, is_data = (ir.Constant(whole, flag) for flag in (0, 3, 1))
+        builder.call(function, [address, read, keep_close, is_data])
+        return context.get_dummy_value()
+
+    return types.void(array, types.uint64), generate
+
+
+@intrinsic
+def _float_of_bits(typing_context, bits):  # type: ignore[no-untyped-def]
+    """The double with these 64 bits."""
+    del typing_context, bits
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        del context, signature
+        return builder.bitcast(arguments[0], ir.DoubleType())
+
+    return types.float64(types.int64), generate
+
+
+@exact_helper
+def exp_of_minus(x: float) -> float:
+    """e^(−x) for x ≥ 0, without a call, so that a loop over it vectorises.
+
+    x = n ln 2 + r with |r| ≤ ln 2 / 2; e^(−r) is its Taylor polynomial, 2^(−n) put together from
+    its bits. Within an ulp or two.
+    """
+    x = min(x, _LARGEST_EXPONENT)
+    n = np.floor(x * _LOG2_E + 0.5)
+    r = (x - n * _LN2_HIGH) - n * _LN2_LOW
+    s = -r
+    e = 1.0 / 6227020800.0
+    e = e * s + 1.0 / 479001600.0
+    e = e * s + 1.0 / 39916800.0
+    e = e * s + 1.0 / 3628800.0
+    e = e * s + 1.0 / 362880.0
+    e = e * s + 1.0 / 40320.0
+    e = e * s + 1.0 / 5040.0
+    e = e * s + 1.0 / 720.0
+    e = e * s + 1.0 / 120.0
+    e = e * s + 1.0 / 24.0
+    e = e * s + 1.0 / 6.0
+    e = e * s + 0.5
+    e = e * s + 1.0
+    e = e * s + 1.0
+    return e * _float_of_bits((np.int64(1023) - np.int64(n)) << np.int64(52))
+
+
+@exact_helper
+def log_of_one_plus(t: float) -> float:
+    """ln(1 + t) for 0 ≤ t ≤ 1, by 2 artanh(t / (2 + t)); it vectorises as well."""
+    s = t / (2.0 + t)
+    q = s * s
+    c = 1.0 / 35.0
+    c = c * q + 1.0 / 33.0
+    c = c * q + 1.0 / 31.0
+    c = c * q + 1.0 / 29.0
+    c = c * q + 1.0 / 27.0
+    c = c * q + 1.0 / 25.0
+    c = c * q + 1.0 / 23.0
+    c = c * q + 1.0 / 21.0
+    c = c * q + 1.0 / 19.0
+    c = c * q + 1.0 / 17.0
+    c = c * q + 1.0 / 15.0
+    c = c * q + 1.0 / 13.0
+    c = c * q + 1.0 / 11.0
+    c = c * q + 1.0 / 9.0
+    c = c * q + 1.0 / 7.0
+    c = c * q + 1.0 / 5.0
+    c = c * q + 1.0 / 3.0
+    return 2.0 * s + 2.0 * s * (q * c)
+
+
+@helper
+def value_of(loss: int, parameter: float, score: float, target: float) -> float:
+    """ℓ(score, target); see `losses`."""
+    if loss == LOGISTIC:
+        size = abs(target * score)
+        return 0.5 * (size - target * score) + log_of_one_plus(exp_of_minus(size))
+    if loss == SQUARED:
+        return 0.5 * (score - target) ** 2
+    if loss == HUBER:
+        size = abs(score - target)
+        inside = min(size, parameter)
+        return inside * (size - 0.5 * inside)
+    return 0.5 * max(0.0, 1.0 - target * score) ** 2
+
+
+@helper
+def slope_of(loss: int, parameter: float, score: float, target: float) -> float:
+    """∂ℓ/∂score; see `losses`."""
+    if loss == LOGISTIC:
+        return -target / (1.0 + np.exp(target * score))
+    if loss == SQUARED:
+        return score - target
+    if loss == HUBER:
+        return min(max(score - target, -parameter), parameter)
+    return -target * max(0.0, 1.0 - target * score)
+
+
+@helper
+def next_uniform(stream: Array) -> float:
+    """The next number of NumPy's PCG64 generator: state ← state · M + increment, modulo 2¹²⁸.
+
+    stream: the halves of the state and of the increment, high before low; changed in place.
+    """
+    half, mask = U(32), U(0xFFFFFFFF)
+    high, low = stream[0], stream[1]
+    m_high, m_low = U(2549297995355413924), U(4865540595714422341)
+    # The upper half of low · m_low, by products of 32 bits.
+    a, b, c, d = low >> half, low & mask, m_low >> half, m_low & mask
+    middle = (b * d >> half) + (a * d & mask) + (b * c & mask)
+    carried = a * c + (a * d >> half) + (b * c >> half) + (middle >> half)
+    high = carried + high * m_low + low * m_high + stream[2]
+    low = low * m_low + stream[3]
+    high += U(low < stream[3])
+    stream[0], stream[1] = high, low
+    bits, turn = high ^ low, high >> U(58)
+    bits = (bits >> turn) | (bits << ((U(64) - turn) & U(63)))
+    return np.float64(bits >> U(11)) * 2.0**-53

@@ -1,0 +1,46 @@
+"""The decorators of the kernels, and a cache on disk that notices an edit in any of their files.
+
+Numba keeps machine code beside the file of the function and asks only whether that file has
+changed: a helper edited in another file would leave stale code behind, silently. So the kernels'
+cache is stamped with a digest of all files of this package instead.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from numba import njit
+
+# Sums may be reordered and products fused; NaN and infinity keep their meaning. A division by zero
+# gives infinity as in NumPy: Python's error would be a branch in every loop, which then does not
+# vectorise.
+_FAST = {"reassoc", "contract", "nsz", "arcp"}
+_OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": _FAST}
+
+#: A helper that takes numbers, compiled into the kernels that call it.
+helper: Callable[..., Any] = njit(**_OPTIONS)
+#: One in which every rounding stays where it is written, but for fused products.
+exact_helper: Callable[..., Any] = njit(**{**_OPTIONS, "fastmath": {"contract", "nsz"}})
+#: One that takes arrays: written into its callers, which spares counting references in every call.
+inlined: Callable[..., Any] = njit(**_OPTIONS, inline="always")
+
+
+def _stamp() -> str:
+    """A digest of every kernel file."""
+    digest = hashlib.sha256()
+    for path in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(path.name.encode() + path.read_bytes())
+    return digest.hexdigest()
+
+
+_STAMP = _stamp()
+
+
+def kernel(function: Callable[..., Any]) -> Any:
+    """A function that Python calls: machine code, kept on disk, running outside Python's lock."""
+    compiled = njit(**_OPTIONS, cache=True)(function)
+    compiled._cache._cache_file._source_stamp = _STAMP
+    return compiled

@@ -1,0 +1,341 @@
+"""Tokens on their way: first the paths of all of them, then the updates along these.
+
+The way of a token does not depend on its model, so each of the two is a plain loop: `find_paths`
+for every walk; `update_one_row` where each node has one row, `update_rows` for any rows, picked
+or not, protected or not. Tokens of a group take turns, so that what one waits for in memory
+overlaps with what another calculates; and since a path is known beforehand, its rows are asked for
+before they are needed.
+
+Nothing in here raises; arguments are checked before.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from walklearn.simulation.compiled.arithmetic import (
+    Array,
+    Index,
+    U,
+    next_uniform,
+    prefetch,
+    slope_of,
+)
+from walklearn.simulation.compiled.cached import inlined, kernel
+from walklearn.simulation.compiled.rows import Data, descend, find_gradient
+
+METROPOLIS, NON_BACKTRACKING, JUMPING, INDEPENDENT = range(4)
+AHEAD = 2  # visits between asking for a row and looking at it
+
+
+class Chain(NamedTuple):
+    """The walk as arrays; see `walks`. Score and scale have one line, or one per replicate.
+
+    scale: what the gradient is multiplied by, up to the mean importance where a token
+    estimates that.
+    """
+
+    indptr: Array
+    indices: Array
+    score: Array
+    scale: Array
+    kind: int
+    laziness: float
+    jump_probability: float
+    jump_lengths: Array  # cumulative
+
+
+class Tokens(NamedTuple):
+    """The state of a batch of tokens, changed in place.
+
+    A model is shrink · models: `update_one_row` keeps a projection onto the ball as a factor
+    until the next update. `scores` is x·w for the row that is next. Both are kept between
+    calls, so that the numbers do not depend on where a call ends.
+    """
+
+    nodes: Array
+    previous: Array
+    models: Array  # (tokens·size,), flat
+    sums: Array
+    scores: Array
+    shrink: Array
+    messages: Array
+    visits: Array  # updates made by each node
+
+
+class Records(NamedTuple):
+    """Copies of models and sums after some of the visits: `after` so many visits of a call."""
+
+    after: Array  # (records,), increasing
+    models: Array  # (records, tokens, size)
+    sums: Array
+    messages: Array  # (records, tokens)
+
+
+class Noise(NamedTuple):
+    """What protects the model; see `privacy.ModelNoise`. A clip of 0 stands for no protection."""
+
+    clip: float
+    deviation: float
+    most: int  # contributions per node
+    normals: Array  # (tokens, visits, size)
+    contributions: Array  # (tokens, nodes), changed in place
+
+
+@inlined
+def _redirected(
+    indptr: Array, indices: Array, score: Array, line: Index, node: Index, previous: Index, u: float
+) -> Index:
+    """A second proposal, among the other neighbours, for a move straight back."""
+    first = indptr[node]
+    degree = indptr[node + U(1)] - first
+    other = previous
+    if degree > 1:
+        stretched = u * (degree - 1)
+        place = min(np.int64(stretched), degree - 2)
+        candidate = U(indices[U(first + place)])
+        if candidate >= previous:  # neighbours are sorted: skip the previous one
+            candidate = U(indices[U(first + place + 1)])
+        here = score[line + node]
+        ratio = min(here, score[line + candidate]) / min(here, score[line + previous])
+        if stretched - place <= ratio * ratio:
+            other = candidate
+    return other
+
+
+@inlined
+def _jump(indptr: Array, indices: Array, node: Index, hops: int, draws: Array, t: Index) -> Index:
+    """Where a chain of uniform neighbours ends; its numbers begin at draws[t, 2]."""
+    for h in range(hops):
+        first = indptr[node]
+        degree = indptr[node + U(1)] - first
+        place = min(np.int64(draws[t, U(2 + h)] * degree), degree - 1)
+        node = U(indices[U(first + place)])
+    return node
+
+
+@inlined
+def _drawn(law: Array, line: Index, nodes: Index, u: float) -> Index:
+    """The node whose part of a cumulative law u falls into."""
+    low, high = U(0), nodes - U(1)
+    while low < high:
+        middle = (low + high) // U(2)
+        if law[line + middle] <= u:
+            low = middle + U(1)
+        else:
+            high = middle
+    return low
+
+
+@kernel
+def find_paths(
+    chain: Chain, tokens: Tokens, uniforms: Array, streams: Array, records: Records
+) -> Array:
+    """Let every token hop once for each line of its uniforms: (tokens, visits + 1) nodes.
+
+    streams: the nodes' own, which the uniforms are then drawn from; empty where they are given.
+    All tokens look up a neighbour, then its score, then decide, so that they wait together.
+    """
+    count, steps, draws = uniforms.shape
+    indptr, indices, score = chain.indptr, chain.indices, chain.score.reshape(-1)
+    kind, laziness, jumping = chain.kind, chain.laziness, chain.jump_probability
+    lengths, most_hops = chain.jump_lengths, chain.jump_lengths.size
+    here, previous, messages = tokens.nodes, tokens.previous, tokens.messages
+    after, told, record = records.after, records.messages, 0
+    nodes, own = U(chain.score.shape[1]), streams.size > 0
+    of_token = nodes if chain.score.shape[0] > 1 else U(0)
+    path = np.empty((count, steps + 1), dtype=indices.dtype)
+    path[:, 0] = here
+    address = np.empty(count, dtype=np.uint64)  # where in `indices` the proposal is found
+    fraction = np.empty(count, dtype=np.float64)  # what its acceptance is decided by
+    proposal = np.empty(count, dtype=np.uint64)
+    for t in range(steps):
+        k = U(t)
+        for token in range(count):
+            b = U(token)
+            i = U(here[b])
+            if own:
+                for d in range(draws):
+                    uniforms[b, k, d] = next_uniform(streams[b, i])
+            u = uniforms[b, k, U(0)]
+            u = (max(u, jumping) - jumping) / (1.0 - jumping)
+            stays = u < laziness
+            u = 0.0 if stays else (u - laziness) / (1.0 - laziness)
+            first = indptr[i]
+            degree = indptr[i + U(1)] - first
+            stretched = u * degree
+            place = min(np.int64(stretched), degree - 1)
+            address[b] = U(first + place)
+            fraction[b] = np.inf if stays else stretched - place
+            prefetch(indices, address[b])
+        for token in range(count):
+            b = U(token)
+            proposal[b] = U(indices[address[b]])
+            prefetch(score, b * of_token + proposal[b])
+            prefetch(indptr, proposal[b])
+        for token in range(count):
+            b = U(token)
+            i, j, line, hops = U(here[b]), proposal[b], b * of_token, 0
+            j = j if fraction[b] * score[line + i] <= score[line + j] else i
+            if kind == NON_BACKTRACKING and j != i and j == U(previous[b]):
+                j = _redirected(indptr, indices, score, line, i, j, uniforms[b, k, U(1)])
+            elif kind == INDEPENDENT:
+                j = _drawn(score, line, nodes, uniforms[b, k, U(0)])
+            elif kind == JUMPING and uniforms[b, k, U(0)] < jumping:
+                hops = 1
+                while hops < most_hops and uniforms[b, k, U(1)] >= lengths[hops - 1]:
+                    hops += 1
+                j = _jump(indptr, indices, i, hops, uniforms[b], k)
+            messages[b] += max(hops, j != i)
+            previous[b] = i if j != i else previous[b]
+            here[b] = j
+            path[b, k + U(1)] = j
+        if record < after.size and after[record] == t + 1:
+            told[record] = messages
+            record += 1
+    return path
+
+
+@kernel
+def update_one_row(
+    path: Array, scale: Array, inverses: Array, data: Data, tokens: Tokens, gammas: Array,
+    numbers: Array, records: Records, group: int, far: bool,
+) -> None:  # fmt: skip
+    """Let every node of a path update the model, where each has one row and one score.
+
+    The next row is known, so its score x'·w is summed in the same pass over w that makes the
+    update. group: how many tokens take turns; their models should fit the first-level cache.
+    far: the rows do not fit the cache, so ask for them ahead.
+    """
+    count, steps, size = path.shape[0], gammas.size, U(data.dimension)
+    rows, targets, weights = data.rows, data.targets, data.weights
+    models, sums, scores, shrink = tokens.models, tokens.sums, tokens.scores, tokens.shrink
+    visits, after = tokens.visits, records.after
+    kept_models, kept_sums = records.models, records.sums
+    penalty, loss, parameter = data.penalty, data.loss, data.loss_parameter
+    low, high, boxed = data.low, data.high, data.low > -np.inf
+    squared_radius = data.radius * data.radius
+    factors = scale.reshape(-1)
+    of_token = U(scale.shape[1] if scale.shape[0] > 1 else 0)
+    estimated = inverses.size > 0
+    for begin in range(0, count, group):
+        end = min(count, begin + group)
+        record = 0
+        for t in range(steps):
+            gamma = gammas[U(t)]
+            for token in range(begin, end):
+                b = U(token)
+                i, j = U(path[b, U(t)]), U(path[b, U(t + 1)])
+                if far and t + AHEAD < steps:
+                    ahead = U(path[b, U(t + AHEAD)])
+                    prefetch(targets, ahead)
+                    prefetch(visits, ahead)
+                    prefetch(weights, ahead)
+                    prefetch(factors, b * of_token + ahead)
+                    prefetch(rows, ahead * size)
+                    prefetch(rows, ahead * size + U(8))  # the rest is fetched once two are seen
+                visits[i] += 1
+                factor = factors[b * of_token + i]
+                if estimated:
+                    inverses[b] += factor
+                    factor *= numbers[U(t)] / inverses[b]
+                step_length = gamma * factor
+                push = step_length * weights[i] * slope_of(loss, parameter, scores[b], targets[i])
+                keep, share = (1.0 - step_length * penalty) * shrink[b], gamma * shrink[b]
+                at, row, following = b * size, i * size, j * size
+                squared_norm = 0.0
+                next_score = 0.0
+                for a in range(size):
+                    w = models[at + U(a)]
+                    sums[at + U(a)] += share * w
+                    w = keep * w - push * rows[row + U(a)]
+                    if boxed:
+                        w = min(max(w, low), high)
+                    models[at + U(a)] = w
+                    squared_norm += w * w
+                    next_score += w * rows[following + U(a)]
+                inside = 1.0
+                if squared_norm > squared_radius:
+                    inside = np.sqrt(squared_radius / squared_norm)
+                shrink[b] = inside
+                scores[b] = next_score * inside
+            if record < after.size and after[record] == t + 1:
+                for each in range(begin, end):
+                    at = U(each) * size
+                    for a in range(size):
+                        kept_models[record, each, a] = shrink[each] * models[at + U(a)]
+                        kept_sums[record, each, a] = sums[at + U(a)]
+                record += 1
+
+
+@inlined
+def _protect(
+    clip: float, deviation: float, shows: bool, normals: Array, b: Index, t: Index, gradient: Array
+) -> None:
+    """Clip the gradient, or drop it where the node has contributed enough; then add noise."""
+    squared_norm = 0.0
+    for a in range(gradient.size):
+        squared_norm += gradient[U(a)] * gradient[U(a)]
+    factor = clip / max(np.sqrt(squared_norm), clip)
+    shows = shows and np.isfinite(squared_norm)
+    for a in range(gradient.size):
+        kept = factor * gradient[U(a)] if shows else 0.0
+        gradient[U(a)] = kept + deviation * normals[b, t, U(a)]
+
+
+@kernel
+def update_rows(
+    path: Array, scale: Array, inverses: Array, data: Data, tokens: Tokens, gammas: Array,
+    numbers: Array, records: Records, uniforms: Array, walk_draws: int, noise: Noise,
+) -> None:  # fmt: skip
+    """Let every node of a path update the model.
+
+    walk_draws: how many of a visit's uniforms were the walk's; the others pick rows.
+    """
+    steps, width, outputs = gammas.size, U(data.dimension), data.outputs
+    size = width * U(outputs)
+    rows, columns, starts = data.rows, data.columns, data.starts
+    targets, weights, offsets = data.targets, data.weights, data.offsets
+    batch, loss, parameter, penalty = data.batch, data.loss, data.loss_parameter, data.penalty
+    form = data.form
+    low, high, radius = data.low, data.high, data.radius
+    models, sums, visits = tokens.models, tokens.sums, tokens.visits
+    after, kept_models, kept_sums = records.after, records.models, records.sums
+    clip, deviation, most = noise.clip, noise.deviation, noise.most
+    normals, contributions = noise.normals, noise.contributions
+    factors = scale.reshape(-1)
+    of_token = U(scale.shape[1] if scale.shape[0] > 1 else 0)
+    gradient = np.empty(data.dimension * outputs, dtype=np.float64)
+    scores = np.empty(outputs, dtype=np.float64)
+    drawn, draws, skipped = uniforms.reshape(-1), U(uniforms.shape[2]), U(walk_draws)
+    for token in range(path.shape[0]):
+        b = U(token)
+        at, record = b * size, 0
+        for t in range(steps):
+            k = U(t)
+            i = U(path[b, k])
+            visits[i] += 1
+            find_gradient(
+                rows, columns, starts, targets, weights, offsets, i, drawn,
+                (b * U(steps) + k) * draws + skipped, batch, loss, parameter, width, outputs, form,
+                models, at, gradient, scores,
+            )  # fmt: skip
+            if clip > 0.0:
+                shows = contributions[b, i] < most
+                contributions[b, i] += shows
+                _protect(clip, deviation, shows, normals, b, k, gradient)
+            factor = factors[b * of_token + i]
+            if inverses.size:
+                inverses[b] += factor
+                factor *= numbers[k] / inverses[b]
+            descend(
+                gammas[k], gammas[k] * factor, penalty, low, high, radius, size, models, sums, at,
+                gradient,
+            )  # fmt: skip
+            if record < after.size and after[record] == t + 1:
+                for a in range(size):
+                    kept_models[record, token, a] = models[at + U(a)]
+                    kept_sums[record, token, a] = sums[at + U(a)]
+                record += 1

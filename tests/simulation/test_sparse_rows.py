@@ -1,0 +1,168 @@
+"""Sparse rows give what the same rows give with all their zeros, up to rounding."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import walklearn as wl
+from walklearn import Problem, domains, losses, theory, walks
+
+NODES, ROWS, DIMENSION = 12, 36, 9
+ERRORS = ("distance", "average_distance", "gap", "average_gap")
+X = sparse.random_array((ROWS, DIMENSION), density=0.3, format="csr", rng=1)
+OWNERS = np.repeat(np.arange(NODES), ROWS // NODES)
+GRAPH = wl.graphs.erdos_renyi(NODES, 0.5, seed=1)
+LOSSES = {
+    losses.Logistic(): np.where(np.arange(ROWS) % 2, 1.0, -1.0),
+    losses.Squared(): np.linspace(-1.0, 1.0, ROWS),
+    losses.Huber(0.3): np.linspace(-1.0, 1.0, ROWS),
+    losses.SquaredHinge(): np.where(np.arange(ROWS) % 3, 1.0, -1.0),
+    losses.Softmax(3): np.arange(ROWS) % 3,
+}
+DOMAINS = (domains.Ball(0.5), domains.Everywhere(), domains.Box(-0.2, 0.3))
+
+
+def twins(
+    loss: losses.Loss, domain: domains.Domain = DOMAINS[0], **options: object
+) -> list[Problem]:
+    """The same problem with sparse and with dense rows."""
+    settings = {"loss": loss, "penalty": 0.1, "domain": domain, "objective": "mean", **options}
+    settings.setdefault("node_of_row", OWNERS)
+    return [Problem(rows, LOSSES[loss], **settings) for rows in (X, X.toarray())]
+
+
+def assert_alike(one: wl.Trace, other: wl.Trace) -> None:
+    assert (one.messages == other.messages).all()
+    for name in ERRORS:
+        np.testing.assert_allclose(
+            getattr(one, name), getattr(other, name), rtol=1e-9, atol=1e-12, err_msg=name
+        )
+
+
+@pytest.mark.parametrize("batch", [None, 2])
+@pytest.mark.parametrize("domain", DOMAINS, ids=str)
+@pytest.mark.parametrize("loss", LOSSES, ids=str)
+def test_walks(loss: losses.Loss, domain: domains.Domain, batch: int | None) -> None:
+    settings = {"steps": 300, "step_size": wl.PowerStep(0.5), "replicates": 2, "seed": 3}
+    settings |= {"batch": batch, "records": [1, 7, 100, 300]}
+    of_sparse, of_dense = twins(loss, domain)
+    runs = [
+        wl.simulate(problem, GRAPH, walks.Weighted(), engine=engine, **settings)
+        for problem, engine in (
+            (of_sparse, "compiled"), (of_dense, "compiled"), (of_sparse, "reference"),
+        )
+    ]  # fmt: skip
+    assert_alike(runs[0], runs[1])
+    assert_alike(runs[0], runs[2])
+
+
+def test_factors_are_taken_in_before_digits_get_lost() -> None:
+    """A long walk whose penalty alone would shrink a model by 1e-87."""
+    runs = [
+        wl.simulate(problem, GRAPH, walks.Uniform(), steps=20_000, seed=1, replicates=2,
+                    step_size=wl.ConstantStep(0.1), records=[1000, 20_000])
+        for problem in twins(losses.Logistic(), domains.Everywhere())
+    ]  # fmt: skip
+    assert_alike(*runs)
+
+
+def test_a_step_that_takes_all_of_the_model_away() -> None:
+    """γλ = 1: the factor is 0, which nothing can be divided by."""
+    runs = [
+        wl.simulate(problem, GRAPH, walks.Uniform(), steps=50, seed=1,
+                    step_size=wl.ConstantStep(10.0))
+        for problem in twins(losses.Logistic(), domains.Ball(1.0))
+    ]  # fmt: skip
+    assert_alike(*runs)
+
+
+@pytest.mark.parametrize("method", [wl.AsynchronousGossip(), wl.SynchronousGossip()], ids=repr)
+def test_gossip(method: object) -> None:
+    runs = [
+        wl.simulate(problem, GRAPH, method, steps=300, step_size=wl.PowerStep(0.5), seed=3)
+        for problem in twins(losses.Logistic())
+    ]
+    assert_alike(*runs)
+
+
+def test_as_a_network_does_it_and_with_noise_on_the_model() -> None:
+    noise = wl.privacy.ModelNoise(clip=1.0, noise_multiplier=0.5, max_contributions=3)
+    runs = [
+        wl.simulate(problem, GRAPH, walks.Uniform(), steps=200, step_size=wl.PowerStep(0.5), seed=3,
+                    streams="node", model_privacy=noise)
+        for problem in twins(losses.Logistic())
+    ]  # fmt: skip
+    assert_alike(*runs)
+    runs = [
+        wl.simulate(problem, GRAPH, walks.Weighted(), steps=200, step_size=wl.PowerStep(0.5),
+                    seed=3, streams="node", mean_importance="estimated")
+        for problem in twins(losses.Logistic())
+    ]  # fmt: skip
+    assert_alike(*runs)
+
+
+@pytest.mark.parametrize("objective", ["sum", "mean", "node-mean"])
+@pytest.mark.parametrize("loss", LOSSES, ids=str)
+def test_the_problem_itself(loss: losses.Loss, objective: str) -> None:
+    """f, ∇f, f_i, L_i, w* and what theory makes of them."""
+    weights = 1.0 + np.arange(ROWS) % 3
+    one, other = twins(loss, objective=objective, sample_weight=weights, penalty=0.2)
+    w = np.linspace(-1.0, 1.0, one.size)
+    np.testing.assert_allclose(one.value(w), other.value(w))
+    np.testing.assert_allclose(one.gradient(w), other.gradient(w), atol=1e-14)
+    np.testing.assert_allclose(one.local_gradient(3, w), other.local_gradient(3, w), atol=1e-14)
+    np.testing.assert_allclose(one.smoothness, other.smoothness)
+    np.testing.assert_allclose(one.optimum.model, other.optimum.model, atol=1e-9)
+    np.testing.assert_allclose(theory.residual(one, w), theory.residual(other, w))
+
+
+def test_one_row_per_node_and_rows_without_entries() -> None:
+    rows = sparse.csr_array(np.array([[0.0, 0.0], [3.0, 4.0], [0.0, 1.0]]))
+    problem = Problem(rows, [1.0, -1.0, 1.0], penalty=1.0)
+    assert problem.smoothness.tolist() == [1.0, 1.0 + 3 * 25 / 4, 1.0 + 3 / 4]
+
+
+def test_nodes_with_many_rows() -> None:
+    """The largest eigenvalue alone, where the rows are too many for all."""
+    rows = sparse.random_array((1200, 2000), density=0.01, format="csr", rng=2)
+    y = np.where(np.arange(1200) % 2, 1.0, -1.0)
+    one, other = (Problem(X, y, node_of_row=np.zeros(1200, int)) for X in (rows, rows.toarray()))
+    np.testing.assert_allclose(one.smoothness, other.smoothness, rtol=1e-9)
+
+
+def test_entries_that_are_named_twice_are_added_and_rows_are_copied() -> None:
+    entries = ([1.0, 2.0, 5.0], ([0, 0, 1], [1, 1, 0]))
+    rows = sparse.coo_array(entries, shape=(2, 2))
+    problem = Problem(rows, [1.0, -1.0])
+    assert problem.X.toarray().tolist() == [[0.0, 3.0], [5.0, 0.0]]
+    with pytest.raises(ValueError, match="read-only"):
+        problem.X.data[0] = 1.0
+    assert pickle.loads(pickle.dumps(problem)) == problem
+    assert problem == Problem(rows, [1.0, -1.0])
+    assert problem != Problem(2 * rows, [1.0, -1.0])
+
+
+def test_rows_on_their_owners_whatever_their_order() -> None:
+    mixed = np.random.default_rng(1).permutation(OWNERS)
+    one, other = twins(losses.Logistic(), node_of_row=mixed)
+    np.testing.assert_allclose(one.X.toarray(), other.X)
+
+
+def test_values_that_are_not_finite_are_named() -> None:
+    rows = X.copy()
+    rows.data[rows.indptr[20]] = np.nan
+    with pytest.raises(ValueError, match=r"row 20 has a value that is NaN or infinite \(1 such"):
+        Problem(rows, LOSSES[losses.Logistic()])
+
+
+def test_zeros_take_no_memory() -> None:
+    rows = sparse.random_array((2000, 20_000), density=0.001, format="csr", rng=1)
+    problem = Problem(rows, np.where(np.arange(2000) % 2, 1.0, -1.0), penalty=0.1)
+    given = rows.data.nbytes + rows.indices.nbytes + rows.indptr.nbytes
+    held = problem.row_bytes + problem.y.nbytes + problem.row_weights.nbytes
+    held += problem.node_of_row.nbytes + problem.offsets.nbytes + problem.sample_weight.nbytes
+    assert held < 1.5 * given
