@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import walklearn as wl
-from walklearn import graphs, losses, walks
+from walklearn import domains, graphs, losses, walks
 
 X, Y = np.eye(3), np.array([1.0, -1.0, 1.0])
 RING = graphs.ring(3)
@@ -24,6 +24,13 @@ def simulate(method: Any = None, **changes: Any) -> wl.Trace:
 class Stay(walks.Uniform):
     def hop(self, *_: Any) -> walks.Hop:
         return walks.Hop(0, 0)
+
+
+class Orthant(domains.Ball):
+    """A domain that only the reference knows."""
+
+    def project(self, model: np.ndarray) -> np.ndarray:
+        return super().project(np.maximum(model, 0.0))
 
 
 class Halved(losses.Squared):
@@ -125,6 +132,8 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: simulate(seed=np.random.default_rng(1)), r"seed must be a whole number"),
     "a loss that is not compiled": (
         lambda: simulate(problem=wl.Problem(X, Y, loss=Halved(), penalty=1.0)), r"Halved is not"),
+    "a domain that is not compiled": (
+        lambda: simulate(problem=wl.Problem(X, Y, domain=Orthant(1.0))), r"Orthant is not"),
     "a walk that is not compiled": (lambda: simulate(Stay()), r'Stay is not .*"reference"'),
     "unknown engine": (lambda: simulate(engine="quantum"), r'"compiled" or "reference"'),
     "lonely gossip": (

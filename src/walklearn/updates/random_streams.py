@@ -10,7 +10,7 @@ With `streams="replicate"` all nodes of a replicate share its two. They give, in
     noise   `size` normal numbers for each visit
 
 With `streams="node"`, as in a real network, the replicate's walk stream gives the start node and
-the start model only (`node_update.start`), and each node draws from its own two:
+the start model only (`sgd.start`), and each node draws from its own two:
 
     walk    its release, if there is one; then at each of its visits `draws` uniforms, in one call:
             the walk's (the first one makes the proposal), then one for each row of a mini-batch
