@@ -1,20 +1,22 @@
-"""How long does one wait? Each figure is the median of fresh processes.
+"""How long does one wait? Each figure is the best of a few fresh processes.
 
     python -m benchmarks.startup
 
-The empty interpreter is measured too, since every other figure contains it. The first
-simulation is measured with a warm cache of machine code, as in every process but the first
-after an installation.
+The empty interpreter is measured too, since every other figure contains it. The first simulation
+and `walklearn train` are measured with a warm cache of machine code, as in every process but the
+first after an installation. Only an idle machine gives figures to hold against the targets.
 """
 
 from __future__ import annotations
 
-import argparse
-import importlib.util
-import statistics
 import subprocess
 import sys
+import tempfile
 import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from benchmarks.measurement import Measurement, main
 
 IMPORT = "import sys, walklearn; sys.exit('numba' in sys.modules)"
 NAMES = (
@@ -28,42 +30,48 @@ problem = wl.Problem(X, y, penalty=1.0, domain=wl.domains.Ball(10.0))
 wl.simulate(problem, graph, wl.walks.Weighted(), steps=10_000,
             step_size=wl.PowerStep(0.001, 0.75), replicates=4, seed=1, progress=False)
 """
+COMMAND = ("-c", "from walklearn.cli import main; main()")
 
 
-def median_seconds(runs: int, *arguments: str) -> tuple[float, int]:
-    """The median time of `python …`, after one run that fills the caches; and its exit code."""
+def seconds_of(runs: int, *arguments: str) -> float:
+    """The shortest time of `python …`, after one run that fills the caches and must succeed."""
     command = [sys.executable, *arguments]
-    code = subprocess.run(command, capture_output=True, check=False).returncode
+    subprocess.run(command, stdout=subprocess.DEVNULL, check=True)
     seconds = []
     for _ in range(runs):
         before = time.perf_counter()
-        subprocess.run(command, capture_output=True, check=False)
+        subprocess.run(command, capture_output=True, check=True)
         seconds.append(time.perf_counter() - before)
-    return statistics.median(seconds), code
+    return min(seconds)
 
 
-def _show(what: str, seconds: float, note: str = "") -> None:
-    print(f"{what:<42} {seconds:6.3f} s  {note}".rstrip())
+def write_rows(path: Path, rows: int = 1000, features: int = 10) -> None:
+    """A table for `walklearn train`."""
+    import numpy as np
+
+    import walklearn as wl
+
+    X, y = wl.datasets.two_gaussians(rows, dimension=features, variance=10.0, seed=1)
+    names = ",".join([*(f"x{i}" for i in range(features)), "y"])
+    np.savetxt(path, np.column_stack([X, y]), delimiter=",", header=names, comments="", fmt="%.6g")
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--runs", type=int, default=5, help="processes for each figure")
-    runs = parser.parse_args().runs
-
-    _show("python, empty", median_seconds(runs, "-c", "pass")[0])
-    for what, code in (("import walklearn", IMPORT), ("... and graphs, walks, Problem", NAMES)):
-        seconds, imported = median_seconds(runs, "-c", code)
-        _show(what, seconds, "NUMBA IS IMPORTED" if imported else "without numba")
-    seconds, failed = median_seconds(runs, "-c", SIMULATION)
-    _show("first simulation, warm cache", seconds, "FAILED" if failed else "")
-    if importlib.util.find_spec("walklearn.cli") is None:
-        print("walklearn --help: skipped, there is no command line yet")
-        return
-    call = "import sys; from walklearn.cli import main; sys.argv = ['walklearn', '--help']; main()"
-    seconds, failed = median_seconds(runs, "-c", call)
-    _show("walklearn --help", seconds, "FAILED" if failed else "")
+def measurements(quick: bool) -> Iterator[Measurement]:
+    runs = 1 if quick else 7
+    yield Measurement("python, empty", seconds_of(runs, "-c", "pass"), "s")
+    yield Measurement("import walklearn", seconds_of(runs, "-c", IMPORT), "s", note="without numba")
+    yield Measurement("… and graphs, walks, Problem", seconds_of(runs, "-c", NAMES), "s",
+                      note="without numba")  # fmt: skip
+    yield Measurement("walklearn --help", seconds_of(runs, *COMMAND, "--help"), "s")
+    simulation = seconds_of(runs, "-c", SIMULATION)
+    yield Measurement("first simulation in a process", simulation, "s", 1.0, note="warm cache")
+    with tempfile.TemporaryDirectory() as folder:
+        rows, model = Path(folder, "rows.csv"), Path(folder, "model")
+        write_rows(rows)
+        train = ("train", str(rows), "--target", "y", "--out", str(model), "--force")
+        seconds = seconds_of(runs, *COMMAND, *train)
+    yield Measurement("walklearn train on 1,000 rows", seconds, "s", 3.0, note="warm cache")
 
 
 if __name__ == "__main__":
-    main()
+    main(measurements, __doc__)

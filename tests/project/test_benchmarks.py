@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import shutil
 import sys
 
+import pytest
+
+from benchmarks.__main__ import NAMES, rows_of
+from benchmarks.measurement import Measurement, missed_lines, table
 from tests.running import PROJECT, missing, run
 
 
@@ -25,3 +30,20 @@ def test_the_estimators_are_as_accurate_as_logistic_regression() -> None:
     rows = dict(line.strip("| ").split(" | ", 1) for line in result.stdout.splitlines()[3:])
     for contestant in ("weighted walk, raw", "weighted walk, standardised", "uniform walk, raw"):
         assert float(rows[contestant].split(" | ")[1]) > -1.0
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_benchmark_runs(name: str) -> None:
+    """On small sizes, where the figures mean little; a row says why if it cannot be measured."""
+    rows = rows_of(name, quick=True)
+    assert rows
+    for row in rows:
+        assert math.isfinite(row.value) or row.note, row
+        assert "failed" not in row.note, row
+
+
+def test_a_missed_target_is_named() -> None:
+    slow = Measurement("a hop", 2.0, "times", 1.3)
+    rows = [slow, Measurement("speed", 50.0, "times", 40.0, at_least=True)]
+    assert missed_lines(rows) == ["missed: a hop: 2.00 times, target ≤ 1.3"]
+    assert table(rows).count("missed") == 1

@@ -1,0 +1,111 @@
+"""The common form of all benchmarks: what was measured, and what it should be.
+
+A benchmark yields its rows as it measures them:
+
+    def measurements(quick: bool) -> Iterator[Measurement]:
+        yield Measurement("reading a CSV, over pyarrow's reader", seconds / pyarrows, "times", 1.5)
+
+    if __name__ == "__main__":
+        main(measurements, __doc__)
+
+Quick measurements do the same on small sizes, to show that the benchmark runs; their figures mean
+little. A target is the most that is allowed, or with `at_least` the least; a row without one is
+there to be read. What cannot be measured here (no gcc, too little memory) has the value NaN and a
+note that says why.
+
+>>> Measurement("a hop, over a C loop's", 1.234, "times", 1.3).missed
+False
+>>> Measurement("walklearn's speed over NumPy's", 31.0, "times", 40, at_least=True).missed
+True
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
+
+from benchmarks.machine import machine
+
+
+class Measurement(NamedTuple):
+    """A row of the table."""
+
+    what: str
+    value: float
+    unit: str  # "times", "s", "ms", "ns", "MB", "1/s"
+    target: float | None = None
+    at_least: bool = False
+    note: str = ""  # the condition it was measured under, or why it could not be
+
+    @property
+    def missed(self) -> bool:
+        """Whether it was measured, and the target not met."""
+        if self.target is None or math.isnan(self.value):
+            return False
+        return self.value < self.target if self.at_least else self.value > self.target
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """What the table shows."""
+        value = "–" if math.isnan(self.value) else f"{number(self.value)} {self.unit}"
+        sign = "≥" if self.at_least else "≤"
+        target = "" if self.target is None else f"{sign} {self.target:,g}"
+        return self.what, value, target, "missed" if self.missed else "", self.note
+
+
+Measurements = Callable[[bool], Iterator[Measurement]]
+
+HEADINGS = ("what", "measured", "target", "", "note")
+
+
+def number(value: float) -> str:
+    """Three digits, or all those before the point."""
+    digits = 3 - len(str(int(abs(value)))) if abs(value) >= 1 else 2
+    return f"{value:,.{max(0, digits)}f}"
+
+
+def table(rows: Iterable[Measurement]) -> str:
+    """A table in Markdown; the columns of numbers are flush right."""
+    grid = [HEADINGS, *(row.cells for row in rows)]
+    widths = [max(len(line[column]) for line in grid) for column in range(len(HEADINGS))]
+    right = (1, 2)
+    text = [
+        "| "
+        + " | ".join(
+            cell.rjust(width) if place in right else cell.ljust(width)
+            for place, (cell, width) in enumerate(zip(line, widths, strict=True))
+        )
+        + " |"
+        for line in grid
+    ]
+    rule = ("-" * (w + 1) + (":" if place in right else "-") for place, w in enumerate(widths))
+    return "\n".join([text[0], "|" + "|".join(rule) + "|", *text[1:]])
+
+
+def missed_lines(rows: Iterable[Measurement]) -> list[str]:
+    """The targets that are missed, by name."""
+    return [
+        f"missed: {row.what}: {row.cells[1]}, target {row.cells[2]}" for row in rows if row.missed
+    ]
+
+
+def main(measurements: Measurements, description: str | None) -> None:
+    """Run one benchmark from the command line, row by row."""
+    parser = argparse.ArgumentParser(description=(description or "").splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="small sizes, to see that it runs")
+    parser.add_argument("--json", action="store_true", help="a line for each row, as it comes")
+    options = parser.parse_args()
+    rows = []
+    for row in measurements(options.quick):
+        rows.append(row)
+        if options.json:
+            print(json.dumps(row), flush=True)
+        else:
+            print("  ".join(filter(None, row.cells)), file=sys.stderr, flush=True)
+    if not options.json:
+        print("\n".join(f"- {line}" for line in machine()), end="\n\n")
+        print(table(rows), *missed_lines(rows), sep="\n")
