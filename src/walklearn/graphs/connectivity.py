@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from walklearn.graphs.sparse_rows import (
     IndexArray,
-    adjacency_matrix,
     check_node_count,
     index_type,
     row_blocks,
@@ -54,8 +53,10 @@ def component_labels(indptr: IndexArray, indices: IndexArray) -> NDArray[np.int3
     """Number the connected component of every node; all 0 when there is only one."""
     check_node_count(indptr.size - 1)
     if index_type(indptr, indices) is np.int32:
-        narrow = (array.astype(np.int32, copy=False) for array in (indptr, indices))
-        return _labels(adjacency_matrix(*narrow))
+        links = _links(*(array.astype(np.int32, copy=False) for array in (indptr, indices)))
+        if _reached_from_first(links) == indptr.size - 1:  # far quicker than to number components
+            return np.zeros(indptr.size - 1, dtype=np.int32)
+        return _labels(links)
     return _labels_block_by_block(indptr, indices)
 
 
@@ -74,6 +75,23 @@ def _labels_block_by_block(indptr: IndexArray, indices: IndexArray) -> NDArray[n
     return np.unique(labels, return_inverse=True)[1].astype(np.int32)
 
 
+def _links(indptr: IndexArray, indices: IndexArray) -> "csr_array[np.float64, tuple[int, int]]":
+    """The rows as scipy searches them: each entry is 1, and all are the same number in memory."""
+    from scipy.sparse import csr_array
+
+    ones = np.broadcast_to(np.float64(1.0), indices.shape)
+    links: csr_array[np.float64, tuple[int, int]]
+    links = csr_array((ones, indices, indptr), shape=(indptr.size - 1, indptr.size - 1))
+    return links
+
+
+def _reached_from_first(links: "csr_array[np.float64, tuple[int, int]]") -> int:
+    """How many nodes a token that starts at node 0 can get to."""
+    from scipy.sparse.csgraph import breadth_first_order
+
+    return int(breadth_first_order(links, 0, directed=True, return_predecessors=False).size)
+
+
 def _labels(matrix: "csr_array[np.float64, tuple[int, int]]") -> NDArray[np.int32]:
     from scipy.sparse.csgraph import connected_components
 
@@ -90,7 +108,7 @@ def is_two_sided(indptr: IndexArray, indices: IndexArray) -> bool:
     # In a breadth-first tree every node takes the side opposite its parent's; the graph is
     # bipartite when the other edges cross too. Doubling jumps climb the tree in log(depth)
     # rounds, where a loop over levels would take a million on a long ring.
-    _, parent = breadth_first_order(adjacency_matrix(indptr, indices), 0, directed=True)
+    _, parent = breadth_first_order(_links(indptr, indices), 0, directed=True)
     parent[0] = 0
     side = np.ones(parent.size, dtype=np.bool_)
     side[0] = False

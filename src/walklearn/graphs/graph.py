@@ -18,13 +18,12 @@ from numpy.typing import ArrayLike
 from walklearn.graphs.connectivity import component_labels, is_two_sided, refuse_disconnected
 from walklearn.graphs.sparse_rows import (
     IndexArray,
-    Integers,
     adjacency_matrix,
     check_node_count,
     checked_rows,
     index_type,
-    indptr_of_rows,
     row_of_each_entry,
+    symmetric_rows,
 )
 
 if TYPE_CHECKING:
@@ -56,7 +55,7 @@ class Graph:
         self.__setstate__((*checked, tuple(family)))
 
     @classmethod
-    def _trusted(cls, indptr: Integers, indices: Integers, family: Family) -> Self:
+    def _trusted(cls, indptr: IndexArray, indices: IndexArray, family: Family) -> Self:
         """Wrap arrays that are already known to be right, without looking at them."""
         graph = object.__new__(cls)
         graph.__setstate__((indptr, indices, family))
@@ -137,25 +136,20 @@ class Graph:
 
 def graph_from_pairs(
     nodes: int,
-    sources: Integers,
-    targets: Integers,
+    sources: IndexArray,
+    targets: IndexArray,
     family: Family = (),
     connected: WhenDisconnected = "error",
     hint: str = LARGEST_HINT,
 ) -> Graph:
     """Build a graph from pairs known to be in range and without loops; double pairs merge."""
     check_node_count(nodes)
-    keys = np.concatenate([sources * nodes + targets, targets * nodes + sources])
-    keys.sort()
-    if keys.size:
-        keys = keys[np.concatenate([[True], keys[1:] != keys[:-1]])]
-    rows, indices = np.divmod(keys, nodes)
-    return connect(indptr_of_rows(rows, nodes), indices, family, connected, hint)
+    return connect(*symmetric_rows(nodes, sources, targets), family, connected, hint)
 
 
 def connect(
-    indptr: Integers,
-    indices: Integers,
+    indptr: IndexArray,
+    indices: IndexArray,
     family: Family = (),
     connected: WhenDisconnected = "error",
     hint: str = LARGEST_HINT,

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from walklearn.graphs.arguments import fraction, whole
 from walklearn.graphs.draws import Connected, Seed, drawn
 from walklearn.graphs.graph import Graph
-from walklearn.graphs.pairs import Pairs, pair_at
+from walklearn.graphs.pairs import Pairs, narrow_pairs_at, pair_at
 from walklearn.graphs.sparse_rows import Integers
 
 
@@ -29,7 +29,7 @@ def erdos_renyi(
     nodes, probability = whole("nodes", nodes, 1), fraction("probability", probability)
     rng = np.random.default_rng(seed)
     pairs = nodes * (nodes - 1) // 2
-    return drawn(nodes, lambda: pair_at(_successes(rng, pairs, probability)), connected)
+    return drawn(nodes, lambda: narrow_pairs_at(_successes(rng, pairs, probability)), connected)
 
 
 def stochastic_block(
@@ -89,17 +89,19 @@ def _successes(rng: np.random.Generator, trials: int, probability: float) -> Int
 
     The gaps between successes are geometric, so we jump from one to the next.
     """
-    found = [np.empty(0, dtype=np.int64)]
+    found: list[Integers] = []
     last = -1
     while probability > 0 and last < trials - 1:
         expected = (trials - 1 - last) * probability
         count = int(expected + 4 * expected**0.5) + 10
         # A gap beyond the end may be cut there, which keeps the sum clear of overflow.
-        gaps = np.minimum(rng.geometric(probability, size=count), trials + 1)
-        positions = last + np.cumsum(gaps)
+        positions = rng.geometric(probability, size=count)  # as yet gaps; all is done in place
+        np.minimum(positions, trials + 1, out=positions)
+        positions[0] += last
+        np.cumsum(positions, out=positions)
         last = int(positions[-1])
         found.append(positions[: np.searchsorted(positions, trials)])
-    return np.concatenate(found)
+    return found[0] if len(found) == 1 else np.concatenate([np.empty(0, np.int64), *found])
 
 
 def _block_probabilities(probabilities: ArrayLike, blocks: int) -> NDArray[np.float64]:

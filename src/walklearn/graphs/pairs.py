@@ -10,17 +10,28 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from walklearn.graphs.sparse_rows import Integers
+from walklearn.graphs.sparse_rows import IndexArray, Integers
 
-Pairs: TypeAlias = tuple[Integers, Integers]
+Pairs: TypeAlias = tuple[IndexArray, IndexArray]
+
+BLOCK = 2**16  # positions that are worked on at a time, in the cache
 
 
-def pair_at(position: Integers) -> Pairs:
+def pair_at(position: Integers) -> tuple[Integers, Integers]:
     """The pairs i < j at positions of the list (0, 1), (0, 2), (1, 2), (0, 3), ..."""
     j = ((1 + np.sqrt(1 + 8.0 * position)) / 2).astype(np.int64)
     j -= j * (j - 1) // 2 > position  # the root may be rounded up or down by one
     j += j * (j + 1) // 2 <= position
     return position - j * (j - 1) // 2, j
+
+
+def narrow_pairs_at(positions: Integers) -> Pairs:
+    """What `pair_at` gives, of half the size: a graph has no more nodes than int32 can number."""
+    i, j = (np.empty(positions.size, dtype=np.int32) for _ in range(2))
+    for start in range(0, positions.size, BLOCK):
+        block = slice(start, start + BLOCK)
+        i[block], j[block] = pair_at(positions[block])
+    return i, j
 
 
 def pair_keys(nodes: int, i: Integers, j: Integers) -> Integers:

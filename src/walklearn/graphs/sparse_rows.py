@@ -43,9 +43,20 @@ def row_of_each_entry(indptr: IndexArray) -> IndexArray:
     return np.repeat(np.arange(indptr.size - 1, dtype=indptr.dtype), np.diff(indptr))
 
 
-def indptr_of_rows(rows: Integers, nodes: int) -> Integers:
-    """Where each row starts, from the row of each entry."""
-    return np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=nodes))])
+def symmetric_rows(
+    nodes: int, sources: IndexArray, targets: IndexArray
+) -> tuple[IndexArray, IndexArray]:
+    """The rows in which each of these pairs is found from either end, once, in ascending order.
+
+    SciPy puts entries into rows by counting them, in linear time. Pairs that come ordered by
+    target, as those of `pairs` do, are in their places at once.
+    """
+    from scipy.sparse import coo_array
+
+    marks = np.ones(sources.size, dtype=np.bool_)
+    one_way = coo_array((marks, (targets, sources)), shape=(nodes, nodes)).tocsr()
+    both_ways = one_way + one_way.T.tocsr()
+    return both_ways.indptr, both_ways.indices
 
 
 def adjacency_matrix(
