@@ -289,9 +289,9 @@ class Store:
         )  # fmt: skip
 
     @contextmanager
-    def _transaction(self, begin: str = "BEGIN IMMEDIATE") -> Iterator[Any]:
+    def _transaction(self) -> Iterator[Any]:
         run = self._connection.execute
-        run(begin)
+        run("BEGIN IMMEDIATE")
         try:
             yield run
             run("COMMIT")

@@ -104,10 +104,7 @@ class Node:
     def _close(self) -> None:
         try:
             self._store.close()
-        except (
-            StoreError,
-            DiskError,
-        ) as error:  # it would only have been useful
+        except (StoreError, DiskError) as error:  # it would only have been useful
             self.log.error("cannot write", reason=error)
 
     @property

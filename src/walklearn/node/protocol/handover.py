@@ -7,22 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from walklearn.node.protocol.events import (
-    Answered,
-    Commit,
-    Effect,
-    NeighbourUp,
-    Note,
-    NotSent,
-    Remember,
-    Reply,
-    SendToken,
-    Started,
-    Tick,
-    TokenArrived,
-    Unknown,
-    Visit,
-)
+from walklearn.node.protocol import events as happened
+from walklearn.node.protocol.events import Commit, Effect, Note, Remember, Reply, SendToken
 from walklearn.node.protocol.learner import DivergedError, Draws
 from walklearn.node.protocol.messages import Mark, Outcome, Receipt, Token
 from walklearn.node.protocol.neighbours import Result, decline, spread, up
@@ -33,7 +19,7 @@ from walklearn.node.protocol.values import replace
 _REFUSALS_KEPT = 256
 
 
-def receive(state: State, event: TokenArrived) -> Result:
+def receive(state: State, event: happened.TokenArrived) -> Result:
     """Take the token if its mark is new, and make the visit before anything is written."""
     token, newest = event.token, state.record.newest
     if newest is not None and token.mark <= newest:
@@ -55,7 +41,7 @@ def receive(state: State, event: TokenArrived) -> Result:
     return after_visit, [Commit(after_visit.record), accepted, *arrived, *after]
 
 
-def work(state: State, event: Visit) -> Result:
+def work(state: State, event: happened.Visit) -> Result:
     """Another visit of the token that stayed; written only if something leaves the node."""
     try:
         after, effects = _visit(state, event.draws, event.now)
@@ -96,7 +82,7 @@ def finish(state: State, final: Token) -> Result:
     return spread(state, [Note("finished")])
 
 
-def resend(state: State, event: Started) -> Result:
+def resend(state: State, event: happened.Started) -> Result:
     """The process ended with an offer under way: its outcome is in doubt."""
     return _send(replace(state, handover=Handover(since=event.now, doubtful=True)))
 
@@ -109,7 +95,7 @@ def _send(state: State) -> Result:
     return replace(state, handover=handover), [SendToken(receiver, token)]
 
 
-def answered(state: State, event: Answered) -> Result:
+def answered(state: State, event: happened.Answered) -> Result:
     """The receiver has spoken: forget the token, or take it back."""
     if not _is_about_offer(state, event.mark):
         return state, []
@@ -119,23 +105,24 @@ def answered(state: State, event: Answered) -> Result:
     if receipt.outcome is Outcome.OBSOLETE:
         newer = receipt.newest
         if newer is None or newer <= event.mark.line:
-            return unknown(state, Unknown(event.mark, event.now))  # not what an honest node says
+            # Not what an honest node says.
+            return unknown(state, happened.Unknown(event.mark, event.now))
         state = state.heard_of_at_most(newer)
     record = replace(state.record, place=Place.GONE, receiver=None)
     notes = [Note("obsolete")] if receipt.outcome is Outcome.OBSOLETE else [Note("handed over")]
     return replace(state, record=record, handover=None), [Remember(record), *notes]
 
 
-def not_sent(state: State, event: NotSent) -> Result:
+def not_sent(state: State, event: happened.NotSent) -> Result:
     """This attempt did not arrive; but an earlier one may have."""
     if not _is_about_offer(state, event.mark):
         return state, []
     if _handover(state).doubtful:
-        return unknown(state, Unknown(event.mark, event.now))
+        return unknown(state, happened.Unknown(event.mark, event.now))
     return _take_back(state, "no connection")
 
 
-def unknown(state: State, event: Unknown) -> Result:
+def unknown(state: State, event: happened.Unknown) -> Result:
     """Try the same receiver again, later."""
     if not _is_about_offer(state, event.mark):
         return state, []
@@ -144,7 +131,7 @@ def unknown(state: State, event: Unknown) -> Result:
     return replace(state, handover=handover, links=_silenced(state)), []
 
 
-def retry(state: State, event: Tick) -> Result:
+def retry(state: State, event: happened.Tick) -> Result:
     """Try again, or after all that time go on with a new line."""
     state, _ = rest(state, event)
     handover = _handover(state)
@@ -157,7 +144,7 @@ def retry(state: State, event: Tick) -> Result:
     return state, []
 
 
-def up_retry(state: State, event: NeighbourUp) -> Result:
+def up_retry(state: State, event: happened.NeighbourUp) -> Result:
     """The receiver is back: no need to wait for the time to try again."""
     state, effects = up(state, event)
     waits = state.handover is not None and state.handover.retry_at is not None
@@ -167,7 +154,7 @@ def up_retry(state: State, event: NeighbourUp) -> Result:
     return state, effects
 
 
-def rest(state: State, event: Tick) -> Result:
+def rest(state: State, event: happened.Tick) -> Result:
     """The rest after a failure is over."""
     if state.rests_until is not None and event.now >= state.rests_until:
         state = replace(state, rests_until=None)
@@ -196,7 +183,7 @@ def begin(state: State, token: Token) -> Result:
     return state, [Commit(record), Note("new line", f"counter {token.line.counter}")]
 
 
-def _why_not(state: State, event: TokenArrived) -> str:
+def _why_not(state: State, event: happened.TokenArrived) -> str:
     """Why a token that would be new is not taken; empty if it is."""
     if event.sender not in state.neighbours:
         return "you are not a neighbour of this node."

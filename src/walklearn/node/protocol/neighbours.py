@@ -7,21 +7,8 @@ that answers and lacks the final model is told it: so it floods, and reaches tho
 
 from __future__ import annotations
 
-from walklearn.node.protocol.events import (
-    Announced,
-    Commit,
-    Effect,
-    FinalAnswered,
-    FinalArrived,
-    Greet,
-    NeighbourDown,
-    NeighbourUp,
-    Note,
-    PeersChanged,
-    Remember,
-    Reply,
-    SendFinal,
-)
+from walklearn.node.protocol import events as happened
+from walklearn.node.protocol.events import Commit, Effect, Greet, Note, Remember, Reply, SendFinal
 from walklearn.node.protocol.messages import Outcome, Receipt
 from walklearn.node.protocol.state import Link, Place, State
 from walklearn.node.protocol.values import replace
@@ -29,14 +16,14 @@ from walklearn.node.protocol.values import replace
 Result = tuple[State, list[Effect]]
 
 
-def peers(state: State, event: PeersChanged) -> Result:
+def peers(state: State, event: happened.PeersChanged) -> Result:
     """Neighbours have joined or left; the degree is announced anew (by `handle`)."""
     neighbours = tuple(sorted(event.neighbours))
     links = {each: state.links.get(each, Link()) for each in neighbours}
     return replace(state, neighbours=neighbours, links=links), []
 
 
-def up(state: State, event: NeighbourUp) -> Result:
+def up(state: State, event: happened.NeighbourUp) -> Result:
     """It answers: tell it what it does not know yet, also the final model."""
     if event.neighbour not in state.neighbours:
         return state, []
@@ -47,7 +34,7 @@ def up(state: State, event: NeighbourUp) -> Result:
     return state, effects
 
 
-def hear(state: State, event: NeighbourUp | Announced) -> Result:
+def hear(state: State, event: happened.NeighbourUp | happened.Announced) -> Result:
     """Note what a neighbour says of itself and of lines; it may lack the final model."""
     if event.neighbour not in state.neighbours:
         return state, []
@@ -62,7 +49,7 @@ def hear(state: State, event: NeighbourUp | Announced) -> Result:
     return spread(state, effects)
 
 
-def down(state: State, event: NeighbourDown) -> Result:
+def down(state: State, event: happened.NeighbourDown) -> Result:
     """It does not answer: from now on a proposal to go there is a rejection."""
     if event.neighbour not in state.neighbours:
         return state, []
@@ -70,7 +57,7 @@ def down(state: State, event: NeighbourDown) -> Result:
     return replace(state, links=links), []
 
 
-def learn(state: State, event: FinalArrived) -> Result:
+def learn(state: State, event: happened.FinalArrived) -> Result:
     """Keep the final model of the newest line, and tell it on. A token of a newer line works on."""
     final, known = event.token, state.record.final_line
     if event.sender not in state.neighbours:
@@ -94,7 +81,7 @@ def learn(state: State, event: FinalArrived) -> Result:
     return spread(replace(state, links=links), [Commit(record), accepted, *arrived])
 
 
-def told(state: State, event: FinalAnswered) -> Result:
+def told(state: State, event: happened.FinalAnswered) -> Result:
     """If the final model did not arrive, it is sent again when the neighbour answers again."""
     arrived = event.receipt is not None and event.receipt.outcome is not Outcome.REFUSED
     if arrived or event.neighbour not in state.neighbours:

@@ -2,17 +2,8 @@
 
 from __future__ import annotations
 
-from walklearn.node.protocol.events import (
-    Commit,
-    FinalArrived,
-    Note,
-    Reply,
-    ResumeWalk,
-    StartWalk,
-    StopAsked,
-    StoreFailed,
-    TokenArrived,
-)
+from walklearn.node.protocol import events as happened
+from walklearn.node.protocol.events import Commit, Note, Reply
 from walklearn.node.protocol.handover import begin, finish, refuse, take_a_rest
 from walklearn.node.protocol.messages import Outcome, Receipt, Token
 from walklearn.node.protocol.neighbours import Result, decline
@@ -20,7 +11,7 @@ from walklearn.node.protocol.state import State
 from walklearn.node.protocol.values import replace
 
 
-def start(state: State, event: StartWalk) -> Result:
+def start(state: State, event: happened.StartWalk) -> Result:
     """Begin a walk, if none is known here."""
     if state.record.newest is not None:
         return decline(
@@ -31,7 +22,7 @@ def start(state: State, event: StartWalk) -> Result:
     return _begun(state, state.learner.first_token(state.next_line(event.walk), event.model))
 
 
-def resume(state: State, event: ResumeWalk) -> Result:
+def resume(state: State, event: happened.ResumeWalk) -> Result:
     """Go on with a new line from the newest model seen here, or from the start if there is none."""
     seen = state.record.newest_model
     if seen is None:
@@ -43,30 +34,27 @@ def resume(state: State, event: ResumeWalk) -> Result:
     return state, [Commit(state.record), Reply(Receipt(Outcome.ACCEPTED)), *effects]
 
 
-def holds(state: State, event: ResumeWalk) -> Result:
+def holds(state: State, event: happened.ResumeWalk) -> Result:
     """No need to resume."""
-    del event
     return decline(state, "this node holds the token: there is nothing to resume.")
 
 
-def done(state: State, event: ResumeWalk) -> Result:
+def done(state: State, event: happened.ResumeWalk) -> Result:
     """No need to resume."""
-    del event
     return decline(state, "the walk is finished: there is nothing to resume.")
 
 
-def stop(state: State, event: StopAsked) -> Result:
+def stop(state: State, event: happened.StopAsked) -> Result:
     """Take no token from now on, and end once the one that is here has left by the walk's rule."""
-    del event
     return replace(state, stopping=True), []
 
 
-def undo(state: State, event: StoreFailed) -> Result:
+def undo(state: State, event: happened.StoreFailed) -> Result:
     """Nothing was written and nothing sent: refuse what was asked, or try again later."""
     failed, reason = event.event, f"this node cannot write to its disk: {event.reason}"
-    if isinstance(failed, TokenArrived):
+    if isinstance(failed, happened.TokenArrived):
         return refuse(state, failed.token.mark, reason)
-    if isinstance(failed, FinalArrived | StartWalk | ResumeWalk):
+    if isinstance(failed, happened.FinalArrived | happened.StartWalk | happened.ResumeWalk):
         return decline(state, reason)
     return take_a_rest(state, event.now), [Note("store failed", event.reason)]
 

@@ -63,41 +63,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from walklearn.node.protocol.events import (
-    Announced,
-    Answered,
-    Event,
-    FinalAnswered,
-    FinalArrived,
-    Greet,
-    NeighbourDown,
-    NeighbourUp,
-    NotSent,
-    PeersChanged,
-    ResumeWalk,
-    Started,
-    StartWalk,
-    StopAsked,
-    StoreFailed,
-    Tick,
-    TokenArrived,
-    Unknown,
-    Visit,
-)
-from walklearn.node.protocol.handover import (
-    answered,
-    not_sent,
-    receive,
-    resend,
-    rest,
-    retry,
-    unknown,
-    up_retry,
-    work,
-)
+from walklearn.node.protocol import events as happened
+from walklearn.node.protocol import handover, neighbours, owner
+from walklearn.node.protocol.events import Event, Greet
 from walklearn.node.protocol.learner import Learner
-from walklearn.node.protocol.neighbours import Result, down, hear, learn, peers, told, up
-from walklearn.node.protocol.owner import done, holds, resume, start, stop, undo
+from walklearn.node.protocol.neighbours import Result
 from walklearn.node.protocol.state import Phase, Record, State
 
 Handler = Callable[[State, Any], Result]
@@ -128,23 +98,23 @@ def _news(state: State) -> Any:
 
 _PHASES = (Phase.IDLE, Phase.HOLDING, Phase.HANDING_OVER, Phase.FINISHED)
 _ROWS: dict[type[Any], Sequence[Handler | None]] = {
-    Started: (None, None, resend, None),
-    Tick: (rest, rest, retry, rest),
-    PeersChanged: (peers,) * 4,
-    NeighbourUp: (up, up, up_retry, up),
-    NeighbourDown: (down,) * 4,
-    Announced: (hear,) * 4,
-    TokenArrived: (receive,) * 4,
-    Visit: (None, work, None, None),
-    Answered: (None, None, answered, None),
-    NotSent: (None, None, not_sent, None),
-    Unknown: (None, None, unknown, None),
-    FinalArrived: (learn,) * 4,
-    FinalAnswered: (told,) * 4,
-    StartWalk: (start,) * 4,
-    ResumeWalk: (resume, holds, resume, done),
-    StopAsked: (stop,) * 4,
-    StoreFailed: (undo,) * 4,
+    happened.Started: (None, None, handover.resend, None),
+    happened.Tick: (handover.rest, handover.rest, handover.retry, handover.rest),
+    happened.PeersChanged: (neighbours.peers,) * 4,
+    happened.NeighbourUp: (neighbours.up, neighbours.up, handover.up_retry, neighbours.up),
+    happened.NeighbourDown: (neighbours.down,) * 4,
+    happened.Announced: (neighbours.hear,) * 4,
+    happened.TokenArrived: (handover.receive,) * 4,
+    happened.Visit: (None, handover.work, None, None),
+    happened.Answered: (None, None, handover.answered, None),
+    happened.NotSent: (None, None, handover.not_sent, None),
+    happened.Unknown: (None, None, handover.unknown, None),
+    happened.FinalArrived: (neighbours.learn,) * 4,
+    happened.FinalAnswered: (neighbours.told,) * 4,
+    happened.StartWalk: (owner.start,) * 4,
+    happened.ResumeWalk: (owner.resume, owner.holds, owner.resume, owner.done),
+    happened.StopAsked: (owner.stop,) * 4,
+    happened.StoreFailed: (owner.undo,) * 4,
 }
 _TABLE = {event: dict(zip(_PHASES, row, strict=True)) for event, row in _ROWS.items()}
 

@@ -190,7 +190,6 @@ class Transport:
 
     async def _serve_stream(self, messages: object, context: Any) -> None:
         """Message by message, for as long as the neighbour keeps the call open."""
-        del messages
         caller, task = self._caller(context), asyncio.current_task()
         assert task is not None
         await self._admit(caller, context)
