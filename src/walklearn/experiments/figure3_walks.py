@@ -77,24 +77,20 @@ class Unclamped(Metropolis):
         """The walk after every node has released its L_i once."""
         if problem is None or isinstance(generator, list | tuple):
             raise TypeError("Unclamped needs the problem, to take L_i from, and one generator.")
-        del graph
         assert generator is None or isinstance(generator, np.random.Generator)
         true = problem.importance
         return replace(self, released=self.privacy.release(true, generator), true=true)
 
     def visit_weights(self, graph: Graph, problem: Problem | None = None) -> Vector:
         """R, of either sign."""
-        del graph, problem
         return self._drawn(self.released)
 
     def divisors(self, graph: Graph, problem: Problem | None = None) -> Vector:
         """L_i, as printed."""
-        del graph, problem
         return self._drawn(self.true)
 
     def hop(self, graph: Graph, score: Vector, node: int, previous: int, uniforms: Vector) -> Hop:
         """Propose a uniform neighbour; a negative ratio of the scores is never accepted."""
-        del previous
         neighbours = graph.neighbours(node)
         proposal = propose(uniforms[0], len(neighbours), self.laziness)
         if proposal is None:
@@ -106,7 +102,6 @@ class Unclamped(Metropolis):
 
     def stationary(self, graph: Graph, problem: Problem | None = None) -> Vector:
         """NaN: there is none, for the token stays in the class that it starts in."""
-        del problem
         return np.full(graph.node_count, np.nan)
 
     def _drawn(self, values: Vector | None) -> Vector:

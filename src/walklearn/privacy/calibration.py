@@ -28,7 +28,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from walklearn.privacy import accounting
+from walklearn.privacy import accounting, infeasible
 from walklearn.privacy.arguments import (
     Bounds,
     check_bounds,
@@ -37,14 +37,7 @@ from walklearn.privacy.arguments import (
     check_epsilon,
 )
 from walklearn.privacy.incomplete_gamma import LARGEST_SHAPE
-from walklearn.privacy.infeasible import (
-    Accounting,
-    refuse_all_noise,
-    refuse_clamped_gamma,
-    refuse_gamma,
-    refuse_no_delta,
-    refuse_nothing,
-)
+from walklearn.privacy.infeasible import Accounting
 from walklearn.privacy.least_noise import least_noise, log_grid
 from walklearn.privacy.mechanisms import (
     AT_BOUNDS,
@@ -89,9 +82,9 @@ def calibrate(
     if mechanism is ClampedGamma:
         return _calibrate_clamped_gamma(epsilon, delta, bounds, ends or bounds)
     if epsilon == 0 and delta == 0:
-        raise refuse_nothing(kind)
+        raise infeasible.refuse_nothing(kind)
     if delta == 0 and (mechanism is TruncatedLaplace or (mechanism is Gaussian and ends is None)):
-        raise refuse_no_delta(kind)
+        raise infeasible.refuse_no_delta(kind)
     if mechanism is TruncatedLaplace:
         return _calibrate_truncated_laplace(epsilon, delta, bounds, ends)
     return _calibrate_one_noise(mechanism, epsilon, delta, bounds, ends)
@@ -127,7 +120,7 @@ def _calibrate_gamma(epsilon: float, delta: float, bounds: Bounds, rule: Account
     if delta > floor:
         theta = least_noise(lambda t: delta_of(epsilon, t, bounds), delta, _theta_grid(bounds))
     if theta is None:
-        raise refuse_gamma(epsilon, delta, bounds, rule)
+        raise infeasible.refuse_gamma(epsilon, delta, bounds, rule)
     cost = Gamma.delta if rule == "tight" else Gamma.lemma_delta
     return _verified(lambda t: Gamma(t, bounds), theta, lambda m: cost(m, epsilon) <= delta)
 
@@ -140,7 +133,7 @@ def _calibrate_clamped_gamma(
 
     theta = least_noise(curve, delta, _theta_grid(bounds))
     if theta is None:
-        raise refuse_clamped_gamma(epsilon, bounds, clamp)
+        raise infeasible.refuse_clamped_gamma(epsilon, bounds, clamp)
     return _verified(
         lambda t: ClampedGamma(t, bounds, clamp), theta, lambda m: m.delta(epsilon) <= delta
     )
@@ -189,7 +182,7 @@ def _least_additive_noise(
     grid = math.log(bounds[1] - bounds[0]) + log_grid(-25.0, 12.0, _LARGEST_LOG)
     noise = least_noise(curve, delta, grid)
     if noise is None:  # ours reach every δ > 0 and every ε > 0 before e^345 ranges
-        raise refuse_all_noise(kind, float(curve(np.exp(grid[-1:]))[0]))
+        raise infeasible.refuse_all_noise(kind, float(curve(np.exp(grid[-1:]))[0]))
     return noise
 
 

@@ -31,11 +31,7 @@ class InfeasiblePrivacyError(ValueError):
     """
 
     def __init__(
-        self,
-        message: str,
-        floor: float,
-        smallest_epsilon: float,
-        widest_bounds: Bounds | None,
+        self, message: str, floor: float, smallest_epsilon: float, widest_bounds: Bounds | None
     ) -> None:
         super().__init__(message)
         self.floor = floor

@@ -214,11 +214,7 @@ class Ledger:
         self._counts = entered
 
     def _refuse_past_budget(
-        self,
-        kind: Kind,
-        entered: dict[Kind, Counts],
-        nodes: Counts,
-        budget: tuple[float, float],
+        self, kind: Kind, entered: dict[Kind, Counts], nodes: Counts, budget: tuple[float, float]
     ) -> None:
         epsilon, delta = budget
         # A node with fewer releases of every kind costs less: only the others are asked.

@@ -12,33 +12,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from scipy.special import (
-        betainccinv,
-        betaincinv,
-        erf,
-        erfcx,
-        gammainc,
-        gammaincc,
-        gammaln,
-        log_ndtr,
-        ndtr,
-    )
+    from scipy.special import *  # noqa: F403
 
-__all__ = [
-    "betainccinv",
-    "betaincinv",
-    "erf",
-    "erfcx",
-    "gammainc",
-    "gammaincc",
-    "gammaln",
-    "log_ndtr",
+_NAMES = (
+    "betainccinv", "betaincinv", "erf", "erfcx", "gammainc", "gammaincc", "gammaln", "log_ndtr",
     "ndtr",
-]
+)  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:
-    if name not in __all__:
+    if name not in _NAMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     function = getattr(import_module("scipy.special"), name)
     globals()[name] = function

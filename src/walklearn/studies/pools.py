@@ -67,14 +67,12 @@ class Here(Pool):
 
     def outcomes(self, timeout_seconds: float) -> Iterator[tuple[Task, Any]]:
         """Do the next one."""
-        del timeout_seconds
         if self._waiting:
             task = self._waiting.popleft()
             yield task, perform(task)
 
     def close(self, *, at_once: bool) -> None:
         """Nothing is under way."""
-        del at_once
 
 
 class Processes(Pool):

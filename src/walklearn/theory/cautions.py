@@ -10,14 +10,7 @@ import numpy as np
 from walklearn.theory.spectrum import MOST_NODES_WITH_JUMPS
 from walklearn.theory.walk_facts import Facts, matrix_walk
 from walklearn.updates.step_sizes import StepSize
-from walklearn.walks import (
-    Jumping,
-    NonBacktracking,
-    ReleasedWeighted,
-    Simple,
-    Uniform,
-    Weighted,
-)
+from walklearn.walks import Jumping, NonBacktracking, ReleasedWeighted, Simple, Uniform, Weighted
 
 LONG_STAY = 20.0  # expected steps at one node, through rejections, that count as entrapment
 SLOW_MIXING = 10.0  # relaxation times of more than this many steps per node count as slow

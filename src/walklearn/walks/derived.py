@@ -86,7 +86,6 @@ class NonBacktracking(Derived):
     """
 
     name: ClassVar[str] = "non-backtracking"
-    walk: Metropolis = field(default_factory=Uniform)
     reversible: ClassVar[bool] = False
 
     @property
@@ -222,7 +221,6 @@ class Independent(Derived):
     """
 
     name: ClassVar[str] = "independent"
-    walk: Metropolis = field(default_factory=Uniform)
 
     @property
     def shown(self) -> Shown | None:
@@ -240,7 +238,6 @@ class Independent(Derived):
 
     def hop(self, graph: Graph, score: Vector, node: int, previous: int, uniforms: Vector) -> Hop:
         """A node drawn from the law."""
-        del previous
         last = graph.node_count - 1
         j = min(int(np.searchsorted(score, uniforms[0], side="right")), last)
         return Hop(j, int(j != node))

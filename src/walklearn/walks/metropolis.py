@@ -57,12 +57,10 @@ class Metropolis(Walk):
         self, graph: Graph, problem: Problem | None, generator: Generators | None = None
     ) -> Metropolis:
         """Itself: there is nothing to release."""
-        del graph, problem, generator
         return self
 
     def hop(self, graph: Graph, score: Vector, node: int, previous: int, uniforms: Vector) -> Hop:
         """Propose a uniform neighbour, accept with min(1, score_j / score_i), else stay."""
-        del previous
         neighbours = graph.neighbours(node)
         proposal = propose(uniforms[0], len(neighbours), self.laziness)
         if proposal is None:
@@ -72,7 +70,6 @@ class Metropolis(Walk):
 
     def divisors(self, graph: Graph, problem: Problem | None = None) -> Vector:
         """s_i in ĝ = (s̄ / s_i) ∇f_i: here 1."""
-        del problem
         return np.ones(graph.node_count)
 
     def gradient_scale(self, graph: Graph, problem: Problem | None = None) -> Vector:
@@ -121,12 +118,10 @@ class Simple(Metropolis):
 
     def weight(self, importance: float, degree: int) -> float:
         """The degree."""
-        del importance
         return float(max(degree, 1))
 
     def visit_weights(self, graph: Graph, problem: Problem | None = None) -> Vector:
         """The degrees."""
-        del problem
         return np.maximum(graph.degrees, 1).astype(np.float64)
 
     def divisors(self, graph: Graph, problem: Problem | None = None) -> Vector:
@@ -154,12 +149,10 @@ class Uniform(Metropolis):
 
     def weight(self, importance: float, degree: int) -> float:
         """1, whatever neighbours say."""
-        del importance, degree
         return 1.0
 
     def visit_weights(self, graph: Graph, problem: Problem | None = None) -> Vector:
         """1 for every node."""
-        del problem
         return np.ones(graph.node_count)
 
     def divisors(self, graph: Graph, problem: Problem | None = None) -> Vector:
@@ -224,7 +217,6 @@ class Weighted(Metropolis):
 
     def weight(self, importance: float, degree: int) -> float:
         """The importance."""
-        del degree
         return importance
 
     @property

@@ -88,7 +88,6 @@ class Walk(ABC):
         self, graph: Graph, problem: Problem | None, generator: Generators | None = None
     ) -> Walk:
         """The walk with its release drawn; itself where there is nothing to release."""
-        del graph, problem, generator
         return self
 
     def score(self, graph: Graph, problem: Problem | None = None) -> Vector:
