@@ -16,7 +16,8 @@ from click.testing import Result
 from tests.running import invoke, walklearn
 from walklearn.experiments import figure1, shipped
 from walklearn.experiments.shipped import COMPUTED, NAMES, STUDIES
-from walklearn.studies import Results, Study, provenance, run_study
+from walklearn.studies import Results, Study, run_study
+from walklearn.studies.tables import PROVENANCE
 
 real_study = shipped.shipped_study
 
@@ -102,7 +103,7 @@ def test_every_row_of_every_table_says_where_it_comes_from(done: tuple[Path, Res
     assert {file.parent.name for file in files} >= {"cells", "facts", "nodes", "edges", *RUN}
     for file in files:
         rows = pd.read_parquet(file)
-        assert not rows[list(provenance.COLUMNS)].isna().any(axis=None), file
+        assert not rows[list(PROVENANCE)].isna().any(axis=None), file
 
 
 def test_the_page_shows_everything(done: tuple[Path, Result]) -> None:

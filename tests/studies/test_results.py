@@ -13,8 +13,9 @@ from pyarrow import parquet
 import walklearn as wl
 from tests.studies.examples import PRIVATE, SMALL, TUNED
 from walklearn.experiments import figure3_walks
-from walklearn.studies import Results, ResultsError, Study, provenance, run, run_study
+from walklearn.studies import Results, ResultsError, Study, run, run_study
 from walklearn.studies.facts import notes
+from walklearn.studies.tables import PROVENANCE, seed_name
 from walklearn.studies.worlds import DATA, GRAPH, RUN, WALK, stream
 
 IDENTITY = ["study", "graph", "problem", "method", "step_size", "cell"]
@@ -119,13 +120,13 @@ def test_every_row_says_where_it_comes_from(tmp_path: Path) -> None:
 
 def test_the_seed_of_an_instance_begets_all_of_its_streams() -> None:
     streams = np.random.SeedSequence(3, spawn_key=(RUN, 7)).spawn(3)
-    assert provenance.seed_name(3, RUN, 7) == "3:0.7"
+    assert seed_name(3, RUN, 7) == "3:0.7"
     for purpose in (GRAPH, DATA, WALK):
         assert streams[purpose].spawn_key == stream(3, RUN, 7, purpose).spawn_key
 
 
 def test_rows_kept_before_they_had_a_seed_are_read_beside_new_ones(folder: Path) -> None:
-    every = list(provenance.COLUMNS)
+    every = list(PROVENANCE)
     added = {"cells": ["spec"], "facts": ["spec", "seed"], "nodes": every, "edges": every}
     for file in folder.rglob("*.parquet"):
         before = parquet.read_table(file).drop_columns(added[file.parent.name])

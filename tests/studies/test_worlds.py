@@ -102,7 +102,7 @@ def test_some_rows_of_collected_data() -> None:
 
 
 def test_worlds_are_kept_while_there_is_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    graph, problem = '{"family": "ring", "nodes": 5}', '{"data": "two_gaussians", "penalty": 1}'
+    graph, problem = {"family": "ring", "nodes": 5}, {"data": "two_gaussians", "penalty": 1}
     monkeypatch.setattr(worlds, "_kept", type(worlds._kept)())
     kept = kept_world(graph, problem, 1, RUN, 0)
     assert kept_world(graph, problem, 1, RUN, 0) is kept

@@ -115,7 +115,7 @@ def _least_thetas(kind: str, delta: float, bounds: Bounds, accounting: Any) -> A
 def compute(name: str, out: str | os.PathLike[str]) -> tuple[Path, pandas.DataFrame]:
     """Compute fig1a or fig1b into `out`/name; the directory and the points."""
     from walklearn.studies.cell import FORMAT, digest
-    from walklearn.studies.provenance import keeping, now, origin
+    from walklearn.studies.tables import keeping, now, origin
 
     folder = Path(out) / name
     started, computed = now(), origin(_NO_SEED)

@@ -20,6 +20,7 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -35,18 +36,16 @@ from walklearn.studies.choices import step_size_of
 from walklearn.studies.facts import edges_of, facts_of, nodes_of
 from walklearn.studies.homes import register_homes
 from walklearn.studies.methods import method_of, step_smoothness
-from walklearn.studies.provenance import origin, seed_name
-from walklearn.studies.tables import CellResult, Columns, joined, repeated, widened
-from walklearn.studies.worlds import (
-    GRAPH,
-    RUN,
-    TUNE,
-    WALK,
-    World,
-    kept_world,
-    one_thread,
-    stream,
+from walklearn.studies.tables import (
+    CellResult,
+    Columns,
+    joined,
+    origin,
+    repeated,
+    seed_name,
+    widened,
 )
+from walklearn.studies.worlds import GRAPH, RUN, TUNE, WALK, World, kept_world, one_thread, stream
 from walklearn.updates.gossip_sgd import Gossip
 from walklearn.updates.step_choice import best_step
 from walklearn.updates.step_sizes import StepSize
@@ -94,17 +93,15 @@ def tuning_errors(cell: Cell, instances: Sequence[int]) -> NDArray[np.float64]:
     errors = np.full((len(instances), len(cell.constants)), np.nan)
     with _running(cell):
         for row, number in enumerate(instances):
-            world = _world(cell, TUNE, number)
+            instance = _Instance(cell, TUNE, number)
             try:
-                method = _method(cell, world)
+                method = instance.method()
             except InfeasiblePrivacyError:
                 continue
             for column, constant in enumerate(cell.constants):
-                step_size = _step_size(cell, world, method, constant)
-                trace = _simulate(
-                    cell, world, method, TUNE, number, step_size, [cell.tuning_updates]
-                )
-                errors[row, column] = _errors(trace, metric, world)[:, -1].mean()
+                step_size = instance.step_size(method, constant)
+                trace = instance.simulate(method, step_size, [cell.tuning_updates])
+                errors[row, column] = instance.errors(trace, metric)[:, -1].mean()
     return errors
 
 
@@ -123,64 +120,110 @@ def choose(cell: Cell, errors: NDArray[np.float64]) -> Tuning:
 def run_instances(cell: Cell, tuning: Tuning, instances: Sequence[int]) -> CellResult:
     """Run some of the cell's instances with the chosen constant."""
     with _running(cell):
-        return joined([_run_instance(cell, tuning, number) for number in instances])
+        return joined([_run_instance(_Instance(cell, RUN, number), tuning) for number in instances])
 
 
-def _run_instance(cell: Cell, tuning: Tuning, number: int) -> CellResult:
-    world = _world(cell, RUN, number)
+@dataclass(frozen=True)
+class _Instance:
+    """A draw of a cell's graph and data, to run on or to tune on, and the walks there."""
+
+    cell: Cell
+    stage: int
+    number: int
+
+    @cached_property
+    def world(self) -> World:
+        told = self.cell.description
+        return kept_world(told["graph"], told["problem"], told["seed"], self.stage, self.number)
+
+    @property
+    def walks(self) -> np.random.SeedSequence:
+        return stream(self.cell.description["seed"], self.stage, self.number, WALK)
+
+    @property
+    def exponent(self) -> float:
+        return float(self.cell.description["step_size"].get("exponent", 0.75))
+
+    def method(self) -> Walk | Gossip:
+        told = self.cell.description
+        try:
+            return method_of(told["method"], told["problem"], self.world.problem)
+        except InfeasiblePrivacyError as error:
+            if told["method"].get("infeasible") == "skip":
+                raise
+            raise CellError(str(error)) from error
+
+    def step_size(self, method: Walk | Gossip, constant: float) -> StepSize:
+        """With a constant as it is, or if `relative`, in units of 1 / (smoothness of the steps)."""
+        step_size = step_size_of(constant, self.exponent)
+        if not self.cell.description["step_size"].get("relative", False):
+            return step_size
+        smoothness = step_smoothness(method, self.world.graph, self.world.problem, step_size)
+        return step_size_of(constant / smoothness, self.exponent)
+
+    def simulate(self, method: Walk | Gossip, step_size: StepSize, records: list[int]) -> Trace:
+        told, problem = self.cell.description, self.world.problem
+        compiled = uncompiled_part(problem, method) is None
+        trace = simulate(
+            problem, self.world.graph, method, steps=records[-1], step_size=step_size,
+            replicates=told["replicates"], seed=self.walks, records=records,
+            gaps=told.get("gaps") or True, cores=1, progress=False,
+            engine="compiled" if compiled else "reference",
+        )  # fmt: skip
+        if not trace.complete:  # it was Ctrl-C; half an instance is of no use
+            raise KeyboardInterrupt
+        return trace
+
+    def errors(self, trace: Trace, name: str) -> NDArray[np.float64]:
+        """The errors, infinite where the run diverged; NaN only where they are not defined."""
+        errors: NDArray[np.float64] = getattr(trace, name)
+        defined = name.endswith("gap") or self.world.problem.optimum.unique
+        return np.where(np.isnan(errors), np.inf, errors) if defined else errors
+
+
+def _run_instance(instance: _Instance, tuning: Tuning) -> CellResult:
+    cell, number, world = instance.cell, instance.number, instance.world
     seed = cell.description["seed"]
     of_instance = origin(seed_name(seed, RUN, number))
     common: dict[str, Any] = {
-        "instance": number, "constant": tuning.constant, "exponent": _exponent(cell), **of_instance
+        "instance": number, "constant": tuning.constant, "exponent": instance.exponent,
+        **of_instance,
     }  # fmt: skip
     chosen = {"tuning": tuning.as_json(), "at_edge": tuning.at_edge}
-    walks = _walks_stream(cell, RUN, number)
     try:
-        method = _method(cell, world)
+        method = instance.method()
     except InfeasiblePrivacyError as error:
-        facts = facts_of(world, None, cell.description, walks, refusal=error)
+        facts = facts_of(world, None, cell.description, instance.walks, refusal=error)
         return CellResult({}, repeated({**common, **facts, **chosen}, 1), {}, {})
-    step_size = _step_size(cell, world, method, tuning.constant)
+    step_size = instance.step_size(method, tuning.constant)
     common["constant"] = step_size.constant
-    trace = _simulate(cell, world, method, RUN, number, step_size, _recorded_at(cell))
-    facts = facts_of(world, method, cell.description, walks, trace=trace)
+    trace = instance.simulate(method, step_size, _recorded_at(cell))
+    facts = facts_of(world, method, cell.description, instance.walks, trace=trace)
     first = number == 0
+    nodes = nodes_of(world, method, instance.walks, trace) if first else {}
     return CellResult(
-        records=_records(cell, trace, world, walks, common),
+        records=_records(instance, trace, common),
         facts=repeated({**common, **facts, **chosen}, 1),
-        nodes=widened(nodes_of(world, method, walks, trace), of_instance) if first else {},
+        nodes=widened(nodes, of_instance),
         edges=widened(edges_of(world), origin(seed_name(seed, RUN, 0, GRAPH))) if first else {},
     )
 
 
-def _records(
-    cell: Cell,
-    trace: Trace,
-    world: World,
-    walks: np.random.SeedSequence,
-    common: Mapping[str, Any],
-) -> Columns:
+def _records(instance: _Instance, trace: Trace, common: Mapping[str, Any]) -> Columns:
     """A row for each replicate and record."""
     shape = trace.messages.shape
-    root = cell.description["seed"]
-    seeds = [seed_name(root, *walks.spawn_key, replicate) for replicate in range(shape[0])]
+    root, key = instance.cell.description["seed"], instance.walks.spawn_key
+    seeds = [seed_name(root, *key, replicate) for replicate in range(shape[0])]
     columns = {
         "replicate": np.broadcast_to(np.arange(shape[0])[:, None], shape),
         "seed": np.broadcast_to(np.array(seeds, dtype=object)[:, None], shape),
         "updates": np.broadcast_to(trace.updates, shape),
         "messages": trace.messages,
         "bytes": trace.bytes,
-        **{name: _errors(trace, name, world) for name in ERRORS},
+        **{name: instance.errors(trace, name) for name in ERRORS},
     }
     flat = {name: np.ascontiguousarray(column).reshape(-1) for name, column in columns.items()}
     return {**repeated(common, trace.messages.size), **flat}
-
-
-def _errors(trace: Trace, name: str, world: World) -> NDArray[np.float64]:
-    """The errors, infinite where the run diverged; NaN only where they are not defined."""
-    errors: NDArray[np.float64] = getattr(trace, name)
-    defined = name.endswith("gap") or world.problem.optimum.unique
-    return np.where(np.isnan(errors), np.inf, errors) if defined else errors
 
 
 def _recorded_at(cell: Cell) -> list[int]:
@@ -188,73 +231,6 @@ def _recorded_at(cell: Cell) -> list[int]:
     last, count = cell.description["updates"], cell.description["records"]
     spaced = np.rint(np.geomspace(1, last, count)) if count > 1 else [last]
     return [int(number) for number in np.unique(spaced)]
-
-
-def _exponent(cell: Cell) -> float:
-    return float(cell.description["step_size"].get("exponent", 0.75))
-
-
-def _step_size(cell: Cell, world: World, method: Walk | Gossip, constant: float) -> StepSize:
-    """With a constant as it is, or if `relative`, in units of 1 / (smoothness of the steps)."""
-    step_size = step_size_of(constant, _exponent(cell))
-    if not cell.description["step_size"].get("relative", False):
-        return step_size
-    smoothness = step_smoothness(method, world.graph, world.problem, step_size)
-    return step_size_of(constant / smoothness, _exponent(cell))
-
-
-def _simulate(
-    cell: Cell,
-    world: World,
-    method: Walk | Gossip,
-    stage: int,
-    number: int,
-    step_size: StepSize,
-    records: list[int],
-) -> Trace:
-    compiled = uncompiled_part(world.problem, method) is None
-    trace = simulate(
-        world.problem,
-        world.graph,
-        method,
-        steps=records[-1],
-        step_size=step_size,
-        replicates=cell.description["replicates"],
-        seed=_walks_stream(cell, stage, number),
-        records=records,
-        gaps=cell.description.get("gaps") or True,
-        cores=1,
-        progress=False,
-        engine="compiled" if compiled else "reference",
-    )
-    if not trace.complete:  # it was Ctrl-C; half an instance is of no use
-        raise KeyboardInterrupt
-    return trace
-
-
-def _walks_stream(cell: Cell, stage: int, number: int) -> np.random.SeedSequence:
-    return stream(cell.description["seed"], stage, number, WALK)
-
-
-def _world(cell: Cell, stage: int, number: int) -> World:
-    told = cell.description
-    return kept_world(
-        json.dumps(told["graph"], sort_keys=True),
-        json.dumps(told["problem"], sort_keys=True),
-        told["seed"],
-        stage,
-        number,
-    )
-
-
-def _method(cell: Cell, world: World) -> Walk | Gossip:
-    told = cell.description
-    try:
-        return method_of(told["method"], told["problem"], world.problem)
-    except InfeasiblePrivacyError as error:
-        if told["method"].get("infeasible") == "skip":
-            raise
-        raise CellError(str(error)) from error
 
 
 @contextmanager

@@ -27,9 +27,18 @@ from walklearn import __version__
 from walklearn.files.atomic_write import atomic_write
 from walklearn.files.extras import extra, package
 from walklearn.studies.cell import FORMAT, Cell
-from walklearn.studies.provenance import keeping, machine, now, origin, seed_name
 from walklearn.studies.study import Study
-from walklearn.studies.tables import CellResult, Columns, repeated, rows_of
+from walklearn.studies.tables import (
+    CellResult,
+    Columns,
+    keeping,
+    machine,
+    now,
+    origin,
+    repeated,
+    rows_of,
+    seed_name,
+)
 
 if TYPE_CHECKING:
     import pandas

@@ -102,18 +102,16 @@ def draw_world(graph: Table, problem: Table, seed: int, stage: int, instance: in
     return World(drawn, draw_problem(problem, drawn, stream(seed, stage, instance, DATA)))
 
 
-_kept: OrderedDict[tuple[str, str, int, int, int], World] = OrderedDict()
+_kept: OrderedDict[str, World] = OrderedDict()
 
 
-def kept_world(graph: str, problem: str, seed: int, stage: int, instance: int) -> World:
-    """As `draw_world` of tables in JSON, but kept for the methods to come, with its optimum.
+def kept_world(graph: Table, problem: Table, seed: int, stage: int, instance: int) -> World:
+    """As `draw_world`, but kept for the methods to come, with its optimum.
 
     The oldest worlds go when all together exceed `MOST_BYTES`.
     """
-    key = (graph, problem, seed, stage, instance)
-    world = _kept.pop(key, None)
-    if world is None:
-        world = draw_world(json.loads(graph), json.loads(problem), seed, stage, instance)
+    key = json.dumps([graph, problem, seed, stage, instance], sort_keys=True)
+    world = _kept.pop(key, None) or draw_world(graph, problem, seed, stage, instance)
     _kept[key] = world
     while len(_kept) > 1 and sum(each.bytes for each in _kept.values()) > MOST_BYTES:
         _kept.popitem(last=False)
