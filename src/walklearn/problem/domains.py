@@ -96,7 +96,10 @@ class Ball(Domain):
 @DOMAINS.register
 @dataclass(frozen=True)
 class Box(Domain):
-    """low ≤ w_a ≤ high for every entry of the model."""
+    """low ≤ w_a ≤ high for every entry of the model.
+
+    A step touches every entry, also where rows are sparse: for them a ball is faster.
+    """
 
     name: ClassVar[str] = "box"
     low: float
