@@ -62,11 +62,10 @@ def advise(data: Path | None, as_json: bool, **options: Any) -> None:
           --feature-bound 8 --json
     """
     described = DataOptions.take(options)
-    advice = (
-        _from_public_facts(described, options)
-        if data is None
-        else _by_simulation(data, described, options)
-    )
+    if data is None:
+        advice = _from_public_facts(described, options)
+    else:
+        advice = _by_simulation(data, described, options)
     if as_json:
         click.echo(json.dumps(advice.to_dict(), ensure_ascii=False))
     else:
@@ -123,21 +122,14 @@ def _tell(advice: Advice) -> None:
     from walklearn.cli.tables import show
 
     step = advice.step_size
-    show(
-        ["", ""],
-        [
-            ["walk", advice.to_dict()["walk"]],
-            ["mechanism", "none needed" if advice.mechanism is None else str(advice.mechanism)],
-            ["laziness", f"{advice.laziness:g}"],
-            [
-                "step",
-                "left to the training"
-                if step is None
-                else f"{step.constant:.3g} / k^{step.exponent:g}",
-            ],
-        ],
-        title=advice.headline,
-    )
+    steps = f"{step.constant:.3g} / k^{step.exponent:g}" if step else "left to the training"
+    rows = [
+        ["walk", advice.to_dict()["walk"]],
+        ["mechanism", str(advice.mechanism or "none needed")],
+        ["laziness", f"{advice.laziness:g}"],
+        ["step", steps],
+    ]
+    show(["", ""], rows, title=advice.headline)
     names = list(advice.candidates[0].numbers)
     lines = [
         [each.name, *(f"{each.numbers[name]:.4g}" for name in names)] for each in advice.candidates

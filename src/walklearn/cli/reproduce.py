@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import click
 
 from walklearn.cli.bad_input import BadInput, plainly
-from walklearn.cli.run import run_to_end
+from walklearn.cli.data_options import with_options
+from walklearn.cli.run import WORKERS, run_to_end
 from walklearn.cli.tables import show
 
 
@@ -16,15 +20,9 @@ from walklearn.cli.tables import show
 @click.option("--quick", is_flag=True, help="Fewer instances and updates: each under a minute.")
 @click.option("--out", type=click.Path(file_okay=False, path_type=Path), default=Path("results"),
               show_default=True, help="Directory for tables, pictures and the page.")  # fmt: skip
-@click.option("--engine", type=click.Choice(["local", "ray"]), default="local", show_default=True,
-              help="This machine's cores, or a Ray cluster.")  # fmt: skip
-@click.option("--address", help="Of the Ray cluster; by default one is made of this machine.")
-@click.option("--cores", type=click.IntRange(1), help="How many to use; all by default.")
+@with_options(WORKERS)
 @plainly
-def reproduce(
-    names: tuple[str, ...], quick: bool, out: Path, engine: str, address: str | None,
-    cores: int | None,
-) -> None:  # fmt: skip
+def reproduce(names: tuple[str, ...], quick: bool, out: Path, **workers: Any) -> None:
     """Every figure of the paper, a verdict on every claim, and experiments beyond it.
 
     NAMES choose some of: fig1a, fig1b, fig2a, fig2b, fig3 (fig1 and fig2 stand for both), slope,
@@ -39,10 +37,11 @@ def reproduce(
       walklearn reproduce fig2 --quick
     """
     from walklearn.experiments import findings
-    from walklearn.experiments.shipped import COMPUTED, select, shipped_study
+    from walklearn.experiments.shipped import COMPUTED, select, shipped_study, shipped_texts
+    from walklearn.report import write_report
 
     chosen = select(names)
-    _check(chosen, out, engine, address, cores)
+    _check(chosen, out, **workers)
     tallies = []
     for name in chosen:
         if name in COMPUTED:
@@ -50,20 +49,19 @@ def reproduce(
             _compute(name, out)
             continue
         study = shipped_study(name)
-        asked = study.quick() if quick else study
-        results = run_to_end(asked, out, engine, address, cores, most_notes=3)
+        results = run_to_end(study.quick() if quick else study, out, most_notes=3, **workers)
         _draw(name, out)
         tallies += findings.tally(name, results.verdicts())
-    _write_page(_shown(chosen, out), out)
+    stored = [out / name for name in _shown(chosen, out)]
+    with _writing(out):
+        write_report(stored, out / "report.html", shipped_texts())
     if tallies:
         click.echo("\nVerdicts over all readings (details on the page and in verdicts.parquet):")
         show(findings.HEADER, tallies)
     click.echo(f"\nReport: {out / 'report.html'}")
 
 
-def _check(
-    names: list[str], out: Path, engine: str, address: str | None, cores: int | None
-) -> None:
+def _check(names: list[str], out: Path, **workers: Any) -> None:
     """Say what is missing or in the way before minutes are spent and files are written."""
     from walklearn.files.extras import package
     from walklearn.studies import Results
@@ -71,7 +69,7 @@ def _check(
 
     for needed in ("pandas", "pyarrow", "sklearn", "plotly", "jinja2"):
         package(needed, "experiments", "studies need")
-    check_engine(engine, address, cores)
+    check_engine(**workers)
     for name in names:
         if (out / name / "about.json").exists():
             Results.open(out / name)  # not if another version wrote it
@@ -81,11 +79,9 @@ def _compute(name: str, out: Path) -> None:
     from walklearn.experiments import figure1
     from walklearn.report.pictures import draw, save
 
-    try:
+    with _writing(out / name):
         folder, points = figure1.compute(name, out)
         save(draw(figure1.picture(name, points)), folder, name)
-    except OSError as error:
-        raise BadInput(f"cannot write to {out / name}: {error.strerror or error}.") from error
 
 
 def _draw(name: str, out: Path) -> None:
@@ -95,10 +91,17 @@ def _draw(name: str, out: Path) -> None:
     from walklearn.studies import Results
 
     stored = Stored(Results.open(out / name), out)
-    try:
+    with _writing(out / name):
         save(draw(PICTURES[name](stored)), out / name, name)
+
+
+@contextmanager
+def _writing(to: Path) -> Iterator[None]:
+    """A disk that refuses is told with where."""
+    try:
+        yield
     except OSError as error:
-        raise BadInput(f"cannot write to {out / name}: {error.strerror or error}.") from error
+        raise BadInput(f"cannot write to {to}: {error.strerror or error}.") from error
 
 
 def _shown(chosen: list[str], out: Path) -> list[str]:
@@ -121,13 +124,3 @@ def _is_drawable(folder: Path) -> bool:
         return False
     has_rows = results.finished_count > 0 or not results.about["cells"]  # computed: without cells
     return has_rows and results.about["study"] == folder.name
-
-
-def _write_page(names: list[str], out: Path) -> None:
-    from walklearn.experiments.shipped import shipped_texts
-    from walklearn.report import write_report
-
-    try:
-        write_report([out / name for name in names], out / "report.html", shipped_texts())
-    except OSError as error:
-        raise BadInput(f"cannot write to {out}: {error.strerror or error}.") from error

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from walklearn.cli.bad_input import BadInput, plainly
+from walklearn.cli.data_options import with_options
 from walklearn.cli.tables import show
 
 if TYPE_CHECKING:
@@ -15,20 +16,25 @@ if TYPE_CHECKING:
 
 MOST_LINES = 40  # of a table that still fits a screen or two
 
+# fmt: off
+WORKERS = [
+    click.option("--engine", type=click.Choice(["local", "ray"]), default="local",
+                 show_default=True, help="This machine's cores, or a Ray cluster."),
+    click.option("--address",
+                 help="Of the Ray cluster; by default one is made of this machine."),
+    click.option("--cores", type=click.IntRange(1), help="How many to use; all by default."),
+]
+# fmt: on
+
 
 @click.command()
 @click.argument("study", type=click.Path(path_type=Path))
 @click.option("--out", type=click.Path(file_okay=False, path_type=Path), default=Path("results"),
               show_default=True, help="Where the study gets a directory of its own.")  # fmt: skip
 @click.option("--quick", is_flag=True, help="The smaller run that the study describes.")
-@click.option("--engine", type=click.Choice(["local", "ray"]), default="local", show_default=True,
-              help="This machine's cores, or a Ray cluster.")  # fmt: skip
-@click.option("--address", help="Of the Ray cluster; by default one is made of this machine.")
-@click.option("--cores", type=click.IntRange(1), help="How many to use; all by default.")
+@with_options(WORKERS)
 @plainly
-def run(
-    study: Path, out: Path, quick: bool, engine: str, address: str | None, cores: int | None
-) -> None:
+def run(study: Path, out: Path, quick: bool, **workers: Any) -> None:
     """Run the study in the file STUDY: a grid of graphs, problems, methods and step sizes.
 
     Each finished cell of the grid is kept in OUT/name-of-the-study; the same command goes on
@@ -43,18 +49,10 @@ def run(
     from walklearn.studies import Study
 
     described = Study.read(study)
-    results = run_to_end(described.quick() if quick else described, out, engine, address, cores)
-    show_verdicts(results)
+    show_verdicts(run_to_end(described.quick() if quick else described, out, **workers))
 
 
-def run_to_end(
-    study: Study,
-    out: Path,
-    engine: str,
-    address: str | None,
-    cores: int | None,
-    most_notes: int | None = None,
-) -> Results:
+def run_to_end(study: Study, out: Path, most_notes: int | None = None, **workers: Any) -> Results:
     """Run a study, judge its claims, and tell what a person at a terminal wants to know."""
     from walklearn.studies import run_study
     from walklearn.studies.facts import notes
@@ -67,7 +65,7 @@ def run_to_end(
     )
     folder = out / study.name
     try:
-        results = run_study(study, out, engine=engine, address=address, cores=cores)
+        results = run_study(study, out, **workers)
     except KeyboardInterrupt:
         click.echo(
             f"\nInterrupted: {_finished(folder)} of {cells} cells are kept in {folder}. The same "
