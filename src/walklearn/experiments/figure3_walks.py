@@ -37,7 +37,6 @@ from walklearn.problem import Problem
 from walklearn.studies import register_walk
 from walklearn.walks import Hop, Metropolis, Weighted
 from walklearn.walks.metropolis import Reweight
-from walklearn.walks.proposal import accepts, propose
 from walklearn.walks.walk import Generators, Vector
 
 
@@ -90,15 +89,10 @@ class Unclamped(Metropolis):
         return self._drawn(self.true)
 
     def hop(self, graph: Graph, score: Vector, node: int, previous: int, uniforms: Vector) -> Hop:
-        """Propose a uniform neighbour; a negative ratio of the scores is never accepted."""
-        neighbours = graph.neighbours(node)
-        proposal = propose(uniforms[0], len(neighbours), self.laziness)
-        if proposal is None:
-            return Hop(node, 0)
-        j = int(neighbours[proposal.place])
-        same_sign = (score[node] > 0) == (score[j] > 0)
-        moves = same_sign and accepts(proposal, abs(score[node]), abs(score[j]))
-        return Hop(j, 1) if moves else Hop(node, 0)
+        """By the sizes of the scores; never between nodes whose scores differ in sign."""
+        by_size = super().hop(graph, np.abs(score), node, previous, uniforms)
+        same_sign = (score[node] > 0) == (score[by_size.node] > 0)
+        return by_size if same_sign else Hop(node, 0)
 
     def stationary(self, graph: Graph, problem: Problem | None = None) -> Vector:
         """NaN: there is none, for the token stays in the class that it starts in."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from walklearn.files.checked_table import is_number
 from walklearn.report.bands import INTERVAL, CellBands, centre_control, metric_control, panels
 from walklearn.report.figures import Block, Figure, Series
 
@@ -137,13 +138,8 @@ def tradeoff_axis(methods: Tables) -> str | None:
     >>> tradeoff_axis({f"jump-{p}": {"walk": "jumping", "probability": p} for p in (0.1, 0.2, 0.5)})
     'probability'
     """
-    numbers = {
-        key: None
-        for table in methods.values()
-        for key, value in table.items()
-        if isinstance(value, int | float) and not isinstance(value, bool)
-    }
-    for key in numbers:
+    every = [pair for table in methods.values() for pair in table.items()]
+    for key in dict.fromkeys(key for key, value in every if is_number(value)):
         if any(len(members) >= 3 for members in method_families(methods, key).values()):
             return key
     return None

@@ -13,8 +13,8 @@ unless the study says so itself, in its table ``[figure]`` (see `walklearn.studi
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
@@ -91,8 +91,8 @@ class Stored:
 class FactsTable:
     """A heading per column, and a row per cell that ends with its file."""
 
-    heads: list[str]
-    rows: list[list[str]]
+    heads: Sequence[str] = ()
+    rows: Sequence[Sequence[str]] = ()
 
 
 @dataclass(frozen=True)
@@ -104,12 +104,12 @@ class Section:
     settings: str
     directory: str
     command: str
-    notices: list[str]
-    notes: list[str]
-    claims: list[Claim]
     blocks: list[Block]
-    facts: FactsTable
     provenance: dict[str, str]
+    notices: Sequence[str] = ()
+    notes: Sequence[str] = ()
+    claims: Sequence[Claim] = ()
+    facts: FactsTable = field(default_factory=FactsTable)
 
 
 def section(results: Results, start: Path, shipped: Collection[str] = ()) -> Section:
@@ -155,11 +155,7 @@ def _computed(results: Results, file_of: Callable[[str], str]) -> Section:
         settings=about["note"],
         directory=file_of("."),
         command=f"walklearn reproduce {about['study']}",
-        notices=[],
-        notes=[],
-        claims=[],
         blocks=computed_curves(table, file_of("curves.parquet"), about["note"]),
-        facts=FactsTable([], []),
         provenance={
             "walklearn": str(about["walklearn"]),
             "machine": str(about["machine"]),

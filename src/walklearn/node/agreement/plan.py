@@ -37,7 +37,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -197,12 +197,8 @@ class Plan:
             return None
         from walklearn.privacy.calibration import calibrate
 
-        return calibrate(
-            self.privacy.mechanism,
-            epsilon=self.privacy.epsilon,
-            delta=self.privacy.delta,
-            bounds=self.bounds,
-        )
+        epsilon, delta = self.privacy.epsilon, self.privacy.delta
+        return calibrate(self.privacy.mechanism, epsilon=epsilon, delta=delta, bounds=self.bounds)
 
     def calibrated_noise(self) -> ModelNoise | None:
         """The noise on what a visit adds to the model; None where there is none."""
@@ -210,12 +206,7 @@ class Plan:
             return None
         from walklearn.privacy.model_noise import ModelNoise
 
-        return ModelNoise.calibrate(
-            epsilon=self.model_privacy.epsilon,
-            delta=self.model_privacy.delta,
-            clip=self.model_privacy.clip,
-            max_contributions=self.model_privacy.max_contributions,
-        )
+        return ModelNoise.calibrate(**asdict(self.model_privacy))
 
 
 def differences(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> list[str]:

@@ -8,6 +8,7 @@ the results.
 from __future__ import annotations
 
 import os
+from bisect import bisect_left
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -156,8 +157,4 @@ def _contributions_allowed(
         )
     if not most or within(most):
         return most
-    low, high = 0, most  # `low` is within, `high` is too many
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if within(middle) else (low, middle)
-    return low
+    return bisect_left(range(1, most), True, key=lambda contributions: not within(contributions))

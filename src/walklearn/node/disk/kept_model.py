@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from walklearn.model import Model
 from walklearn.model.model import kind_of
-from walklearn.node.agreement.plan import Plan
 from walklearn.node.disk.creation import ledger_of
 from walklearn.node.disk.directory import NodeDirectory
 from walklearn.node.disk.store import Release, Store
-from walklearn.node.protocol.messages import Limits, Token
+from walklearn.node.protocol.messages import Limits
 
 
 def newest_model(directory: NodeDirectory) -> tuple[Model, bool]:
@@ -21,13 +18,8 @@ def newest_model(directory: NodeDirectory) -> tuple[Model, bool]:
     token = record.newest_model
     if token is None:
         raise ValueError(f"no model has come to {directory.path} yet: the token was never here.")
-    final = token is record.final
-    return _model(plan, token, final, ledger_of(plan, release, record.contributions)), final
-
-
-def _model(plan: Plan, token: Token, final: bool, ledger: Any) -> Model:
-    content = plan.to_dict()
-    return Model(
+    final, content = token is record.final, plan.to_dict()
+    model = Model(
         token.model,
         token.average,
         kind=kind_of(plan.loss.name),
@@ -40,6 +32,7 @@ def _model(plan: Plan, token: Token, final: bool, ledger: Any) -> Model:
         target=plan.target,
         walk=plan.walk,
         privacy={key: content[key] for key in ("privacy", "model_privacy") if key in content},
-        ledger=ledger.to_dict(),
+        ledger=ledger_of(plan, release, record.contributions).to_dict(),
         details={"plan": content, "final": final},
     )
+    return model, final
