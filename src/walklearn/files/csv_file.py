@@ -9,36 +9,43 @@ from the header among comma, semicolon, tab and bar.
 from __future__ import annotations
 
 import csv
-import re
 from array import array
+from codecs import BOM_UTF8
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
 from functools import partial
+from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
 from typing import Any, TextIO
 
-import numpy as np
-from numpy.typing import NDArray
-
-from walklearn.files.table import DataError, Place, Table, check_cells, place, unusable
+from walklearn.files.csv_blocks import NotPlain, check_plain, read_blocks
+from walklearn.files.csv_column import CsvColumn, is_number
+from walklearn.files.progress import SoFar, reading_bar
+from walklearn.files.table import DataError, Table, place
 from walklearn.files.wording import did_you_mean, listed
 
-Array = NDArray[Any]
-
 DELIMITERS = (",", ";", "\t", "|")
-MISSING = {"", "na", "n/a", "nan", "null", "nil", "?"}
 ROWS_AT_ONCE = 20_000
+LARGE = 2**22  # bytes: a smaller file is read before pyarrow is imported
 
 
 def read_csv(path: Path, delimiter: str | None = None, text: Collection[str] = ()) -> Table:
     """The columns of a CSV file with a header.
 
     delimiter: what separates cells; guessed if None. text: columns that are text whatever
-    they look like, and in which no word stands for a missing value.
+    they look like, and in which no word stands for a missing value. A large file is read with
+    pyarrow where that is installed; it makes no difference to the table or to a message.
     """
+    encoding, is_large = _encoding(path), path.stat().st_size >= LARGE
     try:
-        with path.open(encoding=_encoding(path), newline="") as file:
-            return _read(file, str(path), delimiter, text)
+        with reading_bar(path) as so_far:
+            if is_large and encoding == "utf-8-sig" and find_spec("pyarrow"):
+                # Whatever is wrong, the careful reader knows best how to say it.
+                with suppress(NotPlain, DataError, UnicodeDecodeError, csv.Error):
+                    return _read_blocks(path, delimiter, text, so_far)
+            with path.open(encoding=encoding, newline="") as file:
+                return _read(file, str(path), delimiter, text, so_far)
     except UnicodeDecodeError as error:
         raise DataError(
             f"{path} is not text in UTF-8 (byte {error.object[error.start]:#x} at position "
@@ -47,51 +54,81 @@ def read_csv(path: Path, delimiter: str | None = None, text: Collection[str] = (
         ) from error
 
 
-def _read(file: TextIO, source: str, delimiter: str | None, text: Collection[str]) -> Table:
-    first = file.readline()
-    if not first.strip():
-        raise DataError(
-            f"{source} is empty, or its first line is: the first line names the columns."
-        )
-    separator = delimiter or max(DELIMITERS, key=first.count)
+def _read(
+    file: TextIO, source: str, delimiter: str | None, text: Collection[str], so_far: SoFar
+) -> Table:
+    """With care, by Python's reader."""
+    separator = _separator(source, file.readline(), delimiter)
     file.seek(0)
     reader = csv.reader(file, delimiter=separator, skipinitialspace=True, strict=True)
     try:
-        names = _check_header(source, [name.strip() for name in next(reader)], separator)
-        for name in text:
-            if name not in names:
-                raise DataError(
-                    f"{source} has no column {name!r}{did_you_mean(name, names)} Its columns are "
-                    f"{listed(names)}."
-                )
-        columns = [_Column(name, name in text) for name in names]
+        columns = _columns(source, next(reader), separator, text)
         lines = array("q")
-        for block in _blocks(_checked(reader, source, names, lines)):
+        for block in _blocks(_checked(reader, source, len(columns), lines)):
             for column, cells in zip(columns, zip(*block, strict=True), strict=True):
                 column.add(cells)
+            so_far(file.buffer.tell())
     except csv.Error as error:
         raise DataError(
             f"{source}, line {reader.line_num}: {error}. Quotes come in pairs; one inside a "
             'quoted cell is doubled: "say ""hello"" to her".'
         ) from error
-    found = {
-        column.name: partial(column.finish, partial(place, source, lines)) for column in columns
-    }
+    return _table(source, columns, lines)
+
+
+def _read_blocks(path: Path, delimiter: str | None, text: Collection[str], so_far: SoFar) -> Table:
+    """With pyarrow, or not at all."""
+    with path.open("rb") as file:
+        header = file.readline().removeprefix(BOM_UTF8)
+        separator = _separator(str(path), header.decode(), delimiter)
+        if separator not in DELIMITERS:
+            raise NotPlain
+        check_plain(header, separator)
+        [names] = csv.reader(
+            [header.decode()], delimiter=separator, skipinitialspace=True, strict=True
+        )
+        columns = _columns(str(path), names, separator, text)
+        return _table(str(path), columns, read_blocks(file, columns, separator, so_far))
+
+
+def _separator(source: str, first_line: str, delimiter: str | None) -> str:
+    if not first_line.strip():
+        raise DataError(
+            f"{source} is empty, or its first line is: the first line names the columns."
+        )
+    return delimiter or max(DELIMITERS, key=first_line.count)
+
+
+def _columns(
+    source: str, header: Sequence[str], separator: str, text: Collection[str]
+) -> list[CsvColumn]:
+    names = _check_header(source, [name.strip() for name in header], separator)
+    for name in text:
+        if name not in names:
+            raise DataError(
+                f"{source} has no column {name!r}{did_you_mean(name, names)} Its columns are "
+                f"{listed(names)}."
+            )
+    return [CsvColumn(name, name in text) for name in names]
+
+
+def _table(source: str, columns: Sequence[CsvColumn], lines: array[int]) -> Table:
+    where = partial(place, source, lines)
+    found = {column.name: partial(column.finish, where) for column in columns}
     return Table(found, len(lines), source, lines)
 
 
-def _checked(
-    reader: Any, source: str, names: Sequence[str], lines: array[int]
-) -> Iterator[list[str]]:
+def _checked(reader: Any, source: str, width: int, lines: array[int]) -> Iterator[list[str]]:
     """The rows that are not blank, each as long as the header."""
     after = reader.line_num
     for row in reader:
         if row:
             lines.append(after + 1)
-            if len(row) != len(names):
+            if len(row) != width:
+                cells = "1 cell" if len(row) == 1 else f"{len(row)} cells"
                 raise DataError(
-                    f"{place(source, lines, len(lines) - 1)} has {_count(len(row), 'cell')}, the "
-                    f"header has {len(names)}: {reader.dialect.delimiter.join(row)[:80]!r}. Put a "
+                    f"{place(source, lines, len(lines) - 1)} has {cells}, the header has "
+                    f"{width}: {reader.dialect.delimiter.join(row)[:80]!r}. Put a "
                     "cell that contains the separator in quotes, and give every column a cell."
                 )
             yield row
@@ -101,67 +138,6 @@ def _checked(
 def _blocks(rows: Iterator[list[str]]) -> Iterator[list[list[str]]]:
     while block := list(islice(rows, ROWS_AT_ONCE)):
         yield block
-
-
-class _Column:
-    """The cells of a column, as numbers as long as they are."""
-
-    def __init__(self, name: str, declared_text: bool) -> None:
-        self.name, self.declared_text = name, declared_text
-        self.blocks: list[Array | list[str]] = []
-        self.known: dict[str, str] = {}  # a text that occurs often is kept once
-
-    def add(self, cells: Sequence[str]) -> None:
-        if not self.declared_text:
-            try:
-                self.blocks.append(np.array(cells, dtype=np.float64))
-                return
-            except ValueError:
-                pass
-        stripped = (cell.strip() for cell in cells)
-        self.blocks.append([self.known.setdefault(cell, cell) for cell in stripped])
-
-    def finish(self, place: Place) -> Array:
-        """All cells, or an error for the first that does not fit."""
-        if all(isinstance(block, np.ndarray) for block in self.blocks):
-            numbers = np.concatenate([np.empty(0), *self.blocks])
-            return check_cells(self.name, numbers, place)
-        if not self.declared_text:
-            self._check_text(place)
-        cells = np.array([cell for block in self.blocks for cell in block], dtype=object)
-        return check_cells(self.name, cells, place) if "" in self.known else cells
-
-    def _check_text(self, place: Place) -> None:
-        """A column with any number in it is numbers, and the first other cell is wrong."""
-        has_numbers = any(isinstance(block, np.ndarray) for block in self.blocks) or any(
-            map(_is_number, self.known)
-        )
-        wrong = {
-            cell
-            for cell in self.known
-            if cell.lower() in MISSING or (has_numbers and not _is_number(cell))
-        }
-        if not wrong:
-            return
-        rows = [row for row, cell in self._texts() if cell in wrong]
-        cell = next(cell for row, cell in self._texts() if row == rows[0])
-        if cell.lower() in MISSING:
-            shown = f" ({cell!r})" if cell else ""
-            raise unusable(self.name, place(rows[0]), f"the value is missing{shown}", len(rows))
-        comma = " Write it with a decimal point." if re.fullmatch(r"-?\d+,\d+", cell) else ""
-        raise DataError(
-            f"{place(rows[0])}, column {self.name!r}: {cell!r} is not a number, as "
-            f"others in this column are ({_count(len(rows), 'such row')}).{comma} Correct it, or "
-            f"if the column is text, declare it (--text {self.name})."
-        )
-
-    def _texts(self) -> Iterator[tuple[int, str]]:
-        """Row and cell of every block that is not all numbers."""
-        row = 0
-        for block in self.blocks:
-            if isinstance(block, list):
-                yield from enumerate(block, start=row)
-            row += len(block)
 
 
 def _check_header(source: str, names: list[str], delimiter: str) -> list[str]:
@@ -177,20 +153,12 @@ def _check_header(source: str, names: list[str], delimiter: str) -> list[str]:
             f"{source}: {twice[0]!r} is the name of columns {' and '.join(places)}. Give every "
             "column a name of its own."
         )
-    if all(map(_is_number, names)):
+    if all(map(is_number, names)):
         raise DataError(
             f"{source}: the first line should name the columns, but it is data: "
             f"{delimiter.join(names)[:80]!r}. Put a line with names above it."
         )
     return names
-
-
-def _is_number(cell: str) -> bool:
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return True
 
 
 def _encoding(path: Path) -> str:
@@ -202,7 +170,3 @@ def _encoding(path: Path) -> str:
             f"{path} is not text: it looks like a spreadsheet or a zip file. Save it as CSV."
         )
     return "utf-16" if start.startswith((b"\xff\xfe", b"\xfe\xff")) else "utf-8-sig"
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"

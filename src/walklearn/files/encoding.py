@@ -33,6 +33,7 @@ from walklearn.files.wording import did_you_mean, listed
 Array = NDArray[Any]
 
 MOST_CATEGORIES = 1000
+ROWS_AT_ONCE = 1024
 
 
 @dataclass(frozen=True)
@@ -78,7 +79,7 @@ class Column:
             return (numbers if checked else check_cells(self.name, numbers, place))[:, None]
         number = {category: at for at, category in enumerate(self.categories)}
         texts = texts_of(cells)
-        codes = np.array([number.get(text, -1) for text in texts], dtype=np.int64)
+        codes = np.array([number.get(text, -1) for text in texts.tolist()], dtype=np.int64)
         if (codes < 0).any():
             row = int((codes < 0).argmax())
             raise DataError(f"{place(row)}, column {self.name!r}: {self._unknown(texts[row])}")
@@ -171,7 +172,7 @@ class Encoding:
         parts = [
             column.encode(np.asarray(table[column.name]), place, of_file) for column in self.columns
         ]
-        return np.ascontiguousarray(np.concatenate(parts, axis=1))
+        return _side_by_side(parts)
 
     def to_dict(self) -> list[dict[str, Any]]:
         """Plain JSON values, a column each."""
@@ -196,6 +197,17 @@ class Encoding:
         return cls(tuple(columns))
 
 
+def _side_by_side(parts: Sequence[Array]) -> Array:
+    """One array of rows; few at a time, so that they are in the cache until they are complete."""
+    if len({len(part) for part in parts}) > 1:
+        raise ValueError(f"columns of different lengths: {[len(part) for part in parts]}.")
+    whole = np.empty((len(parts[0]), sum(part.shape[1] for part in parts)))
+    for start in range(0, len(whole), ROWS_AT_ONCE):
+        rows = slice(start, start + ROWS_AT_ONCE)
+        np.concatenate([part[rows] for part in parts], axis=1, out=whole[rows])
+    return whole
+
+
 def names_of(table: Mapping[str, Any]) -> list[str]:
     """The columns of a dictionary or a data frame."""
     return [str(name) for name in getattr(table, "columns", table)]
@@ -212,7 +224,10 @@ def texts_of(cells: Array) -> Array:
     >>> texts_of(np.array([3.0, 0.5])).tolist()
     ['3', '0.5']
     """
-    return np.array([_text(cell) for cell in cells.tolist()], dtype=object)
+    each = cells.tolist()
+    if cells.dtype == object and set(map(type, each)) == {str}:
+        return cells
+    return np.array([_text(cell) for cell in each], dtype=object)
 
 
 def _text(cell: Any) -> str:
@@ -223,7 +238,7 @@ def _text(cell: Any) -> str:
 
 def _numbers(name: str, cells: Array, place: Place) -> Array:
     try:
-        numbers = cells.astype(np.float64)
+        numbers = cells.astype(np.float64, copy=False)
     except (TypeError, ValueError):
         row, cell = next((at, each) for at, each in enumerate(cells) if not _is_number(each))
         missing = cell is None or cell != cell

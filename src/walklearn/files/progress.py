@@ -13,12 +13,17 @@ from __future__ import annotations
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tqdm import tqdm
+
+SoFar = Callable[[int], object]  # is told how far something is
+WORTH_A_BAR = 2**22  # bytes of a file
+BAR_AFTER = 0.5  # seconds of reading it
 
 
 @contextmanager
@@ -41,16 +46,37 @@ def stop_on_interrupt(stop: threading.Event) -> Iterator[None]:
         signal.signal(signal.SIGINT, former)
 
 
-def progress_bar(progress: bool | None, total: int | None, label: str) -> tqdm[Any]:
-    """A bar of `total` steps, None if nobody knows; by default not where it is piped."""
+def progress_bar(
+    progress: bool | None, total: int | None, label: str, unit: str = "step", delay: float = 0.0
+) -> tqdm[Any]:
+    """A bar of `total` steps, None if nobody knows; by default not where it is piped.
+
+    delay: seconds after which it appears, so that what is done by then shows nothing.
+    """
     from tqdm import tqdm
 
     shown = (sys.stderr.isatty() or _in_notebook()) if progress is None else progress
+    look: Any = {"total": total, "desc": label, "unit": unit, "unit_scale": True, "delay": delay}
     if shown and _in_notebook():
         from tqdm.notebook import tqdm as notebook_bar
 
-        return notebook_bar(total=total, desc=label, unit="step", unit_scale=True)
-    return tqdm(total=total, desc=label, unit="step", unit_scale=True, disable=not shown)
+        return notebook_bar(**look)
+    return tqdm(**look, disable=not shown)
+
+
+@contextmanager
+def reading_bar(path: Path) -> Iterator[SoFar]:
+    """How much of a file has been read; call what it gives with the position. Small ones show none.
+
+    >>> with reading_bar(Path(__file__)) as so_far:
+    ...     so_far(1000)
+    """
+    size = path.stat().st_size
+    if size < WORTH_A_BAR:
+        yield lambda position: None
+        return
+    with progress_bar(None, size, f"reading {path.name}", unit="B", delay=BAR_AFTER) as bar:
+        yield lambda position: bar.update(position - bar.n)
 
 
 def _in_notebook() -> bool:
