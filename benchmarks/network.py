@@ -34,9 +34,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from walklearn.node.agreement.rows import NodeRows
 
 from walklearn import graphs
+from walklearn.node.agreement.node_rows import NodeRows
 from walklearn.node.trial.local_network import LocalNetwork
 from walklearn.node.wire.identity import Identity
 

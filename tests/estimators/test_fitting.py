@@ -369,6 +369,7 @@ def test_a_callback_hears_of_every_round() -> None:
         ({"steps": 0}, "steps must be a whole number of at least 1 or None, got 0"),
         ({"steps": 1.5}, "steps must be a whole number"),
         ({"max_steps": -1}, "max_steps must be"),
+        ({"batch": 0}, "batch must be a whole number of at least 1 or None, got 0"),
         ({"tol": "small"}, "tol must be a number"),
         ({"average": True}, "average must be one of"),
         ({"step_size": "long"}, "step_size must be None, a number"),

@@ -16,8 +16,9 @@ ESTIMATORS = [
     RandomWalkRegressor(**PRIVATE),
 ]
 EXPECTED = {
-    "check_sample_weight_equivalence_on_dense_data": "a repeated row is at another node, so the "
+    f"check_sample_weight_equivalence_on_{kind}_data": "a repeated row is at another node, so the "
     "token goes another way; tests/problem/test_sample_weight.py shows that f and w* agree"
+    for kind in ("dense", "sparse")
 }
 
 

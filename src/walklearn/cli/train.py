@@ -67,6 +67,8 @@ _OPTIONS = [
                       "share of the loss at the start."),
     click.option("--step-constant", type=float,
                  help="c of the steps c / k^0.51. Default: from the smoothness."),
+    click.option("--batch", type=click.IntRange(1), metavar="ROWS",
+                 help="How many of its rows a node looks at in an update. Default: all."),
     click.option("--test", type=click.Path(path_type=Path), help="A file of rows to test on."),
     click.option("--test-fraction", type=click.FloatRange(0, 1, min_open=True, max_open=True),
                  help="Test on this share of the rows, and do not train on them."),
@@ -175,7 +177,7 @@ def _parameters(settings: dict[str, Any]) -> dict[str, Any]:
     constant = settings["step_constant"]
     names = (
         "loss", "penalty", "walk", "laziness", "epsilon", "delta", "max_rows", "mechanism", "steps",
-        "max_steps", "tol",
+        "max_steps", "tol", "batch",
     )  # fmt: skip
     return {name: settings[name] for name in names} | {
         "model_privacy": _model_privacy(settings["model_noise"]),

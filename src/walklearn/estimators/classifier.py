@@ -30,7 +30,8 @@ class RandomWalkClassifier(ClassifierMixin, RandomWalk):
     """A linear classifier trained by a model that walks over a graph.
 
     Two classes are told apart by the logistic loss, more by softmax. The objective is the mean
-    loss over all rows plus (penalty/2)‖w‖², the intercept included.
+    loss over all rows plus (penalty/2)‖w‖², the intercept included. Rows may be sparse (any of
+    SciPy's kinds) and stay so: an update then costs their entries that are not 0 (in a `Box` all).
 
     graph: who can talk to whom: a name ("erdos-renyi", …), a `Graph`, a networkx or igraph graph,
     a SciPy adjacency, or the path of an edge list. A graph that is named is drawn with a node
@@ -51,10 +52,13 @@ class RandomWalkClassifier(ClassifierMixin, RandomWalk):
     node). Under privacy the loss is not looked at: then about 100 updates per node.
     step_size: a step size, or the constant c of c / k^0.75; by default from the constants L_i,
     under privacy from what was released and the public bounds.
+    batch: how many of its rows, picked at random, a node looks at in an update; by default all.
+    For big nodes: a few dozen are nearly as good as hundreds, and cost less.
     average: the model that predicts: "tail" is the average over the last half of the walk,
     "all" the paper's over all of it, "none" the last model.
     standardise: train in units in which columns have mean 0 and deviation 1 (penalty and domain
     apply there). "auto" does unless something is private, for the units come from the rows.
+    Columns of sparse rows are not shifted, only divided by their largest entry.
     domain: the set that the model is kept in, such as domains.Ball(10.0).
     laziness: the chance that a walk given by name stays put; cures a walk of period 2.
     warm_start: fit goes on with the token of the last fit.
@@ -125,7 +129,9 @@ class RandomWalkClassifier(ClassifierMixin, RandomWalk):
         return self._learn(rows, labels, known, nodes, sample_weight, go_on, one_call=True)
 
     def _checked(self, X: ArrayLike, y: ArrayLike, go_on: bool) -> tuple[Array, Array]:
-        rows, labels = validate_data(self, X, y, dtype=np.float64, reset=not go_on)
+        rows, labels = validate_data(
+            self, X, y, dtype=np.float64, accept_sparse="csr", reset=not go_on
+        )
         check_classification_targets(labels)
         return rows, labels
 

@@ -27,7 +27,7 @@ AVERAGES = ("tail", "all", "none")
 def check_parameters(estimator: Any) -> None:
     """Raise what is wrong with the parameters, whatever the data."""
     given = estimator.get_params(deep=False)
-    for name in ("steps", "max_steps"):
+    for name in ("steps", "max_steps", "batch"):
         _check_count(name, given[name])
     if not (_is_number(given["tol"]) and given["tol"] >= 0):
         raise ValueError(f"tol must be a number of at least 0, got {given['tol']!r}.")

@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
+from threadpoolctl import threadpool_limits
 
 from walklearn.estimators.accounts import charge_model, charge_release, ledger_for
 from walklearn.estimators.outcome import model_of, trace_of
@@ -40,6 +41,9 @@ from walklearn.updates.walk_sgd import Token, WalkSetting
 from walklearn.walks import ReleasedWeighted, Walk
 
 Array = NDArray[Any]
+
+# With fewer, the eigenvalues that L_i comes from are found faster by one thread than by several.
+MANY_FEATURES = 1000
 
 
 @dataclass(eq=False)
@@ -87,6 +91,7 @@ class RandomWalk(BaseEstimator):
         max_steps: int | None = None,
         tol: float = 3e-3,
         step_size: float | StepSize | None = None,
+        batch: int | None = None,
         average: Average = "tail",
         fit_intercept: bool = True,
         standardise: bool | str = "auto",
@@ -110,6 +115,7 @@ class RandomWalk(BaseEstimator):
         self.max_steps = max_steps
         self.tol = tol
         self.step_size = step_size
+        self.batch = batch
         self.average = average
         self.fit_intercept = fit_intercept
         self.standardise = standardise
@@ -118,6 +124,11 @@ class RandomWalk(BaseEstimator):
         self.warm_start = warm_start
         self.random_state = random_state
         self.callback = callback
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
 
     def pose(
         self,
@@ -186,13 +197,15 @@ class RandomWalk(BaseEstimator):
         """
         state = self._state if go_on else State()
         seeds = seeds_of(self.random_state, state.calls)
-        posed = self._posed(X, targets, loss, nodes, sample_weight, state, seeds.graph)
-        problem, graph = posed.problem, posed.network.graph
         walk, terms = walk_of(self.walk, self.laziness), self._terms()
         private = terms.are_private(walk)
-        told = release(terms.applied(walk, problem), problem, graph, seeds.release, state.release)
-        step = self._step(terms, problem, told.drawn, graph)
-        setting = WalkSetting(problem, graph, told.drawn, step, model_noise=self.model_privacy)
+        with threadpool_limits(1 if X.shape[1] < MANY_FEATURES else None, user_api="blas"):
+            posed = self._posed(X, targets, loss, nodes, sample_weight, state, seeds.graph)
+            problem, graph = posed.problem, posed.network.graph
+            asked = terms.applied(walk, problem)
+            told = release(asked, problem, graph, seeds.release, state.release)
+            step = self._step(terms, problem, told.drawn, graph)
+        setting = WalkSetting(problem, graph, told.drawn, step, self.batch, self.model_privacy)
         stopping = self._stopping(problem, private, one_call)
         walked = walk_on(
             setting, seeds.streams, _at_home(state.token, graph), stopping, state.contributions,
@@ -220,15 +233,17 @@ class RandomWalk(BaseEstimator):
     ) -> Posed:
         """The problem as it is trained on: clipped, in its units, on its network."""
         private = self._terms().are_private(walk_of(self.walk, self.laziness))
-        weights, clipped = check_weights(sample_weight, len(X)), None
+        count = X.shape[0]
+        weights, clipped = check_weights(sample_weight, count), None
         if self.feature_bound is not None:
             X, clipped = clip_features(X, self.feature_bound)
         units = self._units(X, targets, weights, private, state.units)
-        network = place_rows(self.graph, nodes, len(X), seed, state.network)
+        network = place_rows(self.graph, nodes, count, seed, state.network)
         problem = Problem(
             units.rows(X), targets - units.target_shift, loss=loss, penalty=self.penalty,
             domain=self.domain, node_of_row=network.owners, nodes=network.graph.node_count,
             objective="mean", empty_nodes="relay", sample_weight=weights, assume_finite=True,
+            copy=False,
         )  # fmt: skip
         return Posed(problem, network, units, clipped)
 
@@ -261,13 +276,11 @@ class RandomWalk(BaseEstimator):
             return known
         if private or self.standardise is False:
             return Units.given(X.shape[1], bool(self.fit_intercept))
-        counted = weights > 0
-        return Units.standard(
-            X[counted],
-            weights[counted],
-            bool(self.fit_intercept),
-            targets[counted] if self._shifts_targets else None,
-        )
+        if not weights.all():
+            counted = weights > 0
+            X, targets, weights = X[counted], targets[counted], weights[counted]
+        shifted = targets if self._shifts_targets else None
+        return Units.standard(X, weights, bool(self.fit_intercept), shifted)
 
     def _step(self, terms: Terms, problem: Problem, walk: Walk, graph: Graph) -> StepSize:
         given = step_of(self.step_size)
@@ -275,7 +288,7 @@ class RandomWalk(BaseEstimator):
             return given
         if terms.are_private(walk) or isinstance(walk.innermost, ReleasedWeighted):
             return terms.step(problem, graph, walk)
-        return choose_step(problem, graph, walk)
+        return choose_step(problem, graph, walk, self.batch)
 
     def _stopping(self, problem: Problem, private: bool, one_call: bool) -> Stopping:
         with_rows = int(np.count_nonzero(np.diff(problem.offsets)))
@@ -335,7 +348,7 @@ class RandomWalk(BaseEstimator):
 
     def _scores(self, X: ArrayLike) -> Array:
         check_is_fitted(self, "coef_")
-        rows = validate_data(self, X, dtype=np.float64, reset=False)
+        rows = validate_data(self, X, dtype=np.float64, accept_sparse="csr", reset=False)
         coefficients = np.atleast_2d(self.coef_)
         return np.asarray(rows @ coefficients.T + self.intercept_)
 

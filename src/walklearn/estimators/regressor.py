@@ -77,7 +77,9 @@ class RandomWalkRegressor(RegressorMixin, RandomWalk):
         return self
 
     def _taken(self, X: ArrayLike, y: ArrayLike, go_on: bool = False) -> tuple[Array, Array, Loss]:
-        rows, targets = validate_data(self, X, y, dtype=np.float64, y_numeric=True, reset=not go_on)
+        rows, targets = validate_data(
+            self, X, y, dtype=np.float64, accept_sparse="csr", y_numeric=True, reset=not go_on
+        )
         loss = loss_of(self.loss, "regressor", "squared")
         return rows, np.asarray(targets, dtype=np.float64), loss
 

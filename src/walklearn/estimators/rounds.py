@@ -94,7 +94,7 @@ def walk_on(
     """
     batch = _batch(setting, streams, token, contributions)
     begun = batch.tokens[0]
-    seen = Walked(begun, _value(batch, np.zeros_like(begun.model)))
+    seen = Walked(begun, _values(batch, np.zeros_like(begun.model))[0])
     for end in stopping.rounds():
         round_begun, visits_before = batch.tokens[0], batch.visits.copy()
         _advance(batch, begun.updates + end)
@@ -172,10 +172,11 @@ def _since(before: Token, now: Token) -> Token:
 def _look(batch: WalkBatch, seen: Walked) -> None:
     seen.updates.append(seen.token.updates)
     seen.messages.append(seen.token.messages)
-    seen.values.append(_value(batch, seen.token.model))
-    seen.average_values.append(_value(batch, seen.token.average))
+    value, average_value = _values(batch, seen.token.model, seen.token.average)
+    seen.values.append(value)
+    seen.average_values.append(average_value)
 
 
-def _value(batch: WalkBatch, model: Array) -> float:
+def _values(batch: WalkBatch, *models: Array) -> list[float]:
     with np.errstate(over="ignore", invalid="ignore"):  # a diverging walk is found out later
-        return float(batch.values(model[None, None])[0, 0])
+        return [float(value) for value in batch.values(np.stack(models)[:, None])[:, 0]]

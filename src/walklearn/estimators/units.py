@@ -5,6 +5,9 @@ is in thousands and another in thousandths, SGD is hopeless. So columns are shif
 scaled to deviation 1 first, which a token could learn on a first round. That looks at all rows:
 under privacy it is not done (`Units.given`), and columns must be scaled by public numbers.
 
+Sparse rows stay sparse: a shift would fill all their zeros in. So their columns are only divided,
+by their largest entry, which leaves columns of 0 and 1 as they are and rare ones small.
+
 >>> units = Units.standard(np.array([[1.0, 1000.0], [3.0, 3000.0]]), np.ones(2), True)
 >>> units.rows(np.array([[3.0, 1000.0]]))
 array([[ 1., -1.,  1.]])
@@ -19,6 +22,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from walklearn.problem.owned_rows import is_sparse
 
 Array = NDArray[Any]
 
@@ -43,14 +48,21 @@ class Units:
 
     @classmethod
     def standard(
-        cls, X: Array, weights: Array, intercept: bool, targets: Array | None = None
+        cls, X: Any, weights: Array, intercept: bool, targets: Array | None = None
     ) -> Units:
         """Weighted mean 0 and deviation 1 for every column, and mean 0 for the targets.
 
         Without an intercept nothing is shifted, as nothing could make up for it: then columns
-        have the mean square 1. A column that does not vary keeps its scale.
+        have the mean square 1. A column that does not vary keeps its scale. Of sparse rows no
+        column is shifted, and the largest entry of each is 1.
         """
         shares = weights / weights.sum()
+        target_shift = float(shares @ targets) if intercept and targets is not None else 0.0
+        if is_sparse(X):
+            entries = np.zeros(X.shape[1])
+            np.maximum.at(entries, X.indices, np.abs(X.data))
+            scale = np.where(entries > 0, entries, 1.0)
+            return cls(np.zeros(X.shape[1]), scale, intercept, target_shift, True)
         shift = shares @ X if intercept else np.zeros(X.shape[1])
         with np.errstate(over="ignore"):
             centred = X - shift
@@ -64,13 +76,33 @@ class Units:
         varies = largest > 1e-12 * np.abs(X).max(axis=0, initial=0.0)
         unit = np.where(largest > 0, largest, 1.0)
         deviation = unit * np.sqrt(shares @ (centred / unit) ** 2)
-        target_shift = float(shares @ targets) if intercept and targets is not None else 0.0
         return cls(shift, np.where(varies, deviation, 1.0), intercept, target_shift, True)
 
-    def rows(self, X: Array) -> Array:
-        """The rows to train on; an intercept is a last feature that is always 1."""
-        scaled = (X - self.shift) / self.scale
-        return np.column_stack([scaled, np.ones(len(X))]) if self.intercept else scaled
+    def rows(self, X: Any) -> Any:
+        """The rows to train on, a copy; an intercept is a last feature that is always 1."""
+        if is_sparse(X):
+            return self._sparse_rows(X)
+        features = len(self.scale)
+        rows = np.ones((len(X), features + self.intercept))
+        np.divide(X - self.shift if self.shift.any() else X, self.scale, out=rows[:, :features])
+        return rows
+
+    def _sparse_rows(self, X: Any) -> Any:
+        """The same of rows in CSR, the 1 of the intercept at the end of each."""
+        from scipy.sparse import csr_array
+
+        if self.shift.any():
+            raise ValueError(
+                "the first rows were dense and their columns were shifted, which would fill sparse "
+                "rows up: go on with dense rows (X.toarray()), or begin anew with sparse ones."
+            )
+        data, indices, starts = X.data / self.scale[X.indices], X.indices.copy(), X.indptr.copy()
+        features = len(self.scale)
+        if self.intercept:
+            data, indices = (np.insert(of, starts[1:], 1) for of in (data, indices))
+            indices[starts[1:] + np.arange(X.shape[0])] = features
+            starts += np.arange(len(starts), dtype=starts.dtype)
+        return csr_array((data, indices, starts), shape=(X.shape[0], features + self.intercept))
 
     def back(self, model: Array) -> Array:
         """A model in given units, the intercept last: (features,), or (K, features)."""

@@ -7,13 +7,14 @@ from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from walklearn.files.encoding import Encoding
 from walklearn.problem.losses import LOSSES
+from walklearn.problem.owned_rows import finite_rows, is_sparse
 
 if TYPE_CHECKING:
     import onnx
@@ -134,14 +135,13 @@ class Model:
 
     def scores(self, X: ArrayLike | Mapping[str, Any]) -> Array:
         """x·w + intercept, shape (rows, scores). X: encoded features, or a table to encode."""
-        scores: Array = self._features(X) @ self.coefficients.T + self.intercepts
-        return scores
+        return np.asarray(self._features(X) @ self.coefficients.T + self.intercepts)
 
     def predict(self, X: ArrayLike | Mapping[str, Any]) -> Array:
         """The label with the highest score, or the number, for each row.
 
         X: a table (a dictionary or data frame with the columns of training, or a `Table` from a
-        file), or encoded features of shape (rows, features).
+        file), or encoded features of shape (rows, features), which may be sparse.
         """
         return self.decide(self.scores(X))
 
@@ -213,19 +213,21 @@ class Model:
             f"{self.updates} updates)"
         )
 
-    def _features(self, X: ArrayLike | Mapping[str, Any]) -> Array:
+    def _features(self, X: Any) -> Any:
         if isinstance(X, Mapping) or hasattr(X, "columns"):
-            return self.encoding.encode(cast("Mapping[str, Any]", X))
-        features = np.asarray(X, dtype=np.float64)
+            return self.encoding.encode(X)
+        features = X.tocsr() if is_sparse(X) else np.asarray(X, dtype=np.float64)
         expected = self.encoding.feature_count
         if features.ndim != 2 or features.shape[1] != expected:
             raise ValueError(
                 f"X must have shape (rows, {expected}), a column for each feature of the model, "
                 f"got {features.shape}."
             )
-        if not np.isfinite(features).all():
-            row = int((~np.isfinite(features).all(axis=1)).argmax())
-            raise ValueError(f"row {row} of X has a value that is NaN or infinite.")
+        finite = finite_rows(features)
+        if not finite.all():
+            raise ValueError(
+                f"row {int(finite.argmin())} of X has a value that is NaN or infinite."
+            )
         return features
 
 

@@ -22,12 +22,14 @@ their weights; these sums are then public, or capped by something public, as the
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from walklearn.privacy.arguments import Bounds, check_bounds
 from walklearn.problem.losses import Loss
+from walklearn.problem.owned_rows import is_sparse
 
 Array = NDArray[np.float64]
 
@@ -82,8 +84,13 @@ def smoothness_bounds(
 
 
 def clip_features(X: ArrayLike, bound: float) -> tuple[Array, int]:
-    """The rows with ‖x‖ ≤ bound, longer ones shortened to it, and how many were shortened."""
+    """The rows with ‖x‖ ≤ bound, longer ones shortened to it, and how many were shortened.
+
+    Sparse rows stay sparse.
+    """
     _check_size("bound", bound, zero=False)
+    if is_sparse(X):
+        return _clip_sparse(X, bound)
     rows = np.array(X, dtype=np.float64)
     if rows.ndim != 2:
         raise ValueError(f"X must have shape (rows, features), got {rows.shape}.")
@@ -97,6 +104,27 @@ def clip_features(X: ArrayLike, bound: float) -> tuple[Array, int]:
     long = largest * norms > bound
     # A hair shorter than the bound: rounding must not push a row over it again.
     rows[long] = unit[long] * (bound * (1 - 2.0**-50) / norms[long])[:, None]
+    return rows, int(np.count_nonzero(long))
+
+
+def _clip_sparse(X: Any, bound: float) -> tuple[Any, int]:
+    """Row by row as above: the entries of all rows in one line, and each row's own numbers."""
+    from scipy.sparse import csr_array
+
+    rows = csr_array(X, dtype=np.float64, copy=True)
+    rows.sum_duplicates()
+    counts = np.diff(rows.indptr)
+    owner = np.repeat(np.arange(len(counts)), counts)
+    largest = np.zeros(len(counts))
+    np.maximum.at(largest, owner, np.abs(rows.data))
+    bad = np.flatnonzero(~np.isfinite(largest))
+    if bad.size:
+        raise ValueError(f"row {bad[0]} has a value that is NaN or infinite.")
+    unit = rows.data / np.where(largest > 0, largest, 1.0)[owner]
+    norms = np.sqrt(np.bincount(owner, unit**2, len(counts)))
+    long = largest * norms > bound
+    of_long = long[owner]
+    rows.data[of_long] = unit[of_long] * (bound * (1 - 2.0**-50) / norms[owner[of_long]])
     return rows, int(np.count_nonzero(long))
 
 

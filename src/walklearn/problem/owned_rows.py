@@ -20,10 +20,10 @@ EmptyNodes = Literal["error", "relay"]
 
 
 def check_rows(
-    X: ArrayLike, y: ArrayLike, dtype: np.dtype[Any], assume_finite: bool
+    X: ArrayLike, y: ArrayLike, dtype: np.dtype[Any], assume_finite: bool, copy: bool = True
 ) -> tuple[Array, Array]:
     """X and y as arrays, a finite target for each finite row; sparse rows stay sparse."""
-    rows = _sparse_rows(X, dtype) if is_sparse(X) else _dense_rows(X, dtype)
+    rows = _sparse_rows(X, dtype, copy) if is_sparse(X) else _dense_rows(X, dtype, copy)
     try:
         targets = np.array(y, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -40,7 +40,7 @@ def check_rows(
         )
     if assume_finite:
         return rows, targets
-    bad = np.flatnonzero(~_finite(rows) | ~np.isfinite(targets))
+    bad = np.flatnonzero(~finite_rows(rows) | ~np.isfinite(targets))
     if bad.size:
         raise ValueError(
             f"row {bad[0]} has a value that is NaN or infinite ({bad.size} such rows in all). "
@@ -54,18 +54,18 @@ def is_sparse(X: Any) -> bool:
     return hasattr(X, "tocsr") and hasattr(X, "nnz")
 
 
-def _sparse_rows(X: Any, dtype: np.dtype[Any]) -> Any:
-    """A copy in compressed rows, each entry once and in the order of the columns."""
+def _sparse_rows(X: Any, dtype: np.dtype[Any], copy: bool) -> Any:
+    """Compressed rows, each entry once and in the order of the columns."""
     from scipy.sparse import csr_array
 
-    rows = csr_array(X, dtype=dtype, copy=True)
+    rows = csr_array(X, dtype=dtype, copy=copy)
     rows.sum_duplicates()
     return rows
 
 
-def _dense_rows(X: ArrayLike, dtype: np.dtype[Any]) -> Array:
+def _dense_rows(X: ArrayLike, dtype: np.dtype[Any], copy: bool) -> Array:
     try:
-        return np.array(X, dtype=dtype, order="C")
+        return np.array(X, dtype=dtype, order="C", copy=copy or None)
     except (TypeError, ValueError) as error:
         raise ValueError(
             f"X must hold numbers in rows of equal length: {error}. Encode text as numbers first; "
@@ -73,7 +73,7 @@ def _dense_rows(X: ArrayLike, dtype: np.dtype[Any]) -> Array:
         ) from error
 
 
-def _finite(rows: Any) -> NDArray[np.bool_]:
+def finite_rows(rows: Any) -> NDArray[np.bool_]:
     """Which rows hold finite numbers only."""
     if not is_sparse(rows):
         return np.asarray(np.isfinite(rows).all(axis=1))

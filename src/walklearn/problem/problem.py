@@ -73,6 +73,7 @@ class Problem:
     holds its own only, and knows M from the plan. By default what the rows here count as.
     dtype: float64, or float32 for models of half the size.
     assume_finite: X and y were checked before, so they are not searched for NaN and infinity.
+    copy: False where nobody else needs X: it is then kept as it is, and cannot be written to.
 
     Rows are stored grouped by node. A model is a flat vector of `size` numbers, row-major
     for the K × d matrix of `Softmax`; `model_shape` is its shape for people.
@@ -107,11 +108,12 @@ class Problem:
         total_rows: float | None = None,
         dtype: DTypeLike = np.float64,
         assume_finite: bool = False,
+        copy: bool = True,
     ) -> None:
         loss = Logistic() if loss is None else loss
         domain = Everywhere() if domain is None else domain
         _check_choices(loss, penalty, domain, objective, empty_nodes, dtype)
-        rows, targets = check_rows(X, y, np.dtype(dtype), assume_finite)
+        rows, targets = check_rows(X, y, np.dtype(dtype), assume_finite, copy)
         loss.check_targets(targets)
         weights = check_weights(sample_weight, rows.shape[0])
         owners = check_owners(node_of_row, rows.shape[0])
@@ -212,11 +214,9 @@ class Problem:
         from scipy.sparse.linalg import eigsh
 
         X, weights = self.X, np.sqrt(self.row_weights)
-        squares = np.add.reduceat(np.append(X.data, 0.0) ** 2, X.indptr[:-1]) * self.row_weights
-        squares[np.diff(X.indptr) == 0] = 0.0
         largest = np.zeros(self.node_count)
         counts = np.diff(self.offsets)
-        largest[counts == 1] = squares[self.offsets[:-1][counts == 1]]
+        largest[counts == 1] = self._row_squares[self.offsets[:-1][counts == 1]]
         for node in np.flatnonzero(counts > 1):
             rows = self._rows_of(int(node))
             block = X[rows].multiply(weights[rows, None]).tocsr()
@@ -240,6 +240,35 @@ class Problem:
             gram = np.asarray(block @ block.transpose(0, 2, 1), dtype=np.float64)
             largest[nodes] = np.linalg.eigvalsh(gram)[:, -1] if gram.shape[1] > 1 else gram[:, 0, 0]
         return largest
+
+    @cached_property
+    def _row_squares(self) -> NDArray[np.float64]:
+        """c_r ‖x_r‖² of each row."""
+        if self.is_sparse:
+            lengths = np.diff(self.X.indptr)
+            rows = np.repeat(np.arange(self.row_count), lengths)
+            squares = np.bincount(rows, self.X.data.astype(np.float64) ** 2, self.row_count)
+        else:
+            squares = np.einsum("ra,ra->r", self.X, self.X, dtype=np.float64)
+        return _frozen(squares * self.row_weights)
+
+    def batch_smoothness(self, batch: int) -> NDArray[np.float64]:
+        """The constant of ∇f_i as `batch` rows of the node estimate it, expected over the picks.
+
+        (1 − 1/b) L_i + (1/b) L, with L that of the n_i-fold of its longest row (the expected
+        smoothness of Gower et al. 2019, for picks with replacement). L_i for nodes that have no
+        more rows, of which all are taken.
+
+        >>> problem = Problem([[1.0], [3.0]], [1.0, -1.0], node_of_row=[0, 0], objective="mean")
+        >>> problem.smoothness, problem.batch_smoothness(1)
+        (array([1.25]), array([2.25]))
+        """
+        counts = np.diff(self.offsets)
+        longest = np.zeros(self.node_count)
+        np.maximum.at(longest, self.node_of_row, self._row_squares)
+        alone = self.penalty + self.loss.smoothness * counts * longest
+        share = np.where(counts > batch, 1.0 / batch, 0.0)
+        return np.asarray((1.0 - share) * self.smoothness + share * alone)
 
     @cached_property
     def importance(self) -> NDArray[np.float64]:

@@ -55,11 +55,15 @@ FIRST_LOOK = 1000  # updates before the loss is looked at first
 SMALLEST = 1e-100  # rows that are all 0 have L_i = 0, and any step will do
 
 
-def choose_step(problem: Problem, graph: Graph, walk: Walk) -> PowerStep:
-    """A step size that suits the problem and the walk, from all L_i."""
+def choose_step(problem: Problem, graph: Graph, walk: Walk, batch: int | None = None) -> PowerStep:
+    """A step size that suits the problem and the walk, from all L_i.
+
+    batch: how many of a node's rows an update looks at: the fewer, the shorter the steps.
+    """
     scale = walk.gradient_scale(graph, problem)
-    largest = float((scale * problem.smoothness).max())
-    mean = float(problem.importance.mean())
+    more = 0.0 if batch is None else problem.batch_smoothness(batch) - problem.smoothness
+    largest = float((scale * (problem.smoothness + more)).max())
+    mean = float((problem.importance + more).mean())
     return _step(problem.loss, problem.penalty, float(scale.max()), largest, mean)
 
 
