@@ -270,3 +270,16 @@ def test_updates_keep_single_precision(domain):
     problem = Case(Logistic(), "sum").problem(dtype=np.float32, domain=domain)
     model, _ = update(problem, 1, np.zeros(3, dtype=np.float32), step=10.0)
     assert model.dtype == np.float32
+
+
+@every_loss
+@every_objective
+def test_rows_are_passed_over_in_blocks(monkeypatch, loss, objective):
+    case = Case(loss, objective)
+    at_once, in_blocks = case.problem(), case.problem()
+    w = np.random.default_rng(3).standard_normal(at_once.size)
+    value, gradient, smoothness = at_once.value(w), at_once.gradient(w), at_once.smoothness
+    monkeypatch.setattr("walklearn.problem.problem.ROWS_AT_ONCE", 3)
+    assert in_blocks.value(w) == pytest.approx(value, rel=1e-14)
+    assert in_blocks.gradient(w) == pytest.approx(gradient, rel=1e-12)
+    assert in_blocks.smoothness.tolist() == smoothness.tolist()

@@ -325,3 +325,37 @@ def test_more_numbers_than_a_dense_hessian_would_hold():
 def test_the_optimum_is_solved_once():
     problem = Case(Logistic(), "sum").problem()
     assert problem.optimum is problem.optimum
+
+
+@every_loss
+@every_objective
+@pytest.mark.parametrize("domain", [Everywhere(), Ball(50.0), Ball(0.01), Box(-0.01, 0.02)])
+def test_of_many_rows_a_sample_is_solved_first(monkeypatch, loss, objective, domain):
+    """Where that does not do (a sphere, a bound, a loss that bends) the old way is gone."""
+    X, y = data_for(loss, seed=1, rows=6000)
+    owners = np.sort(np.random.default_rng(1).integers(0, 40, len(X)))
+    arguments = {"loss": loss, "objective": objective, "penalty": 0.1, "domain": domain}
+    usual = Problem(X, y, node_of_row=owners, **arguments)
+    monkeypatch.setattr("walklearn.problem.problem.SAMPLED_ROWS", 2000)
+    monkeypatch.setattr("walklearn.problem.problem.MANY_ROWS", 5000)
+    many = Problem(X, y, node_of_row=owners, **arguments)
+    pull = np.linalg.norm(usual.gradient(usual.optimum.model))
+    inside = pull < 1e-9 * np.linalg.norm(usual.gradient(np.zeros(usual.size)))
+    quickly = many._found_from_sample() is not None
+    assert quickly <= inside
+    assert quickly or not isinstance(loss, Logistic | Squared | Softmax) or not inside
+    assert_minimiser(many)
+    assert many.optimum.unique
+    assert many.optimum.model == pytest.approx(usual.optimum.model, rel=1e-9, abs=1e-11)
+
+
+def test_a_sample_that_knows_too_little_is_no_start(monkeypatch):
+    """One row in three thousand is of the third class, and one keeps the others apart."""
+    monkeypatch.setattr("walklearn.problem.problem.SAMPLED_ROWS", 20)
+    X, y = data_for(Softmax(2), seed=2, rows=3000)
+    y = np.where(np.arange(3000) == 17, 2, y % 2)
+    assert Problem(X, y, loss=Softmax(3), penalty=0.1)._found_from_sample() is None
+    x = np.where(np.arange(3000) == 17, -1.0, 1.0)[:, None]
+    problem = Problem(x, np.ones(3000))
+    assert problem._found_from_sample() is None
+    assert_minimiser(problem)

@@ -33,7 +33,9 @@ def two_gaussians(
     generator = np.random.default_rng(seed)
     y = generator.choice([-1.0, 1.0], size=rows)
     centre = np.broadcast_to(np.asarray(mean, dtype=float), (dimension,))
-    X = y[:, None] * centre + np.sqrt(variance) * generator.standard_normal((rows, dimension))
+    X = generator.standard_normal((rows, dimension))
+    X *= np.sqrt(variance)
+    X += y[:, None] * centre
     return X, y
 
 

@@ -20,6 +20,7 @@ array([2., 3.])
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, TypeVar
@@ -29,7 +30,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from walklearn.problem.domains import Domain, Everywhere
 from walklearn.problem.losses import Logistic, Loss, Softmax
-from walklearn.problem.optimum import NoMinimiserError, Optimum, Smooth, minimise
+from walklearn.problem.optimum import NoMinimiserError, Optimum, Smooth, minimise, refined
 from walklearn.problem.owned_rows import (
     EmptyNodes,
     check_node_count,
@@ -46,6 +47,11 @@ T = TypeVar("T")
 
 # Up to this many entries a linear program decides whether a minimiser exists.
 LARGEST_PROGRAM = 5_000_000
+# Dense rows that are passed over at a time, so that what is made of them stays in the cache.
+ROWS_AT_ONCE = 2**16
+# From so many rows on w* is first sought over a sample, of so many of them.
+MANY_ROWS = 2**20
+SAMPLED_ROWS = 2**18
 # Up to this many rows or features of a node all eigenvalues are computed, beyond the largest alone.
 LARGEST_GRAM = 1000
 _NO_MINIMISER = (
@@ -232,14 +238,21 @@ class Problem:
         counts = np.diff(self.offsets)
         largest = np.zeros(self.node_count)
         for count in np.unique(counts[counts > 0]):
-            nodes = np.flatnonzero(counts == count)
-            rows = self.offsets[nodes][:, None] + np.arange(count)
-            block = self.X[rows] * np.sqrt(self.row_weights[rows])[:, :, None]
-            if count > self.dimension:
-                block = block.transpose(0, 2, 1)
-            gram = np.asarray(block @ block.transpose(0, 2, 1), dtype=np.float64)
-            largest[nodes] = np.linalg.eigvalsh(gram)[:, -1] if gram.shape[1] > 1 else gram[:, 0, 0]
+            alike = np.flatnonzero(counts == count)
+            for nodes in np.split(alike, np.arange(0, alike.size, ROWS_AT_ONCE // count + 1)[1:]):
+                largest[nodes] = self._largest_of(nodes, count)
         return largest
+
+    def _largest_of(self, nodes: Array, count: int) -> NDArray[np.float64]:
+        """λ_max(Σ c_r x_r x_rᵀ) of nodes that have so many rows each."""
+        rows = self.offsets[nodes][:, None] + np.arange(count)
+        block = self.X[rows] * np.sqrt(self.row_weights[rows])[:, :, None]
+        if count > self.dimension:
+            block = block.transpose(0, 2, 1)
+        gram = np.asarray(block @ block.transpose(0, 2, 1), dtype=np.float64)
+        if gram.shape[1] == 1:
+            return np.asarray(gram[:, 0, 0])
+        return np.asarray(np.linalg.eigvalsh(gram)[:, -1])
 
     @cached_property
     def _row_squares(self) -> NDArray[np.float64]:
@@ -280,19 +293,19 @@ class Problem:
     def value(self, model: ArrayLike) -> float:
         """f(w)."""
         w = self._flat(model)
-        values = self.loss.value(self._scores(self.X, w), self.y)
-        return float(self.row_weights @ values) / self.node_count + self._penalty_value(w)
+        total = sum(self._weighted_value(rows, w) for rows in self._blocks())
+        return total / self.node_count + self._penalty_value(w)
 
     def gradient(self, model: ArrayLike) -> Array:
         """∇f(w), flat."""
-        w = self._flat(model)
-        return self._weighted_gradient(slice(None), w, 1.0 / self.node_count) + self.penalty * w
+        w, scale = self._flat(model), 1.0 / self.node_count
+        parts = (self._weighted_gradient(rows, w, scale) for rows in self._blocks())
+        return np.asarray(sum(parts) + self.penalty * w)
 
     def local_value(self, node: int, model: ArrayLike) -> float:
         """f_i(w)."""
-        w, rows = self._flat(model), self._rows_of(node)
-        values = self.loss.value(self._scores(self.X[rows], w), self.y[rows])
-        return float(self.row_weights[rows] @ values) + self._penalty_value(w)
+        w = self._flat(model)
+        return self._weighted_value(self._rows_of(node), w) + self._penalty_value(w)
 
     def local_gradient(self, node: int, model: ArrayLike, picks: Array | None = None) -> Array:
         """∇f_i(w), flat; with `picks`, estimated from those of the node's rows (0, 1, …)."""
@@ -312,11 +325,34 @@ class Problem:
         if self.penalty == 0 and not self.domain.bounded:
             self._check_minimiser_exists()
         precise = self if self.dtype == np.float64 else self._changed(dtype=np.float64)
-        function = Smooth(precise.value, precise.gradient, precise._hessian, self.penalty)
-        found = minimise(function, self.domain, self.size)
+        found = precise._found_from_sample() if self.row_count > MANY_ROWS else None
+        found = found or minimise(precise._function, self.domain, self.size)
         if self.penalty == 0 and not self.domain.bounded and self._separates(found.model):
             raise NoMinimiserError(_NO_MINIMISER)
         return found
+
+    @property
+    def _function(self) -> Smooth:
+        return Smooth(self.value, self.gradient, self._hessian, self.penalty)
+
+    def _found_from_sample(self) -> Optimum | None:
+        """w*, by steps over all rows from that of a sample of them; None if that does not do.
+
+        Where a part of a sum of convex losses has one minimiser only, so has the whole.
+        """
+        chosen = np.sort(np.random.default_rng(0).integers(self.row_count, size=SAMPLED_ROWS))
+        weights = self.row_weights[chosen] * (self.row_count / SAMPLED_ROWS / self.node_count)
+        owners = np.zeros(SAMPLED_ROWS, dtype=np.int64)
+        sample = self._changed(X=self.X[chosen], y=self.y[chosen], node_of_row=owners, nodes=1,
+                               objective="sum", sample_weight=weights, total_rows=None)  # fmt: skip
+        if sample.size != self.size:  # a class that no row of the sample is of
+            return None
+        try:
+            near = sample.optimum
+        except NoMinimiserError:
+            return None
+        model = refined(self._function, self.domain, sample._hessian, near)
+        return None if model is None else Optimum(model, self.value(model), unique=True)
 
     def held_by(self, node_of_row: ArrayLike, nodes: int | None = None) -> Problem:
         """The same rows on other nodes: row r of this problem's `X` goes to `node_of_row[r]`.
@@ -378,6 +414,16 @@ class Problem:
 
     def _penalty_value(self, model: Array) -> float:
         return 0.5 * self.penalty * float(np.dot(model, model))
+
+    def _blocks(self) -> Iterator[slice]:
+        """The rows, as many at a time as are best passed over at once."""
+        at_once = self.row_count if self.is_sparse else ROWS_AT_ONCE
+        for first in range(0, self.row_count, at_once):
+            yield slice(first, min(first + at_once, self.row_count))
+
+    def _weighted_value(self, rows: slice, model: Array) -> float:
+        values = self.loss.value(self._scores(self.X[rows], model), self.y[rows])
+        return float(self.row_weights[rows] @ values)
 
     def _weighted_gradient(self, rows: slice | Array, model: Array, scale: float) -> Array:
         X, y, weights = self.X[rows], self.y[rows], self.row_weights[rows]
