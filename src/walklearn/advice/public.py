@@ -16,18 +16,16 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from walklearn import theory
 from walklearn.advice.advice import Advice, Candidate, choose_laziness
 from walklearn.graphs import Graph
+from walklearn.privacy.arguments import Bounds
 from walklearn.privacy.comparison import Comparison
 from walklearn.problem.losses import Loss
 from walklearn.updates.step_choice import public_step
 from walklearn.walks import Metropolis, Uniform, Weighted
-
-Vector = NDArray[np.float64]
-Bounds = tuple[float, float]
+from walklearn.walks.walk import Vector
 
 DRAWS = 25  # of what the nodes' constants could be
 

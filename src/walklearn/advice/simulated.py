@@ -13,7 +13,6 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from walklearn import theory
 from walklearn.advice.advice import Advice, Candidate, choose_laziness
@@ -25,8 +24,7 @@ from walklearn.simulation.intervals import Interval, plain_ratio_of_means
 from walklearn.updates.step_choice import best_step, choose_step
 from walklearn.updates.step_sizes import PowerStep
 from walklearn.walks import Uniform, Walk, Weighted
-
-Vector = NDArray[np.float64]
+from walklearn.walks.walk import Vector
 
 MULTIPLES = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)  # of the constant that a training would take
 TUNING_RUNS = 4

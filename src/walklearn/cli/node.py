@@ -119,6 +119,7 @@ def peer(directory: Path, invite: str | None, remove: str | None) -> None:
 
     Both sides must add each other. Without INVITE, list the neighbours.
     """
+    from walklearn.node.process.control import NotRunningError, ask
     from walklearn.node.wire.identity import for_eyes
 
     opened = _open(directory)
@@ -134,7 +135,8 @@ def peer(directory: Path, invite: str | None, remove: str | None) -> None:
         for each in opened.peers():
             click.echo(f"{each.name}  {each.address}  {for_eyes(each.fingerprint)}")
         return
-    _tell(directory, "PeersChanged")
+    with suppress(NotRunningError):  # then it will see for itself when it starts
+        ask(directory, "PeersChanged")
 
 
 @node.command()
@@ -224,14 +226,6 @@ def _open(directory: Path) -> NodeDirectory:
     from walklearn.node.disk.directory import NodeDirectory
 
     return NodeDirectory(directory)
-
-
-def _tell(directory: Path, command: str) -> None:
-    """Let a running node know; if none runs, it will see for itself when it starts."""
-    from walklearn.node.process.control import NotRunningError, ask
-
-    with suppress(NotRunningError):
-        ask(directory, command)
 
 
 def _status(opened: NodeDirectory) -> dict[str, Any]:

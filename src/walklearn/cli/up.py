@@ -65,7 +65,9 @@ def up(
     with LocalNetwork.create(out, trial.plan, trial.graph, trial.rows()) as network:
         try:
             network.start()
-            click.echo(f"{nodes} processes run; the walk begins at {_name(network, 0)}.")
+            click.echo(
+                f"{nodes} processes run; the walk begins at {network.directories[0].settings.name}."
+            )
             network.start_walk()
             curve = _watch(network, trial, updates)
             _conclude(network, trial, curve, out)
@@ -133,10 +135,6 @@ def _conclude(
         f"(began at {curve[0][1]:.3g})."
     )
     click.echo(f"Picture: {out / 'network.png'}. Model: {out / 'model'}.")
-
-
-def _name(network: LocalNetwork, number: int) -> str:
-    return network.directories[number].settings.name
 
 
 Show = Callable[["Glimpse", float, list[tuple[int, float]]], None]

@@ -24,7 +24,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from walklearn import __version__
 from walklearn.experiments.shipped import COMPUTED
@@ -32,14 +31,13 @@ from walklearn.files.atomic_write import atomic_write
 from walklearn.plot.axes import COLOURS
 from walklearn.privacy import Gamma, InfeasiblePrivacyError, calibrate
 from walklearn.privacy.accounting import gamma_floor, gamma_smallest_epsilon
+from walklearn.privacy.arguments import Array, Bounds
 from walklearn.report.figures import Block, Figure, Series
 from walklearn.report.pictures import Picture
 
 if TYPE_CHECKING:
     import pandas
 
-Array = NDArray[np.float64]
-Bounds = tuple[float, float]
 
 DELTAS = (0.06, 0.08, 0.1)
 EPSILONS = np.linspace(0.05, 10.0, 120)

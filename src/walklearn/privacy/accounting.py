@@ -33,13 +33,11 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from walklearn.privacy import special
-from walklearn.privacy.arguments import Bounds
+from walklearn.privacy.arguments import Array, Bounds
 from walklearn.privacy.incomplete_gamma import log_gamma_ratio, log_tails
-
-Array = NDArray[np.float64]
 
 LARGEST_EPSILON = 2.0**50  # larger ε are all the same
 

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+Array = NDArray[np.float64]
 Bounds = tuple[float, float]
 
 # Beyond these, squares and ratios of the bounds would leave the range of double precision.
@@ -70,7 +71,7 @@ def check_clamp(clamp: Sequence[float], bounds: Bounds) -> Bounds:
     return ends
 
 
-def check_values(values: ArrayLike) -> NDArray[np.float64]:
+def check_values(values: ArrayLike) -> Array:
     """The values to release as floats, none of them NaN or infinite."""
     array = np.asarray(values, dtype=np.float64)
     bad = np.flatnonzero(~np.isfinite(array))

@@ -28,12 +28,9 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from walklearn.privacy import special
-from walklearn.privacy.arguments import Bounds, check_delta, check_epsilon
-
-Array = NDArray[np.float64]
+from walklearn.privacy.arguments import Array, Bounds, check_delta, check_epsilon
 
 # Ends of half-lines that the first half of the draws chooses from.
 _CANDIDATES = 1000

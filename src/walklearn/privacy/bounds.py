@@ -25,13 +25,11 @@ import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from walklearn.privacy.arguments import Bounds, check_bounds
+from walklearn.privacy.arguments import Array, Bounds, check_bounds
 from walklearn.problem.losses import Loss
 from walklearn.problem.owned_rows import is_sparse
-
-Array = NDArray[np.float64]
 
 
 def smoothness_bounds(

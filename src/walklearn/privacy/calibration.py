@@ -26,10 +26,10 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from walklearn.privacy import accounting, infeasible
 from walklearn.privacy.arguments import (
+    Array,
     Bounds,
     check_bounds,
     check_clamp,
@@ -49,7 +49,6 @@ from walklearn.privacy.mechanisms import (
     TruncatedLaplace,
 )
 
-Array = NDArray[np.float64]
 _AnyMechanism = TypeVar("_AnyMechanism", bound=Mechanism)
 
 # Targets below this are as good as 0; noise is sought up to e^345 = 1e150 times the range.

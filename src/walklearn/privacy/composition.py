@@ -31,7 +31,6 @@ True
 
 from __future__ import annotations
 
-import importlib
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -40,14 +39,12 @@ from functools import lru_cache, reduce
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from walklearn.privacy.accounting import LARGEST_EPSILON, smallest_epsilon
-from walklearn.privacy.arguments import check_delta, check_epsilon
+from walklearn.privacy.arguments import Array, check_delta, check_epsilon
 from walklearn.privacy.mechanisms import Mechanism
 from walklearn.privacy.model_noise import ModelNoise, check_contributions
 
-Array = NDArray[np.float64]
 Curve: TypeAlias = Callable[[Array], Array]
 Release: TypeAlias = Mechanism | ModelNoise
 Parts: TypeAlias = frozenset[tuple[Release | None, int]]
@@ -142,14 +139,15 @@ def privacy_loss(mechanism: Release, contributions: int = 1) -> Any:
 
 
 def _loss(curve: Curve, step: float) -> Any:
-    distributions, functions = _dp_accounting()
+    from dp_accounting.pld import pld_pmf, privacy_loss_distribution  # takes a second
+
     last = math.ceil(_reach(curve) / step)
     epsilons = np.arange(last + 1, dtype=np.float64) * step
     above = curve(epsilons)
     below = -np.expm1(-epsilons) + np.exp(-epsilons) * above
     deltas = np.concatenate([below[:0:-1], above])
-    function = functions.create_pmf_pessimistic_connect_dots_fixed_gap(step, -last, last, deltas)
-    return distributions.PrivacyLossDistribution(function)
+    function = pld_pmf.create_pmf_pessimistic_connect_dots_fixed_gap(step, -last, last, deltas)
+    return privacy_loss_distribution.PrivacyLossDistribution(function)
 
 
 class _Factor(NamedTuple):
@@ -229,11 +227,3 @@ def _reach(curve: Curve) -> float:
 
 def _step(reach: float) -> float:
     return max(reach / _POINTS, _LEAST_STEP * math.sqrt(reach))
-
-
-def _dp_accounting() -> tuple[Any, Any]:
-    """dp-accounting's modules, imported here because that takes a second."""
-    return (
-        importlib.import_module("dp_accounting.pld.privacy_loss_distribution"),
-        importlib.import_module("dp_accounting.pld.pld_pmf"),
-    )

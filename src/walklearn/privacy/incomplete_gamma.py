@@ -18,11 +18,10 @@ the *smaller* tail to full relative accuracy. Four regimes, each with its own ex
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from walklearn.privacy import special
-
-Array = NDArray[np.float64]
+from walklearn.privacy.arguments import Array
 
 LARGEST_SHAPE = 1e10
 _LARGE_SHAPE = 2e4

@@ -11,14 +11,10 @@ import math
 from collections.abc import Callable
 from typing import Any, Literal
 
-import numpy as np
-from numpy.typing import NDArray
-
 from walklearn.privacy import accounting
-from walklearn.privacy.arguments import Bounds
+from walklearn.privacy.arguments import Array, Bounds
 from walklearn.privacy.least_noise import log_grid, lowest
 
-Array = NDArray[np.float64]
 Accounting = Literal["tight", "lemma"]
 
 

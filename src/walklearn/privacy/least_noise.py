@@ -15,9 +15,9 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from walklearn.privacy.arguments import Array
+
 Curve = Callable[[Array], Array]
 
 _CHUNK = 64

@@ -33,11 +33,12 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from walklearn.files.registry import Registry
 from walklearn.privacy import accounting, moments, sampling
 from walklearn.privacy.arguments import (
+    Array,
     Bounds,
     check_bounds,
     check_clamp,
@@ -47,8 +48,6 @@ from walklearn.privacy.arguments import (
     check_values,
 )
 from walklearn.privacy.incomplete_gamma import LARGEST_SHAPE
-
-Array = NDArray[np.float64]
 
 # The default clamp: the bounds themselves. None has to be asked for.
 AT_BOUNDS: Any = "bounds"

@@ -44,13 +44,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from walklearn.privacy import accounting, sampling
 from walklearn.privacy.accounting import LARGEST_EPSILON, smallest_epsilon
-from walklearn.privacy.arguments import check_delta, check_epsilon
-
-Array = NDArray[np.float64]
+from walklearn.privacy.arguments import Array, check_delta, check_epsilon
 
 _SMALLEST, _LARGEST = 1e-100, 1e100
 _MOST_CONTRIBUTIONS = 10**12

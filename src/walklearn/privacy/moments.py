@@ -19,13 +19,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
 from walklearn.privacy import special
-from walklearn.privacy.arguments import Bounds
+from walklearn.privacy.arguments import Array, Bounds
 from walklearn.privacy.incomplete_gamma import log_kernel, log_tails
 
-Array = NDArray[np.float64]
 Moments = tuple[Array, Array]
 Integrals = Callable[[Array], tuple[Array, Array]]
 

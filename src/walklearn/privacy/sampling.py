@@ -27,9 +27,8 @@ import math
 import secrets
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from walklearn.privacy.arguments import Array
 
 # Multiples of the step up to 2^52 are exact; what is larger is clamped there.
 LARGEST_MULTIPLE = 2.0**52

@@ -27,9 +27,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from walklearn.plot import COSTS
+from walklearn.plot.axes import FloatArray
 from walklearn.report.figures import Control
 from walklearn.simulation.intervals import BAND_RESAMPLES, CONFIDENCE, mean_interval
 from walklearn.simulation.trace import median_summary
@@ -40,7 +40,6 @@ from walklearn.studies.verdicts import FEWEST_INSTANCES
 if TYPE_CHECKING:
     import pandas
 
-FloatArray = NDArray[np.float64]
 Columns = dict[str, FloatArray]
 
 CENTRES = {"mean": "mean", "median": "median"}

@@ -29,7 +29,8 @@ from walklearn.studies.verdicts import FEWEST_INSTANCES
 if TYPE_CHECKING:
     import pandas
 
-    from walklearn.report.bands import CellBands, FloatArray
+    from walklearn.plot.axes import FloatArray
+    from walklearn.report.bands import CellBands
     from walklearn.studies.claims import Claim
 
 FEW_PANELS, MANY_PANELS = 6, 12

@@ -37,11 +37,11 @@ from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from walklearn.simulation.intervals import (
     CONFIDENCE,
     RESAMPLES,
+    Array,
     Interval,
     log_slope,
     rank_correlation,
@@ -53,8 +53,6 @@ from walklearn.studies.recorded_runs import Runs, by_instance, cells_of, cost_of
 
 if TYPE_CHECKING:
     import pandas
-
-Array = NDArray[np.float64]
 
 FEWEST_INSTANCES = 10
 _RATIO = f"paired bootstrap over instances, {RESAMPLES} resamples, percentile ∪ studentised"

@@ -37,11 +37,11 @@ from numpy.typing import NDArray
 from walklearn.graphs import Graph
 from walklearn.problem import Problem
 from walklearn.walks import Independent, Jumping, Metropolis, NonBacktracking, Walk
+from walklearn.walks.walk import Vector
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-Vector: TypeAlias = NDArray[np.float64]
 Range: TypeAlias = tuple[float, float]
 Method: TypeAlias = Literal["closed form", "eigenvalues", "bound", "unknown"]
 

@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 
 from walklearn.graphs import Graph
 from walklearn.problem import Problem
-from walklearn.theory.spectrum import Spectrum, Vector
+from walklearn.theory.spectrum import Spectrum
 from walklearn.updates.step_sizes import StepSize
 from walklearn.walks import Independent, Jumping, NonBacktracking, ReleasedWeighted, Walk
+from walklearn.walks.walk import Vector
 
 INTERPOLATION = 1e-12  # σ² below this share of mean ‖∇f_i(0)‖² counts as none
 NUMBERS_AT_ONCE = 4_000_000  # how many gradient entries are held at a time

@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from walklearn.node.protocol.learner import Draws, Vector
-from walklearn.node.protocol.messages import Announcement, Mark, Receipt, Token
+from walklearn.node.protocol.learner import Draws
+from walklearn.node.protocol.messages import Announcement, Mark, Receipt, Token, Vector
 
 if TYPE_CHECKING:
     from walklearn.node.protocol.state import Record

@@ -31,9 +31,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from walklearn.node.protocol.messages import Limits, Line, Token, is_inside
+from walklearn.node.protocol.messages import Limits, Line, Token, Vector, is_inside
 from walklearn.node.protocol.values import replace
 from walklearn.problem import Problem
 from walklearn.updates import walk_sgd
@@ -43,8 +43,6 @@ from walklearn.walks import proposal
 if TYPE_CHECKING:
     from walklearn.node.agreement.plan import Plan
     from walklearn.privacy.model_noise import ModelNoise
-
-Vector = NDArray[np.float64]
 
 
 class Draws(NamedTuple):
