@@ -77,16 +77,17 @@ def test_svmlight(tmp_path: Path) -> None:
     path = write(tmp_path, "1 qid:3 1:0.5 3:2\n-1 qid:4 2:1.5\n", "rows.svmlight")
     rows = read_rows(path, target="y", node_column="qid")
     assert rows.columns == ("x1", "x2", "x3")
-    np.testing.assert_array_equal(rows.X, [[0.5, 0.0, 2.0], [0.0, 1.5, 0.0]])
+    assert rows.X.nnz == 3
+    np.testing.assert_array_equal(rows.X.toarray(), [[0.5, 0.0, 2.0], [0.0, 1.5, 0.0]])
     assert rows.y.tolist() == [1, -1]
     assert rows.nodes is not None
     assert rows.nodes.tolist() == [3, 4]
     # Later rows need not have all features, and a feature keeps its index.
     later = read_table(write(tmp_path, "0 2:4\n", "later.svmlight"))
-    np.testing.assert_array_equal(rows.encoding.encode(later), [[0.0, 4.0, 0.0]])
+    np.testing.assert_array_equal(rows.encoding.encode(later).toarray(), [[0.0, 4.0, 0.0]])
     from_zero = read_table(write(tmp_path, "0 0:7 2:4\n", "zero.svm"))
     assert list(from_zero) == ["x0", "x1", "x2", "y"]
-    np.testing.assert_array_equal(rows.encoding.encode(from_zero), [[0.0, 4.0, 0.0]])
+    np.testing.assert_array_equal(rows.encoding.encode(from_zero).toarray(), [[0.0, 4.0, 0.0]])
 
 
 def test_numbers_in_a_declared_range_are_brought_to_minus_one_to_one(tmp_path: Path) -> None:

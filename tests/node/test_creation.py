@@ -10,11 +10,12 @@ import pytest
 
 from tests.node.small_network import PLAN, make_node, make_nodes
 from walklearn.files import DataError
-from walklearn.node.agreement.node_rows import read_node_rows
+from walklearn.node.agreement.node_rows import NodeRows, read_node_rows
 from walklearn.node.agreement.plan import Plan, PlanError
 from walklearn.node.disk.creation import Created, create_node
 from walklearn.node.disk.directory import DirectoryError, NodeDirectory
 from walklearn.node.disk.store import Store
+from walklearn.node.protocol.learner import Learner
 from walklearn.node.protocol.messages import Limits
 from walklearn.node.wire.identity import IdentityError
 
@@ -60,6 +61,24 @@ def test_rows_are_encoded_bounded_and_private(tmp_path: Path) -> None:
         mode = stat.S_IMODE((created.directory.path / file).stat().st_mode)
         assert mode == 0o600, file
     assert stat.S_IMODE(created.directory.path.stat().st_mode) == 0o700
+
+
+def test_sparse_rows_stay_sparse_on_disk_and_in_the_learner(tmp_path: Path) -> None:
+    text = PLAN.format(nodes=4, updates=100, more=PRIVATE).replace('"a"', '"x1"')
+    plan = Plan.from_text(
+        text.replace('"b"', '"x2"').replace('"no"', '"-1"').replace('"yes"', '"1"')
+    )
+    (tmp_path / "rows.svm").write_text("1 1:0.5 2:1\n-1 1:3 2:4\n1 2:0.5\n")
+    rows = read_node_rows(tmp_path / "rows.svm", plan)
+    assert rows.X.nnz == 5 + 3
+    (tmp_path / "rows.npz").write_bytes(rows.to_bytes())
+    again = NodeRows.load(tmp_path / "rows.npz")
+    assert again.y.tolist() == [1.0, -1.0, 1.0]
+    assert again.X.toarray()[0].tolist() == [0.5, 1.0, 1.0]
+    assert rows.shortened == 1
+    ours, dense = (Learner.of_plan(plan, X, again.y) for X in (again.X, again.X.toarray()))
+    assert ours.problem.is_sparse
+    assert ours.smoothness == pytest.approx(dense.smoothness)
 
 
 def test_the_release_is_drawn_once_within_the_public_bounds(tmp_path: Path) -> None:

@@ -129,7 +129,7 @@ class DataOptions:
         from walklearn.graphs import as_graph, place_rows
         from walklearn.graphs.names import is_name
 
-        graph, count = self.graph, len(rows.X)
+        graph, count = self.graph, len(rows.y)
         if rows.nodes is not None or is_name(graph):
             return place_rows(graph, rows.nodes, count, seed, name_row=rows.place)
         if Path(graph).suffix and not Path(graph).is_file():

@@ -239,13 +239,13 @@ def _notes(estimator: RandomWalk, rows: Rows, network: Network, score: Score) ->
     clipped = getattr(estimator, "clipped_rows_", 0)
     if clipped:
         notes.append(
-            f"{clipped} of {len(rows.X)} rows were longer than the feature bound "
+            f"{clipped} of {len(rows.y)} rows were longer than the feature bound "
             f"{estimator.feature_bound:g} and were shortened to it, which costs accuracy. Bring "
             "columns to one scale by public numbers (--range age=0,100), or raise the bound."
         )
-    if len(rows.X) < 10 * rows.X.shape[1]:
+    if len(rows.y) < 10 * rows.X.shape[1]:
         notes.append(
-            f"{len(rows.X)} rows are few for {rows.X.shape[1]} features: look at the accuracy on "
+            f"{len(rows.y)} rows are few for {rows.X.shape[1]} features: look at the accuracy on "
             "rows that were not trained on (--test-fraction 0.2)."
         )
     return notes

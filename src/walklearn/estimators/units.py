@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from walklearn.problem.owned_rows import is_sparse
+from walklearn.problem.owned_rows import is_sparse, with_ones
 
 Array = NDArray[Any]
 
@@ -88,7 +88,7 @@ class Units:
         return rows
 
     def _sparse_rows(self, X: Any) -> Any:
-        """The same of rows in CSR, the 1 of the intercept at the end of each."""
+        """The same of rows in CSR."""
         from scipy.sparse import csr_array
 
         if self.shift.any():
@@ -96,13 +96,10 @@ class Units:
                 "the first rows were dense and their columns were shifted, which would fill sparse "
                 "rows up: go on with dense rows (X.toarray()), or begin anew with sparse ones."
             )
-        data, indices, starts = X.data / self.scale[X.indices], X.indices.copy(), X.indptr.copy()
-        features = len(self.scale)
+        data = X.data / self.scale[X.indices]
         if self.intercept:
-            data, indices = (np.insert(of, starts[1:], 1) for of in (data, indices))
-            indices[starts[1:] + np.arange(X.shape[0])] = features
-            starts += np.arange(len(starts), dtype=starts.dtype)
-        return csr_array((data, indices, starts), shape=(X.shape[0], features + self.intercept))
+            return with_ones(csr_array((data, X.indices, X.indptr), shape=X.shape))
+        return csr_array((data, X.indices, X.indptr), shape=X.shape, copy=True)
 
     def back(self, model: Array) -> Array:
         """A model in given units, the intercept last: (features,), or (K, features)."""

@@ -20,6 +20,7 @@ mean 'Rome'? They are 'Oslo' and 'Rome'.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -103,7 +104,7 @@ class Encoding:
 
     def __post_init__(self) -> None:
         names = [column.name for column in self.columns]
-        twice = sorted({name for name in names if names.count(name) > 1})
+        twice = sorted(name for name, count in Counter(names).items() if count > 1)
         if not names or twice:
             wrong = f"{twice[0]!r} occurs twice" if twice else "there are none"
             raise DataError(f"an encoding needs different columns, at least one: {wrong}.")
@@ -120,10 +121,13 @@ class Encoding:
     ) -> Encoding:
         """Numbers as they are, texts by the categories given, or else those that occur, sorted."""
         declared = categories or {}
+        names = names_of(table)
+        if isinstance(table, Table) and not declared and table.sparse_rows(names) is not None:
+            return cls.of_numbers(names)
         return cls(
             tuple(
                 Column(name, _categories_of(name, np.asarray(table[name]), declared.get(name)))
-                for name in names_of(table)
+                for name in names
             )
         )
 
@@ -153,11 +157,12 @@ class Encoding:
             )
         )
 
-    def encode(self, table: Mapping[str, Any]) -> Array:
+    def encode(self, table: Mapping[str, Any]) -> Any:
         """The features of every row, shape (rows, features). Other columns are left alone.
 
         table: a dictionary or data frame, whose cells are checked here; or a `Table`, whose cells
-        were checked when it was read, and whose rows have names in a message.
+        were checked when it was read, and whose rows have names in a message. Sparse rows of a
+        file stay sparse, unless a column of theirs is shifted.
         """
         of_file, known = isinstance(table, Table), names_of(table)
         place = table.place if isinstance(table, Table) else "row {}".format
@@ -169,10 +174,24 @@ class Encoding:
                     f"model needs {listed([each.name for each in self.columns])}; there are "
                     f"{listed(known)}."
                 )
+        if isinstance(table, Table) and (sparse := self._encode_sparse(table)) is not None:
+            return sparse
         parts = [
             column.encode(np.asarray(table[column.name]), place, of_file) for column in self.columns
         ]
         return _side_by_side(parts)
+
+    def _encode_sparse(self, table: Table) -> Any:
+        """The features as sparse rows; None where they are not, or would not stay so."""
+        if any(column.categories is not None or column.shift for column in self.columns):
+            return None
+        rows = table.sparse_rows(column.name for column in self.columns)
+        if rows is not None:
+            rows.data /= np.array([column.scale for column in self.columns])[rows.indices]
+            if not np.isfinite(rows.data).all():
+                for column in self.columns:
+                    column.encode(table[column.name], table.place)  # which says where
+        return rows
 
     def to_dict(self) -> list[dict[str, Any]]:
         """Plain JSON values, a column each."""

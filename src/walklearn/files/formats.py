@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import zipfile
 from collections.abc import Callable, Collection
 from functools import partial
@@ -15,12 +14,11 @@ from numpy.typing import NDArray
 
 from walklearn.files.csv_file import read_csv
 from walklearn.files.extras import package
+from walklearn.files.sparse_table import read_svmlight
 from walklearn.files.table import DataError, Table, check_cells, no_such_file, place, unusable
 from walklearn.files.wording import did_you_mean, listed
 
 Array = NDArray[Any]
-
-MOST_CELLS = 2**28  # of a sparse file made dense: 2 GB
 
 
 def read_table(
@@ -148,47 +146,6 @@ def _of_known_kind(path: Path, name: str, cells: Array, declared_text: bool) -> 
     raise DataError(f"{path}: the array {name!r} is of type {cells.dtype}. Save numbers or text.")
 
 
-def _read_svmlight(path: Path, delimiter: str | None, text: Collection[str]) -> Table:
-    del delimiter, text
-    datasets = package("sklearn.datasets", "sklearn", "SVMlight files need")
-    try:
-        X, y, query = datasets.load_svmlight_file(os.fspath(path), query_id=True, zero_based=True)
-    except (ValueError, OverflowError) as error:
-        raise DataError(
-            f"{path} is not an SVMlight file ({error}). A line is a target, then index:value "
-            "pairs with rising indices: 1 3:0.5 7:2"
-        ) from error
-    if X.shape[0] * X.shape[1] > MOST_CELLS:
-        raise DataError(
-            f"{path} has {X.shape[0]} rows of {X.shape[1]} features, too many to hold as a dense "
-            "table. Choose fewer features first."
-        )
-    dense = X.toarray()
-    first = 0 if X[:, [0]].nnz else 1  # most files count from 1
-    columns = {f"x{at}": dense[:, at] for at in range(first, X.shape[1])}
-    columns["y"] = y
-    if query.any():
-        columns["qid"] = query.astype(np.float64)
-    found = {name: partial(_checked, path, name, cells) for name, cells in columns.items()}
-    return _SparseTable(found, len(y), str(path))
-
-
-class _SparseTable(Table):
-    """A table whose file need not mention features that are 0 in all of its rows."""
-
-    def __contains__(self, name: object) -> bool:
-        return super().__contains__(name) or _is_feature(name)
-
-    def __getitem__(self, name: str) -> Array:
-        if not super().__contains__(name) and _is_feature(name):
-            return np.zeros(self.row_count)
-        return super().__getitem__(name)
-
-
-def _is_feature(name: object) -> bool:
-    return isinstance(name, str) and re.fullmatch(r"x\d+", name) is not None
-
-
 def _checked(path: Path, name: str, cells: Array) -> Array:
     """Binary formats can hold NaN and infinity too."""
     return check_cells(name, cells, partial(place, str(path), None))
@@ -200,7 +157,7 @@ _READERS: dict[str, Callable[[Path, str | None, Collection[str]], Table]] = {
     ".txt": read_csv,
     ".parquet": _read_parquet,
     ".npz": _read_npz,
-    ".svmlight": _read_svmlight,
-    ".libsvm": _read_svmlight,
-    ".svm": _read_svmlight,
+    ".svmlight": read_svmlight,
+    ".libsvm": read_svmlight,
+    ".svm": read_svmlight,
 }

@@ -21,12 +21,13 @@ Array = NDArray[Any]
 class Rows:
     """Rows ready to learn from.
 
-    X: encoded features. y: targets as they are in the file, whole numbers as such. nodes: the
-    owner of each row as it is in the file, a number or a name; None without a node column.
-    encoding: from columns to X. target: the name of y. place: names a row in a message.
+    X: encoded features, sparse if the file is. y: targets as they are in the file, whole numbers as
+    such. nodes: the owner of each row as it is in the file, a number or a name; None without a
+    node column. encoding: from columns to X. target: the name of y. place: names a row in a
+    message.
     """
 
-    X: Array
+    X: Any  # an array, or a csr_array of SciPy's
     y: Array
     nodes: Array | None
     encoding: Encoding

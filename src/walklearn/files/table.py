@@ -6,7 +6,7 @@ from one need not look for missing or infinite values again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -74,6 +74,10 @@ class Table(Mapping[str, Array]):
         """A row, counted from 0, as a person finds it: counted from 1, with its line."""
         number = row if self.numbers is None else int(self.numbers[row])
         return place(self.source, self.lines, number)
+
+    def sparse_rows(self, names: Iterable[str]) -> Any:
+        """These columns as sparse rows, where the file has them so; else None."""
+        del names
 
     def without(self, names: Sequence[str]) -> Table:
         """The other columns; those left out must exist."""

@@ -83,6 +83,24 @@ def finite_rows(rows: Any) -> NDArray[np.bool_]:
     return finite
 
 
+def with_ones(X: Any) -> Any:
+    """The rows with a last feature that is always 1: what an intercept is the weight of.
+
+    >>> with_ones(np.array([[2.0], [3.0]]))
+    array([[2., 1.],
+           [3., 1.]])
+    """
+    if not is_sparse(X):
+        return np.column_stack([X, np.ones(len(X))])
+    from scipy.sparse import csr_array
+
+    (count, features), ends = X.shape, X.indptr[1:]
+    data, indices = (np.insert(array, ends, 1) for array in (X.data, X.indices))
+    indices[ends + np.arange(count)] = features
+    starts = X.indptr + np.arange(count + 1, dtype=X.indptr.dtype)
+    return csr_array((data, indices, starts), shape=(count, features + 1))
+
+
 def check_owners(node_of_row: ArrayLike | None, rows: int) -> NDArray[np.int64]:
     """The node of each row; by default row i belongs to node i."""
     if node_of_row is None:

@@ -11,6 +11,7 @@ import io
 import os
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +20,7 @@ from walklearn.files import DataError, Table, read_table
 from walklearn.files.encoding import Column
 from walklearn.files.wording import did_you_mean, listed
 from walklearn.node.agreement.plan import Plan
+from walklearn.problem.owned_rows import is_sparse, with_ones
 
 Array = NDArray[np.float64]
 
@@ -27,21 +29,29 @@ Array = NDArray[np.float64]
 class NodeRows:
     """X with the intercept's column of ones, y as the loss takes it; how many were shortened."""
 
-    X: Array
+    X: Any  # an array, or a csr_array of SciPy's
     y: Array
     shortened: int = 0
 
     def to_bytes(self) -> bytes:
         """The file that a node keeps."""
-        buffer = io.BytesIO()
-        np.savez(buffer, X=self.X, y=self.y)
+        buffer, X = io.BytesIO(), self.X
+        arrays = {"X": X}
+        if is_sparse(X):
+            arrays = {"data": X.data, "indices": X.indices, "starts": X.indptr, "shape": X.shape}
+        np.savez(buffer, y=self.y, **arrays)
         return buffer.getvalue()
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> NodeRows:
         """Read back what `to_bytes` gave."""
         with np.load(path, allow_pickle=False) as arrays:
-            return cls(arrays["X"], arrays["y"])
+            if "X" in arrays:
+                return cls(arrays["X"], arrays["y"])
+            from scipy.sparse import csr_array
+
+            parts = (arrays["data"], arrays["indices"], arrays["starts"])
+            return cls(csr_array(parts, shape=tuple(arrays["shape"])), arrays["y"])
 
 
 def read_node_rows(path: str | os.PathLike[str], plan: Plan) -> NodeRows:
@@ -58,7 +68,7 @@ def read_node_rows(path: str | os.PathLike[str], plan: Plan) -> NodeRows:
 
         X, shortened = clip_features(X, bound)
     if plan.intercept:
-        X = np.hstack([X, np.ones((len(X), 1))])
+        X = with_ones(X)
     return NodeRows(X, _targets(table, plan), shortened)
 
 
