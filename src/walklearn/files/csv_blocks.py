@@ -168,12 +168,12 @@ class _Reader:
         for column, cells in zip(self.columns, found.columns, strict=True):
             for chunk in cells.chunks:
                 if column.name not in texts:
-                    column.add_numbers(chunk.to_numpy())
+                    column.add_numbers(np.from_dlpack(chunk))
                     continue
                 different = chunk.dictionary.to_pylist()
                 if max(map(len, different), default=0) > csv.field_size_limit():
                     raise NotPlain
-                column.add(different, chunk.indices.to_numpy())
+                column.add(different, np.from_dlpack(chunk.indices))
         self.texts |= {column.name for column in self.columns if column.has_texts}
         return int(found.num_rows)
 
@@ -198,7 +198,7 @@ class _Reader:
             name
             for name in self.names
             if name not in self.texts
-            and not all(np.isfinite(chunk.to_numpy()).all() for chunk in found[name].chunks)
+            and not all(np.isfinite(np.from_dlpack(chunk)).all() for chunk in found[name].chunks)
         }
 
     def _table(self, block: _Block, texts: Container[str]) -> Any:

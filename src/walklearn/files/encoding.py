@@ -23,6 +23,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -80,7 +81,7 @@ class Column:
             return (numbers if checked else check_cells(self.name, numbers, place))[:, None]
         number = {category: at for at, category in enumerate(self.categories)}
         texts = texts_of(cells)
-        codes = np.array([number.get(text, -1) for text in texts.tolist()], dtype=np.int64)
+        codes = np.fromiter(map(number.get, texts.tolist(), repeat(-1)), dtype=np.int64)
         if (codes < 0).any():
             row = int((codes < 0).argmax())
             raise DataError(f"{place(row)}, column {self.name!r}: {self._unknown(texts[row])}")
