@@ -1,10 +1,12 @@
 """The minimiser w*, by the conditions that make it one; when it is unique, when there is none."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
 from scipy.optimize import minimize
+from scipy.sparse import csr_array, random_array
 
 from tests.problem.cases import Case, every_loss, every_objective, targets_for
 from walklearn.problem import Problem
@@ -359,3 +361,28 @@ def test_a_sample_that_knows_too_little_is_no_start(monkeypatch):
     problem = Problem(x, np.ones(3000))
     assert problem._found_from_sample() is None
     assert_minimiser(problem)
+
+
+@pytest.mark.parametrize("domain", [Everywhere(), Ball(1.0), Box(-0.1, 0.2)], ids=repr)
+@pytest.mark.parametrize("loss", [Logistic(), Softmax(3)], ids=repr)
+def test_conjugate_gradients_find_what_the_dense_hessian_finds(
+    domain: Any, loss: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    generator = np.random.default_rng(0)
+    X = generator.standard_normal((100, 20)) * (generator.uniform(size=(100, 20)) < 0.3)
+    y = np.arange(100) % 3 if isinstance(loss, Softmax) else np.where(X[:, 0] > 0.1, 1.0, -1.0)
+    settings = {"loss": loss, "penalty": 0.01, "domain": domain, "objective": "mean"}
+    expected = Problem(X, y, **settings).optimum
+    monkeypatch.setattr("walklearn.problem.optimum.LARGEST_HESSIAN", 5)
+    for rows in (X, csr_array(X)):
+        found = Problem(rows, y, **settings).optimum
+        np.testing.assert_allclose(found.model, expected.model, atol=1e-12)
+        assert found.unique
+
+
+def test_the_minimiser_of_sparse_rows_with_many_features() -> None:
+    """A Hessian of 20,000 × 20,000 would take 3 GB."""
+    X = random_array((2000, 20_000), density=0.002, format="csr", rng=1)
+    y = np.where(np.arange(2000) % 2, 1.0, -1.0)
+    problem = Problem(X, y, penalty=1e-3, objective="mean")
+    assert np.linalg.norm(problem.gradient(problem.optimum.model)) < 1e-14

@@ -47,3 +47,12 @@ def test_a_missed_target_is_named() -> None:
     rows = [slow, Measurement("speed", 50.0, "times", 40.0, at_least=True)]
     assert missed_lines(rows) == ["missed: a hop: 2.00 times, target ≤ 1.3"]
     assert table(rows).count("missed") == 1
+
+
+def test_sparse_rows_take_little_more_than_themselves() -> None:
+    """The quick run of the script; its times are told, not asserted."""
+    result = run(sys.executable, "-m", "benchmarks.sparse", "--quick", cwd=PROJECT)
+    assert result.returncode == 0, result.stderr
+    lines = [line.strip("| ").split(" | ") for line in result.stdout.splitlines()[2:]]
+    assert len(lines) == 5
+    assert all(float(line[-1].split()[0]) <= 1.5 for line in lines)

@@ -2,7 +2,9 @@
 
 Errors of a run are measured against w*, so it must be far more accurate than any run. SciPy's
 L-BFGS-B comes near; projected Newton steps (Bertsekas 1982: on the coordinates that the bounds
-leave free, with a line search) then bring the gradient down to rounding. Over a ball the
+leave free, with a line search) then bring the gradient down to rounding. With many coordinates
+the Hessian is not written down: conjugate gradients find the step from its products with vectors,
+each at the cost of a gradient. Over a ball the
 minimiser is either inside, or it is the minimiser of f(w) + (μ/2)‖w‖² for the one μ that puts
 it on the sphere.
 
@@ -34,6 +36,9 @@ LARGEST_HESSIAN = 2000
 ROUNDING = 1e-13
 # An eigenvalue of a Hessian with unit diagonal below this counts as 0.
 SINGULAR = 1e-10
+# Of steps by conjugate gradients: how many, products for each, what they leave over, and what
+# curvature counts as 0.
+MOST_NEWTON_CG, MOST_PRODUCTS, LEFT_OVER, FLAT = 50, 500, 1e-4, 1e-16
 
 
 class NoMinimiserError(ValueError):
@@ -48,6 +53,9 @@ class Smooth:
     gradient: Callable[[Vector], Vector]
     hessian: Callable[[Vector], Vector]
     strong_convexity: float = 0.0
+    curvature_along: Callable[[Vector], Callable[[Vector], Vector]] | None = (
+        None  # w ↦ v ↦ ∇²f(w) v
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,7 +131,7 @@ def _near(function: Smooth, start: Vector, low: float, high: float) -> Vector:
 def _newton(function: Smooth, model: Vector, low: float, high: float) -> Vector:
     """Newton steps on the free coordinates, as long as they bring anything."""
     if model.size > LARGEST_HESSIAN:
-        return model
+        return _newton_cg(function, model, low, high)
     for _ in range(500):
         gradient, hessian = function.gradient(model), function.hessian(model)
         # A coordinate about to be stopped by its bound would bend a Newton step: leave it out.
@@ -140,6 +148,43 @@ def _newton(function: Smooth, model: Vector, low: float, high: float) -> Vector:
             break
         model = candidate
     return model
+
+
+def _newton_cg(function: Smooth, model: Vector, low: float, high: float) -> Vector:
+    """The same with steps from conjugate gradients; coordinates held at a bound stay there."""
+    if function.curvature_along is None:
+        return model
+    for _ in range(MOST_NEWTON_CG):
+        gradient, free = function.gradient(model), _free(function, model, low, high)
+        along = function.curvature_along(model)
+        direction = _conjugate_gradients(along, np.where(free, gradient, 0.0), free)
+        candidate = _line_search(function, model, gradient, direction, low, high)
+        if candidate is None:
+            break
+        model = candidate
+    return model
+
+
+def _conjugate_gradients(
+    along: Callable[[Vector], Vector], gradient: Vector, free: NDArray[np.bool_]
+) -> Vector:
+    """H⁻¹g on the free coordinates, but for a share `LEFT_OVER` of g; along a flat it stops."""
+    solution, residual = np.zeros_like(gradient), gradient.copy()
+    direction, squared = residual.copy(), float(residual @ residual)
+    enough = LEFT_OVER**2 * squared
+    for _ in range(MOST_PRODUCTS):
+        if squared <= enough:
+            break
+        product = np.where(free, along(direction), 0.0)
+        curvature = float(direction @ product)
+        if curvature <= FLAT * float(direction @ direction):
+            break
+        length = squared / curvature
+        solution += length * direction
+        residual -= length * product
+        before, squared = squared, float(residual @ residual)
+        direction = residual + squared / before * direction
+    return solution if solution.any() else gradient
 
 
 def _newton_direction(hessian: Vector, gradient: Vector) -> Vector:
@@ -190,12 +235,18 @@ def _free(
 
 
 def _with_ridge(function: Smooth, multiplier: float) -> Smooth:
+    along = function.curvature_along
     return Smooth(
         lambda w: function.value(w) + 0.5 * multiplier * float(w @ w),
         lambda w: function.gradient(w) + multiplier * w,
         lambda w: function.hessian(w) + multiplier * np.eye(w.size),
         function.strong_convexity + multiplier,
+        None if along is None else lambda w: _plus_ridge(along(w), multiplier),
     )
+
+
+def _plus_ridge(along: Callable[[Vector], Vector], multiplier: float) -> Callable[[Vector], Vector]:
+    return lambda v: along(v) + multiplier * v
 
 
 def _on_the_sphere(function: Smooth, radius: float, start: Vector) -> tuple[Vector, float]:
@@ -210,7 +261,7 @@ def _on_the_sphere(function: Smooth, radius: float, start: Vector) -> tuple[Vect
 
     def solve(multiplier: float) -> Vector:
         ridge = _with_ridge(function, multiplier)
-        if start.size > LARGEST_HESSIAN:
+        if start.size > LARGEST_HESSIAN and ridge.curvature_along is None:
             last[0] = _near(ridge, last[0], -np.inf, np.inf)
         else:
             last[0] = _newton(ridge, last[0], -np.inf, np.inf)

@@ -20,7 +20,7 @@ array([2., 3.])
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, TypeVar
@@ -54,6 +54,8 @@ MANY_ROWS = 2**20
 SAMPLED_ROWS = 2**18
 # Up to this many rows or features of a node all eigenvalues are computed, beyond the largest alone.
 LARGEST_GRAM = 1000
+# Up to this many entries the sparse rows of a node are multiplied faster with all their zeros.
+SMALL_BLOCK = 100_000
 _NO_MINIMISER = (
     "the objective has no minimiser: the classes can be separated by a hyperplane, there is no "
     "penalty and the domain is unbounded, so the loss falls for ever as the model grows. Add a "
@@ -217,18 +219,24 @@ class Problem:
 
     def _largest_sparse(self) -> NDArray[np.float64]:
         """λ_max(Σ c_r x_r x_rᵀ) of each node, from rows that are sparse."""
+        from scipy.sparse import csr_array
         from scipy.sparse.linalg import eigsh
 
-        X, weights = self.X, np.sqrt(self.row_weights)
+        X, lengths = self.X, np.diff(self.X.indptr)
+        weighted = csr_array(
+            (X.data * np.repeat(np.sqrt(self.row_weights), lengths), X.indices, X.indptr), X.shape
+        )
         largest = np.zeros(self.node_count)
         counts = np.diff(self.offsets)
         largest[counts == 1] = self._row_squares[self.offsets[:-1][counts == 1]]
         for node in np.flatnonzero(counts > 1):
-            rows = self._rows_of(int(node))
-            block = X[rows].multiply(weights[rows, None]).tocsr()
+            block: Any = weighted[self._rows_of(int(node))]
+            if counts[node] * self.dimension <= SMALL_BLOCK:
+                block = block.toarray()
             gram = block @ block.T if counts[node] <= self.dimension else block.T @ block
             if gram.shape[0] <= LARGEST_GRAM:
-                largest[node] = np.linalg.eigvalsh(gram.toarray())[-1]
+                full = gram if isinstance(gram, np.ndarray) else gram.toarray()
+                largest[node] = np.linalg.eigvalsh(full)[-1]
             else:
                 start = np.ones(gram.shape[0])  # the same answer every time
                 largest[node] = eigsh(gram, k=1, which="LA", v0=start, return_eigenvectors=False)[0]
@@ -333,7 +341,8 @@ class Problem:
 
     @property
     def _function(self) -> Smooth:
-        return Smooth(self.value, self.gradient, self._hessian, self.penalty)
+        parts = (self.value, self.gradient, self._hessian)
+        return Smooth(*parts, self.penalty, self._curvature_along)
 
     def _found_from_sample(self) -> Optimum | None:
         """w*, by steps over all rows from that of a sample of them; None if that does not do.
@@ -443,6 +452,21 @@ class Problem:
                 ]
             )
         return np.asarray(data_part + self.penalty * np.eye(self.size))
+
+    def _curvature_along(self, model: Array) -> Callable[[Array], Array]:
+        """v ↦ ∇²f(w) v, which needs no matrix of d × d."""
+        curvature = self.loss.curvature(self._scores(self.X, model), self.y)
+        weights = self.row_weights / self.node_count
+
+        def along(direction: Array) -> Array:
+            scores = self._scores(self.X, direction)
+            if self.outputs == 1:
+                slopes = weights * curvature * scores
+            else:
+                slopes = np.einsum("rkl,rl->kr", curvature, scores) * weights
+            return np.asarray(slopes @ self.X).reshape(-1) + self.penalty * direction
+
+        return along
 
     def _weighted_square(self, weights: Array) -> Array:
         """Σ weight · x xᵀ over all rows."""

@@ -1,0 +1,140 @@
+"""A walk against scikit-learn's SGD on the same rows, to the same loss; and what it holds.
+
+    python -m benchmarks.sparse             # 2 to 4 minutes
+    python -m benchmarks.sparse --quick     # a tenth of the rows, one repetition
+
+The level to reach is 1 % above the loss (with its penalty) at which SGDClassifier stops by itself.
+Both contestants are then given the fewest passes (SGDClassifier) or updates (the walk), doubled
+from 1 or 1,000, that reach it, and `fit` is timed: the least process time of some repetitions.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.linear_model import SGDClassifier
+
+from walklearn import Problem, RandomWalkClassifier
+
+PENALTY = 1e-3
+MOST_DOUBLINGS = 11
+TARGET, MOST_BYTES = 3.0, 1.5
+
+# (name, rows, features, density, values are 1, nodes (None: one per row), batch)
+CASES: list[tuple[str, int, int, float, bool, int | None, int | None]] = [
+    ("dense, 100 nodes", 32_000, 123, 1.0, False, 100, None),
+    ("dense, 100 nodes, batch 32", 32_000, 123, 1.0, False, 100, 32),
+    ("like a9a, a row per node", 32_000, 123, 0.11, True, None, None),
+    ("like a9a, 100 nodes, batch 32", 32_000, 123, 0.11, True, 100, 32),
+    ("like text, a row per node", 20_000, 50_000, 0.001, False, None, None),
+]
+
+
+def rows_of(count: int, features: int, density: float, ones: bool) -> tuple[Any, Any]:
+    """Rows with a linear rule and noise; dense where the density is 1."""
+    generator = np.random.default_rng(0)
+    if density == 1.0:
+        X: Any = generator.standard_normal((count, features))
+    else:
+        X = sparse.random_array((count, features), density=density, format="csr", rng=generator)
+        X.data = np.ones_like(X.data) if ones else 0.1 + X.data
+    scores = X @ generator.standard_normal(features)
+    noise = 0.5 * scores.std() * generator.standard_normal(count)
+    return X, np.where(scores + noise > 0, 1, -1)
+
+
+def loss_of(model: Any, X: Any, y: Any) -> float:
+    """The mean logistic loss and the penalty on all weights but the intercept."""
+    margins = y * model.decision_function(X)
+    return float(np.logaddexp(0.0, -margins).mean() + 0.5 * PENALTY * (model.coef_**2).sum())
+
+
+def fewest(
+    make: Callable[[int], Any], first: int, level: float, X: Any, y: Any
+) -> tuple[int, float]:
+    """The first of n, 2n, 4n, … that reaches the level, and the loss there."""
+    amount, loss = first, np.inf
+    for doubling in range(MOST_DOUBLINGS):
+        amount = first * 2**doubling
+        loss = loss_of(make(amount), X, y)
+        if loss <= level:
+            break
+    return amount, loss
+
+
+def seconds(work: Callable[[], Any], repetitions: int) -> float:
+    """The least process time of some repetitions."""
+    taken = []
+    for _ in range(repetitions):
+        begun = time.process_time()
+        work()
+        taken.append(time.process_time() - begun)
+    return min(taken)
+
+
+def bytes_of(rows: Any) -> int:
+    """What rows take in memory."""
+    if isinstance(rows, np.ndarray):
+        return rows.nbytes
+    return int(rows.data.nbytes + rows.indices.nbytes + rows.indptr.nbytes)
+
+
+def held_by(problem: Problem) -> int:
+    """The arrays that a problem keeps, one number each for rows and nodes among them."""
+    arrays = (
+        problem.y, problem.row_weights, problem.node_of_row, problem.offsets, problem.sample_weight,
+    )  # fmt: skip
+    return problem.row_bytes + sum(array.nbytes for array in arrays)
+
+
+def compare(case: tuple[Any, ...], quick: bool) -> list[str]:
+    """One line of the table."""
+    name, count, features, density, ones, nodes, batch = case
+    count, repetitions = (count // 10, 1) if quick else (count, 5)
+    X, y = rows_of(count, features, density, ones)
+    owners = None if nodes is None else np.arange(count) % nodes
+    theirs = {"loss": "log_loss", "alpha": PENALTY, "random_state": 0}
+    level = 1.01 * loss_of(SGDClassifier(**theirs).fit(X, y), X, y)
+
+    def passes(amount: int) -> Any:
+        return SGDClassifier(max_iter=amount, tol=None, **theirs).fit(X, y)
+
+    def walk(amount: int) -> Any:
+        return RandomWalkClassifier(
+            penalty=PENALTY, standardise=False, steps=amount, batch=batch, random_state=0
+        ).fit(X, y, nodes=owners)
+
+    needed, _ = fewest(passes, 1, level, X, y)
+    updates, reached = fewest(walk, 1000, level, X, y)
+    of_theirs = seconds(lambda: passes(needed), repetitions)
+    of_ours = seconds(lambda: walk(updates), repetitions)
+    problem, _ = RandomWalkClassifier(standardise=False).pose(X, y, nodes=owners)
+    times, held = of_ours / of_theirs, held_by(problem) / bytes_of(X)
+    short = "" if reached <= level else f", stopped at {reached / level:.3f} of the level"
+    missed = "" if times <= TARGET and not short else f" (≤ {TARGET:g}, missed{short})"
+    too_much = "" if held <= MOST_BYTES else f" (≤ {MOST_BYTES:g}, missed)"
+    return [
+        name, f"{level:.4f}", f"{needed}", f"{of_theirs:.3f}", f"{updates:,}", f"{of_ours:.3f}",
+        f"{times:.1f}{missed}", f"{held:.2f}{too_much}",
+    ]  # fmt: skip
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--quick", action="store_true", help="a tenth of the rows, once")
+    quick = parser.parse_args().quick
+    head = ["rows", "level", "passes", "SGD [s]", "updates", "walk [s]", "times", "held / rows"]
+    print("| " + " | ".join(head) + " |")
+    print("|" + "---|" * len(head))
+    for case in CASES:
+        print("| " + " | ".join(compare(case, quick)) + " |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
