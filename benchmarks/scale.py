@@ -1,6 +1,6 @@
 """How far does it reach? From 100 to 10,000,000 nodes, and from 10 to 10,000 features.
 
-    python -m benchmarks.scale            # about 10 minutes and 8 GB on an idle machine
+    python -m benchmarks.scale            # about 4 minutes and 3 GB
     python -m benchmarks.scale --quick    # the small sizes
 
 An Erdős–Rényi graph of mean degree 20, the paper's two Gaussians with one row per node, the
@@ -30,7 +30,9 @@ from benchmarks.measurement import Measurement, main
 BUILD = Path(__file__).parent / "build"
 DEGREE = 20
 HOPS = 5_000_000
-MOST_TO_DIAGNOSE = 1_000_000  # beyond, the matrix of the walk and its twins take more than 8 GB
+MOST_TO_DIAGNOSE = (
+    1_000_000  # at ten times that, the matrix of the walk and its twins would take 9.6 GB
+)
 NODES = (100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000)
 FEATURES = (10, 100, 1_000, 10_000)
 FEW_NODES = 1_000  # for the sizes with many features
