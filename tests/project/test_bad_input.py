@@ -161,6 +161,7 @@ def test_value_errors(case: str) -> None:
         (lambda: simulate(problem=(X, Y)), r"must be a walklearn.Problem"),
         (lambda: wl.Problem(X, Y, loss="logistic"), r"losses.Logistic\(\)"),
         (lambda: wl.Problem(X, Y, domain=10.0), r"domains.Ball\(10.0\)"),
+        (lambda: wl.Problem(X, Y, domain=Orthant(1.0)).optimum, r"optimum over .* is not known"),
         (lambda: walks.Weighted().stationary(RING), r"needs the problem"),
         (lambda: wl.theory.diagnose(RING, PROBLEM, wl.AsynchronousGossip()), r"about walks"),
         (lambda: walks.NonBacktracking().transition_matrix(RING), r"previous one too"),

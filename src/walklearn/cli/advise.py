@@ -96,6 +96,8 @@ def _from_public_facts(described: DataOptions, options: dict[str, Any]) -> Advic
 
 
 def _by_simulation(data: Path, described: DataOptions, options: dict[str, Any]) -> Advice:
+    from sklearn import config_context
+
     from walklearn.advice import advise as wl_advise
 
     rows = described.rows(described.read(data))
@@ -107,7 +109,8 @@ def _by_simulation(data: Path, described: DataOptions, options: dict[str, Any]) 
     estimator = estimator_for(task_of(rows.y, rows.target, options["task"]))(
         graph=network.graph, penalty=options["penalty"], feature_bound=bound, **private
     )
-    problem, graph = estimator.pose(rows.X, rows.y, nodes=network.owners)
+    with config_context(assume_finite=True):  # the cells were checked when they were read
+        problem, graph = estimator.pose(rows.X, rows.y, nodes=network.owners)
     return wl_advise(
         graph,
         problem,

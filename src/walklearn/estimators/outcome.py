@@ -19,7 +19,7 @@ from walklearn.problem.losses import LOSSES
 from walklearn.simulation.trace import Trace
 from walklearn.updates.walk_sgd import WalkSetting
 from walklearn.walks import Derived, ReleasedWeighted, Walk, Weighted
-from walklearn.walks.disclosure import published, tells
+from walklearn.walks.disclosure import is_known, published, shown_by, tells
 
 if TYPE_CHECKING:
     from walklearn.estimators.random_walk import RandomWalk
@@ -156,9 +156,13 @@ def _privacy(estimator: RandomWalk) -> dict[str, Any]:
 def _importance(estimator: RandomWalk) -> tuple[list[str], list[str]]:
     """What is said of L_i, or of another importance: what of it is protected, and what is not."""
     walk, epsilon = estimator.walk_.innermost, estimator.epsilon
+    if not is_known(estimator.walk_):
+        return [], [f"What {_name(estimator.walk_)} tells of the rows is not known here."]
+    if shown_by(estimator.walk_).scaled_by:
+        return [], ["Steps are scaled by the true L_i of each node, which the model then shows."]
     if isinstance(walk, ReleasedWeighted):
         return [_release(walk, epsilon, estimator.delta, estimator.feature_bound)], []
-    if tells(walk):
+    if tells(estimator.walk_):
         what = "constant L_i" if getattr(walk, "importance", None) is None else "importance"
         return [], [
             f"The {what} of every node goes to its neighbours in the clear, and it depends on its "

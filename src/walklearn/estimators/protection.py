@@ -30,7 +30,7 @@ from walklearn.walks import (
     ReleasedWeighted,
     Walk,
 )
-from walklearn.walks.disclosure import check_scale, mechanism_of, tells
+from walklearn.walks.disclosure import check_scale, is_known, mechanism_of, tells
 
 Bounds = tuple[float, float]
 
@@ -90,6 +90,11 @@ class Terms:
         return walk
 
     def _with_mechanism(self, walk: Walk, problem: Problem, epsilon: float, delta: float) -> Walk:
+        if not is_known(walk):
+            raise ValueError(
+                f"no privacy can be claimed for {walk!r}: it does not say what it shows of the "
+                "rows (its property `shown`)."
+            )
         if not tells(walk):
             return walk
         if mechanism_of(walk) is not None:
@@ -97,6 +102,11 @@ class Terms:
                 f"{walk!r} brings its own mechanism: leave epsilon and delta out, or the mechanism."
             )
         inner: Any = walk.innermost
+        if not hasattr(inner, "privacy"):
+            raise ValueError(
+                f"{walk!r} tells neighbours what depends on the rows and takes no mechanism that "
+                "would protect it: leave epsilon and delta out, or use another walk."
+            )
         if getattr(inner, "importance", None) is not None:
             raise ValueError(
                 "the public bounds are about L_i, not about a given importance. Pass "

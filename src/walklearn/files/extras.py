@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
-_INSTALLED_AS = {"sklearn": "scikit-learn"}
+_INSTALLED_AS = {"sklearn": "scikit-learn", "google": "protobuf", "grpc": "grpcio"}
 
 
 @contextmanager

@@ -43,7 +43,9 @@ class Registry(Mapping[str, T]):
     def register(self, thing: _Registered, name: str | None = None) -> _Registered:
         """Let the thing be named, by its own `name` unless another is given. A decorator, too."""
         own: Any = thing
-        name = name or str(getattr(own, "name", own.__name__))
+        name = name or getattr(own, "name", None if isinstance(own, type) else own.__name__)
+        if not isinstance(name, str):
+            raise ValueError(f"{own!r} has no name to be registered by: give it a `name`.")
         home = _home(own)
         known = self._things.get(name, thing)
         if known is not thing and _home(known) != home:  # a module may be loaded twice
@@ -130,6 +132,7 @@ def _at(home: str, kind: str) -> Any:
         return getattr(import_module(module), attribute)
     except (ImportError, AttributeError) as error:
         raise ValueError(
-            f"there is no {kind} {home}: {error}. Every worker must be able to import it: install "
-            "it, or put it on PYTHONPATH."
+            f"there is no {kind} {home}: {error}. Every worker must be able to import it: let it "
+            "live in a module of its own, not in the script that is run, and install that or put "
+            "it on PYTHONPATH."
         ) from error

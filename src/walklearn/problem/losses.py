@@ -34,12 +34,17 @@ class Loss(ABC):
     name: what files, plans and the command line call it, once it is registered in `LOSSES`.
     takes: what a target is: a "number", a "sign" −1 or +1 for two classes, or a "class" 0..K−1.
     gives_probabilities: whether scores are log-odds of the classes.
+    bounded_slope: whether |slope| stays below a bound, however wrong the score.
+    falls_for_ever: whether a larger margin always costs less, so that rows which can be separated
+    have no best model.
     """
 
     name: ClassVar[str]
     smoothness: ClassVar[float]
     takes: ClassVar[Targets] = "number"
     gives_probabilities: ClassVar[bool] = False
+    bounded_slope: ClassVar[bool] = False
+    falls_for_ever: ClassVar[bool] = False
 
     @abstractmethod
     def value(self, scores: Array, targets: Array) -> Array:
@@ -96,6 +101,8 @@ class Logistic(_MarginLoss):
     name: ClassVar[str] = "logistic"
     smoothness: ClassVar[float] = 0.25
     gives_probabilities: ClassVar[bool] = True
+    bounded_slope: ClassVar[bool] = True
+    falls_for_ever: ClassVar[bool] = True
 
     def value(self, scores: Array, targets: Array) -> Array:
         """ln(1 + e^(−m)), without overflow."""
@@ -143,6 +150,7 @@ class Huber(Loss):
     name: ClassVar[str] = "huber"
     threshold: float = 1.0
     smoothness: ClassVar[float] = 1.0
+    bounded_slope: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if not (np.isfinite(self.threshold) and self.threshold > 0):
@@ -198,6 +206,8 @@ class Softmax(Loss):
     smoothness: ClassVar[float] = 0.5
     takes: ClassVar[Targets] = "class"
     gives_probabilities: ClassVar[bool] = True
+    bounded_slope: ClassVar[bool] = True
+    falls_for_ever: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if self.classes is None:

@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from walklearn.problem.domains import Domain, Everywhere
-from walklearn.problem.losses import Logistic, Loss, Softmax
+from walklearn.problem.losses import Logistic, Loss
 from walklearn.problem.optimum import NoMinimiserError, Optimum, Smooth, minimise, refined
 from walklearn.problem.owned_rows import (
     EmptyNodes,
@@ -476,7 +476,7 @@ class Problem:
 
     def _check_minimiser_exists(self) -> None:
         """Logistic losses fall for ever along a direction that every row likes or ignores."""
-        if not isinstance(self.loss, Logistic | Softmax):
+        if not self.loss.falls_for_ever:
             return
         if self.row_count * self.outputs * self.size > LARGEST_PROGRAM:
             return  # then only a model that separates the rows outright will tell
@@ -493,11 +493,13 @@ class Problem:
     def _separates(self, model: Array) -> bool:
         """Whether the model gives every row a positive margin, so that larger ones do better."""
         scores = self._scores(self.X, model)
-        if isinstance(self.loss, Softmax):
+        if not self.loss.falls_for_ever:
+            return False
+        if self.loss.takes == "class":
             own = np.take_along_axis(scores, self.y.astype(int)[:, None], axis=1)
             others = np.where(np.arange(self.outputs) == self.y[:, None], -np.inf, scores)
             return bool((own[:, 0] > others.max(axis=1)).all())
-        return isinstance(self.loss, Logistic) and bool((self.y * scores > 0).all())
+        return bool((self.y * scores > 0).all())
 
     def _directions_of_descent(self) -> Array:
         """Rows v with v·w = margin of a row (for `Softmax`: over each other class)."""

@@ -21,9 +21,10 @@ from typing import Any
 import numpy as np
 
 from walklearn.files.checked_table import CheckedTable, Source, is_flag, is_text, is_whole
+from walklearn.files.named_settings import read_named
 from walklearn.graphs import FAMILIES, Graph
 from walklearn.problem import datasets
-from walklearn.problem.domains import Ball, Box, Domain, Everywhere
+from walklearn.problem.domains import DOMAINS, Ball, Domain, Everywhere
 from walklearn.problem.losses import LOSSES, Loss
 from walklearn.updates.step_sizes import ConstantStep, PowerStep, StepSize
 
@@ -125,17 +126,12 @@ def domain_of(table: CheckedTable) -> tuple[Domain, float]:
     >>> domain_of(table_of({"domain": {"ball": 2, "relative": True}}))
     (Everywhere(), 2.0)
     """
-    if not isinstance(table.get("domain"), Mapping):
-        table.value(
-            "domain", "everywhere", fits=lambda value: value == "everywhere",
-            wanted='"everywhere", { ball = 10.0 }, { ball = 2.0, relative = true } or '
-            "{ box = [-1.0, 1.0] }",
-        )  # fmt: skip
+    if "domain" not in table:
         return Everywhere(), 0.0
+    given = table.get("domain")
+    if not isinstance(given, Mapping) or Ball.name not in given:
+        return read_named(table, "domain", DOMAINS, "{ ball = 2.0, relative = true }"), 0.0
     inner = table.table("domain")
-    if "box" in inner:
-        inner.only(["box"], "a box")
-        return Box(*inner.pair("box")), 0.0
     inner.only(["ball", "relative"], "a ball")
     radius = inner.number("ball", above=0.0)
     return (Everywhere(), radius) if inner.flag("relative", False) else (Ball(radius), 0.0)

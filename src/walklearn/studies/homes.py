@@ -20,6 +20,7 @@ from typing import Any
 from walklearn.files.registry import Registry
 from walklearn.graphs import FAMILIES
 from walklearn.privacy import MECHANISMS
+from walklearn.problem.domains import DOMAINS
 from walklearn.problem.losses import LOSSES
 from walklearn.updates.gossip_sgd import GOSSIP
 from walklearn.walks import WALKS
@@ -27,7 +28,7 @@ from walklearn.walks import WALKS
 Homes = Mapping[str, Mapping[str, str]]
 
 _REGISTRIES: dict[str, Registry[Any]] = {
-    registry.kind: registry for registry in (FAMILIES, LOSSES, WALKS, GOSSIP, MECHANISMS)
+    registry.kind: registry for registry in (FAMILIES, LOSSES, DOMAINS, WALKS, GOSSIP, MECHANISMS)
 }
 
 
@@ -61,5 +62,6 @@ def _texts(value: Any) -> Iterator[str]:
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):
-        for each in value.values():
+        for key, each in value.items():
+            yield key  # as in { ball = 10.0 }
             yield from _texts(each)

@@ -39,7 +39,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from walklearn.graphs import Graph
 from walklearn.problem import Problem
-from walklearn.problem.losses import Huber, Logistic, Loss, Softmax
+from walklearn.problem.losses import Loss
 from walklearn.updates.step_sizes import PowerStep
 from walklearn.walks import ReleasedWeighted, Walk
 
@@ -47,7 +47,6 @@ T = TypeVar("T")
 
 EXPONENT = 0.51
 LENGTH = 8.0  # of the first step, in units of 1/L̄, for losses whose slope is bounded
-BOUNDED_SLOPE = (Logistic, Softmax, Huber)
 
 LEAST_STEPS, MOST_STEPS = 20_000, 1_000_000
 ROUND = 0.9  # the share of the network that the last half of a walk must have seen
@@ -134,7 +133,7 @@ def been_round(walk: Walk, graph: Graph, problem: Problem, visits: NDArray[np.in
 def _step(
     loss: Loss, penalty: float, largest_scale: float, largest: float, mean: float
 ) -> PowerStep:
-    if not isinstance(loss, BOUNDED_SLOPE):
+    if not loss.bounded_slope:
         return PowerStep(1.0 / max(largest, SMALLEST), EXPONENT)
     constant = LENGTH / max(mean, SMALLEST)
     if penalty > 0:  # the pull of the penalty is not bounded, so it must not overshoot

@@ -42,25 +42,39 @@ class Shown(NamedTuple):
         return self.tells and self.mechanism is None
 
 
+def is_known(walk: Walk) -> bool:
+    """Whether the walk, and what it builds on, say what they show."""
+    return walk.shown is not None and walk.innermost.shown is not None
+
+
+def shown_by(walk: Walk) -> Shown:
+    """What the walk and what it builds on are known to show, the worse of the two."""
+    said = [each.shown for each in (walk.innermost, walk) if each.shown is not None]
+    clear = [shown for shown in said if shown.in_the_clear]
+    scaled = [shown for shown in said if shown.scaled_by]
+    worst = (clear or [shown for shown in said if shown.tells] or [Shown()])[0]
+    if scaled:
+        return worst._replace(scaled_by=scaled[0].scaled_by, instead=scaled[0].instead)
+    return worst
+
+
 def tells(walk: Walk) -> bool:
     """Whether neighbours are known to be told a number that depends on the rows."""
-    shown = walk.innermost.shown
-    return shown is not None and shown.tells
+    return shown_by(walk).tells
 
 
 def mechanism_of(walk: Walk) -> Mechanism | None:
     """What releases, or has released, the importance that the walk follows."""
-    shown = walk.innermost.shown
-    return None if shown is None else shown.mechanism
+    return shown_by(walk).mechanism
 
 
 def check_scale(walk: Walk) -> None:
     """Refuse a walk whose steps would show what is to be kept private."""
-    shown = walk.innermost.shown
-    if shown is not None and shown.scaled_by:
+    shown = shown_by(walk)
+    if shown.scaled_by:
         raise ValueError(
             f"{shown.scaled_by} scales steps by the true L_i, which the model then shows: use "
-            f"{shown.instead}."
+            f"{shown.instead or 'a walk that does not'}."
         )
 
 
@@ -70,10 +84,10 @@ def check_protectable(walk: Walk) -> None:
     Only walks are let through that say themselves what they show: that a class has inherited it
     means little, since its own steps may depend on the rows in other ways.
     """
-    for each in (walk, walk.innermost):
-        if "shown" not in vars(type(each)) or each.shown is None:
-            raise ValueError(f"no privacy can be claimed for {walk!r}, which is not known here.")
-    if tells(walk) and mechanism_of(walk) is None:
+    own_words = all("shown" in vars(type(each)) for each in (walk, walk.innermost))
+    if not own_words or not is_known(walk):
+        raise ValueError(f"no privacy can be claimed for {walk!r}, which is not known here.")
+    if shown_by(walk).in_the_clear:
         raise ValueError(
             "Weighted() tells the neighbours its importance in the clear, so noise on the model "
             "would protect nothing. Pass Weighted(privacy=...), use Uniform(), or say "
@@ -93,8 +107,8 @@ def published(
 
     seen: dict[str, Any] = {"nodes": nodes}
     seen["model"] = IN_THE_CLEAR if noise is None else describe(noise)
-    shown = None if walk is None else walk.innermost.shown
-    if shown is None or not shown.tells:
+    shown = Shown() if walk is None else shown_by(walk)
+    if not shown.tells:
         return seen
     if shown.mechanism is None:
         return {**seen, "importance": IN_THE_CLEAR}

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from walklearn.files.checked_table import CheckedTable
 from walklearn.files.encoding import Column
+from walklearn.files.named_settings import read_named, written
 from walklearn.files.registry import Registry
 from walklearn.privacy.mechanisms import MECHANISMS
 from walklearn.problem.domains import DOMAINS, Domain, Everywhere
@@ -102,8 +103,8 @@ def read_all(table: CheckedTable, keys: Iterable[str]) -> dict[str, Any]:
 def write_all(plan: Plan) -> dict[str, Any]:
     """The plan as plain values that `read_all` reads back; keys without a value are left out."""
     content = {item.name: getattr(plan, item.name) for item in fields(plan)}
-    content["loss"] = _with_settings(plan.loss, LOSSES)
-    content["domain"] = _with_settings(plan.domain, DOMAINS)
+    content["loss"] = written(plan.loss, LOSSES)
+    content["domain"] = written(plan.domain, DOMAINS)
     content["columns"] = {column.name: _plain_column(column) for column in plan.columns} or None
     content["step_size"] = {
         "constant": plan.step_size.constant,
@@ -187,31 +188,14 @@ def _walks(also: object) -> list[str]:
 
 def _loss(table: CheckedTable, classes: tuple[str, ...] | None) -> Loss:
     if isinstance(table.get("loss"), Mapping):
-        loss: Loss = _read_settings(table, LOSSES)
+        loss: Loss = read_named(table, "loss", LOSSES)
         return loss
     return LOSSES[table.choice("loss", LOSSES)]().for_classes(len(classes or ()))
 
 
 def _domain(table: CheckedTable) -> Domain:
-    if isinstance(table.get("domain"), Mapping):
-        domain: Domain = _read_settings(table, DOMAINS)
-        return domain
-    table.value(
-        "domain", Everywhere.name,
-        wanted='{ ball = 10.0 }, { box = [-1.0, 1.0] } or "everywhere"',
-        fits=lambda value: value == Everywhere.name,
-    )  # fmt: skip
-    return Everywhere()
-
-
-def _read_settings(table: CheckedTable, registry: Registry[Any]) -> Any:
-    """{ huber = 1.0 }, { ball = 10.0 }, { box = [-1.0, 1.0] }: a name with one or two numbers."""
-    inner = table.table(registry.kind)
-    known = [name for name, kind in registry.items() if _settings(kind)]
-    name = next((name for name in known if name in inner), known[0])
-    inner.only([name], f"a {registry.kind}")
-    pair = len(_settings(registry[name])) == 2
-    return registry[name](*(inner.pair(name) if pair else [inner.number(name, above=0.0)]))
+    domain: Domain = read_named(table, "domain", DOMAINS) if "domain" in table else Everywhere()
+    return domain
 
 
 def _step_size(table: CheckedTable) -> StepSize:
@@ -297,18 +281,6 @@ def _plain_column(column: Column) -> dict[str, Any]:
     if column.categories is not None:
         return {"categories": list(column.categories)}
     return {"shift": column.shift, "scale": column.scale}
-
-
-def _with_settings(thing: Loss | Domain, registry: Registry[Any]) -> Any:
-    """As `_read_settings` reads it; only the name where there are no settings."""
-    name = registry.name_of(thing)
-    values = [getattr(thing, setting) for setting in _settings(type(thing))]
-    return {name: values if len(values) > 1 else values[0]} if values else name
-
-
-def _settings(kind: Any) -> list[str]:
-    """What must be said of it beside the name; how many classes there are, the plan says itself."""
-    return [item.name for item in fields(kind) if item.name != "classes"]
 
 
 def _plain(content: dict[str, Any]) -> dict[str, Any]:

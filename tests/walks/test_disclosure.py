@@ -1,0 +1,111 @@
+"""What walks show of the rows: nothing is claimed that a walk does not say itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+import walklearn as wl
+from walklearn import walks
+from walklearn.walks.disclosure import Shown, check_protectable, is_known, shown_by, tells
+
+GRAPH = wl.graphs.ring(5)
+X, Y = np.eye(5), np.array([1.0, -1.0, 1.0, -1.0, 1.0])
+NOISE = wl.privacy.ModelNoise(clip=1.0, noise_multiplier=1.0, max_contributions=2)
+IN_THE_CLEAR = Shown(tells=True)
+SCALED = Shown(scaled_by="Hungry()")
+
+
+@dataclass(frozen=True, repr=False)
+class Hungry(walks.Jumping):
+    """A wrapper with a word of its own about what it shows."""
+
+    word: Shown | None = None
+
+    @property
+    def shown(self) -> Shown | None:
+        return self.word
+
+
+@dataclass(frozen=True, repr=False)
+class Silent(walks.Uniform):
+    """Says nothing of what it shows."""
+
+    @property
+    def shown(self) -> Shown | None:
+        return None
+
+
+@dataclass(frozen=True, repr=False)
+class Teller(walks.Uniform):
+    """Says that it tells, and takes no mechanism."""
+
+    @property
+    def shown(self) -> Shown | None:
+        return IN_THE_CLEAR
+
+
+def simulate(walk: walks.Walk) -> wl.Trace:
+    problem = wl.Problem(X, Y, penalty=1.0)
+    return wl.simulate(problem, GRAPH, walk, steps=10, step_size=wl.PowerStep(0.1), seed=1,
+                       model_privacy=NOISE)  # fmt: skip
+
+
+@pytest.mark.parametrize("word", [IN_THE_CLEAR, SCALED, None], ids=str)
+def test_the_word_of_a_wrapper_is_heard(word: Shown | None) -> None:
+    with pytest.raises(ValueError, match=r"in the clear|scales steps by the true|not known here"):
+        simulate(Hungry(walks.Uniform(), word=word))
+
+
+def test_a_wrapper_cannot_take_back_what_the_walk_inside_shows() -> None:
+    outer = Hungry(walks.Weighted(), word=Shown())
+    assert shown_by(outer).in_the_clear
+    assert tells(outer)
+    with pytest.raises(ValueError, match="in the clear"):
+        check_protectable(outer)
+    with pytest.raises(ValueError, match="scales steps by the true"):
+        check_protectable(Hungry(walks.Uniform(normalise=True), word=Shown()))
+
+
+def test_of_a_wrapper_that_shows_nothing_privacy_is_claimed() -> None:
+    assert simulate(Hungry(walks.Uniform(), word=Shown())).privacy["model"] != "in the clear"
+
+
+@pytest.mark.parametrize(
+    ("walk", "match"),
+    [(Silent(), "does not say what it shows"), (Teller(), "takes no mechanism")],
+    ids=["silent", "teller"],
+)
+def test_an_estimator_claims_nothing_of_them(walk: walks.Walk, match: str) -> None:
+    private = {"epsilon": 1.0, "delta": 0.01, "feature_bound": 1.0}
+    with pytest.raises(ValueError, match=match):
+        wl.RandomWalkClassifier(graph=GRAPH, walk=walk, **private).fit(X, Y)
+
+
+@pytest.mark.parametrize(
+    ("walk", "word"),
+    [
+        (Silent(), "is not known here"),
+        (Teller(), "goes to its neighbours in the clear"),
+        (walks.Uniform(normalise=True), "scaled by the true L_i"),
+    ],
+    ids=["silent", "teller", "normalised"],
+)
+def test_a_model_says_what_is_not_protected(walk: walks.Walk, word: str) -> None:
+    fitted = wl.RandomWalkClassifier(graph=GRAPH, walk=walk, steps=20, random_state=0).fit(X, Y)
+    privacy = fitted.to_model().privacy
+    assert any(word in sentence for sentence in privacy["not_protected"])
+    assert not any("no constant of their rows" in sentence for sentence in privacy["protected"])
+
+
+def test_every_walk_of_this_package_is_known() -> None:
+    for base in (walks.Simple(), walks.Uniform(), walks.Weighted()):
+        for walk in (
+            base,
+            walks.Jumping(base),
+            walks.NonBacktracking(base),
+            walks.Independent(base),
+        ):
+            assert is_known(walk)
