@@ -26,7 +26,8 @@ NAMES = sorted(
 
 def rows_of(name: str, quick: bool) -> list[Measurement]:
     """What the module yields; the rows so far and a note where it fails."""
-    command = [sys.executable, "-m", f"benchmarks.{name}", "--json", *["--quick"] * quick]
+    code = f"from benchmarks.measurement import print_rows; print_rows({name!r}, {quick})"
+    command = [sys.executable, "-c", code]
     rows = []
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         for line in process.stdout or ():

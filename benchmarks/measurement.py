@@ -26,6 +26,7 @@ import json
 import math
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from importlib import import_module
 from typing import NamedTuple
 
 from benchmarks.machine import machine
@@ -97,15 +98,16 @@ def main(measurements: Measurements, description: str | None) -> None:
     """Run one benchmark from the command line, row by row."""
     parser = argparse.ArgumentParser(description=(description or "").splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="small sizes, to see that it runs")
-    parser.add_argument("--json", action="store_true", help="a line for each row, as it comes")
     options = parser.parse_args()
     rows = []
     for row in measurements(options.quick):
         rows.append(row)
-        if options.json:
-            print(json.dumps(row), flush=True)
-        else:
-            print("  ".join(filter(None, row.cells)), file=sys.stderr, flush=True)
-    if not options.json:
-        print("\n".join(f"- {line}" for line in machine()), end="\n\n")
-        print(table(rows), *missed_lines(rows), sep="\n")
+        print("  ".join(filter(None, row.cells)), file=sys.stderr, flush=True)
+    print("\n".join(f"- {line}" for line in machine()), end="\n\n")
+    print(table(rows), *missed_lines(rows), sep="\n")
+
+
+def print_rows(name: str, quick: bool) -> None:
+    """The rows of a module, a line of JSON for each as it comes."""
+    for row in import_module(f"benchmarks.{name}").measurements(quick):
+        print(json.dumps(row), flush=True)

@@ -28,13 +28,14 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from benchmarks.measurement import Measurement
 from walklearn import graphs
 from walklearn.node.agreement.node_rows import NodeRows
 from walklearn.node.trial.local_network import LocalNetwork
@@ -244,20 +245,39 @@ def _resident(process: int) -> float:
 # ── the tables ───────────────────────────────────────────────────────────────────────────────
 
 
-def measure(rounds: int, seconds: float) -> list[list[str]]:
+def best_rates(label: str, rounds: int, seconds: float) -> dict[str, float]:
     """Contestants take turns in each round; the best turn of each counts."""
+    classes, features = SIZES[label]
+    body = 2 * 8 * classes * features
+    best = dict.fromkeys(("nodes", "bare", "stream", "TLS"), 0.0)
+    for _ in range(rounds):
+        with tempfile.TemporaryDirectory() as scratch:
+            folder = Path(scratch)
+            turns = {"nodes": nodes_rate(folder / "nodes", classes, features, seconds)}
+            for kind in ("bare", "stream", "TLS"):
+                turns[kind] = pair_rate(kind, folder / kind, body, seconds)
+        best = {name: max(best[name], turns[name]) for name in best}
+        print(f"{label}: {turns}", file=sys.stderr)
+    return best
+
+
+def measurements(quick: bool) -> Iterator[Measurement]:
+    for label in list(SIZES)[: 1 if quick else None]:
+        best = best_rates(label, *((1, 0.5) if quick else (5, 3.0)))
+        rates = ", ".join(f"{name} {rate:,.0f}" for name, rate in best.items())
+        yield Measurement(f"handovers of {label}, over a bare call", best["nodes"] / best["bare"],
+                          "times", 0.8, True, f"per second: {rates}")  # fmt: skip
+    with tempfile.TemporaryDirectory() as scratch:
+        megabytes, seconds = idle(Path(scratch) / "nodes", 1)
+    yield Measurement("a node that waits, resident", max(megabytes), "MB", 90.0)
+    yield Measurement("a node answers after its start", seconds, "s", 1.0)
+
+
+def measure(rounds: int, seconds: float) -> list[list[str]]:
+    """The lines of the table."""
     lines = []
-    for label, (classes, features) in SIZES.items():
-        body = 2 * 8 * classes * features
-        best = dict.fromkeys(("nodes", "bare", "stream", "TLS"), 0.0)
-        for _ in range(rounds):
-            with tempfile.TemporaryDirectory() as scratch:
-                folder = Path(scratch)
-                turns = {"nodes": nodes_rate(folder / "nodes", classes, features, seconds)}
-                for kind in ("bare", "stream", "TLS"):
-                    turns[kind] = pair_rate(kind, folder / kind, body, seconds)
-            best = {name: max(best[name], turns[name]) for name in best}
-            print(f"{label}: {turns}", file=sys.stderr)
+    for label in SIZES:
+        best = best_rates(label, rounds, seconds)
         lines.append([label, *(f"{best[name]:,.0f}" for name in best),
                       f"{best['nodes'] / best['bare']:.2f}",
                       f"{best['nodes'] / best['stream']:.2f}",

@@ -1,45 +1,51 @@
 """Updates per second of walklearn and of its peers, on one job, one after the other.
 
-    python -m benchmarks.peers                    # installs the peers, measures, prints a table
-    python -m benchmarks.peers --markdown         # the table of peers.md
-    python -m benchmarks.peers --environments DIR # keep the peers' environments for the next run
+    python -m benchmarks.peers           installs the peers, measures
+    python -m benchmarks.peers --quick   without those that would have to be installed
 
-Each peer runs in a virtual environment of its own, with one thread; `peers.md` says what is not
-like for like. A contestant is a script of `peer_jobs`: it reads the job, works for `--seconds`
-and prints how many updates it made, in what time, and the models it ended with.
+Each peer runs in a virtual environment of its own, kept in the folder for temporary files for the
+next time, with one thread; `peers.md` says what is not like for like. A contestant is a script of
+`peer_jobs`: it reads the job, works for so many seconds of its core and prints how many updates it
+made, in what time, and the models it ended with.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
+import math
 import os
-import platform
 import shutil
 import subprocess
 import sys
 import tempfile
-from datetime import date
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 import walklearn as wl
+from benchmarks.measurement import Measurement, main
 
 JOBS = Path(__file__).parent / "peer_jobs"
+ENVIRONMENTS = Path(tempfile.gettempdir(), "walklearn-peers")
 NODES, PENALTY, CONSTANT = 100, 0.1, 0.05
-DIMENSIONS = (10, 50)
+ROWS, DIMENSIONS = (2, 1), (10, 50)
 
 
 class Contestant(NamedTuple):
-    """A script, what it needs installed, and which Python it asks for."""
+    """A script, what it needs installed, which Python it asks for, what it is compared with.
+
+    target: how many times its speed walklearn's 32 walks should have, with two rows per node.
+    """
 
     name: str
     script: str
     arguments: tuple[str, ...] = ()
     installs: tuple[tuple[str, ...], ...] = ()  # one pip call each; empty: this environment
     python: str | None = None
+    target: float | None = None
+    rows: tuple[int, ...] = ROWS  # of a node, that it can do
 
 
 # gossipy imports torchvision for data sets that nobody asks for here. A torchvision without its
@@ -49,46 +55,43 @@ GOSSIPY = (
     ("--no-deps", "torchvision==0.15.2"),
     ("--no-deps", "gossipy-dfl"),
     ("numpy", "pandas", "scikit-learn", "scipy", "networkx", "rich", "requests", "matplotlib"),
+    ("dill",),
 )
-CONTESTANTS = (
-    Contestant("walklearn, 32 walks at once", "walklearn_job", ("walk", "32")),
+FASTEST = Contestant("walklearn, 32 walks at once", "walklearn_job", ("walk", "32"))
+OTHERS = (
     Contestant("walklearn, one walk", "walklearn_job", ("walk", "1")),
     Contestant("walklearn, asynchronous gossip", "walklearn_job", ("gossip", "1")),
-    Contestant("walk in plain NumPy", "numpy_walk"),
-    Contestant("walk with SGDClassifier.partial_fit", "sklearn_walk", (), (("scikit-learn",),)),
-    Contestant("decent-bench, ATC", "decent_bench_job", (), (("decent-bench",),), "3.13"),
+    Contestant("walk in plain NumPy", "numpy_walk", target=40.0),
+    Contestant("walk with SGDClassifier.partial_fit", "sklearn_walk", target=5000.0),
+    Contestant("decent-bench, ATC", "decent_bench_job", (), (("decent-bench",),), "3.13", 1000.0,
+               rows=(2,)),  # it takes no node with one class only
     Contestant("gossipy, MERGE_UPDATE", "gossipy_job", (), GOSSIPY),
-)
+)  # fmt: skip
 
 
-class Result(NamedTuple):
-    """A contestant at one dimension; `note` where it could not run."""
+class Turn(NamedTuple):
+    """What a contestant did; `note` where it could not run."""
 
-    name: str
-    dimension: int
     updates_per_second: float
     accuracy: float
     note: str = ""
 
 
-def write_job(dimension: int, path: Path) -> tuple[wl.Graph, wl.Problem]:
-    """Two rows per node, one of each class: decent-bench takes no node with one class only."""
+def write_job(rows: int, dimension: int, path: Path) -> None:
+    """Two rows per node, one of each class; or one, of either class."""
     graph = wl.graphs.erdos_renyi(NODES, 0.3, seed=1, connected="retry")
     generator = np.random.default_rng(1)
-    y = np.tile([1.0, -1.0], NODES)
-    X = generator.normal(y[:, None] * 0.5, 1.0, (2 * NODES, dimension))
-    owner = np.repeat(np.arange(NODES), 2)
-    problem = wl.Problem(X, y, node_of_row=owner, penalty=PENALTY, objective="node-mean")
+    y = np.resize([1.0, -1.0], rows * NODES)
+    X = generator.normal(y[:, None] * 0.5, 1.0, (rows * NODES, dimension))
     np.savez(path, X=X, y=y, indptr=graph.indptr, indices=graph.indices, penalty=PENALTY,
              constant=CONSTANT)  # fmt: skip
-    return graph, problem
 
 
-def environment_of(contestant: Contestant, folder: Path) -> str:
+def environment_of(contestant: Contestant) -> str:
     """The Python to run it with: this one, or a fresh environment's with the peer installed."""
     if not contestant.installs:
         return sys.executable
-    home = folder / contestant.script
+    home = ENVIRONMENTS / contestant.script
     python = home / "bin" / "python"
     ready = home / "ready"
     if not ready.exists():
@@ -119,7 +122,7 @@ def run(contestant: Contestant, python: str, job: Path, seconds: float) -> dict[
     threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
     command = [python, JOBS / f"{contestant.script}.py", job, str(seconds), *contestant.arguments]
     done = subprocess.run(command, env=os.environ | threads, capture_output=True, text=True,
-                          check=False, timeout=60 + 20 * seconds)  # fmt: skip
+                          check=False, timeout=120 + 40 * seconds)  # fmt: skip
     if done.returncode:
         raise RuntimeError(done.stderr.strip().splitlines()[-1])
     answer: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
@@ -133,74 +136,46 @@ def accuracy(models: Any, job: Path) -> float:
     return float((sides == data["y"]).mean())
 
 
-def measure(dimension: int, rounds: int, seconds: float, folder: Path) -> list[Result]:
-    """Contestants take turns in each round; the best turn of each counts."""
-    job = folder / f"job-{dimension}.npz"
-    _, problem = write_job(dimension, job)
-    best: dict[str, Result] = {
-        "best linear model": Result("best linear model", dimension, np.nan,
-                                    accuracy(problem.optimum.model, job)),
-    }  # fmt: skip
-    for _ in range(rounds):
-        for contestant in CONTESTANTS:
-            result = _turn(contestant, dimension, job, seconds, folder)
-            known = best.get(contestant.name)
-            if known is None or known.updates_per_second < result.updates_per_second:
-                best[contestant.name] = result
-    return list(best.values())
-
-
-def _turn(
-    contestant: Contestant, dimension: int, job: Path, seconds: float, folder: Path
-) -> Result:
+def turn_of(contestant: Contestant, job: Path, seconds: float) -> Turn:
     try:
-        python = environment_of(contestant, folder)
-        answer = run(contestant, python, job, seconds)
+        answer = run(contestant, environment_of(contestant), job, seconds)
     except (LookupError, RuntimeError, subprocess.SubprocessError) as error:
-        print(f"{contestant.name}: {error}", file=sys.stderr)
-        return Result(contestant.name, dimension, np.nan, np.nan, str(error))
-    speed = answer["updates"] / answer["seconds"]
-    return Result(contestant.name, dimension, speed, accuracy(answer["models"], job))
+        return Turn(math.nan, math.nan, str(error))
+    return Turn(answer["updates"] / answer["seconds"], accuracy(answer["models"], job))
 
 
-def table(results: list[Result]) -> str:
-    """A line per contestant and dimension; the ratio is that of walklearn's 32 walks to it."""
-    lines = ["| d | contestant | updates per second | walklearn's 32 walks / it | accuracy |",
-             "|--:|---|--:|--:|--:|"]  # fmt: skip
-    fastest = {r.dimension: r.updates_per_second for r in results if r.name == CONTESTANTS[0].name}
-    for result in results:
-        speed, ratio = f"{result.updates_per_second:,.0f}", ""
-        if np.isfinite(result.updates_per_second):
-            ratio = f"{fastest[result.dimension] / result.updates_per_second:,.1f}"
-        else:
-            speed = result.note or "–"
-        lines.append(
-            f"| {result.dimension} | {result.name} | {speed} | {ratio} | {result.accuracy:.3f} |"
-        )
-    return "\n".join(lines)
+def best_turns(job: Path, contestants: list[Contestant], rounds: int, seconds: float) -> list[Turn]:
+    """They take turns in each round; the best turn of each counts, and who fails is out."""
+    best = [Turn(0.0, 0.0)] * len(contestants)
+    for _ in range(rounds):
+        for place, contestant in enumerate(contestants):
+            if not best[place].note:
+                turn = turn_of(contestant, job, seconds)
+                better = turn.note or turn.updates_per_second > best[place].updates_per_second
+                best[place] = turn if better else best[place]
+    return best
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--seconds", type=float, default=3.0, help="of work in each turn")
-    parser.add_argument("--environments", type=Path, help="where peers are installed and kept")
-    parser.add_argument("--markdown", action="store_true", help="with the machine, for peers.md")
-    chosen = parser.parse_args()
-    with tempfile.TemporaryDirectory() as scratch:
-        folder = chosen.environments or Path(scratch)
-        folder.mkdir(parents=True, exist_ok=True)
-        results = [
-            result
-            for dimension in DIMENSIONS
-            for result in measure(dimension, chosen.rounds, chosen.seconds, folder)
-        ]
-    if chosen.markdown:
-        print(f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores, "
-              f"Python {platform.python_version()}, {date.today()}, walklearn {wl.__version__}, "
-              f"best of {chosen.rounds} turns of {chosen.seconds:g} s\n")  # fmt: skip
-    print(table(results))
+def measurements(quick: bool) -> Iterator[Measurement]:
+    rounds, seconds = (1, 0.2) if quick else (3, 2.0)
+    for rows in ROWS:
+        others = [each for each in OTHERS if rows in each.rows and not (quick and each.installs)]
+        for dimension in DIMENSIONS[: 1 if quick else None]:
+            with tempfile.TemporaryDirectory() as folder:
+                job = Path(folder, "job.npz")
+                write_job(rows, dimension, job)
+                first, *turns = best_turns(job, [FASTEST, *others], rounds, seconds)
+            speed, where = first.updates_per_second, f"{rows} rows per node, d={dimension}"
+            yield Measurement(f"{FASTEST.name}, {where}", speed, "1/s", note=first.note)
+            for contestant, turn in zip(others, turns, strict=True):
+                note = turn.note or (
+                    f"{turn.updates_per_second:,.0f} updates per second, accuracy "
+                    f"{turn.accuracy:.3f} against {first.accuracy:.3f}"
+                )
+                yield Measurement(f"32 walks / {contestant.name}, {where}",
+                                  speed / turn.updates_per_second, "times",
+                                  contestant.target if rows == 2 else None, True, note)  # fmt: skip
 
 
 if __name__ == "__main__":
-    main()
+    main(measurements, __doc__)

@@ -7,10 +7,11 @@ shapes, in turns; and the median time to calibrate each mechanism.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
+from benchmarks.measurement import Measurement, main
 from walklearn import privacy
 
 VALUES = 1_000_000
@@ -19,20 +20,21 @@ THETAS = (0.01, 1.7, 30.0, 2000.0)  # shapes from 1/2000 to 5000
 BOUNDS = (1.0, 50.0)
 
 
-def main() -> None:
-    values = np.random.default_rng(0).uniform(*BOUNDS, VALUES)
-    print(f"release of {VALUES:,} values against NumPy's gamma sampler (target: at most 3 times)")
+def measurements(quick: bool) -> Iterator[Measurement]:
+    count = VALUES // 100 if quick else VALUES
+    values = np.random.default_rng(0).uniform(*BOUNDS, count)
     for theta in THETAS:
         for mechanism in (privacy.Gamma(theta, BOUNDS), privacy.ClampedGamma(theta, BOUNDS)):
             ours, numpys = in_turns(
                 lambda rng, m=mechanism: m.release(values, rng),
                 lambda rng, t=theta: rng.gamma(values / t, t),
             )
-            print(f"  {mechanism!s:<45} {ours / numpys:5.2f} times ({ours:.3f} s)")
-    print("calibration to (3, 0.03), median (target: under 50 ms)")
+            yield Measurement(f"{count:,} values of {mechanism} / NumPy's gamma", ours / numpys,
+                              "times", 3.0, note=f"{ours:.3f} and {numpys:.3f} s")  # fmt: skip
     for kind in privacy.MECHANISMS:
         bounds = (1.0, 2.0) if kind == "gamma" else BOUNDS
-        print(f"  {kind:<20} {1e3 * calibration_seconds(kind, bounds):6.1f} ms")
+        milliseconds = 1e3 * calibration_seconds(kind, bounds)
+        yield Measurement(f"calibrating {kind} to (3, 0.03)", milliseconds, "ms", 50.0)
 
 
 def in_turns(*contestants: Callable[[np.random.Generator], object]) -> list[float]:
@@ -56,4 +58,4 @@ def calibration_seconds(kind: str, bounds: tuple[float, float]) -> float:
 
 
 if __name__ == "__main__":
-    main()
+    main(measurements, __doc__)

@@ -40,13 +40,13 @@ def main(path: str, seconds: str) -> None:
     X, y = torch.tensor(job["X"]).float(), torch.tensor((job["y"] > 0).astype(np.int64))
     handler = ClassificationDataHandler(X, y, X[:0], y[:0])  # nothing to evaluate on
     dispatcher = DataDispatcher(handler, n=nodes, eval_on_user=False, auto_assign=False)
-    dispatcher.set_assignments([[2 * i, 2 * i + 1] for i in range(nodes)], None)
+    dispatcher.set_assignments(np.arange(len(y)).reshape(nodes, -1).tolist(), None)
     model = TorchModelHandler(
         net=LogisticRegression(X.shape[1], 2),
         optimizer=torch.optim.SGD,
         optimizer_params={"lr": float(job["constant"]), "weight_decay": float(job["penalty"])},
         criterion=torch.nn.functional.cross_entropy,
-        batch_size=2,
+        batch_size=len(y) // nodes,
         create_model_mode=CreateModelMode.MERGE_UPDATE,
     )
     crowd = GossipNode.generate(
@@ -73,8 +73,8 @@ def main(path: str, seconds: str) -> None:
         step(self, data)
 
     TorchModelHandler._update = counted
-    begin, limit = time.perf_counter(), float(seconds)
-    while (taken := time.perf_counter() - begin) < limit:
+    begin, limit = time.process_time(), float(seconds)
+    while (taken := time.process_time() - begin) < limit:
         simulator.start(n_rounds=10)
     layers = [node.model_handler.model.model for node in crowd.values()]
     models = [(layer.weight[1] - layer.weight[0]).tolist() for layer in layers]

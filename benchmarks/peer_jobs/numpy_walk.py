@@ -13,26 +13,31 @@ def main(path: str, seconds: str) -> None:
     nodes = len(job["indptr"]) - 1
     neighbours = [each.tolist() for each in np.split(job["indices"], job["indptr"][1:-1])]
     degree = [len(each) for each in neighbours]
-    signed = (job["X"] * job["y"][:, None]).reshape(nodes, 2, -1)  # rows times their labels
-    rows = [(signed[i, 0], signed[i, 1]) for i in range(nodes)]
+    dimension = job["X"].shape[1]
+    signed = (job["X"] * job["y"][:, None]).reshape(nodes, -1, dimension)  # rows times labels
+    rows = [tuple(each) if len(each) == 2 else (each[0], None) for each in signed]
     constant, shrink = float(job["constant"]), 1 - float(job["constant"]) * float(job["penalty"])
+    share = constant / signed.shape[1]
     generator = np.random.default_rng(1)
-    model = np.zeros(signed.shape[2])
-    node, updates, begin, limit = 0, 0, time.perf_counter(), float(seconds)
-    while time.perf_counter() - begin < limit:
+    model = np.zeros(dimension)
+    node, updates, begin, limit = 0, 0, time.process_time(), float(seconds)
+    while time.process_time() - begin < limit:
         uniforms = generator.random((20_000, 2)).tolist()
         for propose, accept in uniforms:
             first, second = rows[node]
-            pull_first = constant * 0.5 / (1 + math.exp(first.dot(model)))
-            pull_second = constant * 0.5 / (1 + math.exp(second.dot(model)))
-            model *= shrink
+            pull_first = share / (1 + math.exp(first.dot(model)))
+            if second is None:
+                model *= shrink
+            else:
+                pull_second = share / (1 + math.exp(second.dot(model)))
+                model *= shrink
+                model += pull_second * second
             model += pull_first * first
-            model += pull_second * second
             there = neighbours[node][int(propose * degree[node])]
             if accept * degree[there] < degree[node]:
                 node = there
         updates += len(uniforms)
-    taken = time.perf_counter() - begin
+    taken = time.process_time() - begin
     print(json.dumps({"updates": updates, "seconds": taken, "models": [model.tolist()]}))
 
 

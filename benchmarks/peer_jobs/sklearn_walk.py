@@ -12,17 +12,18 @@ def main(path: str, seconds: str) -> None:
     job = np.load(path)
     nodes = len(job["indptr"]) - 1
     neighbours = np.split(job["indices"], job["indptr"][1:-1])
-    X, y = job["X"].reshape(nodes, 2, -1), job["y"].reshape(nodes, 2)
+    rows = len(job["y"]) // nodes
+    X, y = job["X"].reshape(nodes, rows, -1), job["y"].reshape(nodes, rows)
     learner = SGDClassifier(
         loss="log_loss",
         alpha=float(job["penalty"]),
         fit_intercept=False,
         learning_rate="constant",
-        eta0=float(job["constant"]) / 2,
+        eta0=float(job["constant"]) / rows,
     )
     generator = np.random.default_rng(1)
-    node, updates, begin, limit = 0, 0, time.perf_counter(), float(seconds)
-    while (taken := time.perf_counter() - begin) < limit:
+    node, updates, begin, limit = 0, 0, time.process_time(), float(seconds)
+    while (taken := time.process_time() - begin) < limit:
         learner.partial_fit(X[node], y[node], classes=[-1.0, 1.0])
         updates += 1
         there = neighbours[node][generator.integers(len(neighbours[node]))]

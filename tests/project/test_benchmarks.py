@@ -14,11 +14,10 @@ from tests.running import PROJECT, missing, run
 
 
 def test_the_contestants_do_the_same_work() -> None:
-    """The script checks that itself, on a small size, before it times anything."""
+    """The script checks that itself, before it times anything."""
     if shutil.which("gcc") is None:
         missing("needs the system package gcc")
-    options = ["--quick", "--rounds", "1", "--only", "100,10"]
-    result = run(sys.executable, "-m", "benchmarks.hops", *options, cwd=PROJECT)
+    result = run(sys.executable, "-m", "benchmarks.hops", "--quick", cwd=PROJECT)
     assert result.returncode == 0, result.stderr
     assert "C / batch" in result.stdout
 
@@ -32,7 +31,7 @@ def test_the_estimators_are_as_accurate_as_logistic_regression() -> None:
         assert float(rows[contestant].split(" | ")[1]) > -1.0
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", sorted(set(NAMES) - {"hops"}))
 def test_every_benchmark_runs(name: str) -> None:
     """On small sizes, where the figures mean little; a row says why if it cannot be measured."""
     rows = rows_of(name, quick=True)
