@@ -21,6 +21,7 @@ LOGISTIC, SQUARED, HUBER, SQUARED_HINGE, SOFTMAX = range(5)
 U = np.uint64
 _LOG2_E = 1.4426950408889634
 _LN2_HIGH, _LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
+_SHIFT = 1.5 * 2.0**52
 _LARGEST_EXPONENT = 708.0  # beyond, e^(−x) is not a normal number and counts as nothing
 
 
@@ -58,15 +59,29 @@ def _float_of_bits(typing_context, bits):  # type: ignore[no-untyped-def]
     return types.float64(types.int64), generate
 
 
+@intrinsic
+def _bits_of_float(typing_context, number):  # type: ignore[no-untyped-def]
+    """The 64 bits of this double."""
+    del typing_context, number
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        del context, signature
+        return builder.bitcast(arguments[0], ir.IntType(64))
+
+    return types.int64(types.float64), generate
+
+
 @exact_helper
 def exp_of_minus(x: float) -> float:
     """e^(−x) for x ≥ 0, without a call, so that a loop over it vectorises.
 
     x = n ln 2 + r with |r| ≤ ln 2 / 2; e^(−r) is its Taylor polynomial, 2^(−n) put together from
-    its bits. Within an ulp or two.
+    its bits. Within an ulp or two. Adding _SHIFT rounds x / ln 2 to n, in the last bits of the sum:
+    processors convert no doubles to integers side by side.
     """
     x = min(x, _LARGEST_EXPONENT)
-    n = np.floor(x * _LOG2_E + 0.5)
+    shifted = x * _LOG2_E + _SHIFT
+    n = shifted - _SHIFT
     r = (x - n * _LN2_HIGH) - n * _LN2_LOW
     s = -r
     e = 1.0 / 6227020800.0
@@ -83,7 +98,7 @@ def exp_of_minus(x: float) -> float:
     e = e * s + 0.5
     e = e * s + 1.0
     e = e * s + 1.0
-    return e * _float_of_bits((np.int64(1023) - np.int64(n)) << np.int64(52))
+    return e * _float_of_bits((np.int64(1023) - _bits_of_float(shifted)) << np.int64(52))
 
 
 @exact_helper

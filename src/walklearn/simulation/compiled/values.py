@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from walklearn.simulation.compiled.arithmetic import Array, U, exp_of_minus, value_of
+from walklearn.simulation.compiled.arithmetic import LOGISTIC, Array, U, exp_of_minus, value_of
 from walklearn.simulation.compiled.cached import kernel
 from walklearn.simulation.compiled.rows import Data
 
@@ -71,7 +71,12 @@ def values(data: Data, vectors: Array, count: int) -> Array:
                     result[m] += weight * (
                         np.log(total) + (top - scores[own + U(np.int64(target))])
                     )
+            elif loss == LOGISTIC:  # a loop of its own, without a branch: the one to vectorise
+                for m in range(last - first):
+                    value = value_of(LOGISTIC, parameter, scores[U(m)], target)
+                    result[U(first) + U(m)] += weight * value
             else:
                 for m in range(last - first):
-                    result[first + m] += weight * value_of(loss, parameter, scores[U(m)], target)
+                    value = value_of(loss, parameter, scores[U(m)], target)
+                    result[U(first) + U(m)] += weight * value
     return result
