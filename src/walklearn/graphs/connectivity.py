@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
 
+FEW_NODES = 1000  # so many are searched sooner than SciPy's search is loaded
+
+
 class DisconnectedGraphError(ValueError):
     """The graph falls apart; `component_count` pieces, the biggest of `largest_component` nodes."""
 
@@ -52,12 +55,28 @@ def refuse_disconnected(labels: NDArray[np.int32], hint: str) -> NoReturn:
 def component_labels(indptr: IndexArray, indices: IndexArray) -> NDArray[np.int32]:
     """Number the connected component of every node; all 0 when there is only one."""
     check_node_count(indptr.size - 1)
+    if indptr.size <= FEW_NODES and _all_reached(indptr, indices):
+        return np.zeros(indptr.size - 1, dtype=np.int32)
     if index_type(indptr, indices) is np.int32:
         links = _links(*(array.astype(np.int32, copy=False) for array in (indptr, indices)))
         if _reached_from_first(links) == indptr.size - 1:  # far quicker than to number components
             return np.zeros(indptr.size - 1, dtype=np.int32)
         return _labels(links)
     return _labels_block_by_block(indptr, indices)
+
+
+def _all_reached(indptr: IndexArray, indices: IndexArray) -> bool:
+    """Whether a token that starts at node 0 can get everywhere; for a few nodes, without SciPy."""
+    seen = np.zeros(indptr.size - 1, dtype=np.bool_)
+    waiting = [0] if seen.size else []
+    seen[waiting] = True
+    while waiting:
+        node = waiting.pop()
+        near = indices[indptr[node] : indptr[node + 1]]
+        new = near[~seen[near]]
+        seen[new] = True
+        waiting += new.tolist()
+    return bool(seen.all())
 
 
 def _labels_block_by_block(indptr: IndexArray, indices: IndexArray) -> NDArray[np.int32]:

@@ -20,6 +20,7 @@ IndexArray: TypeAlias = NDArray[np.signedinteger[Any]]  # int32, or int64 where 
 Integers: TypeAlias = NDArray[np.int64]
 
 LARGEST_INT32 = 2**31 - 1
+FEW_PAIRS = 100_000
 MOST_NODES = 2**31 - 2  # scipy numbers components in int32; i * nodes + j then fits int64 too
 
 
@@ -49,8 +50,14 @@ def symmetric_rows(
     """The rows in which each of these pairs is found from either end, once, in ascending order.
 
     SciPy puts entries into rows by counting them, in linear time. Pairs that come ordered by
-    target, as those of `pairs` do, are in their places at once.
+    target, as those of `pairs` do, are in their places at once. A few pairs are sorted sooner than
+    SciPy is loaded.
     """
+    if sources.size <= FEW_PAIRS:
+        places = np.concatenate([sources, targets]).astype(np.int64) * nodes
+        rows, columns = np.divmod(np.unique(places + np.concatenate([targets, sources])), nodes)
+        ends = np.cumsum(np.bincount(rows, minlength=nodes))
+        return np.append(0, ends).astype(np.int32), columns.astype(np.int32)
     from scipy.sparse import coo_array
 
     marks = np.ones(sources.size, dtype=np.bool_)

@@ -34,6 +34,9 @@ Vector = NDArray[Any]
 LARGEST_HESSIAN = 2000
 # After a step this short, relative to the model, the next would be rounding.
 ROUNDING = 1e-13
+# A strongly convex function of so few coordinates is minimised by Newton's steps alone, sooner than
+# SciPy's solvers are loaded.
+FEW_COORDINATES = 64
 # An eigenvalue of a Hessian with unit diagonal below this counts as 0.
 SINGULAR = 1e-10
 # Of steps by conjugate gradients: how many, products for each, what they leave over, and what
@@ -118,7 +121,10 @@ def refined(
 
 
 def _near(function: Smooth, start: Vector, low: float, high: float) -> Vector:
-    """SciPy's solver for smooth functions with bounds, of any size."""
+    """SciPy's solver for smooth functions with bounds, of any size; where it is needed."""
+    unbounded = not np.isfinite(low) and not np.isfinite(high)
+    if start.size <= FEW_COORDINATES and function.strong_convexity > 0 and unbounded:
+        return start
     from scipy.optimize import minimize
 
     found = minimize(function.value, start, method="L-BFGS-B", jac=function.gradient,

@@ -11,9 +11,9 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from walklearn.files.progress import progress_bar, stop_on_interrupt
@@ -32,6 +32,7 @@ from walklearn.simulation.batches import Batch, Setting
 from walklearn.simulation.compiled_batches import LARGEST_BATCH, CompiledGossip, CompiledWalks
 from walklearn.simulation.recording import Recording, trace_of
 from walklearn.simulation.reference_batches import ReferenceGossip, ReferenceWalks
+from walklearn.simulation.threads import on_threads, usable_cores
 from walklearn.simulation.trace import Trace
 from walklearn.updates.gossip_sgd import Gossip, GossipSetting
 from walklearn.updates.random_streams import Owner, replicate_seed
@@ -106,7 +107,6 @@ def simulate(
     root = root_of(seed)
     seeds = [replicate_seed(root, replicate) for replicate in range(replicates)]
     recording = Recording(setting, records_at, seeds, gaps_of(gaps), streams)
-    _warm_up(recording, engine)
     bar = progress_bar(progress, replicates * int(records_at[-1]), repr(method))
     with bar, stop_on_interrupt(recording.stop):
         _run_batches(recording, _batch_class(setting, engine), cores, bar)
@@ -115,15 +115,14 @@ def simulate(
 
 
 def _run_batches(recording: Recording, batch_class: Any, cores: int | None, bar: tqdm[Any]) -> None:
-    """Threads share the data and the compiled code, which runs outside the interpreter lock."""
-    from joblib import Parallel, cpu_count, delayed
-
-    count, workers = len(recording.seeds), cores or cpu_count()
+    """Threads share the data and the compiled code."""
+    count, workers = len(recording.seeds), cores or usable_cores()
     size = min(_largest_batch(recording), -(-count // workers))
-    Parallel(n_jobs=workers, prefer="threads")(
-        delayed(recording.run)(batch_class, first, min(first + size, count), bar)
+    calls = [
+        partial(recording.run, batch_class, first, min(first + size, count), bar)
         for first in range(0, count, size)
-    )
+    ]
+    on_threads(workers, calls, recording.stop.set)
 
 
 def _largest_batch(recording: Recording) -> int:
@@ -146,15 +145,3 @@ def _batch_class(setting: Setting, engine: Engine) -> type[Batch]:
     if engine == "compiled":
         return CompiledWalks if walks else CompiledGossip
     return ReferenceWalks if walks else ReferenceGossip
-
-
-def _warm_up(recording: Recording, engine: Engine) -> None:
-    """Compile or load the machine code once, before threads ask for it all at once."""
-    if engine == "compiled":
-        setting = recording.setting
-        streams = recording.streams_of(np.random.SeedSequence(0))
-        batch = _batch_class(setting, engine)(setting, [streams])
-        batch.advance(1)
-        if recording.gaps is not False:  # a pass over all rows
-            batch.values(batch.models)
-            batch.values(batch.averages)

@@ -18,6 +18,7 @@ from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
 from typing import Any
 
 from walklearn.files.extras import package
+from walklearn.simulation.threads import usable_cores
 from walklearn.studies.tasks import Task, perform
 
 ENGINES = ("local", "ray")
@@ -232,10 +233,7 @@ def pool_of(engine: str, address: str | None, cores: int | None) -> Pool:
     check_engine(engine, address, cores)
     if engine == "ray":
         return Ray(address, cores)
-    if cores is None:
-        from joblib import cpu_count
-
-        cores = int(cpu_count())
+    cores = cores or usable_cores()
     return Here() if cores == 1 else Processes(cores)
 
 

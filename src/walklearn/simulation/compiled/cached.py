@@ -8,11 +8,13 @@ cache is stamped with a digest of all files of this package instead.
 from __future__ import annotations
 
 import hashlib
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from numba import njit
+from numba.core.caching import FunctionCache
 
 # Sums may be reordered and products fused; NaN and infinity keep their meaning. A division by zero
 # gives infinity as in NumPy: Python's error would be a branch in every loop, which then does not
@@ -39,8 +41,26 @@ def _stamp() -> str:
 _STAMP = _stamp()
 
 
+class _KernelCache(FunctionCache):
+    """Numba's cache with our stamp, which tells whoever waits at a terminal why."""
+
+    told = False
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__(function)
+        self._cache_file._source_stamp = _STAMP
+
+    def load_overload(self, signature: Any, target_context: Any) -> Any:
+        """The machine code for these types; None where it has yet to be compiled."""
+        found = super().load_overload(signature, target_context)
+        if found is None and not _KernelCache.told and sys.stderr.isatty():
+            _KernelCache.told = True
+            print("walklearn is compiling for this machine, once …", file=sys.stderr)
+        return found
+
+
 def kernel(function: Callable[..., Any]) -> Any:
     """A function that Python calls: machine code, kept on disk, running outside Python's lock."""
-    compiled = njit(**_OPTIONS, cache=True)(function)
-    compiled._cache._cache_file._source_stamp = _STAMP
+    compiled = njit(**_OPTIONS)(function)
+    compiled._cache = _KernelCache(function)
     return compiled

@@ -1,0 +1,46 @@
+"""Work on several cores at once: threads, since compiled code runs outside the interpreter's lock.
+
+>>> found = []
+>>> on_threads(2, [lambda: found.append("a"), lambda: found.append("b")], stop=lambda: None)
+>>> sorted(found)
+['a', 'b']
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+
+
+def on_threads(
+    workers: int, calls: Sequence[Callable[[], object]], stop: Callable[[], object]
+) -> None:
+    """Make all calls. Where one fails, or Ctrl-C comes, `stop` is called and the others awaited."""
+    if workers == 1 or len(calls) == 1:
+        for call in calls:
+            call()
+        return
+    with ThreadPoolExecutor(min(workers, len(calls))) as pool:
+        try:
+            for done in [pool.submit(call) for call in calls]:
+                done.result()
+        except BaseException:
+            stop()
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+def usable_cores() -> int:
+    """How many this process may use: by its affinity, and by the quota of its container."""
+    if hasattr(os, "sched_getaffinity"):
+        cores = len(os.sched_getaffinity(0))
+    else:
+        cores = os.cpu_count() or 1
+    with suppress(OSError, ValueError):
+        quota, period = map(int, Path("/sys/fs/cgroup/cpu.max").read_text().split())
+        cores = min(cores, math.ceil(quota / period))
+    return cores
