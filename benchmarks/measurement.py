@@ -65,6 +65,8 @@ HEADINGS = ("what", "measured", "target", "", "note")
 
 def number(value: float) -> str:
     """Three digits, or all those before the point."""
+    if math.isinf(value):
+        return "∞"
     digits = 3 - len(str(int(abs(value)))) if abs(value) >= 1 else 2
     return f"{value:,.{max(0, digits)}f}"
 

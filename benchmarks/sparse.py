@@ -10,15 +10,16 @@ from 1 or 1,000, that reach it, and `fit` is timed: the least process time of so
 
 from __future__ import annotations
 
-import argparse
+import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 from sklearn.linear_model import SGDClassifier
 
+from benchmarks.measurement import Measurement, main
 from walklearn import Problem, RandomWalkClassifier
 
 PENALTY = 1e-3
@@ -92,8 +93,8 @@ def held_by(problem: Problem) -> int:
     return problem.row_bytes + sum(array.nbytes for array in arrays)
 
 
-def compare(case: tuple[Any, ...], quick: bool) -> list[str]:
-    """One line of the table."""
+def compare(case: tuple[Any, ...], quick: bool) -> Iterator[Measurement]:
+    """Time to equal loss, and memory."""
     name, count, features, density, ones, nodes, batch = case
     count, repetitions = (count // 10, 1) if quick else (count, 5)
     X, y = rows_of(count, features, density, ones)
@@ -114,27 +115,19 @@ def compare(case: tuple[Any, ...], quick: bool) -> list[str]:
     of_theirs = seconds(lambda: passes(needed), repetitions)
     of_ours = seconds(lambda: walk(updates), repetitions)
     problem, _ = RandomWalkClassifier(standardise=False).pose(X, y, nodes=owners)
-    times, held = of_ours / of_theirs, held_by(problem) / bytes_of(X)
-    short = "" if reached <= level else f", stopped at {reached / level:.3f} of the level"
-    missed = "" if times <= TARGET and not short else f" (≤ {TARGET:g}, missed{short})"
-    too_much = "" if held <= MOST_BYTES else f" (≤ {MOST_BYTES:g}, missed)"
-    return [
-        name, f"{level:.4f}", f"{needed}", f"{of_theirs:.3f}", f"{updates:,}", f"{of_ours:.3f}",
-        f"{times:.1f}{missed}", f"{held:.2f}{too_much}",
-    ]  # fmt: skip
+    note = f"{updates:,} updates in {of_ours:.3f} s, {needed} passes in {of_theirs:.3f} s"
+    short = "" if reached <= level else f"; stopped at {reached / level:.3f} of the level"
+    yield Measurement(f"{name}: a walk's time over SGDClassifier's to equal loss",
+                      of_ours / of_theirs if not short else math.inf, "times", TARGET,
+                      note=note + short)  # fmt: skip
+    yield Measurement(f"{name}: arrays held, over the data", held_by(problem) / bytes_of(X),
+                      "times", MOST_BYTES)  # fmt: skip
 
 
-def main() -> None:
-    """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
-    parser.add_argument("--quick", action="store_true", help="a tenth of the rows, once")
-    quick = parser.parse_args().quick
-    head = ["rows", "level", "passes", "SGD [s]", "updates", "walk [s]", "times", "held / rows"]
-    print("| " + " | ".join(head) + " |")
-    print("|" + "---|" * len(head))
+def measurements(quick: bool) -> Iterator[Measurement]:
     for case in CASES:
-        print("| " + " | ".join(compare(case, quick)) + " |", flush=True)
+        yield from compare(case, quick)
 
 
 if __name__ == "__main__":
-    main()
+    main(measurements, __doc__)
