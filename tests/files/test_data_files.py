@@ -335,3 +335,11 @@ def test_true_and_false_are_the_same_in_every_file(tmp_path: Path) -> None:
     assert one.encoding == other.encoding
     np.testing.assert_array_equal(one.X, other.X)
     assert one.y.tolist() == other.y.tolist() == ["False", "True", "True"]
+
+
+@pytest.mark.parametrize("rows", [1, 25_000], ids=["one block", "two blocks"])
+def test_separators_of_old_files_around_a_number_are_space(tmp_path: Path, rows: int) -> None:
+    """NumPy strips fewer kinds of space than Python; where a block ends must not decide."""
+    file = tmp_path / "odd.csv"
+    file.write_text("a,b\n" + "1,2\n" * rows + "\x1c9,3\n", encoding="utf-8")
+    assert read_table(file)["a"].tolist() == [1.0] * rows + [9.0]

@@ -9,6 +9,7 @@ import sys
 import textwrap
 import threading
 import tracemalloc
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -315,3 +316,16 @@ def test_block_size_is_not_visible(
     expected = [run(problem, graph, method, records=3) for method in METHODS]
     monkeypatch.setattr(recording, "BLOCK_NUMBERS", 37)
     assert [run(problem, graph, method, records=3) for method in METHODS] == expected
+
+
+def test_a_node_alone_is_walked_within_its_arrays(tmp_path: Path) -> None:
+    """Numba's own check of indices, in a process that compiles with it."""
+    program = """
+import walklearn as wl
+problem = wl.Problem([[1.0, 2.0]], [1.0], penalty=1.0)
+run = wl.simulate(problem, wl.graphs.complete(1), wl.walks.Uniform(), steps=5, seed=1,
+                  step_size=wl.PowerStep(0.1), gaps=False)
+print(run.messages[0, -1])
+"""
+    checked = {"NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(tmp_path)}
+    assert python(program, env=os.environ | checked).stdout == "0\n"

@@ -70,6 +70,17 @@ def test_factors_are_taken_in_before_digits_get_lost() -> None:
     assert_alike(*runs)
 
 
+def test_in_single_precision_the_average_is_that_of_the_models() -> None:
+    """What is rounded when it is stored must not enter the average a million times enlarged."""
+    runs = [
+        wl.simulate(problem, GRAPH, walks.Uniform(), steps=5_000, seed=1, records=5,
+                    step_size=wl.ConstantStep(0.1))
+        for problem in twins(losses.Logistic(), domains.Everywhere(), dtype=np.float32)
+    ]  # fmt: skip
+    np.testing.assert_allclose(runs[0].averages, runs[1].averages, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(runs[0].models, runs[1].models, rtol=1e-5, atol=1e-6)
+
+
 def test_a_step_that_takes_all_of_the_model_away() -> None:
     """γλ = 1: the factor is 0, which nothing can be divided by."""
     runs = [
@@ -132,6 +143,18 @@ def test_nodes_with_many_rows() -> None:
     y = np.where(np.arange(1200) % 2, 1.0, -1.0)
     one, other = (Problem(X, y, node_of_row=np.zeros(1200, int)) for X in (rows, rows.toarray()))
     np.testing.assert_allclose(one.smoothness, other.smoothness, rtol=1e-9)
+
+
+def test_many_rows_that_add_up_to_nothing() -> None:
+    """A search that starts at Σ x_r would have nowhere to go."""
+    empty = sparse.csr_array((1200, 1500))
+    assert Problem(empty, np.ones(1200), node_of_row=[0] * 1200, penalty=1.0).smoothness == [1.0]
+    half = np.rint(np.random.default_rng(0).normal(size=(600, 1500)))
+    half[:, 75:] = 0.0
+    both = sparse.csr_array(np.vstack([half, -half]))
+    problem = Problem(both, np.ones(1200), node_of_row=[0] * 1200, objective="mean")
+    expected = np.linalg.eigvalsh(half.T @ half * 2 / 1200)[-1] / 4
+    np.testing.assert_allclose(problem.smoothness, [expected], rtol=1e-9)
 
 
 def test_entries_that_are_named_twice_are_added_and_rows_are_copied() -> None:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -46,12 +47,10 @@ class CsvColumn:
 
     def add(self, cells: Sequence[str], chosen: Array | slice = slice(None)) -> None:
         """A block of cells: these, or those chosen of them, every one at least once."""
-        if not self.declared_text:
-            try:
-                self.add_numbers(np.array(cells, dtype=np.float64)[chosen])
-                return
-            except ValueError:
-                pass
+        numbers = None if self.declared_text else _numbers(cells)
+        if numbers is not None:
+            self.add_numbers(numbers[chosen])
+            return
         stripped = (cell.strip() for cell in cells)
         texts = [self._known.setdefault(cell, cell) for cell in stripped]
         self._blocks.append(np.array(texts, dtype=object)[chosen])
@@ -140,3 +139,12 @@ def is_number(cell: str) -> bool:
 def _is_missing(cell: str) -> bool:
     """A word for nothing, or NaN however it is written."""
     return cell.lower() in MISSING or (is_number(cell) and np.isnan(float(cell)))
+
+
+def _numbers(cells: Sequence[str]) -> Array | None:
+    """The cells as numbers; None if any is none. Python strips more kinds of space than NumPy."""
+    with suppress(ValueError):
+        return np.array(cells, dtype=np.float64)
+    with suppress(ValueError):
+        return np.array([cell.strip() for cell in cells], dtype=np.float64)
+    return None

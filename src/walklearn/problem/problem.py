@@ -220,7 +220,6 @@ class Problem:
     def _largest_sparse(self) -> NDArray[np.float64]:
         """λ_max(Σ c_r x_r x_rᵀ) of each node, from rows that are sparse."""
         from scipy.sparse import csr_array
-        from scipy.sparse.linalg import eigsh
 
         X, lengths = self.X, np.diff(self.X.indptr)
         weighted = csr_array(
@@ -238,8 +237,7 @@ class Problem:
                 full = gram if isinstance(gram, np.ndarray) else gram.toarray()
                 largest[node] = np.linalg.eigvalsh(full)[-1]
             else:
-                start = np.ones(gram.shape[0])  # the same answer every time
-                largest[node] = eigsh(gram, k=1, which="LA", v0=start, return_eigenvectors=False)[0]
+                largest[node] = _largest_eigenvalue(gram)
         return largest
 
     def _largest_dense(self) -> NDArray[np.float64]:
@@ -347,8 +345,10 @@ class Problem:
     def _found_from_sample(self) -> Optimum | None:
         """w*, by steps over all rows from that of a sample of them; None if that does not do.
 
-        Where a part of a sum of convex losses has one minimiser only, so has the whole.
+        Only with a penalty is it known to be the only one, whatever the loss.
         """
+        if self.penalty == 0:
+            return None
         chosen = np.sort(np.random.default_rng(0).integers(self.row_count, size=SAMPLED_ROWS))
         weights = self.row_weights[chosen] * (self.row_count / SAMPLED_ROWS / self.node_count)
         owners = np.zeros(SAMPLED_ROWS, dtype=np.int64)
@@ -520,6 +520,16 @@ class Problem:
             "dtype": self.dtype, "assume_finite": True,
         }  # fmt: skip
         return Problem(**{**settings, **changes})
+
+
+def _largest_eigenvalue(gram: Any) -> float:
+    """Of a sparse matrix without negative ones."""
+    from scipy.sparse.linalg import eigsh
+
+    if not gram.count_nonzero():
+        return 0.0
+    start = np.random.default_rng(0).standard_normal(gram.shape[0])  # the same answer every time
+    return float(eigsh(gram, k=1, which="LA", v0=start, return_eigenvectors=False)[0])
 
 
 def _frozen(value: T) -> T:

@@ -377,7 +377,7 @@ def _chain(settings: Sequence[WalkSetting]) -> Any:
     estimated = settings[0].mean_importance == "estimated"
     alone = graph.node_count == 1  # then the token stays whatever the walk
     return compiled.Chain(
-        indptr=graph.indptr,
+        indptr=np.array([0, 1], graph.indptr.dtype) if alone else graph.indptr,
         indices=np.zeros(1, graph.indices.dtype) if alone else graph.indices,
         score=np.stack([setting.score for setting in settings]),
         scale=np.stack([1.0 / each.divisors if estimated else each.scale for each in settings]),

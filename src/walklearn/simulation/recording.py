@@ -237,4 +237,6 @@ def _work(setting: Setting) -> int:
     synchronous = isinstance(setting, GossipSetting) and isinstance(
         setting.gossip, SynchronousGossip
     )
-    return max(setting.draws, setting.graph.node_count if synchronous else 1)
+    noised = isinstance(setting, WalkSetting) and setting.model_noise is not None
+    most = setting.graph.node_count if synchronous else setting.problem.size if noised else 1
+    return max(setting.draws, most)

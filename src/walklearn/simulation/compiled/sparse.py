@@ -59,15 +59,14 @@ def update_sparse(
     rows, columns, starts = data.rows, data.columns, data.starts
     targets, weights, offsets = data.targets, data.weights, data.offsets
     batch, loss, parameter, penalty = data.batch, data.loss, data.loss_parameter, data.penalty
-    squared_radius = data.radius * data.radius
+    radius = data.radius
     models, sums, shrink, visits = tokens.models, tokens.sums, tokens.shrink, tokens.visits
     shares, squared_norms = factors_of.shares, factors_of.squared_norms
     after, kept_models, kept_sums = records.after, records.models, records.sums
     factors = scale.reshape(-1)
     of_token = U(scale.shape[1] if scale.shape[0] > 1 else 0)
     drawn, draws, skipped = uniforms.reshape(-1), U(uniforms.shape[2]), U(walk_draws)
-    most = max(batch, np.diff(offsets).max())
-    slopes = np.empty(most * outputs, dtype=np.float64)
+    slopes = np.empty(np.diff(offsets).max() * outputs, dtype=np.float64)
     settle_every = max(SETTLE_EVERY, data.dimension * outputs)
     for token in range(path.shape[0]):
         b = U(token)
@@ -113,14 +112,15 @@ def update_sparse(
                     of_class = at + U(c) * width
                     for p in range(U(starts[row]), U(starts[row + U(1)])):
                         place = of_class + U(columns[U(p)])
-                        change, v = push * rows[U(p)], models[place]
-                        models[place] = v + change
+                        v = np.float64(models[place])
+                        models[place] = v + push * rows[U(p)]
+                        change = models[place] - v  # as it was stored, in single precision too
                         sums[place] -= s * change
                         squared_norm += change * (2.0 * v + change)
             squared_norms[b] = max(squared_norm, 0.0)
             outside = a * a * squared_norm
-            if outside > squared_radius:
-                a *= np.sqrt(squared_radius / outside)
+            if outside > radius * radius:
+                a *= radius / np.sqrt(outside)
             shrink[b] = a
             if record < after.size and after[record] == t + 1:
                 for each in range(size):

@@ -216,7 +216,7 @@ def update_one_row(
     kept_models, kept_sums = records.models, records.sums
     penalty, loss, parameter = data.penalty, data.loss, data.loss_parameter
     low, high, boxed = data.low, data.high, data.low > -np.inf
-    squared_radius = data.radius * data.radius
+    radius = data.radius
     factors = scale.reshape(-1)
     of_token = U(scale.shape[1] if scale.shape[0] > 1 else 0)
     estimated = inverses.size > 0
@@ -257,8 +257,8 @@ def update_one_row(
                     squared_norm += w * w
                     next_score += w * rows[following + U(a)]
                 inside = 1.0
-                if squared_norm > squared_radius:
-                    inside = np.sqrt(squared_radius / squared_norm)
+                if squared_norm > radius * radius:
+                    inside = radius / np.sqrt(squared_norm)
                 shrink[b] = inside
                 scores[b] = next_score * inside
             if record < after.size and after[record] == t + 1:
