@@ -8,7 +8,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -85,6 +85,13 @@ def in_process(directory: NodeDirectory) -> tuple[Node, io.StringIO]:
     """A node for this process, and where its log goes."""
     text = io.StringIO()
     return Node(directory, Log(directory.settings.name, text)), text
+
+
+def fill(file: Path) -> None:
+    """Leave no room on the file system."""
+    with file.open("wb", buffering=0) as content, suppress(OSError):
+        while True:
+            content.write(bytes(1 << 12))
 
 
 def log_lines(text: str) -> list[dict[str, Any]]:

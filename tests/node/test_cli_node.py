@@ -135,6 +135,32 @@ def test_mistakes_are_told_with_exit_code_2(
     assert "Traceback" not in result.output
 
 
+@pytest.mark.parametrize(
+    ("file", "damage"),
+    [
+        *((file, damage)
+          for file in ("rows.npz", "key.pem", "certificate.pem")
+          for damage in ("half of it", "garbage", "empty")),
+        ("key.pem", "another node's"),
+    ],
+)  # fmt: skip
+def test_damaged_files_are_told_with_their_names(tmp_path: Path, file: str, damage: str) -> None:
+    one, other = make_nodes(tmp_path, 2, [])
+    path, whole = one.path / file, (one.path / file).read_bytes()
+    content = {
+        "half of it": whole[: len(whole) // 2],
+        "garbage": bytes(range(256)),
+        "empty": b"",
+        "another node's": (other.path / file).read_bytes(),
+    }
+    path.write_bytes(content[damage])
+    result = node("run", one.path)
+    assert result.exit_code == 2
+    assert str(path) in result.output
+    assert "damaged" in result.output
+    assert "put" in result.output.lower()
+
+
 def test_a_bad_plan_is_told_with_its_line(tmp_path: Path) -> None:
     assert init(tmp_path, "alice").exit_code == 0
     (tmp_path / "plan.toml").write_text(PLAN.format(nodes=-1, updates=30, more=""))

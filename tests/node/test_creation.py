@@ -8,10 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.node.small_network import PLAN, make_node, make_nodes
+from tests.node.small_network import PLAN, fill, make_node, make_nodes
 from walklearn.files import DataError
 from walklearn.node.agreement.node_rows import NodeRows, read_node_rows
 from walklearn.node.agreement.plan import Plan, PlanError
+from walklearn.node.disk import directory as directory_module
 from walklearn.node.disk.creation import Created, create_node
 from walklearn.node.disk.directory import DirectoryError, NodeDirectory
 from walklearn.node.disk.store import Store
@@ -175,6 +176,24 @@ def test_neighbours_are_added_once_and_by_their_own_key(tmp_path: Path) -> None:
     fourth = make_node(tmp_path / "node3", tmp_path / "plan.toml")
     with pytest.raises(DirectoryError, match="at most 2 neighbours"):
         one.add_peer(fourth.invite.encode())
+
+
+def test_a_neighbour_that_was_removed_stays_so_after_a_power_cut(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, _ = make_nodes(tmp_path, 2, [(0, 1)])
+    forced: list[Path] = []
+    monkeypatch.setattr(directory_module, "sync_directory", forced.append)
+    one.remove_peer("node1")
+    assert forced == [one.path / "peers"]
+
+
+def test_no_room_for_a_new_node_is_told_and_nothing_is_left(small_disk: Path) -> None:
+    (small_disk / "plan.toml").write_text(PLAN.format(nodes=2, updates=1, more=""))
+    fill(small_disk / "filler")
+    with pytest.raises(DirectoryError, match=r"bob was not made: the disk is full"):
+        make_node(small_disk / "bob", small_disk / "plan.toml")
+    assert left_over(small_disk) == {"filler"}
 
 
 def test_a_key_that_others_can_read_is_refused(tmp_path: Path) -> None:

@@ -138,6 +138,23 @@ def test_a_full_disk_is_survived(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     asyncio.run(walk())
 
 
+def test_counts_go_on_after_a_restart(tmp_path: Path) -> None:
+    one, other = make_nodes(tmp_path, 2, [(0, 1)], updates=200)
+
+    async def walk(updates: int) -> int:
+        (first, _), (second, _) = in_process(one), in_process(other)
+        async with first.started(), second.started():
+            await until(lambda: is_met(first) and is_met(second))
+            if not first.status()["walk"]:
+                await first.start_walk()
+            await until(lambda: max(each.status()["updates"] for each in (first, second)) > updates)
+        return sum(each.counters.as_dict()["updates"] for each in (first, second))
+
+    first = asyncio.run(walk(50))
+    assert 50 < first < 200
+    assert asyncio.run(walk(199)) == 200  # each was counted once, in one process or the other
+
+
 def test_a_disk_that_fails_ends_the_node_without_an_answer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

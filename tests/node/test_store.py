@@ -11,8 +11,6 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,6 +18,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.node.small_network import fill
 from walklearn.node.disk import store as store_module
 from walklearn.node.disk.store import LARGEST_ROW, DiskError, Release, Store, StoreError
 from walklearn.node.protocol.messages import Limits, Line, Mark, Token
@@ -166,9 +165,9 @@ def test_one_process_runs_a_node(path: Path) -> None:
     with Store.create(path, LIMITS):
         with pytest.raises(StoreError, match="another process runs this node"):
             Store.open(path, LIMITS)
-        code = "import sys; from test_store import *; Store.open(Path(sys.argv[1]), LIMITS)"
+        code = "from tests.node.test_store import *; Store.open(Path(sys.argv[1]), LIMITS)"
         other = subprocess.run(
-            [sys.executable, "-c", code, str(path)], cwd=Path(__file__).parent,
+            [sys.executable, "-c", code, str(path)], cwd=Path(__file__).parents[2],
             capture_output=True, text=True, check=False, timeout=60,
         )  # fmt: skip
         assert "another process runs this node" in other.stderr
@@ -242,27 +241,6 @@ def test_a_store_of_another_plan_is_noticed(path: Path) -> None:
 # ── a full disk ──────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 6 MB."""
-    made = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=6m", "tmpfs", str(tmp_path)],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    if made.returncode:
-        pytest.skip(f"a small file system cannot be mounted: {made.stderr.strip()}")
-    try:
-        yield tmp_path
-    finally:
-        subprocess.run(["umount", "-l", str(tmp_path)], check=True)
-
-
-def fill(file: Path) -> None:
-    with file.open("wb", buffering=0) as content, suppress(OSError):
-        while True:
-            content.write(bytes(1 << 12))
-
-
 def commit_for_ever(store: Store, limits: Limits) -> None:
     for updates in range(2, 50):
         store.commit(record(limits, updates))
@@ -288,6 +266,65 @@ def test_a_full_disk_changes_nothing_and_the_node_goes_on(small_disk: Path, size
     with Store.open(path, limits) as store:
         assert same(store.record, record(limits, 60))
         assert store.release() == Release(2.0)
+
+
+def test_the_log_stays_small(path: Path) -> None:
+    """A record of 12 KB that is written again and again takes little more on the disk."""
+    limits = replace(LIMITS, size=700)
+    with Store.create(path, limits) as store:
+        for updates in range(1, 99):
+            store.commit(record(limits, updates))
+            files = path.parent.glob("node.sqlite*")
+            assert sum(file.stat().st_size for file in files) < 400_000
+
+
+def test_a_full_disk_takes_what_fits_into_the_database(small_disk: Path) -> None:
+    """The log is in the way of what it holds: it is emptied, and the record is written."""
+    limits, path = replace(LIMITS, size=3_000), small_disk / "node.sqlite"
+    with Store.create(path, limits) as store:
+        for updates in (1, 2, 3):  # it has grown to what replacing a record takes
+            store.commit(record(limits, updates))
+    with Store.open(path, limits) as store:  # closing has put all of it into the database
+        for updates in (2, 3):
+            store.commit(record(limits, updates))
+        fill(small_disk / "filler")
+        for updates in range(4, 60):
+            store.commit(record(limits, updates))
+        with Store.look(path, limits) as other:
+            assert same(other.record, record(limits, 59))
+
+
+def test_no_room_to_open_the_store_is_told(small_disk: Path) -> None:
+    path = small_disk / "node.sqlite"
+    Store.create(path, LIMITS).close()
+    fill(small_disk / "filler")
+    with pytest.raises(StoreError, match=r"the disk is full\. Make room"):
+        Store.open(path, LIMITS)
+    (small_disk / "filler").unlink()
+    Store.open(path, LIMITS).close()
+
+
+def test_what_was_counted_is_written_with_the_record(path: Path) -> None:
+    with Store.create(path, LIMITS) as store:
+        store.counted = {"updates": 1}
+        store.commit(record())
+        store.counted = {"updates": 2}
+        with Store.look(path, LIMITS) as other:
+            assert other.counted == {"updates": 1}
+    with Store.open(path, LIMITS) as store:
+        assert store.counted == {"updates": 2}
+        assert same(store.record, record())
+
+
+def test_the_directory_of_large_tokens_is_forced_to_the_disk(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    forced: list[Path] = []
+    monkeypatch.setattr(store_module, "sync_directory", forced.append)
+    with Store.create(path, LARGE) as store:
+        del forced[:]
+        store.commit(record(LARGE))
+        assert forced == [path.parent, path.with_suffix(".bodies")]
 
 
 def test_a_full_database_changes_nothing(path: Path) -> None:
@@ -347,7 +384,7 @@ def test_a_file_that_cannot_be_forced_to_the_disk_is_not_left(
 
 WRITER = """
 import sys
-from test_store import *
+from tests.node.test_store import *
 limits = {"small": LIMITS, "large": LARGE}[sys.argv[2]]
 with Store.open(Path(sys.argv[1]), limits) as store:
     for updates in range(store.record.contributions + 1, 100):
@@ -365,7 +402,7 @@ def test_killed_at_any_moment_nothing_that_was_committed_is_lost(
     committed = 0
     for _ in range(3):
         writer = subprocess.Popen(
-            [sys.executable, "-c", WRITER, str(path), name], cwd=Path(__file__).parent,
+            [sys.executable, "-c", WRITER, str(path), name], cwd=Path(__file__).parents[2],
             stdout=subprocess.PIPE, text=True,
         )  # fmt: skip
         assert writer.stdout is not None

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 import os
+import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -44,14 +45,20 @@ class NodeRows:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> NodeRows:
-        """Read back what `to_bytes` gave."""
-        with np.load(path, allow_pickle=False) as arrays:
-            if "X" in arrays:
-                return cls(arrays["X"], arrays["y"])
-            from scipy.sparse import csr_array
+        """Read back what `to_bytes` gave; a `DataError` if the file is damaged."""
+        try:
+            with open(path, "rb") as file, np.load(file, allow_pickle=False) as arrays:
+                if "X" in arrays:
+                    return cls(arrays["X"], arrays["y"])
+                from scipy.sparse import csr_array
 
-            parts = (arrays["data"], arrays["indices"], arrays["starts"])
-            return cls(csr_array(parts, shape=tuple(arrays["shape"])), arrays["y"])
+                parts = (arrays["data"], arrays["indices"], arrays["starts"])
+                return cls(csr_array(parts, shape=tuple(arrays["shape"])), arrays["y"])
+        except (EOFError, ValueError, KeyError, TypeError, AttributeError, zipfile.BadZipFile):
+            raise DataError(
+                f"{path} is damaged: it does not hold the rows that the node was made with. Put it "
+                "back from a copy of this one file; the rest of the directory must stay as it is."
+            ) from None
 
 
 def read_node_rows(path: str | os.PathLike[str], plan: Plan) -> NodeRows:

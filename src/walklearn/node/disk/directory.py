@@ -17,10 +17,12 @@ a release that is not kept.
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import secrets
 import shutil
+import ssl
 import stat
 from collections.abc import Iterator
 from contextlib import suppress
@@ -104,9 +106,17 @@ class NodeDirectory:
 
     @cached_property
     def identity(self) -> Identity:
-        """Key and certificate."""
-        key = (self.path / "key.pem").read_bytes()
-        return Identity(key, (self.path / "certificate.pem").read_bytes())
+        """Key and certificate, which must belong together."""
+        key, certificate = self.path / "key.pem", self.path / "certificate.pem"
+        try:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(certificate, key, password="")  # never ask at the terminal
+        except ssl.SSLError:
+            raise DirectoryError(
+                f"{key} or {certificate} is damaged, or they do not belong together: put both back "
+                "from a copy. Neighbours know the node by them: without one, make a new node."
+            ) from None
+        return Identity(key.read_bytes(), certificate.read_bytes())
 
     @property
     def rows(self) -> NodeRows:
@@ -176,6 +186,7 @@ class NodeDirectory:
         """Forget a neighbour."""
         try:
             self._peer_file(name).unlink()
+            sync_directory(self.path / "peers")  # or a power cut brings the neighbour back
         except FileNotFoundError:
             known = ", ".join(peer.name for peer in self.peers()) or "none"
             raise DirectoryError(f"there is no neighbour {name!r}; known: {known}.") from None
@@ -208,8 +219,12 @@ def new_directory(target: Path) -> Iterator[Path]:
     try:
         yield fresh
         os.rename(fresh, target)
-    except BaseException:
+    except BaseException as error:
         shutil.rmtree(fresh, ignore_errors=True)
+        if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+            raise DirectoryError(
+                f"{target} was not made: the disk is full. Make room and make it again."
+            ) from None
         raise
     sync_directory(target.parent)
 

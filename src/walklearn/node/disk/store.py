@@ -2,9 +2,10 @@
 
 SQLite in WAL mode with synchronous=FULL: when `commit` returns, the record survives a power cut;
 when it raises `StoreError`, because the disk is full, say, nothing of it was written and the node
-can go on. When the disk itself fails nobody knows: `DiskError`, and the process should end
-without an answer. A token above 1 MB is a file of its own beside the database, forced to the disk
-before the row that names it.
+can go on. The log of WAL mode is kept short, and when the disk has no room it is emptied and the
+record is tried again. What the node has counted is written with the record. When the disk itself
+fails nobody knows: `DiskError`, and the process should end without an answer. A token above 1 MB
+is a file of its own beside the database, forced to the disk before the row that names it.
 
 >>> import tempfile
 >>> from walklearn.problem.domains import Ball
@@ -40,11 +41,14 @@ FORMAT = 1
 APPLICATION = 0x77616C6B  # "walk": SQLite keeps it in the header of the file
 LARGEST_ROW = 1_000_000  # bytes of a token; larger ones are files
 
+# The log of WAL mode holds so many tokens before it is emptied, which costs as much as two commits.
+_LOG_TOKENS, _PAGE = 16, 4096
+
 _SCHEMA = """
 CREATE TABLE record (
     id INTEGER PRIMARY KEY CHECK (id = 1),
     newest TEXT, place TEXT NOT NULL, receiver TEXT, contributions INTEGER NOT NULL,
-    token BLOB, token_file TEXT, final BLOB, final_file TEXT
+    token BLOB, token_file TEXT, final BLOB, final_file TEXT, counted TEXT NOT NULL
 );
 CREATE TABLE release (
     id INTEGER PRIMARY KEY CHECK (id = 1),
@@ -54,9 +58,9 @@ CREATE TABLE release (
 
 
 # One statement is its own transaction: a hop costs no more than this.
-_PUT = "INSERT OR REPLACE INTO record VALUES (1, ?, ?, ?, ?, ?, ?, ?, ?)"
+_PUT = "INSERT OR REPLACE INTO record VALUES (1, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _GET = (
-    "SELECT newest, place, receiver, contributions, token, token_file, final, final_file "
+    "SELECT newest, place, receiver, contributions, counted, token, token_file, final, final_file "
     "FROM record"
 )
 # A token as the row has it: itself, or the name of its file.
@@ -87,6 +91,10 @@ class Release:
     may_contribute: int = 0
 
 
+# What SQLite says of a full disk: to a write, and on opening, where the log's index finds no room.
+_NO_ROOM = ("SQLITE_FULL", "SQLITE_IOERR_SHMSIZE")
+
+
 class _ReplacedError(Exception):
     """The file of a token has given way to another since its name was read."""
 
@@ -94,13 +102,19 @@ class _ReplacedError(Exception):
 class Store:
     """The database of one node; `open` for the process that runs it, `look` for all others.
 
-    record: what was written last.
+    record: what was written last. counted: what the node has counted, to be written with the next
+    record; after `open`, what it had counted by then.
     """
 
     def __init__(self, path: Path, limits: Limits, lock: sqlite3.Connection | None) -> None:
         self.path, self._limits, self._lock = path, limits, lock
         self._connection = _connect(path)
+        # The log of WAL mode gives its content to the database once it has so many pages.
+        pages = min(max(64, _LOG_TOKENS * limits.largest_token // _PAGE), 1000)
+        self._connection.execute(f"PRAGMA wal_autocheckpoint = {pages}")
         self.record = Record()
+        self.counted: Mapping[str, Any] = {}
+        self._counted: Mapping[str, Any] = self.counted  # as it is on the disk
         self._pending: Record | None = None
         self._token: Body = _NO_BODY
         self._final: Body = _NO_BODY
@@ -175,27 +189,36 @@ class Store:
                     token = self._write_body(record.token, made)
                 if record.final is not before.final:
                     final = self._write_body(record.final, made)
-                self._connection.execute(
-                    _PUT,
+                self._put(
                     (_mark_out(record.newest), record.place.value, record.receiver,
-                     record.contributions, *token, *final),
+                     record.contributions, *token, *final, json.dumps(dict(self.counted))),
                 )  # fmt: skip
         except StoreError:
             for file in made:
                 file.unlink(missing_ok=True)
             raise
         self.record, self._token, self._final, self._pending = record, token, final, None
+        self._counted = self.counted
         self._remove_orphans()
+
+    def _put(self, row: tuple[Any, ...]) -> None:
+        try:
+            self._connection.execute(_PUT, row)
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_FULL:
+                raise
+            self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            self._connection.execute(_PUT, row)
 
     def later(self, record: Record) -> None:
         """Write the record with the next commit, or at the next `flush`."""
         self._pending = record
 
     def flush(self) -> None:
-        """Write what was left for later, if anything was."""
+        """Write what was left for later, if anything was, and what was counted since."""
         with self._one_at_a_time:
-            if self._pending is not None:
-                self._commit(self._pending)
+            if self._pending is not None or self.counted != self._counted:
+                self._commit(self._pending or self.record)
 
     def _load(self) -> Record:
         for _ in range(10):  # a running node may replace a file while this process reads
@@ -207,9 +230,10 @@ class Store:
         row = self._connection.execute(_GET).fetchone()
         if row is None:
             return Record()
-        newest, place, receiver, contributions, *bodies = row
+        newest, place, receiver, contributions, counted, *bodies = row
         self._token, self._final = (bodies[0], bodies[1]), (bodies[2], bodies[3])
         try:
+            self.counted = self._counted = json.loads(counted)
             return Record(
                 newest=_mark_in(newest),
                 token=self._read_body(self._token),
@@ -234,7 +258,9 @@ class Store:
         content = token.encoded
         if len(content) <= LARGEST_ROW:
             return content, None
-        _bodies(self.path).mkdir(mode=0o700, exist_ok=True)
+        if not _bodies(self.path).is_dir():
+            _bodies(self.path).mkdir(mode=0o700)
+            sync_directory(self.path.parent)  # or a power cut takes it, with the token in it
         file = _bodies(self.path) / secrets.token_hex(16)
         _write_file(file, content)
         made.append(file)
@@ -350,6 +376,8 @@ def _explained(path: Path) -> Iterator[None]:
         # A failed write leaves no commit behind, a failed fsync may. (fsync: whether the pages
         # that it could not write are tried again is anybody's guess.)
         name = getattr(error, "sqlite_errorname", "")
+        if name in _NO_ROOM:
+            raise StoreError(f"{path}: the disk is full. Make room on it.") from error
         if name.startswith("SQLITE_IOERR") and name != "SQLITE_IOERR_WRITE":
             raise DiskError(f"{path}: {error} ({name}).") from error
         raise StoreError(f"{path}: {error}.") from error

@@ -36,10 +36,17 @@ _MOST_LABELS = 100  # reasons may come from outside
 
 
 class Counters:
-    """Counts by name and, for some, by label."""
+    """Counts by name and, for some, by label.
 
-    def __init__(self) -> None:
-        self._counts: dict[str, Counter[str]] = {}
+    counted: what `as_dict` gave of an earlier process, to go on from.
+    """
+
+    def __init__(self, counted: Mapping[str, Any] | None = None) -> None:
+        self._counts = {
+            name: Counter(count if isinstance(count, dict) else {"": count})
+            for name, count in (counted or {}).items()
+            if name in COUNTERS
+        }
 
     def add(self, name: str, label: str = "", amount: int = 1) -> None:
         """Count something that happened."""

@@ -150,12 +150,15 @@ class Runtime:
         before = self.state
         after, effects = handle(before, event)
         receipt: Receipt | None = None
+        worked = _is_work(event) and after.record is not before.record
+        self._count_work(event, int(worked))  # before the commit, which writes the counts too
         for effect in effects:
             match effect:
                 case happened.Commit(record):
                     try:
                         await self._write(record)
                     except StoreError as error:
+                        self._count_work(event, -int(worked))
                         return await self._undo(event, error)
                 case happened.Reply(answer):
                     receipt = answer
@@ -170,8 +173,8 @@ class Runtime:
                 case happened.SendFinal(neighbour, token):
                     self._spawn(self._send_final(neighbour, token))
         self.state = after
-        if isinstance(event, happened.TokenArrived | happened.Visit):
-            self._count(event, receipt, after.record is not before.record)
+        if isinstance(event, happened.TokenArrived) and _is_refusal(receipt):
+            self._count_refusal("token not taken", event.sender)
         return receipt
 
     async def _undo(self, event: Event, error: StoreError) -> Receipt | None:
@@ -182,6 +185,7 @@ class Runtime:
     # ── the disk ─────────────────────────────────────────────────────────────────────────────
 
     async def _write(self, record: Record) -> None:
+        self._store.counted = self.counters.as_dict()
         try:
             if self._is_large:
                 await asyncio.to_thread(self._store.commit, record)
@@ -206,6 +210,7 @@ class Runtime:
         await asyncio.sleep(_REMEMBER_SECONDS)
         self._writes_later = False
         async with self._one_at_a_time:
+            self._store.counted = self.counters.as_dict()
             try:
                 await asyncio.to_thread(self._store.flush)
             except DiskError as error:
@@ -302,14 +307,11 @@ class Runtime:
         self.counters.add("refusals", reason)
         self._log.warning("refused", reason=reason, peer=self._names.get(caller, caller))
 
-    def _count(self, event: Event, receipt: Receipt | None, worked: bool) -> None:
-        if worked:
-            self.counters.add("updates")
-        if isinstance(event, happened.TokenArrived):
-            if worked:
-                self.counters.add("handovers_received")
-            elif receipt is not None and receipt.outcome is Outcome.REFUSED:
-                self._count_refusal("token not taken", event.sender)
+    def _count_work(self, event: Event, amount: int) -> None:
+        if amount:
+            self.counters.add("updates", amount=amount)
+            if isinstance(event, happened.TokenArrived):
+                self.counters.add("handovers_received", amount=amount)
 
     def _note(self, what: str, detail: str) -> None:
         if what == "handed over":
@@ -324,6 +326,14 @@ def _largest(state: State) -> int:
     """How many bytes a message may have: a token's, or those of a plan that may differ a little."""
     plan = len(state.learner.plan.canonical)
     return max(state.learner.limits.largest_token, 2 * plan + _PLAN_ROOM)
+
+
+def _is_work(event: Event) -> bool:
+    return isinstance(event, happened.TokenArrived | happened.Visit)
+
+
+def _is_refusal(receipt: Receipt | None) -> bool:
+    return receipt is not None and receipt.outcome is Outcome.REFUSED
 
 
 # Receipts repeat: the same line was accepted again.

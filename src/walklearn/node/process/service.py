@@ -62,10 +62,10 @@ class Node:
     def __init__(self, directory: NodeDirectory, log: Log | None = None) -> None:
         self.directory, self.plan = directory, directory.plan
         self.log = log or Log(directory.settings.name)
-        self.counters = Counters()
         self._peers = directory.peers()
         self._peers_stamp = directory.peers_stamp()
         self._store = Store.open(directory.store_path, Limits.of_plan(self.plan))
+        self.counters = Counters(self._store.counted)
         try:
             self._runtime = self._assemble()
         except BaseException:
@@ -102,6 +102,7 @@ class Node:
             self._close()
 
     def _close(self) -> None:
+        self._store.counted = self.counters.as_dict()
         try:
             self._store.close()
         except (StoreError, DiskError) as error:  # it would only have been useful
