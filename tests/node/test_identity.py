@@ -31,8 +31,10 @@ def test_the_certificate_is_what_the_wire_needs() -> None:
     assert subject.digest == authority.key_identifier
     assert certificate.not_valid_before_utc.year < 1971
     assert certificate.not_valid_after_utc.year == 9999
-    der = certificate.public_bytes(serialization.Encoding.DER)
-    assert fingerprint(ALICE.certificate) == hashlib.sha256(der).hexdigest()
+    point = serialization.Encoding.X962, serialization.PublicFormat.CompressedPoint
+    key = certificate.public_key().public_bytes(*point)
+    assert ALICE.public_key == key
+    assert fingerprint(ALICE.certificate) == hashlib.sha256(key).hexdigest()
 
 
 @pytest.mark.parametrize("address", ["192.0.2.7:7447", "[::1]:1", "host-1.example.org:65535"])

@@ -5,15 +5,14 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable
 from contextlib import suppress
-from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from walklearn.cli.bad_input import BadInput, plainly
+from walklearn.cli.book import book
+from walklearn.cli.node_extra import with_node_extra
 
 if TYPE_CHECKING:
     from walklearn.node.disk.creation import Created
@@ -25,26 +24,6 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 _directory = click.argument("directory", type=click.Path(path_type=Path))
 _json = click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
-
-
-def _with_node_extra(command: Callable[..., None]) -> Callable[..., None]:
-    """A missing package is told with the name of the extra, and the store's errors plainly."""
-
-    @wraps(command)
-    def wrapped(*arguments: Any, **options: Any) -> None:
-        from walklearn.files.extras import extra
-
-        with extra("node", "nodes need"):
-            from walklearn.node.disk.store import DiskError, StoreError
-            from walklearn.node.process.control import NotRunningError
-        try:
-            plainly(command)(*arguments, **options)
-        except (StoreError, NotRunningError) as error:
-            raise BadInput(str(error)) from error
-        except DiskError as error:
-            raise click.ClickException(f"the disk fails: {error}") from error
-
-    return wrapped
 
 
 @click.group()
@@ -76,7 +55,7 @@ def node() -> None:
 @click.option("--name", help="The node's name; by default that of the directory.")
 @click.option("--budget", type=float, nargs=2, metavar="EPSILON DELTA",
               help="What all releases of this node together may cost.")  # fmt: skip
-@_with_node_extra
+@with_node_extra
 def init(
     directory: Path, plan: Path, data: Path, listen: str, address: str, name: str | None,
     budget: tuple[float, float] | None,
@@ -96,7 +75,7 @@ def init(
 
 @node.command()
 @_directory
-@_with_node_extra
+@with_node_extra
 def invite(directory: Path) -> None:
     """Print the line that neighbours add with `walklearn node peer`.
 
@@ -113,7 +92,7 @@ def invite(directory: Path) -> None:
 @_directory
 @click.argument("invite", required=False)
 @click.option("--remove", metavar="NAME", help="Forget this neighbour instead, at once.")
-@_with_node_extra
+@with_node_extra
 def peer(directory: Path, invite: str | None, remove: str | None) -> None:
     """Add the neighbour of INVITE, or remove one; a running node follows at once.
 
@@ -151,7 +130,7 @@ def peer(directory: Path, invite: str | None, remove: str | None) -> None:
 @click.option("--stop-seconds", type=click.FloatRange(0), default=20.0, show_default=True,
               help="When stopped, how long to try to hand the token over.")  # fmt: skip
 @click.option("--serve", is_flag=True, help="Stay after the end, for nodes that return later.")
-@_with_node_extra
+@with_node_extra
 def run(
     directory: Path, listen: str | None, metrics_port: int | None, log_level: str,
     linger_seconds: float, stop_seconds: float, serve: bool,
@@ -174,7 +153,7 @@ def run(
 @_directory
 @click.option("--resume", is_flag=True,
               help="Go on from the newest model here: the holder is gone for good.")  # fmt: skip
-@_with_node_extra
+@with_node_extra
 def start_walk(directory: Path, resume: bool) -> None:
     """Begin the token at this node, which must be running. One node does this, once."""
     from walklearn.node.process.control import ask
@@ -188,7 +167,7 @@ def start_walk(directory: Path, resume: bool) -> None:
 @_directory
 @click.option("--watch", is_flag=True, help="Show it again every second, until Ctrl-C.")
 @_json
-@_with_node_extra
+@with_node_extra
 def status(directory: Path, watch: bool, as_json: bool) -> None:
     """Where the walk is as far as this node knows, and how its neighbours are."""
     opened = _open(directory)
@@ -208,7 +187,7 @@ def status(directory: Path, watch: bool, as_json: bool) -> None:
 @click.option("--out", type=click.Path(path_type=Path), required=True,
               help="The model directory to write.")  # fmt: skip
 @click.option("--force", is_flag=True, help="Overwrite a model that is there.")
-@_with_node_extra
+@with_node_extra
 def model(directory: Path, out: Path, force: bool) -> None:
     """Write the newest model this node has seen, or the final one, as a model directory.
 
@@ -220,6 +199,9 @@ def model(directory: Path, out: Path, force: bool) -> None:
     trained.save(out, overwrite=force)
     which = "the final model" if final else "not final yet: the newest model seen here"
     click.echo(f"{out}: {which}, {trained.updates} updates.")
+
+
+node.add_command(book)
 
 
 def _open(directory: Path) -> NodeDirectory:

@@ -78,6 +78,7 @@ class Plan:
     batch: how many of its rows a node looks at in a visit; None for all.
     walk: "simple", "uniform", "weighted" or one of your own; `privacy` says how a walk that tells
     neighbours L_i releases it.
+    keeper: the fingerprint of who signs the book of participants; None for none.
     """
 
     name: str
@@ -99,6 +100,7 @@ class Plan:
     laziness: float = 0.0
     privacy: Privacy | None = None
     model_privacy: ModelPrivacy | None = None
+    keeper: str | None = None
     time_limits: TimeLimits = TimeLimits()  # noqa: RUF009
     version: int = VERSION
 

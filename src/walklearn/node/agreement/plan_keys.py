@@ -94,6 +94,7 @@ def read_all(table: CheckedTable, keys: Iterable[str]) -> dict[str, Any]:
         "laziness": table.number("laziness", 0.0, least=0.0, below=1.0),
         "privacy": _privacy(table),
         "model_privacy": _model_privacy(table),
+        "keeper": _keeper(table),
         "time_limits": _time_limits(table),
     }
     content["loss"] = _loss(table, content["classes"])
@@ -262,6 +263,13 @@ def _model_privacy(table: CheckedTable) -> ModelPrivacy | None:
         delta=inner.number("delta", above=0.0, below=1.0),
         max_contributions=inner.count("max_contributions"),
     )
+
+
+def _keeper(table: CheckedTable) -> str | None:
+    keeper: str | None = table.label("keeper", None)
+    if keeper is not None and not re.fullmatch(r"[0-9a-f]{64}", keeper):
+        raise table.error("keeper", "must be the 64 digits that `walklearn node book new` prints.")
+    return keeper
 
 
 def _time_limits(table: CheckedTable) -> TimeLimits:

@@ -10,6 +10,9 @@ is not found among those that are trusted.
 True
 >>> problem(certificate, "bob")
 "the certificate is not for the name 'bob' alone."
+>>> import ssl
+>>> len(public_key(ssl.PEM_cert_to_DER_cert(certificate.decode())))
+33
 """
 
 from __future__ import annotations
@@ -25,6 +28,9 @@ if TYPE_CHECKING:
 # RFC 5280 has this end for "no end".
 _START = datetime.datetime(1970, 1, 2, tzinfo=datetime.UTC)
 _END = datetime.datetime(9999, 12, 31, 23, 59, 59, tzinfo=datetime.UTC)
+
+# id-ecPublicKey with the curve prime256v1, as a certificate has it.
+_P256 = bytes.fromhex("06072a8648ce3d020106082a8648ce3d030107")
 
 
 def create(name: str) -> tuple[bytes, bytes]:
@@ -60,6 +66,39 @@ def problem(certificate: bytes, name: str) -> str | None:
     if not isinstance(key, ec.EllipticCurvePublicKey) or not isinstance(key.curve, ec.SECP256R1):
         return "the certificate's key is not ECDSA P-256."
     return None
+
+
+def public_key(der: bytes) -> bytes:
+    """The P-256 key of a certificate, as a compressed point; ValueError if it has none.
+
+    Read off the structure (RFC 5280, 4.1) rather than found by a search: what stands elsewhere in
+    the certificate is for its maker to choose. A running node so needs no other package for it.
+    """
+    certificate, _ = _element(der, 0x30)
+    rest, _ = _element(certificate, 0x30)
+    for tag in (0xA0, 0x02, 0x30, 0x30, 0x30, 0x30):  # version, serial, algorithm, …, subject
+        _, rest = _element(rest, tag)
+    info, _ = _element(rest, 0x30)
+    algorithm, rest = _element(info, 0x30)
+    bits, rest = _element(rest, 0x03)
+    if algorithm != _P256 or rest or len(bits) != 66 or bits[:2] != b"\x00\x04":
+        raise ValueError("the certificate's key is not ECDSA P-256")
+    return bytes([2 + bits[65] % 2]) + bits[2:34]
+
+
+def _element(content: bytes, tag: int) -> tuple[bytes, bytes]:
+    """What the first element of a DER text holds, which must be of this kind; and what follows."""
+    if len(content) < 2 or content[0] != tag:
+        raise ValueError("this is not a certificate")
+    size, start = content[1], 2
+    if size & 0x80:
+        start += size & 0x7F
+        size = int.from_bytes(content[2:start], "big")
+        if start == 2 or size < 0x80:
+            raise ValueError("this is not a certificate in DER")
+    if len(content) < start + size:
+        raise ValueError("the certificate is cut short")
+    return content[start : start + size], content[start + size :]
 
 
 def _self_signed(name: str, key: ec.EllipticCurvePrivateKey) -> x509.Certificate:

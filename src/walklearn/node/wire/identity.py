@@ -2,7 +2,7 @@
 
 There is no authority. A node makes an ECDSA P-256 key and a certificate for its own name; its
 neighbours keep the certificate and trust that one only, as SSH and Syncthing do. What people
-compare by eye is the *fingerprint*, the SHA-256 of the certificate. An *invite* is one line with
+compare by eye is the *fingerprint*, the SHA-256 of the public key. An *invite* is one line with
 name, address and certificate, and a checksum against a damaged paste:
 
     walklearn1:alice@192.0.2.7:7447/MIIBpz…Q.1f0c9a3e
@@ -24,12 +24,17 @@ import re
 import ssl
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from walklearn.node.wire import certificates
 
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
+
 SCHEME = "walklearn1"
 LONGEST_INVITE = 4096
+# So that nothing signed here can pass for something that TLS has the same key sign.
+_SIGNED = b"walklearn signature\n"
 
 
 class IdentityError(ValueError):
@@ -54,6 +59,27 @@ class Identity:
         """What neighbours know the node by."""
         return fingerprint(self.certificate)
 
+    @property
+    def public_key(self) -> bytes:
+        """The P-256 point in its 33 bytes; its SHA-256 is the fingerprint."""
+        return certificates.public_key(_to_der(self.certificate))
+
+    def sign(self, message: bytes) -> bytes:
+        """A signature of the message, which begins with what it is about (see `verified`)."""
+        from cryptography.hazmat.primitives import hashes
+        from cryptography.hazmat.primitives.asymmetric import ec
+
+        return self._private_key.sign(_SIGNED + message, ec.ECDSA(hashes.SHA256()))
+
+    @cached_property
+    def _private_key(self) -> EllipticCurvePrivateKey:
+        from cryptography.hazmat.primitives.asymmetric import ec
+        from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+        key = load_pem_private_key(self.key, None)
+        assert isinstance(key, ec.EllipticCurvePrivateKey)
+        return key
+
 
 @dataclass(frozen=True)
 class Invite:
@@ -75,8 +101,13 @@ class Invite:
 
     @cached_property
     def fingerprint(self) -> str:
-        """SHA-256 of the certificate, in hex."""
+        """That of its key."""
         return fingerprint(self.certificate)
+
+    @property
+    def public_key(self) -> bytes:
+        """The key in the certificate."""
+        return certificates.public_key(_to_der(self.certificate))
 
     def encode(self) -> str:
         """The one line to send to a neighbour."""
@@ -106,8 +137,38 @@ class Invite:
 
 
 def fingerprint(certificate: bytes) -> str:
-    """SHA-256 of a PEM certificate's DER form, in hex."""
-    return hashlib.sha256(_to_der(certificate)).hexdigest()
+    """That of the key in a PEM certificate."""
+    try:
+        return fingerprint_of_key(certificates.public_key(_to_der(certificate)))
+    except ValueError as error:
+        raise IdentityError(f"this is not the certificate of a walklearn node: {error}.") from None
+
+
+def fingerprint_of_key(public_key: bytes) -> str:
+    """SHA-256 of a public key (a compressed P-256 point), in hex."""
+    return hashlib.sha256(public_key).hexdigest()
+
+
+def verified(public_key: bytes, message: bytes, signature: bytes) -> bool:
+    """Whether the holder of the key signed the message.
+
+    >>> alice = Identity.create("alice")
+    >>> signature = alice.sign(b"book 1")
+    >>> verified(alice.public_key, b"book 1", signature)
+    True
+    >>> verified(alice.public_key, b"book 2", signature)
+    False
+    """
+    from cryptography.exceptions import InvalidSignature
+    from cryptography.hazmat.primitives import hashes
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    try:
+        key = ec.EllipticCurvePublicKey.from_encoded_point(ec.SECP256R1(), public_key)
+        key.verify(signature, _SIGNED + message, ec.ECDSA(hashes.SHA256()))
+    except (InvalidSignature, ValueError):
+        return False
+    return True
 
 
 def for_eyes(digest: str) -> str:

@@ -1,0 +1,100 @@
+"""`walklearn node book`: the list of participants that its keeper signs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from walklearn.cli.node_extra import with_node_extra
+
+if TYPE_CHECKING:
+    from walklearn.node.wire.book import Book
+
+_book = click.argument("book", type=click.Path(path_type=Path, dir_okay=False))
+
+
+@click.group()
+def book() -> None:
+    """Keep the book: who takes part, by which key, at which address.
+
+    \b
+    Examples:
+      walklearn node book new hospitals.book
+      walklearn node book add hospitals.book "walklearn1:..." "walklearn1:..."
+      walklearn node book show hospitals.book
+    """
+
+
+@book.command()
+@_book
+@click.option("--degree", type=int, default=4, show_default=True,
+              help="How many neighbours everybody has, about; an even number.")  # fmt: skip
+@with_node_extra
+def new(book: Path, degree: int) -> None:
+    """Make a keeper's key and an empty book; print the line that the plan needs."""
+    from walklearn.node.disk.keeper import key_file, new_book
+
+    made = new_book(book, degree)
+    click.echo(f"{book} is for everybody, {key_file(book)} for the keeper alone. In the plan:")
+    click.echo(f'keeper = "{made.keeper_fingerprint}"')
+
+
+@book.command()
+@_book
+@click.argument("invites", nargs=-1)
+@click.option("--remove", multiple=True, metavar="NAME", help="Strike this participant out.")
+@click.option("--edge", "edges", type=(str, str), multiple=True, metavar="NAME NAME",
+              help="Make these two neighbours; then no rule makes others.")  # fmt: skip
+@with_node_extra
+def add(
+    book: Path, invites: tuple[str, ...], remove: tuple[str, ...], edges: tuple[tuple[str, str]]
+) -> None:
+    """Add the participants of INVITES, or give them their new address, and sign the book.
+
+    Compare each fingerprint with its owner: the book vouches for them to everybody.
+    """
+    from walklearn.node.disk.keeper import change_book
+    from walklearn.node.wire.book import Participant
+    from walklearn.node.wire.identity import Invite
+
+    found = [Invite.decode(line).verify() for line in invites]
+    if not (found or remove or edges):
+        raise ValueError("nothing to add: give invites, --edge or --remove.")
+
+    def change(old: Book) -> Book:
+        people = [Participant(each.name, each.public_key, each.address) for each in found]
+        changed = old.without(*remove) if remove else old
+        changed = changed.with_participants(*people) if people else changed
+        return changed.with_edges(*edges) if edges else changed
+
+    click.echo(_page(change_book(book, change)))
+
+
+@book.command()
+@_book
+@with_node_extra
+def show(book: Path) -> None:
+    """Who is in the book, and whose neighbours they are."""
+    from walklearn.node.wire.book import Book
+
+    click.echo(_page(Book.decode(book.read_bytes(), Book.keeper_of(book.read_bytes()))))
+
+
+def _page(book: Book) -> str:
+    from walklearn.cli.tables import aligned
+    from walklearn.node.wire.identity import for_eyes
+
+    rows = [
+        [each.name, each.address or "dials only", for_eyes(each.fingerprint),
+         " ".join(other.name for other in book.neighbours(each.fingerprint))]
+        for each in book.participants
+    ]  # fmt: skip
+    lines = [
+        f"book {book.number}, {len(rows)} participants, keeper {for_eyes(book.keeper_fingerprint)}",
+        *aligned(["name", "address", "fingerprint", "neighbours"], rows),
+    ]
+    if (parts := book.parts) > 1:
+        lines.append(f"The graph falls into {parts} parts: the walk would not reach everybody.")
+    return "\n".join(lines)

@@ -1,0 +1,31 @@
+"""What all commands about nodes share: the extra they need, and how their errors are told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+import click
+
+from walklearn.cli.bad_input import BadInput, plainly
+
+
+def with_node_extra(command: Callable[..., None]) -> Callable[..., None]:
+    """A missing package is told with the name of the extra, and the store's errors plainly."""
+
+    @wraps(command)
+    def wrapped(*arguments: Any, **options: Any) -> None:
+        from walklearn.files.extras import extra
+
+        with extra("node", "nodes need"):
+            from walklearn.node.disk.store import DiskError, StoreError
+            from walklearn.node.process.control import NotRunningError
+        try:
+            plainly(command)(*arguments, **options)
+        except (StoreError, NotRunningError) as error:
+            raise BadInput(str(error)) from error
+        except DiskError as error:
+            raise click.ClickException(f"the disk fails: {error}") from error
+
+    return wrapped

@@ -1,0 +1,288 @@
+"""The book: who takes part, by which key and at which address, signed by its keeper.
+
+The plan names the keeper by its fingerprint. So everybody who has the plan can check a book,
+whoever brought it; and everybody who has the book can check what a participant signed, and knows
+its own neighbours, without a paste for each edge. A newer book of the same keeper has a larger
+number and replaces the older one.
+
+>>> keeper, alice, bob = (Identity.create(name) for name in ("keeper", "alice", "bob"))
+>>> book = Book.new(keeper)
+>>> book = book.with_participants(Participant("alice", alice.public_key, "192.0.2.7:7447"),
+...                               Participant("bob", bob.public_key)).signed(keeper)
+>>> read = Book.decode(book.encode(), keeper.fingerprint)
+>>> [each.name for each in read.neighbours(alice.fingerprint)]
+['bob']
+>>> read.verify(bob.fingerprint, b"a line", bob.sign(b"a line"))
+True
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import json
+import secrets
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Self
+
+from walklearn.node.wire.identity import (
+    Identity,
+    IdentityError,
+    check_address,
+    check_name,
+    fingerprint_of_key,
+    verified,
+)
+
+FORMAT, VERSION = "walklearn book", 1
+LARGEST_BOOK = 1_000_000  # bytes: some five thousand participants
+DEGREE = 4
+
+
+class BookError(IdentityError):
+    """A book that cannot be used, and why."""
+
+
+@dataclass(frozen=True)
+class Participant:
+    """One who takes part: public_key in 33 bytes, address host:port, or empty for none."""
+
+    name: str
+    public_key: bytes
+    address: str = ""
+
+    def __post_init__(self) -> None:
+        check_name(self.name)
+        if self.address:
+            check_address(self.address)
+        if len(self.public_key) != 33 or self.public_key[0] not in (2, 3):
+            raise IdentityError(f"the key of {self.name} is not a P-256 key in 33 bytes.")
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """What neighbours know it by."""
+        return fingerprint_of_key(self.public_key)
+
+
+@dataclass(frozen=True)
+class Book:
+    """The participants, and who is whose neighbour.
+
+    keeper: the public key of who signs. number: of two books of one keeper the larger counts.
+    seed, degree: of the rule in `edges`; given_edges: pairs of names instead of the rule.
+    """
+
+    keeper: bytes
+    number: int
+    seed: str
+    degree: int = DEGREE
+    participants: tuple[Participant, ...] = ()
+    given_edges: tuple[tuple[str, str], ...] = ()
+    signature: bytes = b""
+
+    @classmethod
+    def new(cls, keeper: Identity, degree: int = DEGREE) -> Self:
+        """An empty book of this keeper."""
+        if degree < 2 or degree % 2:
+            raise BookError(f"the degree is an even number of at least 2, it is {degree}.")
+        return cls(keeper.public_key, 0, secrets.token_hex(16), degree).signed(keeper)
+
+    @cached_property
+    def by_fingerprint(self) -> dict[str, Participant]:
+        """The participants by what they are known by."""
+        return {each.fingerprint: each for each in self.participants}
+
+    def verify(self, fingerprint: str, message: bytes, signature: bytes) -> bool:
+        """Whether that participant signed the message; False for whoever is not in the book."""
+        who = self.by_fingerprint.get(fingerprint)
+        return who is not None and verified(who.public_key, message, signature)
+
+    def with_participants(self, *more: Participant) -> Self:
+        """The next book, where these have joined, or have another address or key now."""
+        names = {each.name: each for each in (*self.participants, *more)}
+        return self._next(names.values(), self.given_edges)
+
+    def without(self, *names: str) -> Self:
+        """The next book, without these."""
+        unknown = set(names) - {each.name for each in self.participants}
+        if unknown:
+            raise BookError(f"the book has no participant {', '.join(sorted(unknown))}.")
+        left = [each for each in self.participants if each.name not in names]
+        edges = [each for each in self.given_edges if not set(each) & set(names)]
+        return self._next(left, edges)
+
+    def with_edges(self, *more: tuple[str, str]) -> Self:
+        """The next book, with these edges too; once edges are given the rule counts no more."""
+        return self._next(self.participants, {*self.given_edges, *(_pair(*pair) for pair in more)})
+
+    def _next(self, who: Iterable[Participant], edges: Iterable[tuple[str, str]]) -> Self:
+        ordered = tuple(sorted(who, key=lambda each: each.name))
+        return replace(
+            self, number=self.number + 1, participants=ordered, given_edges=tuple(sorted(edges)),
+            signature=b"",
+        )._checked()  # fmt: skip
+
+    def signed(self, keeper: Identity) -> Self:
+        """The same book with the keeper's signature."""
+        if keeper.public_key != self.keeper:
+            raise BookError("this key is not the one of the book's keeper.")
+        return replace(self, signature=keeper.sign(self._content))
+
+    def neighbours(self, fingerprint: str) -> list[Participant]:
+        """The neighbours of a participant, by name."""
+        if fingerprint not in self.by_fingerprint:
+            raise BookError("this node is not in the book: its keeper adds it by its invite.")
+        own = self.by_fingerprint[fingerprint].name
+        others = {name for edge in self.edges if own in edge for name in edge} - {own}
+        return [each for each in self.participants if each.name in others]
+
+    @cached_property
+    def edges(self) -> tuple[tuple[str, str], ...]:
+        """Who is whose neighbour: the given edges, or by this rule.
+
+        The degree is twice the number of rings. In each ring the participants stand in the order
+        of SHA-256(seed, number of the ring, fingerprint), and everybody joins the one before and
+        the one after that have an address; those two are joined themselves unless exactly one
+        without an address stands between them. So two without an address are never neighbours,
+        the graph is connected, it is about as regular and as well mixed as a random regular
+        one, and a newer book changes no more than it must.
+        """
+        if self.given_edges:
+            return self.given_edges
+        found = set[tuple[str, str]]()
+        for number in range(self.degree // 2):
+            found |= _ring(sorted(self.participants, key=lambda each: self._place(number, each)))
+        return tuple(sorted(found))
+
+    def _place(self, ring: int, who: Participant) -> str:
+        return hashlib.sha256(f"{self.seed} {ring} {who.fingerprint}".encode()).hexdigest()
+
+    @cached_property
+    def keeper_fingerprint(self) -> str:
+        """What the plan names the keeper by."""
+        return fingerprint_of_key(self.keeper)
+
+    def encode(self) -> bytes:
+        """The file."""
+        content = {**self._plain, "signature": _text(self.signature)}
+        return (json.dumps(content, indent=1, ensure_ascii=True) + "\n").encode()
+
+    @classmethod
+    def decode(cls, content: bytes, keeper: str) -> Self:
+        """The book in a file or message, if the keeper of this fingerprint signed it."""
+        book = cls._read(content)
+        if book.keeper_fingerprint != keeper:
+            raise BookError(
+                f"the book is signed by {book.keeper_fingerprint[:16]}…, and the plan names the "
+                f"keeper {keeper[:16]}…"
+            )
+        if not verified(book.keeper, book._content, book.signature):
+            raise BookError("the book was changed after its keeper signed it: get it again.")
+        return book._checked()
+
+    @classmethod
+    def _read(cls, content: bytes) -> Self:
+        if len(content) > LARGEST_BOOK:
+            raise BookError(f"the book has {len(content)} bytes, at most are {LARGEST_BOOK}.")
+        try:
+            plain = json.loads(content)
+            if plain["format"] != FORMAT or plain["version"] != VERSION:
+                raise BookError(f"this walklearn reads {FORMAT!r} version {VERSION} only.")
+            participants = tuple(
+                Participant(str(each["name"]), _bytes(each["key"]), str(each["address"]))
+                for each in plain["participants"]
+            )
+            edges = tuple((str(one), str(other)) for one, other in plain["edges"])
+            return cls(
+                _bytes(plain["keeper"]), int(plain["number"]), str(plain["seed"]),
+                int(plain["degree"]), participants, edges, _bytes(plain["signature"]),
+            )  # fmt: skip
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
+            if isinstance(error, IdentityError):
+                raise
+            raise BookError(f"this is not a book of participants: {error!r}.") from None
+
+    @classmethod
+    def keeper_of(cls, content: bytes) -> str:
+        """The fingerprint of who says to be the keeper, to look at a book without a plan."""
+        return cls._read(content).keeper_fingerprint
+
+    @property
+    def parts(self) -> int:
+        """In how many pieces the graph falls: 1 if the walk reaches everybody."""
+        part = {each.name: each.name for each in self.participants}
+        for one, other in self.edges:
+            old, new = part[one], part[other]
+            part = {name: new if which == old else which for name, which in part.items()}
+        return len(set(part.values()))
+
+    @property
+    def _plain(self) -> dict[str, Any]:
+        return {
+            "format": FORMAT,
+            "version": VERSION,
+            "keeper": _text(self.keeper),
+            "number": self.number,
+            "seed": self.seed,
+            "degree": self.degree,
+            "edges": [list(edge) for edge in self.given_edges],
+            "participants": [
+                {"name": each.name, "key": _text(each.public_key), "address": each.address}
+                for each in self.participants
+            ],
+        }
+
+    @property
+    def _content(self) -> bytes:
+        """What is signed."""
+        plain = json.dumps(self._plain, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+        return b"book\n" + plain.encode()
+
+    def _checked(self) -> Self:
+        """Itself, if names and keys differ and everybody can be reached."""
+        addresses = {each.name: each.address for each in self.participants}
+        if len(addresses) < len(self.participants):
+            raise BookError("two participants have the same name.")
+        if len(self.by_fingerprint) < len(self.participants):
+            raise BookError("two participants have the same key: one of them copied a node.")
+        for edge in self.given_edges:
+            if set(edge) - addresses.keys() or len(set(edge)) < 2:
+                raise BookError(f"an edge joins two participants, and {' '.join(edge)} does not.")
+            if not any(addresses[name] for name in edge):
+                raise BookError(
+                    f"neither {' nor '.join(edge)} has an address: such two are no neighbours, "
+                    "since none of them can dial the other."
+                )
+        return self
+
+
+def _ring(order: list[Participant]) -> set[tuple[str, str]]:
+    """The edges of one ring; see `Book.edges`."""
+    dialled = [place for place, each in enumerate(order) if each.address]
+    found = set[tuple[str, str]]()
+    for start, end in zip(dialled, dialled[1:] + dialled[:1], strict=True):
+        between = (end - start - 1) % len(order)
+        for step in range(1, between + 1):
+            other = order[(start + step) % len(order)].name
+            found |= {_pair(order[start].name, other), _pair(other, order[end].name)}
+        if between != 1 and start != end:
+            found.add(_pair(order[start].name, order[end].name))
+    return found
+
+
+def _pair(one: str, other: str) -> tuple[str, str]:
+    return (one, other) if one < other else (other, one)
+
+
+def _text(content: bytes) -> str:
+    return base64.urlsafe_b64encode(content).decode().rstrip("=")
+
+
+def _bytes(text: str) -> bytes:
+    try:
+        return base64.b64decode(text + "=" * (-len(text) % 4), b"-_", validate=True)
+    except binascii.Error as error:
+        raise BookError(f"a key or signature in the book is damaged: {error}.") from None

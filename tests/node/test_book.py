@@ -1,0 +1,137 @@
+"""The book: what its keeper signs, who may change it, and whose neighbours it makes."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.running import invoke
+from walklearn.node.wire.book import Book, BookError, Participant
+from walklearn.node.wire.identity import Identity, IdentityError, Invite
+
+KEEPER, ALICE, BOB, CAROL = (Identity.create(n) for n in ("keeper", "alice", "bob", "carol"))
+PEOPLE = [
+    Participant("alice", ALICE.public_key, "192.0.2.1:7447"),
+    Participant("bob", BOB.public_key),
+    Participant("carol", CAROL.public_key),
+]
+BOOK = Book.new(KEEPER).with_participants(*PEOPLE).signed(KEEPER)
+
+
+@cache
+def some_key(number: int) -> bytes:
+    """Not all of them are points of the curve, which the rule of neighbours does not look at."""
+    return b"\x02" + number.to_bytes(32, "big")
+
+
+def test_a_book_survives_its_file_and_says_who_signed_what() -> None:
+    read = Book.decode(BOOK.encode(), KEEPER.fingerprint)
+    assert read == BOOK
+    assert read.by_fingerprint[BOB.fingerprint].name == "bob"
+    signature = BOB.sign(b"line 5")
+    assert read.verify(BOB.fingerprint, b"line 5", signature)
+    assert not read.verify(ALICE.fingerprint, b"line 5", signature)
+    assert not read.verify(BOB.fingerprint, b"line 6", signature)
+    assert not read.verify(KEEPER.fingerprint, b"line 5", KEEPER.sign(b"line 5"))  # no participant
+    assert not read.verify(BOB.fingerprint, b"line 5", b"")
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("number", 7),
+        ("seed", "00"),
+        ("degree", 6),
+        ("edges", [["alice", "bob"]]),
+        ("participants", []),
+        ("signature", ""),
+    ],
+)
+def test_what_the_keeper_did_not_sign_is_refused(key: str, value: object) -> None:
+    changed = {**json.loads(BOOK.encode()), key: value}
+    with pytest.raises(BookError, match="changed after its keeper signed it"):
+        Book.decode(json.dumps(changed).encode(), KEEPER.fingerprint)
+
+
+def test_another_keeper_is_refused() -> None:
+    forged = replace(BOOK, keeper=ALICE.public_key).signed(ALICE)
+    with pytest.raises(BookError, match="the plan names the keeper"):
+        Book.decode(forged.encode(), KEEPER.fingerprint)
+    with pytest.raises(BookError, match="not the one of the book's keeper"):
+        BOOK.signed(ALICE)
+
+
+@given(st.binary(max_size=200) | st.text(max_size=200).map(str.encode))
+def test_anything_else_is_refused(content: bytes) -> None:
+    with pytest.raises(IdentityError):
+        Book.decode(content, KEEPER.fingerprint)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(1, 40), st.integers(0, 60), st.sampled_from([2, 4, 6]), st.randoms())
+def test_the_rule_joins_everybody_and_never_two_that_cannot_be_dialled(
+    dialled: int, others: int, degree: int, random: object
+) -> None:
+    people = [
+        Participant(f"n{number}", some_key(number), f"h{number}:1" if number < dialled else "")
+        for number in range(dialled + others)
+    ]
+    book = Book(KEEPER.public_key, 1, "seed", degree, tuple(people))
+    assert book.parts == 1
+    address = {each.name: each.address for each in people}
+    assert all(address[one] or address[other] for one, other in book.edges)
+    if not others:  # then no degree is larger; smaller only where rings share an edge
+        assert max(map(len, map(book.neighbours, book.by_fingerprint))) <= degree
+
+
+def test_a_newer_book_changes_few_neighbours() -> None:
+    people = [Participant(f"n{n}", some_key(n), f"h{n}:1") for n in range(100)]
+    book = Book.new(KEEPER).with_participants(*people)
+    more = book.with_participants(Participant("new", some_key(1000), "new:1"))
+    assert len(set(book.edges) - set(more.edges)) == 2  # one of each ring
+    moved = book.with_participants(replace(people[0], address="elsewhere:1"))
+    assert moved.edges == book.edges
+    assert moved.number == book.number + 1
+
+
+def test_books_that_cannot_be() -> None:
+    for message, make in {
+        "same key": lambda: BOOK.with_participants(Participant("eve", BOB.public_key, "h:1")),
+        "neither bob nor carol has an address": lambda: BOOK.with_edges(("carol", "bob")),
+        "an edge joins two": lambda: BOOK.with_edges(("alice", "nobody")),
+        "no participant nobody": lambda: BOOK.without("nobody"),
+        "an even number": lambda: Book.new(KEEPER, 3),
+        "33 bytes": lambda: Participant("eve", b"short"),
+    }.items():
+        with pytest.raises(IdentityError, match=message):
+            make()
+
+
+def test_the_keeper_uses_the_command_line(tmp_path: Path) -> None:
+    file = tmp_path / "hospitals.book"
+
+    def book(*arguments: object) -> str:
+        done = invoke("node", "book", *arguments)
+        return done.output if done.exit_code == 0 else f"code {done.exit_code}: {done.output}"
+
+    line = book("new", file).splitlines()[-1]
+    assert (tmp_path / "hospitals.book.key").stat().st_mode & 0o077 == 0
+    assert "code 2" in book("new", file)
+    invites = [Invite(name, f"{name}:1", Identity.create(name).certificate).encode()
+               for name in ("alice", "bob", "carol")]  # fmt: skip
+    assert "book 1, 3 participants" in book("add", file, *invites)
+    page = book("add", file, "--edge", "alice", "bob")
+    assert "falls into 2 parts" in page
+    assert "parts" not in book("add", file, "--edge", "alice", "carol")
+    assert "2 participants" in book("add", file, "--remove", "carol")
+    assert "nothing to add" in book("add", file)
+    assert f'keeper = "{Book.keeper_of(file.read_bytes())}"' == line
+    (tmp_path / "hospitals.book.key").unlink()
+    assert "only the keeper changes a book" in book("add", file, *invites)
+    assert book("show", file).startswith("book 4, 2 participants")
