@@ -186,7 +186,9 @@ def test_new_rows_are_released_and_charged_anew() -> None:
 def test_the_cap_on_contributions_outlives_a_call() -> None:
     X, y = CANCER
     X = (X - X.mean(axis=0)) / X.std(axis=0)
-    noise = wl.privacy.ModelNoise(clip=3.0, noise_multiplier=5.0, max_contributions=7)
+    noise = wl.privacy.ModelNoise(
+        clip=3.0, noise_multiplier=5.0, max_contributions=7, protect="node"
+    )
     model = RandomWalkClassifier(
         walk="uniform", steps=300, random_state=0, model_privacy=noise, feature_bound=8.0
     )

@@ -15,6 +15,7 @@ from walklearn.node.agreement.plan import Plan
 from walklearn.node.protocol.learner import DivergedError, Draws, Learner, own_problem
 from walklearn.node.protocol.messages import Line, Token
 from walklearn.privacy.model_noise import ModelNoise
+from walklearn.privacy.sampling import grid_step
 
 PLAN = """
 name = "test"
@@ -85,7 +86,7 @@ def test_only_the_weighted_walk_goes_by_what_neighbours_say_of_their_importance(
 
 
 def test_past_the_cap_a_node_adds_noise_only() -> None:
-    noise = ModelNoise(clip=1.0, noise_multiplier=1.0, max_contributions=3)
+    noise = ModelNoise(clip=1.0, noise_multiplier=1.0, max_contributions=3, protect="node")
     learner = Learner.of_plan(Plan.from_text(PLAN), X, Y, noise=noise)
     other_rows = Learner.of_plan(Plan.from_text(PLAN), [[9.0, 9.0]], [7.0], noise=noise)
     draws = Draws(np.array([0.5]), np.array([0.25, -0.5]))
@@ -98,7 +99,7 @@ def test_past_the_cap_a_node_adds_noise_only() -> None:
 
 
 def test_a_smaller_budget_is_a_smaller_cap() -> None:
-    noise = ModelNoise(clip=1.0, noise_multiplier=1.0, max_contributions=3)
+    noise = ModelNoise(clip=1.0, noise_multiplier=1.0, max_contributions=3, protect="node")
     plan = Plan.from_text(PLAN)
     assert Learner.of_plan(plan, X, Y, noise=noise, may_contribute=1).may_contribute == 1
     assert Learner.of_plan(plan, X, Y, noise=noise, may_contribute=9).may_contribute == 3
@@ -108,22 +109,22 @@ def test_a_smaller_budget_is_a_smaller_cap() -> None:
 
 
 def test_what_shows_lies_on_the_public_grid() -> None:
-    """As `ModelNoise.release` has it, but in simulations."""
-    noise = ModelNoise(clip=1.0, noise_multiplier=1.0, max_contributions=3)
+    """But in simulations."""
+    noise = ModelNoise(clip=1.0, noise_multiplier=1.0, max_contributions=3, protect="node")
     plan = Plan.from_text(PLAN.replace("penalty = 0.5", ""))
     normal = np.random.default_rng(1).standard_normal(2)
     shown = {}
     for on_grid in (True, False):
         learner = Learner.of_plan(plan, X, Y, noise=noise, on_grid=on_grid)
         token, _ = learner.visit(first(learner, (0.0, 0.0)), Draws(np.array([0.5]), normal))
-        shown[on_grid] = token.model / -learner.step_size(1) / noise.grid_step
+        shown[on_grid] = token.model / -learner.step_size(1) / grid_step(noise.standard_deviation)
     np.testing.assert_allclose(shown[True], np.rint(shown[True]), atol=1e-6)
     assert np.abs(shown[True] - shown[False]).max() <= 0.5 + 1e-6
     assert np.abs(shown[False] - np.rint(shown[False])).max() > 1e-3
 
 
 def test_noise_needs_normal_numbers() -> None:
-    noise = ModelNoise(clip=1.0, noise_multiplier=1.0, max_contributions=3)
+    noise = ModelNoise(clip=1.0, noise_multiplier=1.0, max_contributions=3, protect="node")
     learner = Learner.of_plan(Plan.from_text(PLAN), X, Y, noise=noise)
     with pytest.raises(ValueError, match="needs normal numbers"):
         learner.visit(first(learner), DRAWS)
@@ -133,7 +134,7 @@ def test_what_would_show_the_rows_is_refused() -> None:
     text = WEIGHTED + '\nreweight = "as-printed"'
     with pytest.raises(ValueError, match="read off the token"):
         Learner.of_plan(Plan.from_text(PLAN + text), X, Y)
-    noise = ModelNoise(clip=1.0, noise_multiplier=1.0, max_contributions=3)
+    noise = ModelNoise(clip=1.0, noise_multiplier=1.0, max_contributions=3, protect="node")
     with pytest.raises(ValueError, match="noise on the model would protect nothing"):
         Learner.of_plan(Plan.from_text(PLAN + WEIGHTED), X, Y, noise=noise)
 
@@ -150,7 +151,7 @@ def test_a_node_at_work_loads_nothing_heavy() -> None:
 import sys
 from dataclasses import replace
 from test_learner import *
-noise = ModelNoise(clip=1.0, noise_multiplier=1.0, max_contributions=3)
+noise = ModelNoise(clip=1.0, noise_multiplier=1.0, max_contributions=3, protect="node")
 learner = Learner.of_plan(Plan.from_text(PLAN + RELEASED), X, Y, 3.0, noise)
 learner.visit(first(learner), Draws(np.array([0.5]), np.zeros(2)))
 import walklearn.node.protocol.protocol, walklearn.node.disk.store

@@ -21,7 +21,7 @@ VISITS = 8_000
 GRAPH = wl.graphs.erdos_renyi(NODES, 0.4, seed=2)
 OWNERS = np.repeat(np.arange(NODES), [1, 2, 3, 1, 4, 1, 2, 1])
 X, Y = wl.datasets.two_gaussians(len(OWNERS), dimension=3, variance=4.0, seed=7)
-NOISE = ModelNoise(clip=1.0, noise_multiplier=0.5, max_contributions=20)
+NOISE = ModelNoise(clip=1.0, noise_multiplier=0.5, max_contributions=20, protect="node")
 MECHANISM = wl.privacy.calibrate("clamped-gamma", epsilon=3.0, delta=0.05, bounds=(1.0, 40.0))
 
 PLAN = """

@@ -664,7 +664,7 @@ def test_there_is_nothing_to_resume_at_the_holder_or_after_the_end() -> None:
 
 
 def test_contributions_are_charged_in_the_commit_before_anything_leaves() -> None:
-    noise = ModelNoise(clip=1.0, noise_multiplier=1.0, max_contributions=2)
+    noise = ModelNoise(clip=1.0, noise_multiplier=1.0, max_contributions=2, protect="node")
     learner = Learner.of_plan(PLAN, [[1.0]], [1.0], noise=noise)
     state, charged = node(learner=learner), []
     for visit in range(4):

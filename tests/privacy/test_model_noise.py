@@ -12,8 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import walklearn as wl
 from walklearn.privacy.accounting import smallest_epsilon
-from walklearn.privacy.model_noise import ModelNoise
+from walklearn.privacy.model_noise import CLIP_STEPS, ModelNoise
+from walklearn.problem.losses import Softmax, Squared
 
 NOISE = ModelNoise(clip=2.0, noise_multiplier=3.0, max_contributions=4)
 
@@ -91,38 +93,104 @@ def test_epsilon_inverts_delta() -> None:
     assert smallest_epsilon(lambda _: 0.5, 0.4) == np.inf
 
 
-def test_the_gradient_is_clipped_before_the_noise() -> None:
-    zero, ones = np.zeros(2), np.ones(2)
-    np.testing.assert_allclose(NOISE.protect([30.0, 40.0], zero), [1.2, 1.6], rtol=1e-15)
-    np.testing.assert_array_equal(NOISE.protect([0.3, -0.4], zero), [0.3, -0.4])
-    np.testing.assert_allclose(NOISE.protect([30.0, 40.0], ones), [7.2, 7.6], rtol=1e-15)
-    np.testing.assert_array_equal(NOISE.protect([0.0, 0.0], ones), [6.0, 6.0])
-    np.testing.assert_array_equal(NOISE.protect([30.0, 40.0], ones, contributes=False), [6.0, 6.0])
-    # A matrix (softmax) is clipped in the Frobenius norm.
-    assert np.linalg.norm(NOISE.protect(np.full((3, 4), 9.0), np.zeros((3, 4)))) <= 2 * (1 + 1e-12)
+NODE = ModelNoise(clip=2.0, noise_multiplier=3.0, max_contributions=4, protect="node")
+ONES, ZEROS = np.ones(2), np.zeros(2)
 
 
-@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, 1e200])
-def test_what_overflows_does_not_show(bad: float) -> None:
-    noisy = NOISE.protect([1.0, bad], np.ones(2))
-    np.testing.assert_array_equal(noisy, [6.0, 6.0])
+def pull(*rows: list[float], **settings: Any) -> wl.Problem:
+    """A node that holds rows whose gradients at w = 0 are the rows themselves."""
+    return wl.Problem(
+        rows, -np.ones(len(rows)), loss=Squared(), node_of_row=np.zeros(len(rows), int),
+        **{"nodes": 1, **settings},
+    )  # fmt: skip
 
 
-@given(st.lists(st.floats(-1e150, 1e150), min_size=1, max_size=50))
+def test_the_gradient_of_a_node_is_clipped_before_the_noise() -> None:
+    long, short = pull([30.0, 40.0]), pull([0.3, -0.4])
+
+    def protected(problem: wl.Problem, normal: np.ndarray, contributes: bool = True) -> np.ndarray:
+        return NODE.protected(problem, 0, ZEROS, normal=normal, contributes=contributes)
+
+    np.testing.assert_allclose(protected(long, ZEROS), [1.2, 1.6], rtol=1e-15)
+    np.testing.assert_array_equal(protected(short, ZEROS), [0.3, -0.4])
+    np.testing.assert_allclose(protected(long, ONES), [7.2, 7.6], rtol=1e-15)
+    np.testing.assert_array_equal(protected(pull([0.0, 0.0]), ONES), [6.0, 6.0])
+    np.testing.assert_array_equal(protected(long, ONES, contributes=False), [6.0, 6.0])
+    # The sum of all rows is clipped, whatever the objective makes of it.
+    both = pull([30.0, 40.0], [30.0, 40.0], objective="node-mean")
+    np.testing.assert_allclose(protected(both, ZEROS), [1.2, 1.6], rtol=1e-15)
+
+
+@pytest.mark.parametrize("objective", ["sum", "mean", "node-mean"])
+def test_each_row_is_clipped_before_the_sum_and_the_noise(objective: Any) -> None:
+    """Weights count before the clip; the factor of the objective is public and counts after it."""
+    problem = pull([30.0, 40.0], [0.3, 0.4], [0.9, 1.2], nodes=2, objective=objective,
+                   empty_nodes="relay", sample_weight=[1.0, 2.0, 4.0])  # fmt: skip
+    factor = {"sum": 2.0, "mean": 2.0 / 7.0, "node-mean": 1.0 / 7.0}[objective]
+    sums = np.array([1.2 + 0.6 + 1.2, 1.6 + 0.8 + 1.6])  # the third is 6 long, and 2 are left
+    np.testing.assert_allclose(NOISE.clipped(problem, 0, ZEROS), sums, rtol=1e-15)
+    noisy = NOISE.protected(problem, 0, ZEROS, normal=ONES)
+    np.testing.assert_allclose(noisy, factor * (sums + 6.0), rtol=1e-15)
+    past = NOISE.protected(problem, 0, ZEROS, normal=ONES, contributes=False)
+    np.testing.assert_allclose(past, [factor * 6.0] * 2, rtol=1e-15)
+    # A relay has no rows to hide, and adds nothing.
+    np.testing.assert_array_equal(NOISE.protected(problem, 1, ZEROS, normal=ONES), ZEROS)
+
+
+def test_rows_of_softmax_are_matrices() -> None:
+    problem = wl.Problem([[3.0, 4.0]], [1.0], loss=Softmax(3), node_of_row=[0])
+    gradient = NOISE.clipped(problem, 0, np.zeros(6))
+    slopes = np.array([1 / 3, -2 / 3, 1 / 3])
+    whole = np.outer(slopes, [3.0, 4.0]).reshape(-1)
+    assert np.linalg.norm(whole) > 2.0
+    np.testing.assert_allclose(gradient, whole * 2.0 / np.linalg.norm(whole), rtol=1e-14)
+
+
+@pytest.mark.parametrize("noise", [NOISE, NODE])
+@pytest.mark.parametrize("bad", [1e200, 1e155])
+def test_what_overflows_does_not_show(noise: ModelNoise, bad: float) -> None:
+    """Of one row among others nothing is left; of the sum of all of them neither."""
+    np.testing.assert_array_equal(noise.clipped(pull([1.0, bad]), 0, ZEROS), ZEROS)
+    with np.errstate(over="ignore"):
+        beside = noise.clipped(pull([1.0, bad], [0.5, 0.5]), 0, ZEROS)
+    np.testing.assert_array_equal(beside, [0.5, 0.5] if noise is NOISE else ZEROS)
+
+
+@given(
+    st.lists(st.tuples(st.floats(-1e150, 1e150), st.floats(-1e150, 1e150)), min_size=1, max_size=9),
+    st.floats(-1e3, 1e3),
+    st.sampled_from(["rows", "node"]),
+    st.floats(1e-6, 1e6),
+)
 @settings(max_examples=200, deadline=None)
-def test_no_gradient_moves_the_release_by_more_than_the_clip(gradient: list[float]) -> None:
-    moved = NOISE.protect(gradient, np.zeros(len(gradient)))
-    assert np.linalg.norm(moved) <= NOISE.clip * (1 + 1e-12)
+def test_replacing_a_row_moves_the_sum_by_two_clips_at_most(
+    rows: list[tuple[float, float]], model: float, unit: Any, clip: float
+) -> None:
+    """On the grid exactly, in whole numbers; in floating point to the share that is charged."""
+    noise = ModelNoise(clip, 1.0, 1, unit)
+    w = np.array([model, -model / 3])
+    problem, other = pull(*map(list, rows)), pull([1.0, -7.0], *map(list, rows[1:]))
+    moved = noise.clipped_on_grid(problem, 0, w) - noise.clipped_on_grid(other, 0, w)
+    assert sum(int(step) ** 2 for step in moved) <= (2 * CLIP_STEPS) ** 2
+    change = noise.clipped(problem, 0, w) - noise.clipped(other, 0, w)
+    assert np.linalg.norm(change) <= 2 * clip * (1 + 1e-12) + len(rows) * clip * 1e-15
+    grid = noise.clip_step * noise.clipped_on_grid(problem, 0, w)
+    off = np.abs(grid - noise.clipped(problem, 0, w))
+    assert (off <= (len(rows) + 1) * noise.clip_step * (1 + 1e-6)).all()
 
 
-def test_a_release_lies_on_the_grid_and_has_the_deviation() -> None:
-    rows = np.full(100_000, 1.0)
-    released = NOISE.release(rows, np.random.default_rng(3))
-    np.testing.assert_array_equal(released / NOISE.grid_step, np.rint(released / NOISE.grid_step))
-    # Five standard errors of the deviation; of the mean, 2/√100000 after clipping.
-    assert released.std() == pytest.approx(6.0, rel=5 / np.sqrt(200_000))
-    assert abs(released.mean()) < 5 * 6 / np.sqrt(100_000) + 0.01
-    assert not np.array_equal(NOISE.release(rows), NOISE.release(rows))
+def test_single_precision_is_clipped_in_double() -> None:
+    rows = np.random.default_rng(1).standard_normal((200, 30)).astype(np.float32)
+    problem = wl.Problem(rows, np.full(200, -1.0), loss=Squared(), dtype=np.float32,
+                         node_of_row=np.zeros(200, int))  # fmt: skip
+    alone = [pull(row.tolist(), dtype=np.float32) for row in rows]
+    lengths = [np.linalg.norm(NOISE.clipped(each, 0, np.zeros(30))) for each in alone]
+    assert max(lengths) <= 2.0 * (1 + 1e-15)
+    np.testing.assert_allclose(
+        NOISE.clipped(problem, 0, np.zeros(30, np.float32)),
+        np.sum([NOISE.clipped(each, 0, np.zeros(30)) for each in alone], axis=0),
+        atol=1e-12,
+    )
 
 
 def test_values_are_frozen_comparable_and_travel() -> None:
@@ -155,7 +223,19 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
     "calibrate, delta = 1": (lambda: calibrate(delta=1.0), r"delta must be"),
     "calibrate, no clip": (lambda: calibrate(clip=0.0), r"clip must be"),
     "too much noise": (lambda: calibrate(epsilon=0, delta=1e-110), r"more noise than 1e\+100"),
-    "shapes": (lambda: NOISE.protect([1.0, 2.0], [1.0]), r"one for each coordinate"),
+    "shapes": (
+        lambda: NOISE.protected(pull([1.0, 2.0]), 0, ZEROS, normal=[1.0]),
+        r"one for each coordinate",
+    ),
+    "another unit": (lambda: ModelNoise(1.0, 1.0, 1, "row"), r'protect must be "rows"'),  # type: ignore[arg-type]
+    "a mini-batch of rows": (
+        lambda: NOISE.clipped(pull([1.0, 2.0]), 0, ZEROS, np.array([0])),
+        r"one row may count several times",
+    ),
+    "a model that is not finite": (
+        lambda: NOISE.clipped_on_grid(pull([1.0, 2.0]), 0, np.array([1.0, np.nan])),
+        r"the model is not finite",
+    ),
 }
 
 

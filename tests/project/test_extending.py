@@ -252,7 +252,9 @@ def test_a_network_does_what_the_simulator_does(text: str) -> None:
 
 
 def test_privacy_is_claimed_for_a_walk_that_says_what_it_shows() -> None:
-    noise = wl.privacy.ModelNoise(clip=1.0, noise_multiplier=1.0, max_contributions=3)
+    noise = wl.privacy.ModelNoise(
+        clip=1.0, noise_multiplier=1.0, max_contributions=3, protect="node"
+    )
     problem = wl.Problem(X, Y, penalty=1.0)
     settings: dict[str, Any] = {
         "steps": 10, "step_size": wl.PowerStep(0.01), "progress": False, "seed": 1,

@@ -9,6 +9,7 @@ from tests.running import python
 HEAVY = {"scipy", "numba", "dp_accounting", "matplotlib", "pandas", "joblib", "sklearn", "networkx"}
 
 VISIT = """
+from functools import partial
 import numpy as np
 from walklearn.updates import walk_sgd
 from walklearn.problem.domains import Ball
@@ -26,10 +27,10 @@ assert 0 < problem.smoothness[4] < 10
 own = generators(node_seed(np.random.SeedSequence(1), 4))
 noise = ModelNoise(clip=1.0, noise_multiplier=0.5, max_contributions=3)
 token = walk_sgd.token_at(4, problem.domain.sample(problem.size, own.walk))
-uniforms = own.walk.random(3)
+uniforms = own.walk.random(1)
 token, scale = walk_sgd.estimated_scale(token, 2.0)
 token, visit = walk_sgd.improve(problem, PowerStep(0.1), token, scale, uniforms[1:],
-                                lambda gradient: noise.release(gradient, own.noise))
+                                partial(noise.protected, normal=own.noise.standard_normal(9)))
 proposal = propose(uniforms[0], degree=2)
 assert accepts(proposal, score(2.0, 2), score(9.0, 2))
 assert token.updates == 1 and np.isfinite(token.model).all()

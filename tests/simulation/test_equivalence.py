@@ -16,6 +16,10 @@ from hypothesis import strategies as st
 import walklearn as wl
 from walklearn import walks
 from walklearn.problem import Problem
+from walklearn.simulation.compiled_batches import CompiledWalks
+from walklearn.simulation.reference_batches import ReferenceWalks
+from walklearn.updates.random_streams import generators
+from walklearn.updates.walk_sgd import WalkSetting
 
 GRAPH = wl.graphs.barabasi_albert(12, 2, seed=3)
 IMPORTANCE = np.linspace(1.0, 9.0, 12)
@@ -147,9 +151,46 @@ def test_private_walks(wrap: Any, reweight: Any) -> None:
 )
 def test_noise_on_the_model(method: Any, batch: int | None) -> None:
     """Clipping, noise and the cap, which nodes reach here: 150 visits of 12 nodes."""
-    noise = wl.privacy.ModelNoise(clip=2.0, noise_multiplier=0.5, max_contributions=7)
+    noise = wl.privacy.ModelNoise(
+        clip=2.0, noise_multiplier=0.5, max_contributions=7, protect="node"
+    )
     assert_same(make_problem(), method, model_privacy=noise)
     assert_same(make_problem(rows=40), method, model_privacy=noise, batch=batch)
+
+
+@pytest.mark.parametrize("objective", ["sum", "mean", "node-mean"])
+@pytest.mark.parametrize("loss", LOSSES, ids=repr)
+def test_noise_on_the_model_for_each_row(loss: Any, objective: Any) -> None:
+    """The clip cuts some rows and leaves others; weights, and the cap, which nodes reach."""
+    noise = wl.privacy.ModelNoise(clip=0.7, noise_multiplier=0.5, max_contributions=7)
+    weights = np.linspace(0.1, 2.0, 40)
+    problem = make_problem(loss, rows=40, objective=objective, sample_weight=weights)
+    lengths = np.linalg.norm(problem.row_gradients(3, np.zeros(problem.size)), axis=1)
+    assert lengths.min() < 0.7 < lengths.max()
+    assert_same(problem, walks.Uniform(), model_privacy=noise)
+    assert_same(problem, walks.Weighted(IMPORTANCE, public=True), model_privacy=noise,
+                streams="node", mean_importance="estimated")  # fmt: skip
+
+
+def test_rows_that_overflow_leave_the_others_what_they_are() -> None:
+    """Of a row that is too long to be measured nothing is added, in both engines."""
+    noise = wl.privacy.ModelNoise(clip=1.0, noise_multiplier=0.1, max_contributions=30)
+    X = np.random.default_rng(7).standard_normal((36, 4))
+    X[5] = 1e200
+    owners = np.arange(36) % 12
+    for loss in (wl.losses.Squared(), wl.losses.Softmax()):
+        problem = Problem(X, np.arange(36) % 3, loss=loss, penalty=0.5, node_of_row=owners,
+                          domain=wl.domains.Ball(0.4), objective="mean")  # fmt: skip
+        setting = WalkSetting(problem, GRAPH, walks.Uniform(), wl.PowerStep(0.05),
+                              model_noise=noise)  # fmt: skip
+        batches = [
+            engine(setting, [generators(np.random.SeedSequence(5))])
+            for engine in (CompiledWalks, ReferenceWalks)
+        ]
+        for batch in batches:
+            batch.advance(150)
+        assert np.isfinite(batches[0].models).all()
+        np.testing.assert_allclose(batches[0].models, batches[1].models, rtol=1e-11, atol=1e-11)
 
 
 @pytest.mark.parametrize(
@@ -187,7 +228,9 @@ def test_nodes_with_streams_of_their_own(method: Any) -> None:
 
 def test_as_a_network_does_it() -> None:
     """Everything at once: own streams, an estimated mean, mini-batches, noise and its cap."""
-    noise = wl.privacy.ModelNoise(clip=2.0, noise_multiplier=0.5, max_contributions=7)
+    noise = wl.privacy.ModelNoise(
+        clip=2.0, noise_multiplier=0.5, max_contributions=7, protect="node"
+    )
     assert_same(make_problem(rows=40), walks.Weighted(privacy=MECHANISM), model_privacy=noise,
                 batch=3, streams="node", mean_importance="estimated")  # fmt: skip
 

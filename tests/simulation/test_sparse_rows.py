@@ -100,8 +100,9 @@ def test_gossip(method: object) -> None:
     assert_alike(*runs)
 
 
-def test_as_a_network_does_it_and_with_noise_on_the_model() -> None:
-    noise = wl.privacy.ModelNoise(clip=1.0, noise_multiplier=0.5, max_contributions=3)
+@pytest.mark.parametrize("unit", ["rows", "node"])
+def test_as_a_network_does_it_and_with_noise_on_the_model(unit: str) -> None:
+    noise = wl.privacy.ModelNoise(clip=0.3, noise_multiplier=0.5, max_contributions=3, protect=unit)
     runs = [
         wl.simulate(problem, GRAPH, walks.Uniform(), steps=200, step_size=wl.PowerStep(0.5), seed=3,
                     streams="node", model_privacy=noise)

@@ -101,16 +101,22 @@ class LocalNode:
         moves = accepts(proposal, own, score(released, degree))
         return token._replace(node=other, messages=token.messages + 1) if moves else token
 
-    def protect(self, gradient: np.ndarray) -> np.ndarray:
-        normal = self.streams.noise.standard_normal(gradient.size)
+    def protect(
+        self, problem: wl.Problem, node: int, model: np.ndarray, picks: np.ndarray | None
+    ) -> np.ndarray:
+        normal = self.streams.noise.standard_normal(model.size)
         contributes = self.contributions < self.noise.max_contributions
         self.contributions += contributes
-        return np.asarray(self.noise.protect(gradient, normal, contributes))
+        return self.noise.protected(
+            problem, node, model, picks, normal=normal, contributes=contributes
+        )
 
 
 def test_a_network_played_by_hand_is_the_simulator() -> None:
     """Bit for bit: nodes that know their own rows and their neighbours' announcements only."""
-    noise = wl.privacy.ModelNoise(clip=2.0, noise_multiplier=0.1, max_contributions=15)
+    noise = wl.privacy.ModelNoise(
+        clip=2.0, noise_multiplier=0.1, max_contributions=15, protect="node"
+    )
     run = wl.simulate(PROBLEM, GRAPH, walks.Weighted(privacy=MECHANISM), steps=STEPS, batch=BATCH,
                       step_size=STEP, seed=6, replicates=2, model_privacy=noise, streams="node",
                       mean_importance="estimated", engine="reference")  # fmt: skip

@@ -113,7 +113,9 @@ def test_the_ledger_tells_what_was_published() -> None:
     assert ledgers[0].total(0, delta=0.03) == np.inf  # the model goes in the clear
     open_book = run(walks.Weighted()).ledger[0]
     assert "in the clear" in str(open_book)
-    noise = privacy.ModelNoise(clip=1.0, noise_multiplier=20.0, max_contributions=10)
+    noise = privacy.ModelNoise(
+        clip=1.0, noise_multiplier=20.0, max_contributions=10, protect="node"
+    )
     trace = run(walks.Weighted(privacy=MECHANISM), model_privacy=noise, steps=100)
     assert trace.contributions is not None
     ledger = trace.ledger[0]
@@ -126,7 +128,7 @@ def test_the_ledger_tells_what_was_published() -> None:
 def test_the_cap_holds_and_noise_goes_on() -> None:
     """Without a penalty, a node past its cap moves the model by noise alone."""
     problem = wl.Problem(X, Y, domain=wl.domains.Ball(1e3), objective="mean")
-    noise = privacy.ModelNoise(clip=1.0, noise_multiplier=1.0, max_contributions=3)
+    noise = privacy.ModelNoise(clip=1.0, noise_multiplier=1.0, max_contributions=3, protect="node")
     options = {"step_size": wl.ConstantStep(0.01), "replicates": 200, "seed": 3}
     before, after = (
         wl.simulate(problem, GRAPH, walks.Uniform(), steps=steps, model_privacy=noise, **options)
@@ -144,7 +146,9 @@ def test_the_cap_holds_and_noise_goes_on() -> None:
 def test_what_shows_is_clipped() -> None:
     """One visit moves the model by the step times at most the clip, whatever the rows."""
     loud = wl.Problem(1e3 * X, Y, domain=wl.domains.Ball(1e9), objective="mean")
-    noise = privacy.ModelNoise(clip=2.0, noise_multiplier=1e-12, max_contributions=1)
+    noise = privacy.ModelNoise(
+        clip=2.0, noise_multiplier=1e-12, max_contributions=1, protect="node"
+    )
     options = {"steps": 1, "step_size": wl.ConstantStep(1.0), "replicates": 20, "seed": 3}
     plain = wl.simulate(loud, GRAPH, walks.Uniform(), **options)
     clipped = wl.simulate(loud, GRAPH, walks.Uniform(), model_privacy=noise, **options)
@@ -155,7 +159,9 @@ def test_what_shows_is_clipped() -> None:
 
 
 def test_a_walk_drawn_before_is_charged_too() -> None:
-    noise = privacy.ModelNoise(clip=1.0, noise_multiplier=20.0, max_contributions=10)
+    noise = privacy.ModelNoise(
+        clip=1.0, noise_multiplier=20.0, max_contributions=10, protect="node"
+    )
     walk = walks.Weighted(privacy=MECHANISM).realise(GRAPH, PROBLEM, np.random.default_rng(1))
     for drawn in (walk, walks.Jumping(walk)):
         trace = run(drawn, model_privacy=noise, steps=100)
@@ -223,10 +229,14 @@ def test_a_loose_promise_does_not_hide_the_rows() -> None:
 def test_noise_costs_accuracy_and_no_noise_costs_none() -> None:
     options = {"steps": 20_000, "step_size": wl.PowerStep(0.1)}
     plain = run(walks.Uniform(), **options).distance[:, -1].mean()
-    quiet = privacy.ModelNoise(clip=1e6, noise_multiplier=1e-15, max_contributions=10**9)
+    quiet = privacy.ModelNoise(
+        clip=1e6, noise_multiplier=1e-15, max_contributions=10**9, protect="node"
+    )
     same = run(walks.Uniform(), model_privacy=quiet, **options).distance[:, -1].mean()
     assert same == pytest.approx(plain, rel=1e-6)
-    loud = privacy.ModelNoise(clip=5.0, noise_multiplier=5.0, max_contributions=10**9)
+    loud = privacy.ModelNoise(
+        clip=5.0, noise_multiplier=5.0, max_contributions=10**9, protect="node"
+    )
     assert run(walks.Uniform(), model_privacy=loud, **options).distance[:, -1].mean() > 2 * plain
 
 
@@ -244,7 +254,7 @@ def test_noise_costs_accuracy_and_no_noise_costs_none() -> None:
     ids=repr,
 )
 def test_claims_that_would_be_false_are_refused(method: Any, message: str) -> None:
-    noise = privacy.ModelNoise(clip=1.0, noise_multiplier=1.0, max_contributions=3)
+    noise = privacy.ModelNoise(clip=1.0, noise_multiplier=1.0, max_contributions=3, protect="node")
     with pytest.raises(ValueError, match=message):
         run(method, model_privacy=noise)
 
@@ -280,7 +290,9 @@ def test_private_walks_are_values() -> None:
 
 
 def test_a_trace_with_releases_survives_a_file(tmp_path: Any) -> None:
-    noise = privacy.ModelNoise(clip=1.0, noise_multiplier=20.0, max_contributions=10)
+    noise = privacy.ModelNoise(
+        clip=1.0, noise_multiplier=20.0, max_contributions=10, protect="node"
+    )
     trace = run(walks.Weighted(privacy=MECHANISM), model_privacy=noise)
     for suffix in ("npz", "parquet"):
         trace.save(tmp_path / f"run.{suffix}")

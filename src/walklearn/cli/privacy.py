@@ -152,8 +152,9 @@ def attack(
     X, y = wl.datasets.two_gaussians(nodes, dimension=dimension, seed=seed)
     problem = wl.Problem(X, y, penalty=1.0, objective="mean")
     noise = wl.privacy.ModelNoise.calibrate(
-        epsilon=epsilon, delta=delta, clip=clip, max_contributions=max_contributions
-    )
+        epsilon=epsilon, delta=delta, clip=clip, max_contributions=max_contributions,
+        protect="node",
+    )  # fmt: skip
     click.echo(f"Uniform walk on {graph}, {steps} visits, {dimension} features.")
     for title, protection in (("in the clear", None), (f"with {noise}", noise)):
         found = wl.attack(

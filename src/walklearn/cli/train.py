@@ -198,7 +198,7 @@ def _model_privacy(asked: tuple[float, float, float, float] | None) -> ModelNois
             f"whole number of at least 1, got {times:g}."
         )
     return ModelNoise.calibrate(
-        epsilon=epsilon, delta=delta, clip=clip, max_contributions=int(times)
+        epsilon=epsilon, delta=delta, clip=clip, max_contributions=int(times), protect="node"
     )
 
 

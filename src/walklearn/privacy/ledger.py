@@ -305,8 +305,8 @@ def replicate_ledger(
 def describe(mechanism: Release) -> dict[str, Any]:
     """A mechanism as plain JSON values: its kind and its parameters.
 
-    >>> describe(ModelNoise(clip=1.0, noise_multiplier=2.0, max_contributions=5))
-    {'kind': 'model-noise', 'clip': 1.0, 'noise_multiplier': 2.0, 'max_contributions': 5}
+    >>> describe(ModelNoise(clip=1.0, noise_multiplier=2.0, max_contributions=5))["protect"]
+    'rows'
     """
     # Not `asdict`, which would leave tuples as they are: JSON gives lists back.
     of_a_dataclass: Any = mechanism

@@ -1,16 +1,24 @@
 """Noise on the model itself: what a node adds to the token is clipped and noisy.
 
 The paper shares the model in the clear, and two consecutive models tell a row of the node in
-between up to scale, because ∇f_i is a multiple of x_i. The remedy: at each visit the data part
-g of ∇f_i is scaled to norm at most C, Gaussian noise is added, and the sum is what the update
-uses; after `max_contributions` visits the node adds noise only:
+between up to scale, because ∇f_i is a multiple of x_i. The remedy: at each visit what the rows
+add to ∇f_i is clipped, Gaussian noise is added, and the sum is what the update uses; after
+`max_contributions` visits the node adds noise only. What is clipped is the unit of the claim:
 
-    g ← g · min(1, C/‖g‖) + σ N(0, I),    σ = noise_multiplier · C.
+    protect="rows"   g ← c_i (Σ_r clip(ω_r ∇ℓ_r) + σ N(0, I))    each row's own gradient
+    protect="node"   g ← clip(c_i Σ_r ω_r ∇ℓ_r) + σ N(0, I)      the sum over all its rows
 
-**What is claimed.** Local differential privacy with replace-one adjacency: whatever other rows
-a node had held, each contribution would move by at most 2C. So everyone who sees all tokens,
-the neighbours included, sees at most T = max_contributions Gaussians of that sensitivity, and
-they compose to exactly one, also when each depends on those before it:
+with clip(v) = v · min(1, C/‖v‖) (for softmax v is a matrix, ‖v‖ its Frobenius norm), σ =
+noise_multiplier · C, ω_r the weight of a row and c_i the public factor of the objective: N for
+"sum", N/M for "mean", 1/Σω for "node-mean" (`Problem.row_factor`).
+
+**What is claimed.** Local differential privacy with replace-one adjacency. "rows": one row of
+one node is replaced by another, which moves the sum by at most 2C however many rows there are, so
+that the noise on the *mean* of n rows is n times smaller; n, M and the sum of weights are public,
+and the row that is added or left out is not hidden. "node": whatever other rows a node had held,
+the contribution moves by at most 2C. In both, everyone who sees all tokens, the neighbours
+included, sees at most T = max_contributions Gaussians of that sensitivity, and they compose to
+exactly one, also when each depends on those before it:
 
     δ(ε) = Φ(μ/2 − ε/μ) − e^ε Φ(−μ/2 − ε/μ),    μ = 2 √T / noise_multiplier.
 
@@ -18,22 +26,23 @@ they compose to exactly one, also when each depends on those before it:
 not know who held it, is worth something, but nothing is deducted for it here. And what else
 depends on the rows needs its own protection: only g is covered, so the penalty's λw (public)
 is added afterwards, and g may be weighted afterwards by public numbers only, such as released
-constants. A weight computed from the rows, such as L̄/L_i of the algorithm as printed, has to
-be applied before `protect`.
+constants. A mini-batch is refused for "rows": its rows are picked with replacement, so that one row
+may count several times.
 
-**Floating point.** `release` is what a node of a real network calls: noise from the operating
-system's entropy, and the sum rounded to a public grid of about 2^-16 σ, so that no output tells
-by its low-order bits which g it came from (Mironov 2012). `protect` is the bare arithmetic on
-normal numbers that a simulation draws from its seed: same statistics, no grid, and it protects
-nobody. For both, δ is that of the ideal Gaussian (`sampling` says what finite precision adds for
-each coordinate), and the sensitivity is charged as 2C(1 + 1e-12), which covers the rounding of
-the norm.
+**Two arithmetics.** `clipped_on_grid` is for what leaves a machine: each clipped vector is rounded
+towards zero onto the public grid of C/2^24 and checked to be no longer than C in whole numbers, so
+the sum of whole numbers moves by at most 2C *exactly*. `protected` is the bare arithmetic on normal
+numbers that a simulation draws from its seed: same statistics, no grid, and it protects nobody.
+The sensitivity is charged as 2C(1 + 1e-12), which covers the rounding of its norms.
 
 >>> noise = ModelNoise.calibrate(epsilon=3.0, delta=1e-5, clip=1.0, max_contributions=10)
->>> round(noise.noise_multiplier, 3), noise.delta(3.0) <= 1e-5
-(8.795, True)
->>> ModelNoise(clip=1.0, noise_multiplier=1.0, max_contributions=1).protect([3.0, 4.0], [0.0, 0.0])
-array([0.6, 0.8])
+>>> round(noise.noise_multiplier, 3), noise.delta(3.0) <= 1e-5, noise.protect
+(8.795, True, 'rows')
+>>> from walklearn.problem import Problem
+>>> from walklearn.problem.losses import Squared
+>>> problem = Problem([[3.0], [0.1]], [-1.0, -1.0], loss=Squared(), node_of_row=[0, 0])
+>>> noise.clipped(problem, 0, np.zeros(1))     # 1, which was 3, and 0.1
+array([1.1])
 """
 
 from __future__ import annotations
@@ -41,39 +50,58 @@ from __future__ import annotations
 import math
 import operator
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar, Literal, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from walklearn.privacy import accounting, sampling
+from walklearn.privacy import accounting
 from walklearn.privacy.accounting import LARGEST_EPSILON, smallest_epsilon
 from walklearn.privacy.arguments import Array, check_delta, check_epsilon
+
+if TYPE_CHECKING:
+    from walklearn.problem import Problem
+
+Unit = Literal["rows", "node"]
 
 _SMALLEST, _LARGEST = 1e-100, 1e100
 _MOST_CONTRIBUTIONS = 10**12
 # The norm of a clipped vector is right to about (dimensions · 1e-16).
 _CLIPPING_ROUNDING = 1e-12
+# The clip is so many steps of the grid that clipped vectors are rounded to. Squares of a clipped
+# vector then sum to 2^48 at most, and 2^38 rows fit a whole number of 64 bits.
+CLIP_STEPS = 2**24
 
 
 @dataclass(frozen=True)
 class ModelNoise:
-    """Clip to `clip`, add noise of deviation `noise_multiplier · clip`, at most so many times."""
+    """Clip to `clip`, add noise of deviation `noise_multiplier · clip`, at most so many times.
+
+    protect: what a claim is about: "rows", of which one is replaced, or "node", all its rows.
+    """
 
     name: ClassVar[str] = "model-noise"
     clip: float
     noise_multiplier: float
     max_contributions: int
+    protect: Unit = "rows"
 
     def __post_init__(self) -> None:
         for name in ("clip", "noise_multiplier"):
             object.__setattr__(self, name, _check_size(getattr(self, name), name))
         contributions = check_contributions(self.max_contributions, "max_contributions")
         object.__setattr__(self, "max_contributions", contributions)
+        check_unit(self.protect)
 
     @classmethod
     def calibrate(
-        cls, *, epsilon: float, delta: float, clip: float, max_contributions: int
+        cls,
+        *,
+        epsilon: float,
+        delta: float,
+        clip: float,
+        max_contributions: int,
+        protect: Unit = "rows",
     ) -> ModelNoise:
         """The least noise for which all contributions of a node together are (ε, δ) private."""
         epsilon, delta = check_epsilon(epsilon), check_delta(delta)
@@ -83,7 +111,7 @@ class ModelNoise:
             raise ValueError("Gaussian noise never gives delta = 0: ask for a positive delta.")
 
         def noise(multiplier: float) -> ModelNoise:
-            return cls(clip, multiplier, max_contributions)
+            return cls(clip, multiplier, max_contributions, protect)
 
         def enough(multiplier: float) -> bool:
             return noise(multiplier).delta(epsilon) <= delta
@@ -105,9 +133,9 @@ class ModelNoise:
         return self.noise_multiplier * self.clip
 
     @property
-    def grid_step(self) -> float:
-        """What `release` gives are multiples of this public step."""
-        return sampling.grid_step(self.standard_deviation)
+    def clip_step(self) -> float:
+        """The public grid that `clipped_on_grid` counts in: C/2^24, which is exact."""
+        return self.clip / CLIP_STEPS
 
     def delta(self, epsilon: float, contributions: int | None = None) -> float:
         """δ of all contributions together, or of the first few."""
@@ -125,43 +153,108 @@ class ModelNoise:
         ratio = self.noise_multiplier / sensitivity
         return accounting.gaussian_delta(epsilon, ratio, (0.0, 1.0))
 
-    def release(
+    def clipped(
+        self, problem: Problem, node: int, model: Array, picks: NDArray[np.int64] | None = None
+    ) -> Array:
+        """What the noise is added to: the sum of the clipped vectors of a node.
+
+        picks: which rows a mini-batch looks at, for the unit "node" alone.
+        """
+        vectors = self._vectors(problem, node, model, picks)
+        return np.asarray(self._shares(vectors) @ np.nan_to_num(vectors, posinf=0.0, neginf=0.0))
+
+    def clipped_on_grid(
+        self, problem: Problem, node: int, model: Array, picks: NDArray[np.int64] | None = None
+    ) -> NDArray[np.int64]:
+        """The same sum in whole steps of `clip_step`; no vector in it is longer than the clip.
+
+        That holds exactly, so replacing one moves the sum by 2 · 2^24 steps at most. A model that
+        is not finite is refused: what rows make of it could not be told from an overflow.
+        """
+        if not np.isfinite(model).all():
+            raise ValueError("the model is not finite, so nothing of the rows is added to it.")
+        vectors = self._vectors(problem, node, model, picks)
+        shares = self._shares(vectors)[:, None]
+        finite = np.nan_to_num(vectors, posinf=0.0, neginf=0.0)
+        while True:
+            steps = np.trunc(finite * shares / self.clip_step).astype(np.int64)
+            too_long = np.einsum("ra,ra->r", steps, steps) > CLIP_STEPS**2
+            if not too_long.any():
+                return np.asarray(steps.sum(axis=0))
+            shares[too_long] *= 1.0 - 2.0**-40  # rounding had made them a hair too long
+
+    def check_batch(self, batch: object) -> None:
+        """A mini-batch may hold a row several times, which a claim about rows does not allow for.
+
+        batch: None, where a visit takes all rows of the node.
+        """
+        if self.protect == "rows" and batch is not None:
+            raise ValueError(
+                "a mini-batch picks rows with replacement, so that one row may count several "
+                'times: with protect="rows" a visit takes all rows of the node. Leave out batch, '
+                'or use protect="node".'
+            )
+
+    def factor(self, problem: Problem, node: int) -> float:
+        """What the noisy sum is multiplied by, a public number, to be the rows' part of ∇f_i."""
+        return problem.row_factor(node) if self.protect == "rows" else 1.0
+
+    def protected(
         self,
-        gradient: ArrayLike,
-        generator: np.random.Generator | None = None,
+        problem: Problem,
+        node: int,
+        model: Array,
+        picks: NDArray[np.int64] | None = None,
+        *,
+        normal: ArrayLike,
         contributes: bool = True,
     ) -> Array:
-        """One contribution, safe to show: clipped, with fresh noise, on the public grid."""
-        gradient = np.asarray(gradient, float)
-        if generator is None:
-            generator = sampling.operating_system_generator()
-        noisy = self.protect(gradient, generator.standard_normal(gradient.shape), contributes)
-        return sampling.round_to_grid(noisy, self.grid_step)
+        """The rows' part of ∇f_i with noise made of normal numbers, for a simulation.
 
-    def protect(self, gradient: ArrayLike, normal: ArrayLike, contributes: bool = True) -> Array:
-        """The clipped gradient plus σ times the normal numbers, for a simulation.
-
-        Without `contributes` (the cap is reached) it is noise only. So is a gradient that is
-        not finite: NaN would pass through the clipping and tell of the overflow.
+        Without `contributes` (the cap is reached) it is noise only. So is the share of a vector
+        that is not finite: NaN would pass through the clipping and tell of the overflow.
         """
-        gradient, normal = np.asarray(gradient, float), np.asarray(normal, float)
-        if gradient.shape != normal.shape:
+        noisy = self.standard_deviation * np.asarray(normal, float)
+        if noisy.shape != (problem.size,):
             raise ValueError(
-                f"the gradient has shape {gradient.shape}, the normal numbers {normal.shape}: "
+                f"a model has {problem.size} numbers, but there are {noisy.size} normal numbers: "
                 "the noise needs one for each coordinate."
             )
-        noisy: Array = self.standard_deviation * normal
-        # A large norm may overflow to infinity, which is then noise only, too.
+        if contributes:
+            noisy = noisy + self.clipped(problem, node, model, picks)
+        return np.asarray(self.factor(problem, node) * noisy)
+
+    def _vectors(
+        self, problem: Problem, node: int, model: Array, picks: NDArray[np.int64] | None
+    ) -> Array:
+        """What is clipped, one to a line: each row's gradient, or that of all of them."""
         with np.errstate(over="ignore", invalid="ignore"):
-            norm = math.sqrt(np.vdot(gradient, gradient))
-        if contributes and math.isfinite(norm):
-            noisy = noisy + gradient * (self.clip / max(norm, self.clip))
-        return noisy
+            if self.protect == "node":
+                whole = problem.data_gradient(node, model, picks)
+                return np.asarray(whole, dtype=np.float64)[None, :]
+            self.check_batch(picks)
+            return problem.row_gradients(node, model)
+
+    def _shares(self, vectors: Array) -> Array:
+        """How much of each vector is left by the clipping; none of one that is not finite."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            lengths = np.sqrt(np.einsum("ra,ra->r", vectors, vectors))
+        shares = self.clip / np.maximum(lengths, self.clip)
+        return np.where(np.isfinite(lengths), shares, 0.0)
 
     def _count(self, contributions: int | None) -> int:
         if contributions is None:
             return self.max_contributions
         return check_contributions(contributions, "contributions")
+
+
+def check_unit(unit: str) -> None:
+    """What ε is about: "rows" or "node"."""
+    if unit not in get_args(Unit):
+        raise ValueError(
+            f'protect must be "rows" (one row of a node is replaced) or "node" (all its rows '
+            f"are), got {unit!r}."
+        )
 
 
 def check_contributions(contributions: int, name: str) -> int:

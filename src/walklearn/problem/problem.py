@@ -227,7 +227,8 @@ class Problem:
         )
         largest = np.zeros(self.node_count)
         counts = np.diff(self.offsets)
-        largest[counts == 1] = self._row_squares[self.offsets[:-1][counts == 1]]
+        alone = self.offsets[:-1][counts == 1]
+        largest[counts == 1] = self._row_squares[alone] * self.row_weights[alone]
         for node in np.flatnonzero(counts > 1):
             block: Any = weighted[self._rows_of(int(node))]
             if counts[node] * self.dimension <= SMALL_BLOCK:
@@ -261,15 +262,21 @@ class Problem:
         return np.asarray(np.linalg.eigvalsh(gram)[:, -1])
 
     @cached_property
+    def row_lengths(self) -> NDArray[np.float64]:
+        """‖x_r‖ of each row."""
+        return _frozen(np.sqrt(self._row_squares))
+
+    @cached_property
     def _row_squares(self) -> NDArray[np.float64]:
-        """c_r ‖x_r‖² of each row."""
-        if self.is_sparse:
-            lengths = np.diff(self.X.indptr)
-            rows = np.repeat(np.arange(self.row_count), lengths)
-            squares = np.bincount(rows, self.X.data.astype(np.float64) ** 2, self.row_count)
-        else:
-            squares = np.einsum("ra,ra->r", self.X, self.X, dtype=np.float64)
-        return _frozen(squares * self.row_weights)
+        """‖x_r‖² of each row."""
+        with np.errstate(over="ignore"):
+            if not self.is_sparse:
+                return _frozen(np.einsum("ra,ra->r", self.X, self.X, dtype=np.float64))
+            owners = np.repeat(np.arange(self.row_count), np.diff(self.X.indptr))
+            squares = self.X.data.astype(np.float64) ** 2
+            return _frozen(
+                np.bincount(owners, squares, self.row_count).astype(np.float64, copy=False)
+            )
 
     def batch_smoothness(self, batch: int) -> NDArray[np.float64]:
         """The constant of ∇f_i as `batch` rows of the node estimate it, expected over the picks.
@@ -284,7 +291,7 @@ class Problem:
         """
         counts = np.diff(self.offsets)
         longest = np.zeros(self.node_count)
-        np.maximum.at(longest, self.node_of_row, self._row_squares)
+        np.maximum.at(longest, self.node_of_row, self._row_squares * self.row_weights)
         alone = self.penalty + self.loss.smoothness * counts * longest
         share = np.where(counts > batch, 1.0 / batch, 0.0)
         return np.asarray((1.0 - share) * self.smoothness + share * alone)
@@ -324,6 +331,24 @@ class Problem:
             return self._weighted_gradient(rows, w, 1.0)
         scale = (rows.stop - rows.start) / len(picks)
         return self._weighted_gradient(rows.start + picks, w, scale)
+
+    def row_gradients(self, node: int, model: ArrayLike) -> Array:
+        """ω_r ∇ℓ(x_r·w, t_r) of each of the node's rows, flat: (rows, size), in double precision.
+
+        `row_factor` times their sum is `data_gradient`.
+        """
+        w, rows = self._flat(model).astype(np.float64, copy=False), self._rows_of(node)
+        X = self.dense_rows(rows).astype(np.float64, copy=False)
+        slopes = self.loss.slope(self._scores(X, w), self.y[rows]).reshape(len(X), self.outputs)
+        slopes = slopes * self.sample_weight[rows][:, None]
+        return np.asarray((slopes[:, :, None] * X[:, None, :]).reshape(len(X), self.size))
+
+    def row_factor(self, node: int) -> float:
+        """c_r / ω_r, the same for all rows of the node; 0 for a node without rows."""
+        rows = self._rows_of(node)
+        if rows.start == rows.stop:
+            return 0.0
+        return float(self.row_weights[rows.start] / self.sample_weight[rows.start])
 
     @cached_property
     def optimum(self) -> Optimum:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -165,15 +166,25 @@ class CompiledWalks(WalkBatch):
 
         noise = self.setting.model_noise
         if noise is None or self.contributions is None:
-            nothing = np.empty((0, 0, 0)), np.empty((0, 0), np.int64)
-            return compiled.Noise(0.0, 0.0, 0, *nothing)
+            nothing = np.empty(0), np.empty(0), np.empty((0, 0, 0)), np.empty((0, 0), np.int64)
+            return compiled.Noise(0.0, False, 0.0, 0, *nothing)
         return compiled.Noise(
             clip=noise.clip,
+            by_row=noise.protect == "rows",
             deviation=noise.standard_deviation,
             most=noise.max_contributions,
+            factors=self._noise_factors,
+            lengths=self.setting.problem.row_lengths,
             normals=self._normals(visited),
             contributions=self.contributions,
         )
+
+    @cached_property
+    def _noise_factors(self) -> Array:
+        """What clip and noise are multiplied by at each node."""
+        noise, problem = self.setting.model_noise, self.setting.problem
+        assert noise is not None
+        return np.array([noise.factor(problem, node) for node in range(problem.node_count)])
 
     def _normals(self, visited: Array) -> Array:
         """The noise of each visit, in the order in which its stream gives it."""

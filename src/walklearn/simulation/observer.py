@@ -87,7 +87,7 @@ def attack(
             contributes = bool(contributions[i] < model_privacy.max_contributions)
             contributions[i] += contributes
             normal = generator.standard_normal(problem.size)
-            protect = partial(model_privacy.protect, normal=normal, contributes=contributes)
+            protect = partial(model_privacy.protected, normal=normal, contributes=contributes)
         token, visit = step(setting, token, generator.random(setting.draws), protect)
         moved = (before - token.model) / visit.step_size
         # Visits past the public cap are noise only, and a projection bends what is seen.

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from walklearn.simulation.batches import Array, Batch, WalkBatch
 from walklearn.updates import gossip_sgd, walk_sgd
 from walklearn.updates.gossip_sgd import GossipSetting
 from walklearn.updates.random_streams import Streams
+from walklearn.updates.sgd import Protect
 from walklearn.updates.walk_sgd import Token, WalkSetting
 
 
@@ -57,14 +59,14 @@ class ReferenceWalks(WalkBatch):
 
     def _protection(
         self, replicate: int, node: int, generator: np.random.Generator
-    ) -> Callable[[Array], Array] | None:
+    ) -> Protect | None:
         noise = self.setting.model_noise
         if noise is None or self.contributions is None:
             return None
         normal = generator.standard_normal(self.setting.problem.size)
         contributes = bool(self.contributions[replicate, node] < noise.max_contributions)
         self.contributions[replicate, node] += contributes
-        return lambda gradient: noise.protect(gradient, normal, contributes)
+        return partial(noise.protected, normal=normal, contributes=contributes)
 
     def values(self, models: Array) -> Array:
         """By `Problem.value`."""

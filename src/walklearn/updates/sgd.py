@@ -24,6 +24,8 @@ from numpy.typing import NDArray
 from walklearn.problem import Problem
 
 Array = NDArray[Any]
+#: In place of `Problem.data_gradient`: the same, clipped and noisy (`privacy.ModelNoise`).
+Protect = Callable[[Problem, int, Array, "NDArray[np.int64] | None"], Array]
 
 
 def start(problem: Problem, generator: np.random.Generator) -> tuple[int, Array]:
@@ -40,18 +42,19 @@ def update(
     step: float,
     scale: float = 1.0,
     uniforms: Array | None = None,
-    protect: Callable[[Array], Array] | None = None,
+    protect: Protect | None = None,
 ) -> tuple[Array, Array]:
     """The model after the node's step, and the gradient estimate ĝ = scale · ∇f_i that made it.
 
     uniforms: one number for each row of a mini-batch; None or empty for all rows.
-    protect: what is done to the part of ∇f_i that depends on the rows before it shows, such
-    as clipping and noise; the penalty's part depends on the model alone.
+    protect: what makes the part of ∇f_i that depends on the rows, where it has to be clipped and
+    noisy before it shows; the penalty's part depends on the model alone.
     """
     picks = None if uniforms is None else picked_rows(problem, node, uniforms)
-    from_rows = problem.data_gradient(node, model, picks)
-    if protect is not None:
-        from_rows = protect(from_rows)
+    if protect is None:
+        from_rows = problem.data_gradient(node, model, picks)
+    else:
+        from_rows = protect(problem, node, model, picks)
     gradient = scale * (from_rows + problem.penalty * model)
     moved = (model - step * gradient).astype(model.dtype, copy=False)
     return problem.domain.project(moved), gradient

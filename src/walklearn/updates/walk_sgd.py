@@ -29,7 +29,6 @@ A node of a real network makes the same visit from what it knows itself, by the 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -39,7 +38,7 @@ from numpy.typing import NDArray
 
 from walklearn.graphs import Graph
 from walklearn.problem import Problem
-from walklearn.updates.sgd import start, update
+from walklearn.updates.sgd import Protect, start, update
 from walklearn.updates.step_sizes import StepSize
 from walklearn.walks import Derived, Metropolis, Walk
 
@@ -67,6 +66,10 @@ class WalkSetting:
     batch: int | None = None
     model_noise: ModelNoise | None = None
     mean_importance: MeanImportance = "exact"
+
+    def __post_init__(self) -> None:
+        if self.model_noise is not None:
+            self.model_noise.check_batch(self.batch)
 
     @cached_property
     def score(self) -> Array:
@@ -132,11 +135,11 @@ def step(
     setting: WalkSetting,
     token: Token,
     uniforms: Array,
-    protect: Callable[[Array], Array] | None = None,
+    protect: Protect | None = None,
 ) -> tuple[Token, Visit]:
     """One visit: update the model with the node's own data, then hand the token over.
 
-    protect: what the node does to the gradient of its rows before anyone can see it.
+    protect: what the node makes of the gradient of its rows before anyone can see it.
     """
     i = token.node
     if setting.mean_importance == "estimated":
@@ -176,7 +179,7 @@ def improve(
     token: Token,
     scale: float,
     picks: Array,
-    protect: Callable[[Array], Array] | None = None,
+    protect: Protect | None = None,
 ) -> tuple[Token, Visit]:
     """The update of a visit: all that the node which holds the token does to it but pass it on.
 

@@ -208,7 +208,7 @@ class Plan:
             return None
         from walklearn.privacy.model_noise import ModelNoise
 
-        return ModelNoise.calibrate(**asdict(self.model_privacy))
+        return ModelNoise.calibrate(**asdict(self.model_privacy), protect="node")
 
 
 def differences(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> list[str]:

@@ -31,7 +31,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from walklearn.node.protocol.messages import Limits, Line, Token, Vector, is_inside
 from walklearn.node.protocol.values import replace
@@ -101,6 +101,8 @@ class Learner:
                 f"the {plan.walk} walk tells L_i in the clear, so noise on the model would protect "
                 "nothing: release L_i by a mechanism, or use the uniform walk."
             )
+        if noise is not None:
+            noise.check_batch(plan.batch)
         problem = own_problem(plan, X, y)
         if not plan.tells:
             importance = 1.0
@@ -142,8 +144,10 @@ class Learner:
         )  # fmt: skip
         contributes = self.noise is not None and contributions < self.may_contribute
 
-        def protect(gradient: Vector) -> Vector:
-            return self._protected(gradient, draws.normal, contributes)
+        def protect(
+            problem: Problem, node: int, model: Vector, picks: NDArray[np.int64] | None
+        ) -> Vector:
+            return self._protected(model, draws.normal, contributes, picks)
 
         with np.errstate(over="ignore", invalid="ignore"):
             carried, scale = walk_sgd.estimated_scale(carried, self.importance)
@@ -166,17 +170,25 @@ class Learner:
         )
         return improved, contributions + contributes
 
-    def _protected(self, gradient: Vector, normal: Vector | None, contributes: bool) -> Vector:
-        """What `ModelNoise.release` does, on normal numbers that are given."""
+    def _protected(
+        self,
+        model: Vector,
+        normal: Vector | None,
+        contributes: bool,
+        picks: NDArray[np.int64] | None,
+    ) -> Vector:
+        """What the rows add to ∇f_i, clipped, with noise from normal numbers that are given."""
         assert self.noise is not None
         if normal is None:
             raise ValueError("a visit with noise on the model needs normal numbers.")
-        noisy = self.noise.protect(gradient, normal, contributes)
+        noisy = self.noise.protected(
+            self.problem, 0, model, picks, normal=normal, contributes=contributes
+        )
         if not self.on_grid:
             return noisy
-        from walklearn.privacy.sampling import round_to_grid
+        from walklearn.privacy.sampling import grid_step, round_to_grid
 
-        return round_to_grid(noisy, self.noise.grid_step)
+        return round_to_grid(noisy, grid_step(self.noise.standard_deviation))
 
     def score(self, importance: float, degree: int) -> float:
         """What the walk accepts by: importance / degree, 1 / degree, for the simple walk 1.

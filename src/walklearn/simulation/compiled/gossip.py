@@ -48,7 +48,7 @@ def _update(
     at = node * size
     find_gradient(
         rows, columns, starts, targets, weights, offsets, node, uniforms, first_pick, batch, loss,
-        parameter, width, outputs, form, models, at, gradient, scores,
+        parameter, width, outputs, form, models, at, gradient, scores, weights, 0.0,
     )  # fmt: skip
     descend(gamma, gamma * scale, penalty, low, high, radius, size, models, sums, at, gradient)
 

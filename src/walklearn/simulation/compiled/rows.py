@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from walklearn.simulation.compiled.arithmetic import Array, Index, U, slope_of
-from walklearn.simulation.compiled.cached import inlined
+from walklearn.simulation.compiled.cached import helper, inlined
 
 
 class Data(NamedTuple):
@@ -88,16 +88,29 @@ def to_slopes(scores: Array, at: Index, outputs: int, target: float) -> None:
         scores[at + U(c)] = scores[at + U(c)] / total - (1.0 if c == target else 0.0)
 
 
+@helper
+def clipped(factor: float, length: float, clip: float) -> float:
+    """The factor of a vector of this length, or what makes it as long as the clip if it is longer.
+
+    0 where the length is not finite.
+    """
+    size = abs(factor) * length
+    if size <= clip:
+        return factor
+    return factor * (clip / size) if size < np.inf else 0.0
+
+
 @inlined
 def find_gradient(
     rows: Array, columns: Array, starts: Array, targets: Array, weights: Array, offsets: Array,
     node: Index, uniforms: Array, first_pick: Index, batch: int, loss: int, parameter: float,
     width: Index, outputs: int, form: tuple[int, ...], models: Array, at: Index, gradient: Array,
-    scores: Array,
+    scores: Array, lengths: Array, clip: float,
 ) -> None:  # fmt: skip
     """The part of ∇f_i(w) that depends on the rows: all of the node's, or those picked.
 
-    The model begins at models[at], the numbers that pick rows at uniforms[first_pick].
+    The model begins at models[at], the numbers that pick rows at uniforms[first_pick]. With a
+    clip above 0 no row adds more than that; lengths: ‖x‖ of each row.
     """
     first = offsets[node]
     count = offsets[node + U(1)] - first
@@ -113,12 +126,19 @@ def find_gradient(
                 of_class = at + U(c) * width
                 scores[U(c)] = score_of(rows, columns, starts, row, width, form, models, of_class)
             to_slopes(scores, U(0), outputs, targets[row])
+            if clip > 0.0:
+                squares = 0.0
+                for c in range(outputs):
+                    squares += scores[U(c)] * scores[U(c)]
+                weight = clipped(weight, np.sqrt(squares) * lengths[row], clip)
             for c in range(outputs):
-                push, to = weight * scores[U(c)], U(c) * width
+                push, to = weight * scores[U(c)] if weight != 0.0 else 0.0, U(c) * width
                 add_row(rows, columns, starts, row, width, form, push, gradient, to)
         else:
             score = score_of(rows, columns, starts, row, width, form, models, at)
             push = weight * slope_of(loss, parameter, score, targets[row])
+            if clip > 0.0:
+                push = clipped(push, lengths[row], clip)
             add_row(rows, columns, starts, row, width, form, push, gradient, U(0))
 
 

@@ -78,8 +78,11 @@ class Noise(NamedTuple):
     """What protects the model; see `privacy.ModelNoise`. A clip of 0 stands for no protection."""
 
     clip: float
+    by_row: bool  # each row is clipped, or their sum
     deviation: float
     most: int  # contributions per node
+    factors: Array  # of clip and noise at each node
+    lengths: Array  # ‖x‖ of each row, where these are clipped
     normals: Array  # (tokens, visits, size)
     contributions: Array  # (tokens, nodes), changed in place
 
@@ -274,11 +277,14 @@ def update_one_row(
 def _protect(
     clip: float, deviation: float, shows: bool, normals: Array, b: Index, t: Index, gradient: Array
 ) -> None:
-    """Clip the gradient, or drop it where the node has contributed enough; then add noise."""
+    """Clip the gradient, or drop it where the node has contributed enough; then add noise.
+
+    A clip of 0 leaves it as long as it is: its rows were clipped.
+    """
     squared_norm = 0.0
     for a in range(gradient.size):
         squared_norm += gradient[U(a)] * gradient[U(a)]
-    factor = clip / max(np.sqrt(squared_norm), clip)
+    factor = clip / max(np.sqrt(squared_norm), clip) if clip > 0.0 else 1.0
     shows = shows and np.isfinite(squared_norm)
     for a in range(gradient.size):
         kept = factor * gradient[U(a)] if shows else 0.0
@@ -303,7 +309,8 @@ def update_rows(
     low, high, radius = data.low, data.high, data.radius
     models, sums, visits = tokens.models, tokens.sums, tokens.visits
     after, kept_models, kept_sums = records.after, records.models, records.sums
-    clip, deviation, most = noise.clip, noise.deviation, noise.most
+    by_row, most, lengths = noise.by_row, noise.most, noise.lengths
+    clip, deviation, noise_factors = noise.clip, noise.deviation, noise.factors
     normals, contributions = noise.normals, noise.contributions
     factors = scale.reshape(-1)
     of_token = U(scale.shape[1] if scale.shape[0] > 1 else 0)
@@ -317,15 +324,17 @@ def update_rows(
             k = U(t)
             i = U(path[b, k])
             visits[i] += 1
+            unit = noise_factors[i] if clip > 0.0 else 0.0
+            row_clip, node_clip = (unit * clip, 0.0) if by_row else (0.0, unit * clip)
             find_gradient(
                 rows, columns, starts, targets, weights, offsets, i, drawn,
                 (b * U(steps) + k) * draws + skipped, batch, loss, parameter, width, outputs, form,
-                models, at, gradient, scores,
+                models, at, gradient, scores, lengths, row_clip,
             )  # fmt: skip
             if clip > 0.0:
                 shows = contributions[b, i] < most
                 contributions[b, i] += shows
-                _protect(clip, deviation, shows, normals, b, k, gradient)
+                _protect(node_clip, unit * deviation, shows, normals, b, k, gradient)
             factor = factors[b * of_token + i]
             if inverses.size:
                 inverses[b] += factor
