@@ -25,6 +25,7 @@ from .simulation import attack as attack
 from .simulation import simulate as simulate
 from .updates import AsynchronousGossip as AsynchronousGossip
 from .updates import ConstantStep as ConstantStep
+from .updates import GradientTracking as GradientTracking
 from .updates import PowerStep as PowerStep
 from .updates import SynchronousGossip as SynchronousGossip
 

@@ -103,6 +103,7 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
             np.diag([1.0, 0.0, 1.0]), Y, domain=wl.domains.Ball(1.0))), r"node 1 has 0\."),
     "laziness 1": (lambda: walks.Uniform(laziness=1.0), r"laziness must be in \[0, 1\)"),
     "jump probability": (lambda: walks.Jumping(probability=1.0), r"in \(0, 1\)"),
+    "history": (lambda: walks.HistoryDriven(alpha=-1.0), r"alpha must be a number of at least 0"),
     "jump length": (lambda: walks.Jumping(longest=0), r"at least 1 hop"),
     # steps
     "negative step": (lambda: wl.PowerStep(-1.0), r"constant c must be positive"),
@@ -136,6 +137,11 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: simulate(problem=wl.Problem(X, Y, domain=Orthant(1.0))), r"Orthant is not"),
     "a walk that is not compiled": (lambda: simulate(Stay()), r'Stay is not .*"reference"'),
     "unknown engine": (lambda: simulate(engine="quantum"), r'"compiled" or "reference"'),
+    "tracking parts of gradients": (
+        lambda: wl.simulate(PROBLEM, RING, wl.GradientTracking(), steps=10, batch=1,
+                            step_size=wl.ConstantStep(0.1)),
+        r"gradient tracking .* all rows",
+    ),
     "lonely gossip": (
         lambda: simulate(wl.AsynchronousGossip(), graph=graphs.ring(1),
                          problem=wl.Problem([[1.0]], [1.0], penalty=1.0)), r"at least 2 nodes"),

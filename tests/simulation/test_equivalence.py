@@ -38,9 +38,13 @@ METHODS: list[Any] = [
     walks.Jumping(walks.Uniform(laziness=0.1), probability=0.4, stop=0.2, longest=6),
     walks.Independent(),
     walks.Independent(walks.Weighted()),
+    walks.HistoryDriven(),
+    walks.HistoryDriven(walks.Weighted(laziness=0.2), alpha=3.0),
     wl.AsynchronousGossip(),
     wl.AsynchronousGossip(corrected=False),
     wl.SynchronousGossip(),
+    wl.GradientTracking(),
+    wl.GradientTracking(lazy=True),
 ]
 LOSSES = [
     wl.losses.Logistic(),
@@ -83,6 +87,7 @@ def assert_same(problem: Problem, method: Any, tolerance: float = 1e-11, **optio
     }
     fast, slow = run["compiled"], run["reference"]
     np.testing.assert_array_equal(fast.messages, slow.messages)
+    np.testing.assert_array_equal(fast.bytes, slow.bytes)
     np.testing.assert_array_equal(fast.visits, slow.visits)
     np.testing.assert_array_equal(fast.updates, slow.updates)
     assert fast.privacy == slow.privacy
@@ -103,7 +108,9 @@ def test_every_method(method: Any) -> None:
 
 @pytest.mark.parametrize("domain", DOMAINS, ids=repr)
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)
-@pytest.mark.parametrize("method", [walks.Weighted(), wl.AsynchronousGossip()], ids=repr)
+@pytest.mark.parametrize(
+    "method", [walks.Weighted(), wl.AsynchronousGossip(), wl.GradientTracking()], ids=repr
+)
 def test_every_loss_and_domain(method: Any, loss: Any, domain: Any) -> None:
     assert_same(make_problem(loss, domain), method)
 
@@ -127,16 +134,26 @@ def test_relays_pass_the_token_on() -> None:
                       node_of_row=[0, 3, 3, 7], nodes=12, empty_nodes="relay")  # fmt: skip
     assert_same(problem, walks.Weighted())
     assert_same(problem, wl.SynchronousGossip())
+    assert_same(problem, wl.GradientTracking())
 
 
-@pytest.mark.parametrize("method", [walks.Weighted(), wl.AsynchronousGossip()], ids=repr)
+@pytest.mark.parametrize(
+    "method", [walks.Weighted(), wl.AsynchronousGossip(), wl.GradientTracking()], ids=repr
+)
 def test_single_precision(method: Any) -> None:
     assert_same(make_problem(dtype=np.float32), method, tolerance=2e-4)
 
 
 @pytest.mark.parametrize("reweight", ["released", "as-printed"])
 @pytest.mark.parametrize(
-    "wrap", [lambda walk: walk, walks.NonBacktracking, walks.Jumping, walks.Independent]
+    "wrap",
+    [
+        lambda walk: walk,
+        walks.NonBacktracking,
+        walks.Jumping,
+        walks.Independent,
+        walks.HistoryDriven,
+    ],
 )
 def test_private_walks(wrap: Any, reweight: Any) -> None:
     """Every replicate follows its own draw."""
@@ -218,6 +235,7 @@ def test_a_mean_that_the_token_estimates(method: Any) -> None:
         walks.NonBacktracking(),
         walks.Jumping(),
         walks.Independent(),
+        walks.HistoryDriven(),
     ],
     ids=repr,
 )
@@ -237,7 +255,12 @@ def test_as_a_network_does_it() -> None:
 
 def test_constant_steps_and_a_single_node() -> None:
     problem = Problem([[1.0, 2.0]], [1.0], penalty=1.0)
-    for method in (walks.Weighted(), walks.Jumping(), walks.NonBacktracking()):
+    for method in (
+        walks.Weighted(),
+        walks.Jumping(),
+        walks.NonBacktracking(),
+        walks.HistoryDriven(),
+    ):
         runs = [
             wl.simulate(
                 problem,
@@ -260,7 +283,7 @@ def test_constant_steps_and_a_single_node() -> None:
     seed=st.integers(0, 2**32),
     laziness=st.sampled_from([0.0, 1e-9, 0.5, 0.99]),
     spread=st.floats(0.0, 6.0),
-    kind=st.sampled_from(["plain", "non-backtracking", "jumping"]),
+    kind=st.sampled_from(["plain", "non-backtracking", "jumping", "history-driven"]),
 )
 def test_same_way_on_random_graphs(seed: int, laziness: float, spread: float, kind: str) -> None:
     """Nodes visited and messages agree exactly, also where acceptance is rare."""
@@ -272,6 +295,8 @@ def test_same_way_on_random_graphs(seed: int, laziness: float, spread: float, ki
     walk: Any = walks.Weighted(importance, laziness=laziness)
     if kind == "non-backtracking":
         walk = walks.NonBacktracking(walk)
+    elif kind == "history-driven":
+        walk = walks.HistoryDriven(walk, alpha=2.0)
     elif kind == "jumping":
         walk = walks.Jumping(walk, probability=0.3, longest=4)
     problem = Problem(generator.standard_normal((nodes, 2)), np.ones(nodes), penalty=1.0,

@@ -123,7 +123,10 @@ def test_costs(problem: wl.Problem, graph: wl.Graph) -> None:
     synchronous = run(problem, graph, wl.SynchronousGossip(), steps=100)
     assert synchronous.updates[-1] == 100
     assert (synchronous.messages[:, -1] == 5 * 2 * edges).all()
-    for trace in (walk, weighted, asynchronous, synchronous):
+    tracking = run(problem, graph, wl.GradientTracking(), steps=100)
+    assert (tracking.messages == synchronous.messages).all()
+    assert (tracking.bytes == tracking.messages * 2 * size).all()  # a message has two vectors
+    for trace in (walk, weighted, asynchronous, synchronous, tracking):
         assert trace.visits is not None
         assert trace.visits.sum() == trace.replicates * trace.updates[-1]
 
@@ -329,3 +332,20 @@ print(run.messages[0, -1])
 """
     checked = {"NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(tmp_path)}
     assert python(program, env=os.environ | checked).stdout == "0\n"
+
+
+@pytest.mark.parametrize("domain", [wl.domains.Everywhere(), wl.domains.Ball(0.3)], ids=repr)
+@pytest.mark.parametrize("lazy", [False, True])
+def test_tracked_gradients_end_at_the_minimiser(lazy: bool, domain: wl.domains.Domain) -> None:
+    """On uneven rows and hubs, inside W and on its edge, with a constant step."""
+    generator = np.random.default_rng(4)
+    X = np.exp(0.5 * generator.standard_normal((12, 1))) * generator.standard_normal((12, 3))
+    problem = wl.Problem(X, np.sign(generator.standard_normal(12)), penalty=1.0, domain=domain)
+    graph = wl.graphs.barabasi_albert(12, 2, seed=1)
+    step = wl.ConstantStep(0.2 / float(problem.smoothness.max()))
+    run = wl.simulate(problem, graph, wl.GradientTracking(lazy=lazy), steps=12 * 4000, seed=1,
+                      step_size=step)  # fmt: skip
+    assert run.distance[0, -1] < 1e-9
+    plain = wl.simulate(problem, graph, wl.SynchronousGossip(), steps=12 * 4000, seed=1,
+                        step_size=step)  # fmt: skip
+    assert plain.distance[0, -1] > 1e-3

@@ -104,7 +104,7 @@ def test_files_keep_every_field_and_pictures_know_every_error():
     kept = (*trace_files.HEADER, *trace_files.RECORDED, *trace_files.WHOLE)
     assert sorted(kept) == sorted(field.name for field in dataclasses.fields(Trace))
     assert METRICS == trace_files.ERRORS
-    assert tuple(plot.METRICS) == (*METRICS, *trace_files.LOSS_CURVES)
+    assert tuple(plot.METRICS) == (*METRICS, "loss", "average_loss")
 
 
 def test_a_loss_is_kept_or_follows_from_the_gap():

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from walklearn import AsynchronousGossip, Problem, SynchronousGossip
+from walklearn import AsynchronousGossip, GradientTracking, Problem, SynchronousGossip
 from walklearn.privacy import (
     ClampedGamma,
     Gamma,
@@ -21,7 +21,16 @@ from walklearn.problem.losses import Logistic
 from walklearn.studies import Study, register_walk, run
 from walklearn.studies.choices import StudyError
 from walklearn.studies.methods import method_of
-from walklearn.walks import WALKS, Independent, Jumping, NonBacktracking, Simple, Uniform, Weighted
+from walklearn.walks import (
+    WALKS,
+    HistoryDriven,
+    Independent,
+    Jumping,
+    NonBacktracking,
+    Simple,
+    Uniform,
+    Weighted,
+)
 
 PROBLEM = Problem([[1.0], [2.0], [3.0]], [1.0, -1.0, 1.0], penalty=1.0)
 TARGET = {"walk": "weighted", "epsilon": 3.0, "delta": 0.03, "bounds": [1.0, 50.0]}
@@ -40,6 +49,8 @@ BOUNDS = (1.0, 50.0)
         ({"walk": "non-backtracking", "base": "weighted"}, NonBacktracking(Weighted())),
         ({"walk": "independent", "base": "weighted"}, Independent(Weighted())),
         ({"gossip": "asynchronous", "corrected": False}, AsynchronousGossip(corrected=False)),
+        ({"walk": "history-driven", "alpha": 5.0}, HistoryDriven(alpha=5.0)),
+        ({"gossip": "gradient-tracking"}, GradientTracking()),
         ({"gossip": "synchronous"}, SynchronousGossip()),
         (
             {**TARGET, "mechanism": "clamped-gamma", "reweight": "as-printed"},

@@ -213,7 +213,7 @@ def test_independent_draws_and_a_single_node():
     assert independent.acceptance_rate == pytest.approx(5 / 6)
     assert not independent.warnings
     for walk in (walks.Uniform(), walks.Weighted(), walks.Simple(), walks.NonBacktracking(),
-                 walks.Jumping(), walks.Independent()):  # fmt: skip
+                 walks.Jumping(), walks.Independent(), walks.HistoryDriven()):  # fmt: skip
         alone = diagnose(graphs.ring(1), flat_problem(1), walk)
         assert alone.spectral_gap == 1.0
         assert alone.setup_messages == 0

@@ -6,6 +6,7 @@ from walklearn import graphs
 from walklearn.problem import Problem
 from walklearn.problem.losses import Squared
 from walklearn.walks import (
+    HistoryDriven,
     Independent,
     Jumping,
     NonBacktracking,
@@ -77,8 +78,14 @@ INDEPENDENT = {
     "Independent Simple": lambda n: Independent(Simple(corrected=True)),
     "Independent custom": lambda n: Independent(Weighted(importance_for(n))),
 }
+HISTORY_DRIVEN = {
+    "HistoryDriven": lambda n: HistoryDriven(),
+    "HistoryDriven Simple": lambda n: HistoryDriven(Simple(), alpha=3.0),
+    "HistoryDriven lazy": lambda n: HistoryDriven(Weighted(laziness=0.3), alpha=2.0),
+    "HistoryDriven custom": lambda n: HistoryDriven(Weighted(importance_for(n)), alpha=0.5),
+}
 WITH_MATRIX = METROPOLIS | JUMPING
-WALKS = WITH_MATRIX | NON_BACKTRACKING | INDEPENDENT
+WALKS = WITH_MATRIX | NON_BACKTRACKING | INDEPENDENT | HISTORY_DRIVEN
 
 
 def setting(name, graph_name):

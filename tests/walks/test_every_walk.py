@@ -30,6 +30,7 @@ from walklearn import graphs
 from walklearn.problem import Problem
 from walklearn.problem.losses import Squared
 from walklearn.walks import (
+    HistoryDriven,
     Independent,
     Jumping,
     Metropolis,
@@ -120,6 +121,10 @@ class TestEveryWalk:
                 assert hop.messages == int(hop.node != node), "a token that stays costs nothing"
             if isinstance(walk, Independent):
                 assert hop.messages == int(hop.node != node)
+            if isinstance(walk, HistoryDriven):
+                assert hop.node == node or hop.node in graph.neighbours(node)
+                assert hop.questions in (0, 2), "a proposal is a question and an answer"
+                assert hop.messages == hop.questions + (hop.node != node)
             if isinstance(walk, Jumping):
                 assert 0 <= hop.messages <= walk.longest
 
@@ -198,7 +203,7 @@ def test_the_importance_of_a_walk_cannot_be_changed(again):
         walk.importance[0] = 5.0
 
 
-@cases_of("walk", [NonBacktracking(), Independent()], ids=repr)
+@cases_of("walk", [NonBacktracking(), Independent(), HistoryDriven()], ids=repr)
 def test_walks_without_a_matrix_say_so(walk):
     with pytest.raises(TypeError, match="transition matrix"):
         walk.transition_matrix(GRAPHS["kite"])
@@ -207,6 +212,7 @@ def test_walks_without_a_matrix_say_so(walk):
 def test_walks_that_are_not_reversible_say_so():
     assert not NonBacktracking().reversible
     assert not Jumping().reversible
+    assert not HistoryDriven().reversible
     assert Simple().reversible
 
 

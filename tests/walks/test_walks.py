@@ -6,7 +6,7 @@ import pytest
 from walklearn import graphs
 from walklearn.problem import Problem
 from walklearn.problem.losses import Squared
-from walklearn.walks import Independent, Jumping, NonBacktracking, Simple, Uniform, Weighted
+from walklearn.walks import Hop, Independent, Jumping, NonBacktracking, Simple, Uniform, Weighted
 from walklearn.walks.proposal import accepts, propose, score
 
 
@@ -87,8 +87,8 @@ class TestByHand:
         """A leaf proposes the hub and is accepted with ¼: u < ¼ moves, u > ¼ stays."""
         graph, walk = graphs.star(5), Uniform()
         score = walk.score(graph)
-        assert walk.hop(graph, score, 1, -1, np.array([0.249])) == (0, 1)
-        assert walk.hop(graph, score, 1, -1, np.array([0.251])) == (1, 0)
+        assert walk.hop(graph, score, 1, -1, np.array([0.249])) == Hop(0, 1)
+        assert walk.hop(graph, score, 1, -1, np.array([0.251])) == Hop(1, 0)
 
 
 PERIODIC = {
@@ -171,7 +171,7 @@ class TestOneNode:
         graph = graphs.ring(1)
         assert walk.stationary(graph).tolist() == [1.0]
         for u in (0.0, 0.05, 0.99):
-            assert walk.hop(graph, walk.score(graph), 0, -1, np.full(walk.draws, u)) == (0, 0)
+            assert walk.hop(graph, walk.score(graph), 0, -1, np.full(walk.draws, u)) == Hop(0, 0)
         assert walk.acceptance_rate(graph) == 0.0
 
 

@@ -15,7 +15,12 @@ from numpy.typing import ArrayLike, NDArray
 from walklearn.graphs import Graph
 from walklearn.problem import Problem
 from walklearn.simulation.compiled_batches import uncompiled_part
-from walklearn.updates.gossip_sgd import AsynchronousGossip, Gossip, SynchronousGossip
+from walklearn.updates.gossip_sgd import (
+    AsynchronousGossip,
+    Gossip,
+    GradientTracking,
+    SynchronousGossip,
+)
 from walklearn.updates.step_sizes import ConstantStep, PowerStep, StepSize
 from walklearn.walks import Derived, Metropolis, Uniform, Walk, Weighted
 from walklearn.walks.disclosure import check_protectable
@@ -169,6 +174,11 @@ def check_run(
     for name, count in counts.items():
         if count is not None and (not _is_count(count) or count < 1):
             raise ValueError(f"{name} must be a whole number of at least 1, got {count!r}.")
+    if isinstance(method, GradientTracking) and batch is not None:
+        raise ValueError(
+            "gradient tracking takes differences of gradients, which must be of all rows of a "
+            "node: leave batch out, or use SynchronousGossip()."
+        )
     if engine not in ("compiled", "reference"):
         raise ValueError(f'engine must be "compiled" or "reference", got {engine!r}.')
     part = uncompiled_part(problem, method) if engine == "compiled" else None

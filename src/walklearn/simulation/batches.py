@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from walklearn.updates.gossip_sgd import GossipSetting
 from walklearn.updates.random_streams import Streams
 from walklearn.updates.walk_sgd import Token, WalkSetting, init
-from walklearn.walks import ReleasedWeighted
+from walklearn.walks import HistoryDriven, ReleasedWeighted
 
 Array = NDArray[Any]
 Setting = WalkSetting | GossipSetting
@@ -32,11 +32,12 @@ Counts = Sequence[int] | NDArray[np.int64]
 
 
 class Seen(NamedTuple):
-    """Copies made on the way: (records, replicates, holders, size); messages lack the last two."""
+    """Copies made on the way: (records, replicates, holders, size); counts lack the last two."""
 
     models: Array
     averages: Array
     messages: Array
+    questions: Array
 
 
 class Batch(ABC):
@@ -44,12 +45,14 @@ class Batch(ABC):
 
     released: what each node released, (replicates, nodes); None where nothing is.
     contributions: how often each node's rows showed in the model, (replicates, nodes).
+    questions: how many of the messages were questions and answers of a number each.
     """
 
     def __init__(self, setting: Setting, streams: Sequence[Streams]) -> None:
         self.setting = setting
         self.streams = streams
         self.messages = np.zeros(len(streams), dtype=np.int64)
+        self.questions = np.zeros(len(streams), dtype=np.int64)
         self.visits = np.zeros(setting.problem.node_count, dtype=np.int64)
         self.iterations = 0
         self.released: Array | None = None
@@ -71,7 +74,7 @@ class Batch(ABC):
         seen, done = [], 0
         for count in after:
             self._advance(count - done)
-            seen.append((self.models, self.averages, self.messages.copy()))
+            seen.append((self.models, self.averages, self.messages.copy(), self.questions.copy()))
             done = count
         if done < iterations:
             self._advance(iterations - done)
@@ -98,6 +101,7 @@ class WalkBatch(Batch):
 
     tokens: where each replicate starts from; by default at a uniform node with a new model. A
     token that has walked before goes on where it stopped: its updates are counted on.
+    counts: 1 + the visits of each node, (replicates, nodes), where the walk goes by them.
     """
 
     setting: WalkSetting
@@ -111,6 +115,9 @@ class WalkBatch(Batch):
         super().__init__(setting, streams)
         self.starts = [init(setting, each.walk) for each in streams] if tokens is None else tokens
         self.messages[:] = [token.messages for token in self.starts]
+        self.questions[:] = [token.questions for token in self.starts]
+        counted = len(streams) if isinstance(setting.walk, HistoryDriven) else 0
+        self.counts = np.ones((counted, setting.problem.node_count), dtype=np.int64)
         self.iterations = _same_updates(self.starts)
         self.settings = [self._realised(each) for each in streams]
         walks = [each.walk.innermost for each in self.settings]
@@ -121,6 +128,13 @@ class WalkBatch(Batch):
         if setting.model_noise is not None:
             shape = (len(streams), setting.problem.node_count)
             self.contributions = np.zeros(shape, dtype=np.int64)
+
+    def counted(self, replicate: int, node: int) -> Array | None:
+        """The counts with this visit counted in; None where nobody counts."""
+        if not len(self.counts):
+            return None
+        self.counts[replicate, node] += 1
+        return np.asarray(self.counts[replicate])
 
     def _realised(self, streams: Streams) -> WalkSetting:
         setting = self.setting

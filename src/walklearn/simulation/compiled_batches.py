@@ -12,11 +12,17 @@ from walklearn.problem import Problem
 from walklearn.problem.domains import Ball, Box, Everywhere
 from walklearn.problem.losses import Huber, Logistic, Loss, Softmax, Squared, SquaredHinge
 from walklearn.simulation.batches import Array, Batch, Counts, Seen, WalkBatch
-from walklearn.updates.gossip_sgd import AsynchronousGossip, Gossip, GossipSetting, Network
+from walklearn.updates.gossip_sgd import (
+    AsynchronousGossip,
+    Gossip,
+    GossipSetting,
+    GradientTracking,
+    Network,
+)
 from walklearn.updates.random_streams import Streams
 from walklearn.updates.sgd import start
 from walklearn.updates.walk_sgd import Token, WalkSetting
-from walklearn.walks import Independent, Jumping, Metropolis, NonBacktracking, Walk
+from walklearn.walks import HistoryDriven, Independent, Jumping, Metropolis, NonBacktracking, Walk
 
 LARGEST_BATCH = 32  # tokens in one batch
 # Tokens of a batch that take turns, with as many numbers of their models as the first-level
@@ -57,7 +63,9 @@ class CompiledWalks(WalkBatch):
             scores=self._first_scores(nodes, models),
             shrink=np.ones(len(nodes)),
             messages=self.messages,
+            questions=self.questions,
             visits=self.visits,
+            counts=self.counts,
         )
         self._factors = compiled.Factors(
             shares=np.zeros(len(nodes)),
@@ -105,6 +113,7 @@ class CompiledWalks(WalkBatch):
                 updates=self.iterations,
                 messages=int(self.messages[r]),
                 inverse_importance_sum=float(self._inverse_importance_sums[r]),
+                questions=int(self.questions[r]),
             )
             for r in range(len(self.streams))
         ]
@@ -148,7 +157,8 @@ class CompiledWalks(WalkBatch):
         if not len(after):
             return None
         averages = records.sums / step_size_sums[records.after, None, None]
-        return Seen(records.models[:, :, None], averages[:, :, None], records.messages)
+        models, averages = records.models[:, :, None], averages[:, :, None]
+        return Seen(models, averages, records.messages, records.questions)
 
     def _records(self, after: Counts) -> Any:
         """Room for copies."""
@@ -159,6 +169,7 @@ class CompiledWalks(WalkBatch):
         return compiled.Records(
             np.array(after, dtype=np.int64), np.empty((*shape, size), dtype),
             np.empty((*shape, size)), np.empty(shape, dtype=np.int64),
+            np.empty(shape, dtype=np.int64),
         )  # fmt: skip
 
     def _noise(self, visited: Array) -> Any:
@@ -215,12 +226,15 @@ class CompiledGossip(Batch):
         super().__init__(setting, streams)
         problem, nodes = setting.problem, setting.problem.node_count
         self._data = _data(problem, setting.batch)
+        tracked = nodes * problem.size if isinstance(setting.gossip, GradientTracking) else 0
         self._networks = [
             compiled.Nodes(
                 models=np.tile(start(problem, each.walk)[1], nodes),
                 sums=np.zeros(nodes * problem.size),
                 step_size_sums=np.zeros(nodes),
                 counts=np.zeros(nodes, dtype=np.int64),
+                trackers=np.zeros(tracked),
+                gradients=np.zeros(tracked),
             )
             for each in streams
         ]
@@ -256,13 +270,17 @@ class CompiledGossip(Batch):
             else:
                 compiled.advance_asynchronous(*common, uniforms)
             self.messages += 2 * len(uniforms)
+            return
+        mixing, begun = setting.mixing, int(network.counts[0])
+        weights = (mixing.indptr, mixing.indices, mixing.data)
+        if isinstance(setting.gossip, GradientTracking):
+            gammas = setting.step_size(np.arange(begun + 1, begun + len(uniforms) + 1))
+            compiled.track_gradients(*weights, self._data, network, gammas, begun == 0)
         else:
-            mixing = setting.mixing
             compiled.advance_synchronous(
-                mixing.indptr, mixing.indices, mixing.data, setting.scale, self._data, network,
-                c, q, uniforms,
-            )  # fmt: skip
-            self.messages += 2 * graph.edge_count * len(uniforms)
+                *weights, setting.scale, self._data, network, c, q, uniforms
+            )
+        self.messages += 2 * graph.edge_count * len(uniforms)
 
     def values(self, models: Array) -> Array:
         """By `compiled.values`."""
@@ -313,6 +331,7 @@ def _hop_kinds() -> dict[Any, int]:
         NonBacktracking.hop: compiled.NON_BACKTRACKING,
         Jumping.hop: compiled.JUMPING,
         Independent.hop: compiled.INDEPENDENT,
+        HistoryDriven.hop: compiled.HISTORY,
     }
 
 
@@ -396,4 +415,5 @@ def _chain(settings: Sequence[WalkSetting]) -> Any:
         laziness=1.0 if alone else inner.laziness if isinstance(inner, Metropolis) else 0.0,
         jump_probability=walk.probability if isinstance(walk, Jumping) else 0.0,
         jump_lengths=np.cumsum(walk.lengths) if isinstance(walk, Jumping) else np.ones(1),
+        alpha=walk.alpha if isinstance(walk, HistoryDriven) else 0.0,
     )

@@ -53,6 +53,7 @@ class Recording:
         self.optimum = problem.optimum
         self.errors = {name: np.full(shape, np.nan) for name in ERRORS}
         self.messages = np.zeros(shape, dtype=np.int64)
+        self.questions = np.zeros(shape, dtype=np.int64)
         self.models = np.zeros((len(self.seeds), problem.size))
         self.averages = np.zeros((len(self.seeds), problem.size))
         self.visits = np.zeros(problem.node_count, dtype=np.int64)
@@ -94,6 +95,7 @@ class Recording:
     def _record(self, batch: Batch, seen: Seen, records: slice, lines: slice) -> None:
         optimum = self.optimum
         self.messages[lines, records] = seen.messages.T
+        self.questions[lines, records] = seen.questions.T
         both = (("", seen.models, self.models), ("average_", seen.averages, self.averages))
         with np.errstate(over="ignore", invalid="ignore"):  # a diverging run is no error
             for prefix, models, kept in both:
@@ -158,7 +160,8 @@ def trace_of(recording: Recording, kept: Any, root: np.random.SeedSequence) -> T
         spec=_spec(recording, method, root),
         updates=recording.iterations_at[:records] * per_iteration,
         messages=recording.messages[lines, :records],
-        message_bytes=problem.model_bytes,
+        message_bytes=problem.model_bytes * (1 if isinstance(method, Walk) else method.vectors),
+        questions=recording.questions[lines, :records] if recording.questions.any() else None,
         models=recording.models_at(recording.models, lines, records).reshape(shape),
         averages=recording.models_at(recording.averages, lines, records).reshape(shape),
         visits=recording.visits if complete else None,

@@ -51,10 +51,12 @@ class ReferenceWalks(WalkBatch):
                 own = self.streams[replicate].of(token.node)
                 uniforms = own.walk.random(setting.draws)
                 protect = self._protection(replicate, token.node, own.noise)
-                token, visit = walk_sgd.step(setting, token, uniforms, protect)
+                counts = self.counted(replicate, token.node)
+                token, visit = walk_sgd.step(setting, token, uniforms, protect, counts)
                 self.visits[visit.node] += 1
             self._tokens[replicate] = token
             self.messages[replicate] = token.messages
+            self.questions[replicate] = token.questions
         self.iterations += iterations
 
     def _protection(

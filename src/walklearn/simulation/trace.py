@@ -37,10 +37,11 @@ from numpy.typing import DTypeLike, NDArray
 from walklearn.files.extras import extra
 from walklearn.plot import METRICS, check_choice, convergence
 from walklearn.simulation.trace_files import (
-    LOSS_CURVES,
+    KEPT_CURVES,
     OPTIONAL,
     RECORDED,
     WHOLE,
+    bytes_sent,
     damaged,
     read_trace_file,
     table_columns,
@@ -57,7 +58,7 @@ if TYPE_CHECKING:
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-_COUNTS = ("updates", "messages", "visits", "contributions")
+_COUNTS = ("updates", "messages", "questions", "visits", "contributions")
 
 
 class Summary(NamedTuple):
@@ -118,6 +119,9 @@ class Trace:
         Messages sent so far: ``(replicates, records)``.
     message_bytes
         The size of one message, which is one model.
+    questions
+        How many of the messages were questions and answers, of a number each, as a history-driven
+        walk sends them: ``(replicates, records)``, or None where there are none.
     distance, average_distance, gap, average_gap
         The errors, ``(replicates, records)``. Distances are NaN where w* is not unique, all of
         them where nobody solved for w*.
@@ -153,6 +157,7 @@ class Trace:
     average_gap: FloatArray
     models: FloatArray
     averages: FloatArray
+    questions: IntArray | None = None
     loss: FloatArray | None = None
     average_loss: FloatArray | None = None
     visits: IntArray | None = None
@@ -182,7 +187,7 @@ class Trace:
             raise ValueError(f"updates must be an increasing list of counts, not {self.updates}")
         if self.messages.ndim != 2 or not len(self.messages):
             raise ValueError(f"messages must be (replicates, records), not {self.messages.shape}")
-        for name in (*RECORDED, *LOSS_CURVES):
+        for name in (*RECORDED, *KEPT_CURVES):
             if (array := getattr(self, name)) is not None:
                 _check_shape(name, array.shape, (len(self.messages), self.records))
         _check_shape("models", self.models.shape[:1], (self.replicates,))
@@ -211,8 +216,9 @@ class Trace:
 
     @property
     def bytes(self) -> IntArray:
-        """Bytes sent so far, ``(replicates, records)``: every message carries one model."""
-        return self.messages * self.message_bytes
+        """Bytes sent so far, ``(replicates, records)``: a model a message, but for questions."""
+        sent: IntArray = bytes_sent(vars(self))
+        return sent
 
     def __eq__(self, other: object) -> bool:
         """Whether every field has the same values; NaN equals NaN."""

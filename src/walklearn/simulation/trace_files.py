@@ -28,12 +28,14 @@ Fields: TypeAlias = Mapping[str, Any]
 
 ERRORS = ("distance", "average_distance", "gap", "average_gap")
 RECORDED = ("messages", *ERRORS)  # one number per replicate and record
-LOSS_CURVES = ("loss", "average_loss")  # likewise, where they are kept
-OPTIONAL = (*LOSS_CURVES, "visits", "released", "contributions")  # arrays that may be None
+KEPT_CURVES = ("loss", "average_loss", "questions")  # likewise, where they are kept
+OPTIONAL = (*KEPT_CURVES, "visits", "released", "contributions")  # arrays that may be None
 WHOLE = ("updates", "models", "averages", *OPTIONAL)  # the other arrays
 HEADER = (
     "label", "spec", "message_bytes", "announcements", "announcement_bytes", "complete", "privacy",
 )  # fmt: skip
+
+NUMBER_BYTES = 8
 
 _FORMAT = "walklearn trace"
 _VERSION = 1
@@ -79,9 +81,15 @@ def table_columns(fields: Fields) -> dict[str, Any]:
         "replicate": np.repeat(np.arange(len(messages)), len(updates)),
         "updates": np.tile(updates, len(messages)),
         "messages": messages.ravel(),
-        "bytes": messages.ravel() * fields["message_bytes"],
+        "bytes": bytes_sent(fields).ravel(),
         **{name: fields[name].ravel() for name in ERRORS},
     }
+
+
+def bytes_sent(fields: Fields) -> Any:
+    """A model with every message, but for questions and answers, which are one number each."""
+    questions = 0 if fields["questions"] is None else fields["questions"]
+    return (fields["messages"] - questions) * fields["message_bytes"] + questions * NUMBER_BYTES
 
 
 def _encode_header(fields: Fields) -> str:

@@ -10,7 +10,15 @@ import numpy as np
 from walklearn.theory.spectrum import MOST_NODES_WITH_JUMPS
 from walklearn.theory.walk_facts import Facts, matrix_walk
 from walklearn.updates.step_sizes import StepSize
-from walklearn.walks import Jumping, NonBacktracking, ReleasedWeighted, Simple, Uniform, Weighted
+from walklearn.walks import (
+    HistoryDriven,
+    Jumping,
+    NonBacktracking,
+    ReleasedWeighted,
+    Simple,
+    Uniform,
+    Weighted,
+)
 
 LONG_STAY = 20.0  # expected steps at one node, through rejections, that count as entrapment
 SLOW_MIXING = 10.0  # relaxation times of more than this many steps per node count as slow
@@ -42,6 +50,13 @@ def _about_eigenvalues(facts: Facts) -> Iterator[str]:
             "A non-backtracking walk is not reversible and has no matrix over the nodes: the "
             f"eigenvalues, times and constant are those of its base walk {facts.walk.walk!r}. "
             "Measure its visits in a simulation to see what it gains."
+        )
+    if isinstance(facts.walk, HistoryDriven):
+        yield (
+            "A history-driven walk goes by all visits so far: the eigenvalues, times and constant "
+            f"are those of its base walk {facts.walk.walk!r}. Averages over its visits vary "
+            f"{2 * facts.walk.alpha + 1:g} times less in the limit, and every proposal costs two "
+            "more messages."
         )
     if isinstance(facts.walk, Jumping):
         yield (

@@ -36,7 +36,7 @@ from numpy.typing import NDArray
 
 from walklearn.graphs import Graph
 from walklearn.problem import Problem
-from walklearn.walks import Independent, Jumping, Metropolis, NonBacktracking, Walk
+from walklearn.walks import HistoryDriven, Independent, Jumping, Metropolis, NonBacktracking, Walk
 from walklearn.walks.walk import Vector
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def spectrum_of(
     >>> spectrum_of(graphs.erdos_renyi(50, 0.2, seed=1), walks.Uniform()).method
     'eigenvalues'
     """
-    if isinstance(walk, NonBacktracking):
+    if isinstance(walk, NonBacktracking | HistoryDriven):
         walk = walk.walk
     if graph.node_count == 1 or isinstance(walk, Independent):
         return exactly(1.0, 1.0, "closed form")

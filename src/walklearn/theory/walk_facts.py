@@ -13,7 +13,14 @@ from walklearn.graphs import Graph
 from walklearn.problem import Problem
 from walklearn.theory.spectrum import Spectrum
 from walklearn.updates.step_sizes import StepSize
-from walklearn.walks import Independent, Jumping, NonBacktracking, ReleasedWeighted, Walk
+from walklearn.walks import (
+    HistoryDriven,
+    Independent,
+    Jumping,
+    NonBacktracking,
+    ReleasedWeighted,
+    Walk,
+)
 from walklearn.walks.walk import Vector
 
 INTERPOLATION = 1e-12  # σ² below this share of mean ‖∇f_i(0)‖² counts as none
@@ -122,7 +129,7 @@ class Facts:
 
 def matrix_walk(walk: Walk) -> Walk:
     """The walk whose matrix is looked at."""
-    return walk.walk if isinstance(walk, NonBacktracking) else walk
+    return walk.walk if isinstance(walk, NonBacktracking | HistoryDriven) else walk
 
 
 def residual(problem: Problem, model: NDArray[np.float64]) -> float:

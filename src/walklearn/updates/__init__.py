@@ -9,6 +9,7 @@ from walklearn.updates.gossip_sgd import (
     GOSSIP,
     AsynchronousGossip,
     Gossip,
+    GradientTracking,
     SynchronousGossip,
 )
 from walklearn.updates.step_sizes import ConstantStep, PowerStep, StepSize
@@ -18,6 +19,7 @@ __all__ = [
     "AsynchronousGossip",
     "ConstantStep",
     "Gossip",
+    "GradientTracking",
     "PowerStep",
     "StepSize",
     "SynchronousGossip",

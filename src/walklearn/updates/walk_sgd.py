@@ -40,7 +40,7 @@ from walklearn.graphs import Graph
 from walklearn.problem import Problem
 from walklearn.updates.sgd import Protect, start, update
 from walklearn.updates.step_sizes import StepSize
-from walklearn.walks import Derived, Metropolis, Walk
+from walklearn.walks import Derived, HistoryDriven, Hop, Metropolis, Walk
 
 if TYPE_CHECKING:
     from walklearn.privacy.model_noise import ModelNoise
@@ -105,6 +105,7 @@ class Token(NamedTuple):
     updates: int
     messages: int
     inverse_importance_sum: float = 0.0  # Σ 1/s_i over the visits, where s̄ is estimated
+    questions: int = 0  # how many of the messages asked or answered for counts of visits
 
     @property
     def average(self) -> Array:
@@ -136,10 +137,12 @@ def step(
     token: Token,
     uniforms: Array,
     protect: Protect | None = None,
+    counts: Array | None = None,
 ) -> tuple[Token, Visit]:
     """One visit: update the model with the node's own data, then hand the token over.
 
     protect: what the node makes of the gradient of its rows before anyone can see it.
+    counts: how often each node was visited, which a history-driven walk goes by.
     """
     i = token.node
     if setting.mean_importance == "estimated":
@@ -149,14 +152,23 @@ def step(
     picks = uniforms[setting.walk.draws :]
     improved, visit = improve(setting.problem, setting.step_size, token, scale, picks, protect)
 
-    hop = setting.walk.hop(setting.graph, setting.score, i, token.previous, uniforms)
+    hop = _hop(setting, token, uniforms, counts)
     moved = hop.node != i
     token = improved._replace(
         node=hop.node,
         previous=i if moved else token.previous,
         messages=token.messages + hop.messages,
+        questions=token.questions + hop.questions,
     )
     return token, visit._replace(messages=hop.messages)
+
+
+def _hop(setting: WalkSetting, token: Token, uniforms: Array, counts: Array | None) -> Hop:
+    """Where the walk says that the token goes; only some ask for the counts of visits."""
+    walk, known = setting.walk, (setting.graph, setting.score, token.node, token.previous)
+    if isinstance(walk, HistoryDriven):
+        return walk.hop(*known, uniforms, counts)
+    return walk.hop(*known, uniforms)
 
 
 def estimated_scale(token: Token, divisor: float) -> tuple[Token, float]:

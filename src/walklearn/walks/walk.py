@@ -25,10 +25,14 @@ Generators = (
 
 
 class Hop(NamedTuple):
-    """Where the token goes, and how many messages that takes."""
+    """Where the token goes, and how many messages that takes.
+
+    questions: how many of these were questions and answers, of a number each, not the token.
+    """
 
     node: int
     messages: int
+    questions: int = 0
 
 
 @dataclass(frozen=True, repr=False)

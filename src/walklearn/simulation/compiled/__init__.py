@@ -27,11 +27,13 @@ from walklearn.simulation.compiled.gossip import (
     advance_asynchronous,
     advance_asynchronous_one_row,
     advance_synchronous,
+    track_gradients,
 )
 from walklearn.simulation.compiled.rows import Data
 from walklearn.simulation.compiled.sparse import Factors, update_sparse
 from walklearn.simulation.compiled.values import LANES, values
 from walklearn.simulation.compiled.walks import (
+    HISTORY,
     INDEPENDENT,
     JUMPING,
     METROPOLIS,
@@ -46,6 +48,7 @@ from walklearn.simulation.compiled.walks import (
 )
 
 __all__ = [
+    "HISTORY",
     "HUBER",
     "INDEPENDENT",
     "JUMPING",
@@ -67,6 +70,7 @@ __all__ = [
     "advance_asynchronous_one_row",
     "advance_synchronous",
     "find_paths",
+    "track_gradients",
     "update_one_row",
     "update_rows",
     "update_sparse",

@@ -18,6 +18,8 @@ class Nodes(NamedTuple):
     sums: Array
     step_size_sums: Array
     counts: Array
+    trackers: Array  # (nodes·size,), flat; empty unless gradients are tracked
+    gradients: Array
 
 
 @inlined
@@ -51,6 +53,34 @@ def _update(
         parameter, width, outputs, form, models, at, gradient, scores, weights, 0.0,
     )  # fmt: skip
     descend(gamma, gamma * scale, penalty, low, high, radius, size, models, sums, at, gradient)
+
+
+@inlined
+def _mix(
+    indptr: Array, indices: Array, shares: Array, size: Index, vectors: Array, mixed: Array
+) -> None:
+    """The average over each node's neighbours, by the weights of a CSR matrix."""
+    mixed[:] = 0.0
+    for n in range(indptr.size - 1):
+        to = U(n) * size
+        for link in range(indptr[n], indptr[n + 1]):
+            share, at = shares[U(link)], U(indices[U(link)]) * size
+            for a in range(size):
+                mixed[to + U(a)] += share * vectors[at + U(a)]
+
+
+@inlined
+def _project(low: float, high: float, radius: float, size: Index, models: Array, at: Index) -> None:
+    """Onto W, for any domain."""
+    squared_norm = 0.0
+    for a in range(size):
+        w = min(max(models[at + U(a)], low), high)
+        models[at + U(a)] = w
+        squared_norm += w * w
+    if squared_norm > radius * radius:
+        shrink = radius / np.sqrt(squared_norm)
+        for a in range(size):
+            models[at + U(a)] *= shrink
 
 
 @kernel
@@ -176,11 +206,52 @@ def advance_synchronous(
                 batch, loss, parameter, width, outputs, form, penalty, low, high, radius, models,
                 sums, totals, counts, constant, exponent, scale[n], gradient, scores,
             )  # fmt: skip
-        mixed[:] = 0.0
-        for n in range(nodes):
-            to = U(n) * size
-            for link in range(indptr[n], indptr[n + 1]):
-                share, at = shares[U(link)], U(indices[U(link)]) * size
-                for a in range(size):
-                    mixed[to + U(a)] += share * models[at + U(a)]
+        _mix(indptr, indices, shares, size, models, mixed)
         models[:] = mixed
+
+
+@kernel
+def track_gradients(
+    indptr: Array, indices: Array, shares: Array, data: Data, network: Nodes, gammas: Array,
+    begins: bool,
+) -> None:  # fmt: skip
+    """A round of gradient tracking for each of `gammas`; see `gossip_sgd`.
+
+    begins: nobody has a gradient yet, so all trackers begin with them.
+    """
+    width, outputs = U(data.dimension), data.outputs
+    rows, columns, starts = data.rows, data.columns, data.starts
+    targets, weights, offsets = data.targets, data.weights, data.offsets
+    loss, parameter, penalty, form = data.loss, data.loss_parameter, data.penalty, data.form
+    low, high, radius, size = data.low, data.high, data.radius, width * U(outputs)
+    models, sums, totals, counts = (
+        network.models, network.sums, network.step_size_sums, network.counts,
+    )  # fmt: skip
+    trackers, gradients = network.trackers, network.gradients
+    gradient = np.empty(data.dimension * outputs, dtype=np.float64)
+    scores = np.empty(outputs, dtype=np.float64)
+    nothing = np.empty(0, dtype=np.float64)
+    mixed, tracked = np.empty_like(models), np.empty_like(trackers)
+    for t in range(0 if begins else 1, gammas.size + 1):
+        if t > 0:
+            gamma = gammas[t - 1]
+            _mix(indptr, indices, shares, size, models, mixed)
+            _mix(indptr, indices, shares, size, trackers, tracked)
+            for a in range(models.size):
+                sums[U(a)] += gamma * models[U(a)]
+                models[U(a)] = mixed[U(a)] - gamma * trackers[U(a)]
+            trackers[:] = tracked
+        for n in range(indptr.size - 1):
+            at = U(n) * size
+            if t > 0:
+                counts[n] += 1
+                totals[n] += gammas[t - 1]
+                _project(low, high, radius, size, models, at)
+            find_gradient(
+                rows, columns, starts, targets, weights, offsets, U(n), nothing, U(0), 0, loss,
+                parameter, width, outputs, form, models, at, gradient, scores, weights, 0.0,
+            )  # fmt: skip
+            for a in range(size):
+                new = gradient[U(a)] + penalty * models[at + U(a)]
+                trackers[at + U(a)] += new - gradients[at + U(a)]
+                gradients[at + U(a)] = new

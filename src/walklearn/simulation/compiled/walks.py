@@ -26,7 +26,7 @@ from walklearn.simulation.compiled.arithmetic import (
 from walklearn.simulation.compiled.cached import inlined, kernel
 from walklearn.simulation.compiled.rows import Data, descend, find_gradient
 
-METROPOLIS, NON_BACKTRACKING, JUMPING, INDEPENDENT = range(4)
+METROPOLIS, NON_BACKTRACKING, JUMPING, INDEPENDENT, HISTORY = range(5)
 AHEAD = 2  # visits between asking for a row and looking at it
 
 
@@ -45,6 +45,7 @@ class Chain(NamedTuple):
     laziness: float
     jump_probability: float
     jump_lengths: Array  # cumulative
+    alpha: float  # of a history-driven walk
 
 
 class Tokens(NamedTuple):
@@ -62,7 +63,9 @@ class Tokens(NamedTuple):
     scores: Array
     shrink: Array
     messages: Array
+    questions: Array  # how many of the messages asked or answered for counts
     visits: Array  # updates made by each node
+    counts: Array  # (tokens, nodes), 1 + visits; no lines unless the walk goes by them
 
 
 class Records(NamedTuple):
@@ -72,6 +75,7 @@ class Records(NamedTuple):
     models: Array  # (records, tokens, size)
     sums: Array
     messages: Array  # (records, tokens)
+    questions: Array
 
 
 class Noise(NamedTuple):
@@ -106,6 +110,18 @@ def _redirected(
         if stretched - place <= ratio * ratio:
             other = candidate
     return other
+
+
+@inlined
+def _turned_away(
+    indptr: Array, score: Array, line: Index, counts: Array, b: Index, i: Index, j: Index,
+    alpha: float, u: float,
+) -> Index:  # fmt: skip
+    """The proposed neighbour, unless it has been visited too often: see `HistoryDriven.hop`."""
+    degree, their_degree = indptr[i + U(1)] - indptr[i], indptr[j + U(1)] - indptr[j]
+    here, there = score[line + i], score[line + j]
+    excess = (counts[b, i] * there * their_degree) / (counts[b, j] * here * degree)
+    return j if u <= excess**alpha * there / here else i
 
 
 @inlined
@@ -146,7 +162,8 @@ def find_paths(
     kind, laziness, jumping = chain.kind, chain.laziness, chain.jump_probability
     lengths, most_hops = chain.jump_lengths, chain.jump_lengths.size
     here, previous, messages = tokens.nodes, tokens.previous, tokens.messages
-    after, told, record = records.after, records.messages, 0
+    after, told, asked, record = records.after, records.messages, records.questions, 0
+    questions, counts, alpha = tokens.questions, tokens.counts, chain.alpha
     nodes, own = U(chain.score.shape[1]), streams.size > 0
     of_token = nodes if chain.score.shape[0] > 1 else U(0)
     path = np.empty((count, steps + 1), dtype=indices.dtype)
@@ -181,7 +198,18 @@ def find_paths(
         for token in range(count):
             b = U(token)
             i, j, line, hops = U(here[b]), proposal[b], b * of_token, 0
-            j = j if fraction[b] * score[line + i] <= score[line + j] else i
+            if kind == HISTORY:
+                counts[b, i] += 1
+                if fraction[b] < np.inf:
+                    j = _turned_away(
+                        indptr, score, line, counts, b, i, j, alpha, fraction[b]
+                    )  # fmt: skip
+                    questions[b] += 2
+                    messages[b] += 2
+                else:
+                    j = i
+            else:
+                j = j if fraction[b] * score[line + i] <= score[line + j] else i
             if kind == NON_BACKTRACKING and j != i and j == U(previous[b]):
                 j = _redirected(indptr, indices, score, line, i, j, uniforms[b, k, U(1)])
             elif kind == INDEPENDENT:
@@ -197,6 +225,7 @@ def find_paths(
             path[b, k + U(1)] = j
         if record < after.size and after[record] == t + 1:
             told[record] = messages
+            asked[record] = questions
             record += 1
     return path
 
