@@ -2,6 +2,9 @@ from .auditing import Audit as Audit
 from .auditing import audit as audit
 from .bounds import clip_features as clip_features
 from .bounds import smoothness_bounds as smoothness_bounds
+from .budget import Allotment as Allotment
+from .budget import allot as allot
+from .budget import row_length as row_length
 from .calibration import calibrate as calibrate
 from .comparison import Comparison as Comparison
 from .comparison import Row as Row

@@ -1,0 +1,139 @@
+"""What follows from a total (ε, δ): a claim that holds, steps that suit, and clear refusals."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from walklearn.privacy import Allotment, allot, row_length
+from walklearn.problem.losses import LOSSES, Logistic, Softmax, Squared
+
+FACTS: dict[str, Any] = {
+    "loss": Logistic(),
+    "nodes": 20,
+    "rows": 455,
+    "size": 31,
+    "length": row_length(30),
+}
+
+
+def allotted(epsilon: float = 3.0, delta: float = 1e-5, **changes: Any) -> Allotment:
+    return allot(epsilon, delta, **{**FACTS, **changes})
+
+
+@given(
+    st.floats(0.05, 20.0),
+    st.floats(-30.0, -1.0),
+    st.integers(1, 10**6),
+    st.sampled_from(["rows", "node"]),
+    st.sampled_from(["sum", "mean", "node-mean"]),
+    st.booleans(),
+    st.one_of(st.none(), st.integers(1, 10**6)),
+)
+@settings(max_examples=100, deadline=None)
+def test_whatever_the_facts_the_total_is_kept(
+    epsilon: float, power: float, nodes: int, unit: Any, objective: str, tells: bool, updates: Any
+) -> None:
+    """The parts add up to the total, and the noise keeps its part."""
+    delta = 10.0**power
+    got = allotted(epsilon, delta, nodes=nodes, rows=7.0 * nodes, protect=unit,
+                   objective=objective, tells=tells, updates=updates)  # fmt: skip
+    spent = got.constants or (0.0, 0.0)
+    assert bool(got.constants) == tells
+    left = (epsilon - spent[0], delta - spent[1])
+    assert got.noise.delta(left[0]) <= left[1]
+    assert got.noise.protect == got.protect == unit
+    assert got.updates >= 1
+    assert got.step > 0
+    assert updates is None or got.updates == updates
+
+
+@pytest.mark.parametrize("loss", [kind() for kind in LOSSES.values()], ids=repr)
+@pytest.mark.parametrize("unit", ["rows", "node"])
+def test_the_walk_is_the_same_for_every_objective(loss: Any, unit: Any) -> None:
+    """The sum has gradients M times those of the mean, and steps M times shorter."""
+    mean, total = (allotted(loss=loss, protect=unit, objective=o) for o in ("mean", "sum"))
+    clip = 455.0 if unit == "node" else 1.0
+    assert total.step * 455 == pytest.approx(mean.step)
+    assert total.noise.clip == pytest.approx(clip * mean.noise.clip)
+    assert total.noise.noise_multiplier == mean.noise.noise_multiplier
+
+
+def test_more_rows_columns_and_epsilon_act_as_they_should() -> None:
+    few, many = allotted(), allotted(rows=4550)
+    assert many.relative_noise == pytest.approx(few.relative_noise / 10)
+    assert many.step > few.step
+    assert many.noise == few.noise
+    assert allotted(size=310).relative_noise > few.relative_noise
+    assert allotted(1.0).relative_noise > few.relative_noise > allotted(9.0).relative_noise
+    assert allotted(protect="node").relative_noise > 20 * few.relative_noise
+    assert allotted(typical=False).step > few.step
+    # A row of one node each: the units ask for the same noise.
+    assert (
+        allotted(rows=20).noise.noise_multiplier
+        == allotted(rows=20, protect="node").noise.noise_multiplier
+    )
+
+
+def test_steps_do_not_overshoot() -> None:
+    for loss in (Logistic(), Squared(), Softmax(3)):
+        got = allotted(1e3, loss=loss, rows=10**9)
+        assert got.step * loss.smoothness * FACTS["length"] ** 2 <= 1 + 1e-12
+
+
+def test_what_is_given_stays() -> None:
+    got = allotted(clip=2.0, max_contributions=7, step=0.5, updates=123)
+    assert (got.noise.clip, got.noise.max_contributions) == (2.0, 7)
+    assert (got.step, got.updates) == (0.5, 123)
+    given = allotted(noise_multiplier=30.0, max_contributions=100)
+    assert given.noise.noise_multiplier == 30.0
+    # As many contributions as the noise allows, and one more would be too many.
+    chosen = allotted(noise_multiplier=10.0).noise
+    assert chosen.delta(3.0) <= 1e-5 < chosen.delta(3.0, chosen.max_contributions + 1)
+
+
+def test_the_cap_is_hardly_wasted_and_hardly_reached() -> None:
+    assert allotted().updates / 20 < allotted().noise.max_contributions == 50
+    assert allotted(nodes=10**5, rows=10**6).noise.max_contributions == 10
+    alone = allotted(nodes=1, updates=40)
+    assert alone.noise.max_contributions == alone.updates == 40
+    walk = allotted(updates=788)
+    assert 49 <= walk.noise.max_contributions <= 51
+
+
+BAD: dict[str, tuple[dict[str, Any], str]] = {
+    "no rows": ({"rows": None}, r'protect="rows" needs the public number of rows'),
+    "no rows for the sum": (
+        {"rows": None, "protect": "node", "objective": "sum"},
+        r'objective "sum" needs the public number of rows',
+    ),
+    "no length": ({"length": None}, r"typical centre and spread"),
+    "no nodes": ({"nodes": 0}, r"nodes must be a whole number"),
+    "negative rows": ({"rows": -1.0}, r"rows must be positive"),
+    "a unit": ({"protect": "row"}, r"protect must be"),
+    "delta 0": ({"delta": 0.0}, r"positive delta"),
+    "no epsilon": ({"epsilon": float("inf")}, r"no privacy"),
+    "a share of nothing": ({"constants_share": 0.5}, r"tells nothing"),
+    "a share of all": ({"constants_share": 1.0, "tells": True}, r"between 0 and 1"),
+    "too little noise": (
+        {"noise_multiplier": 1.0},
+        r"already one contribution .* Raise it, or ε\.$",
+    ),
+    "too large a cap": (
+        {"noise_multiplier": 10.0, "max_contributions": 50},
+        r"already 50 contributions .* or lower max_contributions",
+    ),
+    "no clip": ({"clip": 0.0}, r"clip must be positive"),
+    "no step": ({"step": 0.0}, r"step must be positive"),
+    "half an update": ({"updates": 0.5}, r"updates must be a whole number"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input_is_refused(case: str) -> None:
+    changes, message = BAD[case]
+    with pytest.raises(ValueError, match=message):
+        allotted(**changes)
