@@ -19,7 +19,6 @@ from tests.running import invoke
 from walklearn.cli import main
 from walklearn.cli.bad_input import plainly
 from walklearn.cli.data_options import task_of
-from walklearn.cli.schema import Schema
 from walklearn.model import Model
 
 PRIVATE = ("--epsilon", "3", "--delta", "0.03")
@@ -151,7 +150,7 @@ def test_privacy_is_told_exactly(place: Path, tmp_path: Path) -> None:
     assert model.encoding.feature_names == (
         "age", "income", "city=Oslo", "city=Rome", "city=Bern",
     )  # fmt: skip
-    assert model.encoding.columns[0].shift == 50.0
+    assert model.encoding.columns[0].centre == 50.0
     ledger = wl.privacy.Ledger.from_dict(dict(model.ledger))
     (release,) = [each for each in ledger.charges(0) if each.what == "importance"]
     assert release.mechanism is not None
@@ -310,34 +309,6 @@ def test_advise_from_the_shell(place: Path, tmp_path: Path) -> None:
         *PRIVATE, "--feature-bound", "8", "--steps", "100", *command, "--out", tmp_path / "m",
     )  # fmt: skip
     assert trained["walk"] == "Uniform(laziness=0.1)"
-
-
-def test_schema_files(tmp_path: Path) -> None:
-    path = tmp_path / "schema.toml"
-    path.write_text('[city]\ncategories = ["Oslo", "São Paulo, SP"]\n[age]\nrange = [0, 100]\n')
-    schema = Schema.of_options([], ["income=0,1e5"], path)
-    assert schema.categories == {"city": ("Oslo", "São Paulo, SP")}
-    assert schema.ranges == {"age": (0.0, 100.0), "income": (0.0, 1e5)}
-    assert schema.undeclared(["age", "height"]) == ["height"]
-    for text, message in (
-        ("age = 3", r"line 1: age must be a table"),
-        (
-            "[age]\nrange = [1]",
-            r"line 2: age.range must be two numbers .low, high. with low < high",
-        ),
-        ("[age]\nrange = [2, 1]", r"low < high"),
-        ("[age]\nranges = [1, 2]", r"age.ranges is no key of a column; did you mean range"),
-        ("[age]\ncategories = [1, 2]", r"line 2: age.categories must be a list of texts"),
-        ("[age]", r"line 1: age needs either"),
-        ("[age", r"is not TOML"),
-    ):
-        path.write_text(text)
-        with pytest.raises(ValueError, match=message):
-            Schema.of_options([], [], path)
-    with pytest.raises(ValueError, match=r"such as age=0,100, got 'age'"):
-        Schema.of_options([], ["age"], None)
-    with pytest.raises(ValueError, match=r"'old' is not a number"):
-        Schema.of_options([], ["age=0,old"], None)
 
 
 def test_the_task_is_guessed_and_can_be_said() -> None:

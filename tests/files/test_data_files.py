@@ -92,22 +92,24 @@ def test_svmlight(tmp_path: Path) -> None:
 
 def test_numbers_in_a_declared_range_are_brought_to_minus_one_to_one(tmp_path: Path) -> None:
     path = write(tmp_path, "age,city,y\n0,Oslo,0\n100,Rome,1\n75,Rome,1\n")
-    rows = read_rows(path, target="y", ranges={"age": (0.0, 100.0)})
+    rows = read_rows(path, target="y", schema={"age": {"range": (0, 100)}})
     np.testing.assert_allclose(rows.X[:, 0], [-1.0, 1.0, 0.5])
-    assert rows.encoding.columns[0] == Column("age", None, 50.0, 50.0)
-    with pytest.raises(DataError, match=r"range was declared for 'city', which is text"):
-        read_rows(path, target="y", ranges={"city": (0.0, 1.0)})
-    with pytest.raises(DataError, match=r"range was declared for 'y', which is not a column that"):
-        read_rows(path, target="y", ranges={"y": (0.0, 1.0)})
+    assert rows.encoding.columns[0] == Column("age", None, 50.0, 50.0, 1.0)
+    with pytest.raises(DataError, match=r"scale was declared for 'city', which is text"):
+        read_rows(path, target="y", schema={"city": {"range": (0, 1)}})
+    with pytest.raises(DataError, match=r"scale was declared for 'y', which is not a column that"):
+        read_rows(path, target="y", schema={"y": {"range": (0, 1)}})
 
 
 def test_categories_and_text_are_as_declared(tmp_path: Path) -> None:
     path = write(tmp_path, "zone,code,y\nNA,1,0\nEU,2,1\n")
-    rows = read_rows(path, target="y", categories={"zone": ["EU", "NA", "AS"]}, text=["code"])
+    rows = read_rows(
+        path, target="y", schema={"zone": {"categories": ["EU", "NA", "AS"]}}, text=["code"]
+    )
     assert rows.encoding.feature_names == ("zone=EU", "zone=NA", "zone=AS", "code=1", "code=2")
     np.testing.assert_array_equal(rows.X, [[0, 1, 0, 1, 0], [1, 0, 0, 0, 1]])
     with pytest.raises(DataError, match=r"row 1 \(line 2\), column 'zone': .*'NA'"):
-        read_rows(path, target="y", categories={"zone": ["EU", "AS"]})
+        read_rows(path, target="y", schema={"zone": {"categories": ["EU", "AS"]}})
 
 
 def test_encoding_of_a_model_reads_new_rows(tmp_path: Path) -> None:
@@ -257,11 +259,13 @@ def test_mistakes_in_binary_files(tmp_path: Path) -> None:
 
 def test_what_the_encoding_computes_is_checked_in_files_too(tmp_path: Path) -> None:
     path = write(tmp_path, "age,y\n1e300,1\n1,0\n")
-    with (
-        np.errstate(over="ignore"),
-        pytest.raises(DataError, match=r"people\.csv, row 1 \(line 2\), column 'age': .* infinite"),
+    tiny = Encoding((Column("age", None, 0.0, 1e-10),))
+    with pytest.raises(
+        DataError, match=r"people\.csv, row 1 \(line 2\), column 'age': .* infinite"
     ):
-        read_rows(path, target="y", ranges={"age": (0.0, 1e-10)})
+        read_rows(path, target="y", encoding=tiny)
+    cut = read_rows(path, target="y", schema={"age": {"range": (0.0, 1e-10)}})
+    np.testing.assert_array_equal(cut.X[:, 0], [1.0, 1.0])  # far beyond the end, and so at it
     texts = pd.DataFrame({"age": ["1", "nan"]})
     texts.to_parquet(tmp_path / "t.parquet")
     with pytest.raises(DataError, match=r"row 2, column 'age': the value is missing \(1 such row "):

@@ -16,7 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.running import python
-from walklearn.files.encoding import Encoding
+from walklearn.files.encoding import Column, Encoding
+from walklearn.files.schema import Schema
 from walklearn.model import Model, ModelFileError
 
 GENERATOR = np.random.default_rng(7)
@@ -27,7 +28,9 @@ TABLE = pd.DataFrame(
         "value": GENERATOR.normal(size=200),
     }
 )
-ENCODING = Encoding.of_table(TABLE).scaled({"age": (20.0, 95.0), "value": (-1.0, 3.0)})
+ENCODING = Schema.of(
+    {"age": {"range": (20.0, 95.0)}, "value": {"centre": 1.0, "spread": 2.0, "cut_off": 1.5}}
+).applied(Encoding.of_table(TABLE))
 SIZE = 6  # three categories, two numbers, the intercept
 KINDS: dict[str, tuple[str, list[Any] | None, tuple[int, ...]]] = {
     "texts": ("logistic", ["no", "yes"], (SIZE,)),
@@ -166,7 +169,7 @@ def test_scikit_learn_predicts_the_same(kind: str) -> None:
 
 def test_scikit_learn_of_numbers_needs_no_encoder() -> None:
     table = TABLE[["age", "value"]]
-    encoding = Encoding.of_table(table).scaled({"age": (20.0, 95.0)})
+    encoding = Encoding((Column("age", None, 57.5, 37.5), Column("value")))
     model = Model(
         [1.0, 2.0, 3.0], [1.0, 2.0, 3.0], kind="regressor", loss="squared", columns=encoding,
         intercept=True,
@@ -241,8 +244,12 @@ def test_damage_is_named(tmp_path: Path) -> None:
         ("model.json", header(version=99, walklearn="9.9"), r"format 99 of walklearn 9.9.*upgrade"),
         ("model.json", header(kind="oracle"), r"no oracle with the loss 'logistic'"),
         ("model.json", header(classes=["a", "b", "c"]), r"must have shape \(3, 6\)"),
-        ("model.json", header(columns=[{"name": "age", "shift": 0, "scale": 1}]), r"shape \(2,\)"),
-        ("model.json", header(columns=[{"name": "age"}]), r"'shift' is missing"),
+        (
+            "model.json",
+            header(columns=[{"name": "age", "centre": 0, "spread": 1}]),
+            r"shape \(2,\)",
+        ),
+        ("model.json", header(columns=[{"name": "age"}]), r"'centre' is missing"),
     ):
         with pytest.raises(ModelFileError, match=message):
             Model.load(damaged(file, content))

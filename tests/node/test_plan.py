@@ -96,8 +96,8 @@ MISTAKES = [
     ("nodes = 5", "nodes = 5\nversion = 9", "line 4: version is 9.*reads 1"),
     ("nodes = 5", "nodes = 5 5", "is not TOML.*line 3"),
     ("max_rows = 4", 'max_rows = 4\nreweight = "as-printed"', "line 20: privacy.reweight divides"),
-    ("[privacy]", "[columns.weight]\n[privacy]", "line 14: columns.weight is not one of the feat"),
-    ("[privacy]", "[columns.age]\nscale = 0\n[privacy]", "line 15: columns.age.scale must be"),
+    ("[privacy]", "[columns.weight]\nspread = 2\n[privacy]", "line 14: columns.weight is not one"),
+    ("[privacy]", "[columns.age]\nspread = 0\n[privacy]", "line 15: columns.age.spread must be"),
     ("[privacy]", "[columns]\nage = 3\n[privacy]", "line 15: columns.age must be a table"),
     ("clip = 1.0", "clip = inf", "line 22: model_privacy.clip must be a finite number"),
 ]  # fmt: skip
@@ -148,14 +148,16 @@ def test_losses_survive_json(loss: Huber | Softmax) -> None:
 
 
 def test_text_columns_and_scales_are_agreed_upon() -> None:
-    columns = '[columns.age]\nshift = 50\nscale = 20\n[columns.pressure]\ncategories = ["a", "b"]\n'
+    columns = (
+        '[columns.age]\ncentre = 50\nspread = 20\n[columns.pressure]\ncategories = ["a", "b"]\n'
+    )
     plan = Plan.from_text(TEXT + columns)
     assert plan.encoding.feature_names == ("age", "pressure=a", "pressure=b")
     assert plan.size == 3
     assert plan.encoding.encode({"age": [70], "pressure": ["b"]}).tolist() == [[1.0, 0.0, 1.0]]
     assert Plan.from_dict(json.loads(plan.canonical)) == plan
     assert plan.differences(Plan.from_text(TEXT + columns.replace("20", "10"))) == [
-        "columns.age.scale"
+        "columns.age.spread"
     ]
 
 

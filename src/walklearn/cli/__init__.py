@@ -18,6 +18,7 @@ from walklearn.cli.bad_input import BadInput
 _SECTIONS = {
     "Learn from your data": {
         "train": ("train", "Train a model on a file of rows."),
+        "schema": ("schema", "Write a schema of a file's columns, to be filled in."),
         "predict": ("predict", "Predict with a trained model."),
         "advise": ("advise", "Which walk, mechanism, laziness and step suit your graph and data."),
         "export": ("export", "Hand a trained model to scikit-learn or ONNX."),

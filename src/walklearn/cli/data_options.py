@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from walklearn.cli.schema import Schema
+from walklearn.files.checked_table import CheckedTable, Source
+from walklearn.files.encoding import Column
+from walklearn.files.schema import CUT_OFF, Schema, of_range
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -42,9 +44,12 @@ DATA_OPTIONS = [
     click.option("--categories", multiple=True, metavar="COLUMN=A,B",
                  help="The values that a column of text can have."),
     click.option("--range", "ranges", multiple=True, metavar="COLUMN=LOW,HIGH",
-                 help="The range of a column of numbers, which is brought to -1..1."),
-    click.option("--schema", type=click.Path(exists=True, dir_okay=False, path_type=Path),
-                 help="Categories and ranges in a TOML file, such as age.range = [0, 100]"),
+                 help="The range of a column of numbers, which is brought to -1..1; '*' for all."),
+    click.option("--scale", "scales", multiple=True, metavar="COLUMN=CENTRE,SPREAD",
+                 help="The typical centre and spread of a column of numbers, which is cut off at "
+                      "3 spreads; '*' for all."),
+    click.option("--schema", type=click.Path(path_type=Path),
+                 help="All of these in a TOML file: walklearn schema writes one to be filled in."),
     click.option("--delimiter", help="What separates the cells of a CSV file. Default: guessed."),
 ]
 PRIVACY_OPTIONS = [
@@ -86,8 +91,11 @@ class DataOptions:
     @classmethod
     def take(cls, options: dict[str, Any]) -> DataOptions:
         """Take these options out of all."""
-        schema = Schema.of_options(
-            options.pop("categories"), options.pop("ranges"), options.pop("schema")
+        schema = declared_by(
+            options.pop("schema"),
+            options.pop("categories"),
+            options.pop("ranges"),
+            options.pop("scales"),
         )
         names = ("target", "node_column", "graph", "drop", "text", "delimiter")
         return cls(schema=schema, **{name: options.pop(name) for name in names})
@@ -119,7 +127,7 @@ class DataOptions:
 
         return rows_of(
             table, target=self.target_of(table), node_column=self.node_column, drop=self.drop,
-            categories=self.schema.categories, ranges=self.schema.ranges,
+            schema=self.schema,
         )  # fmt: skip
 
     def network(self, rows: Rows, seed: int | None) -> Network:
@@ -142,6 +150,49 @@ class DataOptions:
                 "each row (--graph erdos-renyi)."
             )
         return place_rows(read, None, count, seed)
+
+
+def declared_by(
+    path: Path | None, categories: Sequence[str], ranges: Sequence[str], scales: Sequence[str]
+) -> Schema:
+    """What --schema declares, with --categories column=a,b, --range column=low,high and
+    --scale column=centre,spread.
+
+    >>> schema = declared_by(None, ["city=Oslo,Rome"], ["age=0,100"], ["*=5,2"])
+    >>> schema.categories, schema.of_column("age").spread, schema.of_column("height").spread
+    ({'city': ('Oslo', 'Rome')}, 50.0, 2.0)
+    """
+    said = []
+    for option in categories:
+        name, values = _split(option, "--categories", "city=Oslo,Rome")
+        said.append(Column(name, tuple(value.strip() for value in values.split(","))))
+    for option in ranges:
+        name, values = _split(option, "--range", "age=0,100")
+        said.append(of_range(name, *_pair("--range", option, name, values, rising=True)))
+    for option in scales:
+        name, values = _split(option, "--scale", "age=50,20")
+        pair = _pair("--scale", option, name, values, rising=False)
+        said.append(Column(name, None, *pair, CUT_OFF))
+    return Schema.of(path).with_columns(said)
+
+
+def _split(option: str, name: str, example: str) -> tuple[str, str]:
+    column, equals, values = option.partition("=")
+    if not (column and equals and values):
+        raise ValueError(
+            f"{name} takes a column and its values, such as {example}, got {option!r}."
+        )
+    return column.strip(), values
+
+
+def _pair(name: str, option: str, column: str, values: str, rising: bool) -> tuple[float, float]:
+    try:
+        numbers = [float(value) for value in values.split(",")]
+    except ValueError as error:
+        wrong = str(error).rpartition(": ")[2]
+        raise ValueError(f"{name} {option}: {wrong} is not a number.") from None
+    said = CheckedTable({column: numbers}, Source(f"{name} {option}"))
+    return said.pair(column, rising=rising)
 
 
 def estimator_for(task: Task) -> type[RandomWalk]:
@@ -195,19 +246,25 @@ def public_feature_bound(
 ) -> float | None:
     """The feature bound of a private run, which rests on nothing but what is public.
 
-    Where every column has its categories or its range declared, it follows: a column of text
-    adds 1 to ‖x‖², and a number within its range at most 1.
+    Where every column has its categories or its scale declared, it follows.
     """
     from walklearn.files.wording import listed
 
     if (epsilon is None) != (delta is None):
         one, other = ("--epsilon", "--delta") if delta is None else ("--delta", "--epsilon")
         raise ValueError(
-            f"{one} was given without {other}. Privacy is a pair, such as --epsilon 3 --delta 0.03 "
-            "(with --mechanism laplace δ may be 0)."
+            f"{one} was given without {other}. Privacy is a pair, such as --epsilon 3 --delta 1e-5."
+        )
+    if schema.from_rows:
+        raise ValueError(
+            f"the schema has numbers of {listed(schema.from_rows)} that were computed from rows "
+            "(from_rows = true): what is scaled by them is not private. Put public numbers there, "
+            "then take that line out."
         )
     undeclared = schema.undeclared(rows.columns)
-    text = [c.name for c in rows.encoding.columns if c.categories and c.name in undeclared]
+    text = [
+        c.name for c in rows.encoding.columns if c.categories and c.name not in schema.categories
+    ]
     if text:
         raise ValueError(
             f"under privacy the categories of {listed(text)} must not be taken from the data: "
@@ -217,8 +274,10 @@ def public_feature_bound(
         )
     if given is None and undeclared:
         raise ValueError(
-            "privacy needs a public bound on the length ‖x‖ of a row, and one taken from the data "
-            "would leak. Pass --feature-bound (longer rows are shortened to it), or declare the "
-            f"range of every column, such as --range {undeclared[0]}=0,100: then it follows."
+            "privacy needs a public scale of every column, and one taken from the data would leak. "
+            f"Declare what is typical of {listed(undeclared)}, such as --scale "
+            f"{undeclared[0]}=50,20 (centre and spread; '*' for all), a --range, or a --schema "
+            "file (walklearn schema writes one to be filled in); or pass --feature-bound, a length "
+            "that rows are shortened to."
         )
-    return len(rows.columns) ** 0.5 if given is None else given
+    return rows.encoding.longest if given is None else given

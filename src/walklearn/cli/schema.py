@@ -1,83 +1,109 @@
-"""What the command line declares of columns: text, categories, ranges.
-
-Where privacy is asked for, nothing may be taken from the data silently: the categories of a
-column, and what its numbers are scaled by, are public and declared.
-
->>> declared = Schema.of_options(["city=Oslo,Rome"], ["age=0,100"], None)
->>> declared.categories, declared.ranges
-({'city': ('Oslo', 'Rome')}, {'age': (0.0, 100.0)})
-"""
+"""`walklearn schema`: a schema of a file's columns, to be filled in with public numbers."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import json
+import re
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from walklearn.files.checked_table import CheckedTable, Source, is_text
+import click
+
+from walklearn.cli.bad_input import plainly
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from walklearn.files import Table
+
+_HEADER = """\
+# What is declared of the columns of {source}.
+#
+# EVERY NUMBER AND EVERY LIST OF CATEGORIES BELOW COMES FROM THE ROWS, so it tells of them. Put
+# public ones there (what is typical of such data, known without looking at these rows), then take
+# the line "from_rows = true" of that column out: until then nothing is claimed to be private.
+#
+# A column of numbers has a typical centre and spread and is cut off at 3 spreads (cut_off = 3), or
+# a range = [low, high], which is brought to -1..1. A column that is not named here is declared by
+# ["*"], if there is one. The same file serves walklearn train, walklearn advise, and a plan
+# (columns = "{name}").
+"""
 
 
-@dataclass(frozen=True)
-class Schema:
-    """Columns with their categories, or with the range of their numbers."""
+@click.command()
+@click.argument("data", type=click.Path(path_type=Path))
+@click.option("--target", help="The column to predict, which is left out.")
+@click.option("--node-column", help="The column that names the owner, which is left out.")
+@click.option("--drop", multiple=True, metavar="COLUMN", help="A column to leave out.")
+@click.option("--text", multiple=True, metavar="COLUMN",
+              help="A column that is text even if it looks like numbers.")  # fmt: skip
+@click.option("--delimiter", help="What separates the cells of a CSV file. Default: guessed.")
+@click.option("--out", type=click.Path(path_type=Path), help="A file; default: print it.")
+@plainly
+def schema(data: Path, out: Path | None, **options: Any) -> None:
+    """Write a schema of the columns of DATA, to be filled in with public numbers.
 
-    categories: Mapping[str, tuple[str, ...]]
-    ranges: Mapping[str, tuple[float, float]]
+    Its own numbers come from the rows, and it says so: a training with ε refuses them until you
+    have put public ones there.
 
-    @classmethod
-    def of_options(
-        cls, categories: Sequence[str], ranges: Sequence[str], path: Path | None
-    ) -> Schema:
-        """From --categories column=a,b, --range column=low,high and a --schema file."""
-        read = {} if path is None else _read(path)
-        for option in categories:
-            name, values = _split(option, "--categories", "city=Oslo,Rome")
-            read[name] = {"categories": tuple(value.strip() for value in values.split(","))}
-        for option in ranges:
-            name, values = _split(option, "--range", "age=0,100")
-            ends = [_number(option, value) for value in values.split(",")]
-            said = CheckedTable({name: ends}, Source(f"--range {option}"))
-            read[name] = {"range": said.pair(name)}
-        return cls(
-            {name: each["categories"] for name, each in read.items() if "categories" in each},
-            {name: each["range"] for name, each in read.items() if "range" in each},
+    \b
+    Examples:
+      walklearn schema rows.csv --target label --node-column site --out schema.toml
+      walklearn train rows.csv --schema schema.toml --target label --node-column site \\
+          --epsilon 3 --delta 1e-5 --out model/
+    """
+    from walklearn.files import read_table
+
+    table = read_table(data, delimiter=options["delimiter"], text=sorted(options["text"]))
+    apart = [options["target"], options["node_column"], *options["drop"]]
+    features = table.without([name for name in apart if name is not None])
+    if out is not None and out.exists():
+        raise FileExistsError(f"{out} exists, and may have been filled in: choose another place.")
+    text = schema_of(features, out.name if out else "schema.toml")
+    if out is None:
+        click.echo(text, nl=False)
+    else:
+        out.write_text(text, encoding="utf-8")
+        click.echo(f"{out} has {len(list(features))} columns. Its numbers come from the rows: ")
+        click.echo("put public ones there, and take the lines from_rows = true out.")
+
+
+def schema_of(table: Table, name: str) -> str:
+    """The text of a schema whose numbers are those of the rows."""
+    from walklearn.files.encoding import Encoding
+
+    parts = [_HEADER.format(source=table.source, name=name)]
+    for column in Encoding.of_table(table).columns:
+        lines = [f"[{_key(column.name)}]", "from_rows = true"]
+        if column.categories is not None:
+            lines.append(f"categories = {json.dumps(column.categories, ensure_ascii=False)}")
+        else:
+            lines += _numbers(table[column.name])
+        parts.append("\n".join(lines) + "\n")
+    return "\n".join(parts)
+
+
+def _numbers(cells: NDArray[Any]) -> list[str]:
+    """Centre and spread of a column, and its range as a comment."""
+    from walklearn.files.encoding import is_crushed
+
+    low, high, deviation = float(cells.min()), float(cells.max()), float(cells.std())
+    lines = [
+        f"centre = {float(cells.mean()):.3g}",
+        f"spread = {deviation or 1.0:.3g}",
+        f"# range = [{low:.3g}, {high:.3g}]",
+    ]
+    if is_crushed(deviation, (high - low) / 2):
+        lines.append(
+            "# A range would crush this column: most of its values lie in a small part of it."
         )
-
-    def undeclared(self, columns: Sequence[str]) -> list[str]:
-        """The columns of which nothing is declared."""
-        return [name for name in columns if name not in self.categories and name not in self.ranges]
+    return lines
 
 
-def _read(path: Path) -> dict[str, dict[str, Any]]:
-    columns = CheckedTable.read(path, ValueError)
-    return {name: _column(columns.table(name)) for name in columns}
+def _key(name: str) -> str:
+    """The name of a column as TOML has it.
 
-
-def _column(table: CheckedTable) -> dict[str, Any]:
-    table.only(("categories", "range"), "a column")
-    if len(table) != 1:
-        raise table.error("", 'needs either categories = ["a", "b"] or range = [low, high].')
-    if "range" in table:
-        return {"range": table.pair("range")}
-    categories = table.value(
-        "categories", wanted='a list of texts, such as ["a", "b"]',
-        fits=lambda value: isinstance(value, list) and all(map(is_text, value)),
-    )  # fmt: skip
-    return {"categories": tuple(categories)}
-
-
-def _split(option: str, name: str, example: str) -> tuple[str, str]:
-    column, equals, values = option.partition("=")
-    if not (column and equals and values):
-        raise ValueError(
-            f"{name} takes a column and its values, such as {example}, got {option!r}."
-        )
-    return column.strip(), values
-
-
-def _number(option: str, value: str) -> float:
-    try:
-        return float(value)
-    except ValueError:
-        raise ValueError(f"--range {option}: {value!r} is not a number.") from None
+    >>> _key("age"), _key("blood pressure")
+    ('age', '"blood pressure"')
+    """
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else json.dumps(name, ensure_ascii=False)

@@ -222,6 +222,8 @@ def _fit(estimator: Any, rows: Rows, network: Network) -> Any:
 
 def _notes(estimator: RandomWalk, rows: Rows, network: Network, score: Score) -> list[str]:
     """What a user should know and may not expect."""
+    from walklearn.files.wording import listed
+
     notes = []
     if estimator.penalty == 0 and score.measure == "accuracy" and score.value == 1.0:
         notes.append(
@@ -241,7 +243,15 @@ def _notes(estimator: RandomWalk, rows: Rows, network: Network, score: Score) ->
         notes.append(
             f"{clipped} of {len(rows.y)} rows were longer than the feature bound "
             f"{estimator.feature_bound:g} and were shortened to it, which costs accuracy. Bring "
-            "columns to one scale by public numbers (--range age=0,100), or raise the bound."
+            "columns to one scale by public numbers (--scale age=50,20), or raise the bound."
+        )
+    crushed = rows.encoding.crushed(rows.X)
+    if crushed:
+        notes.append(
+            f"the values of {listed(crushed)} lie in a small part of the declared range: they are "
+            "nearly the same number, and noise drowns them. Declare what is typical of them "
+            f"instead, such as --scale {crushed[0]}=CENTRE,SPREAD; the few that are far out are "
+            "cut off."
         )
     if len(rows.y) < 10 * rows.X.shape[1]:
         notes.append(

@@ -17,11 +17,13 @@
 
 from walklearn.files.formats import read_table
 from walklearn.files.rows import Rows, read_rows, rows_of
+from walklearn.files.schema import Schema
 from walklearn.files.table import DataError, Table
 
 __all__ = [
     "DataError",
     "Rows",
+    "Schema",
     "Table",
     "read_rows",
     "read_table",

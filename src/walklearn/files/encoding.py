@@ -1,7 +1,8 @@
 """From the columns of a table to the numbers of a row, the same way every time.
 
-A column of numbers gives one feature, (value − shift) / scale. A column of text gives one
-feature for each of its categories, 1 where the text is that category and 0 elsewhere. The
+A column of numbers gives one feature, (value − centre) / spread, cut off where that was asked for.
+A column of text gives one feature for each of its categories, 1 where the text is that category
+and 0 elsewhere. The
 encoding is part of a model: what `predict` is given goes through it as the training data did,
 and a category that was not known then is an error, never a guess.
 
@@ -22,12 +23,12 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import repeat
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from walklearn.files.table import DataError, Place, Table, check_cells
 from walklearn.files.wording import did_you_mean, listed
@@ -35,6 +36,7 @@ from walklearn.files.wording import did_you_mean, listed
 Array = NDArray[Any]
 
 MOST_CATEGORIES = 1000
+CRUSHED = 1 / 8  # a deviation below this share of the way to the ends; of a uniform law it is .58
 ROWS_AT_ONCE = 1024
 
 
@@ -43,21 +45,23 @@ class Column:
     """One column of a table and what becomes of it.
 
     categories: None for numbers, for text the categories in the order of their features.
-    shift, scale: of numbers, the feature is (value − shift) / scale.
+    centre, spread, cut_off: of numbers, the feature is (value − centre) / spread, and what is
+    beyond ±cut_off is moved there.
     """
 
     name: str
     categories: tuple[str, ...] | None = None
-    shift: float = 0.0
-    scale: float = 1.0
+    centre: float = 0.0
+    spread: float = 1.0
+    cut_off: float = math.inf
 
     def __post_init__(self) -> None:
         if self.categories is not None:
             _check_categories(self.name, self.categories)
-        elif not (math.isfinite(self.shift) and math.isfinite(self.scale) and self.scale > 0):
+        elif not (math.isfinite(self.centre) and 0 < self.spread < math.inf and self.cut_off > 0):
             raise DataError(
-                f"column {self.name!r}: shift must be finite and scale positive, got "
-                f"{self.shift!r} and {self.scale!r}."
+                f"column {self.name!r}: centre must be finite, spread and cut_off positive, got "
+                f"{self.centre!r}, {self.spread!r} and {self.cut_off!r}."
             )
 
     @property
@@ -66,6 +70,22 @@ class Column:
         if self.categories is None:
             return (self.name,)
         return tuple(f"{self.name}={category}" for category in self.categories)
+
+    @property
+    def as_it_is(self) -> bool:
+        """Whether numbers are their own features."""
+        return (self.centre, self.spread, self.cut_off) == (0.0, 1.0, math.inf)
+
+    @property
+    def cuts_off(self) -> bool:
+        """Whether numbers far from the centre are moved towards it."""
+        return math.isfinite(self.cut_off)
+
+    def features(self, numbers: ArrayLike) -> Array:
+        """Numbers as features: scaled, and cut off."""
+        with np.errstate(over="ignore"):
+            scaled = (np.asarray(numbers, dtype=np.float64) - self.centre) / self.spread
+        return np.clip(scaled, -self.cut_off, self.cut_off)
 
     def encode(self, cells: Array, place: Place, checked: bool = False) -> Array:
         """The features of these cells, shape (rows, features).
@@ -76,8 +96,8 @@ class Column:
         if self.categories is None:
             numbers = _numbers(self.name, cells, place)
             checked = checked and cells.dtype == np.float64
-            if (self.shift, self.scale) != (0.0, 1.0):
-                numbers, checked = (numbers - self.shift) / self.scale, False  # may overflow
+            if not self.as_it_is:
+                numbers, checked = self.features(numbers), False  # may overflow
             return (numbers if checked else check_cells(self.name, numbers, place))[:, None]
         number = {category: at for at, category in enumerate(self.categories)}
         texts = texts_of(cells)
@@ -142,28 +162,36 @@ class Encoding:
         """How many features a row has, without an intercept."""
         return sum(len(column.categories or (1,)) for column in self.columns)
 
-    def scaled(self, ranges: Mapping[str, tuple[float, float]]) -> Encoding:
-        """Numbers within these ranges brought to −1..1, by public numbers instead of the data."""
-        known = {column.name: column for column in self.columns}
-        for name in ranges:
-            if name not in known or known[name].categories is not None:
-                what = "is text" if name in known else "is not a column that is learnt from"
-                raise DataError(f"a range was declared for {name!r}, which {what}.")
-        return Encoding(
-            tuple(
-                replace(column, shift=sum(ends) / 2, scale=(ends[1] - ends[0]) / 2)
-                if (ends := ranges.get(column.name))
-                else column
-                for column in self.columns
-            )
-        )
+    @property
+    def longest(self) -> float:
+        """What ‖x‖ is at most, whatever the cells: a text adds 1 to ‖x‖², a number its cut-off's
+        square; infinite where a number is not cut off.
+        """
+        # A hair longer: scaling may round what is cut off past its end.
+        squares = (1.0 if c.categories is not None else c.cut_off**2 for c in self.columns)
+        return math.sqrt(sum(squares)) * (1 + 2.0**-40)
+
+    def crushed(self, X: Any) -> list[str]:
+        """Columns of numbers that fill a small part of what they are cut off at, in these rows.
+
+        A range brings its ends to −1 and 1. Where a few values are large and the rest close
+        together (how often a word occurs, an income), the column is then nearly constant, and
+        its part in a model drowns in the noise. A typical spread keeps the values apart.
+        """
+        widths = [len(column.feature_names) for column in self.columns]
+        deviations = deviations_of(X)[np.cumsum(widths) - widths]
+        return [
+            column.name
+            for column, deviation in zip(self.columns, deviations, strict=True)
+            if column.cuts_off and is_crushed(deviation, column.cut_off)
+        ]
 
     def encode(self, table: Mapping[str, Any]) -> Any:
         """The features of every row, shape (rows, features). Other columns are left alone.
 
         table: a dictionary or data frame, whose cells are checked here; or a `Table`, whose cells
         were checked when it was read, and whose rows have names in a message. Sparse rows of a
-        file stay sparse, unless a column of theirs is shifted.
+        file stay sparse, unless a column of theirs has a centre other than 0.
         """
         of_file, known = isinstance(table, Table), names_of(table)
         place = table.place if isinstance(table, Table) else "row {}".format
@@ -184,22 +212,25 @@ class Encoding:
 
     def _encode_sparse(self, table: Table) -> Any:
         """The features as sparse rows; None where they are not, or would not stay so."""
-        if any(column.categories is not None or column.shift for column in self.columns):
+        if any(column.categories is not None or column.centre for column in self.columns):
             return None
         rows = table.sparse_rows(column.name for column in self.columns)
         if rows is not None:
-            rows.data /= np.array([column.scale for column in self.columns])[rows.indices]
+            rows.data /= np.array([column.spread for column in self.columns])[rows.indices]
+            ends = np.array([column.cut_off for column in self.columns])[rows.indices]
+            np.clip(rows.data, -ends, ends, out=rows.data)
             if not np.isfinite(rows.data).all():
                 for column in self.columns:
                     column.encode(table[column.name], table.place)  # which says where
         return rows
 
     def to_dict(self) -> list[dict[str, Any]]:
-        """Plain JSON values, a column each."""
+        """Plain JSON values, a column each; without a cut_off where nothing is cut off."""
         return [
-            {"name": column.name, "shift": column.shift, "scale": column.scale}
-            if column.categories is None
-            else {"name": column.name, "categories": list(column.categories)}
+            {"name": column.name, "categories": list(column.categories)}
+            if column.categories is not None
+            else {"name": column.name, "centre": column.centre, "spread": column.spread}
+            | ({"cut_off": column.cut_off} if column.cuts_off else {})
             for column in self.columns
         ]
 
@@ -210,11 +241,32 @@ class Encoding:
         for each in content:
             categories = each.get("categories")
             columns.append(
-                Column(str(each["name"]), shift=float(each["shift"]), scale=float(each["scale"]))
+                Column(
+                    str(each["name"]), None, float(each["centre"]), float(each["spread"]),
+                    float(each.get("cut_off", math.inf)),
+                )
                 if categories is None
                 else Column(str(each["name"]), tuple(map(str, categories)))
-            )
+            )  # fmt: skip
         return cls(tuple(columns))
+
+
+def is_crushed(deviation: float, reach: float) -> bool:
+    """Whether values with this deviation fill only a small part of −reach..reach.
+
+    >>> is_crushed(deviation=0.02, reach=1.0), is_crushed(deviation=0.3, reach=1.0)
+    (True, False)
+    """
+    return 0.0 < deviation < CRUSHED * reach
+
+
+def deviations_of(X: Any) -> Array:
+    """The deviation of every feature; rows may be sparse."""
+    if isinstance(X, np.ndarray):
+        return np.asarray(X.std(axis=0))
+    squares = np.asarray(X.multiply(X).mean(axis=0)).ravel()
+    means = np.asarray(X.mean(axis=0)).ravel()
+    return np.asarray(np.sqrt(np.maximum(0.0, squares - means**2)))
 
 
 def _side_by_side(parts: Sequence[Array]) -> Array:

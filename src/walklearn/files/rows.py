@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from walklearn.files.encoding import Encoding, is_text
 from walklearn.files.formats import read_table
+from walklearn.files.schema import Schema
 from walklearn.files.table import DataError, Place, Table
 
 Array = NDArray[Any]
@@ -52,24 +53,23 @@ def read_rows(
     node_column: str | None = None,
     drop: Sequence[str] = (),
     text: Sequence[str] = (),
-    categories: Mapping[str, Sequence[str]] | None = None,
-    ranges: Mapping[str, tuple[float, float]] | None = None,
+    schema: Schema | Mapping[str, Any] | str | os.PathLike[str] | None = None,
     encoding: Encoding | None = None,
     delimiter: str | None = None,
 ) -> Rows:
     """Read a file and make rows of it.
 
     target: the column to predict. node_column: who owns the row. drop: columns to leave out.
-    text: columns that are text even if they look like numbers. categories: the possible values of
-    text columns, declared instead of taken from the data. ranges: the low and high end of columns
-    of numbers, which are brought to −1..1. encoding: use this one, as at prediction and as a
-    network agrees on.
+    text: columns that are text even if they look like numbers. schema: what is declared of columns
+    instead of taken from the data: the possible values of text, the centre and spread or the range
+    of numbers; a `Schema`, the path of its file, or what would stand there. encoding: use this
+    one, as at prediction and as a network agrees on.
     """
-    declared = {*text, *(categories or {}), *_text_columns(encoding)}
+    schema = Schema.of(schema)
+    declared = {*text, *schema.categories, *_text_columns(encoding)}
     table = read_table(path, delimiter=delimiter, text=sorted(declared))
     return rows_of(
-        table, target=target, node_column=node_column, drop=drop, categories=categories,
-        ranges=ranges, encoding=encoding,
+        table, target=target, node_column=node_column, drop=drop, schema=schema, encoding=encoding,
     )  # fmt: skip
 
 
@@ -79,8 +79,7 @@ def rows_of(
     target: str,
     node_column: str | None = None,
     drop: Sequence[str] = (),
-    categories: Mapping[str, Sequence[str]] | None = None,
-    ranges: Mapping[str, tuple[float, float]] | None = None,
+    schema: Schema | Mapping[str, Any] | str | os.PathLike[str] | None = None,
     encoding: Encoding | None = None,
 ) -> Rows:
     """Rows from a table that was read before; see `read_rows`."""
@@ -89,12 +88,13 @@ def rows_of(
     apart = [target, *drop, *([] if node_column is None else [node_column])]
     features = table.without(apart)
     if encoding is None:
+        declared = Schema.of(schema)
         try:
-            encoding = Encoding.of_table(features, categories)
+            encoding = Encoding.of_table(features, declared.categories)
         except DataError as error:
             named = table.source in str(error)
             raise error if named else DataError(f"{table.source}: {error}") from error
-        encoding = encoding.scaled(ranges or {})
+        encoding = declared.applied(encoding)
     X = encoding.encode(features)
     return Rows(X, y, nodes, encoding, target, table.place)
 

@@ -9,6 +9,7 @@ what `Model.predict` does.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from walklearn.problem.losses import LOSSES
 if TYPE_CHECKING:
     import onnx
 
+    from walklearn.files.encoding import Column
     from walklearn.model.model import Model
 
 OPSET = 17
@@ -92,31 +94,36 @@ class _Graph:
         self.outputs.append(self.onnx.helper.make_tensor_value_info(free, kind, ["rows", *width]))
 
     def encode(self, model: Model) -> None:
-        """`features`: the columns shifted, scaled and one-hot encoded."""
+        """`features`: the columns scaled, cut off and one-hot encoded."""
         columns = model.encoding.columns
         if all(column.categories is None for column in columns):
-            raw = self.input("X", self.double, len(columns))
-            shift = self.constant("/shift", [column.shift for column in columns])
-            scale = self.constant("/scale", [column.scale for column in columns])
-            self.node("Div", [self.node("Sub", [raw, shift], "/shifted"), scale], "/features")
+            self._scale(self.input("X", self.double, len(columns)), columns, "")
             return
         parts = [self._encode_column(at, column) for at, column in enumerate(columns)]
         self.node("Concat", parts, "/features", axis=1)
 
-    def _encode_column(self, at: int, column: Any) -> str:
+    def _scale(self, raw: str, columns: Sequence[Column], at: str) -> str:
+        """Columns of numbers, beside each other, as features; at: ends the names of values."""
+        centre = self.constant(f"/centre{at}", [column.centre for column in columns])
+        spread = self.constant(f"/spread{at}", [column.spread for column in columns])
+        shifted = self.node("Sub", [raw, centre], f"/shifted{at}")
+        scaled = self.node("Div", [shifted, spread], f"/scaled{at}")
+        ends = np.array([column.cut_off for column in columns])
+        low, high = self.constant(f"/low{at}", -ends), self.constant(f"/high{at}", ends)
+        return self.node(
+            "Max", [self.node("Min", [scaled, high], f"/cut{at}"), low], f"/features{at}"
+        )
+
+    def _encode_column(self, at: int, column: Column) -> str:
         if column.categories is None:
-            raw = self.input(column.name, self.double, 1)
-            shift = self.constant(f"/shift/{at}", [column.shift])
-            scale = self.constant(f"/scale/{at}", [column.scale])
-            shifted = self.node("Sub", [raw, shift], f"/shifted/{at}")
-            return self.node("Div", [shifted, scale], f"/feature/{at}")
+            return self._scale(self.input(column.name, self.double, 1), [column], f"/{at}")
         raw = self.input(column.name, self.onnx.TensorProto.STRING, 1)
         hot = self.node(
             "OneHotEncoder", [raw], f"/hot/{at}", domain="ai.onnx.ml",
             cats_strings=list(column.categories), zeros=0,
         )  # fmt: skip
         flat = self.node("Flatten", [hot], f"/flat/{at}", axis=1)
-        return self.node("Cast", [flat], f"/feature/{at}", to=self.double)
+        return self.node("Cast", [flat], f"/features/{at}", to=self.double)
 
     def score(self, model: Model) -> None:
         """`scores`: features · weights + intercepts."""

@@ -1,8 +1,8 @@
 """A walklearn model as a fitted scikit-learn estimator.
 
 Linear models are the same everywhere: the weights become `coef_` and `intercept_` of the
-estimator with the same loss. Shifts and scales of columns are folded into them, and columns of
-text go through scikit-learn's own one-hot encoder with the categories of the model.
+estimator with the same loss. Centres and spreads of columns are folded into them; what cuts off
+numbers, and scikit-learn's own one-hot encoder for columns of text, stand before it in a pipeline.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from walklearn.files.encoding import Encoding
+from walklearn.files.encoding import Column, Encoding
 from walklearn.files.extras import package
 
 if TYPE_CHECKING:
@@ -26,24 +26,24 @@ def to_sklearn(model: Model) -> Any:
     package("sklearn", "sklearn", "to_sklearn needs")
     coefficients, intercepts = raw_weights(model)
     estimator = _estimator(model, coefficients, intercepts)
-    if all(column.categories is None for column in model.encoding.columns):
+    if all(column.categories is None and not column.cuts_off for column in model.encoding.columns):
         names = [column.name for column in model.encoding.columns]
         estimator.feature_names_in_ = np.array(names, dtype=object)
         return estimator
     from sklearn.pipeline import Pipeline
 
-    return Pipeline([("encode", _one_hot(model.encoding)), ("model", estimator)])
+    return Pipeline([("encode", _encoder(model.encoding)), ("model", estimator)])
 
 
 def raw_weights(model: Model) -> tuple[Array, Array]:
-    """Coefficients and intercepts for columns that are neither shifted nor scaled."""
-    shifts, scales = [], []
+    """Coefficients and intercepts for columns that are not scaled."""
+    centres, spreads = [], []
     for column in model.encoding.columns:
         width = len(column.feature_names)
-        shifts += [column.shift] * width
-        scales += [column.scale] * width
-    coefficients = model.coefficients / np.array(scales)
-    return coefficients, model.intercepts - coefficients @ np.array(shifts)
+        centres += [column.centre] * width
+        spreads += [column.spread] * width
+    coefficients = model.coefficients / np.array(spreads)
+    return coefficients, model.intercepts - coefficients @ np.array(centres)
 
 
 def _estimator(model: Model, coefficients: Array, intercepts: Array) -> Any:
@@ -76,22 +76,25 @@ def _estimator(model: Model, coefficients: Array, intercepts: Array) -> Any:
     return estimator
 
 
-def _one_hot(encoding: Encoding) -> Any:
-    """A transformer that needs no data: its categories are known."""
+def _encoder(encoding: Encoding) -> Any:
+    """A transformer that needs no data: what it cuts off and its categories are known."""
     import pandas as pd
     from sklearn.compose import ColumnTransformer
-    from sklearn.preprocessing import OneHotEncoder
 
-    steps = [
-        (
-            column.name,
-            "passthrough"
-            if column.categories is None
-            else OneHotEncoder(categories=[list(column.categories)], sparse_output=False),
-            [column.name],
-        )
-        for column in encoding.columns
-    ]
+    steps = [(column.name, _step(column), [column.name]) for column in encoding.columns]
     # Fitted on one row, which it checks and then forgets.
     row = {column.name: [(column.categories or (0.0,))[0]] for column in encoding.columns}
     return ColumnTransformer(steps, sparse_threshold=0.0).fit(pd.DataFrame(row))
+
+
+def _step(column: Column) -> Any:
+    """What becomes of a column before the model."""
+    from sklearn.preprocessing import FunctionTransformer, OneHotEncoder
+
+    if column.categories is not None:
+        return OneHotEncoder(categories=[list(column.categories)], sparse_output=False)
+    if not column.cuts_off:
+        return "passthrough"
+    reach = column.cut_off * column.spread
+    ends = {"a_min": column.centre - reach, "a_max": column.centre + reach}
+    return FunctionTransformer(np.clip, kw_args=ends, feature_names_out="one-to-one")

@@ -5,12 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, fields
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from walklearn.files.checked_table import CheckedTable
+from walklearn.files.checked_table import CheckedTable, is_text
 from walklearn.files.encoding import Column
 from walklearn.files.named_settings import read_named, written
 from walklearn.files.registry import Registry
+from walklearn.files.schema import OTHERS, Schema, written_column
+from walklearn.files.wording import listed
 from walklearn.privacy.mechanisms import MECHANISMS
 from walklearn.problem.domains import DOMAINS, Domain, Everywhere
 from walklearn.problem.losses import LOSSES, Loss
@@ -106,7 +109,7 @@ def write_all(plan: Plan) -> dict[str, Any]:
     content = {item.name: getattr(plan, item.name) for item in fields(plan)}
     content["loss"] = written(plan.loss, LOSSES)
     content["domain"] = written(plan.domain, DOMAINS)
-    content["columns"] = {column.name: _plain_column(column) for column in plan.columns} or None
+    content["columns"] = {column.name: written_column(column) for column in plan.columns} or None
     content["step_size"] = {
         "constant": plan.step_size.constant,
         "exponent": plan.step_size.exponent,
@@ -167,18 +170,25 @@ def _name(table: CheckedTable) -> str:
 
 
 def _columns(table: CheckedTable) -> tuple[Column, ...]:
-    """The features that are not plain numbers, in the order of their names."""
-    columns = table.table("columns", CheckedTable({}))
-    return tuple(_column(name, columns.table(name)) for name in sorted(columns))
+    """The features that are not plain numbers, in the order of their names, as in a schema.
 
-
-def _column(name: str, table: CheckedTable) -> Column:
-    table.only(("categories", "shift", "scale"), "a column")
-    categories = table.labels("categories", None)
-    shift, scale = table.number("shift", 0.0), table.number("scale", 1.0, above=0.0)
-    if categories is not None and (shift, scale) != (0.0, 1.0):
-        raise table.error("categories", "are texts, which cannot be shifted or scaled.")
-    return Column(name, categories, shift, scale)
+    A text instead of a table is the path of a schema, from where the plan is.
+    """
+    columns = table.get("columns", {})
+    if is_text(columns):
+        beside = Path(table.source.name).parent
+        schema = Schema.of_table(CheckedTable.read(beside / columns, table.source.error))
+    else:
+        schema = Schema.of_table(table.table("columns", CheckedTable({})))
+    if schema.from_rows:
+        raise table.error(
+            "columns", f"of {listed(schema.from_rows)} have numbers that were computed from rows "
+            "(from_rows = true). Put public numbers there, then take that line out.",
+        )  # fmt: skip
+    named = [name for name in sorted(schema.columns) if name != OTHERS]
+    if OTHERS in schema.columns:
+        named += sorted(set(table.labels("features")) - set(named))
+    return tuple(column for name in named if (column := schema.of_column(name)) is not None)
 
 
 def _walks(also: object) -> list[str]:
@@ -283,12 +293,6 @@ def _time_limits(table: CheckedTable) -> TimeLimits:
 
 def _names_of(kind: type[Privacy | ModelPrivacy | TimeLimits]) -> list[str]:
     return [item.name for item in fields(kind)]
-
-
-def _plain_column(column: Column) -> dict[str, Any]:
-    if column.categories is not None:
-        return {"categories": list(column.categories)}
-    return {"shift": column.shift, "scale": column.scale}
 
 
 def _plain(content: dict[str, Any]) -> dict[str, Any]:
