@@ -25,3 +25,6 @@ from .mechanisms import Laplace as Laplace
 from .mechanisms import Mechanism as Mechanism
 from .mechanisms import TruncatedLaplace as TruncatedLaplace
 from .model_noise import ModelNoise as ModelNoise
+from .row_release import RowGaussian as RowGaussian
+from .row_release import row_release as row_release
+from .row_release import row_sensitivity as row_sensitivity

@@ -54,20 +54,20 @@ def smoothness_bounds(
     """
     if not isinstance(loss, Loss):
         raise TypeError(f"loss must be a loss such as losses.Logistic(), got {loss!r}.")
-    _check_count("nodes", nodes)
+    check_count("nodes", nodes)
     for name, rows in (("max_rows", max_rows), ("min_rows", min_rows)):
-        _check_size(name, rows, zero=False)
+        check_size(name, rows, zero=False)
     if min_rows > max_rows:
         raise ValueError(f"min_rows = {min_rows!r} exceeds max_rows = {max_rows!r}.")
-    _check_size("penalty", penalty, zero=True)
-    _check_size("feature_bound", feature_bound, zero=False)
-    weight = _row_weight(objective, nodes, total_rows)
+    check_size("penalty", penalty, zero=True)
+    check_size("feature_bound", feature_bound, zero=False)
+    weight = row_weight(objective, nodes, total_rows)
     few, many = (1, 1) if objective == "node-mean" else (min_rows, max_rows)
     scale = loss.smoothness * weight
     least = penalty + (scale * few if intercept else 0.0)
     most = penalty + scale * many * (feature_bound**2 + (1.0 if intercept else 0.0))
     if lower is not None:
-        _check_size("lower", lower, zero=False)
+        check_size("lower", lower, zero=False)
         least = max(least, float(lower))
     if least == 0:
         raise ValueError(
@@ -86,7 +86,7 @@ def clip_features(X: ArrayLike, bound: float) -> tuple[Array, int]:
 
     Sparse rows stay sparse.
     """
-    _check_size("bound", bound, zero=False)
+    check_size("bound", bound, zero=False)
     if is_sparse(X):
         return _clip_sparse(X, bound)
     rows = np.array(X, dtype=np.float64)
@@ -126,7 +126,7 @@ def _clip_sparse(X: Any, bound: float) -> tuple[Any, int]:
     return rows, int(np.count_nonzero(long))
 
 
-def _row_weight(objective: str, nodes: int, total_rows: float | None) -> float:
+def row_weight(objective: str, nodes: int, total_rows: float | None) -> float:
     """c_r, the weight of a row in its node's loss (for "node-mean", of all its rows)."""
     if objective == "sum":
         return float(nodes)
@@ -136,16 +136,18 @@ def _row_weight(objective: str, nodes: int, total_rows: float | None) -> float:
         raise ValueError(f'objective must be "sum", "mean" or "node-mean", got {objective!r}.')
     if total_rows is None:
         raise ValueError('objective "mean" divides by all rows: pass the public total_rows.')
-    _check_size("total_rows", total_rows, zero=False)
+    check_size("total_rows", total_rows, zero=False)
     return nodes / total_rows
 
 
-def _check_count(name: str, count: int) -> None:
+def check_count(name: str, count: int) -> None:
+    """A whole number of at least 1."""
     if count != int(count) or count < 1:
         raise ValueError(f"{name} must be a whole number of at least 1, got {count!r}.")
 
 
-def _check_size(name: str, size: float, zero: bool) -> None:
+def check_size(name: str, size: float, zero: bool) -> None:
+    """A finite number above 0, or 0 itself where that will do."""
     if not math.isfinite(size) or size < 0 or (size == 0 and not zero):
         least = "at least 0" if zero else "positive"
         raise ValueError(f"{name} must be finite and {least}, got {size!r}.")

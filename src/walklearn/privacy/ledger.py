@@ -23,7 +23,7 @@ Traceback (most recent call last):
 walklearn.privacy.ledger.BudgetExceededError: importance by Laplace(scale=9, bounds=(1, 10))
 would take node 2 to ε = 2, past the budget of ε = 1.5 at δ = 0: spent 1, remaining 0.5.
 >>> print(ledger)
-3 nodes, budget ε = 1.5 at δ = 0
+3 nodes, budget ε = 1.5 at δ = 0, ε for all rows of a node together
 what        mechanism                        nodes  times  ε at δ = 0
 importance  Laplace(scale=9, bounds=(1, 10))     3      1           1
 all         node 0                                                  1
@@ -42,12 +42,14 @@ from numpy.typing import ArrayLike, NDArray
 from walklearn.privacy.arguments import check_delta, check_epsilon
 from walklearn.privacy.composition import Charge, Release, compose
 from walklearn.privacy.mechanisms import MECHANISMS, Mechanism
-from walklearn.privacy.model_noise import ModelNoise
+from walklearn.privacy.model_noise import ModelNoise, Unit
+from walklearn.privacy.row_release import RowGaussian
 
 Counts = NDArray[np.int64]
 Kind = tuple[str, Release | None]
 
 IN_THE_CLEAR = "in the clear"
+_UNITS: dict[Unit, str] = {"rows": "one row of a node", "node": "all rows of a node together"}
 
 # The δ at which a ledger without a budget is printed.
 _PRINTED_DELTA = 1e-5
@@ -139,6 +141,15 @@ class Ledger:
         nodes = _not_dominated(list(self._counts.values())) if self._counts else [0]
         return max(((node, self.total(node, delta)) for node in nodes), key=lambda pair: pair[1])
 
+    @property
+    def unit(self) -> Unit | None:
+        """What the totals are about: "rows", one of which is replaced, or "node", all of them.
+
+        A release that hides a whole node hides each of its rows, too. None where nothing protects.
+        """
+        units = {getattr(kind, "protect", "node") for _, kind in self._counts if kind is not None}
+        return "rows" if "rows" in units else "node" if units else None
+
     def to_dict(self) -> dict[str, Any]:
         """The ledger as plain JSON values; a count that all nodes share is written once."""
         return {
@@ -197,6 +208,8 @@ class Ledger:
         parts = [f"{self.nodes} nodes"]
         if self.budget:
             parts.append(f"budget ε = {self.budget[0]:g} at δ = {self.budget[1]:g}")
+        if self.unit is not None:
+            parts.append(f"ε for {_UNITS[self.unit]}")
         if self.simulated:
             parts.append("simulated: the noise came from a seed and protects nobody")
         clear = sorted({what for what, mechanism in self._counts if mechanism is None})
@@ -320,7 +333,8 @@ def from_description(description: Mapping[str, Any]) -> Release:
     """The mechanism that `describe` described."""
     parameters = dict(description)
     kind = parameters.pop("kind", None)
-    made_of: Any = ModelNoise if kind == ModelNoise.name else MECHANISMS.by_name(kind)
+    others: dict[Any, Any] = {ModelNoise.name: ModelNoise, RowGaussian.name: RowGaussian}
+    made_of: Any = others.get(kind) or MECHANISMS.by_name(kind)
     try:
         release: Release = made_of(**parameters)
     except TypeError as error:

@@ -1,0 +1,141 @@
+"""L_i at the level of rows: how far one row moves it, and what releasing it so costs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import walklearn as wl
+from walklearn.privacy import ModelNoise, RowGaussian, allot, row_release, row_sensitivity
+from walklearn.privacy.composition import Charge, compose
+from walklearn.privacy.ledger import Ledger, describe, from_description
+
+BOUND, NODES, ROWS = 2.0, 4, 24
+OWNERS = np.arange(ROWS) % NODES
+FACTS: dict[str, Any] = {"nodes": NODES, "feature_bound": BOUND, "total_rows": float(ROWS)}
+
+
+def smoothness(X: np.ndarray, weights: np.ndarray, loss: Any, objective: Any, one: bool) -> Any:
+    rows = wl.privacy.clip_features(X, BOUND)[0]
+    rows = np.column_stack([rows, np.ones(len(rows))]) if one else rows
+    return wl.Problem(
+        rows, np.ones(len(rows)), loss=loss, node_of_row=OWNERS, objective=objective, penalty=0.3,
+        sample_weight=weights,
+    ).smoothness  # fmt: skip
+
+
+@given(
+    st.integers(0, 2**32 - 1),
+    st.sampled_from(["sum", "mean", "node-mean"]),
+    st.sampled_from([wl.losses.Logistic(), wl.losses.Squared()]),
+    st.booleans(),
+    st.sampled_from([1e-3, 1.0, 1e3]),
+)
+@settings(max_examples=150, deadline=None)
+def test_no_row_moves_the_constant_further(
+    seed: int, objective: Any, loss: Any, one: bool, size: float
+) -> None:
+    """Weights of a row keep the sums that the objective divides by, which are public."""
+    generator = np.random.default_rng(seed)
+    X = size * generator.standard_normal((ROWS, 3))
+    weights = generator.uniform(0.2, 1.8, ROWS)
+    for node in range(NODES):  # a public sum of weights: 6 for each node
+        weights[node == OWNERS] *= 6.0 / weights[node == OWNERS].sum()
+    other = X.copy()
+    other[5] = generator.choice([0.0, 1.0, 1e3]) * generator.standard_normal(3)
+    moved = row_sensitivity(loss, objective=objective, intercept=one, min_rows=6.0,
+                            largest_weight=float(weights.max()), **FACTS)  # fmt: skip
+    before, after = (smoothness(rows, weights, loss, objective, one) for rows in (X, other))
+    change = after - before
+    assert np.abs(change).max() <= moved
+    assert np.count_nonzero(change) <= 1
+
+
+@pytest.mark.parametrize("objective", ["sum", "mean", "node-mean"])
+def test_some_row_moves_it_that_far(objective: Any) -> None:
+    X = np.zeros((ROWS, 3))
+    other = X.copy()
+    other[5] = 99.0
+    ones, loss = np.ones(ROWS), wl.losses.Logistic()
+    before, after = (smoothness(rows, ones, loss, objective, False) for rows in (X, other))
+    change = after - before
+    moved = row_sensitivity(loss, objective=objective, min_rows=6.0, **FACTS)
+    assert np.abs(change).max() == pytest.approx(moved, rel=1e-9)
+
+
+def test_the_noise_is_that_of_the_gaussian_and_little() -> None:
+    loss = wl.losses.Logistic()
+    facts = {"nodes": 20, "feature_bound": 7.0, "total_rows": 5000.0, "penalty": 1e-3}
+    release = row_release(loss, epsilon=0.3, delta=1e-6, intercept=True, **facts)
+    assert release.delta(0.3) <= 1e-6 < release.delta(0.299)
+    once = ModelNoise(1.0, 2 * release.sigma / release.sensitivity, 1)
+    assert release.delta(0.3) == pytest.approx(once.delta(0.3), rel=1e-6)
+    # A node of 250 rows of that length has an L_i of up to 12.5: less than a tenth of it is noise.
+    assert release.sigma < 1.0 < release.bounds[1]
+    assert release.bounds[0] == pytest.approx(release.sensitivity)
+    values = release.release(np.full(50, 6.0), np.random.default_rng(1))
+    assert values.std() == pytest.approx(release.sigma, rel=0.5)  # 5 standard errors
+    whole = wl.privacy.calibrate("laplace", epsilon=0.3, delta=1e-6, bounds=release.bounds)
+    assert release.deviation < whole.deviation / 100
+
+
+def test_it_walks_is_charged_and_composes_with_the_model() -> None:
+    """A weighted walk that tells R_i for rows, in the total that was allotted."""
+    X, y = wl.datasets.two_gaussians(60, dimension=3, seed=1)
+    X = wl.privacy.clip_features(X, BOUND)[0]
+    problem = wl.Problem(X, y, node_of_row=np.arange(60) % 6, objective="mean", penalty=0.1)
+    loss = problem.loss
+    shared = allot(3.0, 1e-5, loss=loss, nodes=6, rows=60, size=3, length=BOUND, tells=True)
+    assert shared.constants is not None
+    epsilon, delta = shared.constants
+    release = row_release(loss, epsilon=epsilon, delta=delta, nodes=6, feature_bound=BOUND,
+                          total_rows=60.0, penalty=0.1)  # fmt: skip
+    charges = [Charge("importance", release, 1),
+               Charge("model", shared.noise, shared.noise.max_contributions)]  # fmt: skip
+    assert compose(charges).within(3.0, 1e-5)
+    run = wl.simulate(problem, wl.graphs.complete(6), wl.walks.Weighted(privacy=release),
+                      steps=shared.updates, step_size=wl.ConstantStep(shared.step), seed=1,
+                      replicates=2, model_privacy=shared.noise)  # fmt: skip
+    ledger = run.ledger[0]
+    assert ledger.unit == "rows"
+    assert "ε for one row of a node" in str(ledger)
+    assert ledger.largest_total(1e-5)[1] <= 3.0
+    assert Ledger.from_dict(ledger.to_dict()) == ledger
+
+
+def test_units_of_a_ledger() -> None:
+    laplace = wl.privacy.Laplace(9.0, (1.0, 10.0))
+    ledger = Ledger(2)
+    assert ledger.unit is None
+    ledger.charge("importance", laplace)
+    assert ledger.unit == "node"
+    ledger.charge("model", ModelNoise(1.0, 5.0, 3))
+    assert ledger.unit == "rows"
+
+
+def test_it_is_described_and_read_back() -> None:
+    release = RowGaussian(0.5, (0.1, 9.0), sensitivity=0.02)
+    assert from_description(describe(release)) == release
+    assert repr(release) == "RowGaussian(sigma=0.5, bounds=(0.1, 9), sensitivity=0.02)"
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"nodes": 0}, "nodes must be"),
+        ({"feature_bound": 0.0}, "feature_bound must be"),
+        ({"total_rows": np.inf}, "total_rows must be"),
+        ({"min_rows": 0.0}, "min_rows must be"),
+        ({"largest_weight": -1.0}, "largest_weight must be"),
+        ({"objective": "median"}, "objective must be"),
+    ],
+)
+def test_bad_input_is_refused(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        row_sensitivity(wl.losses.Logistic(), **{**FACTS, **changes})
+    with pytest.raises(ValueError, match="sensitivity must be"):
+        RowGaussian(0.5, (0.1, 9.0))
