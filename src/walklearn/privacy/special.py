@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from scipy.special import *  # noqa: F403
 
 _NAMES = (
-    "betainccinv", "betaincinv", "erf", "erfcx", "gammainc", "gammaincc", "gammaln", "log_ndtr",
-    "ndtr",
+    "betainccinv", "betaincinv", "erf", "erfcx", "gammainc", "gammaincc", "gammainccinv",
+    "gammaincinv", "gammaln", "log_ndtr", "ndtr",
 )  # fmt: skip
 
 
