@@ -118,7 +118,10 @@ class MemoryNode:
         uniforms = self.streams.walk.random(self.learner.draws)
         if self.learner.noise is None:
             return Draws(uniforms)
-        return Draws(uniforms, self.streams.noise.standard_normal(self.learner.problem.size))
+        size = self.learner.problem.size
+        if self.learner.simulated:
+            return Draws(uniforms, self.streams.noise.standard_normal(size))
+        return Draws(uniforms, self.learner.noise.draw(size))
 
     def write(self, record: Record) -> None:
         """Put the record on the disk."""

@@ -15,7 +15,6 @@ from walklearn.node.agreement.plan import Plan
 from walklearn.node.protocol.learner import DivergedError, Draws, Learner, own_problem
 from walklearn.node.protocol.messages import Line, Token
 from walklearn.privacy.model_noise import ModelNoise
-from walklearn.privacy.sampling import grid_step
 
 PLAN = """
 name = "test"
@@ -89,7 +88,7 @@ def test_past_the_cap_a_node_adds_noise_only() -> None:
     noise = ModelNoise(clip=1.0, noise_multiplier=1.0, max_contributions=3, protect="node")
     learner = Learner.of_plan(Plan.from_text(PLAN), X, Y, noise=noise)
     other_rows = Learner.of_plan(Plan.from_text(PLAN), [[9.0, 9.0]], [7.0], noise=noise)
-    draws = Draws(np.array([0.5]), np.array([0.25, -0.5]))
+    draws = Draws(np.array([0.5]), np.array([25, -50]))
     for contributed in range(5):
         mine, count = learner.visit(first(learner), draws, contributed)
         theirs, _ = other_rows.visit(first(learner), draws, contributed)
@@ -103,30 +102,30 @@ def test_a_smaller_budget_is_a_smaller_cap() -> None:
     plan = Plan.from_text(PLAN)
     assert Learner.of_plan(plan, X, Y, noise=noise, may_contribute=1).may_contribute == 1
     assert Learner.of_plan(plan, X, Y, noise=noise, may_contribute=9).may_contribute == 3
-    draws = Draws(np.array([0.5]), np.zeros(2))
+    draws = Draws(np.array([0.5]), np.zeros(2, dtype=np.int64))
     none = Learner.of_plan(plan, X, Y, noise=noise, may_contribute=0)
     assert none.visit(first(none), draws)[1] == 0
 
 
 def test_what_shows_lies_on_the_public_grid() -> None:
-    """But in simulations."""
+    """But in simulations: there it is the same within the rounding of the rows and of the noise."""
     noise = ModelNoise(clip=1.0, noise_multiplier=1.0, max_contributions=3, protect="node")
     plan = Plan.from_text(PLAN.replace("penalty = 0.5", ""))
-    normal = np.random.default_rng(1).standard_normal(2)
+    steps = noise.draw(2)
     shown = {}
-    for on_grid in (True, False):
-        learner = Learner.of_plan(plan, X, Y, noise=noise, on_grid=on_grid)
-        token, _ = learner.visit(first(learner, (0.0, 0.0)), Draws(np.array([0.5]), normal))
-        shown[on_grid] = token.model / -learner.step_size(1) / grid_step(noise.standard_deviation)
-    np.testing.assert_allclose(shown[True], np.rint(shown[True]), atol=1e-6)
-    assert np.abs(shown[True] - shown[False]).max() <= 0.5 + 1e-6
-    assert np.abs(shown[False] - np.rint(shown[False])).max() > 1e-3
+    for simulated, drawn in ((False, steps), (True, steps * noise.clip_step)):
+        learner = Learner.of_plan(plan, X, Y, noise=noise, simulated=simulated)
+        token, _ = learner.visit(first(learner, (0.0, 0.0)), Draws(np.array([0.5]), drawn))
+        shown[simulated] = token.model / -learner.step_size(1) / noise.clip_step
+    np.testing.assert_allclose(shown[False], np.rint(shown[False]), atol=1e-6)
+    assert np.abs(shown[False] - shown[True]).max() <= 1 + 1e-6
+    assert np.abs(shown[True] - np.rint(shown[True])).max() > 1e-3
 
 
-def test_noise_needs_normal_numbers() -> None:
+def test_noise_has_to_be_given() -> None:
     noise = ModelNoise(clip=1.0, noise_multiplier=1.0, max_contributions=3, protect="node")
     learner = Learner.of_plan(Plan.from_text(PLAN), X, Y, noise=noise)
-    with pytest.raises(ValueError, match="needs normal numbers"):
+    with pytest.raises(ValueError, match="needs that noise"):
         learner.visit(first(learner), DRAWS)
 
 
@@ -153,7 +152,7 @@ from dataclasses import replace
 from test_learner import *
 noise = ModelNoise(clip=1.0, noise_multiplier=1.0, max_contributions=3, protect="node")
 learner = Learner.of_plan(Plan.from_text(PLAN + RELEASED), X, Y, 3.0, noise)
-learner.visit(first(learner), Draws(np.array([0.5]), np.zeros(2)))
+learner.visit(first(learner), Draws(np.array([0.5]), np.zeros(2, np.int64)))
 import walklearn.node.protocol.protocol, walklearn.node.disk.store
 heavy = {"scipy", "numba", "pandas", "matplotlib", "dp_accounting"}
 print(sorted(heavy & sys.modules.keys()))

@@ -668,7 +668,7 @@ def test_contributions_are_charged_in_the_commit_before_anything_leaves() -> Non
     learner = Learner.of_plan(PLAN, [[1.0]], [1.0], noise=noise)
     state, charged = node(learner=learner), []
     for visit in range(4):
-        draws = Draws(GO_RIGHT.uniforms, np.zeros(1))
+        draws = Draws(GO_RIGHT.uniforms, np.zeros(1, dtype=np.int64))
         state, effects = arrive(state, token(hop=4 + 2 * visit), draws)
         assert sorts(effects)[:3] == [Commit, Reply, SendToken]
         charged.append(effects[0].record.contributions)

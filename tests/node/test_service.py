@@ -26,7 +26,7 @@ from walklearn.node.disk.store import DiskError, Store, StoreError
 from walklearn.node.process.control import CommandError
 from walklearn.node.process.service import Node, Options
 from walklearn.node.wire.transport import Refused, Undelivered
-from walklearn.privacy import sampling
+from walklearn.privacy import exact_draws
 
 
 async def until(condition: Any) -> None:
@@ -211,16 +211,16 @@ def test_the_noise_of_two_visits_shares_no_generator(
     node, _ = in_process(one)
     made = []
 
-    def generator() -> np.random.Generator:
-        made.append(np.random.default_rng(7))
+    def stream() -> exact_draws.FixedBits:
+        made.append(exact_draws.FixedBits(bytes(range(200))))
         return made[-1]
 
-    monkeypatch.setattr(sampling, "operating_system_generator", generator)
+    monkeypatch.setattr(exact_draws, "Keystream", stream)
     draw = node._runtime._draw
-    first, second = draw().normal, draw().normal
+    first, second = draw().noise, draw().noise
     node._close()
     assert len(made) == 2
-    np.testing.assert_array_equal(first, second)  # each generator begins anew
+    np.testing.assert_array_equal(first, second)  # each stream begins anew
 
 
 def test_large_models_walk_too_and_callers_that_give_up_do_no_harm(tmp_path: Path) -> None:

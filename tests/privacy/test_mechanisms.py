@@ -108,7 +108,6 @@ def test_releases_lie_on_the_public_grid(mechanism: privacy.Mechanism) -> None:
     if mechanism.clamp:
         assert released.min() >= mechanism.clamp[0]
         assert released.max() <= mechanism.clamp[1]
-    assert mechanism.sampling_slack < 1e-6
     # The rounding is invisible beside the noise.
     deviation = math.sqrt(float(mechanism.variance(5.0)))
     assert mechanism.grid_step < 1e-3 * deviation
@@ -170,8 +169,6 @@ def test_small_shapes_are_never_zero() -> None:
     assert released.min() == step
     at_floor = special.gammainc(0.001, 1.5 * step / 1000.0)
     assert abs((released == step).mean() - at_floor) < math.sqrt(math.log(2e9) / (2 * count))
-    with pytest.raises(ValueError, match="double precision"):
-        privacy.Gamma(1e60, BOUNDS).release([1.0], np.random.default_rng(2))
 
 
 def test_log_draws_are_exact_in_the_tail() -> None:
@@ -198,22 +195,22 @@ def test_shares_of_gamma_releases_are_beta() -> None:
 
 def test_bits_come_from_the_operating_system(monkeypatch: pytest.MonkeyPatch) -> None:
     mechanism = privacy.ClampedGamma(6.0, BOUNDS)
-    drawn: list[int] = []
-    plain = secrets.randbits
+    drawn: list[int | None] = []
+    plain = secrets.token_bytes
 
-    def counted(bits: int) -> int:
-        drawn.append(bits)
-        return plain(bits)
+    def counted(count: int | None = None) -> bytes:
+        drawn.append(count)
+        return plain(count)
 
-    monkeypatch.setattr(secrets, "randbits", counted)
+    monkeypatch.setattr(secrets, "token_bytes", counted)
     values = np.full(50, 5.0)
     state = np.random.get_state()[1].copy()  # noqa: NPY002
     assert not np.array_equal(mechanism.release(values), mechanism.release(values))
-    assert drawn == [128, 256, 128, 256]
+    assert drawn == [32, 32]  # a key for each release
     assert np.array_equal(np.random.get_state()[1], state)  # noqa: NPY002
     again = [mechanism.release(values, np.random.default_rng(3)) for _ in range(2)]
     assert np.array_equal(*again)
-    assert len(drawn) == 4
+    assert len(drawn) == 2
 
 
 @given(value=st.floats(0.5, 12.0), noise=st.floats(-3, 6).map(lambda e: 10.0**e))

@@ -16,6 +16,7 @@ from tests.node.memory_network import MemoryNetwork
 from walklearn.node.agreement.plan import Plan
 from walklearn.node.protocol.learner import Learner
 from walklearn.privacy import MECHANISMS
+from walklearn.privacy.exact_draws import Law
 from walklearn.privacy.ledger import describe, from_description
 from walklearn.privacy.mechanisms import AT_BOUNDS
 from walklearn.problem.losses import LOSSES, Targets
@@ -68,6 +69,19 @@ class RootDegree(wl.walks.Metropolis):
         return np.array([self.weight(1.0, degree) for degree in graph.degrees])
 
 
+@dataclass(frozen=True)
+class UniformLaw:
+    """What an exact release of it is drawn from: P(law ≥ x) as a ball, and a guess of the x."""
+
+    width: float
+
+    def upper(self, x: Any) -> Any:
+        return (self.width - x.max(-self.width).min(self.width)) / (2 * self.width)
+
+    def guess(self, upper: float, lower: float) -> float:
+        return self.width * (lower - upper)
+
+
 @dataclass(frozen=True, repr=False)
 class UniformNoise(wl.privacy.Mechanism):
     """Noise uniform over ±width: what tells two values apart is where they do not overlap."""
@@ -92,6 +106,9 @@ class UniformNoise(wl.privacy.Mechanism):
         if self.clamp is not None:
             released = np.clip(released, *self.clamp)
         return released.mean(axis=-1) - values, released.var(axis=-1)
+
+    def law(self, value: float) -> tuple[Law, float]:
+        return UniformLaw(self.width), value
 
     def noisy(self, values: Array, generator: np.random.Generator) -> Array:
         return values + self.width * generator.uniform(-1.0, 1.0, values.shape)
@@ -137,6 +154,7 @@ def test_simulate() -> None:
 
 def test_what_is_released_is_told_and_read_back() -> None:
     mechanism = UniformNoise(40.0, (1.0, 9.0))
+    assert np.all(np.abs(UniformNoise(4.0, (1.0, 9.0), None).release([2.0] * 50) - 2.0) <= 4.001)
     assert from_description(describe(mechanism)) == mechanism
     rows = wl.privacy.compare(epsilon=1.0, delta=0.1, bounds=(1.0, 9.0)).rows
     assert "uniform-noise" in {row.kind for row in rows}
@@ -235,10 +253,10 @@ def test_a_network_does_what_the_simulator_does(text: str) -> None:
     streams = generators(replicate_seed(np.random.SeedSequence(5), 0), NODES)
     learners = []
     for node in range(NODES):
-        learner = Learner.of_plan(plan, X[[node]], Y[[node]], on_grid=False)
+        learner = Learner.of_plan(plan, X[[node]], Y[[node]], simulated=True)
         if mechanism is not None:
             released = float(mechanism.release(learner.smoothness, streams.of(node).walk))
-            learner = Learner.of_plan(plan, X[[node]], Y[[node]], released, on_grid=False)
+            learner = Learner.of_plan(plan, X[[node]], Y[[node]], released, simulated=True)
         learners.append(learner)
     network = MemoryNetwork(learners, GRAPH, streams)
     network.run(lambda: network.connected)

@@ -37,8 +37,8 @@ assert token.updates == 1 and np.isfinite(token.model).all()
 """
 
 RELEASE = """
-from walklearn.privacy import ClampedGamma
-assert ClampedGamma(theta=4.0, bounds=(1.0, 8.0)).release([3.0]).shape == (1,)
+from walklearn.privacy import Laplace
+assert Laplace(scale=4.0, bounds=(1.0, 8.0)).release([3.0]).shape == (1,)
 """
 
 

@@ -54,7 +54,6 @@ def calibrate(
     facts = {
         "mechanism": repr(found),
         "delta": found.delta(epsilon),
-        "release_delta": found.release_delta(epsilon),
         "epsilon": found.epsilon(delta),
         "middle": middle,
         "mean": float(found.mean(middle)),
@@ -65,8 +64,7 @@ def calibrate(
         return
     click.echo(
         f"{facts['mechanism']}\n"
-        f"  delta at epsilon = {epsilon:g}:  {facts['delta']:.6g} "
-        f"(drawn in double precision: at most {facts['release_delta']:.6g})\n"
+        f"  delta at epsilon = {epsilon:g}:  {facts['delta']:.6g}\n"
         f"  epsilon at delta = {delta:g}:  {facts['epsilon']:.6g}\n"
         f"  a value of {middle:g} is released with mean {facts['mean']:.4g} and standard deviation "
         f"{facts['standard_deviation']:.4g}\n"

@@ -188,18 +188,8 @@ def _release(
     return (
         f"{text}: (ε, δ) = ({epsilon:g}, {delta:g}) local differential privacy for all rows of the "
         f"node together, whatever they are, by the public bounds {low:.4g} to {high:.4g} (feature "
-        f"bound {bound:g}). Drawn in double precision, δ is at most "
-        f"{_rounded_up(walk.mechanism.release_delta(epsilon))}."
+        f"bound {bound:g})."
     )
-
-
-def _rounded_up(delta: float) -> str:
-    """A bound in ten digits, which is still one.
-
-    >>> _rounded_up(0.03 + 1e-11)
-    '0.03000000004'
-    """
-    return f"{delta * (1 + 1e-9):.10g}"
 
 
 def _name(walk: Walk) -> str:

@@ -14,7 +14,12 @@ from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
-_INSTALLED_AS = {"sklearn": "scikit-learn", "google": "protobuf", "grpc": "grpcio", "flint": "python-flint"}
+_INSTALLED_AS = {
+    "sklearn": "scikit-learn",
+    "google": "protobuf",
+    "grpc": "grpcio",
+    "flint": "python-flint",
+}
 
 
 @contextmanager

@@ -12,13 +12,13 @@ cell. Where an edge cannot be told from U's interval, more digits are drawn and 
 smaller; where the guess was wrong, the neighbouring cells are tried. So a mistake of the
 guess costs time, never truth.
 
-**Bits.** ChaCha20 under a fresh key from the operating system's entropy, for each call anew, so that
-nothing is kept from which a past draw could be computed, and no two processes share any. What is
-claimed holds against everyone who cannot tell ChaCha20 from random bits.
+**Bits.** ChaCha20 under a fresh key from the operating system's entropy, for each call anew, so
+that nothing is kept from which a past draw could be computed, and no two processes share any.
+What is claimed holds against everyone who cannot tell ChaCha20 from random bits.
 
 >>> bits = FixedBits(bytes(range(1, 255)) * 4)     # a test gives the bits; a release never does
 >>> rounded_normal(4, sigma=1.0, step=2.0**-10, bits=bits)
-array([2723, 1861, 1608, 1441])
+array([2721, 1851, 1537, 1324])
 """
 
 from __future__ import annotations
@@ -183,7 +183,8 @@ def rounded_normal(
 
     Returns
     -------
-    Whole numbers of steps, at most 2^52 of either sign.
+    Whole numbers of steps. Beyond 2^62 of them, 512 σ at least, there is an `OverflowError`, which
+    tells of the noise alone.
 
     Examples
     --------
@@ -191,11 +192,19 @@ def rounded_normal(
     >>> noise.shape, bool((abs(noise * 2.0**-20) < 100).all())
     ((3,), True)
     """
-    most = 1 << 52
+    if sigma > step * 2.0**53:
+        raise ValueError(
+            f"noise of deviation {sigma:g} is not drawn in steps of {step:g}: sums of so many "
+            "steps are no whole numbers of 64 bits. Take less noise, or a larger step."
+        )
+    # An end that holds the noise alone would show the value it is added to, so none is reached.
+    most = 1 << 62
     with _own_precision():
-        draw = _drawer(step, -most, most, bits)
-        law = Normal(sigma)
-        return np.array([draw(law, 0.0) for _ in range(count)], dtype=np.int64)
+        draw, law = _drawer(step, -most, most, bits), Normal(sigma)
+        steps = [draw(law, 0.0) for _ in range(count)]
+    if max(map(abs, steps), default=0) == most:
+        raise OverflowError("a draw was beyond 512 deviations: the random bits cannot be right.")
+    return np.array(steps, dtype=np.int64)
 
 
 def rounded(

@@ -16,7 +16,9 @@ outside the bounds are moved to the nearer bound before the release; `outside` c
 
 `delta` is exact for the clamped release (`accounting`), `mean` and `variance` are those of the
 clamped release (`moments`; the rounding to the grid changes them by less than 1e-9 of the
-noise variance), and `sampling` says what the finite precision of the draws adds.
+noise variance). A real release is drawn exactly (`exact_draws`), so δ is that of what is published.
+With a generator a release is simulated: quick, in double precision (`sampling`), and it protects
+nobody.
 
 >>> mechanism = ClampedGamma(theta=20.0, bounds=(1.0, 50.0))
 >>> round(mechanism.delta(3.0), 4), round(mechanism.epsilon(0.03), 3)
@@ -36,7 +38,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from walklearn.files.registry import Registry
-from walklearn.privacy import accounting, moments, sampling
+from walklearn.privacy import accounting, exact_draws, moments, sampling
 from walklearn.privacy.arguments import (
     Array,
     Bounds,
@@ -87,15 +89,6 @@ class Mechanism(ABC):
         """The least δ for which the release is (ε, δ) private."""
         return float(self.curve(min(check_epsilon(epsilon), accounting.LARGEST_EPSILON)))
 
-    def release_delta(self, epsilon: float) -> float:
-        """What can be proven of a release drawn in double precision: δ and the sampler's slack.
-
-        `delta` is exact for the law, rounded and clamped; `sampling` tells what the draws add.
-        """
-        log_factor = np.logaddexp(0.0, check_epsilon(epsilon))
-        added = math.exp(min(float(log_factor), 700.0)) * self.sampling_slack
-        return min(1.0, self.delta(epsilon) + added)
-
     def epsilon(self, delta: float) -> float:
         """The least ε for which the release is (ε, δ) private; infinite where there is none."""
         return accounting.smallest_epsilon(self.delta, check_delta(delta))
@@ -119,21 +112,18 @@ class Mechanism(ABC):
         return int(np.count_nonzero((array < self.bounds[0]) | (array > self.bounds[1])))
 
     def release(self, values: ArrayLike, generator: np.random.Generator | None = None) -> Array:
-        """Noisy values, one for each; by default from the operating system's entropy.
+        """Noisy values, one for each, drawn exactly from the operating system's entropy.
 
-        Pass a generator in a simulation only. Release a value once and keep what came out:
-        a second draw costs a second time.
+        Release a value once and keep what came out: a second draw costs a second time. With a
+        generator the release is a simulated one, which protects nobody.
         """
         inside = self._inside(values)
-        if self.sampling_slack >= 1.0:
-            raise ValueError(
-                f"{self!r} cannot be drawn in double precision: its noise is too small, or too "
-                "large, beside the values. Choose other bounds or another noise level."
-            )
         if generator is None:
-            generator = sampling.operating_system_generator()
-        noisy = self.noisy(np.atleast_1d(inside), generator)
-        released = sampling.round_to_grid(noisy, self.grid_step)
+            laws = [self.law(float(value)) for value in inside.flat]
+            released = np.array(exact_draws.rounded(laws, self.grid_step, *self._cells))
+        else:
+            noisy = self.noisy(np.atleast_1d(inside), generator)
+            released = sampling.round_to_grid(noisy, self.grid_step)
         if self.clamp is not None:
             np.clip(released, *self.clamp, out=released)
         return released.reshape(inside.shape)
@@ -145,10 +135,12 @@ class Mechanism(ABC):
         return sampling.grid_step(min(self.deviation, high - low))
 
     @property
-    def sampling_slack(self) -> float:
-        """What finite precision adds: a release is (ε, δ(ε) + (1 + e^ε) · slack) private."""
-        largest = max(self.bounds[1], self.clamp[1]) if self.clamp else self._largest
-        return sampling.slack(largest / self.grid_step)
+    def _cells(self) -> tuple[int | None, int | None]:
+        """The first and the last cell of the grid that a clamped release needs to be told from."""
+        if self.clamp is None:
+            return None, None
+        low, high = (end / self.grid_step for end in self.clamp)  # exact: a power of two
+        return math.floor(low), math.ceil(high)
 
     def __repr__(self) -> str:
         parts = [f"{name}={getattr(self, name):.6g}" for name in self.noise_names]
@@ -157,11 +149,6 @@ class Mechanism(ABC):
             ends = self.clamp and f"({self.clamp[0]:.6g}, {self.clamp[1]:.6g})"
             parts.append(f"clamp={ends}")
         return f"{type(self).__name__}({', '.join(parts)})"
-
-    @property
-    def _largest(self) -> float:
-        """What an unclamped release hardly ever exceeds."""
-        return self.bounds[1] + 40 * self.deviation
 
     def _inside(self, values: ArrayLike) -> Array:
         return np.clip(check_values(values), *self.bounds)
@@ -191,8 +178,12 @@ class Mechanism(ABC):
         """Of the release, for values within the bounds."""
 
     @abstractmethod
+    def law(self, value: float) -> tuple[exact_draws.Law, float]:
+        """The ideal law of what is released for a value, and a number to add to it: a real draw."""
+
+    @abstractmethod
     def noisy(self, values: Array, generator: np.random.Generator) -> Array:
-        """Values within the bounds with their noise, before they are rounded and clamped."""
+        """Values within the bounds with their noise, still to be rounded: a simulated draw."""
 
 
 MECHANISMS: Registry[type[Mechanism]] = Registry("mechanism")
@@ -218,6 +209,10 @@ class _GammaLaw(Mechanism):
     def deviation(self) -> float:
         """Of the unclamped release, the smallest over the bounds."""
         return math.sqrt(self.bounds[0] * self.theta)
+
+    def law(self, value: float) -> tuple[exact_draws.Law, float]:
+        """Gamma(v/θ, θ)."""
+        return exact_draws.GammaLaw(value, self.theta), 0.0
 
     def noisy(self, values: Array, generator: np.random.Generator) -> Array:
         """With a draw of the law."""
@@ -245,6 +240,10 @@ class Gamma(_GammaLaw):
         """As everywhere, and fine beside the smallest value: releases are at least one step."""
         lo, hi = self.bounds
         return sampling.grid_step(min(self.deviation, hi - lo, lo))
+
+    @property
+    def _cells(self) -> tuple[int | None, int | None]:
+        return 1, None
 
     def lemma_delta(self, epsilon: float) -> float:
         """δ by the paper's lemma; `delta` is the exact, smaller one."""
@@ -319,6 +318,10 @@ class Laplace(Mechanism):
         """Of the release."""
         return moments.clamped_laplace(values, self.scale, self.clamp)
 
+    def law(self, value: float) -> tuple[exact_draws.Law, float]:
+        """Laplace noise around the value."""
+        return exact_draws.TruncatedLaplace(self.scale), value
+
     def noisy(self, values: Array, generator: np.random.Generator) -> Array:
         """With a draw of the law."""
         return values + self.scale * sampling.laplace_draws(values.shape, generator)
@@ -350,6 +353,10 @@ class TruncatedLaplace(Mechanism):
     def bias_and_variance(self, values: Array) -> tuple[Array, Array]:
         """Of the release."""
         return moments.clamped_truncated_laplace(values, self.scale, self.cut, self.clamp)
+
+    def law(self, value: float) -> tuple[exact_draws.Law, float]:
+        """Truncated Laplace noise around the value."""
+        return exact_draws.TruncatedLaplace(self.scale, self.cut), value
 
     def noisy(self, values: Array, generator: np.random.Generator) -> Array:
         """With a draw of the law."""
@@ -387,6 +394,10 @@ class Gaussian(Mechanism):
     def bias_and_variance(self, values: Array) -> tuple[Array, Array]:
         """Of the release."""
         return moments.clamped_gaussian(values, self.sigma, self.clamp)
+
+    def law(self, value: float) -> tuple[exact_draws.Law, float]:
+        """Gaussian noise around the value."""
+        return exact_draws.Normal(self.sigma), value
 
     def noisy(self, values: Array, generator: np.random.Generator) -> Array:
         """With a draw of the law."""

@@ -31,8 +31,10 @@ may count several times.
 
 **Two arithmetics.** `clipped_on_grid` is for what leaves a machine: each clipped vector is rounded
 towards zero onto the public grid of C/2^24 and checked to be no longer than C in whole numbers, so
-the sum of whole numbers moves by at most 2C *exactly*. `protected` is the bare arithmetic on normal
-numbers that a simulation draws from its seed: same statistics, no grid, and it protects nobody.
+the sum of whole numbers moves by at most 2C *exactly*. `draw` gives the noise in the same steps,
+ideal Gaussian noise rounded exactly (`exact_draws`), and `released` adds the two: the ideal
+mechanism's output, rounded. `protected` is the bare arithmetic on normal numbers that a simulation
+draws from its seed: same statistics, no grid, and it protects nobody.
 The sensitivity is charged as 2C(1 + 1e-12), which covers the rounding of its norms.
 
 >>> noise = ModelNoise.calibrate(epsilon=3.0, delta=1e-5, clip=1.0, max_contributions=10)
@@ -55,7 +57,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from walklearn.privacy import accounting
+from walklearn.privacy import accounting, exact_draws
 from walklearn.privacy.accounting import LARGEST_EPSILON, smallest_epsilon
 from walklearn.privacy.arguments import Array, check_delta, check_epsilon
 
@@ -182,6 +184,44 @@ class ModelNoise:
             if not too_long.any():
                 return np.asarray(steps.sum(axis=0))
             shares[too_long] *= 1.0 - 2.0**-40  # rounding had made them a hair too long
+
+    def draw(self, size: int, bits: exact_draws.Bits | None = None) -> NDArray[np.int64]:
+        """Noise for so many coordinates in whole steps of `clip_step`, drawn exactly.
+
+        bits: for tests; by default the operating system's entropy through a stream cipher.
+
+        >>> noise = ModelNoise(clip=1.0, noise_multiplier=2.0, max_contributions=1)
+        >>> noise.draw(3).shape
+        (3,)
+        """
+        # σ/(C/2^24), exact: a power of two.
+        sigma = self.noise_multiplier * CLIP_STEPS
+        return exact_draws.rounded_normal(size, sigma, step=1.0, bits=bits)
+
+    def released(
+        self,
+        problem: Problem,
+        node: int,
+        model: Array,
+        picks: NDArray[np.int64] | None = None,
+        *,
+        steps: NDArray[np.int64],
+        contributes: bool = True,
+    ) -> Array:
+        """The rows' part of ∇f_i, safe to show: with noise that `draw` gave, for this once.
+
+        Without `contributes` (the cap is reached) it is noise only.
+        """
+        if steps.shape != (problem.size,) or steps.dtype != np.int64:
+            raise ValueError(
+                f"a model has {problem.size} numbers: the noise must be as many whole numbers, as "
+                f"`draw` gives them, not {steps.dtype} of shape {steps.shape}."
+            )
+        total = steps
+        if contributes:
+            total = steps + self.clipped_on_grid(problem, node, model, picks)
+        # What follows sees the noisy whole numbers alone.
+        return np.asarray(self.factor(problem, node) * (self.clip_step * total))
 
     def check_batch(self, batch: object) -> None:
         """A mini-batch may hold a row several times, which a claim about rows does not allow for.

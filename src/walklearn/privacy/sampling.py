@@ -1,21 +1,13 @@
-"""Where the random bits come from, and the public grid that released values lie on.
-
-**Bits.** `operating_system_generator` is used whenever no generator is passed.
+"""The public grid that released values lie on, and the quick draws of a simulation.
 
 **Grid.** Floating-point noise is not real-valued noise: which doubles can be reached depends
 on the secret value, and a single output can give it away (Mironov 2012). So a release is
 rounded to multiples of a step that is a power of two chosen from public quantities only, about
-2^-16 of the noise and of the range, and then clamped to public ends. Every output of one value
-is then an output of every other, and the low-order bits carry nothing. Rounding and clamping
+2^-16 of the noise and of the range, and then clamped to public ends. Rounding and clamping
 see only the noisy number, so they are post-processing and cost no privacy.
 
-What is left is that the sampler's probabilities are not exactly those of the law. Its draws
-resolve probability to 2^-53 and its arithmetic is right to a few units in the last place, so a
-draw lands in another cell than the ideal one only if it is that close to a border of a cell:
-with K = (largest value)/step cells that has a probability of at most about K 2^-50 (`slack`:
-6e-10 for values up to ten times the noise). All δ in this package are those of the ideal law;
-a release that leaves the machine is (ε, δ(ε) + (1 + e^ε) slack) private. A finer grid would
-make the slack larger, a coarser one the release.
+**Draws.** What is drawn here comes from the seed of a simulation, in double precision: right to
+about 2^-50, and it protects nobody. A real release is drawn by `exact_draws`.
 
 >>> grid_step(3.0)
 3.0517578125e-05
@@ -24,7 +16,6 @@ make the slack larger, a coarser one the release.
 from __future__ import annotations
 
 import math
-import secrets
 
 import numpy as np
 
@@ -34,27 +25,9 @@ from walklearn.privacy.arguments import Array
 LARGEST_MULTIPLE = 2.0**52
 
 
-def operating_system_generator() -> np.random.Generator:
-    """A new generator, keyed by the operating system's entropy and used for one call.
-
-    It is NumPy's Philox 4×64 counter generator with a fresh 128-bit key and 256-bit counter
-    from `secrets`. So two calls share nothing, no seed exists to be guessed, and nothing is
-    kept from which a past release could be computed. Within one call the numbers come from
-    Philox, which passes all statistical tests but is not certified as a cipher: protection
-    against an adversary who could invert it needs a hardware or ChaCha generator passed in.
-    """
-    bits = np.random.Philox(key=secrets.randbits(128), counter=secrets.randbits(256))
-    return np.random.Generator(bits)
-
-
 def grid_step(length: float) -> float:
     """The largest power of two that is at most 2^-16 of a public length."""
     return math.ldexp(1.0, math.frexp(length)[1] - 17)
-
-
-def slack(cells: float) -> float:
-    """The total variation between the sampled and the ideal law on so many cells, at most."""
-    return min(1.0, cells * 2.0**-50)
 
 
 def round_to_grid(values: Array, step: float) -> Array:

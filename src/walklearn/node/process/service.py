@@ -19,7 +19,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from walklearn import __version__
 from walklearn.node.disk.directory import NodeDirectory
@@ -279,14 +278,9 @@ class _Dice:
     """
 
     def __init__(self, learner: Learner) -> None:
-        self._count, self._size = learner.draws, learner.problem.size
-        self._is_noisy = learner.noise is not None
+        self._count, self._size, self._noise = learner.draws, learner.problem.size, learner.noise
         self._walk = np.random.default_rng()
 
     def __call__(self) -> Draws:
-        normal: NDArray[np.float64] | None = None
-        if self._is_noisy:
-            from walklearn.privacy import sampling
-
-            normal = sampling.operating_system_generator().standard_normal(self._size)
-        return Draws(self._walk.random(self._count), normal)
+        noise = None if self._noise is None else self._noise.draw(self._size)
+        return Draws(self._walk.random(self._count), noise)

@@ -28,7 +28,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -46,12 +46,12 @@ if TYPE_CHECKING:
 
 
 class Draws(NamedTuple):
-    """The random numbers of one visit: `uniforms` for the walk and the mini-batch, `normal` for
-    the noise on the model where there is one.
+    """The random numbers of one visit: `uniforms` for the walk and the mini-batch, `noise` on the
+    model where there is one: what `ModelNoise.draw` gives, or a simulation's normal numbers.
     """
 
     uniforms: Vector
-    normal: Vector | None = None
+    noise: NDArray[Any] | None = None
 
 
 class DivergedError(ArithmeticError):
@@ -66,7 +66,7 @@ class Learner:
     or 1 where the walk asks for none.
     noise: on what a visit adds to the model; may_contribute: how often the rows may show in it,
     the cap of the noise or less if the node's budget is smaller.
-    on_grid: round what shows to the public grid, as all but simulations must.
+    simulated: the noise on the model is made of a seed's normal numbers, and protects nobody.
     """
 
     problem: Problem
@@ -74,7 +74,7 @@ class Learner:
     importance: float = 1.0
     noise: ModelNoise | None = None
     may_contribute: int = 0
-    on_grid: bool = True
+    simulated: bool = False
 
     @classmethod
     def of_plan(
@@ -85,7 +85,7 @@ class Learner:
         importance: float | None = None,
         noise: ModelNoise | None = None,
         may_contribute: int | None = None,
-        on_grid: bool = True,
+        simulated: bool = False,
     ) -> Learner:
         """The part of the node with these rows.
 
@@ -110,7 +110,7 @@ class Learner:
             importance = float(problem.smoothness[0])
         most = noise.max_contributions if noise is not None else 0
         cap = most if may_contribute is None else min(most, may_contribute)
-        return cls(problem, plan, importance, noise, cap, on_grid)
+        return cls(problem, plan, importance, noise, cap, simulated)
 
     @property
     def smoothness(self) -> float:
@@ -147,7 +147,7 @@ class Learner:
         def protect(
             problem: Problem, node: int, model: Vector, picks: NDArray[np.int64] | None
         ) -> Vector:
-            return self._protected(model, draws.normal, contributes, picks)
+            return self._protected(model, draws.noise, contributes, picks)
 
         with np.errstate(over="ignore", invalid="ignore"):
             carried, scale = walk_sgd.estimated_scale(carried, self.importance)
@@ -173,22 +173,21 @@ class Learner:
     def _protected(
         self,
         model: Vector,
-        normal: Vector | None,
+        noise: NDArray[Any] | None,
         contributes: bool,
         picks: NDArray[np.int64] | None,
     ) -> Vector:
-        """What the rows add to ∇f_i, clipped, with noise from normal numbers that are given."""
+        """What the rows add to ∇f_i, clipped and with noise that is given."""
         assert self.noise is not None
-        if normal is None:
-            raise ValueError("a visit with noise on the model needs normal numbers.")
-        noisy = self.noise.protected(
-            self.problem, 0, model, picks, normal=normal, contributes=contributes
+        if noise is None:
+            raise ValueError("a visit with noise on the model needs that noise.")
+        if self.simulated:
+            return self.noise.protected(
+                self.problem, 0, model, picks, normal=noise, contributes=contributes
+            )
+        return self.noise.released(
+            self.problem, 0, model, picks, steps=noise, contributes=contributes
         )
-        if not self.on_grid:
-            return noisy
-        from walklearn.privacy.sampling import grid_step, round_to_grid
-
-        return round_to_grid(noisy, grid_step(self.noise.standard_deviation))
 
     def score(self, importance: float, degree: int) -> float:
         """What the walk accepts by: importance / degree, 1 / degree, for the simple walk 1.
