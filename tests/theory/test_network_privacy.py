@@ -46,7 +46,9 @@ def expectation_over_paths(
     matrix = wl.walks.Uniform().transition_matrix(graph).toarray()
     total = 0.0
 
-    def go_on(node: int, hop: int, chance: float, pending: list[int], left: int, cost: float) -> None:
+    def go_on(
+        node: int, hop: int, chance: float, pending: list[int], left: int, cost: float
+    ) -> None:
         nonlocal total
         if node == source and left:
             pending, left = [*pending, hop], left - 1
@@ -102,9 +104,7 @@ def test_of_two_nodes_each_sees_all_that_the_other_does() -> None:
 
 
 def test_far_nodes_learn_less_and_none_more_than_all_together() -> None:
-    noise = wl.privacy.ModelNoise.calibrate(
-        epsilon=3.0, delta=1e-5, clip=1.0, max_contributions=30
-    )
+    noise = wl.privacy.ModelNoise.calibrate(epsilon=3.0, delta=1e-5, clip=1.0, max_contributions=30)
     claim = NetworkPrivacy(wl.graphs.ring(15), noise)
     found = claim.epsilons(1e-5, observer=0)
     assert found[0] == math.inf
@@ -122,7 +122,7 @@ def test_a_shorter_horizon_claims_no_less() -> None:
 
 GOOD = {
     "walk": wl.walks.Uniform(), "step_size": wl.ConstantStep(0.1), "loss": wl.losses.Logistic(),
-    "largest_smoothness": 20.0, "size": 5, "average": False,
+    "largest_smoothness": 20.0, "objective": "mean", "size": 5, "rows": 10, "average": False,
 }  # fmt: skip
 
 
@@ -130,12 +130,13 @@ GOOD = {
     ("change", "words"),
     [
         ({"walk": wl.walks.Simple()}, "Uniform"),
-        ({"walk": wl.walks.Uniform(normalise=True)}, "scale nothing"),
+        ({"walk": wl.walks.Uniform(normalise=True)}, "scales no gradient"),
         ({"walk": wl.walks.Weighted()}, "depend on no rows"),
         ({"step_size": wl.PowerStep(0.1)}, "constant"),
         ({"largest_smoothness": 20.1}, "γ L = 2.01"),
         ({"loss": wl.losses.Softmax(3)}, "one slope"),
         ({"average": True}, "earlier models"),
+        ({"objective": "node-mean"}, "less noise"),
     ],
 )
 def test_without_a_condition_nothing_is_claimed(change: dict[str, object], words: str) -> None:

@@ -24,6 +24,7 @@ Half-lines include their end, so the atoms of clamped releases count. Only `boun
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -106,8 +107,9 @@ def audit(
     generator = np.random.default_rng(seed)
     low, high = (mechanism.release(np.full(2 * half, v), generator) for v in mechanism.bounds)
     # Downwards is upwards for the negated numbers, with the values swapped.
-    up = _look_beyond(high, low, half, epsilon, risk)
-    down = _look_beyond(-low, -high, half, epsilon, risk)
+    growth = math.exp(min(epsilon, _LARGEST_EXPONENT))
+    up = _look_beyond(high, low, lambda more, less: more - growth * less, risk)
+    down = _look_beyond(-low, -high, lambda more, less: more - growth * less, risk)
     best = max(up, down, key=lambda found: found.excess(epsilon))
     return Audit(
         mechanism=repr(mechanism),
@@ -119,6 +121,21 @@ def audit(
         samples=2 * half,
         confidence=confidence,
     )
+
+
+def epsilon_shown(one: Array, other: Array, delta: float, risk: float) -> float:
+    """A lower bound on the ε, at this δ, of what two data sets gave these draws.
+
+    It is too large with probability `risk` at most. As in `audit`, half of the draws choose a
+    half-line, up or down, and the other half count.
+    """
+
+    def log_ratio(more: Array, less: Array) -> Array:
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(np.maximum(more - delta, 0.0)) - np.log(less))
+
+    directions = [(one, other), (other, one), (-one, -other), (-other, -one)]
+    return max(_look_beyond(*each, log_ratio, risk / 8).log_ratio(delta) for each in directions)
 
 
 class _Found(NamedTuple):
@@ -137,12 +154,14 @@ class _Found(NamedTuple):
         return max(0.0, math.log((self.more - delta) / self.less)) if self.more > delta else 0.0
 
 
-def _look_beyond(more: Array, less: Array, half: int, epsilon: float, risk: float) -> _Found:
+def _look_beyond(
+    more: Array, less: Array, shown: Callable[[Array, Array], Array], risk: float
+) -> _Found:
     """Choose the half-line that shows most in the first half, count in the second."""
+    half = more.size // 2
     ends = np.unique(np.quantile(more[:half], np.linspace(0, 1, _CANDIDATES), method="lower"))
     at_least, at_most = _bounds_at(more[:half], less[:half], ends, risk)
-    shown = at_least - math.exp(min(epsilon, _LARGEST_EXPONENT)) * at_most
-    end = ends[int(np.argmax(shown))]
+    end = ends[int(np.argmax(shown(at_least, at_most)))]
     at_least, at_most = _bounds_at(more[half:], less[half:], np.array([end]), risk)
     return _Found(float(at_least[0]), float(at_most[0]), float(end))
 

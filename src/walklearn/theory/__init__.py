@@ -13,5 +13,15 @@ from walklearn.theory.diagnosis import (
     residual,
     spectral_gap,
 )
+from walklearn.theory.network_privacy import NetworkPrivacy, seen_from_one_node
 
-__all__ = ["Constant", "Diagnosis", "diagnose", "mixing_time", "residual", "spectral_gap"]
+__all__ = [
+    "Constant",
+    "Diagnosis",
+    "NetworkPrivacy",
+    "diagnose",
+    "mixing_time",
+    "residual",
+    "seen_from_one_node",
+    "spectral_gap",
+]

@@ -8,10 +8,11 @@ is random, but depends on no rows: the walk is uniform.
 
 **The bound.** Measure shifts of the model in units of 2C and noise in units of σ = zC, so that a
 contribution seen at once costs a Gaussian of μ² = (2/z)². Let all steps be alike (γ constant) and
-every visit a contraction followed by noise. Two runs that differ in u's rows can be brought together
-by spreading the shift of a contribution over the b visits from u's own to the one before v's: b
-noises take 1/b each, which costs Σ 1/b² = 1/b in place of 1. Several contributions before one visit
-of v, at b_1 < b_2 < … visits before it, add up in the model. Bringing in the k-th costs at most
+every visit a contraction followed by noise. Two runs that differ in u's rows can be brought
+together by spreading the shift of a contribution over the b visits from u's own to the one before
+v's: b noises take 1/b each, which costs Σ 1/b² = 1/b in place of 1. Several contributions before
+one visit of v, at b_1 < b_2 < … visits before it, add up in the model. Bringing in the k-th costs
+at most
 
     min{ (2k − 1)/b_k,  1/(b_k − b_{k−1}) },
 
@@ -33,17 +34,17 @@ and E[exp(κ A)] = F(max_contributions). Legs longer than the horizon count as l
 
 **What it needs**, refused otherwise: the uniform walk, a constant step γ with γ L ≤ 2 for a public
 bound L on every node's smoothness (its penalty included), convex losses, clips that keep a visit a
-contraction (per row, and one slope per row), noise at every visit past the cap too, and a token that
-carries the model alone: an average would show earlier models. A final model that is published is not
-covered, nor nodes that put together what they see. The claim stands beside the local one, never
-instead of it, and is never larger.
+contraction (per row, and one slope per row), noise at every visit past the cap too, all of one
+size, and a token that carries the model alone: an average would show earlier models. A final model
+that is published is not covered, nor nodes that put together what they see. The claim stands beside
+the local one, never instead of it, and is never larger.
 
 >>> from walklearn import graphs, privacy
 >>> noise = privacy.ModelNoise.calibrate(
 ...     epsilon=3.0, delta=1e-5, clip=1.0, max_contributions=20)
 >>> claim = NetworkPrivacy(graphs.ring(20), noise)
 >>> [round(claim.epsilon(1e-5, source=u, observer=0), 2) for u in (1, 5, 10)]
-[2.39, 1.12, 0.8]
+[2.64, 1.55, 1.43]
 """
 
 from __future__ import annotations
@@ -58,6 +59,7 @@ from numpy.typing import ArrayLike, NDArray
 from walklearn.graphs import Graph
 from walklearn.privacy.arguments import check_delta
 from walklearn.privacy.model_noise import ModelNoise
+from walklearn.problem import Objective
 from walklearn.problem.losses import Loss
 from walklearn.updates.step_sizes import ConstantStep, StepSize
 from walklearn.walks import Uniform, Walk
@@ -139,7 +141,7 @@ class NetworkPrivacy:
             divergence = _log_expectation(legs, kappa, cap) / (order - 1.0)
             tail = math.log1p(-1.0 / order) - math.log(delta * order) / (order - 1.0)
             best = np.minimum(best, divergence + tail)
-        return np.maximum(best, 0.0)
+        return np.asarray(np.maximum(best, 0.0))
 
 
 def seen_from_one_node(
@@ -150,7 +152,9 @@ def seen_from_one_node(
     step_size: StepSize,
     loss: Loss,
     largest_smoothness: float,
+    objective: Objective,
     size: int,
+    rows: int,
     average: bool,
     horizon: int = HORIZON,
 ) -> NetworkPrivacy:
@@ -161,8 +165,11 @@ def seen_from_one_node(
     largest_smoothness : float
         A public bound on L_i over all rows a node could hold, the penalty included, such as
         the upper end of `privacy.smoothness_bounds`.
-    size : int
-        How many numbers the model has: real nodes round each to a grid.
+    objective : str
+        "sum" or "mean", for which all nodes' noise counts alike.
+    size, rows : int
+        How many numbers the model has, and the most rows of a node: real nodes round each row's
+        share of each number, and its noise, to a grid.
     average : bool
         Whether the token carries Σ γ w beside the model, which shows earlier models.
 
@@ -174,27 +181,30 @@ def seen_from_one_node(
     >>> claim = seen_from_one_node(
     ...     wl.graphs.hypercube(4), noise, walk=wl.walks.Uniform(laziness=0.1),
     ...     step_size=wl.ConstantStep(0.1), loss=wl.losses.Logistic(), largest_smoothness=10.0,
-    ...     size=10, average=False)
+    ...     objective="mean", size=10, rows=100, average=False)
     >>> bool(claim.epsilon(1e-5, source=15, observer=0) < claim.local(1e-5))
     True
     """
-    reasons = [
-        (type(walk) is Uniform and not walk.normalise,
-         f"the walk must be Uniform(), whose hops depend on no rows and scale nothing, not {walk!r}"),
-        (not average, "the token must carry the model alone: the average shows earlier models"),
-        (isinstance(step_size, ConstantStep),
-         "the step must be constant: a smaller step later hides less of what came before"),
-        (step_size(1) * largest_smoothness <= 2.0,
-         f"γ L = {step_size(1) * largest_smoothness:g} must be at most 2, or a visit may pull two "
-         "models apart: use a smaller step or a smaller public bound on the rows"),
-        (noise.protect == "rows" and loss.takes != "class",
-         "only clips of single rows with one slope each keep a visit a contraction: use "
-         'ModelNoise(protect="rows") and a loss with one score'),
-    ]  # fmt: skip
-    for holds, why in reasons:
+    pull = step_size(1) * largest_smoothness
+    conditions = {
+        "the walk must be Uniform(), whose hops depend on no rows and which scales no gradient":
+            type(walk) is Uniform and not walk.normalise,
+        'the objective must be "sum" or "mean": for "node-mean" large nodes add less noise':
+            objective != "node-mean",
+        "the token must carry the model alone: the average shows earlier models": not average,
+        "the step must be constant: a smaller step later hides less of what came before":
+            isinstance(step_size, ConstantStep),
+        f"γ L = {pull:g} must be at most 2, or a visit may pull two models apart: use a smaller "
+        "step, or a smaller public bound on the rows": pull <= 2.0,
+        "only clips of single rows with one slope each keep a visit a contraction: use "
+        'ModelNoise(protect="rows") and a loss with one score':
+            noise.protect == "rows" and loss.takes != "class",
+    }  # fmt: skip
+    for condition, holds in conditions.items():
         if not holds:
-            raise ValueError(f"no claim against single nodes: {why}.")
-    apart = math.sqrt(size) * noise.grid_step / (2.0 * noise.clip)
+            raise ValueError(f"no claim against single nodes: {condition}.")
+    assert isinstance(walk, Uniform)
+    apart = math.sqrt(size) * (rows + 1) * noise.clip_step / (2.0 * noise.clip)
     return NetworkPrivacy(graph, noise, walk.laziness, apart, horizon)
 
 
@@ -242,7 +252,7 @@ def _escape(matrix: csr_array, observer: int, sources: Any) -> Array:
         unit = np.zeros(len(kept))
         unit[at] = 1.0
         stays[number] = solver.solve(unit)[at]
-    return 1.0 / stays
+    return np.asarray(1.0 / stays)
 
 
 def _log_expectation(legs: _Legs, kappa: float, cap: int) -> Array:
@@ -265,7 +275,7 @@ def _log_expectation(legs: _Legs, kappa: float, cap: int) -> Array:
     for count in range(1, cap + 1):
         parts = np.vstack([log_seen[1 : count + 1] + log_f[count - 1 :: -1], log_cut[count]])
         log_f[count] = np.logaddexp.reduce(parts, axis=0)
-    return log_f[cap] * (1.0 + _ROUNDING) + _ROUNDING
+    return np.asarray(log_f[cap] * (1.0 + _ROUNDING) + _ROUNDING)
 
 
 def _weights(horizon: int, kappa: float, count: int) -> Array:
