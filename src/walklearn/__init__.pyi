@@ -21,7 +21,9 @@ from .problem import losses as losses
 from .simulation import Attack as Attack
 from .simulation import Trace as Trace
 from .simulation import TraceFileError as TraceFileError
+from .simulation import WalkAudit as WalkAudit
 from .simulation import attack as attack
+from .simulation import audit_walk as audit_walk
 from .simulation import simulate as simulate
 from .updates import AsynchronousGossip as AsynchronousGossip
 from .updates import ConstantStep as ConstantStep

@@ -17,6 +17,9 @@ _bounds = click.option(
     "--bounds", type=float, nargs=2, required=True, metavar="LO HI",
     help="Public bounds of the values, 0 < LO < HI.",
 )  # fmt: skip
+_optional_bounds = click.option(
+    "--bounds", type=float, nargs=2, metavar="LO HI", help="Public bounds of the values."
+)
 _mechanism = click.option(
     "--mechanism", type=click.Choice(MECHANISMS.names), default="clamped-gamma", show_default=True
 )
@@ -75,11 +78,32 @@ def calibrate(
 @privacy.command()
 @_epsilon
 @_delta
-@_bounds
+@_optional_bounds
+@click.option("--model", "of_model", is_flag=True,
+              help="Compare who sees the model: all together, or one other node.")  # fmt: skip
+@click.option("--graph", default="erdos-renyi", show_default=True,
+              help="With --model: a family by name, or a file of edges.")  # fmt: skip
+@click.option("--nodes", type=click.IntRange(2), default=50, show_default=True,
+              help="With --model: how many nodes the graph has.")  # fmt: skip
+@click.option("--max-contributions", type=click.IntRange(1), default=20, show_default=True,
+              help="With --model: how often a node's rows show in it at most.")  # fmt: skip
+@click.option("--seed", type=click.IntRange(0), default=1, show_default=True)
 @_json
 @plainly
-def compare(epsilon: float, delta: float, bounds: tuple[float, float], as_json: bool) -> None:
-    """All mechanisms at the same (ε, δ), by the error of what they release."""
+def compare(
+    epsilon: float, delta: float, bounds: tuple[float, float] | None, of_model: bool, graph: str,
+    nodes: int, max_contributions: int, seed: int, as_json: bool,
+) -> None:  # fmt: skip
+    """All mechanisms at the same (ε, δ), by the error of what they release.
+
+    With --model: what one other node learns of a node's rows from the model, by their distance,
+    beside the ε against everyone who sees all tokens.
+    """
+    if of_model:
+        _compare_observers(epsilon, delta, graph, nodes, max_contributions, seed, as_json)
+        return
+    if bounds is None:
+        raise ValueError("give the public bounds of the values, --bounds LO HI, or --model.")
     from walklearn import privacy as wl_privacy
 
     comparison = wl_privacy.compare(epsilon=epsilon, delta=delta, bounds=bounds)
@@ -102,6 +126,41 @@ def compare(epsilon: float, delta: float, bounds: tuple[float, float], as_json: 
             {"rows": rows, "constant": comparison.constant_error, "verdict": comparison.verdict}
         )
     )
+
+
+def _compare_observers(
+    epsilon: float, delta: float, graph: str, nodes: int, contributions: int, seed: int,
+    as_json: bool,
+) -> None:  # fmt: skip
+    import numpy as np
+
+    import walklearn as wl
+
+    network = wl.graphs.as_graph(graph, nodes=nodes, seed=seed)
+    noise = wl.privacy.ModelNoise.calibrate(
+        epsilon=epsilon, delta=delta, clip=1.0, max_contributions=contributions
+    )
+    claim, observer = wl.theory.NetworkPrivacy(network, noise), 0
+    hops, seen = claim.by_distance(delta, observer)
+    rows = [
+        {"hops": int(distance), "nodes": int(at.sum()), "median": float(np.median(seen[at])),
+         "largest": float(seen[at].max())}
+        for distance in np.unique(hops) if (at := hops == distance).any()
+    ]  # fmt: skip
+    if as_json:
+        click.echo(json.dumps({"local": claim.local(delta), "delta": delta, "rows": rows}))
+        return
+    click.echo(
+        f"{network}, uniform walk, at most {contributions} contributions of a node, δ = {delta:g}\n"
+        f"everyone who sees all tokens: ε = {claim.local(delta):.3g}\n"
+        f"node {observer} alone, if it does not collude (constant steps, the token carries the "
+        "model alone; a published final model is not covered):"
+    )
+    for row in rows:
+        click.echo(
+            f"  {row['hops']} hops away, {row['nodes']} nodes: ε = {row['median']:.3g} at the "
+            f"median, {row['largest']:.3g} at most"
+        )
 
 
 @privacy.command()
@@ -165,22 +224,40 @@ def attack(
 @_mechanism
 @_epsilon
 @_delta
-@_bounds
-@click.option("--samples", type=click.IntRange(1000), default=200_000, show_default=True)
+@_optional_bounds
+@click.option("--walk", "of_walk", is_flag=True,
+              help="Test a whole walk with noise on the model.")  # fmt: skip
+@click.option("--max-contributions", type=click.IntRange(1), default=5, show_default=True,
+              help="With --walk: how often a node's rows show in the model.")  # fmt: skip
+@click.option("--protect", type=click.Choice(["rows", "node"]), default="rows",
+              show_default=True, help="With --walk: the unit that the noise protects.")  # fmt: skip
+@click.option("--samples", type=click.IntRange(1000),
+              help="Draws of each extreme value (200,000), or walks (20,000).")  # fmt: skip
 @click.option("--seed", type=click.IntRange(0), default=1, show_default=True)
 @plainly
 def audit(
-    mechanism: str, epsilon: float, delta: float, bounds: tuple[float, float], samples: int,
-    seed: int,
+    mechanism: str, epsilon: float, delta: float, bounds: tuple[float, float] | None,
+    of_walk: bool, max_contributions: int, protect: Any, samples: int | None, seed: int,
 ) -> None:  # fmt: skip
     """Monte Carlo test of a mechanism's claim: draws that contradict its δ would show.
 
-    Exit code 1 if they do.
+    With --walk the whole walk is tested: many walks on two data sets that differ in one row, and
+    what a neighbour who sees every model makes of them. Exit code 1 if the claim is refuted.
     """
-    from walklearn import privacy as wl_privacy
+    import walklearn as wl
 
-    found = wl_privacy.calibrate(mechanism, epsilon=epsilon, delta=delta, bounds=bounds)
-    result = wl_privacy.audit(found, epsilon, samples=samples, seed=seed)
+    if of_walk:
+        noise = wl.privacy.ModelNoise.calibrate(
+            epsilon=epsilon, delta=delta, clip=1.0, max_contributions=max_contributions,
+            protect=protect,
+        )  # fmt: skip
+        walked = wl.audit_walk(noise, delta=delta, walks=samples or 20_000, seed=seed)
+        click.echo(walked)
+        raise SystemExit(int(walked.violated))
+    if bounds is None:
+        raise ValueError("give the public bounds of the values, --bounds LO HI, or --walk.")
+    found = wl.privacy.calibrate(mechanism, epsilon=epsilon, delta=delta, bounds=bounds)
+    result = wl.privacy.audit(found, epsilon, samples=samples or 200_000, seed=seed)
     click.echo(f"{found}\n{result}")
     if result.violated:
         raise SystemExit(1)

@@ -91,6 +91,14 @@ class Ledger:
         self.budget = None if budget is None else _check_budget(budget)
         self.simulated = bool(simulated)
         self._counts: dict[Kind, Counts] = {}
+        self.beside: list[str] = []
+
+    def add_beside(self, claim: str) -> None:
+        """Add a further claim in words, such as one against single nodes.
+
+        It is printed below the total, which stays what it is: against everyone together.
+        """
+        self.beside.append(str(claim))
 
     def charge(
         self,
@@ -164,6 +172,7 @@ class Ledger:
                 }
                 for (what, mechanism), counts in self._counts.items()
             ],
+            "beside": list(self.beside),
         }
 
     @classmethod
@@ -176,13 +185,16 @@ class Ledger:
             mechanism = None if description == IN_THE_CLEAR else from_description(description)
             kind = (_check_what(release["what"]), mechanism)
             ledger._counts[kind] = ledger._spread(None, release["times"])
+        ledger.beside.extend(map(str, content["beside"]))
         return ledger
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Ledger):
             return NotImplemented
-        mine = (self.nodes, self.budget, self.simulated, self._counts.keys())
-        if mine != (other.nodes, other.budget, other.simulated, other._counts.keys()):
+        facts = ("nodes", "budget", "simulated", "beside")
+        if any(getattr(self, fact) != getattr(other, fact) for fact in facts):
+            return False
+        if self._counts.keys() != other._counts.keys():
             return False
         return all(np.array_equal(n, other._counts[kind]) for kind, n in self._counts.items())
 
@@ -202,7 +214,7 @@ class Ledger:
             rows.append([what, _name(mechanism), f"{some.size}", times, f"{cost:.4g}"])
         node, total = self.largest_total(delta)
         rows.append(["all", f"node {node}", "", "", f"{total:.4g}"])
-        return "\n".join([self._headline(), *_aligned(rows)])
+        return "\n".join([self._headline(), *_aligned(rows), *self.beside])
 
     def _headline(self) -> str:
         parts = [f"{self.nodes} nodes"]

@@ -3,5 +3,14 @@
 from walklearn.simulation.observer import Attack, attack
 from walklearn.simulation.simulation import simulate
 from walklearn.simulation.trace import Trace, TraceFileError
+from walklearn.simulation.walk_audit import WalkAudit, audit_walk
 
-__all__ = ["Attack", "Trace", "TraceFileError", "attack", "simulate"]
+__all__ = [
+    "Attack",
+    "Trace",
+    "TraceFileError",
+    "WalkAudit",
+    "attack",
+    "audit_walk",
+    "simulate",
+]
