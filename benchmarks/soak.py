@@ -25,7 +25,7 @@ import walklearn as wl
 from walklearn.node.agreement.plan import Plan
 from walklearn.node.process.control import NotRunningError
 from walklearn.node.trial.local_network import LocalNetwork
-from walklearn.node.trial.two_gaussians import HOLDS, Trial, watch
+from walklearn.node.trial.two_gaussians import Trial, watch
 
 NODES = 10
 SIMULATED = 1000
@@ -108,7 +108,7 @@ def _kill_for(
 def _has_token(network: LocalNetwork, number: int) -> bool:
     """Whether the node said so just now; one that is still starting says nothing."""
     try:
-        return network.status(number)["phase"] in HOLDS
+        return network.status(number)["phase"] in ("holding", "handing over")
     except NotRunningError:
         return False
 

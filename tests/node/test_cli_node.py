@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import signal
 import subprocess
 import sys
 import urllib.request
@@ -71,15 +73,32 @@ def test_status_metrics_health_and_leaving_neighbours(tmp_path: Path) -> None:
     with processes(directories[1:]), processes(directories[:1], "--metrics-port", str(port)):
         path = directories[0].path
         wait_until(lambda: _neighbours_up(path) == 1)
-        assert "node1      up    no" in node("status", path).output
+        assert re.search("node1 +up +[0-9]+ s +no", node("status", path).output)
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=30) as answer:
             text = answer.read().decode()
         assert "walklearn_neighbours_up 1.0" in text
+        assert "walklearn_neighbours_one_way 0.0" in text
+        assert "walklearn_token_seconds NaN" in text
         assert "walklearn_handovers_sent_total 0.0" in text
         assert _health(path / "control") == "SERVING"
         assert node("peer", path, "--remove", "node1").exit_code == 0
         assert _neighbours(path) == []
         assert "not both" in node("peer", path, "x", "--remove", "node1").output
+
+
+def test_a_frozen_node_is_told_from_one_that_does_not_run(tmp_path: Path) -> None:
+    (directory,) = make_nodes(tmp_path, 1, [])
+    path = directory.path
+    with processes([directory]) as (running,):
+        wait_until(lambda: "node0 (idle)" in node("status", path).output)
+        running.popen.send_signal(signal.SIGSTOP)
+        assert "node0 (its process does not answer" in node("status", path).output
+        status = json.loads(node("status", path, "--json").stdout)
+        assert (status["running"], status["phase"]) == (False, "frozen")
+        running.popen.send_signal(signal.SIGCONT)
+        wait_until(lambda: "node0 (idle)" in node("status", path).output)
+        running.end()
+        assert "node0 (not running)" in node("status", path).output
 
 
 def _neighbours(path: Path) -> list[dict[str, bool]]:

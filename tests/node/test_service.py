@@ -252,6 +252,29 @@ def test_large_models_walk_too_and_callers_that_give_up_do_no_harm(tmp_path: Pat
     asyncio.run(walk())
 
 
+def test_status_says_who_had_the_token_last_and_who_is_silent(tmp_path: Path) -> None:
+    one, other = make_nodes(tmp_path, 2, [(0, 1)], updates=100_000)
+
+    async def watch() -> None:
+        (first, _), (second, _) = in_process(one), in_process(other)
+        async with first.started():
+            async with second.started(Options(stop_seconds=0.0)):
+                await until(lambda: is_met(first) and is_met(second))
+                assert first.status()["token_seconds"] is None
+                assert first.status()["last_holder"] is None
+                await first.start_walk()
+                await until(lambda: first.status()["updates"] > 20)
+                for _ in range(50):  # while it is on its way nobody is said to hold it
+                    both = [first.status(), second.status()]
+                    assert sum(each["holds_token"] for each in both) <= 1
+                    await asyncio.sleep(0)
+                assert first.status()["last_holder"] in ("this node", "node1")
+                silent = first.status()["neighbours"][0]["silent_seconds"]
+            await until(lambda: first.status()["neighbours"][0]["silent_seconds"] > silent + 0.5)
+
+    asyncio.run(watch())
+
+
 def test_only_one_walk_begins_and_resume_needs_a_reason(tmp_path: Path) -> None:
     directories = make_nodes(tmp_path, 3, ring(3), updates=30)
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 _directory = click.argument("directory", type=click.Path(path_type=Path))
+_PHASES = {"frozen": "its process does not answer: frozen, or very busy"}
 _json = click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
 
 
@@ -211,40 +212,58 @@ def _open(directory: Path) -> NodeDirectory:
 
 
 def _status(opened: NodeDirectory) -> dict[str, Any]:
-    from walklearn.node.process.control import NotRunningError, ask
+    from walklearn.node.process.control import (
+        STATUS_SECONDS,
+        NotAnsweringError,
+        NotRunningError,
+        ask,
+    )
     from walklearn.node.process.status import stored_status
 
     try:
-        return ask(opened.path, "Status")
+        return ask(opened.path, "Status", STATUS_SECONDS)
     except NotRunningError:
         return stored_status(opened)
+    except NotAnsweringError:
+        return stored_status(opened, "frozen")
 
 
 def _page(now: dict[str, Any]) -> str:
     from walklearn.cli.tables import aligned
 
-    phase = now["phase"] if now["running"] else "not running"
     end = ", the final model is here" if now["final"] else ""
     lines = [
-        f"{now['name']} ({phase}), plan {now['plan']['name']}",
+        f"{now['name']} ({_PHASES.get(now['phase'], now['phase'])}), plan {now['plan']['name']}",
         f"newest model: {now['updates']} of {now['of']} updates{end}",
     ]
+    if now.get("token_seconds") is not None and not now["holds_token"]:
+        lines.append(f"token: here {now['token_seconds']:g} s ago, last with {now['last_holder']}")
     if now.get("may_contribute") is not None:
         lines.append(f"contributions: {now['contributions']} of {now['may_contribute']}")
     refusals = now.get("counters", {}).get("refusals", {})
     if refusals:
         lines.append("refused: " + ", ".join(f"{n} × {why}" for why, n in refusals.items()))
     rows = [
-        [each["name"], _link(each), {True: "yes", False: "no"}.get(each.get("final"), "?")]
+        [
+            each["name"],
+            _link(each),
+            _silence(each),
+            {True: "yes", False: "no"}.get(each.get("final"), "?"),
+        ]
         for each in now["neighbours"]
     ]
-    return "\n".join([*lines, *aligned(["neighbour", "link", "final model"], rows)])
+    return "\n".join([*lines, *aligned(["neighbour", "link", "silent", "final model"], rows)])
 
 
 def _link(neighbour: dict[str, Any]) -> str:
     if "up" not in neighbour:
         return "?"
     return "up" if neighbour["usable"] else "one way" if neighbour["up"] else "down"
+
+
+def _silence(neighbour: dict[str, Any]) -> str:
+    seconds = neighbour.get("silent_seconds")
+    return "?" if seconds is None else f"{seconds:.0f} s"
 
 
 def _describe(created: Created) -> str:

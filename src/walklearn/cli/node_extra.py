@@ -20,10 +20,10 @@ def with_node_extra(command: Callable[..., None]) -> Callable[..., None]:
 
         with extra("node", "nodes need"):
             from walklearn.node.disk.store import DiskError, StoreError
-            from walklearn.node.process.control import NotRunningError
+            from walklearn.node.process.control import NotAnsweringError, NotRunningError
         try:
             plainly(command)(*arguments, **options)
-        except (StoreError, NotRunningError) as error:
+        except (StoreError, NotRunningError, NotAnsweringError) as error:
             raise BadInput(str(error)) from error
         except DiskError as error:
             raise click.ClickException(f"the disk fails: {error}") from error

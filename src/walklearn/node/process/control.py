@@ -23,10 +23,16 @@ Command = Callable[..., Awaitable[Mapping[str, Any]]]
 # The kernel takes no longer paths for a socket.
 _LONGEST_PATH = 100
 _SECONDS = 30.0
+# In which a node that runs says how it is, unless it is frozen or very busy.
+STATUS_SECONDS = 1.5
 
 
 class NotRunningError(Exception):
     """No node runs on this directory."""
+
+
+class NotAnsweringError(Exception):
+    """A process runs the node, and says nothing."""
 
 
 class CommandError(ValueError):
@@ -64,17 +70,27 @@ class Control:
         (self._directory / SOCKET).unlink(missing_ok=True)
 
 
-def ask(directory: Path, command: str, **arguments: Any) -> dict[str, Any]:
-    """What the node that runs on the directory answers to a command."""
+def ask(
+    directory: Path, command: str, timeout_seconds: float = _SECONDS, **arguments: Any
+) -> dict[str, Any]:
+    """What the node that runs on the directory answers to a command.
+
+    A process that is stopped or far too busy is told from none: `NotAnsweringError`.
+    """
     if not (directory / SOCKET).exists():
         raise NotRunningError(_not_running(directory))
     with _short(directory) as path, grpc.insecure_channel(f"unix:{path}") as channel:
         call = channel.unary_unary(f"/{SERVICE}/{command}", None, None)
         try:
-            reply: bytes = call(json.dumps(arguments).encode(), timeout=_SECONDS)
+            reply: bytes = call(json.dumps(arguments).encode(), timeout=timeout_seconds)
         except grpc.RpcError as error:
             if error.code() is grpc.StatusCode.UNAVAILABLE:
                 raise NotRunningError(_not_running(directory)) from None
+            if error.code() is grpc.StatusCode.DEADLINE_EXCEEDED:
+                raise NotAnsweringError(
+                    f"a process runs the node of {directory} and has not answered for "
+                    f"{timeout_seconds:g} s: it is frozen, or very busy."
+                ) from None
             raise CommandError(error.details()) from None
     answer: dict[str, Any] = json.loads(reply)
     return answer

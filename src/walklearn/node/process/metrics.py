@@ -25,11 +25,14 @@ COUNTERS: Mapping[str, tuple[str, str | None]] = {
 }
 # Gauge -> what it says; the values come from the node's status.
 GAUGES: Mapping[str, str] = {
-    "holds_token": "1 while the token is here.",
+    "holds_token": "1 while the token is here, and not on its way.",
+    "handing_over": "1 while the token is on its way to a neighbour, who may have it.",
+    "token_seconds": "Since the token was here, in this process; NaN if it was not.",
     "finished": "1 once the final model is here.",
     "newest_updates": "Updates of the newest model this node has seen.",
     "neighbours": "Neighbours, silent ones too.",
     "neighbours_up": "Neighbours that answer.",
+    "neighbours_one_way": "Neighbours that answer and do not reach this node.",
     "contributions": "How often this node's rows have shown in a model that has noise on it.",
 }
 _MOST_LABELS = 100  # reasons may come from outside

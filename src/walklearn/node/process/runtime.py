@@ -20,6 +20,7 @@ from walklearn.node.disk.store import DiskError, Store, StoreError
 from walklearn.node.process.greetings import Greetings
 from walklearn.node.process.logs import Log
 from walklearn.node.process.metrics import Counters
+from walklearn.node.process.status import Watch
 from walklearn.node.protocol import events as happened
 from walklearn.node.protocol.events import Event
 from walklearn.node.protocol.learner import Draws
@@ -62,6 +63,7 @@ class Runtime:
     ) -> None:
         self.state = state
         self.counters = counters
+        self.watch = Watch(clock)
         self.failed: BaseException | None = None
         self.changed = asyncio.Event()
         self.transport = Transport(identity, self._answer, self._count_refusal, _largest(state))
@@ -173,6 +175,7 @@ class Runtime:
                 case happened.SendFinal(neighbour, token):
                     self._spawn(self._send_final(neighbour, token))
         self.state = after
+        self.watch.saw(event, before, after)
         if isinstance(event, happened.TokenArrived) and _is_refusal(receipt):
             self._count_refusal("token not taken", event.sender)
         return receipt

@@ -136,13 +136,13 @@ class Node:
             "name": self.directory.settings.name,
             "fingerprint": self._runtime.state.fingerprint,
             "plan": {"name": self.plan.name, "digest": self.plan.digest},
-            **node_status(self._runtime.state, names),
+            **node_status(self._runtime.state, names, self._runtime.watch),
             "counters": self.counters.as_dict(),
         }
 
     def gauges(self) -> Mapping[str, float]:
         """The numbers that Prometheus follows."""
-        return gauges(self._runtime.state)
+        return gauges(self._runtime.state, self._runtime.watch)
 
     async def start_walk(self, resume: bool = False) -> None:
         """Begin the walk with a model uniform over W, or go on if its holder is gone for good."""

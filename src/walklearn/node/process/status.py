@@ -2,13 +2,63 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from walklearn.node.disk.directory import NodeDirectory
 from walklearn.node.disk.store import Store
+from walklearn.node.protocol.events import (
+    Announced,
+    Answered,
+    Event,
+    FinalArrived,
+    NeighbourUp,
+    TokenArrived,
+    Visit,
+)
 from walklearn.node.protocol.messages import Limits, Line
-from walklearn.node.protocol.state import Link, Phase, Record, State
+from walklearn.node.protocol.state import Link, Phase, Place, Record, State
+
+
+class Watch:
+    """When the token and each neighbour were last heard of, in this process, and who had the token.
+
+    here_at: when the token was last worked on here. last_holder: the fingerprint of who had it last
+    as far as is known here.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock, self._began = clock, clock()
+        self.here_at: float | None = None
+        self.last_holder: str | None = None
+        self._heard: dict[str, float] = {}
+
+    def saw(self, event: Event, before: State, after: State) -> None:
+        """Something happened."""
+        match event:
+            case Announced(neighbour) | NeighbourUp(neighbour):
+                self._heard[neighbour] = self._clock()
+            case TokenArrived(sender) | FinalArrived(sender):
+                self._heard[sender] = self._clock()
+            case Answered() if before.record.receiver is not None:
+                self._heard[before.record.receiver] = self._clock()
+                if after.record.place is Place.GONE:
+                    self.last_holder = before.record.receiver
+            case _:
+                pass
+        if isinstance(event, TokenArrived | Visit) and after.record is not before.record:
+            self.here_at, self.last_holder = self._clock(), after.fingerprint
+
+    def token_seconds(self, state: State) -> float | None:
+        """Since the token was here; None if it was not, since the process began."""
+        if state.phase is Phase.HOLDING:
+            return 0.0
+        return None if self.here_at is None else self._clock() - self.here_at
+
+    def silent_seconds(self, neighbour: str) -> float:
+        """Since the neighbour said something, or since the process began."""
+        return self._clock() - self._heard.get(neighbour, self._began)
 
 
 def record_status(record: Record, updates: int) -> dict[str, Any]:
@@ -24,8 +74,8 @@ def record_status(record: Record, updates: int) -> dict[str, Any]:
     }
 
 
-def stored_status(directory: NodeDirectory) -> dict[str, Any]:
-    """What can be said of a node that does not run."""
+def stored_status(directory: NodeDirectory, phase: str = "not running") -> dict[str, Any]:
+    """What can be said of a node that does not run, or does not answer (phase "frozen")."""
     plan = directory.plan
     with Store.look(directory.store_path, Limits.of_plan(plan)) as store:
         record = store.record
@@ -34,7 +84,8 @@ def stored_status(directory: NodeDirectory) -> dict[str, Any]:
         "name": directory.settings.name,
         "fingerprint": directory.identity.fingerprint,
         "plan": {"name": plan.name, "digest": plan.digest},
-        "phase": "not running",
+        "phase": phase,
+        "holds_token": record.place is Place.HERE,
         **record_status(record, plan.updates),
         "neighbours": [
             {"name": peer.name, "fingerprint": peer.fingerprint} for peer in directory.peers()
@@ -42,26 +93,36 @@ def stored_status(directory: NodeDirectory) -> dict[str, Any]:
     }
 
 
-def node_status(state: State, names: Mapping[str, str]) -> dict[str, Any]:
+def node_status(state: State, names: Mapping[str, str], watch: Watch) -> dict[str, Any]:
     """What a running node knows: where the token is as far as it can tell, and its neighbours."""
+    here, last = watch.token_seconds(state), watch.last_holder
     return {
         "phase": state.phase.value,
+        "holds_token": state.phase is Phase.HOLDING,
+        "token_seconds": None if here is None else round(here, 1),
+        "last_holder": None if last is None else names.get(last, "this node"),
         **record_status(state.record, state.learner.plan.updates),
         "may_contribute": state.learner.may_contribute if state.learner.noise else None,
         "importance": state.learner.importance,
-        "neighbours": [_neighbour(names.get(each, each), each, state) for each in state.neighbours],
+        "neighbours": [
+            _neighbour(names.get(each, each), each, state, watch) for each in state.neighbours
+        ],
     }
 
 
-def gauges(state: State) -> dict[str, float]:
+def gauges(state: State, watch: Watch) -> dict[str, float]:
     """The numbers that Prometheus follows."""
-    newest = state.record.newest_model
+    newest, here = state.record.newest_model, watch.token_seconds(state)
+    up = {each for each, link in state.links.items() if link.up}
     return {
-        "holds_token": float(state.phase in (Phase.HOLDING, Phase.HANDING_OVER)),
+        "holds_token": float(state.phase is Phase.HOLDING),
+        "handing_over": float(state.phase is Phase.HANDING_OVER),
+        "token_seconds": float("nan") if here is None else here,
         "finished": float(state.phase is Phase.FINISHED),
         "newest_updates": float(0 if newest is None else newest.updates),
         "neighbours": float(state.degree),
-        "neighbours_up": float(sum(link.up for link in state.links.values())),
+        "neighbours_up": float(len(up)),
+        "neighbours_one_way": float(len(up - {each for each in up if state.is_usable(each)})),
         "contributions": float(state.record.contributions),
     }
 
@@ -75,13 +136,14 @@ def all_know_the_end(state: State) -> bool:
     return all(each is not None and each.final is not None and each.final >= own for each in heard)
 
 
-def _neighbour(name: str, fingerprint: str, state: State) -> dict[str, Any]:
+def _neighbour(name: str, fingerprint: str, state: State, watch: Watch) -> dict[str, Any]:
     link = state.links.get(fingerprint, Link())
     return {
         "name": name,
         "fingerprint": fingerprint,
         "up": link.up,
         "usable": state.is_usable(fingerprint),
+        "silent_seconds": round(watch.silent_seconds(fingerprint), 1),
         "degree": None if link.theirs is None else link.theirs.degree,
         "final": link.theirs is not None and link.theirs.final is not None,
     }

@@ -26,7 +26,6 @@ from walklearn.walks.disclosure import tells
 DIMENSION, VARIANCE, PENALTY, RADIUS = 4, 2.0, 1.0, 5.0
 EXPONENT = 0.75  # steps that shrink fast enough for the last iterate to settle while one watches
 FEATURE_BOUND = 8.0
-HOLDS = ("holding", "handing over")  # the phases of a node that has the token
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +82,7 @@ def watch(network: LocalNetwork, trial: Trial) -> Iterator[Glimpse]:
         glimpse = Glimpse(
             updates=statuses[newest]["updates"],
             of=statuses[newest]["of"],
-            holder=next((s["name"] for s in statuses if s["phase"] in HOLDS), None),
+            holder=next((s["name"] for s in statuses if s["holds_token"]), None),
             error=None if token is None else trial.error(token.model),
             finished=sum(status["final"] for status in statuses),
             refused=sum(sum(s["counters"].get("refusals", {}).values()) for s in statuses),
