@@ -1,11 +1,19 @@
-"""How the suite runs: a process for each core."""
+"""How the suite runs: a process for each core; and a browser to look at pages with."""
 
 from __future__ import annotations
 
 import os
+import shutil
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import joblib
 import pytest
+
+from tests.running import missing
+
+if TYPE_CHECKING:
+    from selenium.webdriver import Chrome
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
@@ -25,3 +33,29 @@ def pytest_configure(config: pytest.Config) -> None:
     worker = os.environ.get("PYTEST_XDIST_WORKER")
     if worker and "NUMBA_CACHE_DIR" not in os.environ:
         os.environ["NUMBA_CACHE_DIR"] = str(config.rootpath / ".pytest_cache" / "numba" / worker)
+
+
+@pytest.fixture(scope="session")
+def chrome() -> Iterator[Chrome]:
+    """A headless Chromium that can reach no network and keeps what its console says."""
+    for program in ("chromium", "chromedriver"):
+        if shutil.which(program) is None:
+            missing(f"needs the system packages chromium and chromium-driver: no {program}")
+    from selenium import webdriver
+
+    options = webdriver.ChromeOptions()
+    options.binary_location = str(shutil.which("chromium"))
+    for argument in (
+        "--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run",
+        "--disable-dev-shm-usage", "--disable-background-networking",
+        "--disable-component-update", "--force-prefers-reduced-motion", "--disable-sync",
+        "--window-size=1280,1000",
+        "--proxy-server=127.0.0.1:9",  # nothing listens there: a fetch would fail and be logged
+    ):  # fmt: skip
+        options.add_argument(argument)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    driver = webdriver.Chrome(
+        options=options, service=webdriver.ChromeService(shutil.which("chromedriver"))
+    )
+    yield driver
+    driver.quit()

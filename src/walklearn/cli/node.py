@@ -130,11 +130,18 @@ def peer(directory: Path, invite: str | None, remove: str | None) -> None:
               help="After the end, how long to wait for neighbours without the model.")  # fmt: skip
 @click.option("--stop-seconds", type=click.FloatRange(0), default=20.0, show_default=True,
               help="When stopped, how long to try to hand the token over.")  # fmt: skip
+@click.option("--web", is_flag=True,
+              help="Show a page about this node on 127.0.0.1; its address is printed.")  # fmt: skip
+@click.option("--web-port", type=click.IntRange(0, 65535), default=0,
+              help="The page's port; by default one that is free.")  # fmt: skip
+@click.option("--validation", type=click.Path(path_type=Path),
+              help="A file of public rows: the page shows the model's loss on them.")  # fmt: skip
 @click.option("--serve", is_flag=True, help="Stay after the end, for nodes that return later.")
 @with_node_extra
 def run(
     directory: Path, listen: str | None, metrics_port: int | None, log_level: str,
-    linger_seconds: float, stop_seconds: float, serve: bool,
+    linger_seconds: float, stop_seconds: float, serve: bool, web: bool, web_port: int,
+    validation: Path | None,
 ) -> None:  # fmt: skip
     """Run the node until the plan's updates are done and its neighbours have the model.
 
@@ -146,7 +153,12 @@ def run(
 
     if listen is not None:
         check_address(listen)
-    options = Options(listen, metrics_port, linger_seconds, stop_seconds, stay=serve)
+    if validation is not None and not web:
+        raise ValueError("--validation is for the page: say --web too.")
+    options = Options(
+        listen, metrics_port, linger_seconds, stop_seconds, stay=serve,
+        web_port=web_port if web else None, validation=validation,
+    )  # fmt: skip
     run_node(_open(directory), options, log_level)
 
 

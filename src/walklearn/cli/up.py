@@ -5,20 +5,22 @@ from __future__ import annotations
 import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from walklearn.cli.bad_input import BadInput, plainly
 
 if TYPE_CHECKING:
+    from walklearn.cli.walk_panel import Curve
     from walklearn.node.trial.local_network import LocalNetwork
     from walklearn.node.trial.two_gaussians import Glimpse, Trial
+    from walklearn.node.trial.view import NetworkView
 
 _LOOK_SECONDS = 0.25
-_LINE_SECONDS = 2.0  # between two lines, where there is no terminal
 
 
 @click.command()
@@ -34,10 +36,12 @@ _LINE_SECONDS = 2.0  # between two lines, where there is no terminal
               help="Of graph and data; keys, noise and walk are never seeded.")  # fmt: skip
 @click.option("--out", type=click.Path(path_type=Path), default=Path("walklearn-up"),
               show_default=True, help="For the nodes, the model and the picture.")  # fmt: skip
+@click.option("--view", is_flag=True,
+              help="Watch it on a page in the browser, kill nodes and start them.")  # fmt: skip
 @plainly
 def up(
     nodes: int, graph: str, walk: str, epsilon: float | None, delta: float | None, updates: int,
-    seed: int, out: Path,
+    seed: int, out: Path, view: bool,
 ) -> None:  # fmt: skip
     """Start a whole network on this machine and watch it learn.
 
@@ -49,6 +53,7 @@ def up(
       walklearn up
       walklearn up --nodes 10 --graph ring
       walklearn up --walk weighted --epsilon 3 --delta 0.03
+      walklearn up --view --updates 20000
     """
     _check(walk, epsilon, delta, out)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the nodes are ended too
@@ -68,11 +73,35 @@ def up(
             click.echo(
                 f"{nodes} processes run; the walk begins at {network.directories[0].settings.name}."
             )
-            network.start_walk()
-            curve = _watch(network, trial, updates)
-            _conclude(network, trial, curve, out)
+            with _view(network, trial, f"{graph}, {walk} walk", view) as page:
+                network.start_walk()
+                last, curve = _watch(network, trial, page)
+                _conclude(network, trial, last, curve, out)
+                if page is not None:
+                    _stay(network, trial, page)
         except LocalNetworkError as error:
             raise click.ClickException(str(error)) from error
+
+
+@contextmanager
+def _view(
+    network: LocalNetwork, trial: Trial, about: str, wanted: bool
+) -> Iterator[NetworkView | None]:
+    """The page, once a browser looks at it; None where none is wanted."""
+    if not wanted:
+        yield None
+        return
+    from walklearn.node.trial.view import NetworkView
+
+    with NetworkView(network, trial, about) as view:
+        click.echo(f"Open this page, and the walk begins: {view.page.address}")
+        view.page.opened.wait()
+        view.begin()
+        yield view
+
+
+def _all(some: int, every: int) -> str:
+    return f"All {every} nodes" if some == every else f"{some} of {every} nodes"
 
 
 def _check(walk: str, epsilon: float | None, delta: float | None, out: Path) -> None:
@@ -88,118 +117,61 @@ def _check(walk: str, epsilon: float | None, delta: float | None, out: Path) -> 
         )
 
 
-def _watch(network: LocalNetwork, trial: Trial, updates: int) -> list[tuple[int, float]]:
-    """Show the walk until it ends; returns the error as it fell."""
+def _watch(network: LocalNetwork, trial: Trial, view: NetworkView | None) -> tuple[Glimpse, Curve]:
+    """Show the walk until it ends; returns the last glimpse, and the error as it fell."""
+    from walklearn.cli.walk_panel import WalkPanel
     from walklearn.node.trial.two_gaussians import watch
 
-    curve: list[tuple[int, float]] = []
+    curve: Curve = []
     begin = time.monotonic()
-    with _display(updates) as show:
+    with WalkPanel() as show:
         for glimpse in watch(network, trial):
             if glimpse.error is not None and (not curve or curve[-1][0] < glimpse.updates):
                 curve.append((glimpse.updates, glimpse.error))
             show(glimpse, time.monotonic() - begin, curve)
+            if view is not None:
+                view.show(glimpse)
             time.sleep(_LOOK_SECONDS)
-    return curve
+    return glimpse, curve
 
 
-def _conclude(
-    network: LocalNetwork, trial: Trial, curve: list[tuple[int, float]], out: Path
-) -> None:
+def _stay(network: LocalNetwork, trial: Trial, view: NetworkView) -> None:
+    """Keep the page alive, with its buttons, until Ctrl-C."""
+    from walklearn.node.trial.two_gaussians import watch
+
+    click.echo("The nodes and the page stay until Ctrl-C.")
+    while True:
+        for glimpse in watch(network, trial):
+            view.show(glimpse)
+            time.sleep(_LOOK_SECONDS)
+
+
+def _conclude(network: LocalNetwork, trial: Trial, last: Glimpse, curve: Curve, out: Path) -> None:
     """The table, whether all nodes agree, the model and the picture."""
     from walklearn.cli.tables import show
     from walklearn.node.disk.kept_model import newest_model
     from walklearn.node.trial.two_gaussians import draw
 
-    statuses = network.statuses()
-    made = [status["counters"].get("updates", 0) for status in statuses]
     rows = [
-        [status["name"], str(len(status["neighbours"])), str(count),
-         str(status["counters"].get("handovers_sent", 0)), "yes" if status["final"] else "no"]
-        for status, count in zip(statuses, made, strict=True)
+        [node.name, str(len(network.directories[number].peers())), str(node.updates),
+         str(node.handovers), "yes" if node.final else "no"]
+        for number, node in enumerate(last.nodes)
     ]  # fmt: skip
     show(["node", "neighbours", "updates", "handovers", "final model"], rows)
-    models = [network.newest(number) for number in range(len(statuses))]
+    there = [number for number, node in enumerate(last.nodes) if node.final]
+    models = [network.newest(number) for number in there]
     bodies = {None if token is None else token.model.tobytes() for token in models}
     if len(bodies) != 1 or None in bodies:
         raise click.ClickException("the nodes do not hold the same model: please report this.")
-    trained, _ = newest_model(network.directories[0])
+    trained, _ = newest_model(network.directories[there[0]])
     trained.save(out / "model", overwrite=True)
-    law = [status["importance"] for status in statuses]
-    draw(trial, made, law, curve, out / "network.png")
+    made, law = zip(*((node.updates, node.importance) for node in last.nodes), strict=True)
+    draw(trial, list(made), list(law), curve, out / "network.png")
     final = models[0]
     assert final is not None
     click.echo(
-        f"All {len(models)} nodes hold the same final model, at ‖w − w*‖ = "
+        f"{_all(len(models), len(last.nodes))} hold the same final model, at ‖w − w*‖ = "
         f"{trial.error(final.model):.3g} after {final.updates} updates "
         f"(began at {curve[0][1]:.3g})."
     )
     click.echo(f"Picture: {out / 'network.png'}. Model: {out / 'model'}.")
-
-
-Show = Callable[["Glimpse", float, list[tuple[int, float]]], None]
-
-
-class _display:
-    """A panel that is drawn again in a terminal; a line now and then where there is none."""
-
-    def __init__(self, updates: int) -> None:
-        self._updates, self._said = updates, -_LINE_SECONDS
-        self._live: Any = None
-
-    def __enter__(self) -> Show:
-        if not sys.stdout.isatty():
-            return self._line
-        from rich.live import Live
-
-        self._live = Live(refresh_per_second=8, transient=True)
-        self._live.__enter__()
-        return self._panel
-
-    def __exit__(self, *error: Any) -> None:
-        if self._live is not None:
-            self._live.__exit__(*error)
-
-    def _line(self, glimpse: Glimpse, seconds: float, curve: list[tuple[int, float]]) -> None:
-        if seconds - self._said >= _LINE_SECONDS:
-            self._said = seconds
-            click.echo(_text(glimpse, seconds))
-
-    def _panel(self, glimpse: Glimpse, seconds: float, curve: list[tuple[int, float]]) -> None:
-        from rich.console import Group
-        from rich.panel import Panel
-        from rich.progress_bar import ProgressBar
-        from rich.text import Text
-
-        bar = ProgressBar(total=glimpse.of, completed=glimpse.updates)
-        lines = Group(bar, Text(_text(glimpse, seconds)), Text(_sparkline(curve), style="cyan"))
-        self._live.update(Panel(lines, title="the walk", expand=False, width=78))
-
-
-def _text(glimpse: Glimpse, seconds: float) -> str:
-    error = "?" if glimpse.error is None else f"{glimpse.error:.4g}"
-    where = f"token at {glimpse.holder}" if glimpse.holder else "token on its way"
-    if glimpse.finished:
-        where = f"final model on {glimpse.finished} nodes"
-    return (
-        f"{seconds:5.1f} s  {glimpse.updates:>6,} of {glimpse.of:,} updates  "
-        f"‖w − w*‖ = {error:<8}  {where}"
-    )
-
-
-def _sparkline(curve: list[tuple[int, float]], width: int = 72) -> str:
-    """The error so far, on a logarithmic scale, as blocks of eight heights.
-
-    >>> _sparkline([(1, 1.0), (2, 0.2), (3, 0.01)])
-    '█▆▁'
-    """
-    import numpy as np
-
-    if not curve:
-        return ""
-    errors = np.log(np.maximum([error for _, error in curve], 1e-300))
-    if len(errors) > width:
-        errors = errors[np.linspace(0, len(errors) - 1, width).astype(int)]
-    span = float(errors.max() - errors.min()) or 1.0
-    heights = np.round((errors - errors.min()) / span * 7).astype(int)
-    return "".join("▁▂▃▄▅▆▇█"[height] for height in heights)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import secrets
 import signal
 from collections.abc import AsyncIterator, Mapping
@@ -36,6 +37,7 @@ from walklearn.node.protocol.state import Phase
 
 # How often the directory is looked at for neighbours that were added or removed by hand.
 _LOOK_SECONDS = 1.0
+_SHOW_SECONDS = 0.5  # between two pictures on the node's page
 
 
 @dataclass(frozen=True)
@@ -45,7 +47,8 @@ class Options:
     listen: instead of the directory's. metrics_port: for Prometheus, on 127.0.0.1; None for none.
     linger_seconds: how long to wait, after the end, for neighbours that do not have the final
     model. stop_seconds: how long to try to hand the token over when asked to stop.
-    stay: do not end after the end.
+    stay: do not end after the end. web_port: where the node's page is, on 127.0.0.1, 0 for a free
+    port, None for no page. validation: a file of public rows, whose loss the page shows.
     """
 
     listen: str | None = None
@@ -53,6 +56,8 @@ class Options:
     linger_seconds: float = 60.0
     stop_seconds: float = 20.0
     stay: bool = False
+    web_port: int | None = None
+    validation: str | os.PathLike[str] | None = None
 
 
 class Node:
@@ -116,6 +121,11 @@ class Node:
     def final(self) -> Token | None:
         """The final model, once it is here."""
         return self._runtime.state.record.final
+
+    @property
+    def newest(self) -> Token | None:
+        """The newest model seen here."""
+        return self._runtime.state.record.newest_model
 
     @property
     def all_know_the_end(self) -> bool:
@@ -212,7 +222,8 @@ async def serve(node: Node, options: Options) -> None:
 
     for each in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(each, ask_to_stop)
-    async with node.started(options):
+    watched = _page(node, options)
+    async with node.started(options), watched:
         try:
             await control.listen()
             if options.metrics_port is not None:
@@ -222,6 +233,32 @@ async def serve(node: Node, options: Options) -> None:
             await control.close()
             if metrics is not None:
                 metrics.shutdown()
+
+
+@contextlib.asynccontextmanager
+async def _page(node: Node, options: Options) -> AsyncIterator[None]:
+    """The node's page, if one is wanted, kept up to date meanwhile."""
+    if options.web_port is None:
+        yield
+        return
+    from walklearn.node.process.node_page import NodePage, Validation
+
+    public = None if options.validation is None else Validation(options.validation, node.plan)
+    with NodePage(options.web_port, public) as page:
+        print(f"Watch this node at {page.page.address}", flush=True)  # the log is for others too
+
+        async def show() -> None:
+            while True:
+                await asyncio.to_thread(page.show, node.status(), node.newest)
+                await asyncio.sleep(_SHOW_SECONDS)
+
+        showing = asyncio.get_running_loop().create_task(show())
+        try:
+            yield
+        finally:
+            showing.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await showing
 
 
 async def _until_done(node: Node, options: Options, stop: asyncio.Event) -> None:

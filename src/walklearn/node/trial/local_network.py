@@ -19,6 +19,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Self
 
@@ -27,11 +28,17 @@ from walklearn.node.agreement.node_rows import NodeRows
 from walklearn.node.disk.creation import create_node
 from walklearn.node.disk.directory import NodeDirectory
 from walklearn.node.disk.store import Store
-from walklearn.node.process.control import NotRunningError, ask
+from walklearn.node.process.control import (
+    STATUS_SECONDS,
+    NotAnsweringError,
+    NotRunningError,
+    ask,
+)
 from walklearn.node.protocol.messages import Limits, Token
 from walklearn.node.trial import child
 
 START_SECONDS = 60.0  # for all nodes to answer, on a busy machine
+_LOOKERS = 8  # threads that ask the nodes how they are
 _END_SECONDS = 15.0  # for all nodes to go when asked to
 
 
@@ -45,6 +52,7 @@ class LocalNetwork:
     def __init__(self, directories: Sequence[NodeDirectory]) -> None:
         self.directories = tuple(directories)
         self._processes: list[subprocess.Popen[bytes]] = []
+        self._killed: set[int] = set()
 
     @classmethod
     def create(cls, folder: Path, plan_text: str, graph: Graph, rows: Sequence[NodeRows]) -> Self:
@@ -95,12 +103,14 @@ class LocalNetwork:
 
     def kill(self, number: int) -> None:
         """End a node's process at whatever instruction it is."""
+        self._killed.add(number)
         self._processes[number].kill()
         self._processes[number].wait()
 
     def restart(self, number: int) -> None:
         """Start a node anew that was killed, without waiting for it."""
         self._processes[number] = _spawn(self.directories[number])
+        self._killed.discard(number)
 
     def start_walk(self, at: int = 0) -> None:
         """Begin the token at a node."""
@@ -118,6 +128,28 @@ class LocalNetwork:
         except NotRunningError:
             self._check_alive(number)
             raise
+
+    def looks(self) -> list[dict[str, Any]]:
+        """What each node says of itself, or the phase of one that says nothing.
+
+        "down" if it was killed from here, "starting", or "frozen"; a process that is gone otherwise
+        is an error.
+        """
+        numbers = range(len(self.directories))
+        with ThreadPoolExecutor(_LOOKERS) as pool:  # one may be frozen
+            return list(pool.map(self._look, numbers))
+
+    def _look(self, number: int) -> dict[str, Any]:
+        if number in self._killed:
+            return {"phase": "down"}
+        try:
+            return ask(self.directories[number].path, "Status", STATUS_SECONDS)
+        except NotAnsweringError:
+            return {"phase": "frozen"}
+        except NotRunningError:
+            if number not in self._killed:  # it may have been, meanwhile
+                self._check_alive(number)
+            return {"phase": "starting"}
 
     def newest(self, number: int) -> Token | None:
         """The newest model on a node's disk."""

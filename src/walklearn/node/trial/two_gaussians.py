@@ -6,9 +6,10 @@ far the walking model is from it. In a network nobody could.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +36,7 @@ class Trial:
     graph: Graph
     problem: Problem
     plan: str
+    updates: int
 
     @classmethod
     def draw(
@@ -47,7 +49,7 @@ class Trial:
         X = X * np.minimum(1.0, FEATURE_BOUND / norms)
         problem = Problem(X, y, penalty=PENALTY, domain=Ball(RADIUS))
         chosen = WALKS.by_name(walk)()
-        return cls(graph, problem, _plan(problem, graph, chosen, updates, privacy))
+        return cls(graph, problem, _plan(problem, graph, chosen, updates, privacy), updates)
 
     def rows(self) -> list[NodeRows]:
         """What each node holds."""
@@ -62,34 +64,101 @@ class Trial:
 
 
 @dataclass(frozen=True)
+class NodeGlimpse:
+    """A node at one moment: its phase, what it has counted, its importance once it was up."""
+
+    name: str
+    phase: str = "starting"
+    updates: int = 0
+    handovers: int = 0
+    final: bool = False
+    importance: float = 1.0
+    notes: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def is_up(self) -> bool:
+        """Whether its process runs and answers."""
+        return self.phase not in ("down", "starting", "frozen")
+
+
+@dataclass(frozen=True)
 class Glimpse:
-    """The network at one moment: how far the token has got, and who has it."""
+    """The network at one moment: how far the token has got, who has it, how each node is.
+
+    holder: the number of the node that took part in the newest handover. messages: tokens handed
+    over, by all nodes.
+    """
 
     updates: int
     of: int
-    holder: str | None
+    holder: int | None
     error: float | None
-    finished: int
-    refused: int
+    nodes: tuple[NodeGlimpse, ...]
+    refused: int = 0
+
+    @property
+    def finished(self) -> int:
+        """How many nodes have the final model."""
+        return sum(node.final for node in self.nodes)
+
+    @property
+    def messages(self) -> int:
+        """Tokens handed over."""
+        return sum(node.handovers for node in self.nodes)
+
+    @property
+    def ended(self) -> bool:
+        """Whether all nodes that were not killed have the final model."""
+        there = [node for node in self.nodes if node.phase != "down"]
+        return bool(there) and all(node.final for node in there)
 
 
 def watch(network: LocalNetwork, trial: Trial) -> Iterator[Glimpse]:
-    """Look at the network again and again until every node has the final model."""
+    """Look at the network again and again until every node that runs has the final model."""
+    nodes = [NodeGlimpse(directory.settings.name) for directory in network.directories]
+    updates, error, holder = 0, None, None
     while True:
-        statuses = network.statuses()
-        newest = max(range(len(statuses)), key=lambda number: statuses[number]["updates"])
-        token = network.newest(newest)
+        looks = network.looks()
+        nodes = [_seen(*each) for each in zip(nodes, looks, strict=True)]
+        there = [number for number, look in enumerate(looks) if "updates" in look]
+        if there:
+            newest = max(there, key=lambda number: looks[number]["updates"])
+            token = network.newest(newest)
+            updates = looks[newest]["updates"]
+            error = None if token is None else trial.error(token.model)
+            holder = max(there, key=lambda number: _how_new(looks[number]))
         glimpse = Glimpse(
-            updates=statuses[newest]["updates"],
-            of=statuses[newest]["of"],
-            holder=next((s["name"] for s in statuses if s["holds_token"]), None),
-            error=None if token is None else trial.error(token.model),
-            finished=sum(status["final"] for status in statuses),
-            refused=sum(sum(s["counters"].get("refusals", {}).values()) for s in statuses),
+            updates=updates,
+            of=trial.updates,
+            holder=holder if updates else None,
+            error=error,
+            nodes=tuple(nodes),
+            refused=sum(sum(_counted(look, "refusals", {}).values()) for look in looks),
         )
         yield glimpse
-        if glimpse.finished == len(statuses):
+        if glimpse.ended:
             return
+
+
+def _seen(before: NodeGlimpse, look: Mapping[str, Any]) -> NodeGlimpse:
+    """What is known of a node now; of one that says nothing, what it said last."""
+    if "updates" not in look:
+        return replace(before, phase=look["phase"])
+    return NodeGlimpse(
+        before.name, look["phase"], _counted(look, "updates", 0),
+        _counted(look, "handovers_sent", 0), look["final"], look["importance"],
+        _counted(look, "notes", {}),
+    )  # fmt: skip
+
+
+def _counted(look: Mapping[str, Any], name: str, none: Any) -> Any:
+    return look.get("counters", {}).get(name, none)
+
+
+def _how_new(look: Mapping[str, Any]) -> tuple[int, int, bool]:
+    """The newest handover a node took part in; of its two ends the one that holds the token."""
+    counter = -1 if look["walk"] is None else look["walk"]["counter"]
+    return counter, look["hop"] or 0, look["holds_token"]
 
 
 def _plan(

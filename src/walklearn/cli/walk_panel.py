@@ -1,0 +1,109 @@
+"""How `walklearn up` shows the walk: a panel in a terminal, lines now and then elsewhere."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from walklearn.node.trial.two_gaussians import Glimpse
+
+Curve = list[tuple[int, float]]
+Show = Callable[["Glimpse", float, Curve], None]
+
+_LINE_SECONDS = 2.0  # between two lines, where there is no terminal
+_WIDEST = 100
+_DOTS = {"down": "○", "starting": "◌", "frozen": "◌"}
+
+
+class WalkPanel:
+    """Entered, it gives the function that shows a glimpse of the network."""
+
+    def __init__(self) -> None:
+        self._said = -_LINE_SECONDS
+        self._live: Any = None
+
+    def __enter__(self) -> Show:
+        if not sys.stdout.isatty():
+            return self._line
+        from rich.live import Live
+
+        self._live = Live(refresh_per_second=8, transient=True)
+        self._live.__enter__()
+        return self._panel
+
+    def __exit__(self, *error: Any) -> None:
+        if self._live is not None:
+            self._live.__exit__(*error)
+
+    def _line(self, glimpse: Glimpse, seconds: float, curve: Curve) -> None:
+        if seconds - self._said >= _LINE_SECONDS:
+            self._said = seconds
+            click.echo(
+                f"{seconds:5.1f} s  {glimpse.updates:>6,} of {glimpse.of:,} updates  "
+                f"‖w − w*‖ = {_error(glimpse):<8}  {_where(glimpse)}"
+            )
+
+    def _panel(self, glimpse: Glimpse, seconds: float, curve: Curve) -> None:
+        width = min(_WIDEST, self._live.console.width)
+        self._live.update(panel(glimpse, seconds, curve, width))
+
+
+def panel(glimpse: Glimpse, seconds: float, curve: Curve, width: int) -> RenderableType:
+    """The walk in a box of that many columns; every line of it fits."""
+    from rich.panel import Panel
+    from rich.progress_bar import ProgressBar
+    from rich.table import Table
+    from rich.text import Text
+
+    inside = width - 4
+    # Rows of a grid end their lines, which a bar by itself does not: what follows was cropped.
+    rows = Table.grid(expand=True)
+    rows.add_row(ProgressBar(total=glimpse.of, completed=glimpse.updates))
+    rows.add_row(f"{glimpse.updates:,} of {glimpse.of:,} updates in {seconds:.1f} s")
+    rows.add_row(f"distance to the optimum {_error(glimpse)}, {_where(glimpse)}")
+    rows.add_row(Text(sparkline(curve, inside), style="cyan"))
+    dots = [_dot(number, glimpse) for number in range(len(glimpse.nodes))]
+    rows.add_row(Text("".join(dots), style="green"))
+    return Panel(rows, title="the walk", width=width)
+
+
+def _dot(number: int, glimpse: Glimpse) -> str:
+    if number == glimpse.holder and not glimpse.finished:
+        return "◆"
+    return _DOTS.get(glimpse.nodes[number].phase, "●")
+
+
+def _error(glimpse: Glimpse) -> str:
+    return "?" if glimpse.error is None else f"{glimpse.error:.4g}"
+
+
+def _where(glimpse: Glimpse) -> str:
+    if glimpse.finished:
+        return f"final model on {glimpse.finished} of {len(glimpse.nodes)} nodes"
+    if glimpse.holder is None:
+        return "the token is not seen yet"
+    return f"token at {glimpse.nodes[glimpse.holder].name}"
+
+
+def sparkline(curve: Curve, width: int = 72) -> str:
+    """The error so far, on a logarithmic scale, as blocks of eight heights.
+
+    >>> sparkline([(1, 1.0), (2, 0.2), (3, 0.01)])
+    '█▆▁'
+    """
+    import numpy as np
+
+    if not curve:
+        return ""
+    errors = np.log(np.maximum([error for _, error in curve], 1e-300))
+    if len(errors) > width:
+        errors = errors[np.linspace(0, len(errors) - 1, width).astype(int)]
+    span = float(errors.max() - errors.min()) or 1.0
+    heights = np.round((errors - errors.min()) / span * 7).astype(int)
+    return "".join("▁▂▃▄▅▆▇█"[height] for height in heights)

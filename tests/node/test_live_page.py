@@ -1,0 +1,165 @@
+"""Pages of a node and of a network, in a browser and as an attacker would ask for them."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+import pytest
+
+from tests.node.small_network import make_nodes, ring
+from tests.running import WALKLEARN, wait_until
+from walklearn.node.process.live_page import LivePage
+
+if TYPE_CHECKING:
+    from selenium.webdriver import Chrome
+
+
+def asked(page: LivePage, path: str = "", host: str | None = None, **request: Any) -> Any:
+    """What the server answers: (status, headers, the first line)."""
+    parts = urlsplit(page.address)
+    assert parts.hostname == "127.0.0.1"
+    connection = http.client.HTTPConnection(parts.hostname, parts.port or 0, timeout=30)
+    headers = {} if host is None else {"Host": host}
+    where = path if path.startswith("/") else parts.path + path
+    connection.request(request.pop("method", "GET"), where, headers=headers, **request)
+    answer = connection.getresponse()
+    line = answer.readline().decode()
+    connection.close()
+    return answer.status, answer.headers, line
+
+
+def test_only_who_knows_the_address_is_answered() -> None:
+    done: list[int] = []
+
+    def act(number: int) -> None:
+        if number > 1:
+            raise ValueError("there is no such node.")
+        done.append(number)
+
+    with LivePage("network", lambda: {"names": ["a"]}, {"kill": act}) as page:
+        status, headers, line = asked(page)
+        assert (status, line) == (200, "<!doctype html>\n")
+        assert "default-src 'none'" in headers["Content-Security-Policy"]
+        assert headers["Referrer-Policy"] == "no-referrer"
+        assert asked(page, "/")[0] == 404
+        assert asked(page, "/guess/events")[0] == 404
+        port = urlsplit(page.address).port
+        for foreign in ("evil.example", f"evil.example:{port}", "192.0.2.1"):
+            assert asked(page, host=foreign)[0] == 400
+            assert asked(page, "do/kill", foreign, method="POST", body="0")[0] == 400
+        assert asked(page, host=f"localhost:{port}")[0] == 200
+        assert json.loads(asked(page, "events")[2].removeprefix("data: ")) == {
+            "first": {"names": ["a"]}
+        }
+        assert asked(page, "do/kill")[0] == 405
+        assert asked(page, "do/nothing", method="POST", body="0")[0] == 404
+        assert asked(page, "do/kill", method="POST", body="7")[0] == 400
+        assert asked(page, "do/kill", method="POST", body="not JSON")[0] == 400
+        assert asked(page, "do/kill", method="POST", body="1")[0] == 200
+    assert done == [1]
+
+
+def test_two_pages_have_two_addresses_and_a_taken_port_is_told() -> None:
+    with LivePage("node", dict) as one, LivePage("node", dict) as other:
+        port = urlsplit(one.address).port
+        assert urlsplit(one.address).path != urlsplit(other.address).path
+        with pytest.raises(OSError, match=f"cannot show a page on 127.0.0.1:{port}"):
+            LivePage("node", dict, port=port or 0)
+
+
+@contextmanager
+def shown(*command: object) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """A command that shows a page, and the page's address."""
+    words = [*WALKLEARN, *map(str, command)]
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    try:
+        found = (re.search(r"http://\S+", line) for line in process.stdout)
+        yield process, next(match[0] for match in found if match)
+        process.send_signal(signal.SIGINT)
+        process.wait(60)
+    finally:
+        process.kill()
+        process.stdout.close()
+        process.wait()
+
+
+def text(chrome: Chrome, id: str) -> str:
+    return str(chrome.find_element("id", id).text)
+
+
+def test_a_network_is_watched_killed_and_healed_in_a_browser(
+    tmp_path: Path, chrome: Chrome
+) -> None:
+    options = ("--nodes", 4, "--graph", "ring", "--updates", 1500, "--out", tmp_path / "network")
+    with shown("up", "--view", *options) as (process, address):
+        chrome.get(address)
+        wait_until(lambda: text(chrome, "up") == "4 of 4")
+        chrome.find_element("id", "button-2").click()
+        wait_until(lambda: text(chrome, "phase-2") == "killed", "the end of node 2")
+        assert text(chrome, "up") == "3 of 4"
+        assert "node-2 was killed" in text(chrome, "events")
+        chrome.find_element("id", "button-2").click()
+        wait_until(lambda: text(chrome, "phase-2") == "up", "its return")
+        wait_until(lambda: text(chrome, "finished") == "4 of 4", "the final model everywhere")
+        wait_until(lambda: text(chrome, "state") == "finished")
+        assert text(chrome, "updates") == "1,500 of 1,500"
+        made = [int(text(chrome, f"made-{node}").replace(",", "")) for node in range(4)]
+        assert sum(made) == 1500  # killed or not, each update was counted once
+        assert text(chrome, "events").count("the walk begins") == 1
+        for chart in ("by-updates", "by-messages"):
+            assert chrome.find_elements("css selector", f"#{chart} .curve")
+        assert len(chrome.find_elements("css selector", "#visits .bar")) == 4
+        assert fits_a_phone(chrome)
+    assert process.returncode == 130
+    assert [line for line in chrome.get_log("browser") if "events" not in line["message"]] == []
+
+
+def fits_a_phone(chrome: Chrome) -> bool:
+    phone = {"width": 390, "height": 800, "deviceScaleFactor": 1, "mobile": True}
+    chrome.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", phone)
+    width = chrome.execute_script("return document.documentElement.scrollWidth")
+    chrome.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+    return bool(width <= 390)
+
+
+def test_a_node_shows_what_it_knows_and_no_more(tmp_path: Path, chrome: Chrome) -> None:
+    one, _ = make_nodes(tmp_path, 2, ring(2)[:1], updates=100)
+    public = tmp_path / "public.csv"
+    public.write_text("a,b,y\n1,2,yes\n-1,-1,no\n")
+    with shown("node", "run", one.path, "--web", "--validation", public, "--serve") as (_, address):
+        chrome.get(address)
+        wait_until(lambda: text(chrome, "name") == "node0")
+        assert text(chrome, "phase") == "idle"
+        assert text(chrome, "visit") == "never yet"
+        wait_until(lambda: "node1" in text(chrome, "neighbours"))
+        assert "down" in text(chrome, "neighbours")
+        walklearn = [*WALKLEARN, "node", "start-walk", str(one.path)]
+        subprocess.run(walklearn, check=True, capture_output=True, timeout=60)
+        wait_until(lambda: text(chrome, "phase") == "holding")
+        assert text(chrome, "visit") == "it is here"
+        wait_until(lambda: chrome.find_element("id", "validation").is_displayed(), "the loss")
+        assert "no noise on the model" in text(chrome, "contributions")
+        page = chrome.page_source
+        assert all(f"{value:.4g}" not in page for value in one.rows.X.ravel())
+        assert fits_a_phone(chrome)
+    wait_until(lambda: "does not answer" in text(chrome, "phase"), "its end")
+
+
+def test_a_page_needs_its_extra(tmp_path: Path) -> None:
+    code = (
+        "import sys; sys.modules['starlette'] = None\n"
+        "from walklearn.node.process.live_page import LivePage\nLivePage('node', dict)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert "the page needs starlette: pip install 'walklearn[web]'" in done.stderr
