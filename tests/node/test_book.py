@@ -12,14 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.running import invoke
-from walklearn.node.wire.book import Book, BookError, Participant
+from walklearn.node.wire.book import Book, BookError
 from walklearn.node.wire.identity import Identity, IdentityError, Invite
 
 KEEPER, ALICE, BOB, CAROL = (Identity.create(n) for n in ("keeper", "alice", "bob", "carol"))
 PEOPLE = [
-    Participant("alice", ALICE.public_key, "192.0.2.1:7447"),
-    Participant("bob", BOB.public_key),
-    Participant("carol", CAROL.public_key),
+    Invite("alice", "192.0.2.1:7447", ALICE.public_key),
+    Invite("bob", "", BOB.public_key),
+    Invite("carol", "", CAROL.public_key),
 ]
 BOOK = Book.new(KEEPER).with_participants(*PEOPLE).signed(KEEPER)
 
@@ -79,7 +79,7 @@ def test_the_rule_joins_everybody_and_never_two_that_cannot_be_dialled(
     dialled: int, others: int, degree: int, random: object
 ) -> None:
     people = [
-        Participant(f"n{number}", some_key(number), f"h{number}:1" if number < dialled else "")
+        Invite(f"n{number}", f"h{number}:1" if number < dialled else "", some_key(number))
         for number in range(dialled + others)
     ]
     book = Book(KEEPER.public_key, 1, "seed", degree, tuple(people))
@@ -91,9 +91,9 @@ def test_the_rule_joins_everybody_and_never_two_that_cannot_be_dialled(
 
 
 def test_a_newer_book_changes_few_neighbours() -> None:
-    people = [Participant(f"n{n}", some_key(n), f"h{n}:1") for n in range(100)]
+    people = [Invite(f"n{n}", f"h{n}:1", some_key(n)) for n in range(100)]
     book = Book.new(KEEPER).with_participants(*people)
-    more = book.with_participants(Participant("new", some_key(1000), "new:1"))
+    more = book.with_participants(Invite("new", "new:1", some_key(1000)))
     assert len(set(book.edges) - set(more.edges)) == 2  # one of each ring
     moved = book.with_participants(replace(people[0], address="elsewhere:1"))
     assert moved.edges == book.edges
@@ -102,12 +102,12 @@ def test_a_newer_book_changes_few_neighbours() -> None:
 
 def test_books_that_cannot_be() -> None:
     for message, make in {
-        "same key": lambda: BOOK.with_participants(Participant("eve", BOB.public_key, "h:1")),
+        "same key": lambda: BOOK.with_participants(Invite("eve", "h:1", BOB.public_key)),
         "neither bob nor carol has an address": lambda: BOOK.with_edges(("carol", "bob")),
         "an edge joins two": lambda: BOOK.with_edges(("alice", "nobody")),
         "no participant nobody": lambda: BOOK.without("nobody"),
         "an even number": lambda: Book.new(KEEPER, 3),
-        "33 bytes": lambda: Participant("eve", b"short"),
+        "33 bytes": lambda: Invite("eve", "", b"short"),
     }.items():
         with pytest.raises(IdentityError, match=message):
             make()
@@ -123,7 +123,7 @@ def test_the_keeper_uses_the_command_line(tmp_path: Path) -> None:
     line = book("new", file).splitlines()[-1]
     assert (tmp_path / "hospitals.book.key").stat().st_mode & 0o077 == 0
     assert "code 2" in book("new", file)
-    invites = [Invite(name, f"{name}:1", Identity.create(name).certificate).encode()
+    invites = [Invite(name, f"{name}:1", Identity.create().public_key).encode()
                for name in ("alice", "bob", "carol")]  # fmt: skip
     assert "book 1, 3 participants" in book("add", file, *invites)
     page = book("add", file, "--edge", "alice", "bob")

@@ -56,7 +56,6 @@ def add(
     Compare each fingerprint with its owner: the book vouches for them to everybody.
     """
     from walklearn.node.disk.keeper import change_book
-    from walklearn.node.wire.book import Participant
     from walklearn.node.wire.identity import Invite
 
     found = [Invite.decode(line).verify() for line in invites]
@@ -64,9 +63,8 @@ def add(
         raise ValueError("nothing to add: give invites, --edge or --remove.")
 
     def change(old: Book) -> Book:
-        people = [Participant(each.name, each.public_key, each.address) for each in found]
         changed = old.without(*remove) if remove else old
-        changed = changed.with_participants(*people) if people else changed
+        changed = changed.with_participants(*found) if found else changed
         return changed.with_edges(*edges) if edges else changed
 
     click.echo(_page(change_book(book, change)))

@@ -49,10 +49,10 @@ def node() -> None:
               help="The agreement that all participants share (TOML).")  # fmt: skip
 @click.option("--data", type=click.Path(path_type=Path), required=True,
               help="This node's rows; they never leave it.")  # fmt: skip
-@click.option("--listen", required=True, metavar="HOST:PORT",
-              help="Where to answer neighbours, for example 0.0.0.0:7447.")  # fmt: skip
-@click.option("--address", required=True, metavar="HOST:PORT",
-              help="Where neighbours find this node.")  # fmt: skip
+@click.option("--listen", default="0.0.0.0:7447", show_default=True, metavar="HOST:PORT",
+              help="Where to answer neighbours.")  # fmt: skip
+@click.option("--address", default="", metavar="HOST:PORT",
+              help="Where neighbours find this node; without it, it dials them.")  # fmt: skip
 @click.option("--name", help="The node's name; by default that of the directory.")
 @click.option("--budget", type=float, nargs=2, metavar="EPSILON DELTA",
               help="What all releases of this node together may cost.")  # fmt: skip
@@ -107,13 +107,14 @@ def peer(directory: Path, invite: str | None, remove: str | None) -> None:
         raise ValueError("add a neighbour or remove one, not both in one command.")
     if invite is not None:
         added = opened.add_peer(invite)
-        click.echo(f"{added.name} at {added.address}, fingerprint {for_eyes(added.fingerprint)}")
+        place = f"at {added.address}" if added.address else "that will dial this node"
+        click.echo(f"{added.name} {place}, fingerprint {for_eyes(added.fingerprint)}")
     elif remove is not None:
         opened.remove_peer(remove)
         click.echo(f"{remove} is no neighbour any more.")
     else:
         for each in opened.peers():
-            click.echo(f"{each.name}  {each.address}  {for_eyes(each.fingerprint)}")
+            click.echo(f"{each.name}  {each.address or 'dials'}  {for_eyes(each.fingerprint)}")
         return
     with suppress(NotRunningError):  # then it will see for itself when it starts
         ask(directory, "PeersChanged")

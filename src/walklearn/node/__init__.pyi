@@ -9,5 +9,4 @@ from .process.service import Node as Node
 from .process.service import Options as Options
 from .process.service import serve as serve
 from .wire.book import Book as Book
-from .wire.book import Participant as Participant
 from .wire.identity import Invite as Invite

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from walklearn.privacy.model_noise import ModelNoise
 
 Budget = tuple[float, float]
+LISTEN = "0.0.0.0:7447"
 
 
 @dataclass(frozen=True)
@@ -53,15 +54,16 @@ def create_node(
     *,
     plan: str | os.PathLike[str],
     data: str | os.PathLike[str] | NodeRows,
-    listen: str,
-    address: str,
+    listen: str = LISTEN,
+    address: str = "",
     name: str | None = None,
     budget: Budget | None = None,
 ) -> Created:
     """Make a node's directory.
 
     plan: a file. data: a file, or rows that are numbers already. listen: host:port of this
-    machine. address: host:port under which neighbours reach it. name: by default the directory's.
+    machine. address: host:port under which neighbours reach it; without one the node dials its
+    neighbours, and they must have one. name: by default the directory's.
     budget: (ε, δ) that all the node's releases together must keep to; it then contributes to the
     model less often than the plan would let it.
     """
@@ -73,7 +75,7 @@ def create_node(
         mechanism, noise = agreed.calibrated_mechanism(), agreed.calibrated_noise()
         allowed = _contributions_allowed(agreed, mechanism, noise, budget)
         learner = Learner.of_plan(agreed, rows.X, rows.y)
-        identity = Identity.create(settings.name)
+        identity = Identity.create()
         settings = replace(settings, plan_digest=agreed.digest)
         write_parts(fresh, settings, Path(plan).read_text(encoding="utf-8"), identity, rows)
         with Store.create(fresh / "node.sqlite", learner.limits) as store:

@@ -45,7 +45,10 @@ class DirectoryError(ValueError):
 
 @dataclass(frozen=True)
 class Settings:
-    """What is a node's own choice, and by which plan it was made."""
+    """What is a node's own choice, and by which plan it was made.
+
+    address: empty for a node that dials its neighbours and cannot be dialled.
+    """
 
     name: str
     listen: str
@@ -57,7 +60,8 @@ class Settings:
     def __post_init__(self) -> None:
         check_name(self.name)
         check_address(self.listen)
-        check_address(self.address)
+        if self.address:
+            check_address(self.address)
 
 
 class NodeDirectory:
@@ -132,7 +136,7 @@ class NodeDirectory:
     def invite(self) -> Invite:
         """What to give to neighbours."""
         settings = self.settings
-        return Invite(settings.name, settings.address, self.identity.certificate)
+        return Invite(settings.name, settings.address, self.identity.public_key)
 
     def peers(self) -> list[Invite]:
         """The neighbours, by name."""
@@ -168,6 +172,11 @@ class NodeDirectory:
             )
         if peer.name == self.settings.name:
             raise DirectoryError(f"this node is called {peer.name!r} itself: names must differ.")
+        if not (peer.address or self.settings.address):
+            raise DirectoryError(
+                f"neither this node nor {peer.name} has an address: such two are no neighbours, "
+                "since none of them can dial the other. Choose neighbours that can be dialled."
+            )
         known = {each.name: each for each in self.peers()}
         if peer.name in known and known[peer.name].fingerprint != peer.fingerprint:
             raise DirectoryError(

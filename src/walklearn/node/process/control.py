@@ -42,8 +42,8 @@ class CommandError(ValueError):
 class Control:
     """The socket of a running node. commands: name -> coroutine function of the arguments."""
 
-    def __init__(self, directory: Path, commands: Mapping[str, Command], health: Any) -> None:
-        from grpc_health.v1 import health_pb2_grpc
+    def __init__(self, directory: Path, commands: Mapping[str, Command]) -> None:
+        from grpc_health.v1 import health, health_pb2_grpc
 
         self._directory = directory
         self._server = aio.server()
@@ -53,7 +53,8 @@ class Control:
         }
         handler = grpc.method_handlers_generic_handler(SERVICE, handlers)
         self._server.add_generic_rpc_handlers((handler,))
-        health_pb2_grpc.add_HealthServicer_to_server(health, self._server)
+        self._health: Any = health.aio.HealthServicer()  # type: ignore[attr-defined]
+        health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
 
     async def listen(self) -> None:
         """Begin to answer; whoever calls this holds the lock of the directory."""

@@ -92,7 +92,6 @@ class Greetings:
             raise Refused("plan differs", difference)
         await self._dispatch(Announced(caller, greeting.announcement))
         if not self._is_up(caller) and not self._leaving:
-            self._transport.reconnect(caller)
             self.greet(caller)
         return encode_greeting(self._greeting(caller))
 

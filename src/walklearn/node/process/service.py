@@ -132,11 +132,6 @@ class Node:
         """Whether all neighbours have the final model too."""
         return all_know_the_end(self._runtime.state)
 
-    @property
-    def health(self) -> Any:
-        """The standard gRPC health servicer, which knows whether the node serves."""
-        return self._runtime.transport.health
-
     def status(self) -> dict[str, Any]:
         """What the node knows, as plain values."""
         names = {peer.fingerprint: peer.name for peer in self._peers}
@@ -212,7 +207,7 @@ def _allow_many_files() -> None:
 async def serve(node: Node, options: Options) -> None:
     """Run the node until the end, or until the process is asked to stop."""
     stop = asyncio.Event()
-    control = Control(node.directory.path, _commands(node), node.health)
+    control = Control(node.directory.path, _commands(node))
     metrics = None
     loop = asyncio.get_running_loop()
 

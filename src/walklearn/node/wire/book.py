@@ -7,8 +7,8 @@ number and replaces the older one.
 
 >>> keeper, alice, bob = (Identity.create(name) for name in ("keeper", "alice", "bob"))
 >>> book = Book.new(keeper)
->>> book = book.with_participants(Participant("alice", alice.public_key, "192.0.2.7:7447"),
-...                               Participant("bob", bob.public_key)).signed(keeper)
+>>> book = book.with_participants(Invite("alice", "192.0.2.7:7447", alice.public_key),
+...                               Invite("bob", "", bob.public_key)).signed(keeper)
 >>> read = Book.decode(book.encode(), keeper.fingerprint)
 >>> [each.name for each in read.neighbours(alice.fingerprint)]
 ['bob']
@@ -18,8 +18,6 @@ True
 
 from __future__ import annotations
 
-import base64
-import binascii
 import hashlib
 import json
 import secrets
@@ -31,9 +29,10 @@ from typing import Any, Self
 from walklearn.node.wire.identity import (
     Identity,
     IdentityError,
-    check_address,
-    check_name,
+    Invite,
     fingerprint_of_key,
+    from_text,
+    to_text,
     verified,
 )
 
@@ -47,31 +46,11 @@ class BookError(IdentityError):
 
 
 @dataclass(frozen=True)
-class Participant:
-    """One who takes part: public_key in 33 bytes, address host:port, or empty for none."""
-
-    name: str
-    public_key: bytes
-    address: str = ""
-
-    def __post_init__(self) -> None:
-        check_name(self.name)
-        if self.address:
-            check_address(self.address)
-        if len(self.public_key) != 33 or self.public_key[0] not in (2, 3):
-            raise IdentityError(f"the key of {self.name} is not a P-256 key in 33 bytes.")
-
-    @cached_property
-    def fingerprint(self) -> str:
-        """What neighbours know it by."""
-        return fingerprint_of_key(self.public_key)
-
-
-@dataclass(frozen=True)
 class Book:
     """The participants, and who is whose neighbour.
 
     keeper: the public key of who signs. number: of two books of one keeper the larger counts.
+    participants: by name, as their invites have them.
     seed, degree: of the rule in `edges`; given_edges: pairs of names instead of the rule.
     """
 
@@ -79,7 +58,7 @@ class Book:
     number: int
     seed: str
     degree: int = DEGREE
-    participants: tuple[Participant, ...] = ()
+    participants: tuple[Invite, ...] = ()
     given_edges: tuple[tuple[str, str], ...] = ()
     signature: bytes = b""
 
@@ -91,7 +70,7 @@ class Book:
         return cls(keeper.public_key, 0, secrets.token_hex(16), degree).signed(keeper)
 
     @cached_property
-    def by_fingerprint(self) -> dict[str, Participant]:
+    def by_fingerprint(self) -> dict[str, Invite]:
         """The participants by what they are known by."""
         return {each.fingerprint: each for each in self.participants}
 
@@ -100,7 +79,7 @@ class Book:
         who = self.by_fingerprint.get(fingerprint)
         return who is not None and verified(who.public_key, message, signature)
 
-    def with_participants(self, *more: Participant) -> Self:
+    def with_participants(self, *more: Invite) -> Self:
         """The next book, where these have joined, or have another address or key now."""
         names = {each.name: each for each in (*self.participants, *more)}
         return self._next(names.values(), self.given_edges)
@@ -118,7 +97,7 @@ class Book:
         """The next book, with these edges too; once edges are given the rule counts no more."""
         return self._next(self.participants, {*self.given_edges, *(_pair(*pair) for pair in more)})
 
-    def _next(self, who: Iterable[Participant], edges: Iterable[tuple[str, str]]) -> Self:
+    def _next(self, who: Iterable[Invite], edges: Iterable[tuple[str, str]]) -> Self:
         ordered = tuple(sorted(who, key=lambda each: each.name))
         return replace(
             self, number=self.number + 1, participants=ordered, given_edges=tuple(sorted(edges)),
@@ -131,7 +110,7 @@ class Book:
             raise BookError("this key is not the one of the book's keeper.")
         return replace(self, signature=keeper.sign(self._content))
 
-    def neighbours(self, fingerprint: str) -> list[Participant]:
+    def neighbours(self, fingerprint: str) -> list[Invite]:
         """The neighbours of a participant, by name."""
         if fingerprint not in self.by_fingerprint:
             raise BookError("this node is not in the book: its keeper adds it by its invite.")
@@ -157,7 +136,7 @@ class Book:
             found |= _ring(sorted(self.participants, key=lambda each: self._place(number, each)))
         return tuple(sorted(found))
 
-    def _place(self, ring: int, who: Participant) -> str:
+    def _place(self, ring: int, who: Invite) -> str:
         return hashlib.sha256(f"{self.seed} {ring} {who.fingerprint}".encode()).hexdigest()
 
     @cached_property
@@ -167,7 +146,7 @@ class Book:
 
     def encode(self) -> bytes:
         """The file."""
-        content = {**self._plain, "signature": _text(self.signature)}
+        content = {**self._plain, "signature": to_text(self.signature)}
         return (json.dumps(content, indent=1, ensure_ascii=True) + "\n").encode()
 
     @classmethod
@@ -192,13 +171,13 @@ class Book:
             if plain["format"] != FORMAT or plain["version"] != VERSION:
                 raise BookError(f"this walklearn reads {FORMAT!r} version {VERSION} only.")
             participants = tuple(
-                Participant(str(each["name"]), _bytes(each["key"]), str(each["address"]))
+                Invite(str(each["name"]), str(each["address"]), from_text(each["key"]))
                 for each in plain["participants"]
             )
             edges = tuple((str(one), str(other)) for one, other in plain["edges"])
             return cls(
-                _bytes(plain["keeper"]), int(plain["number"]), str(plain["seed"]),
-                int(plain["degree"]), participants, edges, _bytes(plain["signature"]),
+                from_text(plain["keeper"]), int(plain["number"]), str(plain["seed"]),
+                int(plain["degree"]), participants, edges, from_text(plain["signature"]),
             )  # fmt: skip
         except (ValueError, KeyError, TypeError, RecursionError) as error:
             if isinstance(error, IdentityError):
@@ -224,13 +203,13 @@ class Book:
         return {
             "format": FORMAT,
             "version": VERSION,
-            "keeper": _text(self.keeper),
+            "keeper": to_text(self.keeper),
             "number": self.number,
             "seed": self.seed,
             "degree": self.degree,
             "edges": [list(edge) for edge in self.given_edges],
             "participants": [
-                {"name": each.name, "key": _text(each.public_key), "address": each.address}
+                {"name": each.name, "key": to_text(each.public_key), "address": each.address}
                 for each in self.participants
             ],
         }
@@ -259,7 +238,7 @@ class Book:
         return self
 
 
-def _ring(order: list[Participant]) -> set[tuple[str, str]]:
+def _ring(order: list[Invite]) -> set[tuple[str, str]]:
     """The edges of one ring; see `Book.edges`."""
     dialled = [place for place, each in enumerate(order) if each.address]
     found = set[tuple[str, str]]()
@@ -275,14 +254,3 @@ def _ring(order: list[Participant]) -> set[tuple[str, str]]:
 
 def _pair(one: str, other: str) -> tuple[str, str]:
     return (one, other) if one < other else (other, one)
-
-
-def _text(content: bytes) -> str:
-    return base64.urlsafe_b64encode(content).decode().rstrip("=")
-
-
-def _bytes(text: str) -> bytes:
-    try:
-        return base64.b64decode(text + "=" * (-len(text) % 4), b"-_", validate=True)
-    except binascii.Error as error:
-        raise BookError(f"a key or signature in the book is damaged: {error}.") from None

@@ -1,16 +1,10 @@
-"""The certificates of nodes: made at `node init`, looked at when a neighbour is added.
+"""The certificates of nodes: made at `node init`, told when two neighbours meet.
 
-ECDSA P-256, because gRPC takes no Ed25519 certificates. CA:FALSE: with CA:TRUE a neighbour could
-sign a certificate in the name of another one, and every node that trusts the neighbour would
-take it. Subject and authority key identifiers, without which a certificate that signed itself
-is not found among those that are trusted.
+ECDSA P-256. CA:FALSE: a node vouches for nobody else. Subject and authority key identifiers,
+without which a certificate that signed itself is not found among those that are trusted.
 
->>> key, certificate = create("alice")
->>> problem(certificate, "alice") is None
-True
->>> problem(certificate, "bob")
-"the certificate is not for the name 'bob' alone."
 >>> import ssl
+>>> key, certificate = create("node")
 >>> len(public_key(ssl.PEM_cert_to_DER_cert(certificate.decode())))
 33
 """
@@ -43,29 +37,6 @@ def create(name: str) -> tuple[bytes, bytes]:
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
     return private, _self_signed(name, key).public_bytes(serialization.Encoding.PEM)
-
-
-def problem(certificate: bytes, name: str) -> str | None:
-    """Why this PEM must not be pinned as the certificate of a node; None if it may."""
-    from cryptography import x509
-    from cryptography.exceptions import InvalidSignature
-    from cryptography.hazmat.primitives.asymmetric import ec
-
-    try:
-        found = x509.load_pem_x509_certificate(certificate)
-        names = found.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-        constraints = found.extensions.get_extension_for_class(x509.BasicConstraints).value
-        key = found.public_key()
-        found.verify_directly_issued_by(found)
-    except (ValueError, TypeError, InvalidSignature, x509.ExtensionNotFound) as error:
-        return f"this is not the certificate of a walklearn node: {error or 'wrong signature'}."
-    if constraints.ca:
-        return "the certificate could sign others (CA:TRUE): it is refused."
-    if list(names) != [x509.DNSName(name)]:
-        return f"the certificate is not for the name {name!r} alone."
-    if not isinstance(key, ec.EllipticCurvePublicKey) or not isinstance(key.curve, ec.SECP256R1):
-        return "the certificate's key is not ECDSA P-256."
-    return None
 
 
 def public_key(der: bytes) -> bytes:

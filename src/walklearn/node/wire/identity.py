@@ -1,14 +1,16 @@
-"""Who a node is: a key, a certificate it signed itself, and the invite that neighbours pin.
+"""Who a node is: a key, and the invite by which neighbours know it.
 
-There is no authority. A node makes an ECDSA P-256 key and a certificate for its own name; its
-neighbours keep the certificate and trust that one only, as SSH and Syncthing do. What people
-compare by eye is the *fingerprint*, the SHA-256 of the public key. An *invite* is one line with
-name, address and certificate, and a checksum against a damaged paste:
+There is no authority. A node makes an ECDSA P-256 key; its neighbours keep the public one and
+trust that one only, as SSH and Syncthing do. What people compare by eye is the *fingerprint*, the
+SHA-256 of the public key. An *invite* is one line with name, address and public key, and a
+checksum against a damaged paste; the certificate, which TLS needs, is fetched when they meet:
 
-    walklearn1:alice@192.0.2.7:7447/MIIBpz…Q.1f0c9a3e
+    walklearn1:alice@192.0.2.7:7447/A3fQ…x8.1f0c9a3e
 
->>> identity = Identity.create("alice")
->>> invite = Invite("alice", "192.0.2.7:7447", identity.certificate)
+>>> identity = Identity.create()
+>>> invite = Invite("alice", "192.0.2.7:7447", identity.public_key)
+>>> len(invite.encode())
+85
 >>> Invite.decode(invite.encode()) == invite
 True
 >>> len(invite.fingerprint)
@@ -32,7 +34,7 @@ if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
 
 SCHEME = "walklearn1"
-LONGEST_INVITE = 4096
+LONGEST_INVITE = 600
 # So that nothing signed here can pass for something that TLS has the same key sign.
 _SIGNED = b"walklearn signature\n"
 
@@ -49,8 +51,8 @@ class Identity:
     certificate: bytes
 
     @classmethod
-    def create(cls, name: str) -> Self:
-        """A new key with a certificate for this name."""
+    def create(cls, name: str = "node") -> Self:
+        """A new key. Certificates are shown to strangers: all nodes' bear the same name."""
         check_name(name)
         return cls(*certificates.create(name))
 
@@ -83,36 +85,41 @@ class Identity:
 
 @dataclass(frozen=True)
 class Invite:
-    """What a neighbour needs to know: name, address (host:port) and certificate in PEM."""
+    """Who a participant is, to others: name, address and public key (a P-256 point in 33 bytes).
+
+    address: host:port, or empty for one that dials and cannot be dialled.
+    """
 
     name: str
     address: str
-    certificate: bytes
+    public_key: bytes
 
     def __post_init__(self) -> None:
         check_name(self.name)
-        check_address(self.address)
+        if self.address:
+            check_address(self.address)
+        if len(self.public_key) != 33 or self.public_key[0] not in (2, 3):
+            raise IdentityError(f"the key of {self.name} is not a P-256 key in 33 bytes.")
 
     def verify(self) -> Self:
-        """Itself, once the certificate is one to pin: done when a neighbour is added."""
-        if problem := certificates.problem(self.certificate, self.name):
-            raise IdentityError(problem)
+        """Itself, once the key is one: done when a neighbour is added."""
+        from cryptography.hazmat.primitives.asymmetric import ec
+
+        try:
+            ec.EllipticCurvePublicKey.from_encoded_point(ec.SECP256R1(), self.public_key)
+        except ValueError:
+            raise IdentityError(f"the key of {self.name} is no point of the curve P-256.") from None
         return self
 
     @cached_property
     def fingerprint(self) -> str:
-        """That of its key."""
-        return fingerprint(self.certificate)
-
-    @property
-    def public_key(self) -> bytes:
-        """The key in the certificate."""
-        return certificates.public_key(_to_der(self.certificate))
+        """SHA-256 of the key, in hex: what neighbours know it by."""
+        return fingerprint_of_key(self.public_key)
 
     def encode(self) -> str:
-        """The one line to send to a neighbour."""
-        certificate = base64.urlsafe_b64encode(_to_der(self.certificate)).rstrip(b"=").decode()
-        body = f"{SCHEME}:{self.name}@{self.address}/{certificate}"
+        """The one line to send to a neighbour, or to the keeper of the book."""
+        at = f"@{self.address}" if self.address else ""
+        body = f"{SCHEME}:{self.name}{at}/{to_text(self.public_key)}"
         return f"{body}.{_checksum(body)}"
 
     @classmethod
@@ -131,9 +138,9 @@ class Invite:
                 "the invite is incomplete or was changed on its way (its checksum does not fit): "
                 "copy the whole line again."
             )
-        name, _, rest = rest.rpartition(".")[0].partition("@")
-        address, _, encoded = rest.rpartition("/")
-        return cls(name, address, _to_pem(encoded))
+        who, _, key = rest.rpartition(".")[0].rpartition("/")
+        name, _, address = who.partition("@")
+        return cls(name, address, from_text(key))
 
 
 def fingerprint(certificate: bytes) -> str:
@@ -172,16 +179,18 @@ def verified(public_key: bytes, message: bytes, signature: bytes) -> bool:
 
 
 def for_eyes(digest: str) -> str:
-    """A fingerprint in groups of four, to compare by eye.
+    """The beginning of a fingerprint in short groups, to compare by eye or over the telephone.
 
-    >>> for_eyes("0123456789abcdef")
-    '0123 4567 89ab cdef'
+    100 bits: nobody finds another key that begins with the same ones.
+
+    >>> for_eyes("0123456789abcdef" * 4)
+    '01234 56789 abcde f0123 45678'
     """
-    return " ".join(digest[start : start + 4] for start in range(0, len(digest), 4))
+    return " ".join(digest[start : start + 5] for start in range(0, 25, 5))
 
 
 def check_name(name: str) -> None:
-    """A node's name is a DNS label: TLS compares it with the certificate."""
+    """A node's name is a DNS label."""
     if not re.fullmatch(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", name):
         raise IdentityError(
             f"a node's name has 1 to 63 letters a-z, digits and inner hyphens, got {name!r}."
@@ -210,12 +219,17 @@ def _to_der(pem: bytes) -> bytes:
         raise IdentityError(f"this is not a certificate: {error}.") from None
 
 
-def _to_pem(encoded: str) -> bytes:
+def to_text(content: bytes) -> str:
+    """Bytes in letters, digits, - and _."""
+    return base64.urlsafe_b64encode(content).decode().rstrip("=")
+
+
+def from_text(text: str) -> bytes:
+    """The bytes that `to_text` wrote."""
     try:
-        der = base64.b64decode(encoded + "=" * (-len(encoded) % 4), b"-_", validate=True)
-    except binascii.Error as error:
-        raise IdentityError(f"the invite holds no certificate: {error}.") from None
-    return ssl.DER_cert_to_PEM_cert(der).encode()
+        return base64.b64decode(text + "=" * (-len(text) % 4), b"-_", validate=True)
+    except (binascii.Error, ValueError) as error:
+        raise IdentityError(f"a key or signature is damaged: {error}.") from None
 
 
 def _checksum(body: str) -> str:

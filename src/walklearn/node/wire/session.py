@@ -1,0 +1,262 @@
+"""A session: one connection between two neighbours, over which both call and both answer.
+
+Whoever could dial has dialled; from then on the two ends are alike. A *frame* is its length
+(4 bytes, of what follows the header), its kind (1), a number (4), and then the message, all
+big-endian. A call has a number that its caller chose, and the answer bears the same.
+
+How a call ends:
+
+    the reply            it arrived and was answered
+    `Refused`            it arrived and was not taken; the other side says why
+    `Undelivered`        it never left: there was no connection
+    `Unanswered`         it may have arrived: only an answer proves delivery
+"""
+
+from __future__ import annotations
+
+import asyncio
+import enum
+import socket
+import struct
+from collections.abc import Awaitable, Callable
+from typing import Any, cast
+
+METHODS = ("Hello", "Handover", "Final", "Book")
+
+# A connection that was cut without a word is noticed after both, before a sender reclaims.
+PING_AFTER_SECONDS, PING_SECONDS = 10.0, 5.0
+# Calls of one neighbour that may be under way; it needs more than one only after a failure.
+MOST_CALLS = 4
+
+_HEADER = struct.Struct(">IBI")
+
+
+class Kind(enum.IntEnum):
+    """The kinds of frames; a call of the method with index m is CALL + m."""
+
+    READY = 0  # from who was dialled, once it knows who dialled
+    REPLY = 1
+    REFUSED = 2  # the reason and a detail, a line each
+    FAILED = 3  # a fault of the callee's: whether it was taken is unknown
+    PING = 4
+    PONG = 5
+    RETIRED = 6  # no more calls come, nor are wanted: there is a newer session, or a node stops
+    CALL = 16
+
+
+class Refused(Exception):
+    """The receiver did not take the message and says why, in a word for the counters."""
+
+    def __init__(self, reason: str, detail: str = "") -> None:
+        super().__init__(detail or reason)
+        self.reason = reason
+
+
+class Undelivered(Exception):
+    """The message never left this node."""
+
+
+class Unanswered(Exception):
+    """The message may or may not have arrived."""
+
+
+# (method, message) -> the reply; may raise `Refused`, and whatever a fault of this node raises.
+Answer = Callable[[str, bytes], Awaitable[bytes]]
+
+
+class Session(asyncio.Protocol):
+    """One end of a connection. ended: told once when it is lost."""
+
+    def __init__(
+        self, answer: Answer, ended: Callable[[Session], None], largest_message: int
+    ) -> None:
+        self._answer, self._ended, self._largest = answer, ended, largest_message
+        self._buffer = bytearray()
+        self._calls: dict[int, asyncio.Future[bytes]] = {}
+        self._answering: set[asyncio.Task[None]] = set()
+        self._number, self._heard, self._pinged = 0, False, False
+        self._timer: asyncio.TimerHandle | None = None
+        self._transport: asyncio.Transport | None = None
+        self.ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.retired = False
+
+    # ── what this end says ───────────────────────────────────────────────────────────────────
+
+    async def call(self, method: str, message: bytes, timeout_seconds: float) -> bytes:
+        """The reply; see above for the other ends a call can have."""
+        if self._transport is None or self.retired:
+            raise Undelivered("the connection has ended")
+        self._number = number = (self._number + 1) % 2**32
+        future: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+        self._calls[number] = future
+        self._send(Kind.CALL + METHODS.index(method), number, message)
+        try:
+            async with asyncio.timeout(timeout_seconds):
+                return await future
+        except TimeoutError:
+            raise Unanswered(f"no answer in {timeout_seconds:g} s") from None
+        finally:
+            self._calls.pop(number, None)  # a late answer is nobody's
+            self._end_if_idle()
+
+    def say_ready(self) -> None:
+        """Let the other end, which dialled, begin."""
+        self._send(Kind.READY)
+        self._is_ready()
+
+    def retire(self) -> None:
+        """Make no new calls here; it ends when those under way have."""
+        if not self.retired:
+            self.retired = True
+            self._send(Kind.RETIRED)
+            self._end_if_idle()
+
+    def abort(self) -> None:
+        """End at once; calls under way are `Unanswered`."""
+        if self._transport is not None:
+            self._transport.abort()
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a call is under way, in either direction."""
+        return bool(self._calls or self._answering)
+
+    def other_certificate(self) -> bytes | None:
+        """The certificate (DER) whose key the other end has proved to hold."""
+        assert self._transport is not None
+        found = self._transport.get_extra_info("ssl_object")
+        return cast(bytes | None, found.getpeercert(binary_form=True))
+
+    def other_host(self) -> str | None:
+        """The address of the other end, without its port."""
+        found = self._transport.get_extra_info("peername") if self._transport else None
+        return found[0] if found else None
+
+    def _send(self, kind: int, number: int = 0, message: bytes = b"") -> None:
+        if self._transport is None or self._transport.is_closing():
+            return
+        header = _HEADER.pack(len(message), kind, number)
+        if len(message) < 65536:
+            self._transport.write(header + message)
+        else:
+            self._transport.writelines([header, message])
+
+    def _end_if_idle(self) -> None:
+        if self.retired and not self.is_busy and self._transport is not None:
+            self._transport.close()
+
+    # ── what the other end says ──────────────────────────────────────────────────────────────
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """The handshake is done."""
+        self._transport = cast(asyncio.Transport, transport)
+        connection = transport.get_extra_info("socket")
+        if connection.family in (socket.AF_INET, socket.AF_INET6):  # or small frames wait
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        """Calls under way may have arrived or not."""
+        self._transport = None
+        if self._timer is not None:
+            self._timer.cancel()
+        waiting: list[asyncio.Future[Any]] = [*self._calls.values(), self.ready]
+        for future in waiting:
+            if not future.done():
+                future.set_exception(Unanswered("the connection was lost"))
+                future.exception()  # nobody may be waiting for it
+        self._ended(self)
+
+    def data_received(self, data: bytes) -> None:
+        """Take the frames that are complete."""
+        self._heard = True
+        buffer = self._buffer
+        buffer += data
+        while len(buffer) >= _HEADER.size:
+            size, kind, number = _HEADER.unpack_from(buffer)
+            if size > self._largest:
+                self.abort()
+                return
+            end = _HEADER.size + size
+            if len(buffer) < end:
+                return
+            message = bytes(memoryview(buffer)[_HEADER.size : end])
+            del buffer[:end]
+            self._take(kind, number, message)
+
+    def _take(self, kind: int, number: int, message: bytes) -> None:
+        if kind >= Kind.CALL:
+            self._begin_to_answer(kind - Kind.CALL, number, message)
+        elif kind in (Kind.REPLY, Kind.REFUSED, Kind.FAILED):
+            self._settle(kind, number, message)
+        elif kind == Kind.PING:
+            self._send(Kind.PONG)
+        elif kind == Kind.READY:
+            self._is_ready()
+        elif kind == Kind.RETIRED:
+            self.retired = True
+            self._end_if_idle()
+
+    def _settle(self, kind: int, number: int, message: bytes) -> None:
+        future = self._calls.get(number)
+        if future is None or future.done():
+            return
+        if kind == Kind.REPLY:
+            future.set_result(message)
+        elif kind == Kind.FAILED:
+            future.set_exception(Unanswered("the neighbour failed over it"))
+        else:
+            reason, _, detail = message[:2000].decode(errors="replace").partition("\n")
+            future.set_exception(Refused(reason, detail))
+
+    def _begin_to_answer(self, method: int, number: int, message: bytes) -> None:
+        if method >= len(METHODS):
+            self._send(Kind.REFUSED, number, b"unknown method\n")
+        elif len(self._answering) >= MOST_CALLS:
+            self._send(Kind.REFUSED, number, b"too many open calls\n")
+        else:
+            work = self._reply(METHODS[method], number, message)
+            task = asyncio.get_running_loop().create_task(work)
+            self._answering.add(task)
+            task.add_done_callback(self._answered)
+
+    async def _reply(self, method: str, number: int, message: bytes) -> None:
+        try:
+            self._send(Kind.REPLY, number, await self._answer(method, message))
+        except Refused as refusal:
+            self._send(Kind.REFUSED, number, f"{refusal.reason}\n{refusal}".encode()[:2000])
+        except Exception:  # it was told to `answer`'s maker, who counts it
+            self._send(Kind.FAILED, number)
+
+    def _answered(self, task: asyncio.Task[None]) -> None:
+        self._answering.discard(task)
+        self._end_if_idle()
+
+    # ── whether the other end is still there ─────────────────────────────────────────────────
+
+    def _is_ready(self) -> None:
+        if not self.ready.done():
+            self.ready.set_result(None)
+            self._wait_and_look(PING_AFTER_SECONDS)
+
+    def _wait_and_look(self, seconds: float) -> None:
+        self._heard = False
+        self._timer = asyncio.get_running_loop().call_later(seconds, self._look)
+
+    def _look(self) -> None:
+        """Ping who was silent for a while; who stays silent is gone."""
+        if self._heard:
+            self._pinged = False
+            self._wait_and_look(PING_AFTER_SECONDS)
+        elif not self._pinged:
+            self._pinged = True
+            self._send(Kind.PING)
+            self._wait_and_look(PING_SECONDS)
+        else:
+            self.abort()
+
+
+async def until_idle(sessions: list[Session], seconds: float) -> None:
+    """Wait for calls under way, at most so long."""
+    tasks: list[Any] = [task for each in sessions for task in each._answering]
+    if tasks and seconds > 0:
+        await asyncio.wait(tasks, timeout=seconds)
