@@ -89,7 +89,7 @@ def make_setting(size: Size, domain: wl.domains.Domain = BALL) -> WalkSetting:
     probability = size.degree / (size.nodes - 1)
     graph = wl.graphs.erdos_renyi(size.nodes, probability, seed=SEED, connected="retry")
     step_size = wl.PowerStep(10.0 / float(problem.smoothness.mean()), 0.75)
-    return WalkSetting(problem, graph, wl.walks.Weighted(), step_size, size.batch)
+    return WalkSetting(problem, graph, wl.walks.Weighted(), wl.updates.Sgd(step_size), size.batch)
 
 
 def batched(setting: WalkSetting, tokens: int = LARGEST_BATCH) -> Contestant:

@@ -4,6 +4,7 @@ from . import plot as plot
 from . import privacy as privacy
 from . import studies as studies
 from . import theory as theory
+from . import updates as updates
 from . import walks as walks
 from .advice import Advice as Advice
 from .advice import advise as advise

@@ -36,7 +36,7 @@ def test_partial_fit_is_one_walk_over_changing_rows() -> None:
             np.column_stack([X[rows], np.ones(40)]), y[rows], loss=wl.losses.Squared(),
             penalty=0.1, objective="mean",
         )  # fmt: skip
-        setting = WalkSetting(problem, graph, wl.walks.Weighted(), step)
+        setting = WalkSetting(problem, graph, wl.walks.Weighted(), wl.updates.Sgd(step))
         batch = ReferenceWalks(
             setting, [seeds_of(7, call).streams], token if token is None else [token]
         )

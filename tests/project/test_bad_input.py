@@ -9,11 +9,17 @@ import numpy as np
 import pytest
 
 import walklearn as wl
-from walklearn import domains, graphs, losses, walks
+from walklearn import domains, graphs, losses, updates, walks
 
 X, Y = np.eye(3), np.array([1.0, -1.0, 1.0])
 RING = graphs.ring(3)
 PROBLEM = wl.Problem(X, Y, penalty=1.0)
+
+
+def remember(update: Any = None, **changes: Any) -> wl.Trace:
+    """A run with memory, whose update says itself what the step is."""
+    options: dict[str, Any] = {"step_size": None, "update": update or updates.Saga(), **changes}
+    return simulate(**options)
 
 
 def simulate(method: Any = None, **changes: Any) -> wl.Trace:
@@ -147,6 +153,48 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
                          problem=wl.Problem([[1.0]], [1.0], penalty=1.0)), r"at least 2 nodes"),
     # data
     "too many nodes": (lambda: wl.datasets.split_evenly(3, 4), r"4 nodes a row: there are 3"),
+    # updates
+    "unknown update": (lambda: remember("sagaa"), r"'sagaa', did you mean 'saga'"),
+    "a step for memory": (
+        lambda: remember(step_size=wl.PowerStep(0.1)),
+        r"short for update=updates.Sgd.*nothing to Saga\(\)",
+    ),
+    "a falling step": (lambda: updates.Saga(wl.PowerStep(0.1)), r"Saga takes a ConstantStep"),  # type: ignore[arg-type]
+    "a negative step": (lambda: updates.Sag(-1.0), r"must be positive"),  # type: ignore[arg-type]
+    "gossip with memory": (
+        lambda: remember(method=wl.AsynchronousGossip()),
+        r"gossip has no token",
+    ),
+    "memory and noise": (
+        lambda: remember(model_privacy=wl.privacy.ModelNoise(1.0, 1.0, 5)),
+        r"Saga\(\) and privacy do not go together.*Sgd",
+    ),
+    "memory and released constants": (
+        lambda: remember(
+            method=walks.Weighted(privacy=wl.privacy.ClampedGamma(20.0, (1.0, 60.0)))
+        ),
+        r"do not go together",
+    ),
+    "memory and a mean importance": (
+        lambda: remember(mean_importance="estimated"),
+        r"does not scale gradients",
+    ),
+    "Newton without penalty": (
+        lambda: remember(updates.Newton(), problem=wl.Problem(X, Y)),
+        r"needs a positive penalty",
+    ),
+    "Newton in a box": (
+        lambda: remember(
+            updates.Newton(), problem=wl.Problem(X, Y, penalty=1.0, domain=domains.Box(-1, 1))
+        ),
+        r"in a Ball, not over Box",
+    ),
+    "Newton of many features": (
+        lambda: remember(
+            updates.Newton(), problem=wl.Problem(np.ones((3, 300)), Y, penalty=1.0)
+        ),
+        r"at most 256 features",
+    ),
     "negative variance": (lambda: wl.datasets.two_gaussians(3, variance=-1.0), r"variance"),
 }  # fmt: skip
 
@@ -164,6 +212,8 @@ def test_value_errors(case: str) -> None:
         (lambda: simulate("weighted"), r"must be a walk such as walks.Weighted\(\)"),
         (lambda: simulate(step_size=0.1), r"PowerStep or a ConstantStep"),
         (lambda: simulate(graph=graphs.to_networkx(RING)), r"networkx.*graphs.as_graph"),
+        (lambda: remember(3.0), r"such as updates.Saga\(\).*got 3.0"),
+        (lambda: simulate(step_size=None), r"say what a visit does"),
         (lambda: simulate(problem=(X, Y)), r"must be a walklearn.Problem"),
         (lambda: wl.Problem(X, Y, loss="logistic"), r"losses.Logistic\(\)"),
         (lambda: wl.Problem(X, Y, domain=10.0), r"domains.Ball\(10.0\)"),

@@ -21,7 +21,7 @@ def setting(walk: Any, loss: Any = None) -> WalkSetting:
     X = generator.standard_normal((20, 3))
     y = np.arange(20) % 3 if isinstance(loss, wl.losses.Softmax) else np.sign(X[:, 0])
     problem = wl.Problem(X, y, loss=loss, penalty=0.1, domain=wl.domains.Ball(0.8))
-    return WalkSetting(problem, wl.graphs.ring(20), walk, wl.PowerStep(0.05))
+    return WalkSetting(problem, wl.graphs.ring(20), walk, wl.updates.Sgd(wl.PowerStep(0.05)))
 
 
 @pytest.mark.parametrize("batch_class", [CompiledWalks, ReferenceWalks])

@@ -198,7 +198,7 @@ def test_rows_that_overflow_leave_the_others_what_they_are() -> None:
     for loss in (wl.losses.Squared(), wl.losses.Softmax()):
         problem = Problem(X, np.arange(36) % 3, loss=loss, penalty=0.5, node_of_row=owners,
                           domain=wl.domains.Ball(0.4), objective="mean")  # fmt: skip
-        setting = WalkSetting(problem, GRAPH, walks.Uniform(), wl.PowerStep(0.05),
+        setting = WalkSetting(problem, GRAPH, walks.Uniform(), wl.updates.Sgd(wl.PowerStep(0.05)),
                               model_noise=noise)  # fmt: skip
         batches = [
             engine(setting, [generators(np.random.SeedSequence(5))])

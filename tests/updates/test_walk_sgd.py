@@ -9,7 +9,7 @@ import pytest
 
 import walklearn as wl
 from walklearn import walks
-from walklearn.updates import walk_sgd
+from walklearn.updates import Sgd, walk_sgd
 from walklearn.updates.random_streams import generators, node_seed, replicate_seed
 from walklearn.updates.sgd import start
 from walklearn.walks.proposal import accepts, propose, score
@@ -28,7 +28,7 @@ def test_the_estimate_tends_to_the_mean_of_what_was_released() -> None:
     """Within 5 standard errors of the chain, exact by its fundamental matrix: fails by chance
     with a probability of 6e-7 (the seed is fixed)."""
     walk = walks.Weighted(privacy=MECHANISM).realise(GRAPH, PROBLEM, np.random.default_rng(1))
-    setting = walk_sgd.WalkSetting(PROBLEM, GRAPH, walk, STEP, mean_importance="estimated")
+    setting = walk_sgd.WalkSetting(PROBLEM, GRAPH, walk, Sgd(STEP), mean_importance="estimated")
     generator = np.random.default_rng(2)
     token = walk_sgd.init(setting, generator)
     for u in generator.random(20_000):

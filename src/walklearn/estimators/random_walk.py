@@ -37,6 +37,7 @@ from walklearn.problem.losses import Loss
 from walklearn.problem.owned_rows import check_weights
 from walklearn.updates.step_choice import FIRST_LOOK, choose_step, most_steps, public_steps
 from walklearn.updates.step_sizes import StepSize
+from walklearn.updates.update import Sgd
 from walklearn.updates.walk_sgd import Token, WalkSetting
 from walklearn.walks import ReleasedWeighted, Walk
 
@@ -205,7 +206,7 @@ class RandomWalk(BaseEstimator):
             asked = terms.applied(walk, problem)
             told = release(asked, problem, graph, seeds.release, state.release)
             step = self._step(terms, problem, told.drawn, graph)
-        setting = WalkSetting(problem, graph, told.drawn, step, self.batch, self.model_privacy)
+        setting = WalkSetting(problem, graph, told.drawn, Sgd(step), self.batch, self.model_privacy)
         stopping = self._stopping(problem, private, one_call)
         walked = walk_on(
             setting, seeds.streams, _at_home(state.token, graph), stopping, state.contributions,

@@ -144,7 +144,7 @@ def _check_finite(token: Token) -> None:
 def _batch(
     setting: WalkSetting, streams: Streams, token: Token | None, contributions: Array | None
 ) -> WalkBatch:
-    fast = uncompiled_part(setting.problem, setting.walk) is None
+    fast = uncompiled_part(setting.problem, setting.walk, setting.update) is None
     batch_class = CompiledWalks if fast else ReferenceWalks
     batch = batch_class(setting, [streams], None if token is None else [token])
     if batch.contributions is not None and contributions is not None:

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from walklearn.files.atomic_write import atomic_write
 from walklearn.graphs import Graph, spring_layout
 from walklearn.plot.axes import COLOURS, dress, plain_ticks
+from walklearn.updates.update import Sgd
 from walklearn.updates.walk_sgd import WalkSetting, init, step
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ def animate(
     from matplotlib.animation import FuncAnimation
     from matplotlib.figure import Figure
 
-    walked = _walk(WalkSetting(problem, graph, walk, step_size), steps, seed)
+    walked = _walk(WalkSetting(problem, graph, walk, Sgd(step_size)), steps, seed)
     figure = Figure(figsize=(9.6, 4.2), layout="constrained")
     picture = _Picture(figure, graph, walked)
     picture.show(0)
@@ -84,7 +85,7 @@ def _walk(setting: WalkSetting, steps: int, seed: int | None) -> _Walked:
     generator = np.random.default_rng(seed)
     if setting.walk.is_private:
         walk = setting.walk.realise(setting.graph, setting.problem, generator)
-        setting = WalkSetting(setting.problem, setting.graph, walk, setting.step_size)
+        setting = WalkSetting(setting.problem, setting.graph, walk, setting.update)
     best = setting.problem.optimum.model.reshape(-1)
     token = init(setting, generator)
     nodes, errors = [token.node], [float(np.linalg.norm(token.model - best))]

@@ -23,7 +23,7 @@ import hashlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -62,6 +62,27 @@ _NO_MINIMISER = (
     "penalty (penalty=1.0) or a domain (domains.Ball(10.0))."
 )
 Objective = Literal["sum", "mean", "node-mean"]
+
+
+class NodeRows(NamedTuple):
+    """Rows of one node that a visit looks at, φ_i(w) ≈ share · Σ weight · ℓ over them.
+
+    share: n_i / |B|, where a mini-batch B stands for the n_i rows of the node; else 1.
+    """
+
+    X: Any
+    y: Array
+    weights: NDArray[np.float64]
+    share: float
+
+    def scores(self, model: Array) -> Array:
+        """x·w of each row; of a matrix model, the score of each class."""
+        outputs = model.size // self.X.shape[1]
+        return np.asarray(self.X @ (model if outputs == 1 else model.reshape(outputs, -1).T))
+
+    def gradient(self, slopes: Array) -> Array:
+        """Σ weight · slope · x, flat."""
+        return np.asarray((slopes.T * self.weights) @ self.X).reshape(-1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -349,6 +370,15 @@ class Problem:
         if rows.start == rows.stop:
             return 0.0
         return float(self.row_weights[rows.start] / self.sample_weight[rows.start])
+
+    def rows_of(self, node: int, picks: Array | None = None) -> NodeRows:
+        """The rows of the node, or with `picks` those of them (0, 1, …)."""
+        rows: Any = self._rows_of(node)
+        share = 1.0
+        if picks is not None:
+            share = (rows.stop - rows.start) / len(picks)
+            rows = rows.start + picks
+        return NodeRows(self.X[rows], self.y[rows], self.row_weights[rows], share)
 
     @cached_property
     def optimum(self) -> Optimum:

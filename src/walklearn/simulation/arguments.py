@@ -21,7 +21,8 @@ from walklearn.updates.gossip_sgd import (
     GradientTracking,
     SynchronousGossip,
 )
-from walklearn.updates.step_sizes import ConstantStep, PowerStep, StepSize
+from walklearn.updates.step_sizes import StepSize
+from walklearn.updates.update import Remembering, Sgd, Update
 from walklearn.walks import Derived, Metropolis, Uniform, Walk, Weighted
 from walklearn.walks.disclosure import check_protectable
 
@@ -137,12 +138,42 @@ def check_network_options(method: Walk | Gossip, mean_importance: str, streams: 
         )
 
 
+def gossip_step(update: Update) -> StepSize:
+    """Gossip's step size: it makes the steps of `Sgd`."""
+    if not isinstance(update, Sgd):
+        raise ValueError(
+            f"{update!r} is what a token and the nodes it visits remember, and gossip has no "
+            "token. Pass step_size=…, or a walk as the method."
+        )
+    return update.step_size
+
+
+def check_update(
+    problem: Problem, method: Walk | Gossip, update: Update, noised: bool, mean_importance: str
+) -> None:
+    """An update with memory is for what it can do, and where nothing is to be protected."""
+    if not isinstance(method, Walk):
+        gossip_step(update)
+    if not isinstance(update, Remembering):
+        return
+    update.check(problem)
+    if noised or (isinstance(method, Walk) and method.is_private):
+        raise ValueError(
+            f"{update!r} and privacy do not go together: {update.tells}. Use "
+            "updates.Sgd(step_size): under noise, memory would gain nothing."
+        )
+    if mean_importance == "estimated":
+        raise ValueError(
+            f"{update!r} does not scale gradients, so there is no mean importance to estimate: "
+            'leave out mean_importance="estimated".'
+        )
+
+
 def check_run(
     problem: Problem,
     graph: Graph,
     method: Walk | Gossip,
     steps: int,
-    step_size: StepSize,
     replicates: int,
     batch: int | None,
     cores: int | None,
@@ -154,8 +185,6 @@ def check_run(
             f"the method must be a walk such as walks.Weighted(), or AsynchronousGossip() or "
             f"SynchronousGossip(), got {method!r}."
         )
-    if not isinstance(step_size, PowerStep | ConstantStep):
-        raise TypeError(f"step_size must be a PowerStep or a ConstantStep, got {step_size!r}.")
     if not isinstance(problem, Problem):
         raise TypeError(f"problem must be a walklearn.Problem, got {problem!r}.")
     if not isinstance(graph, Graph):
@@ -181,6 +210,10 @@ def check_run(
         )
     if engine not in ("compiled", "reference"):
         raise ValueError(f'engine must be "compiled" or "reference", got {engine!r}.')
-    part = uncompiled_part(problem, method) if engine == "compiled" else None
+
+
+def check_engine(problem: Problem, method: Walk | Gossip, update: Update, engine: str) -> None:
+    """The compiled engine knows what comes with the package."""
+    part = uncompiled_part(problem, method, update) if engine == "compiled" else None
     if part is not None:
         raise ValueError(f'{type(part).__name__} is not compiled; pass engine="reference".')

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from walklearn.updates.gossip_sgd import GossipSetting
 from walklearn.updates.random_streams import Streams
+from walklearn.updates.update import Kept, Remembering
 from walklearn.updates.walk_sgd import Token, WalkSetting, init
 from walklearn.walks import HistoryDriven, ReleasedWeighted
 
@@ -102,6 +103,7 @@ class WalkBatch(Batch):
     tokens: where each replicate starts from; by default at a uniform node with a new model. A
     token that has walked before goes on where it stopped: its updates are counted on.
     counts: 1 + the visits of each node, (replicates, nodes), where the walk goes by them.
+    kept: what the nodes keep since then, where the update has memory.
     """
 
     setting: WalkSetting
@@ -111,6 +113,7 @@ class WalkBatch(Batch):
         setting: WalkSetting,
         streams: Sequence[Streams],
         tokens: Sequence[Token] | None = None,
+        kept: Sequence[Kept] | None = None,
     ) -> None:
         super().__init__(setting, streams)
         self.starts = [init(setting, each.walk) for each in streams] if tokens is None else tokens
@@ -119,6 +122,7 @@ class WalkBatch(Batch):
         counted = len(streams) if isinstance(setting.walk, HistoryDriven) else 0
         self.counts = np.ones((counted, setting.problem.node_count), dtype=np.int64)
         self.iterations = _same_updates(self.starts)
+        self.begun_with = self._checked(tokens, kept)
         self.settings = [self._realised(each) for each in streams]
         walks = [each.walk.innermost for each in self.settings]
         drawn = [walk for walk in walks if isinstance(walk, ReleasedWeighted)]
@@ -136,6 +140,24 @@ class WalkBatch(Batch):
         self.counts[replicate, node] += 1
         return np.asarray(self.counts[replicate])
 
+    def _checked(self, tokens: Sequence[Token] | None, kept: Sequence[Kept] | None) -> list[Kept]:
+        """What the nodes of each replicate keep at the start; nobody does without memory."""
+        update, problem = self.setting.update, self.setting.problem
+        if not isinstance(update, Remembering):
+            return []
+        for token in tokens or ():
+            update.check_memory(problem, token.memory)
+            if token.updates and kept is None:
+                raise ValueError(
+                    f"a token of {update!r} goes on only with what its nodes keep: hand over the "
+                    "batch's `kept`, too, or begin with a memory of update.begin(problem)."
+                )
+        if kept is None:
+            return [Kept(problem, update, {}) for _ in self.streams]
+        for each in kept:
+            each.check(problem, update)
+        return list(kept)
+
     def _realised(self, streams: Streams) -> WalkSetting:
         setting = self.setting
         if not setting.walk.is_private:
@@ -148,6 +170,11 @@ class WalkBatch(Batch):
     @abstractmethod
     def tokens(self) -> list[Token]:
         """Each replicate's token as it is now; another batch can go on with them."""
+
+    @property
+    @abstractmethod
+    def kept(self) -> list[Kept]:
+        """What the nodes of each replicate keep; empty where the update has no memory."""
 
 
 def _same_updates(tokens: Sequence[Token]) -> int:

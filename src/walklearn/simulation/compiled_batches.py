@@ -21,6 +21,7 @@ from walklearn.updates.gossip_sgd import (
 )
 from walklearn.updates.random_streams import Streams
 from walklearn.updates.sgd import start
+from walklearn.updates.update import Kept, Remembering, Update
 from walklearn.updates.walk_sgd import Token, WalkSetting
 from walklearn.walks import HistoryDriven, Independent, Jumping, Metropolis, NonBacktracking, Walk
 
@@ -42,10 +43,11 @@ class CompiledWalks(WalkBatch):
         setting: WalkSetting,
         streams: Sequence[Streams],
         tokens: Sequence[Token] | None = None,
+        kept: Sequence[Kept] | None = None,
     ) -> None:
         from walklearn.simulation import compiled
 
-        super().__init__(setting, streams, tokens)
+        super().__init__(setting, streams, tokens, kept)
         problem = setting.problem
         nodes = np.array([token.node for token in self.starts], dtype=np.int64)
         models = np.stack([token.model for token in self.starts])
@@ -97,6 +99,11 @@ class CompiledWalks(WalkBatch):
         shape = (len(self.streams), -1)
         sums, models = self._tokens.sums.reshape(shape), self._tokens.models.reshape(shape)
         return np.asarray(sums + self._factors.shares[:, None] * models)
+
+    @property
+    def kept(self) -> list[Kept]:
+        """Nothing: the update has no memory."""
+        return []
 
     @property
     def tokens(self) -> list[Token]:
@@ -308,8 +315,10 @@ def _compiled_values(data: Any, models: Array) -> Array:
     return np.asarray(values + 0.5 * data.penalty * (models.astype(np.float64) ** 2).sum(axis=-1))
 
 
-def uncompiled_part(problem: Problem, method: Walk | Gossip) -> object:
-    """The loss, domain or walk that the compiled engine does not know; None if it knows all."""
+def uncompiled_part(
+    problem: Problem, method: Walk | Gossip, update: Update | None = None
+) -> object:
+    """The loss, domain, walk or update that the compiled engine does not know; None if all."""
     if type(problem.loss) not in _loss_codes():
         return problem.loss
     if type(problem.domain) not in (Ball, Box, Everywhere):
@@ -319,6 +328,8 @@ def uncompiled_part(problem: Problem, method: Walk | Gossip) -> object:
         own_hop = isinstance(inner, Metropolis) and type(inner).hop is not Metropolis.hop
         if own_hop or type(method).hop not in _hop_kinds():
             return method
+    if isinstance(update, Remembering):
+        return update
     return None
 
 

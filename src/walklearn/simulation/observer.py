@@ -29,6 +29,7 @@ from walklearn.graphs import Graph
 from walklearn.privacy.model_noise import ModelNoise
 from walklearn.problem import Problem
 from walklearn.updates.step_sizes import StepSize
+from walklearn.updates.update import Sgd
 from walklearn.updates.walk_sgd import WalkSetting, init, step
 from walklearn.walks import Walk
 
@@ -75,7 +76,7 @@ def attack(
         raise ValueError("the attack is shown for one row per node and one score per row.")
     generator = np.random.default_rng(seed)
     realised = walk.realise(graph, problem, generator)
-    setting = WalkSetting(problem, graph, realised, step_size, model_noise=model_privacy)
+    setting = WalkSetting(problem, graph, realised, Sgd(step_size), model_noise=model_privacy)
     evidence = np.zeros((problem.node_count, problem.dimension))
     contributions = np.zeros(problem.node_count, dtype=np.int64)
     token = init(setting, generator)

@@ -18,6 +18,7 @@ from walklearn.simulation.trace import Trace
 from walklearn.simulation.trace_files import ERRORS
 from walklearn.updates.gossip_sgd import Gossip, GossipSetting, SynchronousGossip
 from walklearn.updates.random_streams import Owner, Streams, generators
+from walklearn.updates.update import Sgd, Update
 from walklearn.updates.walk_sgd import WalkSetting
 from walklearn.walks import Walk, Weighted
 from walklearn.walks.disclosure import mechanism_of, published
@@ -148,6 +149,7 @@ def trace_of(recording: Recording, kept: Any, root: np.random.SeedSequence) -> T
     lines, records = kept
     setting, problem = recording.setting, recording.setting.problem
     walk, noise = _walk_and_noise(setting)
+    update = _update_of(setting)
     method = setting.walk if isinstance(setting, WalkSetting) else setting.gossip
     complete = len(lines) == len(recording.seeds) and records == len(recording.iterations_at)
     _warn(recording, lines, records, complete)
@@ -156,11 +158,11 @@ def trace_of(recording: Recording, kept: Any, root: np.random.SeedSequence) -> T
     errors = {name: error[lines, :records] for name, error in recording.errors.items()}
     shape = (len(lines), *problem.model_shape)
     return Trace(
-        label=repr(method),
+        label=repr(method) if isinstance(update, Sgd) else f"{method!r}, {update!r}",
         spec=_spec(recording, method, root),
         updates=recording.iterations_at[:records] * per_iteration,
         messages=recording.messages[lines, :records],
-        message_bytes=problem.model_bytes * (1 if isinstance(method, Walk) else method.vectors),
+        message_bytes=_message_bytes(setting),
         questions=recording.questions[lines, :records] if recording.questions.any() else None,
         models=recording.models_at(recording.models, lines, records).reshape(shape),
         averages=recording.models_at(recording.averages, lines, records).reshape(shape),
@@ -175,11 +177,23 @@ def trace_of(recording: Recording, kept: Any, root: np.random.SeedSequence) -> T
     )
 
 
+def _update_of(setting: Setting) -> Update:
+    """What a visit does; what both do when two gossip."""
+    return setting.update if isinstance(setting, WalkSetting) else Sgd(setting.step_size)
+
+
+def _message_bytes(setting: Setting) -> int:
+    """A token, or as many vectors as gossip sends."""
+    if isinstance(setting, WalkSetting):
+        return setting.update.token_bytes(setting.problem)
+    return setting.problem.model_bytes * setting.gossip.vectors
+
+
 def _spec(
     recording: Recording, method: Walk | Gossip, root: np.random.SeedSequence
 ) -> dict[str, Any]:
     setting = recording.setting
-    entropy = root.entropy
+    entropy, update = root.entropy, _update_of(setting)
     return {
         "walklearn": __version__,
         "problem": setting.problem.describe(),
@@ -187,7 +201,9 @@ def _spec(
         "graph_sha256": _digest(setting.graph.indptr, setting.graph.indices),
         "method": repr(method),
         "importance_sha256": _importance_digest(method),
-        "step_size": repr(setting.step_size),
+        "update": repr(update),
+        "step_size": None if update.step_size is None else repr(update.step_size),
+        "node_bytes": int(update.node_bytes(setting.problem).max()),
         "batch": setting.batch,
         "steps": int(recording.iterations_at[-1]) * updates_per_iteration(method, setting.graph),
         "replicates": len(recording.seeds),

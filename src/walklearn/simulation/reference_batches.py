@@ -13,6 +13,7 @@ from walklearn.updates import gossip_sgd, walk_sgd
 from walklearn.updates.gossip_sgd import GossipSetting
 from walklearn.updates.random_streams import Streams
 from walklearn.updates.sgd import Protect
+from walklearn.updates.update import Kept
 from walklearn.updates.walk_sgd import Token, WalkSetting
 
 
@@ -24,14 +25,21 @@ class ReferenceWalks(WalkBatch):
         setting: WalkSetting,
         streams: Sequence[Streams],
         tokens: Sequence[Token] | None = None,
+        kept: Sequence[Kept] | None = None,
     ) -> None:
-        super().__init__(setting, streams, tokens)
+        super().__init__(setting, streams, tokens, kept)
         self._tokens = list(self.starts)
+        self._kept = [each._replace(nodes=dict(each.nodes)) for each in self.begun_with]
 
     @property
     def tokens(self) -> list[Token]:
         """The tokens themselves."""
         return list(self._tokens)
+
+    @property
+    def kept(self) -> list[Kept]:
+        """What the nodes keep."""
+        return [each._replace(nodes=dict(each.nodes)) for each in self._kept]
 
     @property
     def models(self) -> Array:
@@ -52,7 +60,10 @@ class ReferenceWalks(WalkBatch):
                 uniforms = own.walk.random(setting.draws)
                 protect = self._protection(replicate, token.node, own.noise)
                 counts = self.counted(replicate, token.node)
-                token, visit = walk_sgd.step(setting, token, uniforms, protect, counts)
+                kept = self._kept[replicate].of(token.node) if self._kept else None
+                token, visit = walk_sgd.step(setting, token, uniforms, protect, counts, kept)
+                if self._kept:
+                    self._kept[replicate].nodes[visit.node] = visit.kept
                 self.visits[visit.node] += 1
             self._tokens[replicate] = token
             self.messages[replicate] = token.messages

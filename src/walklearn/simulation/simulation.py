@@ -21,10 +21,13 @@ from walklearn.graphs import Graph
 from walklearn.problem import Problem
 from walklearn.simulation.arguments import (
     Seed,
+    check_engine,
     check_model_privacy,
     check_network_options,
     check_run,
+    check_update,
     gaps_of,
+    gossip_step,
     iterations_at,
     root_of,
 )
@@ -37,6 +40,7 @@ from walklearn.simulation.trace import Trace
 from walklearn.updates.gossip_sgd import Gossip, GossipSetting
 from walklearn.updates.random_streams import Owner, replicate_seed
 from walklearn.updates.step_sizes import StepSize
+from walklearn.updates.update import Remembering, Update, as_update
 from walklearn.updates.walk_sgd import MeanImportance, WalkSetting
 from walklearn.walks import Walk
 
@@ -57,7 +61,8 @@ def simulate(
     method: Walk | Gossip,
     *,
     steps: int,
-    step_size: StepSize,
+    step_size: StepSize | None = None,
+    update: Update | None = None,
     replicates: int = 1,
     seed: Seed = None,
     records: int | ArrayLike = 200,
@@ -72,8 +77,12 @@ def simulate(
 ) -> Trace:
     """Run a walk or gossip `replicates` times and record its errors and its cost.
 
-    steps: SGD updates. Gossip makes 2 (asynchronous) or N (synchronous) in an iteration; the
+    steps: updates. Gossip makes 2 (asynchronous) or N (synchronous) in an iteration; the
     number of iterations is rounded up, so that methods compare at equal work.
+    step_size: γ_k of the paper's update, short for update=updates.Sgd(step_size).
+    update: what a visit of a walk does: updates.Sgd(step_size), or one with memory: updates.Saga(),
+    Sag() and Newton(), under which the walk says only who is next. Those carry no average: what the
+    trace calls averages are then the models.
     records: how many log-spaced records, or the update counts to record at.
     batch: rows of the node that an update looks at; all by default.
     model_privacy: clipping, noise and a cap on what each node's rows add to the model.
@@ -94,15 +103,18 @@ def simulate(
     the records that all replicates under way have reached (a model that is already past the
     last of them is NaN); `Trace.complete` is then False.
     """
-    check_run(problem, graph, method, steps, step_size, replicates, batch, cores, engine)
+    chosen = as_update(update, step_size)
+    check_run(problem, graph, method, steps, replicates, batch, cores, engine)
     if model_privacy is not None:
         check_model_privacy(method, model_privacy)
     check_network_options(method, mean_importance, streams)
+    check_update(problem, method, chosen, model_privacy is not None, mean_importance)
+    check_engine(problem, method, chosen, engine)
     records_at = iterations_at(method, graph, steps, records)
     setting: Setting = (
-        WalkSetting(problem, graph, method, step_size, batch, model_privacy, mean_importance)
+        WalkSetting(problem, graph, method, chosen, batch, model_privacy, mean_importance)
         if isinstance(method, Walk)
-        else GossipSetting(problem, graph, method, step_size, batch)
+        else GossipSetting(problem, graph, method, gossip_step(chosen), batch)
     )
     root = root_of(seed)
     seeds = [replicate_seed(root, replicate) for replicate in range(replicates)]
@@ -128,14 +140,16 @@ def _run_batches(recording: Recording, batch_class: Any, cores: int | None, bar:
 def _largest_batch(recording: Recording) -> int:
     """Gossip gains nothing from sharing a batch, and needs memory for every node's model.
 
-    A private walk has a table of its own for each replicate, and so do streams of nodes.
+    A private walk has a table of its own for each replicate, and so do streams of nodes and
+    updates with memory.
     """
     setting, nodes = recording.setting, recording.setting.graph.node_count
     if not isinstance(setting, WalkSetting):
         return 1
     if recording.owner == "node":
         return max(1, min(LARGEST_BATCH, MOST_STREAMS // nodes))
-    if setting.walk.is_private:
+    if setting.walk.is_private or isinstance(setting.update, Remembering):
+        nodes = max(nodes, setting.problem.row_count)
         return max(1, min(LARGEST_BATCH, MOST_RELEASED // nodes))
     return LARGEST_BATCH
 

@@ -1,4 +1,4 @@
-"""What a visit does to the model: step sizes, the SGD of Algorithms 1 to 3, and gossip's.
+"""What a visit does to the model: the SGD of Algorithms 1 to 3, updates with memory, and gossip's.
 
 >>> from walklearn.updates import PowerStep
 >>> PowerStep(1.0, 0.75)(16)
@@ -12,15 +12,26 @@ from walklearn.updates.gossip_sgd import (
     GradientTracking,
     SynchronousGossip,
 )
+from walklearn.updates.memory import Sag, Saga
+from walklearn.updates.newton import Newton
 from walklearn.updates.step_sizes import ConstantStep, PowerStep, StepSize
+from walklearn.updates.update import UPDATES, Remembering, Sgd, Update, Visited
 
 __all__ = [
     "GOSSIP",
+    "UPDATES",
     "AsynchronousGossip",
     "ConstantStep",
     "Gossip",
     "GradientTracking",
+    "Newton",
     "PowerStep",
+    "Remembering",
+    "Sag",
+    "Saga",
+    "Sgd",
     "StepSize",
     "SynchronousGossip",
+    "Update",
+    "Visited",
 ]

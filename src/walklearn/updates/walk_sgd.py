@@ -6,6 +6,9 @@ A *token* carries the model over the graph. Visit k, at node i with model w:
     w ← Π_W(w − γ_k ĝ)
     propose a neighbour, accept or stay      (the walk's `hop`)
 
+That is `updates.Sgd`. An update with memory, such as `updates.Saga`, does something else before the
+hop; the walk then says only who is next.
+
 This is the reference. `simulation.compiled` is its fast twin and must give the same numbers
 from the same random ones; a step therefore takes its uniform numbers as an argument.
 
@@ -16,9 +19,9 @@ A node of a real network makes the same visit from what it knows itself, by the 
 >>> import numpy as np
 >>> from walklearn import graphs, walks
 >>> from walklearn.problem import Problem
->>> from walklearn.updates.step_sizes import PowerStep
+>>> from walklearn.updates import PowerStep, Sgd
 >>> problem = Problem([[1.0], [2.0], [3.0]], [1.0, -1.0, 1.0], penalty=1.0)
->>> setting = WalkSetting(problem, graphs.ring(3), walks.Uniform(), PowerStep(0.1))
+>>> setting = WalkSetting(problem, graphs.ring(3), walks.Uniform(), Sgd(PowerStep(0.1)))
 >>> generator = np.random.default_rng(1)
 >>> token = init(setting, generator)
 >>> for _ in range(100):
@@ -40,6 +43,7 @@ from walklearn.graphs import Graph
 from walklearn.problem import Problem
 from walklearn.updates.sgd import Protect, start, update
 from walklearn.updates.step_sizes import StepSize
+from walklearn.updates.update import Remembering, Sgd, Update
 from walklearn.walks import Derived, HistoryDriven, Hop, Metropolis, Walk
 
 if TYPE_CHECKING:
@@ -53,6 +57,7 @@ MeanImportance = Literal["exact", "estimated"]
 class WalkSetting:
     """All that stays the same during a walk.
 
+    update: what a visit does.
     model_noise: clipping and noise on what a visit shows of the node's rows.
     batch: how many of a node's rows a visit looks at, drawn with replacement; None, or a
     node with no more rows than that, means all of them.
@@ -62,7 +67,7 @@ class WalkSetting:
     problem: Problem
     graph: Graph
     walk: Walk
-    step_size: StepSize
+    update: Update
     batch: int | None = None
     model_noise: ModelNoise | None = None
     mean_importance: MeanImportance = "exact"
@@ -70,6 +75,13 @@ class WalkSetting:
     def __post_init__(self) -> None:
         if self.model_noise is not None:
             self.model_noise.check_batch(self.batch)
+
+    @property
+    def step_size(self) -> StepSize:
+        """γ_k of `Sgd`, which the other updates do not have."""
+        if not isinstance(self.update, Sgd):
+            raise TypeError(f"{self.update!r} makes no SGD steps.")
+        return self.update.step_size
 
     @cached_property
     def score(self) -> Array:
@@ -106,25 +118,30 @@ class Token(NamedTuple):
     messages: int
     inverse_importance_sum: float = 0.0  # Σ 1/s_i over the visits, where s̄ is estimated
     questions: int = 0  # how many of the messages asked or answered for counts of visits
+    memory: Any = None  # what an update with memory carries; it needs no average
 
     @property
     def average(self) -> Array:
-        """w̄ = Σ γ_m w_m / Σ γ_m, which the theorems are about."""
-        return self.weighted_sum / self.step_size_sum if self.updates else self.model
+        """w̄ = Σ γ_m w_m / Σ γ_m, which the theorems are about; with memory w itself."""
+        return self.weighted_sum / self.step_size_sum if self.step_size_sum else self.model
 
 
 class Visit(NamedTuple):
-    """What a step did, for observers: nothing here is carried on."""
+    """What a step did, for observers, and what the node keeps of it."""
 
     node: int
     step_size: float
     gradient: Array  # the estimate ĝ
     messages: int
+    kept: Any = None  # until the next visit, where the update has memory
 
 
 def init(setting: WalkSetting, generator: np.random.Generator) -> Token:
     """Start at a uniform node with a model uniform over W (0 where W is everything)."""
-    return token_at(*start(setting.problem, generator))
+    token = token_at(*start(setting.problem, generator))
+    if isinstance(setting.update, Remembering):
+        token = token._replace(memory=setting.update.begin(setting.problem))
+    return token
 
 
 def token_at(node: int, model: Array) -> Token:
@@ -138,19 +155,16 @@ def step(
     uniforms: Array,
     protect: Protect | None = None,
     counts: Array | None = None,
+    kept: Any = None,
 ) -> tuple[Token, Visit]:
     """One visit: update the model with the node's own data, then hand the token over.
 
     protect: what the node makes of the gradient of its rows before anyone can see it.
     counts: how often each node was visited, which a history-driven walk goes by.
+    kept: what the node keeps since its last visit, where the update has memory.
     """
     i = token.node
-    if setting.mean_importance == "estimated":
-        token, scale = estimated_scale(token, float(setting.divisors[i]))
-    else:
-        scale = setting.scale[i]
-    picks = uniforms[setting.walk.draws :]
-    improved, visit = improve(setting.problem, setting.step_size, token, scale, picks, protect)
+    improved, visit = _updated(setting, token, uniforms[setting.walk.draws :], protect, kept)
 
     hop = _hop(setting, token, uniforms, counts)
     moved = hop.node != i
@@ -169,6 +183,24 @@ def _hop(setting: WalkSetting, token: Token, uniforms: Array, counts: Array | No
     if isinstance(walk, HistoryDriven):
         return walk.hop(*known, uniforms, counts)
     return walk.hop(*known, uniforms)
+
+
+def _updated(
+    setting: WalkSetting,
+    token: Token,
+    picks: Array,
+    protect: Protect | None,
+    kept: Any,
+) -> tuple[Token, Visit]:
+    """What the visit does to the token, before that is handed over."""
+    if isinstance(setting.update, Remembering):
+        token, kept, gamma, gradient = setting.update.visit(setting.problem, token, kept, picks)
+        return token, Visit(token.node, gamma, gradient, 0, kept)
+    if setting.mean_importance == "estimated":
+        token, scale = estimated_scale(token, float(setting.divisors[token.node]))
+    else:
+        scale = setting.scale[token.node]
+    return improve(setting.problem, setting.step_size, token, scale, picks, protect)
 
 
 def estimated_scale(token: Token, divisor: float) -> tuple[Token, float]:
