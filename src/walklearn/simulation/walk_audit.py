@@ -40,6 +40,7 @@ from walklearn.simulation.batches import WalkBatch
 from walklearn.simulation.compiled_batches import CompiledWalks
 from walklearn.updates.random_streams import generators, replicate_seed
 from walklearn.updates.step_sizes import ConstantStep
+from walklearn.updates.update import Sgd
 from walklearn.updates.walk_sgd import WalkSetting, token_at
 from walklearn.walks import Uniform
 
@@ -150,7 +151,8 @@ def _seen(
     factor = problem.row_factor(0)
     reach = factor * noise.clip * (noise.noise_multiplier + _ROWS) * visits
     step = _LARGEST_MARGIN / (reach * _CANARY * noise.clip)
-    setting = WalkSetting(problem, complete(2), Uniform(), ConstantStep(step), model_noise=noise)
+    update = Sgd(ConstantStep(step))
+    setting = WalkSetting(problem, complete(2), Uniform(), update, model_noise=noise)
     streams = [generators(replicate_seed(root, number)) for number in range(walks)]
     start = np.zeros(problem.size)
     batch: Any = batch_class(setting, streams, [token_at(0, start)] * walks)
