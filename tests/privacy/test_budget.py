@@ -100,7 +100,7 @@ def test_the_cap_is_hardly_wasted_and_hardly_reached() -> None:
     assert allotted(nodes=10**5, rows=10**6).noise.max_contributions == 10
     alone = allotted(nodes=1, updates=40)
     assert alone.noise.max_contributions == alone.updates == 40
-    walk = allotted(updates=788)
+    walk = allotted(updates=901)
     assert 49 <= walk.noise.max_contributions <= 51
 
 
