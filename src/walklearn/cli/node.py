@@ -122,6 +122,27 @@ def peer(directory: Path, invite: str | None, remove: str | None) -> None:
 
 @node.command()
 @_directory
+@click.argument("book", type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@with_node_extra
+def join(directory: Path, book: Path) -> None:
+    """Take the neighbours from BOOK, which the plan's keeper signed; a running node follows.
+
+    Neighbours pass a newer book on by themselves. Those added by `peer` remain.
+    """
+    from walklearn.node.process.control import NotRunningError, ask
+
+    opened = _open(directory)
+    joined = opened.join(book.read_bytes())
+    names = ", ".join(peer.name for peer in opened.peers()) or "none"
+    click.echo(
+        f"book {joined.number}, {len(joined.participants)} participants; neighbours: {names}"
+    )
+    with suppress(NotRunningError):  # then it will see for itself when it starts
+        ask(directory, "PeersChanged")
+
+
+@node.command()
+@_directory
 @click.option("--listen", metavar="HOST:PORT", help="Answer here instead.")
 @click.option("--metrics-port", type=click.IntRange(1, 65535),
               help="Answer Prometheus on 127.0.0.1 at this port.")  # fmt: skip

@@ -6,7 +6,8 @@
     certificate.pem
     rows.npz       its rows, as numbers
     node.sqlite    the token and what was released: see `store`
-    peers/         one invite for each neighbour
+    book.json      the book of participants, if the node has joined by one
+    peers/         one invite for each neighbour that was added by hand
     control        the socket of the running node
 
 It is made whole or not at all: under another name first, with the one release of L_i drawn and
@@ -33,9 +34,11 @@ from pathlib import Path
 from walklearn.files.atomic_write import atomic_write, sync_directory
 from walklearn.node.agreement.node_rows import NodeRows
 from walklearn.node.agreement.plan import Plan
+from walklearn.node.wire.book import Book
 from walklearn.node.wire.identity import Identity, Invite, check_address, check_name
 
 FORMAT = "walklearn node"
+BOOK = "book.json"
 VERSION = 1
 
 
@@ -146,19 +149,59 @@ class NodeDirectory:
         return peers
 
     def readable_peers(self) -> tuple[list[Invite], dict[str, Exception]]:
-        """The neighbours whose files can be read; the names of the others, and what is wrong."""
-        peers, damaged = list[Invite](), dict[str, Exception]()
+        """The neighbours whose files can be read; the names of the others, and what is wrong.
+
+        Those of the book, but for removed ones, and those that were added by hand.
+        """
+        peers, damaged = dict[str, Invite](), dict[str, Exception]()
+        if (book := self.book) is not None:
+            removed = {file.stem for file in (self.path / "peers").glob("*.removed")}
+            found = book.neighbours(self.identity.fingerprint)
+            peers = {peer.name: peer for peer in found if peer.name not in removed}
         for file in sorted((self.path / "peers").glob("*.invite")):
             try:
-                peers.append(Invite.decode(file.read_text(encoding="utf-8")))
+                peers[file.stem] = Invite.decode(file.read_text(encoding="utf-8"))
             except (ValueError, OSError) as error:
                 damaged[file.stem] = error
-        return peers, damaged
+        return [peers[name] for name in sorted(peers)], damaged
+
+    @property
+    def book(self) -> Book | None:
+        """The book of participants that the node has joined by; None if there is none."""
+        file = self.path / BOOK
+        if self.plan.keeper is None or not file.exists():
+            return None
+        try:
+            return Book.decode(file.read_bytes(), self.plan.keeper)
+        except ValueError as error:
+            raise DirectoryError(f"{file}: {error} `walklearn node join` takes it anew.") from None
+
+    def join(self, content: bytes) -> Book:
+        """Take the book: its keeper is the plan's, this node is in it, and it is not older."""
+        if self.plan.keeper is None:
+            raise DirectoryError(
+                "the plan names no keeper, so no book counts. Agree on one: `walklearn node book "
+                "new` prints the line for the plan, and nodes are made after that."
+            )
+        book = Book.decode(content, self.plan.keeper)
+        book.neighbours(self.identity.fingerprint)
+        if len(book.participants) > self.plan.nodes:
+            raise DirectoryError(
+                f"the book has {len(book.participants)} participants, and the plan is for "
+                f"{self.plan.nodes}: that number stays the plan's."
+            )
+        known = self.book if (self.path / BOOK).exists() else None
+        if known is not None and known.number > book.number:
+            raise DirectoryError(
+                f"this is book {book.number}, and the node has the newer book {known.number}."
+            )
+        private_write(self.path / BOOK, book.encode())
+        return book
 
     def peers_stamp(self) -> tuple[tuple[str, int], ...]:
         """Something that changes whenever the neighbours do, and is quick to look at."""
         stamps = []
-        for file in (self.path / "peers").glob("*.invite"):
+        for file in ((self.path / "peers"), self.path / BOOK, *(self.path / "peers").glob("*")):
             with suppress(FileNotFoundError):  # it was removed just now
                 stamps.append((file.name, file.stat().st_mtime_ns))
         return tuple(sorted(stamps))
@@ -189,16 +232,22 @@ class NodeDirectory:
                 f"{self.plan.nodes - 1} neighbours, and it has them all."
             )
         atomic_write(self._peer_file(peer.name), (peer.encode() + "\n").encode())
+        self._removed_file(peer.name).unlink(missing_ok=True)
         return peer
 
     def remove_peer(self, name: str) -> None:
-        """Forget a neighbour."""
-        try:
-            self._peer_file(name).unlink()
-            sync_directory(self.path / "peers")  # or a power cut brings the neighbour back
-        except FileNotFoundError:
-            known = ", ".join(peer.name for peer in self.peers()) or "none"
-            raise DirectoryError(f"there is no neighbour {name!r}; known: {known}.") from None
+        """Forget a neighbour, for good also if it is one by the book."""
+        known = {peer.name for peer in self.peers()}
+        if name not in known:
+            names = ", ".join(sorted(known)) or "none"
+            raise DirectoryError(f"there is no neighbour {name!r}; known: {names}.")
+        self._peer_file(name).unlink(missing_ok=True)
+        sync_directory(self.path / "peers")  # or a power cut brings the neighbour back
+        if name in {peer.name for peer in self.readable_peers()[0]}:
+            atomic_write(self._removed_file(name), b"")
+
+    def _removed_file(self, name: str) -> Path:
+        return self.path / "peers" / f"{name}.removed"
 
     def _peer_file(self, name: str) -> Path:
         check_name(name)

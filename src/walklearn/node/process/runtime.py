@@ -16,7 +16,9 @@ from collections.abc import Callable, Coroutine
 from functools import lru_cache
 from typing import Any
 
+from walklearn.node.disk.directory import NodeDirectory
 from walklearn.node.disk.store import DiskError, Store, StoreError
+from walklearn.node.process.books import Books
 from walklearn.node.process.greetings import Greetings
 from walklearn.node.process.logs import Log
 from walklearn.node.process.metrics import Counters
@@ -36,6 +38,7 @@ from walklearn.node.protocol.messages import (
 )
 from walklearn.node.protocol.protocol import handle
 from walklearn.node.protocol.state import Phase, Place, Record, State
+from walklearn.node.wire.book import LARGEST_BOOK
 from walklearn.node.wire.identity import Identity, Invite
 from walklearn.node.wire.transport import Refused, Transport, Unanswered, Undelivered
 
@@ -66,7 +69,10 @@ class Runtime:
         self.watch = Watch(clock)
         self.failed: BaseException | None = None
         self.changed = asyncio.Event()
-        self.transport = Transport(identity, self._answer, self._count_refusal, _largest(state))
+        self.books: Books | None = None
+        self.transport = Transport(
+            identity, self._answer, self._count_refusal, _largest(state), self._meet
+        )
         self._store, self._draw = store, draw
         self._log, self._clock = log, clock
         self._limits, self._plan = state.learner.limits, state.learner.plan
@@ -227,7 +233,23 @@ class Runtime:
 
     # ── what neighbours say ──────────────────────────────────────────────────────────────────
 
+    def use_book(self, directory: NodeDirectory, changed: Callable[[], None]) -> None:
+        """Exchange books with neighbours; changed: told when there is a newer one on disk."""
+        self.books = Books(directory, self.transport, self._spawn, changed, self._log)
+
+    def spread_book(self) -> None:
+        """Tell the neighbours of the book on disk, if it is newer than it was."""
+        if self.books is not None and self.books.refresh():
+            for neighbour in filter(self.transport.is_connected, self._names):
+                self.books.tell(neighbour)
+
+    def _meet(self, neighbour: str) -> None:
+        if self.books is not None:
+            self.books.tell(neighbour)
+
     async def _answer(self, caller: str, method: str, message: bytes) -> bytes:
+        if method == "Book":
+            return b"" if self.books is None else await self.books.answer(caller, message)
         try:
             if method == "Hello":
                 return await self._greetings.answer(caller, decode_greeting(message))
@@ -326,9 +348,10 @@ class Runtime:
 
 
 def _largest(state: State) -> int:
-    """How many bytes a message may have: a token's, or those of a plan that may differ a little."""
-    plan = len(state.learner.plan.canonical)
-    return max(state.learner.limits.largest_token, 2 * plan + _PLAN_ROOM)
+    """How many bytes a message may have: a token's, a book's, a plan's that may differ a little."""
+    plan = state.learner.plan
+    book = 0 if plan.keeper is None else LARGEST_BOOK
+    return max(state.learner.limits.largest_token, 2 * len(plan.canonical) + _PLAN_ROOM, book)
 
 
 def _is_work(event: Event) -> bool:

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from walklearn import __version__
-from walklearn.node.disk.directory import NodeDirectory
+from walklearn.node.disk.directory import DirectoryError, NodeDirectory
 from walklearn.node.disk.store import DiskError, Release, Store, StoreError
 from walklearn.node.process.control import CommandError, Control
 from walklearn.node.process.logs import Log
@@ -84,10 +84,12 @@ class Node:
         identity = self.directory.identity
         neighbours = [peer.fingerprint for peer in self._peers]
         state = recover(identity.fingerprint, learner, neighbours, self._store.record)
-        return Runtime(
+        runtime = Runtime(
             state, self._store, identity, self.directory.settings.name, _Dice(learner), self.log,
             self.counters,
         )  # fmt: skip
+        runtime.use_book(self.directory, self.wake)
+        return runtime
 
     @contextlib.asynccontextmanager
     async def started(self, options: Options | None = None) -> AsyncIterator[Node]:
@@ -165,13 +167,18 @@ class Node:
         if stamp == self._peers_stamp:
             return
         self._peers_stamp = stamp
-        peers, damaged = self.directory.readable_peers()
+        try:
+            peers, damaged = self.directory.readable_peers()
+        except DirectoryError as problem:
+            self.log.error("cannot read the book", reason=problem)
+            return
         for name, error in damaged.items():
             self.log.error("cannot read a neighbour", file=f"{name}.invite", reason=error)
         # One that was known and whose file is damaged now stays; the others count all the same.
         self._peers = peers + [peer for peer in self._peers if peer.name in damaged]
         await self._runtime.set_peers(self._peers)
         self.log.info("neighbours changed", neighbours=len(self._peers))
+        self._runtime.spread_book()
 
     def wake(self) -> None:
         """Let who waits look again."""

@@ -1,0 +1,162 @@
+"""Joining by the book: neighbours without a paste for each edge, and newer books on their own."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from pathlib import Path
+
+import pytest
+
+from tests.node.small_network import PLAN, free_port, in_process, make_node, rows_of
+from tests.node.test_service import is_met, until
+from tests.running import invoke
+from walklearn.node.disk.creation import create_node
+from walklearn.node.disk.directory import DirectoryError, NodeDirectory
+from walklearn.node.disk.keeper import change_book, new_book
+from walklearn.node.wire.book import Book, BookError
+from walklearn.node.wire.identity import Identity, Invite
+
+
+def make(folder: Path, count: int, dial_only: int = 0, updates: int = 60) -> list[NodeDirectory]:
+    """A book, a plan that names its keeper, and nodes; the last of them cannot be dialled."""
+    keeper = new_book(folder / "book").keeper_fingerprint
+    text = PLAN.format(nodes=count, updates=updates, more=f'keeper = "{keeper}"')
+    (folder / "plan.toml").write_text(text)
+    dialled = [make_node(folder / f"node{n}", folder / "plan.toml", rows_of(n))
+               for n in range(count - dial_only)]  # fmt: skip
+    others = [
+        create_node(
+            folder / f"node{n}", plan=folder / "plan.toml", data=rows_of(n),
+            listen=f"127.0.0.1:{free_port()}",
+        ).directory
+        for n in range(count - dial_only, count)
+    ]  # fmt: skip
+    return dialled + others
+
+
+def write_down(folder: Path, *nodes: NodeDirectory, also: tuple[Invite, ...] = ()) -> bytes:
+    invites = [*(node.invite for node in nodes), *also]
+    change_book(folder / "book", lambda old: old.with_participants(*invites))
+    return (folder / "book").read_bytes()
+
+
+def test_a_network_joins_by_the_book_and_ends_with_nodes_that_cannot_be_dialled(
+    tmp_path: Path,
+) -> None:
+    nodes = make(tmp_path, 5, dial_only=2)
+    content = write_down(tmp_path, *nodes)
+    for each in nodes:
+        each.join(content)
+    assert all(peer.address for node in nodes[3:] for peer in node.peers())
+
+    async def walk() -> None:
+        running = [in_process(each)[0] for each in nodes]
+        async with contextlib.AsyncExitStack() as stack:
+            for each in running:
+                await stack.enter_async_context(each.started())
+            await until(lambda: all(map(is_met, running)))
+            await running[0].start_walk()
+            await until(lambda: all(each.all_know_the_end for each in running))
+            assert all(each.final is not None for each in running)
+
+    asyncio.run(walk())
+
+
+def test_a_newer_book_is_passed_on_and_changes_the_neighbours(tmp_path: Path) -> None:
+    one, other, late = make(tmp_path, 3)
+    content = write_down(tmp_path, one, other)
+    one.join(content)
+    other.join(content)
+    newer = write_down(tmp_path, late)
+
+    async def meet() -> None:
+        (first, _), (second, log) = in_process(one), in_process(other)
+        async with first.started(), second.started():
+            await until(lambda: is_met(first) and is_met(second))
+            one.join(newer)
+            await first.look_for_peers()
+            await until(lambda: other.book is not None and other.book.number == 2)
+            await second.look_for_peers()
+            assert [peer.name for peer in other.peers()] == ["node0", "node2"]
+            late.join(newer)
+            (third, _) = in_process(late)
+            async with third.started():
+                await until(lambda: is_met(first) and is_met(second) and is_met(third))
+            assert "newer book" in log.getvalue()
+
+    asyncio.run(meet())
+    with pytest.raises(DirectoryError, match="the newer book 2"):
+        one.join(content)
+
+
+def test_a_neighbour_cannot_bring_a_book_that_the_keeper_did_not_sign(tmp_path: Path) -> None:
+    one, other = make(tmp_path, 2)
+    content = write_down(tmp_path, one, other)
+    for each in (one, other):
+        each.join(content)
+
+    async def meet() -> None:
+        (first, log), (second, _) = in_process(one), in_process(other)
+        async with first.started(), second.started():
+            await until(lambda: is_met(first) and is_met(second))
+            assert second._runtime.books is not None
+            second._runtime.books._number = 7
+            second._runtime.books._content = content.replace(b'"number": 1', b'"number": 7')
+            second._runtime.books.tell(one.identity.fingerprint)
+            await until(lambda: "book refused" in log.getvalue())
+            assert "changed after its keeper signed it" in log.getvalue()
+
+    asyncio.run(meet())
+    assert one.book is not None
+    assert one.book.number == 1
+
+
+def test_who_is_removed_by_hand_stays_removed_and_hand_made_neighbours_remain(
+    tmp_path: Path,
+) -> None:
+    one, other, third = make(tmp_path, 3)
+    one.join(write_down(tmp_path, one, other))
+    one.add_peer(third.invite.encode())
+    assert [peer.name for peer in one.peers()] == ["node1", "node2"]
+    one.remove_peer("node1")
+    one.remove_peer("node2")
+    assert one.peers() == []
+    one.join(write_down(tmp_path, third))
+    assert [peer.name for peer in one.peers()] == ["node2"]
+    one.add_peer(other.invite.encode())
+    assert [peer.name for peer in one.peers()] == ["node1", "node2"]
+
+
+def test_books_that_a_node_does_not_join_by(tmp_path: Path) -> None:
+    one, other = make(tmp_path, 2)
+    with pytest.raises(BookError, match="this node is not in the book"):
+        one.join(write_down(tmp_path, other))
+    more = Invite("more", "h:1", Identity.create().public_key)
+    full = write_down(tmp_path, one, also=(more,))
+    with pytest.raises(DirectoryError, match="3 participants, and the plan is for 2"):
+        one.join(full)
+    (tmp_path / "alone").mkdir()
+    (tmp_path / "alone" / "plan.toml").write_text(PLAN.format(nodes=2, updates=5, more=""))
+    without = make_node(tmp_path / "alone" / "node", tmp_path / "alone" / "plan.toml")
+    with pytest.raises(DirectoryError, match="names no keeper"):
+        without.join(full)
+    (one.path / "book.json").write_text("{}")
+    with pytest.raises(DirectoryError, match=r"book\.json.*takes it anew"):
+        one.peers()
+
+
+def test_two_that_cannot_be_dialled_are_told_at_once(tmp_path: Path) -> None:
+    one, other = make(tmp_path, 2, dial_only=2)
+    with pytest.raises(DirectoryError, match="neither this node nor node1 has an address"):
+        one.add_peer(other.invite.encode())
+
+
+def test_joining_from_the_shell(tmp_path: Path) -> None:
+    one, other = make(tmp_path, 2)
+    lines = [invoke("node", "invite", each.path).stdout.strip() for each in (one, other)]
+    assert all(len(line) <= 100 for line in lines)
+    assert invoke("node", "book", "add", tmp_path / "book", *lines).exit_code == 0
+    done = invoke("node", "join", one.path, tmp_path / "book")
+    assert done.output == "book 1, 2 participants; neighbours: node1\n"
+    assert Book.decode((one.path / "book.json").read_bytes(), one.plan.keeper or "").number == 1
