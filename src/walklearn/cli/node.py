@@ -122,7 +122,7 @@ def peer(directory: Path, invite: str | None, remove: str | None) -> None:
 
 @node.command()
 @_directory
-@click.argument("book", type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@click.argument("book", type=click.Path(path_type=Path, dir_okay=False))
 @with_node_extra
 def join(directory: Path, book: Path) -> None:
     """Take the neighbours from BOOK, which the plan's keeper signed; a running node follows.
