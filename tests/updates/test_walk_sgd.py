@@ -136,3 +136,33 @@ def test_a_network_played_by_hand_is_the_simulator() -> None:
     assert run.messages[1, -1] == token.messages
     np.testing.assert_array_equal(run.models[1], token.model)
     np.testing.assert_array_equal(run.averages[1], token.average)
+
+
+@pytest.mark.parametrize("engine", ["compiled", "reference"])
+def test_a_token_may_carry_the_model_alone(engine):
+    X, y = wl.datasets.two_gaussians(6, dimension=2, seed=1)
+    arguments = {"steps": 30, "seed": 1, "records": [10, 30], "engine": engine}
+    problem, graph, step = wl.Problem(X, y, penalty=1.0), wl.graphs.ring(6), wl.PowerStep(0.01)
+    walk = wl.walks.Uniform()
+    both = wl.simulate(problem, graph, walk, update=wl.updates.Sgd(step), **arguments)
+    alone = wl.simulate(
+        problem, graph, walk, update=wl.updates.Sgd(step, average=False), **arguments
+    )
+    np.testing.assert_array_equal(alone.models, both.models)
+    np.testing.assert_array_equal(alone.averages, alone.models)
+    np.testing.assert_array_equal(alone.average_gap, alone.gap)
+    assert (both.averages != both.models).any()
+
+
+def test_what_is_not_carried_is_not_in_the_token():
+    X, y = wl.datasets.two_gaussians(6, dimension=2, seed=1)
+    setting = walk_sgd.WalkSetting(
+        wl.Problem(X, y), wl.graphs.ring(6), wl.walks.Uniform(),
+        wl.updates.Sgd(wl.PowerStep(0.01), average=False),
+    )  # fmt: skip
+    token = walk_sgd.init(setting, np.random.default_rng(1))
+    for _ in range(5):
+        token, _ = walk_sgd.step(setting, token, np.array([0.7]))
+    assert token.updates == 5
+    assert not token.weighted_sum.any()
+    assert token.step_size_sum == 0.0

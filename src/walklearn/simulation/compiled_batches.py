@@ -89,7 +89,7 @@ class CompiledWalks(WalkBatch):
     @property
     def averages(self) -> Array:
         """w̄ of each token."""
-        if not self.iterations:
+        if not self.iterations or not self.setting.carries_average:
             return self.models
         return np.asarray(self._sums[:, None] / self._step_size_sum)
 
@@ -110,6 +110,8 @@ class CompiledWalks(WalkBatch):
         """The tokens as the reference has them."""
         state = self._tokens
         sums, total = self._sums, float(self._step_size_sum[0])
+        if not self.setting.carries_average:
+            sums, total = np.zeros_like(sums), 0.0
         return [
             Token(
                 node=int(state.nodes[r]),
@@ -163,8 +165,10 @@ class CompiledWalks(WalkBatch):
         self.iterations += iterations
         if not len(after):
             return None
-        averages = records.sums / step_size_sums[records.after, None, None]
-        models, averages = records.models[:, :, None], averages[:, :, None]
+        models = records.models[:, :, None]
+        averages = models
+        if setting.carries_average:
+            averages = (records.sums / step_size_sums[records.after, None, None])[:, :, None]
         return Seen(models, averages, records.messages, records.questions)
 
     def _records(self, after: Counts) -> Any:

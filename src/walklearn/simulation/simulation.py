@@ -81,8 +81,8 @@ def simulate(
     number of iterations is rounded up, so that methods compare at equal work.
     step_size: γ_k of the paper's update, short for update=updates.Sgd(step_size).
     update: what a visit of a walk does: updates.Sgd(step_size), or one with memory: updates.Saga(),
-    Sag() and Newton(), under which the walk says only who is next. Those carry no average: what the
-    trace calls averages are then the models.
+    Sag() and Newton(), under which the walk says only who is next. Those carry no average, nor does
+    Sgd(step_size, average=False): what the trace calls averages are then the models.
     records: how many log-spaced records, or the update counts to record at.
     batch: rows of the node that an update looks at; all by default.
     model_privacy: clipping, noise and a cap on what each node's rows add to the model.

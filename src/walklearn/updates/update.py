@@ -153,22 +153,29 @@ class Sgd(Update):
     ----------
     step_size
         γ_k: a `PowerStep` or a `ConstantStep`. `simulate(..., step_size=…)` is its short form.
+    average
+        Whether the token carries Σ γ w, of which w̄ is made, beside w. It tells of earlier models,
+        so a claim against single nodes (`theory.seen_from_one_node`) needs a token without it.
+        Where a run gives averages they are then the models themselves.
 
     Examples
     --------
     >>> from walklearn import PowerStep, updates
     >>> updates.Sgd(PowerStep(0.1))
-    Sgd(step_size=PowerStep(constant=0.1, exponent=0.75))
+    Sgd(step_size=PowerStep(constant=0.1, exponent=0.75), average=True)
     """
 
     name: ClassVar[str] = "sgd"
     step_size: StepSize
+    average: bool = True
 
     def __post_init__(self) -> None:
         if not isinstance(self.step_size, PowerStep | ConstantStep):
             raise TypeError(
                 f"step_size must be a PowerStep or a ConstantStep, got {self.step_size!r}."
             )
+        if not isinstance(self.average, bool):
+            raise TypeError(f"average must be True or False, got {self.average!r}.")
 
     def token_bytes(self, problem: Problem) -> int:
         """One model, as the paper counts; the sum that w̄ is made of is as large again."""

@@ -83,6 +83,11 @@ class WalkSetting:
             raise TypeError(f"{self.update!r} makes no SGD steps.")
         return self.update.step_size
 
+    @property
+    def carries_average(self) -> bool:
+        """Whether the token carries what w̄ is made of."""
+        return isinstance(self.update, Sgd) and self.update.average
+
     @cached_property
     def score(self) -> Array:
         """What the walk accepts by, for each node."""
@@ -122,7 +127,7 @@ class Token(NamedTuple):
 
     @property
     def average(self) -> Array:
-        """w̄ = Σ γ_m w_m / Σ γ_m, which the theorems are about; with memory w itself."""
+        """w̄ = Σ γ_m w_m / Σ γ_m, which the theorems are about; w itself if it is not carried."""
         return self.weighted_sum / self.step_size_sum if self.step_size_sum else self.model
 
 
@@ -200,7 +205,9 @@ def _updated(
         token, scale = estimated_scale(token, float(setting.divisors[token.node]))
     else:
         scale = setting.scale[token.node]
-    return improve(setting.problem, setting.step_size, token, scale, picks, protect)
+    return improve(
+        setting.problem, setting.step_size, token, scale, picks, protect, setting.carries_average
+    )
 
 
 def estimated_scale(token: Token, divisor: float) -> tuple[Token, float]:
@@ -224,18 +231,19 @@ def improve(
     scale: float,
     picks: Array,
     protect: Protect | None = None,
+    average: bool = True,
 ) -> tuple[Token, Visit]:
     """The update of a visit: all that the node which holds the token does to it but pass it on.
 
-    Of the problem only this node's own rows are looked at.
+    Of the problem only this node's own rows are looked at. average: whether Σ γ w is kept.
     """
     w, k = token.model, token.updates + 1
     gamma = step_size(k)
     model, gradient = update(problem, token.node, w, gamma, scale, picks, protect)
-    improved = token._replace(
-        model=model,
-        weighted_sum=token.weighted_sum + gamma * w,
-        step_size_sum=token.step_size_sum + gamma,
-        updates=k,
-    )
+    improved = token._replace(model=model, updates=k)
+    if average:
+        improved = improved._replace(
+            weighted_sum=token.weighted_sum + gamma * w,
+            step_size_sum=token.step_size_sum + gamma,
+        )
     return improved, Visit(token.node, gamma, gradient, messages=0)
