@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
 import stat
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,8 +15,9 @@ from walklearn.files import DataError
 from walklearn.node.agreement.node_rows import NodeRows, read_node_rows
 from walklearn.node.agreement.plan import Plan, PlanError
 from walklearn.node.disk import directory as directory_module
-from walklearn.node.disk.creation import Created, create_node
+from walklearn.node.disk.creation import Created, create_node, ledger_of
 from walklearn.node.disk.directory import DirectoryError, NodeDirectory
+from walklearn.node.disk.kept_releases import KeptReleases
 from walklearn.node.disk.store import Store
 from walklearn.node.protocol.learner import Learner
 from walklearn.node.protocol.messages import Limits
@@ -24,15 +27,14 @@ PRIVATE = """
 intercept = true
 walk = "weighted"
 [privacy]
+protect = "node"
+epsilon = 6.0
+delta = 0.06
+constants_share = 0.5
 mechanism = "clamped-gamma"
-epsilon = 3.0
-delta = 0.03
 feature_bound = 2.0
 max_rows = 3
-[model_privacy]
 clip = 1.0
-epsilon = 3.0
-delta = 1e-5
 max_contributions = 20
 """
 ROWS = "a,b,y,remark\n0.5,1,yes,x\n3,4,no,y\n"
@@ -95,6 +97,70 @@ def test_the_release_is_drawn_once_within_the_public_bounds(tmp_path: Path) -> N
     assert left_over(tmp_path) == {"alice"}
 
 
+def made_anew(tmp_path: Path, created: Created, **options: Any) -> Created:
+    shutil.rmtree(created.directory.path)
+    return create(tmp_path, **options)
+
+
+def test_a_node_made_anew_from_the_same_rows_tells_the_same_release(tmp_path: Path) -> None:
+    first = create(tmp_path)
+    assert first.earlier == ""
+    for _ in range(5):
+        again = made_anew(tmp_path, first)
+        assert again.release.importance == first.release.importance
+        assert "the same R_i is used again, at no cost" in again.earlier
+    # In another order they are the same rows.
+    lines = ROWS.splitlines()
+    other = made_anew(tmp_path, first, rows="\n".join([lines[0], lines[2], lines[1]]))
+    assert other.release.importance == first.release.importance
+    # Of other rows nothing is known.
+    assert made_anew(tmp_path, first, rows=ROWS.replace("0.5", "0.6")).earlier == ""
+
+
+def test_another_release_of_the_same_rows_is_charged_beside_the_first(tmp_path: Path) -> None:
+    first = create(tmp_path)
+    once = ledger_of(first.directory.plan, first.release)
+    again = made_anew(tmp_path, first, more=PRIVATE.replace("epsilon = 6.0", "epsilon = 5.0"))
+    assert [what for what, _, _ in again.release.earlier] == ["importance", "model"]
+    assert "2 earlier charges" in again.earlier
+    both = ledger_of(again.directory.plan, again.release)
+    assert both.total(0, 0.1) > once.total(0, 0.1)
+    with Store.look(again.directory.store_path, Limits.of_plan(again.directory.plan)) as store:
+        assert store.release() == again.release  # it is on the disk
+    # Contributions begin at 0 in the new node, and the old one's cap counts beside them.
+    third = made_anew(tmp_path, first)
+    assert third.release.importance == first.release.importance
+    assert [what for what, _, _ in third.release.earlier] == ["model", "importance", "model"]
+    with pytest.raises(ValueError, match="cannot be kept: the release costs more"):
+        made_anew(tmp_path, first, budget=(6.0, 0.06))
+
+
+def test_the_owners_record_is_private_and_its_names_tell_nothing(tmp_path: Path) -> None:
+    folder = tmp_path / "record"
+    create(tmp_path, releases=folder)
+    files = sorted(folder.iterdir())
+    assert [stat.S_IMODE(file.stat().st_mode) for file in files] == [0o600, 0o600]
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    elsewhere = KeptReleases(tmp_path / "elsewhere")
+    rows = NodeDirectory(tmp_path / "alice").rows
+    elsewhere.add(rows, {})
+    names = {file.name for file in (tmp_path / "elsewhere").iterdir()}
+    assert names & {file.name for file in files} == {"key"}  # another key, another name
+    (record,) = (file for file in files if file.name != "key")
+    record.write_text("{")
+    with pytest.raises(DirectoryError, match="released of these rows before, and cannot be read"):
+        create_node(tmp_path / "bob", plan=tmp_path / "plan.toml", data=rows, releases=folder,
+                    listen="127.0.0.1:7447", address="host:7447")  # fmt: skip
+    assert not (tmp_path / "bob").exists()
+
+
+def test_the_ledger_claims_the_price_of_the_cap(tmp_path: Path) -> None:
+    created = create(tmp_path)
+    ledger = ledger_of(created.directory.plan, created.release)
+    assert [charge.times for charge in ledger.charges(0)] == [1, 20]
+    assert ledger.total_delta(0, 6.0) <= 0.06
+
+
 @pytest.mark.parametrize(("mechanism", "constant"), [("clamped-gamma", True), ("laplace", False)])
 def test_a_release_that_tells_nothing_is_warned_of(
     tmp_path: Path, mechanism: str, constant: bool
@@ -105,7 +171,7 @@ def test_a_release_that_tells_nothing_is_warned_of(
 
 def test_a_budget_limits_the_contributions(tmp_path: Path) -> None:
     few = PRIVATE.replace("max_contributions = 20", "max_contributions = 3")
-    assert create(tmp_path, more=few, budget=(3.9, 0.032)).release.may_contribute == 2
+    assert create(tmp_path, more=few, budget=(4.7, 0.06)).release.may_contribute == 2
 
 
 def test_a_budget_that_cannot_be_kept_is_refused(tmp_path: Path) -> None:

@@ -29,7 +29,14 @@ updates = 1000
 WEIGHTED = 'walk = "weighted"\n[privacy]\nmechanism = "in the clear"'
 RELEASED = """
 walk = "weighted"
-privacy = { mechanism = "gamma", epsilon = 3.0, delta = 0.05, feature_bound = 3.0, max_rows = 5 }
+[privacy]
+protect = "node"
+model = "in the clear"
+mechanism = "gamma"
+epsilon = 3.0
+delta = 0.05
+feature_bound = 3.0
+max_rows = 5
 """
 X, Y = [[1.0, 2.0], [0.5, -1.0], [2.0, 0.0]], [1.0, -1.0, 0.5]
 LINE = Line(1, "ab" * 32, "cd" * 16)

@@ -38,7 +38,8 @@ updates = 400
 """
 IN_THE_CLEAR = '[privacy]\nmechanism = "in the clear"'
 RELEASED = (
-    "[privacy]\nmechanism = 'clamped-gamma'\nepsilon = 3.0\ndelta = 0.05\nbounds = [1.0, 40.0]"
+    "[privacy]\nprotect = 'node'\nmodel = 'in the clear'\nmechanism = 'clamped-gamma'\n"
+    "epsilon = 3.0\ndelta = 0.05\nbounds = [1.0, 40.0]"
 )
 WALKS: dict[str, tuple[wl.walks.Walk, str]] = {
     "simple": (wl.walks.Simple(laziness=0.2), 'walk = "simple"\nlaziness = 0.2'),

@@ -10,6 +10,9 @@ from pathlib import Path
 import pytest
 
 from walklearn.node.agreement.plan import Plan, PlanError
+from walklearn.node.agreement.plan_privacy import told_as
+from walklearn.privacy import Charge, compose
+from walklearn.privacy.row_release import RowGaussian
 from walklearn.problem.domains import Ball, Box, Everywhere
 from walklearn.problem.losses import Huber, Softmax
 from walklearn.updates.step_sizes import ConstantStep, PowerStep
@@ -28,17 +31,15 @@ updates = 1000
 walk = "weighted"
 
 [privacy]
-mechanism = "clamped-gamma"
+protect = "node"
 epsilon = 3.0
 delta = 0.03
+mechanism = "clamped-gamma"
 feature_bound = 2.0
 max_rows = 4
-
-[model_privacy]
 clip = 1.0
-epsilon = 3.0
-delta = 1e-5
 max_contributions = 20
+constants_share = 0.5
 """
 
 
@@ -48,9 +49,93 @@ def test_a_whole_plan_is_read() -> None:
     assert plan.bounds == (1.0, 1.0 + 5 * 0.25 * 4 * 4.0)
     mechanism, noise = plan.calibrated_mechanism(), plan.calibrated_noise()
     assert mechanism is not None
-    assert mechanism.delta(3.0) <= 0.03
     assert noise is not None
-    assert noise.delta(3.0) <= 1e-5
+    assert (noise.clip, noise.max_contributions, noise.protect) == (1.0, 20, "node")
+    assert mechanism.delta(1.5) <= 0.015
+    assert noise.delta(1.5) <= 0.015
+    charges = [Charge("importance", mechanism, 1), Charge("model", noise, 20)]
+    assert compose(charges).delta(3.0) <= 0.03  # the total is what was said
+
+
+ROWS = """
+name = "hospitals"
+nodes = 5
+rows = 500
+features = ["age", "pressure"]
+target = "ill"
+classes = ["no", "yes"]
+loss = "logistic"
+objective = "mean"
+step_size = { constant = 0.01, exponent = 0 }
+updates = 200
+[columns]
+"*" = { centre = 50, spread = 10 }
+[privacy]
+epsilon = 3.0
+delta = 1e-5
+"""
+
+
+def test_of_a_total_and_public_facts_all_else_follows() -> None:
+    plan = Plan.from_text(ROWS)
+    noise = plan.calibrated_noise()
+    assert plan.calibrated_mechanism() is None  # the uniform walk tells nothing
+    assert noise is not None
+    assert noise.protect == "rows"
+    assert noise.delta(3.0) <= 1e-5 < noise.delta(2.99)  # the whole budget goes to the model
+    assert 40 <= noise.max_contributions <= 80  # of 40 visits on average
+    assert noise.clip == pytest.approx(0.1 * 2**0.5)
+    for key, value in (("clip", 0.5), ("max_contributions", 7), ("noise_multiplier", 90.0)):
+        given = Plan.from_text(f"{ROWS}{key} = {value}\n").calibrated_noise()
+        assert getattr(given, key) == value
+        assert given is not None
+        assert given.delta(3.0) <= 1e-5
+
+
+def test_a_weighted_walk_tells_its_constants_at_row_level_within_the_total() -> None:
+    text = ROWS.replace("[columns]", 'walk = "weighted"\npenalty = 0.1\n[columns]')
+    with pytest.raises(PlanError, match="feature_bound is missing"):
+        Plan.from_text(text)
+    plan = Plan.from_text(text + "feature_bound = 4.0\n")
+    mechanism, noise = plan.calibrated_mechanism(), plan.calibrated_noise()
+    assert isinstance(mechanism, RowGaussian)
+    assert noise is not None
+    charges = [Charge("importance", mechanism, 1), Charge("model", noise, noise.max_contributions)]
+    assert compose(charges).delta(3.0) <= 1e-5
+
+
+def test_a_model_in_the_clear_is_said_in_so_many_words() -> None:
+    text = TEXT.replace("clip = 1.0\nmax_contributions = 20\nconstants_share = 0.5\n", "")
+    plan = Plan.from_text(text + 'model = "in the clear"\n')
+    mechanism = plan.calibrated_mechanism()
+    assert plan.calibrated_noise() is None
+    assert mechanism is not None
+    assert mechanism.delta(3.0) <= 0.03  # all of it goes to L_i
+    assert told_as(plan.to_dict()["privacy"]).startswith("ε = ∞")
+    with pytest.raises(PlanError, match="epsilon would protect nothing"):
+        Plan.from_text(ROWS + 'model = "in the clear"\n')
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (("rows = 500\n", ""), "rows"),
+        (('objective = "mean"', 'objective = "mean"\nbatch = 3'), "mini-batch"),
+        (("delta = 1e-5\n", ""), "privacy.delta is missing"),
+        (("epsilon = 3.0\n", ""), "privacy.epsilon is missing"),
+        (("epsilon = 3.0\ndelta = 1e-5\n", 'model = "noisy"\n'), "privacy.model"),
+        (('"*" = { centre = 50, spread = 10 }', "age = { spread = 10 }"), "clip does not follow"),
+        (("[privacy]", "[model_privacy]\nclip = 1\n[privacy]"), "of plans of version 1"),
+        (("nodes = 5", "nodes = 5\nversion = 1"), r"version is 1, and this walklearn reads 2"),
+        (("epsilon = 3.0", 'epsilon = 3.0\nmechanism = "laplace"'), "walk does not"),
+        (("epsilon = 3.0", "epsilon = 3.0\nconstants_share = 0.2"), "walk does not"),
+        (("epsilon = 3.0\ndelta = 1e-5", 'model = "in the clear"\nclip = 1'), "needs an epsilon"),
+    ],
+)
+def test_what_cannot_be_kept_is_refused(change: tuple[str, str], message: str) -> None:
+    assert change[0] in ROWS
+    with pytest.raises(PlanError, match=message):
+        Plan.from_text(ROWS.replace(*change))
 
 
 def test_the_plan_of_the_documentation_is_one() -> None:
@@ -72,7 +157,7 @@ MISTAKES = [
     ("delta = 0.03", "delta = 1.0", "line 17: privacy.delta must be .* less than 1"),
     ("delta = 0.03", "delta = nan", "line 17: privacy.delta must be a finite number"),
     ("max_rows = 4", "", "line 14: privacy.max_rows is missing"),
-    ("max_rows = 4", "max_rows = 4\nbounds = [1, 2]", "line 20: privacy.bounds .*not both"),
+    ("max_rows = 4", "max_rows = 4\nbounds = [1, 2]", "line 21: privacy.bounds .*not both"),
     ('"yes"]', '"yes", "maybe"]', "line 6: classes must be two texts"),
     ('classes = ["no", "yes"]\n', "", "classes must be two texts"),
     ('loss = "logistic"', 'loss = "squared"', "line 6: classes must be left out"),
@@ -86,20 +171,19 @@ MISTAKES = [
     ("{ ball = 10.0 }", '"ball"', "line 9: domain must be"),
     ("{ constant = 0.01 }", "0.01", "line 10: step_size must be a table"),
     ("0.01 }", "0.01, exponent = 1.5 }", "line 10: step_size.exponent must lie between"),
-    ('"weighted"', '"uniform"', "line 14: privacy is about releasing L_i"),
+    ('"weighted"', '"uniform"', "line 18: privacy.mechanism is about telling L_i"),
     ('"weighted"', '"levy"', "line 12: walk is .*Choose one of"),
     ('"weighted"', '"weighted"\nlaziness = 1', "line 13: laziness must be .* less than 1"),
     ('"weighted"', '"weighted"\nobjective = "mean"', "rows is missing"),
-    ('"weighted"', '"weighted"\nrows = 7', 'line 13: rows is for objective "mean" only'),
-    ("penalty = 1.0", "penalty = 0.0", "line 14: privacy gives no public bounds.*lower"),
+    ("penalty = 1.0", "penalty = 0.0", "privacy.* gives no public bounds.*lower"),
     ("hospitals", "The Hospitals", "line 2: name must be of a-z"),
-    ("nodes = 5", "nodes = 5\nversion = 9", "line 4: version is 9.*reads 1"),
+    ("nodes = 5", "nodes = 5\nversion = 9", "line 4: version is 9.*reads 2"),
     ("nodes = 5", "nodes = 5 5", "is not TOML.*line 3"),
-    ("max_rows = 4", 'max_rows = 4\nreweight = "as-printed"', "line 20: privacy.reweight divides"),
+    ("max_rows = 4", 'max_rows = 4\nreweight = "as-printed"', "line 21: privacy.reweight divides"),
     ("[privacy]", "[columns.weight]\nspread = 2\n[privacy]", "line 14: columns.weight is not one"),
     ("[privacy]", "[columns.age]\nspread = 0\n[privacy]", "line 15: columns.age.spread must be"),
     ("[privacy]", "[columns]\nage = 3\n[privacy]", "line 15: columns.age must be a table"),
-    ("clip = 1.0", "clip = inf", "line 22: model_privacy.clip must be a finite number"),
+    ("clip = 1.0", "clip = inf", "line 21: privacy.clip must be a finite number"),
 ]  # fmt: skip
 
 
@@ -116,8 +200,7 @@ def test_a_mistake_is_told_with_its_key_and_line(
 
 
 def test_the_weighted_walk_must_say_how_it_releases() -> None:
-    start = TEXT.index("[privacy]")
-    text = TEXT[:start] + TEXT[TEXT.index("[model_privacy]") :]
+    text = TEXT[: TEXT.index("[privacy]")]
     with pytest.raises(PlanError, match=r"privacy is missing.*in the clear"):
         Plan.from_text(text)
     clear = Plan.from_text(text + '[privacy]\nmechanism = "in the clear"\n')

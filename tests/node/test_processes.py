@@ -25,14 +25,13 @@ from walklearn.node.protocol.messages import Limits, Token
 PRIVATE = """
 walk = "weighted"
 [privacy]
+protect = "node"
+epsilon = 8.0
+delta = 0.06
+constants_share = 0.5
 mechanism = "clamped-gamma"
-epsilon = 3.0
-delta = 0.03
 bounds = [1.0, 40.0]
-[model_privacy]
 clip = 1.0
-epsilon = 5.0
-delta = 1e-4
 max_contributions = 10
 """
 

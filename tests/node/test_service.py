@@ -206,7 +206,10 @@ def test_the_noise_of_two_visits_shares_no_generator(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Past the cap the noise shows bare: nothing of it may tell of the noise before."""
-    noise = "[model_privacy]\nclip = 1.0\nepsilon = 3.0\ndelta = 1e-5\nmax_contributions = 5"
+    noise = (
+        '[privacy]\nprotect = "node"\nepsilon = 3.0\ndelta = 1e-5\nclip = 1.0\n'
+        "max_contributions = 5"
+    )
     (one,) = make_nodes(tmp_path, 1, [], more=noise)
     node, _ = in_process(one)
     made = []

@@ -221,6 +221,8 @@ updates = 200
 RELEASED = """
 walk = "weighted"
 [privacy]
+protect = "node"
+model = "in the clear"
 mechanism = "uniform-noise"
 epsilon = 1.0
 delta = 0.1
@@ -236,7 +238,7 @@ def test_a_plan_says_it_and_is_the_same_after_a_round_trip() -> None:
         assert again.digest != Plan.from_text(PLAN).digest
         assert plan.to_dict()["loss"] == "steep"
     assert type(plan.calibrated_mechanism()) is UniformNoise
-    with pytest.raises(ValueError, match="releasing L_i, which the root-degree walk does not"):
+    with pytest.raises(ValueError, match="with the root-degree walk, which tells nothing else"):
         Plan.from_text(PLAN + RELEASED.replace("weighted", "root-degree"))
 
 

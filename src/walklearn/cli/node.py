@@ -273,7 +273,11 @@ def _page(now: dict[str, Any]) -> str:
     if now.get("token_seconds") is not None and not now["holds_token"]:
         lines.append(f"token: here {now['token_seconds']:g} s ago, last with {now['last_holder']}")
     if now.get("may_contribute") is not None:
-        lines.append(f"contributions: {now['contributions']} of {now['may_contribute']}")
+        spent = now["contributions"] >= now["may_contribute"]
+        rest = ": spent, it passes the token on with noise only" if spent else ""
+        lines.append(f"contributions: {now['contributions']} of {now['may_contribute']}{rest}")
+    if "privacy" in now:
+        lines.append(now["privacy"])
     refusals = now.get("counters", {}).get("refusals", {})
     if refusals:
         lines.append("refused: " + ", ".join(f"{n} × {why}" for why, n in refusals.items()))
@@ -316,5 +320,8 @@ def _describe(created: Created) -> str:
         )
     if created.release.noise is not None:
         lines.append(f"its rows show in the model at most {created.release.may_contribute} times.")
+    lines.append(created.directory.plan.told)
+    if created.earlier:
+        lines.append(created.earlier)
     lines.append(f"next: walklearn node invite {path}")
     return "\n".join(lines)

@@ -17,9 +17,10 @@ difference is refused with the names of the keys that differ.
 ... walk = "weighted"
 ...
 ... [privacy]
-... mechanism = "clamped-gamma"
+... protect = "node"
 ... epsilon = 3.0
-... delta = 0.03
+... delta = 1e-5
+... mechanism = "laplace"
 ... feature_bound = 2.0
 ... max_rows = 1
 ... ''')
@@ -37,15 +38,16 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from walklearn.files.checked_table import CheckedTable, Source
 from walklearn.files.encoding import Column, Encoding
-from walklearn.node.agreement import plan_keys
-from walklearn.node.agreement.plan_keys import ModelPrivacy, Privacy, TimeLimits
+from walklearn.node.agreement import plan_keys, plan_privacy
+from walklearn.node.agreement.plan_keys import TimeLimits
+from walklearn.node.agreement.plan_privacy import Privacy
 from walklearn.problem import Objective
 from walklearn.problem.domains import Domain, Everywhere
 from walklearn.problem.losses import Loss
@@ -57,7 +59,7 @@ if TYPE_CHECKING:
     from walklearn.privacy.mechanisms import Mechanism
     from walklearn.privacy.model_noise import ModelNoise
 
-__all__ = ["VERSION", "ModelPrivacy", "Plan", "PlanError", "Privacy", "TimeLimits", "differences"]
+__all__ = ["VERSION", "Plan", "PlanError", "Privacy", "TimeLimits", "differences"]
 
 VERSION = plan_keys.VERSION
 
@@ -71,13 +73,14 @@ class Plan:
     """The agreement. See docs/network.md for what each key means.
 
     classes: for two-class losses (−1, +1 in this order), for softmax 0..K−1; None for numbers.
-    rows: of all nodes together, for the objective "mean" only.
+    rows: of all nodes together, for the objective "mean" and for claims about rows.
     columns: the features that are not plain numbers: texts with their categories, or numbers that
     are shifted and scaled, both public. They must be the same everywhere, so no node may take
     them from its own rows.
     batch: how many of its rows a node looks at in a visit; None for all.
-    walk: "simple", "uniform", "weighted" or one of your own; `privacy` says how a walk that tells
-    neighbours L_i releases it.
+    walk: "simple", "uniform", "weighted" or one of your own.
+    privacy: the total (ε, δ) for all that leaves a node because of its rows, and what overrides how
+    it is spent.
     keeper: the fingerprint of who signs the book of participants; None for none.
     """
 
@@ -99,7 +102,6 @@ class Plan:
     walk: str = "uniform"
     laziness: float = 0.0
     privacy: Privacy | None = None
-    model_privacy: ModelPrivacy | None = None
     keeper: str | None = None
     time_limits: TimeLimits = TimeLimits()  # noqa: RUF009
     version: int = VERSION
@@ -180,35 +182,20 @@ class Plan:
     @property
     def bounds(self) -> tuple[float, float] | None:
         """The public bounds of L_i; None where nothing is released under them."""
-        if self.privacy is None or self.privacy.mechanism == plan_keys.IN_THE_CLEAR:
-            return None
-        if self.privacy.bounds is not None:
-            return self.privacy.bounds
-        from walklearn.privacy.bounds import smoothness_bounds
+        return plan_privacy.public_bounds(self)
 
-        assert self.privacy.feature_bound is not None
-        return smoothness_bounds(
-            self.loss, self.penalty, self.nodes, self.privacy.feature_bound,
-            self.privacy.max_rows or 1, self.objective, self.intercept, self.privacy.lower,
-            self.rows,
-        )  # fmt: skip
+    @property
+    def told(self) -> str:
+        """What is claimed for all that leaves a node by this plan, in words that begin with ε."""
+        return plan_privacy.told_as(self.to_dict().get("privacy", {}))
 
     def calibrated_mechanism(self) -> Mechanism | None:
         """What L_i is released by; None where the walk releases none, or in the clear."""
-        if self.privacy is None or self.bounds is None:
-            return None
-        from walklearn.privacy.calibration import calibrate
-
-        epsilon, delta = self.privacy.epsilon, self.privacy.delta
-        return calibrate(self.privacy.mechanism, epsilon=epsilon, delta=delta, bounds=self.bounds)
+        return plan_privacy.mechanism(self)
 
     def calibrated_noise(self) -> ModelNoise | None:
         """The noise on what a visit adds to the model; None where there is none."""
-        if self.model_privacy is None:
-            return None
-        from walklearn.privacy.model_noise import ModelNoise
-
-        return ModelNoise.calibrate(**asdict(self.model_privacy), protect="node")
+        return plan_privacy.noise(self)
 
 
 def differences(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> list[str]:

@@ -14,7 +14,7 @@ from walklearn.files.named_settings import read_named, written
 from walklearn.files.registry import Registry
 from walklearn.files.schema import OTHERS, Schema, written_column
 from walklearn.files.wording import listed
-from walklearn.privacy.mechanisms import MECHANISMS
+from walklearn.node.agreement import plan_privacy
 from walklearn.problem.domains import DOMAINS, Domain, Everywhere
 from walklearn.problem.losses import LOSSES, Loss
 from walklearn.updates.step_sizes import ConstantStep, PowerStep, StepSize
@@ -23,36 +23,7 @@ from walklearn.walks import WALKS, Metropolis
 if TYPE_CHECKING:
     from walklearn.node.agreement.plan import Plan
 
-VERSION = 1
-IN_THE_CLEAR = "in the clear"
-
-
-@dataclass(frozen=True)
-class Privacy:
-    """How L_i is released: a mechanism at (ε, δ) for values within public bounds.
-
-    The bounds are given, or follow from feature_bound (a public bound on ‖x‖, without the
-    intercept), max_rows (a public cap on a node's rows) and, without a penalty, `lower`.
-    """
-
-    mechanism: str
-    epsilon: float = 0.0
-    delta: float = 0.0
-    bounds: tuple[float, float] | None = None
-    feature_bound: float | None = None
-    max_rows: int | None = None
-    lower: float | None = None
-    reweight: str = "released"
-
-
-@dataclass(frozen=True)
-class ModelPrivacy:
-    """Clipping, noise and a cap on the visits whose rows show in the model."""
-
-    clip: float
-    epsilon: float
-    delta: float
-    max_contributions: int
+VERSION = 2
 
 
 @dataclass(frozen=True)
@@ -72,10 +43,17 @@ class TimeLimits:
 def read_all(table: CheckedTable, keys: Iterable[str]) -> dict[str, Any]:
     """The values of a plan's fields, which are these keys, each checked by itself."""
     version = table.count("version", VERSION)
-    if version != VERSION:
+    if version < VERSION:
+        raise table.error(
+            "version",
+            f"is {version}, and this walklearn reads {VERSION}: there is one [privacy] now, with "
+            "the total epsilon and delta for all that leaves a node (docs/network.md).",
+        )
+    if version > VERSION:
         raise table.error(
             "version", f"is {version}, and this walklearn reads {VERSION}. Install one that does."
         )
+    plan_privacy.refuse_version_1(table)
     table.only(keys, "a plan")
     content: dict[str, Any] = {
         "version": version,
@@ -95,8 +73,7 @@ def read_all(table: CheckedTable, keys: Iterable[str]) -> dict[str, Any]:
         "batch": table.count("batch", None),
         "walk": table.choice("walk", _walks(table.get("walk")), "uniform"),
         "laziness": table.number("laziness", 0.0, least=0.0, below=1.0),
-        "privacy": _privacy(table),
-        "model_privacy": _model_privacy(table),
+        "privacy": plan_privacy.read(table),
         "keeper": _keeper(table),
         "time_limits": _time_limits(table),
     }
@@ -114,7 +91,7 @@ def write_all(plan: Plan) -> dict[str, Any]:
         "constant": plan.step_size.constant,
         "exponent": plan.step_size.exponent,
     }
-    for name in ("privacy", "model_privacy", "time_limits"):
+    for name in ("privacy", "time_limits"):
         content[name] = _plain(asdict(content[name])) if content[name] is not None else None
     return _plain(content)
 
@@ -128,10 +105,12 @@ def check_together(table: CheckedTable, plan: Plan) -> None:
             raise table.error(f"columns.{column.name}", "is not one of the features.")
     if plan.objective == "mean" and plan.rows is None:
         raise table.error("rows", 'is missing: objective "mean" divides by the rows of all nodes.')
-    if plan.objective != "mean" and plan.rows is not None:
-        raise table.error("rows", f'is for objective "mean" only, not "{plan.objective}".')
+    if plan.objective != "mean" and plan.rows is not None and plan.privacy is None:
+        raise table.error(
+            "rows", f'is for objective "mean" or for [privacy], not for "{plan.objective}" alone.'
+        )
     _check_classes(table, plan)
-    _check_release(table, plan)
+    plan_privacy.check(table, plan)
 
 
 def _check_classes(table: CheckedTable, plan: Plan) -> None:
@@ -141,25 +120,6 @@ def _check_classes(table: CheckedTable, plan: Plan) -> None:
         raise table.error("classes", f"must be two or more texts for the loss {plan.loss.name}.")
     if plan.loss.takes == "number" and plan.classes is not None:
         raise table.error("classes", "must be left out for this loss, whose target is a number.")
-
-
-def _check_release(table: CheckedTable, plan: Plan) -> None:
-    """A walk that tells neighbours L_i says how it is released, the others release nothing."""
-    if not plan.tells and plan.privacy is not None:
-        raise table.error(
-            "privacy", f"is about releasing L_i, which the {plan.walk} walk does not: leave it out."
-        )
-    if plan.tells and plan.privacy is None:
-        raise table.error(
-            "privacy", f"is missing: the {plan.walk} walk tells neighbours L_i. Say by which "
-            f'mechanism, or mechanism = "{IN_THE_CLEAR}" if the value is no secret.',
-        )  # fmt: skip
-    try:
-        bounds = plan.bounds
-    except ValueError as error:
-        raise table.error("privacy", f"gives no public bounds: {error}") from None
-    if bounds is not None and bounds[0] <= 0:
-        raise table.error("privacy.bounds", f"must be positive; they are {list(bounds)}.")
 
 
 def _name(table: CheckedTable) -> str:
@@ -224,57 +184,6 @@ def _step_size(table: CheckedTable) -> StepSize:
     return PowerStep(constant, exponent)
 
 
-def _privacy(table: CheckedTable) -> Privacy | None:
-    inner = table.table("privacy", None)
-    if inner is None:
-        return None
-    mechanism = inner.choice("mechanism", (*MECHANISMS, IN_THE_CLEAR))
-    _check_reweight(inner)
-    if mechanism == IN_THE_CLEAR:
-        inner.only(("mechanism", "reweight"), f'privacy with mechanism = "{IN_THE_CLEAR}"')
-        return Privacy(mechanism)
-    inner.only(_names_of(Privacy), "privacy")
-    privacy = Privacy(
-        mechanism,
-        epsilon=inner.number("epsilon", least=0.0),
-        delta=inner.number("delta", least=0.0, below=1.0),
-        bounds=inner.pair("bounds", None),
-        feature_bound=inner.number("feature_bound", None, above=0.0),
-        max_rows=inner.count("max_rows", None),
-        lower=inner.number("lower", None, above=0.0),
-    )
-    if (privacy.bounds is None) == (privacy.feature_bound is None):
-        raise inner.error("bounds", "or feature_bound must be given, and not both.")
-    if privacy.bounds is not None and privacy.lower is not None:
-        raise inner.error("lower", "goes with feature_bound; the bounds have their own lower end.")
-    if privacy.feature_bound is not None and privacy.max_rows is None:
-        raise inner.error("max_rows", "is missing: the bounds need a public cap on a node's rows.")
-    return privacy
-
-
-def _check_reweight(inner: CheckedTable) -> None:
-    """Only one of the paper's two ways to weight the gradient keeps L_i to the node."""
-    if inner.choice("reweight", ("released", "as-printed"), "released") == "as-printed":
-        raise inner.error(
-            "reweight",
-            "divides the gradient by the true L_i, which every neighbour could then read off the "
-            'token: only "released" works in a network.',
-        )
-
-
-def _model_privacy(table: CheckedTable) -> ModelPrivacy | None:
-    inner = table.table("model_privacy", None)
-    if inner is None:
-        return None
-    inner.only(_names_of(ModelPrivacy), "model_privacy")
-    return ModelPrivacy(
-        clip=inner.number("clip", above=0.0),
-        epsilon=inner.number("epsilon", least=0.0),
-        delta=inner.number("delta", above=0.0, below=1.0),
-        max_contributions=inner.count("max_contributions"),
-    )
-
-
 def _keeper(table: CheckedTable) -> str | None:
     keeper: str | None = table.label("keeper", None)
     if keeper is not None and not re.fullmatch(r"[0-9a-f]{64}", keeper):
@@ -291,7 +200,7 @@ def _time_limits(table: CheckedTable) -> TimeLimits:
     )
 
 
-def _names_of(kind: type[Privacy | ModelPrivacy | TimeLimits]) -> list[str]:
+def _names_of(kind: type[TimeLimits]) -> list[str]:
     return [item.name for item in fields(kind)]
 
 

@@ -31,8 +31,8 @@ def newest_model(directory: NodeDirectory) -> tuple[Model, bool]:
         updates=token.updates,
         target=plan.target,
         walk=plan.walk,
-        privacy={key: content[key] for key in ("privacy", "model_privacy") if key in content},
-        ledger=ledger_of(plan, release, record.contributions).to_dict(),
-        details={"plan": content, "final": final},
+        privacy=content.get("privacy", {}),
+        ledger=ledger_of(plan, release).to_dict(),
+        details={"plan": content, "final": final, "contributions": record.contributions},
     )
     return model, final

@@ -78,7 +78,7 @@ def stored_status(directory: NodeDirectory, phase: str = "not running") -> dict[
     """What can be said of a node that does not run, or does not answer (phase "frozen")."""
     plan = directory.plan
     with Store.look(directory.store_path, Limits.of_plan(plan)) as store:
-        record = store.record
+        record, release = store.record, store.release()
     return {
         "running": False,
         "name": directory.settings.name,
@@ -87,6 +87,8 @@ def stored_status(directory: NodeDirectory, phase: str = "not running") -> dict[
         "phase": phase,
         "holds_token": record.place is Place.HERE,
         **record_status(record, plan.updates),
+        "privacy": plan.told,
+        "may_contribute": release.may_contribute if release and release.noise else None,
         "neighbours": [
             {"name": peer.name, "fingerprint": peer.fingerprint} for peer in directory.peers()
         ],
@@ -102,6 +104,7 @@ def node_status(state: State, names: Mapping[str, str], watch: Watch) -> dict[st
         "token_seconds": None if here is None else round(here, 1),
         "last_holder": None if last is None else names.get(last, "this node"),
         **record_status(state.record, state.learner.plan.updates),
+        "privacy": state.learner.plan.told,
         "may_contribute": state.learner.may_contribute if state.learner.noise else None,
         "importance": state.learner.importance,
         "neighbours": [

@@ -91,12 +91,7 @@ class Learner:
 
         importance: what was released of L_i; left out, the weighted walk takes L_i itself.
         """
-        if plan.privacy is not None and plan.privacy.reweight == "as-printed":
-            raise ValueError(
-                'reweight = "as-printed" divides the gradient by the true L_i, which every '
-                'neighbour could then read off the token: use "released".'
-            )
-        if noise is not None and plan.tells and plan.bounds is None:
+        if noise is not None and plan.tells and not (plan.privacy and plan.privacy.is_claimed):
             raise ValueError(
                 f"the {plan.walk} walk tells L_i in the clear, so noise on the model would protect "
                 "nothing: release L_i by a mechanism, or use the uniform walk."
@@ -205,6 +200,7 @@ def own_problem(plan: Plan, X: ArrayLike, y: ArrayLike) -> Problem:
     return Problem(
         X, y, loss=plan.loss, penalty=plan.penalty, domain=plan.domain,
         node_of_row=np.zeros(len(np.asarray(y)), dtype=np.int64), nodes=plan.nodes,
-        objective=plan.objective, empty_nodes="relay", total_rows=plan.rows,
+        objective=plan.objective, empty_nodes="relay",
+        total_rows=plan.rows if plan.objective == "mean" else None,
         assume_finite=True,
     )  # fmt: skip

@@ -66,8 +66,9 @@ class LocalNetwork:
             address = f"127.0.0.1:{port}"
             path = folder / f"node-{number:0{width}}"
             created = create_node(
-                path, plan=plan, data=rows[number], listen=address, address=address
-            )
+                path, plan=plan, data=rows[number], listen=address, address=address,
+                releases=folder / "releases",  # nobody's rows: nothing to remember them for
+            )  # fmt: skip
             made.append(created.directory)
         for first, second in graph.edges().tolist():
             made[first].add_peer(made[second].invite.encode())

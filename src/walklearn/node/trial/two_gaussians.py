@@ -184,7 +184,8 @@ def _plan(
         if privacy is None:
             lines.append('mechanism = "in the clear"')
         else:
-            lines += ['mechanism = "laplace"', f"epsilon = {privacy[0]!r}",
+            lines += ['protect = "node"', 'model = "in the clear"',
+                      'mechanism = "laplace"', f"epsilon = {privacy[0]!r}",
                       f"delta = {privacy[1]!r}", f"feature_bound = {FEATURE_BOUND}",
                       "max_rows = 1"]  # fmt: skip
     lines += ["[time_limits]", "hello_every_seconds = 1.0"]

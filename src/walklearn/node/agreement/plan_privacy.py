@@ -1,0 +1,315 @@
+"""The plan's `[privacy]`: a total (ε, δ) for all that leaves a node because of its rows.
+
+`protect` says what a claim is about, one row of a node or all of them. How the total is shared
+between L_i, where the walk tells it, and the model, and how much noise that takes, follows from
+public facts (`privacy.allot`); each can be given. A plan without an ε protects nothing. One whose
+model goes in the clear has to say so, and its total is ε = ∞ whatever the rest of it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, Literal
+
+from walklearn.files.checked_table import CheckedTable
+from walklearn.privacy.mechanisms import MECHANISMS
+
+if TYPE_CHECKING:
+    from walklearn.node.agreement.plan import Plan
+    from walklearn.privacy.budget import Allotment
+    from walklearn.privacy.mechanisms import Mechanism
+    from walklearn.privacy.model_noise import ModelNoise
+
+IN_THE_CLEAR = "in the clear"
+_ROWS_NEED_NONE = (
+    'is for protect = "node". For one row, Gaussian noise on L_i needs no bounds on it, only a '
+    "feature_bound."
+)
+
+
+@dataclass(frozen=True)
+class Privacy:
+    """What is protected, and what of the split is given instead of following from public facts.
+
+    model: "in the clear" where it has no noise. mechanism: how L_i is told, for protect "node", or
+    "in the clear". Its bounds are given, or follow from feature_bound (a public bound on ‖x‖,
+    without the intercept), max_rows (a public cap on a node's rows) and, without penalty, `lower`.
+    """
+
+    protect: Literal["rows", "node"] = "rows"
+    epsilon: float | None = None
+    delta: float | None = None
+    model: str | None = None
+    mechanism: str | None = None
+    bounds: tuple[float, float] | None = None
+    feature_bound: float | None = None
+    max_rows: int | None = None
+    lower: float | None = None
+    constants_share: float | None = None
+    clip: float | None = None
+    max_contributions: int | None = None
+    noise_multiplier: float | None = None
+
+    @property
+    def is_claimed(self) -> bool:
+        """Whether there is an ε to keep to."""
+        return self.epsilon is not None
+
+    @property
+    def hides_the_model(self) -> bool:
+        """Whether what rows add to the model is clipped and noisy."""
+        return self.is_claimed and self.model is None
+
+
+def refuse_version_1(table: CheckedTable) -> None:
+    """Two tables with an ε each, of which neither was the total, are no plan any more."""
+    if "model_privacy" in table:
+        raise table.error(
+            "model_privacy",
+            "is of plans of version 1. There is one [privacy] now: epsilon and delta are the total "
+            "for all that leaves a node, and clip and max_contributions stand beside them.",
+        )
+
+
+def read(table: CheckedTable) -> Privacy | None:
+    """The table `privacy` of a plan, each key checked by itself."""
+    inner = table.table("privacy", None)
+    if inner is None:
+        return None
+    if inner.choice("reweight", ("released", "as-printed"), "released") == "as-printed":
+        raise inner.error(
+            "reweight",
+            "divides the gradient by the true L_i, which every neighbour could then read off the "
+            'token: only "released" works in a network.',
+        )
+    inner.only([*(item.name for item in fields(Privacy)), "reweight"], "privacy")
+    return Privacy(
+        protect="node" if inner.choice("protect", ("rows", "node"), "rows") == "node" else "rows",
+        epsilon=inner.number("epsilon", None, above=0.0),
+        delta=inner.number("delta", None, above=0.0, below=1.0),
+        model=inner.choice("model", (IN_THE_CLEAR,), None) if "model" in inner else None,
+        mechanism=inner.choice("mechanism", (*MECHANISMS, IN_THE_CLEAR), None)
+        if "mechanism" in inner
+        else None,
+        bounds=inner.pair("bounds", None),
+        feature_bound=inner.number("feature_bound", None, above=0.0),
+        max_rows=inner.count("max_rows", None),
+        lower=inner.number("lower", None, above=0.0),
+        constants_share=inner.number("constants_share", None, above=0.0, below=1.0),
+        clip=inner.number("clip", None, above=0.0),
+        max_contributions=inner.count("max_contributions", None),
+        noise_multiplier=inner.number("noise_multiplier", None, above=0.0),
+    )
+
+
+def check(table: CheckedTable, plan: Plan) -> None:
+    """Refuse what is right by itself and wrong together, with the walk or with itself."""
+    privacy = plan.privacy
+    if privacy is None:
+        if plan.tells:
+            raise table.error(
+                "privacy", f"is missing: the {plan.walk} walk tells neighbours L_i. Say epsilon "
+                f'and delta for the whole, or mechanism = "{IN_THE_CLEAR}" if L_i and the model '
+                "are no secrets.",
+            )  # fmt: skip
+        return
+    inner = table.table("privacy")
+    if not privacy.is_claimed:
+        _check_open(inner, privacy, plan)
+        return
+    if privacy.delta is None:
+        raise inner.error("delta", "is missing: epsilon and delta are a claim together.")
+    if privacy.mechanism == IN_THE_CLEAR:
+        raise inner.error(
+            "mechanism", f'"{IN_THE_CLEAR}" tells L_i as it is: no epsilon can be claimed. Leave '
+            "out epsilon, or use the uniform walk, which tells nothing of L_i.",
+        )  # fmt: skip
+    _check_model(inner, privacy, plan)
+    _check_constants(inner, privacy, plan)
+
+
+def _check_open(inner: CheckedTable, privacy: Privacy, plan: Plan) -> None:
+    """Without an ε everything is in the clear, and that is said of what would else be noisy."""
+    said = IN_THE_CLEAR in (privacy.model, privacy.mechanism)
+    if not said or (plan.tells and privacy.mechanism != IN_THE_CLEAR):
+        raise inner.error(
+            "epsilon", "is missing: the total for all that leaves a node because of its rows. "
+            "Without one nothing is protected; say so with "
+            f'{"mechanism" if plan.tells else "model"} = "{IN_THE_CLEAR}".',
+        )  # fmt: skip
+    for name in ("delta", "clip", "max_contributions", "noise_multiplier", "constants_share"):
+        if getattr(privacy, name) is not None:
+            raise inner.error(name, "needs an epsilon: without one nothing is protected.")
+
+
+def _check_model(inner: CheckedTable, privacy: Privacy, plan: Plan) -> None:
+    if privacy.model == IN_THE_CLEAR:
+        if not plan.tells:
+            raise inner.error(
+                "model", f'"{IN_THE_CLEAR}" with the {plan.walk} walk, which tells nothing else: '
+                "epsilon would protect nothing. Leave out one of them.",
+            )  # fmt: skip
+        for name in ("clip", "max_contributions", "noise_multiplier", "constants_share"):
+            if getattr(privacy, name) is not None:
+                raise inner.error(name, f'is about noise on the model, which is "{IN_THE_CLEAR}".')
+        return
+    if privacy.protect == "rows" and plan.batch is not None:
+        raise inner.error(
+            "protect", '= "rows" needs all rows of a node in a visit: a mini-batch may hold one of '
+            'them several times. Leave out batch, or protect = "node".',
+        )  # fmt: skip
+    if privacy.clip is None and _row_length(plan) is None:
+        raise inner.error(
+            "clip", "does not follow from public facts: give a centre and a spread, or a range, "
+            "for each column ([columns]), a feature_bound, or the clip itself.",
+        )  # fmt: skip
+
+
+def _check_constants(inner: CheckedTable, privacy: Privacy, plan: Plan) -> None:
+    if privacy.protect == "rows" and plan.rows is None:
+        raise inner.error(
+            "protect", '= "rows" needs the public number of rows of all nodes together: rows = …'
+        )
+    about_bounds = ("mechanism", "bounds", "max_rows", "lower")
+    if not plan.tells:
+        for name in (*about_bounds, "constants_share"):
+            if getattr(privacy, name) is not None and name != "max_rows":
+                raise inner.error(
+                    name,
+                    f"is about telling L_i, which the {plan.walk} walk does not: leave it.",
+                )
+        return
+    if privacy.protect == "rows":
+        for name in about_bounds:
+            if getattr(privacy, name) is not None:
+                raise inner.error(name, _ROWS_NEED_NONE)
+        if privacy.feature_bound is None:
+            raise inner.error(
+                "feature_bound", f"is missing: the {plan.walk} walk tells L_i, which a row moves "
+                "by no more than its length squared.",
+            )  # fmt: skip
+        return
+    if privacy.mechanism is None:
+        raise inner.error(
+            "mechanism", f"is missing: L_i is told by one of {', '.join(MECHANISMS)}."
+        )
+    if (privacy.bounds is None) == (privacy.feature_bound is None):
+        raise inner.error("bounds", "or feature_bound must be given, and not both.")
+    if privacy.bounds is not None and privacy.lower is not None:
+        raise inner.error("lower", "goes with feature_bound; the bounds have their own lower end.")
+    if privacy.feature_bound is not None and privacy.max_rows is None:
+        raise inner.error("max_rows", "is missing: the bounds need a public cap on a node's rows.")
+    try:
+        bounds = public_bounds(plan)
+    except ValueError as error:
+        raise inner.error("", f"gives no public bounds: {error}") from None
+    if bounds is not None and bounds[0] <= 0:
+        raise inner.error("bounds", f"must be positive; they are {list(bounds)}.")
+
+
+def public_bounds(plan: Plan) -> tuple[float, float] | None:
+    """Of L_i, for protect "node"; None where nothing is told under them."""
+    privacy = plan.privacy
+    if privacy is None or not (privacy.is_claimed and plan.tells and privacy.protect == "node"):
+        return None
+    if privacy.bounds is not None:
+        return privacy.bounds
+    from walklearn.privacy.bounds import smoothness_bounds
+
+    assert privacy.feature_bound is not None
+    return smoothness_bounds(
+        plan.loss, plan.penalty, plan.nodes, privacy.feature_bound, privacy.max_rows or 1,
+        plan.objective, plan.intercept, privacy.lower,
+        plan.rows if plan.objective == "mean" else None,
+    )  # fmt: skip
+
+
+def mechanism(plan: Plan) -> Mechanism | None:
+    """What L_i is told by, calibrated; None where it is not told, or in the clear."""
+    privacy = plan.privacy
+    if privacy is None or not (privacy.is_claimed and plan.tells):
+        return None
+    epsilon, delta = _for_the_constants(plan, privacy)
+    if privacy.protect == "rows":
+        from walklearn.privacy.row_release import row_release
+
+        assert privacy.feature_bound is not None
+        assert plan.rows is not None
+        return row_release(
+            plan.loss, epsilon=epsilon, delta=delta, nodes=plan.nodes,
+            feature_bound=privacy.feature_bound, total_rows=float(plan.rows), penalty=plan.penalty,
+            objective=plan.objective, intercept=plan.intercept, features=plan.dimension,
+        )  # fmt: skip
+    from walklearn.privacy.calibration import calibrate
+
+    bounds = public_bounds(plan)
+    assert privacy.mechanism is not None
+    assert bounds is not None
+    return calibrate(privacy.mechanism, epsilon=epsilon, delta=delta, bounds=bounds)
+
+
+def noise(plan: Plan) -> ModelNoise | None:
+    """The noise on what a visit adds to the model, calibrated; None where there is none."""
+    allotted = _allotment(plan)
+    return None if allotted is None else allotted.noise
+
+
+def _for_the_constants(plan: Plan, privacy: Privacy) -> tuple[float, float]:
+    """Their share, or all of it where nothing is spent on the model."""
+    allotted = _allotment(plan)
+    if allotted is not None and allotted.constants is not None:
+        return allotted.constants
+    assert privacy.epsilon is not None
+    assert privacy.delta is not None
+    return privacy.epsilon, privacy.delta
+
+
+def _allotment(plan: Plan) -> Allotment | None:
+    privacy = plan.privacy
+    if privacy is None or not privacy.hides_the_model:
+        return None
+    from walklearn.privacy.budget import allot
+
+    assert privacy.epsilon is not None
+    assert privacy.delta is not None
+    # With the clip given, nothing that a plan uses depends on the length.
+    length = _row_length(plan) or (1.0 if privacy.clip is not None else None)
+    typical = any(column.cut_off != 1.0 for column in plan.columns if column.categories is None)
+    return allot(
+        privacy.epsilon, privacy.delta, loss=plan.loss, nodes=plan.nodes, size=plan.size,
+        length=length, rows=plan.rows, protect=privacy.protect,
+        objective=plan.objective if plan.rows is not None else "mean", typical=typical,
+        tells=plan.tells, constants_share=privacy.constants_share, clip=privacy.clip,
+        max_contributions=privacy.max_contributions, noise_multiplier=privacy.noise_multiplier,
+        step=plan.step_size.constant, updates=plan.updates,
+    )  # fmt: skip
+
+
+def _row_length(plan: Plan) -> float | None:
+    """ℓ of a row, intercept included, from public facts; None where there are none."""
+    bound = plan.privacy.feature_bound if plan.privacy is not None else None
+    if bound is not None:
+        return math.hypot(bound, float(plan.intercept))
+    if all(column.categories is not None or column.cuts_off for column in plan.encoding.columns):
+        from walklearn.privacy.budget import row_length
+
+        return row_length(plan.encoding.feature_count, plan.intercept)
+    return None
+
+
+def told_as(content: Mapping[str, Any]) -> str:
+    """What a plan's `privacy`, as plain values, comes to, in a few words that begin with the ε.
+
+    >>> told_as({"protect": "rows", "epsilon": 3.0, "delta": 1e-5})
+    'ε = 3 at δ = 1e-05 for one row of a node: all that leaves it'
+    >>> told_as({"epsilon": 3.0, "delta": 1e-5, "model": "in the clear"})
+    'ε = ∞: the model goes in the clear'
+    """
+    if not content or "epsilon" not in content:
+        return "ε = ∞: nothing is protected"
+    if content.get("model") == IN_THE_CLEAR:
+        return "ε = ∞: the model goes in the clear"
+    unit = "one row of a node" if content.get("protect", "rows") == "rows" else "all rows of a node"
+    return f"ε = {content['epsilon']:g} at δ = {content['delta']:g} for {unit}: all that leaves it"
