@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from walklearn.node.disk.directory import NodeDirectory
 from walklearn.node.disk.store import DiskError, Store, StoreError
 from walklearn.node.process.control import CommandError
 from walklearn.node.process.service import Node, Options
+from walklearn.node.protocol.messages import Greeting, Limits
 from walklearn.node.wire.transport import Refused, Unanswered, Undelivered
 from walklearn.privacy import exact_draws
 
@@ -37,6 +39,48 @@ async def until(condition: Any) -> None:
 
 def is_met(node: Node) -> bool:
     return all(each["usable"] for each in node.status()["neighbours"])
+
+
+def test_a_release_is_told_only_to_neighbours_with_the_same_plan(tmp_path: Path) -> None:
+    """What comes to a neighbour with another plan has no R_i in it, then or later."""
+    more = (
+        'walk = "weighted"\n[privacy]\nprotect = "node"\nmodel = "in the clear"\n'
+        'mechanism = "laplace"\nepsilon = 3.0\ndelta = 0.03\nbounds = [1.0, 40.0]'
+    )
+    one, other, _ = make_nodes(tmp_path, 3, [(0, 1)], more=more)
+    (tmp_path / "other.toml").write_text(
+        (tmp_path / "plan.toml").read_text().replace("epsilon = 3.0", "epsilon = 2.0")
+    )
+    third = make_node(tmp_path / "third", tmp_path / "other.toml")
+    introduce(one, third)
+    heard: dict[str, list[Greeting]] = {}
+
+    async def meet() -> None:
+        nodes = [in_process(each)[0] for each in (one, other, third)]
+        for name, node in zip(("one", "other", "third"), nodes, strict=True):
+            plain = node._runtime._greetings.answer
+
+            async def listen(
+                caller: str, greeting: Greeting, name: str = name, plain: Any = plain
+            ) -> bytes:
+                if caller == one.identity.fingerprint:
+                    heard.setdefault(name, []).append(greeting)
+                answered: bytes = await plain(caller, greeting)
+                return answered
+
+            node._runtime._greetings.answer = listen  # type: ignore[method-assign]
+        async with AsyncExitStack() as stack:
+            for node in nodes:
+                await stack.enter_async_context(node.started())
+            await until(lambda: len(heard.get("third", ())) >= 2 and len(heard["other"]) >= 2)
+
+    asyncio.run(meet())
+    with Store.look(one.store_path, Limits.of_plan(one.plan)) as store:
+        release = store.release()
+    assert release is not None
+    assert release.importance != 1.0
+    assert {each.announcement.importance for each in heard["third"]} == {1.0}
+    assert heard["other"][-1].announcement.importance == release.importance
 
 
 def test_plans_that_differ_are_refused_with_the_keys_on_both_sides(tmp_path: Path) -> None:

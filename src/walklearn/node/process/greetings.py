@@ -2,7 +2,9 @@
 
 Every neighbour is greeted when it is new, when there is news, and every few seconds. A greeting
 that is answered makes the link up for this side; the announcements in both say the rest. The plan
-goes along until a neighbour has answered once, so that a difference can be told by its keys.
+goes along until a neighbour has answered once, so that a difference can be told by its keys. What
+the node has released of its rows goes along only when the neighbour has shown the same plan: to
+another plan's neighbour it would be one more release of the same rows.
 """
 
 from __future__ import annotations
@@ -49,6 +51,7 @@ class Greetings:
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._trouble: dict[str, str] = {}
         self._names: Mapping[str, str] = {}
+        self._agreed: set[str] = set()
         self._leaving = False
 
     def set_peers(self, names: Mapping[str, str], spawn: Callable[[Any], Any]) -> None:
@@ -87,9 +90,11 @@ class Greetings:
     async def answer(self, caller: str, greeting: Greeting) -> bytes:
         """The answer to a neighbour's greeting; `Refused` if its plan differs."""
         if greeting.plan_digest != self._plan.digest:
+            self._agreed.discard(caller)
             difference = self._difference(greeting)
             self._tell(caller, difference)
             raise Refused("plan differs", difference)
+        self._agreed.add(caller)
         await self._dispatch(Announced(caller, greeting.announcement))
         if not self._is_up(caller) and not self._leaving:
             self.greet(caller)
@@ -108,14 +113,13 @@ class Greetings:
 
     async def _greet(self, neighbour: str) -> None:
         was_up = self._is_up(neighbour)
-        greeting = self._greeting(neighbour, with_plan=not was_up)
-        limit = self._plan.time_limits.handover_timeout_seconds
         try:
-            message = encode_greeting(greeting)
-            theirs = decode_greeting(await self._transport.call(neighbour, "Hello", message, limit))
-            if theirs.plan_digest != self._plan.digest:
-                raise Refused("plan differs", "the neighbour has another plan")
+            if neighbour not in self._agreed:
+                await self._exchange(neighbour, self._first_greeting(neighbour))
+            greeting = self._greeting(neighbour)
+            theirs = await self._exchange(neighbour, greeting)
         except (Undelivered, Unanswered, Refused, MessageError) as error:
+            self._agreed.discard(neighbour)
             self._tell(neighbour, str(error))
             if was_up:
                 await self._dispatch(NeighbourDown(neighbour))
@@ -124,16 +128,31 @@ class Greetings:
         told = greeting.announcement
         await self._dispatch(NeighbourUp(neighbour, told, theirs.announcement))
 
-    def _greeting(self, neighbour: str, with_plan: bool = False) -> Greeting:
+    async def _exchange(self, neighbour: str, greeting: Greeting) -> Greeting:
+        """Their answer; `Refused` if their plan is another, as it is if they find that out."""
+        limit = self._plan.time_limits.handover_timeout_seconds
+        message = encode_greeting(greeting)
+        theirs = decode_greeting(await self._transport.call(neighbour, "Hello", message, limit))
+        if theirs.plan_digest != self._plan.digest:
+            raise Refused("plan differs", "the neighbour has another plan")
+        self._agreed.add(neighbour)
+        return theirs
+
+    def _first_greeting(self, neighbour: str) -> Greeting:
+        """With the plan, and with nothing of the rows: the importance is no one's.
+
+        That this node reaches the neighbour is not said either, so it is not used in a proposal.
+        """
+        greeting = self._greeting(neighbour)
+        nothing = replace(greeting.announcement, importance=1.0, reaches_you=False)
+        plan = self._plan.canonical[:LONGEST_PLAN]
+        return replace(greeting, announcement=nothing, plan=plan)
+
+    def _greeting(self, neighbour: str) -> Greeting:
         announcement = self._state().announcement(neighbour)
         if self._leaving:
             announcement = replace(announcement, reaches_you=False)
-        return Greeting(
-            name=self._name,
-            plan_digest=self._plan.digest,
-            announcement=announcement,
-            plan=self._plan.canonical[:LONGEST_PLAN] if with_plan else "",
-        )
+        return Greeting(name=self._name, plan_digest=self._plan.digest, announcement=announcement)
 
     def _difference(self, greeting: Greeting) -> str:
         try:
