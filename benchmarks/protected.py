@@ -16,6 +16,7 @@ from benchmarks.measurement import Measurement, main
 from walklearn import PowerStep, Problem, graphs, walks
 from walklearn.privacy import ModelNoise
 from walklearn.simulation.compiled_batches import CompiledWalks
+from walklearn.updates import Sgd
 from walklearn.updates.random_streams import generators
 from walklearn.updates.walk_sgd import WalkSetting
 
@@ -36,7 +37,7 @@ class Prepared(CompiledWalks):
 
 def prepared(problem: Problem, noise: ModelNoise | None, updates: int) -> Prepared:
     graph = graphs.complete(NODES)
-    setting = WalkSetting(problem, graph, walks.Uniform(), PowerStep(0.1), model_noise=noise)
+    setting = WalkSetting(problem, graph, walks.Uniform(), Sgd(PowerStep(0.1)), model_noise=noise)
     walk = Prepared(setting, [generators(np.random.SeedSequence(1))])
     walk.advance(updates)  # compiled, and the noise drawn
     return walk

@@ -27,7 +27,7 @@ than a few long ones, and a cap is wasted less on a node that happens to be visi
 the noise in a score is `SCORE_NOISE`, for which the model is trained as far as its noise allows.
 
 These constants were measured, not derived, on some data sets, and tried on others
-(`python -m benchmarks.private_accuracy`). A clip of a tenth of a row's length cuts nearly all
+(`python -m benchmarks.private_accuracy`). A clip of a fifth of a row's length cuts most
 gradients to one length: the noise is relative to the clip, so a shorter one costs nothing but the
 distinction between rows that are far wrong and those that are a little wrong.
 
@@ -35,9 +35,9 @@ distinction between rows that are far wrong and those that are a little wrong.
 >>> allotted = allot(3.0, 1e-5, loss=Logistic(), nodes=20, rows=455, size=31,
 ...                  length=row_length(30))
 >>> allotted.noise.max_contributions, allotted.updates, round(allotted.noise.clip, 3)
-(50, 901, 0.557)
+(50, 901, 1.114)
 >>> round(allotted.noise.noise_multiplier, 2), round(allotted.step, 4)
-(19.67, 0.0124)
+(19.67, 0.0062)
 >>> allotted.noise.delta(3.0) <= 1e-5
 True
 """
@@ -51,13 +51,13 @@ from walklearn.privacy.arguments import check_delta, check_epsilon
 from walklearn.privacy.model_noise import ModelNoise, Unit, check_contributions, check_unit
 from walklearn.problem.losses import Loss
 
-CLIP_SHARE = 0.1  # of a row's length
+CLIP_SHARE = 0.2  # of a row's length
 MOST_CONTRIBUTIONS, LEAST_CONTRIBUTIONS = 50, 10  # for few nodes, for very many
 MOST_DRAWS = 50_000  # contributions in all, where that allows for the least
 CONSTANTS_SHARE = 0.1  # of ε and of δ, where the walk tells L_i
 # The noise in the score of a row, in units in which labels are ±1 or targets have a spread of 1;
 # with ranges alone most columns are far from their middle, and training has to go further.
-SCORE_NOISE, SCORE_NOISE_OF_RANGES, SCORE_NOISE_OF_NUMBERS = 1.0, 6.0, 0.4
+SCORE_NOISE, SCORE_NOISE_OF_RANGES, SCORE_NOISE_OF_NUMBERS = 1.0, 5.0, 0.4
 # Visits that come together by chance: of T that a node may make use of it gets T − 0.7 √T.
 CHANCE = 0.7
 
