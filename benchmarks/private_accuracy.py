@@ -1,10 +1,10 @@
 """What privacy costs in accuracy, with nothing tuned: `python -m benchmarks.private_accuracy`.
 
 20 nodes, rows split at random into a quarter to test and the rest on the nodes, δ = 1e-5 for each
-row, everything from `privacy.allot`; mean over 20 such splits, and in points the distance to the
-same walk without privacy. Public scales are stood in for by the mean and the deviation of each
-column of all rows, rounded to one digit, with values cut off at three of them; or by the columns'
-ranges alone.
+row (where that is said, for each whole node), everything from `privacy.allot`; mean over 20 such
+splits, and in points the distance to the same walk without privacy. Public scales are stood in
+for by the mean and the deviation of each column of all rows, rounded to one digit, with values cut
+off at three of them; or by the columns' ranges alone.
 
 The constants of `privacy.budget` were chosen on the first group of data sets. The second group was
 made and looked at only afterwards, once. Those that are made are made from a seed, the
@@ -25,6 +25,7 @@ from benchmarks.measurement import Measurement, main
 from walklearn import ConstantStep, RandomWalkClassifier
 from walklearn.files import Schema
 from walklearn.privacy import allot, row_length
+from walklearn.privacy.model_noise import Unit
 from walklearn.problem.losses import Logistic, Softmax
 
 NODES, DELTA, SPLITS = 20, 1e-5, 20
@@ -39,6 +40,7 @@ class Case(NamedTuple):
     rows: Callable[[], Rows]
     lost: tuple[float | None, float | None] = (None, None)
     ranges: bool = False
+    protect: Unit = "rows"
     reached: float | None = None  # at the first ε
 
 
@@ -73,6 +75,7 @@ def of(load: Callable[..., Any]) -> Callable[[], Rows]:
 CHOSEN_ON = [
     Case("breast cancer", of(load_breast_cancer), (5.0, 10.0)),
     Case("breast cancer, ranges only", of(load_breast_cancer), (10.0, 16.0), ranges=True),
+    Case("breast cancer, whole nodes", of(load_breast_cancer), protect="node"),
     Case("5,000 × 50, a blurred plane", plane, (5.0, 10.0)),
     Case("digits", of(load_digits), reached=0.68),
     Case("8,000 × 100, clusters", made(n_samples=8000, n_features=100, n_informative=30,
@@ -112,7 +115,7 @@ def scaled(X: np.ndarray, ranges: bool) -> np.ndarray:
     ])  # fmt: skip
 
 
-def score(epsilon: float | None, X: np.ndarray, y: np.ndarray, typical: bool, split: int) -> float:
+def score(epsilon: float | None, X: np.ndarray, y: np.ndarray, case: Case, split: int) -> float:
     """The accuracy on the test rows of one split, private or not."""
     train, test, y_train, y_test = train_test_split(X, y, test_size=0.25, random_state=split)
     owners = np.random.default_rng(split).permutation(np.arange(len(train)) % NODES)
@@ -122,7 +125,7 @@ def score(epsilon: float | None, X: np.ndarray, y: np.ndarray, typical: bool, sp
         allotted = allot(
             epsilon, DELTA, loss=Logistic() if classes == 2 else Softmax(classes), nodes=NODES,
             rows=len(train), size=(X.shape[1] + 1) * (classes if classes > 2 else 1),
-            length=row_length(X.shape[1]), typical=typical,
+            length=row_length(X.shape[1]), typical=not case.ranges, protect=case.protect,
         )  # fmt: skip
         chosen = {"model_privacy": allotted.noise, "steps": allotted.updates,
                   "step_size": ConstantStep(allotted.step), "average": "none"}  # fmt: skip
@@ -137,7 +140,7 @@ def of_case(case: Case, splits: int) -> Iterator[Measurement]:
     X, y = scaled(np.asarray(X, dtype=float), case.ranges), np.asarray(y).astype(int)
     most = np.bincount(y).max() / len(y)
     every = {
-        epsilon: np.mean([score(epsilon, X, y, not case.ranges, split) for split in range(splits)])
+        epsilon: np.mean([score(epsilon, X, y, case, split) for split in range(splits)])
         for epsilon in (None, *EPSILONS)
     }
     for epsilon, lost in zip(EPSILONS, case.lost, strict=True):

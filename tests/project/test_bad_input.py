@@ -50,7 +50,24 @@ def with_value(value: float) -> np.ndarray:
     return rows
 
 
+def allot(**changes: Any) -> wl.privacy.Allotment:
+    facts = {"loss": losses.Logistic(), "nodes": 20, "rows": 500, "size": 31, "length": 5.5}
+    return wl.privacy.allot(3.0, 1e-5, **{**facts, **changes})
+
+
 CASES: dict[str, tuple[Callable[[], Any], str]] = {
+    # what a total (ε, δ) needs
+    "ε without public scales": (lambda: allot(length=None), r"typical centre and spread.*range"),
+    "ε without the number of rows": (lambda: allot(rows=None), r"public number of rows"),
+    "noise below the budget": (lambda: allot(noise_multiplier=1.0), r"cannot meet ε = 3.*Raise it"),
+    "a cap above the budget": (
+        lambda: allot(noise_multiplier=9.0, max_contributions=99),
+        r"cannot meet ε = 3.*lower max_contributions",
+    ),
+    "a mini-batch of protected rows": (
+        lambda: simulate(batch=1, model_privacy=wl.privacy.ModelNoise(1.0, 1.0, 5)),
+        r"one row may count several times.*Leave out batch",
+    ),
     # graphs
     "disconnected": (lambda: graphs.from_edges([(0, 1), (2, 3)]), r"2 components.*largest"),
     "isolated node": (lambda: graphs.from_edges([(0, 1)], nodes=3), r"without any neigh.*node 2"),
