@@ -28,6 +28,7 @@ from walklearn.node.protocol.state import Handover, Phase, Place, Record, State
 
 Handle = Callable[[State, Any], Result]
 _handle = protocol.handle
+_next_line = State.next_line
 
 
 def _reordered(first: type[Any]) -> Handle:
@@ -122,8 +123,8 @@ def take_what_was_refused(patch: pytest.MonkeyPatch) -> None:
 
 
 def reclaim_the_same_line(patch: pytest.MonkeyPatch) -> None:
-    def next_line(state: State, walk: str) -> Line:
-        return state.record.newest_line or Line(1, state.fingerprint, walk)
+    def next_line(state: State, walk: str, updates: int = 0) -> Line:
+        return state.record.newest_line or Line(0, 1, state.fingerprint, walk)
 
     patch.setattr(State, "next_line", next_line)
 
@@ -131,9 +132,8 @@ def reclaim_the_same_line(patch: pytest.MonkeyPatch) -> None:
 def reclaim_without_a_name(patch: pytest.MonkeyPatch) -> None:
     """Two reclaimers can tie."""
 
-    def next_line(state: State, walk: str) -> Line:
-        newest = state.record.newest_line
-        return Line(1 if newest is None else newest.counter + 1, "0" * 64, walk)
+    def next_line(state: State, walk: str, updates: int = 0) -> Line:
+        return _next_line(state, walk, updates)._replace(reclaimer="0" * 64)
 
     patch.setattr(State, "next_line", next_line)
 

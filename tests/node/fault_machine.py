@@ -182,8 +182,9 @@ class FaultMachine(RuleBasedStateMachine):
             node.neighbours = around[1:] if node.neighbours == around else around
             self.network.feed(node, PeersChanged(node.neighbours))
         elif kind in ("StartWalk", "ResumeWalk"):
-            sort = StartWalk if kind == "StartWalk" else ResumeWalk
-            event = sort(node.fingerprint[-32:], self.zero)
+            now = self.network.now
+            start = StartWalk(node.fingerprint[-32:], self.zero, now)
+            event = start if kind == "StartWalk" else ResumeWalk(now)
             self.network.feed(node, event, crash_after)
 
     def wait(self, seconds: float) -> None:

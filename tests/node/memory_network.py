@@ -35,6 +35,7 @@ from __future__ import annotations
 
 import enum
 import heapq
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
@@ -104,6 +105,7 @@ class MemoryNode:
     drawn: int = 0
     disk_fails: bool = False
     visit_due: bool = False
+    tick_at: float = math.inf
 
     @property
     def state(self) -> State:
@@ -203,6 +205,7 @@ class MemoryNetwork:
     def restart(self, node: MemoryNode) -> None:
         """Let the node's process begin, from what is on its disk."""
         node.running, node.unwritten, node.visit_due = node.state, None, False
+        node.tick_at = math.inf
         node.life += 1
         self.feed(node, Started(self.now))
         self._greet_all(node, node.life)
@@ -216,7 +219,7 @@ class MemoryNetwork:
 
     def start_walk(self, node: MemoryNode, model: Vector, walk: str = "0" * 32) -> Receipt | None:
         """Begin a walk at a node."""
-        return self.feed(node, StartWalk(walk, model))
+        return self.feed(node, StartWalk(walk, model, self.now))
 
     def visit(self, node: MemoryNode, crash_after: int | None = None) -> None:
         """Let the node work on its token, if it wants to."""
@@ -274,7 +277,7 @@ class MemoryNetwork:
 
     def greet(self, node: MemoryNode, neighbour: str) -> None:
         """Let the node greet a neighbour."""
-        told = node.state.announcement(neighbour)
+        told = node.state.announcement(neighbour, self.now)
         self._call(Greet, node, neighbour, _greeting(told), told=told)
 
     def deliver(self, call: Call, crash_after: int | None = None) -> None:
@@ -306,16 +309,15 @@ class MemoryNetwork:
         caller, callee = call.caller.fingerprint, call.callee
         if call.sort is Greet:
             theirs = messages.decode_greeting(call.content).announcement
-            self.feed(callee, Announced(caller, theirs), crash_after)
-            answer = (
-                None if callee.running is None else _greeting(callee.state.announcement(caller))
-            )
+            self.feed(callee, Announced(caller, theirs, self.now), crash_after)
+            told = callee.state.announcement(caller, self.now)
+            answer = None if callee.running is None else _greeting(told)
         else:
             token = messages.decode_token(call.content, callee.learner.limits)
             event = (
                 TokenArrived(caller, token, callee.draws(), self.now)
                 if call.sort is SendToken
-                else FinalArrived(caller, token)
+                else FinalArrived(caller, token, self.now)
             )
             receipt = self.feed(callee, event, crash_after)
             answer = None if receipt is None else messages.encode_receipt(receipt)
@@ -331,7 +333,7 @@ class MemoryNetwork:
             if not answered or call.told is None:
                 return NeighbourDown(neighbour)
             theirs = messages.decode_greeting(call.content).announcement
-            return NeighbourUp(neighbour, call.told, theirs)
+            return NeighbourUp(neighbour, call.told, theirs, self.now)
         receipt = messages.decode_receipt(call.content) if answered else None
         if call.sort is SendFinal or call.mark is None:
             return FinalAnswered(neighbour, receipt)
@@ -374,16 +376,20 @@ class MemoryNetwork:
         if node.running.wants_visit and not node.visit_due:
             node.visit_due = True
             self._at(self.now, self.visit, node)
-        if node.running.wakes_at is not None:
-            self._at(node.running.wakes_at, self._tick, node, node.life)
+        due = node.running.wakes_at
+        if due is not None and due < node.tick_at:  # one that comes too early does no harm
+            node.tick_at = due
+            self._at(due, self._tick, node, node.life)
 
     def _arrive(self, call: Call) -> None:
         if call in self.calls:
             self.deliver(call)
 
     def _tick(self, node: MemoryNode, life: int) -> None:
-        due = node.running is not None and node.life == life and node.running.wakes_at is not None
-        if due:
+        if node.life != life:
+            return
+        node.tick_at = math.inf
+        if node.running is not None:
             self.feed(node, Tick(self.now))
 
     def _greet_all(self, node: MemoryNode, life: int) -> None:
@@ -391,7 +397,7 @@ class MemoryNetwork:
             return
         for neighbour in node.neighbours:
             self.greet(node, neighbour)
-        again = self.now + node.learner.plan.time_limits.hello_every_seconds
+        again = self.now + node.running.hello_every_seconds
         self._at(again, self._greet_all, node, life)
 
 

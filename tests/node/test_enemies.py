@@ -34,7 +34,7 @@ from walklearn.node.wire.identity import Identity
 from walklearn.node.wire.transport import Refused, Transport, Unanswered, Undelivered
 
 UPDATES = 1_000_000
-LINE = Line(5, "ab" * 32, "cd" * 16)
+LINE = Line(9, 5, "ab" * 32, "cd" * 16)
 
 
 class Enemy:
@@ -88,8 +88,8 @@ def test_tokens_that_no_honest_node_sends(attacked: tuple[Process, NodeDirectory
         "hop beyond the updates": a_token(hop=2**53),
         "final too early": a_token(final=True),
         "no steps": a_token(step_size_sum=0.0),
-        "counter": a_token(line=Line(0, "ab" * 32, "cd" * 16)),
-        "reclaimer": a_token(line=Line(5, "nobody", "cd" * 16)),
+        "counter": a_token(line=Line(9, 0, "ab" * 32, "cd" * 16)),
+        "reclaimer": a_token(line=Line(9, 5, "nobody", "cd" * 16)),
     }
 
     async def attack() -> None:
@@ -119,7 +119,7 @@ def test_a_replayed_token_changes_nothing(attacked: tuple[Process, NodeDirectory
         for hop in (3, 3, 2, 1):  # the same again, then older ones
             reply = await enemy.say("Handover", encode_token(a_token(hop=hop)))
             outcomes.append(decode_receipt(reply).outcome)
-        older = a_token(line=Line(4, "ff" * 32, "cd" * 16), hop=9)
+        older = a_token(line=Line(9, 4, "ff" * 32, "cd" * 16), hop=9)
         outcomes.append(decode_receipt(await enemy.say("Handover", encode_token(older))).outcome)
         await enemy.transport.close(0.0)
         return outcomes

@@ -39,7 +39,7 @@ feature_bound = 3.0
 max_rows = 5
 """
 X, Y = [[1.0, 2.0], [0.5, -1.0], [2.0, 0.0]], [1.0, -1.0, 0.5]
-LINE = Line(1, "ab" * 32, "cd" * 16)
+LINE = Line(0, 1, "ab" * 32, "cd" * 16)
 DRAWS = Draws(np.array([0.5]))
 
 

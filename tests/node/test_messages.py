@@ -27,8 +27,10 @@ from walklearn.node.protocol.messages import (
     Greeting,
     Limits,
     Line,
+    Mark,
     MessageError,
     Outcome,
+    Progress,
     Receipt,
     Token,
     decode_greeting,
@@ -42,7 +44,7 @@ from walklearn.problem.domains import Ball, Box, Domain, Everywhere
 
 SIZE, UPDATES = 3, 100
 LIMITS = Limits(SIZE, UPDATES, Ball(2.0))
-LINE = Line(3, "ab" * 32, "cd" * 16)
+LINE = Line(2, 3, "ab" * 32, "cd" * 16)
 TOKEN = Token(LINE, 4, 5, np.array([1.0, -1.0, 0.5]), np.array([0.1, 0.0, 0.2]), 0.5, 4.0)
 ANNOUNCEMENT = Announcement(4, 2.5, True, LINE, None)
 GREETING = Greeting("node-1", "0f" * 32, ANNOUNCEMENT, "the plan")
@@ -53,7 +55,8 @@ def hexadecimal(length: int) -> st.SearchStrategy[str]:
     return st.text("0123456789abcdef", min_size=length, max_size=length)
 
 
-lines = st.builds(Line, st.integers(1, LARGEST_COUNTER), hexadecimal(64), hexadecimal(32))
+counts = st.integers(0, LARGEST_COUNTER)
+lines = st.builds(Line, counts, st.integers(1, LARGEST_COUNTER), hexadecimal(64), hexadecimal(32))
 vectors = arrays(np.float64, SIZE, elements=st.floats(-1.0, 1.0))
 positive = st.floats(1e-3, 1e6)
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=200)
@@ -79,13 +82,16 @@ def test_a_token_comes_back(
 
 @given(
     texts, hexadecimal(64), texts, st.integers(0, LARGEST_DEGREE), positive, st.booleans(),
-    st.none() | lines, st.none() | lines,
+    st.none() | lines, st.none() | lines, st.tuples(counts, counts), positive,
 )  # fmt: skip
 def test_a_greeting_comes_back(
     name: str, digest: str, plan: str, degree: int, importance: float, reaches: bool,
-    newest: Line | None, final: Line | None,
+    newest: Line | None, final: Line | None, furthest: tuple[int, int], age: float,
 ) -> None:  # fmt: skip
-    told = Announcement(degree, importance, reaches, newest, final)
+    hop, updates = sorted(furthest)
+    progress = None if newest is None else Progress(Mark(newest, hop), updates, age)
+    final_digest = "" if final is None else digest
+    told = Announcement(degree, importance, reaches, newest, final, progress, final_digest)
     greeting = Greeting(name, digest, told, plan)
     assert decode_greeting(encode_greeting(greeting)) == greeting
 

@@ -20,6 +20,7 @@ from walklearn.node.disk.directory import NodeDirectory
 from walklearn.node.disk.kept_model import newest_model
 from walklearn.node.disk.store import Store
 from walklearn.node.process.control import ask
+from walklearn.node.process.service import UNCONFIRMED
 from walklearn.node.protocol.messages import Limits, Token
 
 PRIVATE = """
@@ -88,10 +89,17 @@ def test_sigterm_hands_the_token_over_first(tmp_path: Path) -> None:
         assert running[0].wait() == 0
         last = log_lines(running[0].log.read_text())[-1]
         assert (last["event"], last["token"]) == ("stopped", "gone")
-        assert [each.wait() for each in running[1:]] == [0, 0]
+        # The others end too, and say that one has not confirmed it.
+        assert [each.wait() for each in running[1:]] == [UNCONFIRMED] * 2
+        (line,) = (
+            line for line in log_lines(running[1].log.read_text())
+            if line["event"] == "end not confirmed"
+        )  # fmt: skip
+        assert line["by"] == ["node0"]
+        assert final_of(directories[1]).digest.startswith(line["final"])
         assert final_of(directories[1]).line.counter == 1
         # The one that was off asks when it returns; a finished node must be there to answer.
         running[1] = Process(directories[1], "--serve")
         running[0] = Process(directories[0], "--linger-seconds", "1")
-        assert running[0].wait() == 0
+        assert running[0].wait() == UNCONFIRMED  # the third one has gone
     assert final_of(directories[0]).encoded == final_of(directories[2]).encoded

@@ -44,11 +44,12 @@ from walklearn.node.protocol.messages import (
     Line,
     Mark,
     Outcome,
+    Progress,
     Receipt,
     Token,
 )
 from walklearn.node.protocol.protocol import handle, recover
-from walklearn.node.protocol.state import LONGEST_LEAP, Phase, Place, Record, State
+from walklearn.node.protocol.state import Phase, Place, Record, State
 from walklearn.privacy.model_noise import ModelNoise
 
 PLAN = Plan.from_text("""
@@ -64,7 +65,7 @@ time_limits = { retry_after_seconds = 2.0, reclaim_after_seconds = 60.0 }
 """)
 LEARNER = Learner.of_plan(PLAN, [[1.0]], [1.0])
 ME, LEFT, RIGHT = "5" * 64, "1" * 64, "9" * 64
-LINE = Line(1, LEFT, "a" * 32)
+LINE = Line(1, 1, LEFT, "a" * 32)
 GO_LEFT, GO_RIGHT = Draws(np.array([0.0])), Draws(np.array([0.5]))
 ACCEPTED = Receipt(Outcome.ACCEPTED)
 
@@ -76,7 +77,7 @@ def told(degree: int = 2, reaches_you: bool = True, **more: Any) -> Announcement
 def up(state: State, neighbour: str, **theirs: Any) -> State:
     """The link works both ways."""
     for _ in range(2):
-        event = NeighbourUp(neighbour, state.announcement(neighbour), told(**theirs))
+        event = NeighbourUp(neighbour, state.announcement(neighbour), told(**theirs), 100.0)
         state, _ = handle(state, event)
     return state
 
@@ -179,7 +180,7 @@ updates = 10
     assert reply(effects).outcome is Outcome.REFUSED
     assert "smaller step size" in reply(effects).reason
     assert state.phase is Phase.IDLE
-    state, _ = handle(state, StartWalk("b" * 32, np.zeros(1)))
+    state, _ = handle(state, StartWalk("b" * 32, np.zeros(1), 100.0))
     state, effects = handle(state, Visit(GO_LEFT, 0.0))
     assert sorts(effects) == []
     assert not state.wants_visit
@@ -238,7 +239,7 @@ def test_in_doubt_it_tries_the_same_receiver_again() -> None:
     state, effects = handle(state, NotSent(Mark(LINE, 5), 104.0))
     assert state.phase is Phase.HANDING_OVER
     # The receiver is back: at once.
-    greeting = NeighbourUp(RIGHT, state.announcement(RIGHT), told())
+    greeting = NeighbourUp(RIGHT, state.announcement(RIGHT), told(), 100.0)
     state, effects = handle(state, greeting)
     assert SendToken in sorts(effects)
     # It refuses: so it has not taken the first attempt either, and never will.
@@ -262,7 +263,7 @@ def test_after_the_time_to_reclaim_it_goes_on_with_a_new_line() -> None:
     assert sorts(effects) == [Commit, Greet]  # the left one still answers
     assert state.phase is Phase.HOLDING
     assert state.record.token is not None
-    assert state.record.token.line == Line(2, ME, LINE.walk)
+    assert state.record.token.line == Line(4, 2, ME, LINE.walk)
     assert state.record.token.updates == 4
     # What the doubtful one becomes is nothing to this node any more.
     late, effects = handle(state, Answered(Mark(LINE, 5), ACCEPTED, 161.0))
@@ -270,14 +271,14 @@ def test_after_the_time_to_reclaim_it_goes_on_with_a_new_line() -> None:
     assert effects == []
     # Its line is dead here.
     _, effects = arrive(state, token(hop=50, updates=9))
-    assert reply(effects) == Receipt(Outcome.OBSOLETE, newest=Line(2, ME, LINE.walk))
+    assert reply(effects) == Receipt(Outcome.OBSOLETE, newest=Line(4, 2, ME, LINE.walk))
 
 
 def test_who_hears_of_a_newer_line_lets_the_token_die_and_tells_of_it() -> None:
-    newer = Line(2, RIGHT, LINE.walk)
+    newer = Line(1, 2, RIGHT, LINE.walk)
     for state in (holding(), handing_over()):
         charged = replace(state, record=replace(state.record, contributions=7))
-        after, effects = handle(charged, Announced(LEFT, told(newest=newer)))
+        after, effects = handle(charged, Announced(LEFT, told(newest=newer), 100.0))
         assert after.phase is Phase.IDLE
         assert after.record.contributions == 7
         assert sorts(effects)[0] is Remember
@@ -286,7 +287,7 @@ def test_who_hears_of_a_newer_line_lets_the_token_die_and_tells_of_it() -> None:
 
 
 def test_an_obsolete_token_is_forgotten() -> None:
-    newer = Line(2, RIGHT, LINE.walk)
+    newer = Line(1, 2, RIGHT, LINE.walk)
     answer = Answered(Mark(LINE, 5), Receipt(Outcome.OBSOLETE, newest=newer), 101.0)
     state, effects = handle(handing_over(), answer)
     assert state.phase is Phase.IDLE
@@ -301,45 +302,96 @@ def test_obsolete_without_a_newer_line_is_not_believed() -> None:
 
 
 def test_of_two_walks_begun_at_once_the_larger_fingerprint_lives() -> None:
-    state, _ = handle(node(), StartWalk("b" * 32, np.zeros(1)))
-    smaller, larger = Line(1, LEFT, "f" * 32), Line(1, RIGHT, "0" * 32)
+    state, _ = handle(node(), StartWalk("b" * 32, np.zeros(1), 100.0))
+    smaller, larger = Line(0, 1, LEFT, "f" * 32), Line(0, 1, RIGHT, "0" * 32)
     _, effects = arrive(state, token(1, 1, smaller))
     assert reply(effects).outcome is Outcome.OBSOLETE
     after, effects = arrive(state, token(1, 1, larger), sender=RIGHT)
     assert reply(effects).outcome is Outcome.ACCEPTED
-    assert after.record.newest_line == larger
+    assert after.record.newest_line == larger._replace(updates=2)  # it has left its first node
 
 
-def test_a_line_that_cannot_be_is_not_believed() -> None:
-    """A neighbour that claims the largest counter would leave no newer line to go on with."""
-    state, _ = handle(node(), StartWalk("b" * 32, np.zeros(1)))
-    lie = Line(LARGEST_COUNTER, LEFT, "a" * 32)
-    heard, effects = handle(state, Announced(LEFT, told(newest=lie)))
-    assert heard.next_line("b" * 32).counter == 2 + LONGEST_LEAP  # one leap at a time
-    assert Note("incredible line", f"counter {LARGEST_COUNTER}") in effects
-    _, effects = arrive(state, token(1, 1, lie))
+def test_a_fresh_walk_never_beats_one_under_way() -> None:
+    """Whoever began it: the line of a walk that has left its first node was born after it."""
+    state, _ = handle(node(), StartWalk("b" * 32, np.zeros(1), 100.0))
+    state, effects = handle(state, Visit(GO_RIGHT, 100.0))
+    assert effects[1].token.mark == Mark(Line(1, 1, ME, "b" * 32), 1)
+    fresh = Line(0, 1, "f" * 64, "f" * 32)
+    after, _ = handle(state, Announced(LEFT, told(newest=fresh), 100.0))
+    assert after.phase is Phase.HANDING_OVER
+    _, effects = arrive(state, token(1, 1, fresh))
+    assert reply(effects).outcome is Outcome.OBSOLETE
+
+
+LONG = replace(PLAN, updates=400_000)
+
+
+@pytest.mark.parametrize("born", [1, 16, 127, 128, 1000, 100_000])
+def test_a_line_is_renewed_when_its_walk_has_come_far(born: int) -> None:
+    """So the order of lines, fixed at birth, is that of progress but for an eighth."""
+    state = node(learner=Learner.of_plan(LONG, [[1.0]], [1.0]))
+    state, effects = handle(state, Announced(LEFT, told(newest=line_of(born)), 100.0))
+    far = born + max(16, born // 8)
+    early, effects = arrive(state, token(4, far - 2, line_of(born)))
+    assert effects[0].record.newest == Mark(line_of(born), 5)
+    late, effects = arrive(state, token(4, far - 1, line_of(born)))
+    assert effects[0].record.newest == Mark(line_of(far), 1)
+    assert late.record.newest > early.record.newest
+
+
+def line_of(updates: int, counter: int = 1) -> Line:
+    return Line(updates, counter, LEFT, LINE.walk)
+
+
+@pytest.mark.parametrize(
+    ("lie", "updates"),
+    [
+        (Line(1, LARGEST_COUNTER, LEFT, "a" * 32), 9),  # would leave no newer line
+        (Line(1, 2**62, LEFT, "a" * 32), 9),
+        (Line(399_990, 2, LEFT, "a" * 32), 399_998),
+        (Line(1, 2, LEFT, "a" * 32), 399_998),  # the line is possible, the updates are not
+    ],
+)
+def test_what_cannot_be_is_not_believed(lie: Line, updates: int) -> None:
+    """2,500 updates were seen a moment ago; no network makes 400,000 in that time."""
+    state = node(learner=Learner.of_plan(LONG, [[1.0]], [1.0]))
+    state, _ = arrive(state, token(4, 2_500, Line(2_500, 1, LEFT, "a" * 32)))
+    progress = Progress(Mark(lie, 5), updates, 0.0)
+    heard, effects = handle(state, Announced(LEFT, told(newest=lie, progress=progress), 101.0))
+    assert heard.record.newest == state.record.newest
+    assert heard.seen == state.seen
+    assert sorts(effects) == []
+    lie = lie._replace(updates=max(lie.updates, 3_000))  # larger than the line that is known
+    _, effects = arrive(state, token(5, updates, lie))
     assert reply(effects).outcome is Outcome.REFUSED
-    _, effects = handle(state, FinalArrived(LEFT, token(10, 10, lie, final=True)))
+    final = token(9, 400_000, lie, final=True)
+    _, effects = handle(state, FinalArrived(LEFT, final, 101.0))
     assert reply(effects).outcome is Outcome.REFUSED
-    offered, _ = handle(state, Visit(GO_RIGHT, 1.0))
-    answer = Receipt(Outcome.OBSOLETE, newest=lie)
-    after, _ = handle(offered, Answered(offered.record.newest, answer, 2.0))
-    assert after.next_line("b" * 32).counter == 2 + LONGEST_LEAP
+    assert any(isinstance(each, Note) and each.neighbour == LEFT for each in effects)
 
 
-def test_who_was_misled_is_caught_up_with() -> None:
-    """Greetings close any gap, a leap each, so that honest nodes come to agree again."""
-    far = Line(3 * LONGEST_LEAP, LEFT, "a" * 32)
-    state = node()
-    for _ in range(3):
-        state, _ = handle(state, Announced(LEFT, told(newest=far)))
-    assert state.record.newest_line == far
-    _, effects = arrive(state, token(1, 1, far))
+def test_after_a_long_silence_much_is_believed() -> None:
+    """A partition that heals is not refused: it had the time."""
+    state = node(learner=Learner.of_plan(LONG, [[1.0]], [1.0]))
+    state, _ = arrive(state, token(4, 2_500, Line(2_500, 1, LEFT, "a" * 32)))
+    final = FinalArrived(LEFT, token(9, 400_000, line_of(390_000, 90), final=True), 121.0)
+    _, effects = handle(state, final)
+    assert reply(effects).outcome is Outcome.ACCEPTED
+    # And a node that was away for long has missed that much.
+    state, _ = handle(node(state.record, state.learner), Started(1.0, away_seconds=20.0))
+    _, effects = handle(state, replace(final, now=2.0))
     assert reply(effects).outcome is Outcome.ACCEPTED
 
 
+def test_a_receiver_that_believes_in_a_line_that_cannot_be_does_not_get_the_token() -> None:
+    lie = Receipt(Outcome.OBSOLETE, newest=Line(1, 2**62, RIGHT, LINE.walk))
+    state, effects = handle(handing_over(), Answered(Mark(LINE, 5), lie, 101.0))
+    assert state.phase is Phase.HOLDING
+    assert Note("incredible line", f"1 updates, counter {2**62}", RIGHT) in effects
+
+
 def test_a_token_that_is_back_before_its_receipt_was_handed_over() -> None:
-    state, _ = handle(node(), StartWalk("b" * 32, np.zeros(1)))
+    state, _ = handle(node(), StartWalk("b" * 32, np.zeros(1), 100.0))
     offered, _ = handle(state, Visit(GO_RIGHT, 1.0))
     back = offered.record.token
     back = replace(back, hop=back.hop + 1, updates=back.updates + 1)
@@ -348,7 +400,7 @@ def test_a_token_that_is_back_before_its_receipt_was_handed_over() -> None:
     late = Answered(offered.record.newest, Receipt(Outcome.ACCEPTED), 2.0)
     assert handle(after, late) == (after, [])
     final = replace(offered.record.token, updates=PLAN.updates, final=True)
-    _, effects = handle(offered, FinalArrived(RIGHT, final))
+    _, effects = handle(offered, FinalArrived(RIGHT, final, 100.0))
     assert effects.count(Note("handed over")) == 1
 
 
@@ -366,7 +418,6 @@ def test_what_is_refused_stays_refused() -> None:
     # The sender's next offer has another mark.
     state, effects = arrive(state, token(hop=5))
     assert reply(effects).outcome is Outcome.ACCEPTED
-    assert state.refused == ()
 
 
 @pytest.mark.parametrize(
@@ -414,7 +465,10 @@ def test_a_failed_write_lets_the_node_go_on() -> None:
     assert state.wakes_at == 11.0
     state, _ = handle(state, Tick(11.0))
     assert state.wants_visit
-    for event in (StartWalk("b" * 32, np.zeros(1)), FinalArrived(LEFT, token(9, 10, final=True))):
+    for event in (
+        StartWalk("b" * 32, np.zeros(1), 100.0),
+        FinalArrived(LEFT, token(9, 10, final=True), 100.0),
+    ):
         _, effects = handle(node(), StoreFailed(event, "disk full", 9.0))
         assert reply(effects).outcome is Outcome.REFUSED
 
@@ -434,16 +488,16 @@ def test_a_reclaim_that_cannot_be_written_is_tried_again_later() -> None:
 
 def test_a_link_is_used_only_when_it_is_up_both_ways() -> None:
     state = recover(ME, LEARNER, [LEFT])
-    first = NeighbourUp(LEFT, state.announcement(LEFT), told(reaches_you=False))
+    first = NeighbourUp(LEFT, state.announcement(LEFT), told(reaches_you=False), 100.0)
     state, effects = handle(state, first)
     assert sorts(effects) == [Greet]  # it should hear that it is reached
     assert state.announcement(LEFT).reaches_you
     assert not state.is_usable(LEFT)
-    second = NeighbourUp(LEFT, state.announcement(LEFT), told(reaches_you=False))
+    second = NeighbourUp(LEFT, state.announcement(LEFT), told(reaches_you=False), 100.0)
     state, effects = handle(state, second)
     assert sorts(effects) == []
     assert not state.is_usable(LEFT)  # one way only
-    state, _ = handle(state, Announced(LEFT, told()))
+    state, _ = handle(state, Announced(LEFT, told(), 100.0))
     assert state.is_usable(LEFT)
     state, _ = handle(state, NeighbourDown(LEFT))
     assert not state.is_usable(LEFT)
@@ -459,7 +513,11 @@ def test_a_new_degree_is_announced_before_it_is_walked_by() -> None:
     state, _ = handle(state, PeersChanged((RIGHT,)))
     assert state.degree == 1
     assert LEFT not in state.links
-    unknown = [NeighbourUp(LEFT, told(), told()), Announced(LEFT, told()), NeighbourDown(LEFT)]
+    unknown = [
+        NeighbourUp(LEFT, told(), told(), 100.0),
+        Announced(LEFT, told(), 100.0),
+        NeighbourDown(LEFT),
+    ]
     for event in unknown:
         assert handle(state, event) == (state, [])
 
@@ -511,7 +569,7 @@ walk = "{walk}"
             theirs = Announcement(int(degrees[j]), float(importance[j]), True)
             name = f"{j:064x}"
             for _ in range(2):
-                state, _ = handle(state, NeighbourUp(name, state.announcement(name), theirs))
+                state, _ = handle(state, NeighbourUp(name, state.announcement(name), theirs, 100.0))
             if frozenset((i, j)) in silent:
                 state, _ = handle(state, NeighbourDown(name))
         yield state
@@ -545,7 +603,7 @@ def test_the_last_update_ends_the_walk_and_the_final_model_floods() -> None:
     assert state.record.final is not None
     assert state.record.final.final
     # Told once, unless it did not arrive; then when the neighbour answers again.
-    again = NeighbourUp(LEFT, state.announcement(LEFT), told())
+    again = NeighbourUp(LEFT, state.announcement(LEFT), told(), 100.0)
     assert sorts(handle(state, again)[1]) == []
     state, _ = handle(state, FinalAnswered(LEFT, None))
     state, effects = handle(state, again)
@@ -558,44 +616,44 @@ def test_a_neighbour_that_returns_is_told_the_final_model() -> None:
     """Its greeting says that it has none."""
     final = token(9, 10, final=True)
     state = recover(ME, LEARNER, [LEFT], Record(Mark(LINE, 9), None, Place.GONE, None, final))
-    _, effects = handle(state, NeighbourUp(LEFT, state.announcement(LEFT), told()))
+    _, effects = handle(state, NeighbourUp(LEFT, state.announcement(LEFT), told(), 100.0))
     assert SendFinal in sorts(effects)
-    has = told(final=LINE, newest=LINE)
-    _, effects = handle(state, NeighbourUp(LEFT, state.announcement(LEFT), has))
+    has = told(final=LINE, newest=LINE, final_digest=final.digest)
+    _, effects = handle(state, NeighbourUp(LEFT, state.announcement(LEFT), has, 100.0))
     assert SendFinal not in sorts(effects)
 
 
 def test_of_two_final_models_the_newer_line_wins() -> None:
-    old, new = token(9, 10, final=True), token(2, 10, Line(2, ME, "a" * 32), final=True)
-    state, effects = handle(node(), FinalArrived(LEFT, old))
+    old, new = token(9, 10, final=True), token(2, 10, Line(1, 2, ME, "a" * 32), final=True)
+    state, effects = handle(node(), FinalArrived(LEFT, old, 100.0))
     assert sorts(effects)[:2] == [Commit, Reply]
     assert [each.neighbour for each in effects if isinstance(each, SendFinal)] == [RIGHT]
-    state, effects = handle(state, FinalArrived(RIGHT, new))
+    state, effects = handle(state, FinalArrived(RIGHT, new, 100.0))
     assert reply(effects).outcome is Outcome.ACCEPTED
     assert [each.neighbour for each in effects if isinstance(each, SendFinal)] == [LEFT]
-    after, effects = handle(state, FinalArrived(LEFT, old))
+    after, effects = handle(state, FinalArrived(LEFT, old, 100.0))
     assert reply(effects).outcome is Outcome.OBSOLETE
     assert after.record.final is new
-    _, effects = handle(state, FinalArrived(LEFT, new))
+    _, effects = handle(state, FinalArrived(LEFT, new, 100.0))
     assert sorts(effects) == [Reply]
     assert reply(effects).outcome is Outcome.ACCEPTED
 
 
 def test_a_final_model_ends_the_doubt_about_an_older_handover() -> None:
-    state, _ = handle(handing_over(), FinalArrived(RIGHT, token(9, 10, final=True)))
+    state, _ = handle(handing_over(), FinalArrived(RIGHT, token(9, 10, final=True), 100.0))
     assert state.phase is Phase.FINISHED
     assert state.wakes_at is None
 
 
 def test_a_token_of_a_newer_line_works_on_beside_an_older_final_model() -> None:
-    newer = Line(2, RIGHT, LINE.walk)
+    newer = Line(1, 2, RIGHT, LINE.walk)
     state, _ = arrive(node(), token(line=newer), GO_LEFT, RIGHT)
-    state, effects = handle(state, FinalArrived(LEFT, token(9, 10, final=True)))
+    state, effects = handle(state, FinalArrived(LEFT, token(9, 10, final=True), 100.0))
     assert reply(effects).outcome is Outcome.ACCEPTED
     assert state.phase is Phase.HANDING_OVER
     assert state.handover is not None
     # And a node that has finished takes it.
-    state, _ = handle(node(), FinalArrived(LEFT, token(9, 10, final=True)))
+    state, _ = handle(node(), FinalArrived(LEFT, token(9, 10, final=True), 100.0))
     state, effects = arrive(state, token(line=newer), sender=RIGHT)
     assert reply(effects).outcome is Outcome.ACCEPTED
     assert state.phase is Phase.HANDING_OVER
@@ -606,19 +664,19 @@ def test_a_token_of_a_newer_line_works_on_beside_an_older_final_model() -> None:
     [("c" * 64, True, "not a neighbour"), (LEFT, False, "not final")],
 )
 def test_final_models_that_are_not_taken(sender: str, final: bool, reason: str) -> None:
-    state, effects = handle(node(), FinalArrived(sender, token(9, 10, final=final)))
+    state, effects = handle(node(), FinalArrived(sender, token(9, 10, final=final), 100.0))
     assert reason in reply(effects).reason
     assert state.record.final is None
 
 
 def test_a_walk_begins_once() -> None:
-    state, effects = handle(node(), StartWalk("b" * 32, np.ones(1)))
+    state, effects = handle(node(), StartWalk("b" * 32, np.ones(1), 100.0))
     assert sorts(effects)[:2] == [Commit, Reply]
     assert state.record.token is not None
-    assert state.record.token.mark == Mark(Line(1, ME, "b" * 32), 0)
+    assert state.record.token.mark == Mark(Line(0, 1, ME, "b" * 32), 0)
     assert state.wants_visit
     for known in (state, handing_over()):
-        _, effects = handle(known, StartWalk("c" * 32, np.ones(1)))
+        _, effects = handle(known, StartWalk("c" * 32, np.ones(1), 100.0))
         assert reply(effects).outcome is Outcome.REFUSED
         assert "--resume" in reply(effects).reason
 
@@ -626,36 +684,36 @@ def test_a_walk_begins_once() -> None:
 def test_resume_goes_on_from_the_newest_model_seen() -> None:
     state, _ = handle(handing_over(), Answered(Mark(LINE, 5), ACCEPTED, 101.0))
     for known in (state, handing_over()):
-        after, effects = handle(known, ResumeWalk("c" * 32, np.ones(1)))
+        after, effects = handle(known, ResumeWalk(100.0))
         assert sorts(effects)[:2] == [Commit, Reply]
         assert after.record.token is not None
-        assert after.record.token.line == Line(2, ME, LINE.walk)
+        assert after.record.token.line == Line(4, 2, ME, LINE.walk)
         assert after.record.token.updates == 4
 
 
-def test_resume_where_no_model_was_seen_begins_anew_beyond_the_lost_line() -> None:
-    state, _ = handle(node(), Announced(LEFT, told(newest=LINE)))
-    state, _ = handle(state, ResumeWalk("c" * 32, np.ones(1)))
-    assert state.record.token is not None
-    assert state.record.token.line == Line(2, ME, "c" * 32)
-    assert state.record.token.updates == 0
+def test_resume_where_no_model_was_seen_says_so() -> None:
+    state, _ = handle(node(), Announced(LEFT, told(newest=LINE), 100.0))
+    after, effects = handle(state, ResumeWalk(100.0))
+    assert reply(effects).outcome is Outcome.REFUSED
+    assert "no model" in reply(effects).reason
+    assert after is state
 
 
 def test_resume_when_all_that_is_left_is_a_final_model_makes_it_the_newest() -> None:
-    lost = Line(5, RIGHT, LINE.walk)
-    state, _ = handle(node(), FinalArrived(LEFT, token(9, 10, final=True)))
-    state, _ = handle(state, Announced(RIGHT, told(newest=lost)))
+    lost = Line(1, 5, RIGHT, LINE.walk)
+    state, _ = handle(node(), FinalArrived(LEFT, token(9, 10, final=True), 100.0))
+    state, _ = handle(state, Announced(RIGHT, told(newest=lost), 100.0))
     assert state.phase is Phase.IDLE
-    state, effects = handle(state, ResumeWalk("c" * 32, np.ones(1)))
+    state, effects = handle(state, ResumeWalk(100.0))
     assert sorts(effects)[:2] == [Commit, Reply]
     assert state.phase is Phase.FINISHED
-    assert state.record.final_line == Line(6, ME, LINE.walk)
+    assert state.record.final_line == Line(10, 6, ME, LINE.walk)
 
 
 def test_there_is_nothing_to_resume_at_the_holder_or_after_the_end() -> None:
-    finished, _ = handle(node(), FinalArrived(LEFT, token(9, 10, final=True)))
+    finished, _ = handle(node(), FinalArrived(LEFT, token(9, 10, final=True), 100.0))
     for known in (holding(), finished):
-        after, effects = handle(known, ResumeWalk("c" * 32, np.ones(1)))
+        after, effects = handle(known, ResumeWalk(100.0))
         assert reply(effects).outcome is Outcome.REFUSED
         assert after is known
 

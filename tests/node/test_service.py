@@ -26,6 +26,7 @@ from walklearn.node.disk.directory import NodeDirectory
 from walklearn.node.disk.store import DiskError, Store, StoreError
 from walklearn.node.process.control import CommandError
 from walklearn.node.process.service import Node, Options
+from walklearn.node.protocol.events import StartWalk
 from walklearn.node.protocol.messages import Greeting, Limits
 from walklearn.node.wire.transport import Refused, Unanswered, Undelivered
 from walklearn.privacy import exact_draws
@@ -287,7 +288,8 @@ def test_large_models_walk_too_and_callers_that_give_up_do_no_harm(tmp_path: Pat
         (first, _), (second, _) = in_process(one), in_process(other)
         async with first.started(), second.started():
             await until(lambda: is_met(first) and is_met(second))
-            starting = asyncio.ensure_future(first.start_walk())
+            begin = StartWalk("a" * 32, np.zeros(250 * 250), 0.0)
+            starting = asyncio.ensure_future(first._runtime.dispatch(begin))
             await asyncio.sleep(0)
             starting.cancel()  # while the disk writes
             await until(lambda: first.is_finished and second.is_finished)

@@ -27,7 +27,7 @@ from walklearn.problem.domains import Everywhere
 
 LIMITS = Limits(size=3, updates=100, domain=Everywhere())
 LARGE = Limits(size=LARGEST_ROW // 8, updates=100, domain=Everywhere())  # tokens of 2 MB
-LINE = Line(1, "ab" * 32, "cd" * 16)
+LINE = Line(0, 1, "ab" * 32, "cd" * 16)
 
 
 def token(limits: Limits = LIMITS, updates: int = 5, final: bool = False) -> Token:

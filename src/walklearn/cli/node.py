@@ -93,8 +93,10 @@ def invite(directory: Path) -> None:
 @_directory
 @click.argument("invite", required=False)
 @click.option("--remove", metavar="NAME", help="Forget this neighbour instead, at once.")
+@click.option("--trust", metavar="NAME",
+              help="Let the walk go there again, though it was lost there twice.")  # fmt: skip
 @with_node_extra
-def peer(directory: Path, invite: str | None, remove: str | None) -> None:
+def peer(directory: Path, invite: str | None, remove: str | None, trust: str | None) -> None:
     """Add the neighbour of INVITE, or remove one; a running node follows at once.
 
     Both sides must add each other. Without INVITE, list the neighbours.
@@ -103,8 +105,12 @@ def peer(directory: Path, invite: str | None, remove: str | None) -> None:
     from walklearn.node.wire.identity import for_eyes
 
     opened = _open(directory)
-    if invite is not None and remove is not None:
-        raise ValueError("add a neighbour or remove one, not both in one command.")
+    if sum(each is not None for each in (invite, remove, trust)) > 1:
+        raise ValueError("add a neighbour, remove one or trust one, not both in one command.")
+    if trust is not None:
+        ask(directory, "Trust", name=trust)
+        click.echo(f"The walk may go to {trust} again.")
+        return
     if invite is not None:
         added = opened.add_peer(invite)
         place = f"at {added.address}" if added.address else "that will dial this node"
@@ -181,7 +187,7 @@ def run(
         listen, metrics_port, linger_seconds, stop_seconds, stay=serve,
         web_port=web_port if web else None, validation=validation,
     )  # fmt: skip
-    run_node(_open(directory), options, log_level)
+    raise SystemExit(run_node(_open(directory), options, log_level))
 
 
 @node.command("start-walk")
@@ -234,6 +240,8 @@ def model(directory: Path, out: Path, force: bool) -> None:
     trained.save(out, overwrite=force)
     which = "the final model" if final else "not final yet: the newest model seen here"
     click.echo(f"{out}: {which}, {trained.updates} updates.")
+    if final:
+        click.echo(_confirmation(_status(_open(directory))))
 
 
 node.add_command(book)
@@ -265,7 +273,7 @@ def _status(opened: NodeDirectory) -> dict[str, Any]:
 def _page(now: dict[str, Any]) -> str:
     from walklearn.cli.tables import aligned
 
-    end = ", the final model is here" if now["final"] else ""
+    end = f", the final model is here: {_confirmation(now)}" if now["final"] else ""
     lines = [
         f"{now['name']} ({_PHASES.get(now['phase'], now['phase'])}), plan {now['plan']['name']}",
         f"newest model: {now['updates']} of {now['of']} updates{end}",
@@ -293,9 +301,18 @@ def _page(now: dict[str, Any]) -> str:
     return "\n".join([*lines, *aligned(["neighbour", "link", "silent", "final model"], rows)])
 
 
+def _confirmation(now: dict[str, Any]) -> str:
+    """The final model's hash, and who has said that it has the same one."""
+    names = [each["name"] for each in now["neighbours"] if each.get("confirmed")]
+    by = f"confirmed by {', '.join(names)}" if names else "confirmed by nobody that runs"
+    return f"{now['final_hash']}, {by}"
+
+
 def _link(neighbour: dict[str, Any]) -> str:
     if "up" not in neighbour:
         return "?"
+    if neighbour.get("distrusted"):
+        return "distrusted"
     return "up" if neighbour["usable"] else "one way" if neighbour["up"] else "down"
 
 

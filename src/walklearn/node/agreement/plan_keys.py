@@ -28,16 +28,20 @@ VERSION = 2
 
 @dataclass(frozen=True)
 class TimeLimits:
-    """How long to wait for what.
+    """How long to wait for what; None: several times what was measured of late.
 
     handover: for the answer to one attempt. retry: between attempts. reclaim: from the first
-    attempt until the sender goes on with a new generation. hello: between greetings.
+    attempt until the sender goes on with a new line. hello: between greetings. resume: until a
+    walk that nobody sees move is taken for lost, 0 for never. most_updates_per_second: what a
+    network can make at most; who claims more is not believed.
     """
 
-    handover_timeout_seconds: float = 10.0
+    handover_timeout_seconds: float | None = None
     retry_after_seconds: float = 1.0
-    reclaim_after_seconds: float = 60.0
-    hello_every_seconds: float = 5.0
+    reclaim_after_seconds: float | None = None
+    hello_every_seconds: float | None = None
+    resume_after_seconds: float | None = None
+    most_updates_per_second: float = 20_000.0
 
 
 def read_all(table: CheckedTable, keys: Iterable[str]) -> dict[str, Any]:
@@ -194,10 +198,10 @@ def _keeper(table: CheckedTable) -> str | None:
 def _time_limits(table: CheckedTable) -> TimeLimits:
     inner = table.table("time_limits", CheckedTable({}))
     inner.only(_names_of(TimeLimits), "time_limits")
-    defaults = asdict(TimeLimits()).items()
-    return TimeLimits(
-        **{name: inner.number(name, default, above=0.0) for name, default in defaults}
-    )
+    defaults = asdict(TimeLimits())
+    resume = inner.number("resume_after_seconds", defaults.pop("resume_after_seconds"), least=0.0)
+    others = {name: inner.number(name, default, above=0.0) for name, default in defaults.items()}
+    return TimeLimits(resume_after_seconds=resume, **others)
 
 
 def _names_of(kind: type[TimeLimits]) -> list[str]:

@@ -27,6 +27,7 @@ import os
 import secrets
 import sqlite3
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -48,7 +49,7 @@ _SCHEMA = """
 CREATE TABLE record (
     id INTEGER PRIMARY KEY CHECK (id = 1),
     newest TEXT, place TEXT NOT NULL, receiver TEXT, contributions INTEGER NOT NULL,
-    token BLOB, token_file TEXT, final BLOB, final_file TEXT, counted TEXT NOT NULL
+    token BLOB, token_file TEXT, final BLOB, final_file TEXT, counted TEXT NOT NULL, lost TEXT
 );
 CREATE TABLE release (
     id INTEGER PRIMARY KEY CHECK (id = 1),
@@ -59,9 +60,10 @@ CREATE TABLE release (
 
 
 # One statement is its own transaction: a hop costs no more than this.
-_PUT = "INSERT OR REPLACE INTO record VALUES (1, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_PUT = "INSERT OR REPLACE INTO record VALUES (1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _GET = (
-    "SELECT newest, place, receiver, contributions, counted, token, token_file, final, final_file "
+    "SELECT newest, place, receiver, contributions, counted, lost, token, token_file, final, "
+    "final_file "
     "FROM record"
 )
 # A token as the row has it: itself, or the name of its file.
@@ -161,6 +163,12 @@ class Store:
             store.record = store._load()
         return store
 
+    def idle_seconds(self) -> float:
+        """How long ago the last process wrote here, by the clocks of the file and of today."""
+        files = (self.path, self.path.with_name(self.path.name + "-wal"))
+        written = max(file.stat().st_mtime for file in files if file.exists())
+        return max(0.0, time.time() - written)
+
     def close(self) -> None:
         """Write what is still to be written, and let go."""
         try:
@@ -194,7 +202,8 @@ class Store:
                     final = self._write_body(record.final, made)
                 self._put(
                     (_mark_out(record.newest), record.place.value, record.receiver,
-                     record.contributions, *token, *final, json.dumps(dict(self.counted))),
+                     record.contributions, *token, *final, json.dumps(dict(self.counted)),
+                     _text(record.lost or None)),
                 )  # fmt: skip
         except StoreError:
             for file in made:
@@ -233,7 +242,7 @@ class Store:
         row = self._connection.execute(_GET).fetchone()
         if row is None:
             return Record()
-        newest, place, receiver, contributions, counted, *bodies = row
+        newest, place, receiver, contributions, counted, lost, *bodies = row
         self._token, self._final = (bodies[0], bodies[1]), (bodies[2], bodies[3])
         try:
             self.counted = self._counted = json.loads(counted)
@@ -244,6 +253,7 @@ class Store:
                 receiver=receiver,
                 final=self._read_body(self._final),
                 contributions=contributions,
+                lost=json.loads(lost or "{}"),
             )
         except (MessageError, ValueError, TypeError, KeyError) as error:
             raise StoreError(f"{self.path} is damaged, or of another plan: {error}") from None
@@ -414,11 +424,11 @@ def _mark_out(mark: Mark | None) -> str | None:
     if mark is None:
         return None
     line = mark.line
-    return f"{line.counter} {line.reclaimer} {line.walk} {mark.hop}"
+    return f"{line.updates} {line.counter} {line.reclaimer} {line.walk} {mark.hop}"
 
 
 def _mark_in(text: str | None) -> Mark | None:
     if text is None:
         return None
-    counter, reclaimer, walk, hop = text.split()
-    return Mark(Line(int(counter), reclaimer, walk), int(hop))
+    updates, counter, reclaimer, walk, hop = text.split()
+    return Mark(Line(int(updates), int(counter), reclaimer, walk), int(hop))

@@ -31,6 +31,8 @@ from walklearn.node.wire.transport import Refused, Transport, Unanswered, Undeli
 
 # What was on its way before the goodbye was heard is still answered.
 _LAST_SECONDS = 0.05
+# News waits so long after a greeting: a neighbour with news for ever must not keep all busy.
+_NEWS_SECONDS = 0.1
 
 
 class Greetings:
@@ -44,9 +46,10 @@ class Greetings:
         dispatch: Callable[[Event], Awaitable[Any]],
         transport: Transport,
         log: Log,
+        clock: Callable[[], float],
     ) -> None:
         self._name, self._plan, self._state, self._dispatch = name, plan, state, dispatch
-        self._transport, self._log = transport, log
+        self._transport, self._log, self._clock = transport, log, clock
         self._wishes: dict[str, asyncio.Event] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._trouble: dict[str, str] = {}
@@ -95,7 +98,7 @@ class Greetings:
             self._tell(caller, difference)
             raise Refused("plan differs", difference)
         self._agreed.add(caller)
-        await self._dispatch(Announced(caller, greeting.announcement))
+        await self._dispatch(Announced(caller, greeting.announcement, self._clock()))
         if not self._is_up(caller) and not self._leaving:
             self.greet(caller)
         return encode_greeting(self._greeting(caller))
@@ -105,18 +108,23 @@ class Greetings:
         while True:
             wish.clear()
             await self._greet(neighbour)
+            await asyncio.sleep(_NEWS_SECONDS)
             try:
-                async with asyncio.timeout(self._plan.time_limits.hello_every_seconds):
+                async with asyncio.timeout(self._state().hello_every_seconds):
                     await wish.wait()
             except TimeoutError:
                 pass
+
+    async def ask_all(self) -> None:
+        """Greet every neighbour now, and come back when all have answered or cannot."""
+        await asyncio.gather(*(self._greet(each) for each in self._names))
 
     async def _greet(self, neighbour: str) -> None:
         was_up = self._is_up(neighbour)
         try:
             if neighbour not in self._agreed:
                 await self._exchange(neighbour, self._first_greeting(neighbour))
-            greeting = self._greeting(neighbour)
+            begin, greeting = self._clock(), self._greeting(neighbour)
             theirs = await self._exchange(neighbour, greeting)
         except (Undelivered, Unanswered, Refused, MessageError) as error:
             self._agreed.discard(neighbour)
@@ -125,12 +133,12 @@ class Greetings:
                 await self._dispatch(NeighbourDown(neighbour))
             return
         self._tell(neighbour, "")
-        told = greeting.announcement
-        await self._dispatch(NeighbourUp(neighbour, told, theirs.announcement))
+        now, told = self._clock(), greeting.announcement
+        await self._dispatch(NeighbourUp(neighbour, told, theirs.announcement, now, now - begin))
 
     async def _exchange(self, neighbour: str, greeting: Greeting) -> Greeting:
         """Their answer; `Refused` if their plan is another, as it is if they find that out."""
-        limit = self._plan.time_limits.handover_timeout_seconds
+        limit = self._state().answer_within_seconds
         message = encode_greeting(greeting)
         theirs = decode_greeting(await self._transport.call(neighbour, "Hello", message, limit))
         if theirs.plan_digest != self._plan.digest:
@@ -149,7 +157,7 @@ class Greetings:
         return replace(greeting, announcement=nothing, plan=plan)
 
     def _greeting(self, neighbour: str) -> Greeting:
-        announcement = self._state().announcement(neighbour)
+        announcement = self._state().announcement(neighbour, self._clock())
         if self._leaving:
             announcement = replace(announcement, reaches_you=False)
         return Greeting(name=self._name, plan_digest=self._plan.digest, announcement=announcement)

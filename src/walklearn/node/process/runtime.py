@@ -31,6 +31,7 @@ from walklearn.node.protocol.messages import (
     Outcome,
     Receipt,
     Token,
+    Vector,
     decode_greeting,
     decode_receipt,
     decode_token,
@@ -83,16 +84,16 @@ class Runtime:
         self._tasks: set[asyncio.Task[None]] = set()
         self._names: dict[str, str] = {}
         self._greetings = Greetings(
-            name, self._plan, lambda: self.state, self.dispatch, self.transport, log
+            name, self._plan, lambda: self.state, self.dispatch, self.transport, log, clock
         )
         self._timer: asyncio.TimerHandle | None = None
         self._wakes_at = math.inf
 
-    async def start(self, listen: str, peers: list[Invite]) -> int:
+    async def start(self, listen: str, peers: list[Invite], away_seconds: float) -> int:
         """Listen, greet the neighbours, go on where the last process stopped; the port."""
         port = await self.transport.listen(listen)
         await self.set_peers(peers)
-        await self.dispatch(happened.Started(self._clock()))
+        await self.dispatch(happened.Started(self._clock(), away_seconds))
         self._spawn(self._work())
         return port
 
@@ -102,6 +103,15 @@ class Runtime:
         self.transport.set_peers(peers)
         await self.dispatch(happened.PeersChanged(tuple(self._names)))
         self._greetings.set_peers(self._names, self._spawn)
+
+    async def start_walk(self, walk: str, model: Vector) -> Receipt | None:
+        """Begin a walk, if none of the neighbours knows of one that is under way."""
+        await self._greetings.ask_all()
+        return await self.dispatch(happened.StartWalk(walk, model, self._clock()))
+
+    async def resume_walk(self) -> Receipt | None:
+        """Go on from the newest model here."""
+        return await self.dispatch(happened.ResumeWalk(self._clock()))
 
     async def stop(self, timeout_seconds: float) -> bool:
         """Hand the token over first, if it is here; whether the node ends without it."""
@@ -176,8 +186,8 @@ class Runtime:
                     self._remember(record)
                 case happened.Greet(neighbour):
                     self._greetings.greet(neighbour)
-                case happened.Note(what, detail):
-                    self._note(what, detail)
+                case happened.Note():
+                    self._note(effect)
                 case happened.SendFinal(neighbour, token):
                     self._spawn(self._send_final(neighbour, token))
         self.state = after
@@ -256,7 +266,7 @@ class Runtime:
             token = decode_token(message, self._limits)
         except MessageError as error:
             raise Refused("malformed message", str(error)) from None
-        event: Event = happened.FinalArrived(caller, token)
+        event: Event = happened.FinalArrived(caller, token, self._clock())
         if method == "Handover":
             event = happened.TokenArrived(caller, token, self._draw(), self._clock())
         receipt = await self.dispatch(event)
@@ -267,7 +277,7 @@ class Runtime:
 
     async def _hand_over(self, receiver: str, token: Token) -> None:
         event: Event
-        mark, limit = token.mark, self._plan.time_limits.handover_timeout_seconds
+        mark, limit = token.mark, self.state.answer_within_seconds
         try:
             reply = await self.transport.call(receiver, "Handover", token.encoded, limit)
             event = happened.Answered(mark, _decoded(reply), self._clock())
@@ -282,7 +292,7 @@ class Runtime:
 
     async def _send_final(self, neighbour: str, token: Token) -> None:
         receipt = None
-        limit = self._plan.time_limits.handover_timeout_seconds
+        limit = self.state.answer_within_seconds
         try:
             reply = await self.transport.call(neighbour, "Final", token.encoded, limit)
             receipt = _decoded(reply)
@@ -338,13 +348,17 @@ class Runtime:
             if isinstance(event, happened.TokenArrived):
                 self.counters.add("handovers_received", amount=amount)
 
-    def _note(self, what: str, detail: str) -> None:
-        if what == "handed over":
+    def _note(self, note: happened.Note) -> None:
+        if note.what == "handed over":
             self.counters.add("handovers_sent")
         else:
-            self.counters.add("notes", what)
-        tell = self._log.debug if what in _QUIET else self._log.info
-        tell(what, detail=detail)
+            self.counters.add("notes", note.what)
+        if note.neighbour:
+            peer = self._names.get(note.neighbour, note.neighbour)
+            self._log.warning(note.what, detail=note.detail, peer=peer)
+        else:
+            tell = self._log.debug if note.what in _QUIET else self._log.info
+            tell(note.what, detail=note.detail)
 
 
 def _largest(state: State) -> int:

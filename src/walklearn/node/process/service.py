@@ -28,13 +28,21 @@ from walklearn.node.process.control import CommandError, Control
 from walklearn.node.process.logs import Log
 from walklearn.node.process.metrics import Counters, serve_metrics
 from walklearn.node.process.runtime import Runtime
-from walklearn.node.process.status import all_know_the_end, gauges, node_status
-from walklearn.node.protocol.events import ResumeWalk, StartWalk
+from walklearn.node.process.status import (
+    all_know_the_end,
+    confirmed_by,
+    gauges,
+    node_status,
+    short_hash,
+)
+from walklearn.node.protocol.events import TrustAgain
 from walklearn.node.protocol.learner import Draws, Learner
 from walklearn.node.protocol.messages import Limits, Outcome, Token
 from walklearn.node.protocol.protocol import recover
 from walklearn.node.protocol.state import Phase
 
+# The exit code of a node that has a final model which some neighbour did not confirm.
+UNCONFIRMED = 3
 # How often the directory is looked at for neighbours that were added or removed by hand.
 _LOOK_SECONDS = 1.0
 _SHOW_SECONDS = 0.5  # between two pictures on the node's page
@@ -97,7 +105,9 @@ class Node:
         options = options or Options()
         try:
             settings = self.directory.settings
-            port = await self._runtime.start(options.listen or settings.listen, self._peers)
+            port = await self._runtime.start(
+                options.listen or settings.listen, self._peers, self._store.idle_seconds()
+            )
             self.log.info("started", port=port, version=__version__, plan=self.plan.digest[:16])
             try:
                 yield self
@@ -130,6 +140,26 @@ class Node:
         return self._runtime.state.record.newest_model
 
     @property
+    def final_hash(self) -> str | None:
+        """The short hash of the final model, by which people compare it."""
+        return short_hash(self._runtime.state.record)
+
+    @property
+    def unconfirmed(self) -> list[str]:
+        """The neighbours that have not said that they have the same final model."""
+        known = confirmed_by(self._runtime.state)
+        return [peer.name for peer in self._peers if peer.fingerprint not in known]
+
+    async def trust(self, name: str) -> None:
+        """Let the walk go to a neighbour again that it was lost to twice."""
+        found = [peer.fingerprint for peer in self._peers if peer.name == name]
+        if not found:
+            raise CommandError(f"there is no neighbour {name}.")
+        receipt = await self._runtime.dispatch(TrustAgain(found[0]))
+        if receipt is None or receipt.outcome is not Outcome.ACCEPTED:
+            raise CommandError("nothing came of it" if receipt is None else receipt.reason)
+
+    @property
     def all_know_the_end(self) -> bool:
         """Whether all neighbours have the final model too."""
         return all_know_the_end(self._runtime.state)
@@ -155,8 +185,10 @@ class Node:
         """Begin the walk with a model uniform over W, or go on if its holder is gone for good."""
         domain, size = self.plan.domain, self.plan.size
         model = np.asarray(domain.sample(size, np.random.default_rng()), dtype=np.float64)
-        event = (ResumeWalk if resume else StartWalk)(secrets.token_hex(16), model)
-        receipt = await self._runtime.dispatch(event)
+        if resume:
+            receipt = await self._runtime.resume_walk()
+        else:
+            receipt = await self._runtime.start_walk(secrets.token_hex(16), model)
         if receipt is None or receipt.outcome is not Outcome.ACCEPTED:
             raise CommandError("nothing came of it" if receipt is None else receipt.reason)
         self.log.info("walk resumed" if resume else "walk started")
@@ -191,14 +223,17 @@ class Node:
             raise self._runtime.failed
 
 
-def run_node(directory: NodeDirectory, options: Options, log_level: str = "info") -> None:
-    """Be the process of a node: `serve` it until the end, with its log on standard error."""
+def run_node(directory: NodeDirectory, options: Options, log_level: str = "info") -> int:
+    """Be the process of a node: `serve` it until the end, with its log on standard error.
+
+    Its exit code: 0, or `UNCONFIRMED`.
+    """
     _allow_many_files()
 
-    async def main() -> None:
-        await serve(Node(directory, Log(directory.settings.name, level=log_level)), options)
+    async def main() -> bool:
+        return await serve(Node(directory, Log(directory.settings.name, level=log_level)), options)
 
-    asyncio.run(main())
+    return 0 if asyncio.run(main()) else UNCONFIRMED
 
 
 def _allow_many_files() -> None:
@@ -211,8 +246,11 @@ def _allow_many_files() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
-async def serve(node: Node, options: Options) -> None:
-    """Run the node until the end, or until the process is asked to stop."""
+async def serve(node: Node, options: Options) -> bool:
+    """Run the node until the end, or until the process is asked to stop.
+
+    False if it ended with a model that some neighbour has not confirmed: there may be another.
+    """
     stop = asyncio.Event()
     control = Control(node.directory.path, _commands(node))
     metrics = None
@@ -230,7 +268,7 @@ async def serve(node: Node, options: Options) -> None:
             await control.listen()
             if options.metrics_port is not None:
                 metrics = serve_metrics(node.counters, node.gauges, options.metrics_port)
-            await _until_done(node, options, stop)
+            return await _until_done(node, options, stop)
         finally:
             await control.close()
             if metrics is not None:
@@ -263,23 +301,26 @@ async def _page(node: Node, options: Options) -> AsyncIterator[None]:
                 await showing
 
 
-async def _until_done(node: Node, options: Options, stop: asyncio.Event) -> None:
+async def _until_done(node: Node, options: Options, stop: asyncio.Event) -> bool:
     finished_at: float | None = None
     clock = asyncio.get_running_loop().time
     while not stop.is_set():
         await node.look_for_peers()
         if stop.is_set():
-            return
+            break
         if not node.is_finished:
             finished_at = None
         elif finished_at is None:
             finished_at = clock()
             node.log.info("final model is here")
         if finished_at is not None and not options.stay:
-            late = clock() > finished_at + options.linger_seconds
-            if late or node.all_know_the_end:
-                return
+            if node.all_know_the_end:
+                break
+            if clock() > finished_at + options.linger_seconds:
+                node.log.error("end not confirmed", final=node.final_hash, by=node.unconfirmed)
+                return False
         await node.wait(_LOOK_SECONDS)
+    return True
 
 
 def _commands(node: Node) -> dict[str, Any]:
@@ -294,7 +335,13 @@ def _commands(node: Node) -> dict[str, Any]:
         await node.look_for_peers()
         return {}
 
-    return {"Status": status, "StartWalk": start_walk, "PeersChanged": peers_changed}
+    async def trust(name: str) -> Mapping[str, Any]:
+        await node.trust(name)
+        return {}
+
+    return {
+        "Status": status, "StartWalk": start_walk, "PeersChanged": peers_changed, "Trust": trust,
+    }  # fmt: skip
 
 
 def _learner(directory: NodeDirectory, release: Release) -> Learner:

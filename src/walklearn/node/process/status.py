@@ -61,6 +61,10 @@ class Watch:
         return self._clock() - self._heard.get(neighbour, self._began)
 
 
+# So many digits of a hash are shown.
+SHORT = 12
+
+
 def record_status(record: Record, updates: int) -> dict[str, Any]:
     """What the disk knows, whether a process runs or not."""
     newest = record.newest_model
@@ -68,10 +72,16 @@ def record_status(record: Record, updates: int) -> dict[str, Any]:
         "updates": 0 if newest is None else newest.updates,
         "of": updates,
         "final": record.final is not None and record.final_line == record.newest_line,
+        "final_hash": short_hash(record),
         "walk": None if record.newest_line is None else _line(record.newest_line),
         "hop": None if record.newest is None else record.newest.hop,
         "contributions": record.contributions,
     }
+
+
+def short_hash(record: Record) -> str | None:
+    """The first digits of the final model's SHA-256; None if there is no final model."""
+    return record.final_digest[:SHORT] or None
 
 
 def stored_status(directory: NodeDirectory, phase: str = "not running") -> dict[str, Any]:
@@ -131,12 +141,15 @@ def gauges(state: State, watch: Watch) -> dict[str, float]:
 
 
 def all_know_the_end(state: State) -> bool:
-    """Whether every neighbour has said that it has the final model, or one of a newer line."""
-    own = state.record.final_line
-    if own is None:
-        return False
-    heard = [state.links.get(each, Link()).theirs for each in state.neighbours]
-    return all(each is not None and each.final is not None and each.final >= own for each in heard)
+    """Whether every neighbour has said that it has the same final model."""
+    return state.record.final is not None and len(confirmed_by(state)) == state.degree
+
+
+def confirmed_by(state: State) -> list[str]:
+    """The neighbours that have said that they have the same final model."""
+    own = state.record.final_digest
+    heard = {each: link.theirs for each, link in state.links.items() if link.theirs is not None}
+    return [each for each, theirs in heard.items() if own and theirs.final_digest == own]
 
 
 def _neighbour(name: str, fingerprint: str, state: State, watch: Watch) -> dict[str, Any]:
@@ -149,8 +162,17 @@ def _neighbour(name: str, fingerprint: str, state: State, watch: Watch) -> dict[
         "silent_seconds": round(watch.silent_seconds(fingerprint), 1),
         "degree": None if link.theirs is None else link.theirs.degree,
         "final": link.theirs is not None and link.theirs.final is not None,
+        "confirmed": fingerprint in confirmed_by(state),
+        "handed_over": link.handed_over,
+        "lost": state.record.lost.get(fingerprint, 0),
+        "distrusted": state.distrusts(fingerprint),
     }
 
 
 def _line(line: Line) -> dict[str, Any]:
-    return {"name": line.walk, "counter": line.counter, "reclaimer": line.reclaimer}
+    return {
+        "name": line.walk,
+        "updates": line.updates,
+        "counter": line.counter,
+        "reclaimer": line.reclaimer,
+    }

@@ -19,9 +19,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Started:
-    """The process runs (again)."""
+    """The process runs (again), after so many seconds without one, as far as is known."""
 
     now: float
+    away_seconds: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -40,11 +41,16 @@ class PeersChanged:
 
 @dataclass(frozen=True)
 class NeighbourUp:
-    """The neighbour answered a greeting: `told` was announced to it, `theirs` is its answer."""
+    """The neighbour answered a greeting: `told` was announced to it, `theirs` is its answer.
+
+    seconds: how long the answer took.
+    """
 
     neighbour: str
     told: Announcement
     theirs: Announcement
+    now: float
+    seconds: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -56,10 +62,11 @@ class NeighbourDown:
 
 @dataclass(frozen=True)
 class Announced:
-    """The neighbour greeted this node, which answers with `state.announcement(neighbour)`."""
+    """The neighbour greeted this node, which answers with `state.announcement(neighbour, now)`."""
 
     neighbour: str
     theirs: Announcement
+    now: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,6 +118,7 @@ class FinalArrived:
 
     sender: str
     token: Token
+    now: float
 
 
 @dataclass(frozen=True)
@@ -127,14 +135,21 @@ class StartWalk:
 
     walk: str
     model: Vector
+    now: float
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class ResumeWalk:
-    """The owner goes on from the newest model seen here; the fields are for where there is none."""
+    """The owner goes on from the newest model seen here."""
 
-    walk: str
-    model: Vector
+    now: float
+
+
+@dataclass(frozen=True)
+class TrustAgain:
+    """The owner lets the walk go to a neighbour again that it was lost to."""
+
+    neighbour: str
 
 
 @dataclass(frozen=True)
@@ -156,7 +171,7 @@ class StoreFailed:
 Event = (
     Started | Tick | PeersChanged | NeighbourUp | NeighbourDown | Announced | TokenArrived | Visit
     | Answered | NotSent | Unknown | FinalArrived | FinalAnswered | StartWalk | ResumeWalk
-    | StopAsked | StoreFailed
+    | TrustAgain | StopAsked | StoreFailed
 )  # fmt: skip
 
 
@@ -199,17 +214,21 @@ class SendFinal:
 
 @dataclass(frozen=True)
 class Greet:
-    """Greet the neighbour now, with `state.announcement(neighbour)`: it has changed."""
+    """Greet the neighbour now, with `state.announcement(neighbour, now)`: it has changed."""
 
     neighbour: str
 
 
 @dataclass(frozen=True)
 class Note:
-    """For the log and the metrics; nothing here tells of rows, gradients or L_i."""
+    """For the log and the metrics; nothing here tells of rows, gradients or L_i.
+
+    neighbour: whom it is about; such a note is a warning.
+    """
 
     what: str
     detail: str = ""
+    neighbour: str = ""
 
 
 Effect = Commit | Remember | Reply | SendToken | SendFinal | Greet | Note

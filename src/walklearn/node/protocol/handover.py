@@ -10,9 +10,19 @@ from collections.abc import Mapping
 from walklearn.node.protocol import events as happened
 from walklearn.node.protocol.events import Commit, Effect, Note, Remember, Reply, SendToken
 from walklearn.node.protocol.learner import DivergedError, Draws
-from walklearn.node.protocol.messages import Mark, Outcome, Receipt, Token
+from walklearn.node.protocol.messages import Line, Mark, Outcome, Receipt, Token
 from walklearn.node.protocol.neighbours import Result, decline, spread, up
-from walklearn.node.protocol.state import Handover, Link, Phase, Place, State
+from walklearn.node.protocol.pace import Sighting
+from walklearn.node.protocol.state import (
+    RENEWED_AFTER,
+    Arrivals,
+    Handover,
+    Link,
+    Phase,
+    Place,
+    Sent,
+    State,
+)
 from walklearn.node.protocol.values import replace
 
 # How many refused handovers are kept in mind; honest neighbours have one under way at a time.
@@ -22,23 +32,40 @@ _REFUSALS_KEPT = 256
 def receive(state: State, event: happened.TokenArrived) -> Result:
     """Take the token if its mark is new, and make the visit before anything is written."""
     token, newest = event.token, state.record.newest
-    if newest is not None and token.mark <= newest:
+    forked = newest is not None and token.mark <= newest
+    if newest is not None and forked and not _is_fork(state, token):
         known = token.line == newest.line
         outcome = Outcome.ACCEPTED if known else Outcome.OBSOLETE
         return state, [Reply(Receipt(outcome, newest=newest.line))]
     reason = _why_not(state, event)
     if reason:
         return refuse(state, token.mark, reason)
-    arrived = [Note("handed over")] if state.proves_arrival(token.mark) else []
+    arrived: list[Effect] = [Note("handed over")] if state.proves_arrival(token.mark) else []
+    if forked:
+        token = replace(token, line=state.next_line(token.line.walk, token.updates), hop=0)
+        arrived.append(Note("forked token", f"hop {event.token.hop}", event.sender))
     record = replace(state.record, newest=token.mark, token=token, place=Place.HERE, receiver=None)
-    refused = tuple(mark for mark in state.refused if mark > token.mark)
-    taken = replace(state, record=record, handover=None, refused=refused, rests_until=None)
+    arrivals = state.arrivals.and_also(event.token)
+    taken = replace(state, record=record, handover=None, arrivals=arrivals, rests_until=None)
     try:
         after_visit, after = _visit(taken, event.draws, event.now)
     except DivergedError as error:
-        return refuse(state, token.mark, str(error))
-    accepted = Reply(Receipt(Outcome.ACCEPTED, newest=token.line))
+        return refuse(state, event.token.mark, str(error))
+    accepted = Reply(Receipt(Outcome.ACCEPTED, newest=event.token.line))
     return after_visit, [Commit(after_visit.record), accepted, *arrived, *after]
+
+
+def _is_fork(state: State, token: Token) -> bool:
+    """Whether this is a second token of a line, whose first one has passed here.
+
+    For both would die of each other's traces if it were taken for a repetition.
+    """
+    return (
+        state.phase is Phase.IDLE
+        and token.line == state.record.newest_line
+        and token.mark not in state.refused
+        and state.arrivals.contradict(token)
+    )
 
 
 def work(state: State, event: happened.Visit) -> Result:
@@ -63,13 +90,26 @@ def _visit(state: State, draws: Draws, now: float) -> Result:
     receiver, silent = state.next_holder(float(draws.uniforms[0]))
     if receiver is None:
         notes: list[Effect] = [Note("silent neighbour")] if silent else []
-        return replace(state, record=record), notes
-    offered = replace(token, hop=token.hop + 1)
+        return replace(state.saw(token.mark, token.updates, now), record=record), notes
+    offered = _renewed(token)
+    offered = replace(offered, hop=offered.hop + 1)
     record = replace(
         record, newest=offered.mark, token=offered, place=Place.LEAVING, receiver=receiver
     )
+    state = state.saw(offered.mark, offered.updates, now)
     handover = Handover(since=now, doubtful=False)
     return replace(state, record=record, handover=handover), [SendToken(receiver, offered)]
+
+
+def _renewed(token: Token) -> Token:
+    """The token, in a new line if its walk has come far since the birth of the present one.
+
+    So lines are ordered by progress, nearly, and still by nothing but what is fixed at birth.
+    """
+    born = token.line.updates
+    if born and token.updates < born + max(RENEWED_AFTER, born // 8):
+        return token
+    return replace(token, line=token.line._replace(updates=token.updates), hop=0)
 
 
 def finish(state: State, final: Token) -> Result:
@@ -82,8 +122,21 @@ def finish(state: State, final: Token) -> Result:
     return spread(state, [Note("finished")])
 
 
+def wake(state: State, event: happened.Started) -> Result:
+    """A restart begins every wait anew; what was taken before is only remembered as the newest."""
+    record = state.record
+    if record.newest is None:
+        return state, []
+    copy = record.newest_model
+    updates = max(record.newest.line.updates, 0 if copy is None else copy.updates)
+    seen = Sighting(record.newest, updates, event.now, event.away_seconds)
+    arrivals = Arrivals(record.newest.line, record.newest.hop)
+    return replace(state, seen=seen, arrivals=arrivals), []
+
+
 def resend(state: State, event: happened.Started) -> Result:
     """The process ended with an offer under way: its outcome is in doubt."""
+    state, _ = wake(state, event)
     return _send(replace(state, handover=Handover(since=event.now, doubtful=True)))
 
 
@@ -99,18 +152,34 @@ def answered(state: State, event: happened.Answered) -> Result:
     """The receiver has spoken: forget the token, or take it back."""
     if not _is_about_offer(state, event.mark):
         return state, []
-    receipt = event.receipt
+    receipt, took = event.receipt, event.now - _handover(state).since
+    state = replace(state, answers=state.answers.and_also(took, event.now))
     if receipt.outcome is Outcome.REFUSED:
         return _take_back(state, receipt.reason)
     if receipt.outcome is Outcome.OBSOLETE:
-        newer = receipt.newest
-        if newer is None or newer <= event.mark.line:
-            # Not what an honest node says.
-            return unknown(state, happened.Unknown(event.mark, event.now))
-        state = state.heard_of_at_most(newer)
+        return _obsolete(state, event)
+    receiver = state.record.receiver
+    if receiver is not None and receiver in state.links:
+        links = state.with_link(receiver, handed_over=state.links[receiver].handed_over + 1)
+        state = replace(state, links=links, sent=Sent(receiver, event.mark))
+    return _forgotten(state, Note("handed over"))
+
+
+def _obsolete(state: State, event: happened.Answered) -> Result:
+    """A newer line exists, if that can be; if not, the receiver is misled and will not take it."""
+    newer, mark = event.receipt.newest, event.mark
+    if newer is None or newer <= mark.line:  # not what an honest node says
+        return unknown(state, happened.Unknown(mark, event.now))
+    if not state.believes(newer, newer.updates, event.now):
+        note = Note("incredible line", _told(newer), state.record.receiver or "")
+        state, effects = not_sent(state, happened.NotSent(mark, event.now))
+        return state, [*effects, note]
+    return _forgotten(state.heard_of(newer, event.now), Note("obsolete"))
+
+
+def _forgotten(state: State, note: Note) -> Result:
     record = replace(state.record, place=Place.GONE, receiver=None)
-    notes = [Note("obsolete")] if receipt.outcome is Outcome.OBSOLETE else [Note("handed over")]
-    return replace(state, record=record, handover=None), [Remember(record), *notes]
+    return replace(state, record=record, handover=None), [Remember(record), note]
 
 
 def not_sent(state: State, event: happened.NotSent) -> Result:
@@ -126,8 +195,10 @@ def unknown(state: State, event: happened.Unknown) -> Result:
     """Try the same receiver again, later."""
     if not _is_about_offer(state, event.mark):
         return state, []
-    retry_at = event.now + state.learner.plan.time_limits.retry_after_seconds
-    handover = replace(_handover(state), doubtful=True, retry_at=retry_at)
+    handover, retry = _handover(state), state.learner.plan.time_limits.retry_after_seconds
+    handover = replace(
+        handover, doubtful=True, retry_at=event.now + retry, attempts=handover.attempts + 1
+    )
     return replace(state, handover=handover, links=_silenced(state)), []
 
 
@@ -137,8 +208,8 @@ def retry(state: State, event: happened.Tick) -> Result:
     handover = _handover(state)
     if state.rests_until is not None:
         return state, []
-    if event.now >= handover.since + state.learner.plan.time_limits.reclaim_after_seconds:
-        return _reclaim(state)
+    if event.now >= state.reclaims_at:
+        return _reclaim(state, event.now)
     if handover.retry_at is not None and event.now >= handover.retry_at:
         return _send(state)
     return state, []
@@ -169,18 +240,21 @@ def _take_back(state: State, reason: str) -> Result:
     return state, [Remember(record), Note("rejected", reason)]
 
 
-def _reclaim(state: State) -> Result:
+def _reclaim(state: State, now: float) -> Result:
     """Go on from the token that was offered, as a new line, which outlives the one in doubt."""
     token = state.record.token
     assert token is not None
-    return begin(state, replace(token, line=state.next_line(token.line.walk)))
+    return begin(state, token, now)
 
 
-def begin(state: State, token: Token) -> Result:
-    """Hold a token of a new line."""
+def begin(state: State, token: Token, now: float) -> Result:
+    """Hold the token, in a new line."""
+    line = state.next_line(token.line.walk, token.updates)
+    token = replace(token, line=line, hop=0)
+    state = state.saw(token.mark, token.updates, now)
     record = replace(state.record, newest=token.mark, token=token, place=Place.HERE, receiver=None)
     state = replace(state, record=record, handover=None, rests_until=None)
-    return state, [Commit(record), Note("new line", f"counter {token.line.counter}")]
+    return state, [Commit(record), Note("new line", _told(line))]
 
 
 def _why_not(state: State, event: happened.TokenArrived) -> str:
@@ -189,8 +263,8 @@ def _why_not(state: State, event: happened.TokenArrived) -> str:
         return "you are not a neighbour of this node."
     if event.token.final or not event.token.hop:
         return "this is no token on its way: it is final, or was never offered."
-    if not state.believes(event.token.line):
-        return "there can be no such line."
+    if not state.believes(event.token.line, event.token.updates, event.now):
+        return "there can be no such line, or not so many updates yet."
     if event.token.mark in state.refused:
         return "this handover was refused before."
     return "this node is about to stop." if state.stopping else ""
@@ -200,6 +274,10 @@ def refuse(state: State, mark: Mark, reason: str) -> Result:
     """Turn a handover down, for good: a late copy of it must not be taken either."""
     refused = (*state.refused, mark)[-_REFUSALS_KEPT:]
     return decline(replace(state, refused=refused), reason)
+
+
+def _told(line: Line) -> str:
+    return f"{line.updates} updates, counter {line.counter}"
 
 
 def take_a_rest(state: State, now: float) -> State:

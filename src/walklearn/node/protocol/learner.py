@@ -17,7 +17,7 @@ contributed as often as it may it adds noise only.
 >>> learner = Learner.of_plan(plan, [[1.0], [2.0]], [1.0, 4.0])
 >>> round(learner.smoothness, 9)       # 3 (1 + 4)
 15.0
->>> line = Line(1, reclaimer="ab" * 32, walk="cd" * 16)
+>>> line = Line(0, 1, reclaimer="ab" * 32, walk="cd" * 16)
 >>> first = learner.first_token(line, np.zeros(1))
 >>> token, contributions = learner.visit(first, Draws(np.array([0.5])))
 >>> token.updates, token.model.round(3)
@@ -26,6 +26,7 @@ contributed as often as it may it adds noise only.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -43,6 +44,10 @@ from walklearn.walks import proposal
 if TYPE_CHECKING:
     from walklearn.node.agreement.plan import Plan
     from walklearn.privacy.model_noise import ModelNoise
+
+
+# What a release may be rounded by, of itself.
+_ROUNDING = 1e-6
 
 
 class Draws(NamedTuple):
@@ -183,6 +188,26 @@ class Learner:
         return self.noise.released(
             self.problem, 0, model, picks, steps=noise, contributes=contributes
         )
+
+    def disbelief(self, importance: float, degree: int) -> str:
+        """Why a neighbour cannot have this importance and degree; empty if it can."""
+        if not 1 <= degree < max(2, self.plan.nodes):
+            return f"degree {degree} among {self.plan.nodes} nodes"
+        lowest, highest = self._importances
+        if not lowest <= importance <= highest:
+            return f"importance {importance:g} outside [{lowest:g}, {highest:g}]"
+        return ""
+
+    @cached_property
+    def _importances(self) -> tuple[float, float]:
+        """Between what numbers any node's importance lies, by the plan."""
+        if not self.plan.tells:
+            return 1.0, 1.0
+        mechanism = self.plan.calibrated_mechanism()
+        if mechanism is None:  # in the clear: L_i is at least the penalty
+            return self.plan.penalty, math.inf
+        low, high = mechanism.clamp or (0.0, mechanism.bounds[1] + 40.0 * mechanism.deviation)
+        return low * (1.0 - _ROUNDING), high * (1.0 + _ROUNDING)
 
     def score(self, importance: float, degree: int) -> float:
         """What the walk accepts by: importance / degree, 1 / degree, for the simple walk 1.

@@ -6,7 +6,7 @@ anything else, whatever the bytes. Nothing is ever unpickled.
 
 >>> from walklearn.problem.domains import Ball
 >>> limits = Limits(size=2, updates=1000, domain=Ball(1.0))
->>> line = Line(1, reclaimer="ab" * 32, walk="cd" * 16)
+>>> line = Line(0, 1, reclaimer="ab" * 32, walk="cd" * 16)
 >>> token = Token(line, hop=3, updates=5, model=np.array([0.6, 0.8]),
 ...               weighted_sum=np.zeros(2), step_size_sum=0.5, inverse_importance_sum=5.0)
 >>> decode_token(encode_token(token), limits).model
@@ -21,6 +21,7 @@ walklearn.node.protocol.messages.MessageError: model lies outside Ball(radius=1.
 from __future__ import annotations
 
 import enum
+import hashlib
 import math
 import re
 from dataclasses import dataclass
@@ -50,6 +51,7 @@ ENVELOPE_BYTES = 4_096
 
 _FINGERPRINT = re.compile(r"[0-9a-f]{64}")
 _WALK = re.compile(r"[0-9a-f]{32}")
+_DIGEST_OR_NONE = re.compile(r"([0-9a-f]{64})?")
 _DOUBLE = np.dtype("<f8")
 _MODEL_FIELD = wire.Token.MODEL_FIELD_NUMBER
 _SUM_FIELD = wire.Token.WEIGHTED_SUM_FIELD_NUMBER
@@ -60,17 +62,24 @@ class MessageError(ValueError):
 
 
 class Line(NamedTuple):
-    """Which walk, begun or reclaimed by whom. Lines are ordered, and the largest one lives.
+    """Which walk, begun or resumed by whom. Lines are ordered, and the largest one lives.
 
-    A walk begins with counter 1; a node that reclaims it takes the largest counter it has seen
-    plus one and its own fingerprint, (counter, reclaimer) being the token's *generation*. A node
-    never uses a counter twice, so two generations never tie, and neither do two walks that two
-    nodes begin at once: of those the one with the larger fingerprint lives.
+    All of it is fixed at birth. updates: how many the walk had made, as far as its beginner
+    knew, so that a fresh walk at 0 gives way to one under way; a walk that has come far since is
+    *renewed*, which gives it a larger line. counter: 1, and one more each time it is begun again.
+    reclaimer: the fingerprint of who began it. No node begins two lines with the same counter at
+    the same updates, so no two of them tie.
     """
 
+    updates: int
     counter: int
     reclaimer: str
     walk: str
+
+    @property
+    def beginning(self) -> tuple[int, str, str]:
+        """What a renewed line has in common with the one before."""
+        return self[1:]
 
 
 class Mark(NamedTuple):
@@ -113,6 +122,24 @@ class Token:
         """Its bytes, made once: the disk and the wire take the same."""
         return encode_token(self)
 
+    @property
+    def content(self) -> int:
+        """What tells two tokens of one mark apart, within one process."""
+        return hash((self.updates, self.model.tobytes()))
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of its bytes, by which two nodes see that they have the same one."""
+        return hashlib.sha256(self.encoded).hexdigest()
+
+
+class Progress(NamedTuple):
+    """How far the walk has come, and for how long it has been there."""
+
+    mark: Mark
+    updates: int
+    age_seconds: float
+
 
 @dataclass(frozen=True)
 class Announcement:
@@ -120,7 +147,8 @@ class Announcement:
 
     degree: all its neighbours, silent ones too. importance: R_i as released.
     reaches_you: its own last call to the neighbour was answered.
-    newest, final: the newest line it has heard of, and that of the final model it has.
+    newest, final: the newest line it has heard of, and that of the final model it has, whose
+    digest is `final_digest`. progress: the furthest that it knows of.
     """
 
     degree: int
@@ -128,6 +156,8 @@ class Announcement:
     reaches_you: bool = False
     newest: Line | None = None
     final: Line | None = None
+    progress: Progress | None = None
+    final_digest: str = ""
 
 
 @dataclass(frozen=True)
@@ -262,6 +292,8 @@ def encode_greeting(greeting: Greeting) -> bytes:
             reaches_you=told.reaches_you,
             newest=_line_out(told.newest),
             final=_line_out(told.final),
+            progress=_progress_out(told.progress),
+            final_digest=told.final_digest,
         ),
     ).SerializeToString()
 
@@ -285,6 +317,8 @@ def decode_greeting(content: bytes) -> Greeting:
             reaches_you=told.reaches_you,
             newest=_line(told.newest, "newest") if told.HasField("newest") else None,
             final=_line(told.final, "final") if told.HasField("final") else None,
+            progress=_progress(told.progress) if told.HasField("progress") else None,
+            final_digest=_matching(told.final_digest, "final_digest", _DIGEST_OR_NONE),
         ),
     )
 
@@ -331,13 +365,32 @@ def _line_out(line: Line | None) -> wire.Line | None:
     return None if line is None else wire.Line(**line._asdict())
 
 
+def _progress_out(progress: Progress | None) -> wire.Progress | None:
+    if progress is None:
+        return None
+    (line, hop), updates, age = progress
+    return wire.Progress(line=_line_out(line), hop=hop, updates=updates, age_seconds=age)
+
+
+def _progress(message: wire.Progress) -> Progress:
+    return Progress(
+        mark=Mark(
+            _line(message.line, "progress.line"),
+            _count(message.hop, "progress.hop", message.updates),
+        ),
+        updates=_count(message.updates, "progress.updates", LARGEST_COUNTER),
+        age_seconds=_number(message.age_seconds, "progress.age_seconds"),
+    )
+
+
 def _line(message: wire.Line, name: str) -> Line:
-    return _checked_line(message.counter, message.reclaimer, message.walk, name)
+    return _checked_line(message.updates, message.counter, message.reclaimer, message.walk, name)
 
 
 @lru_cache(16)  # one walk has few of them, and each comes with every hop
-def _checked_line(counter: int, reclaimer: str, walk: str, name: str) -> Line:
+def _checked_line(updates: int, counter: int, reclaimer: str, walk: str, name: str) -> Line:
     return Line(
+        updates=_count(updates, f"{name}.updates", LARGEST_COUNTER),
         counter=_count(counter, f"{name}.counter", LARGEST_COUNTER, least=1),
         reclaimer=_matching(reclaimer, f"{name}.reclaimer", _FINGERPRINT),
         walk=_matching(walk, f"{name}.walk", _WALK),

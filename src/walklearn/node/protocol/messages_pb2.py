@@ -15,7 +15,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n&walklearn/node/protocol/messages.proto\x12\x11walklearn.node.v1\"8\n\x04Line\x12\x0f\n\x07\x63ounter\x18\x01 \x01(\x04\x12\x11\n\treclaimer\x18\x02 \x01(\t\x12\x0c\n\x04walk\x18\x03 \x01(\t\"\xc8\x01\n\x05Token\x12\x0f\n\x07version\x18\x01 \x01(\r\x12%\n\x04line\x18\x02 \x01(\x0b\x32\x17.walklearn.node.v1.Line\x12\x0b\n\x03hop\x18\x03 \x01(\x04\x12\x0f\n\x07updates\x18\x04 \x01(\x04\x12\r\n\x05model\x18\x05 \x01(\x0c\x12\x14\n\x0cweighted_sum\x18\x06 \x01(\x0c\x12\x15\n\rstep_size_sum\x18\x07 \x01(\x01\x12\x1e\n\x16inverse_importance_sum\x18\x08 \x01(\x01\x12\r\n\x05\x66inal\x18\t \x01(\x08\"\x98\x01\n\x0c\x41nnouncement\x12\x0e\n\x06\x64\x65gree\x18\x01 \x01(\x04\x12\x12\n\nimportance\x18\x02 \x01(\x01\x12\x13\n\x0breaches_you\x18\x03 \x01(\x08\x12\'\n\x06newest\x18\x04 \x01(\x0b\x32\x17.walklearn.node.v1.Line\x12&\n\x05\x66inal\x18\x05 \x01(\x0b\x32\x17.walklearn.node.v1.Line\"\x83\x01\n\x08Greeting\x12\x0f\n\x07version\x18\x01 \x01(\r\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x13\n\x0bplan_digest\x18\x03 \x01(\t\x12\x0c\n\x04plan\x18\x04 \x01(\t\x12\x35\n\x0c\x61nnouncement\x18\x05 \x01(\x0b\x32\x1f.walklearn.node.v1.Announcement\"\xcd\x01\n\x07Receipt\x12\x0f\n\x07version\x18\x01 \x01(\r\x12\x33\n\x07outcome\x18\x02 \x01(\x0e\x32\".walklearn.node.v1.Receipt.Outcome\x12\x0e\n\x06reason\x18\x03 \x01(\t\x12\'\n\x06newest\x18\x04 \x01(\x0b\x32\x17.walklearn.node.v1.Line\"C\n\x07Outcome\x12\x0f\n\x0bUNSPECIFIED\x10\x00\x12\x0c\n\x08\x41\x43\x43\x45PTED\x10\x01\x12\x0c\n\x08OBSOLETE\x10\x02\x12\x0b\n\x07REFUSED\x10\x03\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n&walklearn/node/protocol/messages.proto\x12\x11walklearn.node.v1\"I\n\x04Line\x12\x0f\n\x07\x63ounter\x18\x01 \x01(\x04\x12\x11\n\treclaimer\x18\x02 \x01(\t\x12\x0c\n\x04walk\x18\x03 \x01(\t\x12\x0f\n\x07updates\x18\x04 \x01(\x04\"d\n\x08Progress\x12%\n\x04line\x18\x01 \x01(\x0b\x32\x17.walklearn.node.v1.Line\x12\x0b\n\x03hop\x18\x02 \x01(\x04\x12\x0f\n\x07updates\x18\x03 \x01(\x04\x12\x13\n\x0b\x61ge_seconds\x18\x04 \x01(\x01\"\xc8\x01\n\x05Token\x12\x0f\n\x07version\x18\x01 \x01(\r\x12%\n\x04line\x18\x02 \x01(\x0b\x32\x17.walklearn.node.v1.Line\x12\x0b\n\x03hop\x18\x03 \x01(\x04\x12\x0f\n\x07updates\x18\x04 \x01(\x04\x12\r\n\x05model\x18\x05 \x01(\x0c\x12\x14\n\x0cweighted_sum\x18\x06 \x01(\x0c\x12\x15\n\rstep_size_sum\x18\x07 \x01(\x01\x12\x1e\n\x16inverse_importance_sum\x18\x08 \x01(\x01\x12\r\n\x05\x66inal\x18\t \x01(\x08\"\xdd\x01\n\x0c\x41nnouncement\x12\x0e\n\x06\x64\x65gree\x18\x01 \x01(\x04\x12\x12\n\nimportance\x18\x02 \x01(\x01\x12\x13\n\x0breaches_you\x18\x03 \x01(\x08\x12\'\n\x06newest\x18\x04 \x01(\x0b\x32\x17.walklearn.node.v1.Line\x12&\n\x05\x66inal\x18\x05 \x01(\x0b\x32\x17.walklearn.node.v1.Line\x12-\n\x08progress\x18\x06 \x01(\x0b\x32\x1b.walklearn.node.v1.Progress\x12\x14\n\x0c\x66inal_digest\x18\x07 \x01(\t\"\x83\x01\n\x08Greeting\x12\x0f\n\x07version\x18\x01 \x01(\r\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x13\n\x0bplan_digest\x18\x03 \x01(\t\x12\x0c\n\x04plan\x18\x04 \x01(\t\x12\x35\n\x0c\x61nnouncement\x18\x05 \x01(\x0b\x32\x1f.walklearn.node.v1.Announcement\"\xcd\x01\n\x07Receipt\x12\x0f\n\x07version\x18\x01 \x01(\r\x12\x33\n\x07outcome\x18\x02 \x01(\x0e\x32\".walklearn.node.v1.Receipt.Outcome\x12\x0e\n\x06reason\x18\x03 \x01(\t\x12\'\n\x06newest\x18\x04 \x01(\x0b\x32\x17.walklearn.node.v1.Line\"C\n\x07Outcome\x12\x0f\n\x0bUNSPECIFIED\x10\x00\x12\x0c\n\x08\x41\x43\x43\x45PTED\x10\x01\x12\x0c\n\x08OBSOLETE\x10\x02\x12\x0b\n\x07REFUSED\x10\x03\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -23,15 +23,17 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'walklearn.node.protocol.mes
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_LINE']._serialized_start=61
-  _globals['_LINE']._serialized_end=117
-  _globals['_TOKEN']._serialized_start=120
-  _globals['_TOKEN']._serialized_end=320
-  _globals['_ANNOUNCEMENT']._serialized_start=323
-  _globals['_ANNOUNCEMENT']._serialized_end=475
-  _globals['_GREETING']._serialized_start=478
-  _globals['_GREETING']._serialized_end=609
-  _globals['_RECEIPT']._serialized_start=612
-  _globals['_RECEIPT']._serialized_end=817
-  _globals['_RECEIPT_OUTCOME']._serialized_start=750
-  _globals['_RECEIPT_OUTCOME']._serialized_end=817
+  _globals['_LINE']._serialized_end=134
+  _globals['_PROGRESS']._serialized_start=136
+  _globals['_PROGRESS']._serialized_end=236
+  _globals['_TOKEN']._serialized_start=239
+  _globals['_TOKEN']._serialized_end=439
+  _globals['_ANNOUNCEMENT']._serialized_start=442
+  _globals['_ANNOUNCEMENT']._serialized_end=663
+  _globals['_GREETING']._serialized_start=666
+  _globals['_GREETING']._serialized_end=797
+  _globals['_RECEIPT']._serialized_start=800
+  _globals['_RECEIPT']._serialized_end=1005
+  _globals['_RECEIPT_OUTCOME']._serialized_start=938
+  _globals['_RECEIPT_OUTCOME']._serialized_end=1005
 # @@protoc_insertion_point(module_scope)

@@ -7,14 +7,28 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class Line(_message.Message):
-    __slots__ = ("counter", "reclaimer", "walk")
+    __slots__ = ("counter", "reclaimer", "walk", "updates")
     COUNTER_FIELD_NUMBER: _ClassVar[int]
     RECLAIMER_FIELD_NUMBER: _ClassVar[int]
     WALK_FIELD_NUMBER: _ClassVar[int]
+    UPDATES_FIELD_NUMBER: _ClassVar[int]
     counter: int
     reclaimer: str
     walk: str
-    def __init__(self, counter: _Optional[int] = ..., reclaimer: _Optional[str] = ..., walk: _Optional[str] = ...) -> None: ...
+    updates: int
+    def __init__(self, counter: _Optional[int] = ..., reclaimer: _Optional[str] = ..., walk: _Optional[str] = ..., updates: _Optional[int] = ...) -> None: ...
+
+class Progress(_message.Message):
+    __slots__ = ("line", "hop", "updates", "age_seconds")
+    LINE_FIELD_NUMBER: _ClassVar[int]
+    HOP_FIELD_NUMBER: _ClassVar[int]
+    UPDATES_FIELD_NUMBER: _ClassVar[int]
+    AGE_SECONDS_FIELD_NUMBER: _ClassVar[int]
+    line: Line
+    hop: int
+    updates: int
+    age_seconds: float
+    def __init__(self, line: _Optional[_Union[Line, _Mapping]] = ..., hop: _Optional[int] = ..., updates: _Optional[int] = ..., age_seconds: _Optional[float] = ...) -> None: ...
 
 class Token(_message.Message):
     __slots__ = ("version", "line", "hop", "updates", "model", "weighted_sum", "step_size_sum", "inverse_importance_sum", "final")
@@ -39,18 +53,22 @@ class Token(_message.Message):
     def __init__(self, version: _Optional[int] = ..., line: _Optional[_Union[Line, _Mapping]] = ..., hop: _Optional[int] = ..., updates: _Optional[int] = ..., model: _Optional[bytes] = ..., weighted_sum: _Optional[bytes] = ..., step_size_sum: _Optional[float] = ..., inverse_importance_sum: _Optional[float] = ..., final: _Optional[bool] = ...) -> None: ...
 
 class Announcement(_message.Message):
-    __slots__ = ("degree", "importance", "reaches_you", "newest", "final")
+    __slots__ = ("degree", "importance", "reaches_you", "newest", "final", "progress", "final_digest")
     DEGREE_FIELD_NUMBER: _ClassVar[int]
     IMPORTANCE_FIELD_NUMBER: _ClassVar[int]
     REACHES_YOU_FIELD_NUMBER: _ClassVar[int]
     NEWEST_FIELD_NUMBER: _ClassVar[int]
     FINAL_FIELD_NUMBER: _ClassVar[int]
+    PROGRESS_FIELD_NUMBER: _ClassVar[int]
+    FINAL_DIGEST_FIELD_NUMBER: _ClassVar[int]
     degree: int
     importance: float
     reaches_you: bool
     newest: Line
     final: Line
-    def __init__(self, degree: _Optional[int] = ..., importance: _Optional[float] = ..., reaches_you: _Optional[bool] = ..., newest: _Optional[_Union[Line, _Mapping]] = ..., final: _Optional[_Union[Line, _Mapping]] = ...) -> None: ...
+    progress: Progress
+    final_digest: str
+    def __init__(self, degree: _Optional[int] = ..., importance: _Optional[float] = ..., reaches_you: _Optional[bool] = ..., newest: _Optional[_Union[Line, _Mapping]] = ..., final: _Optional[_Union[Line, _Mapping]] = ..., progress: _Optional[_Union[Progress, _Mapping]] = ..., final_digest: _Optional[str] = ...) -> None: ...
 
 class Greeting(_message.Message):
     __slots__ = ("version", "name", "plan_digest", "plan", "announcement")

@@ -15,6 +15,9 @@ from walklearn.node.protocol.values import replace
 
 Result = tuple[State, list[Effect]]
 
+# Progress that is heard of after so many seconds without any is told on at once.
+QUIET_SECONDS = 1.0
+
 
 def peers(state: State, event: happened.PeersChanged) -> Result:
     """Neighbours have joined or left; the degree is announced anew (by `handle`)."""
@@ -27,48 +30,78 @@ def up(state: State, event: happened.NeighbourUp) -> Result:
     """It answers: tell it what it does not know yet, also the final model."""
     if event.neighbour not in state.neighbours:
         return state, []
+    was_alone = not any(map(state.is_usable, state.neighbours))
     links = state.with_link(event.neighbour, up=True, told=event.told)
-    state, effects = hear(replace(state, links=links), event)
-    if state.announcement(event.neighbour) != event.told:
+    answers = state.answers.and_also(event.seconds, event.now)
+    state, effects = hear(replace(state, links=links, answers=answers), event)
+    if was_alone and state.seen is not None and state.is_usable(event.neighbour):
+        state = replace(state, seen=state.seen.waited_for_anew(event.now))
+    if state.announcement(event.neighbour) != replace(event.told, progress=None):
         effects.append(Greet(event.neighbour))
     return state, effects
 
 
 def hear(state: State, event: happened.NeighbourUp | happened.Announced) -> Result:
-    """Note what a neighbour says of itself and of lines; it may lack the final model."""
+    """Note what a neighbour says of itself and of the walk; it may lack the final model."""
     if event.neighbour not in state.neighbours:
         return state, []
-    state = replace(state, links=state.with_link(event.neighbour, theirs=event.theirs))
-    before, effects = state.record, list[Effect]()
-    for line in filter(None, (event.theirs.newest, event.theirs.final)):
-        if not state.believes(line):
-            effects.append(Note("incredible line", f"counter {line.counter}"))
-        state = state.heard_of_at_most(line)
+    theirs, effects = event.theirs, list[Effect]()
+    # Who does not reach this node does not tell its importance yet.
+    wrong = theirs.reaches_you and state.learner.disbelief(theirs.importance, theirs.degree)
+    if wrong:
+        effects.append(Note("incredible neighbour", wrong, event.neighbour))
+    link = state.with_link(event.neighbour, theirs=None if wrong else theirs)
+    state, before = replace(state, links=link), state.record
+    for line in filter(None, (theirs.newest, theirs.final)):
+        if state.believes(line, line.updates, event.now):
+            state = state.heard_of(line, event.now)
+        elif line > (state.record.newest_line or line):
+            told = f"{line.updates} updates, counter {line.counter}"
+            effects.append(Note("incredible line", told, event.neighbour))
+    state = _follow(state, event, effects)
     if state.record is not before:
         effects.append(Remember(state.record))
     return spread(state, effects)
+
+
+def _follow(
+    state: State, event: happened.NeighbourUp | happened.Announced, effects: list[Effect]
+) -> State:
+    """Note how far the walk has come; where nothing was heard for a while, tell it on at once."""
+    progress, known = event.theirs.progress, state.seen
+    if progress is None or not state.believes(progress.mark.line, progress.updates, event.now):
+        return state
+    after = state.saw(progress.mark, progress.updates, event.now - progress.age_seconds)
+    if after is not state and known is not None and event.now > known.moved_at + QUIET_SECONDS:
+        others = [each for each, link in state.links.items() if link.up]
+        effects += [Greet(each) for each in others if each != event.neighbour]
+    return after
 
 
 def down(state: State, event: happened.NeighbourDown) -> Result:
     """It does not answer: from now on a proposal to go there is a rejection."""
     if event.neighbour not in state.neighbours:
         return state, []
-    links = state.with_link(event.neighbour, up=False, final_sent=None)
+    links = state.with_link(event.neighbour, up=False, final_sent="")
     return replace(state, links=links), []
 
 
 def learn(state: State, event: happened.FinalArrived) -> Result:
-    """Keep the final model of the newest line, and tell it on. A token of a newer line works on."""
-    final, known = event.token, state.record.final_line
+    """Keep the final model of the newest line, and tell it on. A token of a newer line works on.
+
+    Of two that claim the same line one was forged; all keep the one with the larger digest.
+    """
+    final, known = event.token, state.record.final
     if event.sender not in state.neighbours:
         return decline(state, "you are not a neighbour of this node.")
     if not final.final:
         return decline(state, "this model is not final.")
-    if not state.believes(final.line):
-        return decline(state, "there can be no such line.")
-    if known is not None and final.line <= known:
-        outcome = Outcome.ACCEPTED if final.line == known else Outcome.OBSOLETE
-        return state, [Reply(Receipt(outcome, newest=known))]
+    if known is not None and (final.line, final.digest) <= (known.line, known.digest):
+        outcome = Outcome.ACCEPTED if final.digest == known.digest else Outcome.OBSOLETE
+        return state, [Reply(Receipt(outcome, newest=known.line))]
+    if not state.believes(final.line, final.updates, event.now):
+        state, effects = decline(state, "there can be no such line, or not so many updates yet.")
+        return state, [*effects, Note("incredible end", final.digest[:12], event.sender)]
     arrived = [Note("handed over")] if state.proves_arrival(final.mark) else []
     record = replace(state.record, final=final)
     if record.newest is None or final.line >= record.newest.line:
@@ -76,9 +109,10 @@ def learn(state: State, event: happened.FinalArrived) -> Result:
         record = replace(record, newest=newest, place=Place.GONE, receiver=None)
     handover = state.handover if record.place is Place.LEAVING else None
     state = replace(state, record=record, handover=handover)
+    state = state.saw(final.mark, final.updates, event.now)
     accepted = Reply(Receipt(Outcome.ACCEPTED, newest=final.line))
-    links = state.with_link(event.sender, final_sent=final.line)
-    return spread(replace(state, links=links), [Commit(record), accepted, *arrived])
+    links = state.with_link(event.sender, final_sent=final.digest)
+    return spread(replace(state, links=links), [Commit(state.record), accepted, *arrived])
 
 
 def told(state: State, event: happened.FinalAnswered) -> Result:
@@ -86,7 +120,7 @@ def told(state: State, event: happened.FinalAnswered) -> Result:
     arrived = event.receipt is not None and event.receipt.outcome is not Outcome.REFUSED
     if arrived or event.neighbour not in state.neighbours:
         return state, []
-    return replace(state, links=state.with_link(event.neighbour, final_sent=None)), []
+    return replace(state, links=state.with_link(event.neighbour, final_sent="")), []
 
 
 def spread(state: State, effects: list[Effect]) -> Result:
@@ -95,13 +129,14 @@ def spread(state: State, effects: list[Effect]) -> Result:
     if final is None:
         return state, effects
     for each, link in state.links.items():
+        theirs = link.theirs
         has = (
-            link.theirs is not None
-            and link.theirs.final is not None
-            and link.theirs.final >= final.line
+            theirs is not None
+            and theirs.final is not None
+            and (theirs.final, theirs.final_digest) >= (final.line, final.digest)
         )
-        if link.up and not has and link.final_sent != final.line:
-            state = replace(state, links=state.with_link(each, final_sent=final.line))
+        if link.up and not has and link.final_sent != final.digest:
+            state = replace(state, links=state.with_link(each, final_sent=final.digest))
             effects.append(SendFinal(each, final))
     return state, effects
 

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from walklearn.node.protocol import events as happened
-from walklearn.node.protocol.events import Commit, Note, Reply
-from walklearn.node.protocol.handover import begin, finish, refuse, take_a_rest
-from walklearn.node.protocol.messages import Outcome, Receipt, Token
+from walklearn.node.protocol.events import Commit, Effect, Greet, Note, Reply
+from walklearn.node.protocol.handover import begin, finish, refuse, rest, take_a_rest
+from walklearn.node.protocol.messages import Line, Mark, Outcome, Receipt
 from walklearn.node.protocol.neighbours import Result, decline
 from walklearn.node.protocol.state import State
 from walklearn.node.protocol.values import replace
+
+# What is answered with a receipt, besides a token.
+_REPLIED = (
+    happened.FinalArrived, happened.StartWalk, happened.ResumeWalk, happened.TrustAgain,
+)  # fmt: skip
 
 
 def start(state: State, event: happened.StartWalk) -> Result:
@@ -19,19 +24,53 @@ def start(state: State, event: happened.StartWalk) -> Result:
             "a walk has begun already. If the node that holds its token is gone for good, go on "
             "from the newest model seen here with --resume.",
         )
-    return _begun(state, state.learner.first_token(state.next_line(event.walk), event.model))
+    first = state.learner.first_token(Line(0, 1, state.fingerprint, event.walk), event.model)
+    state, (commit, *notes) = begin(state, first, event.now)
+    return state, [commit, Reply(Receipt(Outcome.ACCEPTED)), *notes]
 
 
 def resume(state: State, event: happened.ResumeWalk) -> Result:
-    """Go on with a new line from the newest model seen here, or from the start if there is none."""
+    """Go on with a new line from the newest model seen here."""
+    if state.record.newest_model is None:
+        return decline(
+            state,
+            "this node has seen no model to go on from: use --resume on one that the walk has "
+            "visited, or start-walk without --resume where no walk has begun.",
+        )
+    state, (commit, *notes) = _begin_again(state, event.now)
+    return state, [commit, Reply(Receipt(Outcome.ACCEPTED)), *notes]
+
+
+def look(state: State, event: happened.Tick) -> Result:
+    """Nothing has moved for so long that the walk is taken for lost: go on from the copy here."""
+    state, _ = rest(state, event)
+    due = state.resumes_at
+    if state.rests_until is not None or due is None or event.now < due:
+        return state, []
+    state, effects = _begin_again(state, event.now)
+    return state, [*effects, Note("walk resumed")]
+
+
+def _begin_again(state: State, now: float) -> Result:
     seen = state.record.newest_model
-    if seen is None:
-        return _begun(state, state.learner.first_token(state.next_line(event.walk), event.model))
-    token = replace(seen, line=state.next_line(seen.line.walk))
-    if not token.final:
-        return _begun(state, token)
-    state, effects = finish(state, token)
-    return state, [Commit(state.record), Reply(Receipt(Outcome.ACCEPTED)), *effects]
+    assert seen is not None
+    if not seen.final:
+        return begin(state, seen, now)
+    line = state.next_line(seen.line.walk, seen.updates)
+    state, effects = finish(state.saw(Mark(line, 0), seen.updates, now), replace(seen, line=line))
+    return state, [Commit(state.record), *effects]
+
+
+def trust(state: State, event: happened.TrustAgain) -> Result:
+    """The owner has spoken with the neighbour's: forget what was lost to it."""
+    if not state.record.lost.get(event.neighbour):
+        return decline(
+            state, "the walk was not lost to this neighbour: there is nothing to forgive."
+        )
+    lost = {each: often for each, often in state.record.lost.items() if each != event.neighbour}
+    record = replace(state.record, lost=lost)
+    effects: list[Effect] = [Commit(record), Reply(Receipt(Outcome.ACCEPTED))]
+    return replace(state, record=record), [*effects, Greet(event.neighbour)]
 
 
 def holds(state: State, event: happened.ResumeWalk) -> Result:
@@ -54,11 +93,6 @@ def undo(state: State, event: happened.StoreFailed) -> Result:
     failed, reason = event.event, f"this node cannot write to its disk: {event.reason}"
     if isinstance(failed, happened.TokenArrived):
         return refuse(state, failed.token.mark, reason)
-    if isinstance(failed, happened.FinalArrived | happened.StartWalk | happened.ResumeWalk):
+    if isinstance(failed, _REPLIED):
         return decline(state, reason)
     return take_a_rest(state, event.now), [Note("store failed", event.reason)]
-
-
-def _begun(state: State, token: Token) -> Result:
-    state, (commit, *notes) = begin(state, token)
-    return state, [commit, Reply(Receipt(Outcome.ACCEPTED, newest=token.line)), *notes]

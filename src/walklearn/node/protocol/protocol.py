@@ -17,10 +17,36 @@ mark of its own and one receiver.
 - What R refuses stays refused, so a refusal proves that the token is still the sender's, as does
   a connection that never was, if no earlier attempt is in doubt. Then the proposal counts as
   rejected: the token stays and works on.
-- With any attempt in doubt the sender tries the same receiver again, until the plan's
-  `reclaim_after_seconds`; then it goes on with a new line, (largest counter + 1, own fingerprint).
+- With any attempt in doubt the sender tries the same receiver again, until the time to reclaim;
+  then it goes on with a new line.
 - Whoever knows a newer line lets the token of an older one die. Lines are ordered, so in the end
   one lives, also if two nodes begin a walk at once, and of two final models the newer line wins.
+
+**The order of lines.** A line is (updates, counter, fingerprint, walk), all fixed at its birth: the
+updates that the walk had made, one more than the counter before, who began it. A new line is larger
+than all that its beginner knew (`state.next_line`), and the beginner writes it down before anything
+of it leaves, so nobody begins the same line twice and no two tie. A line has one token, at the
+place of its birth, and hands it on as above: so its history is linear and holds no update twice,
+whatever other lines do. A token is *renewed* where it is held: it goes on under the same counter
+and fingerprint with its present updates, hop 0. The old line then has no token left and the new one
+has one, in the commit of the very offer that tells of it, so nothing above changes. Two renewed
+lines tie only if two tokens had one line. Renewal at every eighth (and 16 updates at least) makes
+the order one of progress: of two walks that meet, each has made less than 9/8 of its line's
+updates, or 16 more than these, so the one that lives has at least 8/9 of what the other had, or 16
+less. A walk that has left its first node was renewed there, so a fresh one at 0 never beats it.
+(The updates of a line that is begun from a copy older than the newest line are those of that line,
+for it must be larger.)
+
+**Lost.** Signs of life carry the progress (line, hop, updates, age), and nodes tell it on. A node
+that has a copy, is in touch with a neighbour and has seen nothing move for several times as long as
+of late begins a new line from its copy (`state.resumes_at`); those with older copies wait longer.
+If the walk was not lost, only work is: one of the two lines lives.
+
+**Enemies inside.** Lines, updates and ends that no network can have reached since the last known
+progress are refused (`state.believes`). A token that arrives under a mark which this node has not
+taken, though it has seen a later one, is a second token of one line: it goes on as a new line, so
+that the two do not die of each other's traces. A neighbour to which the walk was lost twice within
+a hundred handovers is not proposed any more, until the owner says so.
 
 **Durability.** One commit a handover on either side: the receiver makes its visit before it
 commits, so the updated token and whom it leaves for are one transaction; forgetting is written
@@ -39,8 +65,8 @@ Time is that of a clock which never jumps; a restart begins every wait anew.
 
 >>> print(table())
 event          idle      holding   handing over  finished
-Started        …         …         resend        …
-Tick           rest      rest      retry         rest
+Started        wake      wake      resend        wake
+Tick           look      rest      retry         rest
 PeersChanged   peers     peers     peers         peers
 NeighbourUp    up        up        up_retry      up
 NeighbourDown  down      down      down          down
@@ -54,6 +80,7 @@ FinalArrived   learn     learn     learn         learn
 FinalAnswered  told      told      told          told
 StartWalk      start     start     start         start
 ResumeWalk     resume    holds     resume        done
+TrustAgain     trust     trust     trust         trust
 StopAsked      stop      stop      stop          stop
 StoreFailed    undo      undo      undo          undo
 """
@@ -93,13 +120,15 @@ def handle(state: State, event: Event) -> Result:
 
 def _news(state: State) -> Any:
     """What all neighbours should hear of when it changes."""
-    return state.neighbours, state.record.newest_line, state.record.final_line
+    record, newest = state.record, state.record.newest
+    beginning = None if newest is None else newest.line.beginning
+    return state.neighbours, beginning, record.final_line, record.final_digest
 
 
 _PHASES = (Phase.IDLE, Phase.HOLDING, Phase.HANDING_OVER, Phase.FINISHED)
 _ROWS: dict[type[Any], Sequence[Handler | None]] = {
-    happened.Started: (None, None, handover.resend, None),
-    happened.Tick: (handover.rest, handover.rest, handover.retry, handover.rest),
+    happened.Started: (handover.wake, handover.wake, handover.resend, handover.wake),
+    happened.Tick: (owner.look, handover.rest, handover.retry, handover.rest),
     happened.PeersChanged: (neighbours.peers,) * 4,
     happened.NeighbourUp: (neighbours.up, neighbours.up, handover.up_retry, neighbours.up),
     happened.NeighbourDown: (neighbours.down,) * 4,
@@ -113,6 +142,7 @@ _ROWS: dict[type[Any], Sequence[Handler | None]] = {
     happened.FinalAnswered: (neighbours.told,) * 4,
     happened.StartWalk: (owner.start,) * 4,
     happened.ResumeWalk: (owner.resume, owner.holds, owner.resume, owner.done),
+    happened.TrustAgain: (owner.trust,) * 4,
     happened.StopAsked: (owner.stop,) * 4,
     happened.StoreFailed: (owner.undo,) * 4,
 }

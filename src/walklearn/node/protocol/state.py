@@ -8,16 +8,36 @@ from __future__ import annotations
 import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from walklearn.node.protocol.learner import Learner
-from walklearn.node.protocol.messages import Announcement, Line, Mark, Token
+from walklearn.node.protocol.messages import Announcement, Line, Mark, Progress, Token
+from walklearn.node.protocol.pace import (
+    Longest,
+    Sighting,
+    answer_within,
+    hello_every,
+    longest_return,
+    lot,
+    patience,
+    reclaim_after,
+)
 from walklearn.node.protocol.values import replace
 from walklearn.walks.proposal import accepts, propose
 
-# Lines are counted one by one. A leap longer than this is a lie, or came of one, and is made in
-# steps: a single lie of the largest counter would leave no newer line for a walk to go on with.
-LONGEST_LEAP = 1_000_000
+if TYPE_CHECKING:
+    from walklearn.node.agreement.plan import TimeLimits
+
+# A line is renewed when its walk has made an eighth more updates than at the line's birth, and so
+# many more: of two walks that meet, the one that lives has made at least 8/9 of the other's, or
+# but for so many.
+RENEWED_AFTER = 16
+# What is believed of lines: so many more at once, and so many more a second.
+LINES_AT_ONCE, LINES_A_SECOND = 1_000, 10
+# How many arrivals of a line are kept in mind.
+ARRIVALS_KEPT = 64
+# A neighbour that the walk was lost to so often, within so many handovers to it, is distrusted.
+LOSSES, LOSSES_WITHIN = 2, 100
 
 
 class Place(enum.Enum):
@@ -44,7 +64,7 @@ class Record:
     newest: the newest handover this node has taken part in, or (line, 0) where it only heard of
     the line. token: the last one here, with the place it is at; if gone, still the newest model
     seen. receiver: whom it leaves for. final: the final model. contributions: how often this
-    node's rows have shown in a model.
+    node's rows have shown in a model. lost: how often the walk was lost to a neighbour.
     """
 
     newest: Mark | None = None
@@ -53,6 +73,7 @@ class Record:
     receiver: str | None = None
     final: Token | None = None
     contributions: int = 0
+    lost: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def newest_line(self) -> Line | None:
@@ -63,6 +84,11 @@ class Record:
     def final_line(self) -> Line | None:
         """The line of the final model."""
         return None if self.final is None else self.final.line
+
+    @property
+    def final_digest(self) -> str:
+        """The digest of the final model, empty if there is none."""
+        return "" if self.final is None else self.final.digest
 
     @property
     def newest_model(self) -> Token | None:
@@ -76,13 +102,15 @@ class Link:
     """What is known of a neighbour.
 
     up: the last call to it was answered. theirs: what it announced last. told: what it was told
-    when it last answered. final_sent: the line of the final model sent to it.
+    when it last answered. final_sent: the digest of the final model sent to it. handed_over: how
+    many tokens since the walk was last lost to it.
     """
 
     up: bool = False
     theirs: Announcement | None = None
     told: Announcement | None = None
-    final_sent: Line | None = None
+    final_sent: str = ""
+    handed_over: int = 0
 
     def usable(self, degree: int) -> bool:
         """Whether the token may cross: up for both sides, and both know the other's degree.
@@ -104,12 +132,45 @@ class Handover:
     """The handover under way: since when, and what is known of its attempts.
 
     doubtful: some attempt may have reached the receiver. retry_at: when to try again, None
-    while an attempt is under way.
+    while an attempt is under way. attempts: how many had no answer.
     """
 
     since: float
     doubtful: bool
     retry_at: float | None = None
+    attempts: int = 0
+
+
+class Arrivals(NamedTuple):
+    """The handovers of one line that this node took, as (hop, content).
+
+    complete_after: those up to this hop may have been forgotten, by a crash or for their number.
+    """
+
+    line: Line | None = None
+    complete_after: int = 0
+    taken: tuple[tuple[int, int], ...] = ()
+
+    def and_also(self, token: Token) -> Arrivals:
+        """With one more."""
+        known = self if self.line == token.line else Arrivals(token.line)
+        taken = (*known.taken, (token.hop, token.content))
+        if len(taken) <= ARRIVALS_KEPT:
+            return known._replace(taken=taken)
+        return known._replace(taken=taken[1:], complete_after=taken[0][0])
+
+    def contradict(self, token: Token) -> bool:
+        """Whether this handover was none of those, though it would have to be."""
+        if token.line != self.line or token.hop <= self.complete_after:
+            return False
+        return (token.hop, token.content) not in self.taken
+
+
+class Sent(NamedTuple):
+    """The handover that was acknowledged last."""
+
+    receiver: str
+    mark: Mark
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,6 +180,8 @@ class State:
     fingerprint: this node's. neighbours: their fingerprints in ascending order, the order that a
     proposal counts in. refused: handovers turned down, which must stay so. rests_until: nothing is
     begun before then, after the disk or the arithmetic failed. stopping: the process is to end.
+    seen: how far the walk has come. returns, answers: the longest of late. arrivals, sent: what
+    came and went.
     """
 
     fingerprint: str
@@ -130,6 +193,11 @@ class State:
     refused: tuple[Mark, ...] = ()
     rests_until: float | None = None
     stopping: bool = False
+    seen: Sighting | None = None
+    returns: Longest = Longest(1.0)  # noqa: RUF009
+    answers: Longest = Longest(0.0)  # noqa: RUF009
+    arrivals: Arrivals = Arrivals()  # noqa: RUF009
+    sent: Sent | None = None
 
     @property
     def phase(self) -> Phase:
@@ -162,10 +230,59 @@ class State:
     @property
     def wakes_at(self) -> float | None:
         """When the next `Tick` is due; None if nothing waits for the time."""
-        if self.rests_until is not None or self.handover is None:
+        if self.rests_until is not None:
             return self.rests_until
-        reclaim = self.handover.since + self.learner.plan.time_limits.reclaim_after_seconds
-        return reclaim if self.handover.retry_at is None else min(reclaim, self.handover.retry_at)
+        if self.handover is None:
+            return self.resumes_at
+        reclaim, retry = self.reclaims_at, self.handover.retry_at
+        return reclaim if retry is None else min(reclaim, retry)
+
+    @property
+    def reclaims_at(self) -> float:
+        """When the handover under way is given up."""
+        assert self.handover is not None
+        return self.handover.since + reclaim_after(
+            self._time_limits, self.answers, self._token_bytes
+        )
+
+    @property
+    def resumes_at(self) -> float | None:
+        """When this node takes the walk for lost and goes on from its copy; None if it does not.
+
+        Whoever has an older copy leaves the others more time. A node that nobody answers waits:
+        alone it could only begin a line that kills the walk of all others.
+        """
+        seen, limit = self.seen, patience(self._time_limits, self.returns)
+        if seen is None or not limit or self.stopping or self.phase is not Phase.IDLE:
+            return None
+        copy = self.record.newest_model
+        if copy is None or not any(map(self.is_usable, self.neighbours)):
+            return None
+        behind = max(0.0, 1.0 - copy.updates / max(1, seen.updates))
+        lots = lot(self.fingerprint, seen.mark, seen.updates)
+        return seen.moved_at + limit * (1.0 + lots + behind)
+
+    @property
+    def answer_within_seconds(self) -> float:
+        """How long to wait for the answer to a greeting, or to the handover under way."""
+        if self.handover is None:
+            return answer_within(self._time_limits, self.answers)
+        attempts = self.handover.attempts
+        return answer_within(self._time_limits, self.answers, self._token_bytes, attempts)
+
+    @property
+    def hello_every_seconds(self) -> float:
+        """How long to wait between signs of life."""
+        walking = self.record.newest is not None and self.phase is not Phase.FINISHED
+        return hello_every(self._time_limits, walking)
+
+    @property
+    def _time_limits(self) -> TimeLimits:
+        return self.learner.plan.time_limits
+
+    @property
+    def _token_bytes(self) -> int:
+        return self.learner.limits.largest_token
 
     @property
     def may_stop(self) -> bool:
@@ -176,17 +293,30 @@ class State:
 
     def is_usable(self, neighbour: str) -> bool:
         """Whether the token may go there."""
-        return self.links.get(neighbour, Link()).usable(self.degree)
+        link = self.links.get(neighbour)
+        return link is not None and link.usable(self.degree) and not self.distrusts(neighbour)
 
-    def announcement(self, neighbour: str) -> Announcement:
-        """What to tell that neighbour now."""
+    def distrusts(self, neighbour: str) -> bool:
+        """Whether the walk was lost to it too often. Then the link is closed, both ways."""
+        return self.record.lost.get(neighbour, 0) >= LOSSES
+
+    def announcement(self, neighbour: str, now: float | None = None) -> Announcement:
+        """What to tell that neighbour now; without a time, without the progress."""
         return Announcement(
             degree=self.degree,
             importance=self.learner.importance,
-            reaches_you=self.links.get(neighbour, Link()).up,
+            reaches_you=self.links.get(neighbour, Link()).up and not self.distrusts(neighbour),
             newest=self.record.newest_line,
             final=self.record.final_line,
+            progress=None if now is None else self._progress(now),
+            final_digest=self.record.final_digest,
         )
+
+    def _progress(self, now: float) -> Progress | None:
+        """Told only where it serves: it shows which way the token went."""
+        if self.seen is None or self._time_limits.resume_after_seconds == 0.0:
+            return None
+        return Progress(self.seen.mark, self.seen.updates, max(0.0, now - self.seen.moved_at))
 
     def next_holder(self, u: float) -> tuple[str | None, bool]:
         """Who is next by the walk's rule, None to stay; and whether a silent neighbour is why.
@@ -205,41 +335,70 @@ class State:
         other = self.learner.score(theirs.importance, theirs.degree)
         return (neighbour if accepts(proposal, own, other) else None), False
 
-    def next_line(self, walk: str) -> Line:
-        """A line that is newer than all heard of, and nobody else's."""
+    def next_line(self, walk: str, updates: int = 0) -> Line:
+        """A line for a token with these updates: newer than all heard of, and nobody else's."""
         newest = self.record.newest_line
-        return Line(1 if newest is None else newest.counter + 1, self.fingerprint, walk)
+        if newest is None:
+            return Line(updates, 1, self.fingerprint, walk)
+        return Line(max(updates, newest.updates), newest.counter + 1, self.fingerprint, walk)
 
-    def believes(self, line: Line) -> bool:
-        """Whether there can be such a line, by what is known here."""
-        return line.counter <= self._largest_leap
+    def believes(self, line: Line, updates: int, now: float) -> bool:
+        """Whether there can be such a line with so many updates, by what is known here.
 
-    def heard_of_at_most(self, line: Line) -> State:
-        """As `heard_of`, but one leap at a time.
-
-        Whoever has been misled, or was away for that long, is caught up with greeting by greeting.
+        No network makes more updates a second than the plan says, nor lines.
         """
-        return self.heard_of(line._replace(counter=min(line.counter, self._largest_leap)))
+        newest, seen = self.record.newest_line, self.seen
+        most = self.learner.plan.updates
+        if newest is not None and seen is not None:
+            seconds = 1.0 + max(0.0, now - seen.moved_at) + seen.away_seconds
+            if line.counter > newest.counter + LINES_AT_ONCE + LINES_A_SECOND * seconds:
+                return False
+            rate = self._time_limits.most_updates_per_second
+            most = int(min(most, max(seen.updates, newest.updates) + rate * seconds))
+        return line.updates <= most and updates <= most
 
-    @property
-    def _largest_leap(self) -> int:
-        newest = self.record.newest_line
-        return LONGEST_LEAP + (0 if newest is None else newest.counter)
+    def saw(self, mark: Mark, updates: int, moved_at: float) -> State:
+        """The walk has come so far; the wait for it begins anew."""
+        known, now = self.seen, Sighting(mark, updates, moved_at)
+        if known is None:
+            return replace(self, seen=now)
+        if (mark, updates) <= (known.mark, known.updates):
+            return self
+        begun_again = mark.line != known.mark.line and updates <= known.updates
+        returns = longest_return(self.returns, known, now, begun_again)
+        state = replace(self, seen=now, returns=returns)
+        if begun_again and self.sent is not None and self.sent.mark == known.mark:
+            return state.lost_to(self.sent.receiver)
+        return state
+
+    def lost_to(self, neighbour: str) -> State:
+        """The walk was begun again from a copy, and nobody had seen it beyond this neighbour."""
+        lost, often = self.record.lost, self.links.get(neighbour, Link()).handed_over
+        count = 1 if often >= LOSSES_WITHIN else lost.get(neighbour, 0) + 1
+        record = replace(self.record, lost={**lost, neighbour: count})
+        state = replace(self, record=record, sent=None)
+        if neighbour not in state.links:
+            return state
+        return replace(state, links=state.with_link(neighbour, handed_over=0))
 
     def proves_arrival(self, mark: Mark) -> bool:
         """Whether that handover, or one after it, shows that the offer under way was taken."""
         offered = self.record.newest
         if offered is None or self.phase is not Phase.HANDING_OVER:
             return False
-        return mark.line == offered.line and mark >= offered
+        return mark.line.beginning == offered.line.beginning and mark >= offered
 
-    def heard_of(self, line: Line) -> State:
-        """A token of an older line dies here; what was contributed to it stays counted."""
-        record = self.record
-        if record.newest_line is not None and line <= record.newest_line:
+    def heard_of(self, line: Line, now: float) -> State:
+        """A token of an older line dies here; what was contributed to it stays counted.
+
+        That a line was renewed is learnt from its token alone, which must not die of it.
+        """
+        newest = self.record.newest_line
+        if newest is not None and (line <= newest or line.beginning == newest.beginning):
             return self
-        record = replace(record, newest=Mark(line, 0), place=Place.GONE, receiver=None)
-        return replace(self, record=record, handover=None)
+        state = self.saw(Mark(line, 0), line.updates, now)
+        record = replace(state.record, newest=Mark(line, 0), place=Place.GONE, receiver=None)
+        return replace(state, record=record, handover=None)
 
     def with_link(self, neighbour: str, **changes: Any) -> Mapping[str, Link]:
         """The links with some facts about one neighbour changed."""

@@ -155,10 +155,10 @@ def _counted(look: Mapping[str, Any], name: str, none: Any) -> Any:
     return look.get("counters", {}).get(name, none)
 
 
-def _how_new(look: Mapping[str, Any]) -> tuple[int, int, bool]:
+def _how_new(look: Mapping[str, Any]) -> tuple[int, int, int, bool]:
     """The newest handover a node took part in; of its two ends the one that holds the token."""
-    counter = -1 if look["walk"] is None else look["walk"]["counter"]
-    return counter, look["hop"] or 0, look["holds_token"]
+    line = look["walk"] or {"updates": -1, "counter": 0}
+    return line["updates"], line["counter"], look["hop"] or 0, look["holds_token"]
 
 
 def _plan(

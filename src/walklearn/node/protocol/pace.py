@@ -1,0 +1,105 @@
+"""How fast the walk moves as one node sees it, and how long that makes it worth to wait.
+
+Nobody knows how fast a network is before it walks. A node measures: how long answers take, and
+how long nothing moved between two things that it saw move. Where the plan does not say otherwise
+its limits are several times the longest of late.
+"""
+
+from __future__ import annotations
+
+import zlib
+from typing import TYPE_CHECKING, NamedTuple
+
+from walklearn.node.protocol.messages import Mark
+
+if TYPE_CHECKING:
+    from walklearn.node.agreement.plan import TimeLimits
+
+# What was long ago counts half after so many seconds.
+_HALF_LIFE = 30.0
+# How many times the longest of late is waited for.
+_TIMES = 5.0
+# No limit is shorter than these: a busy machine is that late now and then.
+_SHORTEST_ANSWER, _SHORTEST_PATIENCE = 2.0, 3.0
+_LONGEST = 3600.0
+# A token this large takes a second more over a slow line.
+_BYTES_A_SECOND = 1e6
+# Seconds between signs of life while a walk is under way, and while none is.
+_HELLO_WALKING, _HELLO_IDLE = 2.0, 5.0
+# A line that was begun from a copy was waited for: the next wait is twice as long. So a network
+# that is slower than anyone thought finds its pace instead of beginning again for ever.
+_BEGUN_AGAIN = 2.0 / _TIMES
+
+
+class Longest(NamedTuple):
+    """The longest duration of late, which is forgotten by and by.
+
+    >>> lately = Longest(8.0, at=0.0)
+    >>> lately.and_also(1.0, at=60.0).seconds
+    2.0
+    """
+
+    seconds: float
+    at: float = 0.0
+
+    def and_also(self, seconds: float, at: float) -> Longest:
+        """With one more duration, which ended then."""
+        past = max(0.0, at - self.at)
+        return Longest(max(seconds, self.seconds * 0.5 ** (past / _HALF_LIFE)), max(at, self.at))
+
+
+class Sighting(NamedTuple):
+    """How far the walk has come as far as is known here, and when it came so far.
+
+    away_seconds: how much longer ago that may have been, where this node was not there to see.
+    """
+
+    mark: Mark
+    updates: int
+    moved_at: float
+    away_seconds: float = 0.0
+
+    def waited_for_anew(self, now: float) -> Sighting:
+        """The same, but the wait begins now: nobody could be heard before."""
+        away = self.away_seconds + max(0.0, now - self.moved_at)
+        return self._replace(moved_at=now, away_seconds=away)
+
+
+def longest_return(known: Longest, before: Sighting, now: Sighting, begun_again: bool) -> Longest:
+    """The longest time of late in which nothing moved, with the one that has just ended."""
+    gap = max(0.0, now.moved_at - before.moved_at)
+    return known.and_also(gap * _BEGUN_AGAIN if begun_again else gap, now.moved_at)
+
+
+def patience(limits: TimeLimits, returns: Longest) -> float:
+    """After how many seconds without movement the walk is taken for lost."""
+    if limits.resume_after_seconds is not None:
+        return limits.resume_after_seconds
+    return min(_LONGEST, max(_SHORTEST_PATIENCE, _TIMES * returns.seconds))
+
+
+def answer_within(limits: TimeLimits, answers: Longest, size: int = 0, attempts: int = 0) -> float:
+    """How long to wait for an answer; the attempts before, which had none, make it longer."""
+    if limits.handover_timeout_seconds is not None:
+        return limits.handover_timeout_seconds
+    usual = max(_SHORTEST_ANSWER, _TIMES * answers.seconds) + size / _BYTES_A_SECOND
+    return min(_LONGEST, usual * 2.0 ** min(attempts, 20))
+
+
+def reclaim_after(limits: TimeLimits, answers: Longest, size: int) -> float:
+    """When the sender goes on without the answer: after a second attempt, or part of it."""
+    if limits.reclaim_after_seconds is not None:
+        return limits.reclaim_after_seconds
+    return 2.0 * answer_within(limits, answers, size)
+
+
+def hello_every(limits: TimeLimits, walking: bool) -> float:
+    """How many seconds lie between signs of life."""
+    if limits.hello_every_seconds is not None:
+        return limits.hello_every_seconds
+    return _HELLO_WALKING if walking else _HELLO_IDLE
+
+
+def lot(fingerprint: str, mark: Mark, updates: int) -> float:
+    """U in [0, 1), another one for each node and each wait, so that one is the first to resume."""
+    return zlib.crc32(f"{fingerprint} {mark.hop} {updates}".encode()) / 2**32

@@ -1,0 +1,170 @@
+"""A network in memory with enemies among its nodes, and what must hold in spite of them.
+
+Each scenario raises where the walk does not come to its one end. The updates write their own number
+into the model, as in `fault_machine`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from tests.node.fault_machine import Numbered, history
+from tests.node.memory_network import Call, MemoryNetwork, MemoryNode, Way
+from walklearn import graphs
+from walklearn.node.agreement.plan import Plan
+from walklearn.node.protocol import messages
+from walklearn.node.protocol.events import Announced, FinalArrived, SendToken, TokenArrived
+from walklearn.node.protocol.messages import Announcement, Line, Outcome, Receipt, Token
+from walklearn.node.protocol.state import Phase
+from walklearn.updates.random_streams import generators
+
+NODES, UPDATES = 6, 400
+GRAPH = graphs.from_edges([(i, (i + 1) % NODES) for i in range(NODES)] + [(0, 3), (1, 4)])
+
+
+class EnemyNetwork(MemoryNetwork):
+    """One node may swallow tokens, or hand each to two neighbours."""
+
+    swallower: MemoryNode | None = None
+    forger: MemoryNode | None = None
+    forged = 0
+
+    def _ask(self, call: Call, crash_after: int | None) -> None:
+        if call.callee is self.swallower and call.sort is SendToken:
+            receipt = messages.encode_receipt(Receipt(Outcome.ACCEPTED))
+            self._send(replace(call, way=Way.ANSWERED, content=receipt))
+            return
+        super()._ask(call, crash_after)
+
+    def _send(self, call: Call) -> None:
+        super()._send(call)
+        forges = call.sort is SendToken and call.way is Way.ASKED and call.caller is self.forger
+        if forges and self.forged < 30:
+            self.forged += 1
+            others = [name for name in call.caller.neighbours if name != call.callee.fingerprint]
+            callee = self._named[others[0]]
+            super()._send(replace(call, callee=callee, lives=(call.lives[0], callee.life)))
+
+
+def network_of(more: str = "", seed: int = 1, updates: int = UPDATES) -> EnemyNetwork:
+    plan = Plan.from_text(f"""
+name = "enemies"
+nodes = {NODES}
+features = {[f"update {k}" for k in range(updates)]}
+target = "y"
+loss = "squared"
+step_size = {{ constant = 1.0 }}
+updates = {updates}
+time_limits = {{ {more} }}
+""")
+    nodes = [Numbered.of_plan(plan, np.eye(updates)[:1], [1.0]) for _ in range(NODES)]
+    network = EnemyNetwork(nodes, GRAPH, generators(np.random.SeedSequence(seed), NODES))
+    network.run(lambda: network.connected)
+    network.start_walk(network.nodes[0], np.zeros(updates))
+    return network
+
+
+def newest(network: MemoryNetwork) -> int:
+    """How many updates were made, as far as anyone has seen."""
+    models = [node.state.record.newest_model for node in network.nodes]
+    return max(0 if model is None else model.updates for model in models)
+
+
+def within(network: MemoryNetwork, seconds: float, is_so: Callable[[], bool]) -> None:
+    """Let time pass until something is so; it must be before so many seconds are over."""
+    end = network.now + seconds
+    network.run(lambda: is_so() or network.now > end)
+    assert is_so()
+
+
+def the_end(network: MemoryNetwork, without: MemoryNode | None = None) -> Token:
+    """The one final model of all but one node; every update of it once, each made upon the last."""
+    nodes = [node for node in network.nodes if node is not without]
+    within(network, 300.0, lambda: all(node.state.phase is Phase.FINISHED for node in nodes))
+    within(network, 10.0, lambda: len({node.state.record.final_digest for node in nodes}) == 1)
+    final = nodes[0].state.record.final
+    assert final is not None
+    for k, number in enumerate(history(final)):
+        assert Numbered.made_by[number][1] == history(final)[:k]
+    return final
+
+
+def holder_gone_for_good(seed: int = 1) -> float:
+    """Seconds until the others have made further updates."""
+    network = network_of(seed=seed)
+    network.run(lambda: newest(network) > 50)
+    network.run(lambda: any(node.state.wants_visit for node in network.nodes))
+    (holder,) = (node for node in network.nodes if node.state.wants_visit)
+    network.crash(holder)
+    begin, before = network.now, newest(network)
+    within(network, 60.0, lambda: newest(network) > before)
+    seconds = network.now - begin
+    assert the_end(network, without=holder).line.counter > 1
+    return seconds
+
+
+def undisturbed(seed: int = 1) -> None:
+    """A slow network: nobody takes the walk for lost."""
+    network = network_of(seed=seed)
+    network.latency_seconds = 0.2
+    assert the_end(network).line.counter == 1
+
+
+def newcomer_begins_a_walk(seed: int = 1) -> None:
+    """A node that was cut off begins a walk of its own, though one is under way."""
+    network = network_of(seed=seed)
+    newcomer = network.nodes[-1]  # with the largest fingerprint
+    around = {frozenset((newcomer.fingerprint, each)) for each in newcomer.neighbours}
+    network.cut |= around
+    network.run(lambda: newest(network) > 200)
+    newcomer.written = newcomer.state.record.__class__()
+    network.crash(newcomer)
+    network.restart(newcomer)
+    network.start_walk(newcomer, np.zeros(UPDATES), "f" * 32)
+    network.cut -= around
+    final = the_end(network)
+    assert final.line.walk == "0" * 32
+    assert final.line.counter == 1
+
+
+def two_tokens_of_one_line(seed: int = 1) -> None:
+    """A node hands each token to two neighbours; nobody begins the walk again."""
+    network = network_of("resume_after_seconds = 0.0", seed)
+    network.run(lambda: newest(network) > 20)
+    network.forger = network.nodes[3]
+    the_end(network)
+    assert network.forged
+
+
+def token_swallowed(seed: int = 1) -> None:
+    """A neighbour takes every token and keeps it."""
+    network = network_of(seed=seed)
+    network.run(lambda: newest(network) > 20)
+    network.swallower = enemy = network.nodes[2]
+    the_end(network, without=enemy)
+    around = [node for node in network.nodes if enemy.fingerprint in node.neighbours]
+    assert any(node.state.distrusts(enemy.fingerprint) for node in around)
+
+
+def lies(seed: int = 1) -> None:
+    """A neighbour tells of lines that cannot be, forges an end, and hands over a token too far."""
+    network = network_of("most_updates_per_second = 100.0", seed, updates=2_000)
+    network.run(lambda: newest(network) > 20)
+    liar = network.nodes[2]
+    for line in (Line(1_900, 2, "f" * 64, "0" * 32), Line(1, 2**62, "f" * 64, "0" * 32)):
+        for name in liar.neighbours:
+            victim = network._named[name]
+            told = Announcement(2, 1.0, True, newest=line)
+            network.feed(victim, Announced(liar.fingerprint, told, network.now))
+            model = np.zeros(2_000)
+            far = Token(line, 9, 1_998, model, model, 1.0, 1.0)
+            arrived = TokenArrived(liar.fingerprint, far, victim.draws(), network.now)
+            network.feed(victim, arrived)
+            end = replace(far, updates=2_000, final=True)
+            network.feed(victim, FinalArrived(liar.fingerprint, end, network.now))
+    within(network, 60.0, lambda: newest(network) > 300)
+    assert not any(node.state.record.final for node in network.nodes)
+    assert {node.state.record.newest_line.counter for node in network.nodes} == {1}  # type: ignore[union-attr]
