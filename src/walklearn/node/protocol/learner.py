@@ -205,8 +205,9 @@ class Learner:
             return 1.0, 1.0
         mechanism = self.plan.calibrated_mechanism()
         if mechanism is None:  # in the clear: L_i is at least the penalty
-            return self.plan.penalty, math.inf
-        low, high = mechanism.clamp or (0.0, mechanism.bounds[1] + 40.0 * mechanism.deviation)
+            low, high = self.plan.penalty, math.inf
+        else:
+            low, high = mechanism.clamp or (0.0, mechanism.bounds[1] + 40.0 * mechanism.deviation)
         return low * (1.0 - _ROUNDING), high * (1.0 + _ROUNDING)
 
     def score(self, importance: float, degree: int) -> float:
