@@ -225,16 +225,30 @@ def _read(wire: ssl.SSLSocket, size: int) -> bytes:
 # ── a node that does nothing, and many of them ───────────────────────────────────────────────
 
 
-def idle(folder: Path, count: int) -> tuple[list[float], float]:
-    """Resident megabytes of each of `count` nodes that wait, and seconds until all answer."""
+def idle(folder: Path, count: int, watched: float = 1.0) -> tuple[list[float], float, float]:
+    """Resident megabytes of each of `count` nodes that wait, and seconds until all answer.
+
+    Also how many cores all of them together keep busy, for so many seconds once they have met.
+    """
     graph = graphs.ring(count) if count > 2 else graphs.complete(count)
     plan = plan_text(2, 10, count)
     with LocalNetwork.create(folder, plan, graph, rows(10, count)) as network:
         begin = time.perf_counter()
         network.start()
         seconds = time.perf_counter() - begin
-        time.sleep(1.0)
-        return [_resident(process) for process in network.process_ids], seconds
+        while not all(n["usable"] for s in network.statuses() for n in s["neighbours"]):
+            time.sleep(0.5)
+        begin, busy = time.perf_counter(), _busy(network)
+        time.sleep(watched)
+        cores = (_busy(network) - busy) / (time.perf_counter() - begin)
+        return [_resident(process) for process in network.process_ids], seconds, cores
+
+
+def _busy(network: LocalNetwork) -> float:
+    """Seconds of processor time that the nodes have used."""
+    fields = (Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+              for process in network.process_ids)  # fmt: skip
+    return sum(int(each[11]) + int(each[12]) for each in fields) / os.sysconf("SC_CLK_TCK")
 
 
 def _resident(process: int) -> float:
@@ -268,7 +282,7 @@ def measurements(quick: bool) -> Iterator[Measurement]:
         yield Measurement(f"handovers of {label}, over a bare call", best["nodes"] / best["bare"],
                           "times", 0.8, True, f"per second: {rates}")  # fmt: skip
     with tempfile.TemporaryDirectory() as scratch:
-        megabytes, seconds = idle(Path(scratch) / "nodes", 1)
+        megabytes, seconds, _ = idle(Path(scratch) / "nodes", 1)
     yield Measurement("a node that waits, resident", max(megabytes), "MB", 90.0)
     yield Measurement("a node answers after its start", seconds, "s", 1.0)
 
@@ -301,11 +315,12 @@ def main() -> None:
         print(tls(*work) if chosen.role == "TLS" else asyncio.run(bare(*work, stream)))
         return
     if chosen.idle:
-        for count in (1, 100):
+        for count in (1, 60, 100):
             with tempfile.TemporaryDirectory() as scratch:
-                megabytes, seconds = idle(Path(scratch) / "nodes", count)
+                megabytes, seconds, cores = idle(Path(scratch) / "nodes", count, 20.0)
             print(f"{count} nodes: {max(megabytes):.0f} MB resident at most, "
-                  f"{sum(megabytes):,.0f} MB together, all answer in {seconds:.1f} s")  # fmt: skip
+                  f"{sum(megabytes):,.0f} MB together, all answer in {seconds:.1f} s, "
+                  f"{cores:.2f} cores busy while they wait")  # fmt: skip
         return
     header = ["model", "nodes", "bare", "stream", "TLS",
               "nodes / bare", "nodes / stream", "nodes / TLS"]  # fmt: skip
