@@ -188,6 +188,28 @@ def test_a_session_that_a_neighbour_forgot_is_replaced_when_it_dials_anew() -> N
     asyncio.run(meet())
 
 
+def test_a_session_that_ends_unasked_is_told_unless_it_was_short(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def meet() -> list[str]:
+        async with world() as here:
+            here.make_friends()
+            told: list[str] = []
+            here.at["alice"]._lost = told.append
+            for seconds in (3600.0, 0.0):
+                monkeypatch.setattr(links, "_LASTING_SECONDS", seconds)
+                await here.call("bob", "alice", b"x")
+                here.at["bob"].set_peers([])
+                await here.notices_that_bob_is_gone()
+                here.introduce("bob", "alice")
+            await here.call("bob", "alice", b"x")
+            here.at["alice"].set_peers([])  # its own doing
+            await asyncio.sleep(0.2)
+            return told
+
+    assert asyncio.run(meet()) == [IDENTITIES["bob"].fingerprint]
+
+
 def test_a_call_on_a_link_that_is_closed_is_in_doubt_and_its_task_lives_on() -> None:
     async def meet() -> None:
         async with world() as here:

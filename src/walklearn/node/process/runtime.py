@@ -72,7 +72,7 @@ class Runtime:
         self.changed = asyncio.Event()
         self.books: Books | None = None
         self.transport = Transport(
-            identity, self._answer, self._count_refusal, _largest(state), self._meet
+            identity, self._answer, self._count_refusal, _largest(state), self._meet, self._miss
         )
         self._store, self._draw = store, draw
         self._log, self._clock = log, clock
@@ -256,6 +256,10 @@ class Runtime:
     def _meet(self, neighbour: str) -> None:
         if self.books is not None:
             self.books.tell(neighbour)
+
+    def _miss(self, neighbour: str) -> None:
+        """Its session has ended: find out at once whether it still answers."""
+        self._greetings.greet(neighbour)
 
     async def _answer(self, caller: str, method: str, message: bytes) -> bytes:
         if method == "Book":

@@ -18,10 +18,16 @@ from walklearn.node.wire.session import Answer, Session, Unanswered, Undelivered
 
 # How long to leave it to the neighbour to dial.
 PATIENCE_SECONDS = 0.5
+_LASTING_SECONDS = 2.0
 
 
 class Link:
-    """What leads to one neighbour, and what it says. tell: hears of every new session."""
+    """What leads to one neighbour, and what it says.
+
+    tell: hears of every new session. lost: called when the
+    last one has ended without being asked to, after some time: a neighbour that hangs up as soon
+    as it is dialled is not dialled at once again.
+    """
 
     def __init__(
         self,
@@ -29,16 +35,17 @@ class Link:
         identity: Identity,
         answer: Answer,
         tell: Callable[[Session], None],
+        lost: Callable[[], None],
         largest_message: int,
     ) -> None:
         self.peer = peer
         self._identity, self._answer, self._tell = identity, answer, tell
-        self._largest = largest_message
+        self._lost, self._largest = lost, largest_message
         self._sessions: list[Session] = []
         self._dialling: asyncio.Task[None] | None = None
         self._changed = asyncio.Event()
         self._dials_first = identity.fingerprint > peer.fingerprint
-        self._closed = False
+        self._closed, self._opened_at = False, 0.0
 
     async def call(self, method: str, message: bytes, timeout_seconds: float) -> bytes:
         """The reply; see `session` for the other ends a call can have."""
@@ -73,6 +80,7 @@ class Link:
             for each in self._sessions:
                 each.retire()
         self._sessions.append(session)
+        self._opened_at = asyncio.get_running_loop().time()
         self._changed.set()
         self._tell(session)
 
@@ -85,8 +93,12 @@ class Link:
             each.abort()
 
     def _ended(self, session: Session) -> None:
-        with contextlib.suppress(ValueError):  # it never was open
-            self._sessions.remove(session)
+        if session not in self._sessions:  # it never was open
+            return
+        self._sessions.remove(session)
+        lasted = asyncio.get_running_loop().time() - self._opened_at
+        if not (self._closed or self._sessions) and lasted > _LASTING_SECONDS:
+            self._lost()
 
     async def _connected(self, timeout_seconds: float) -> Session:
         """Dial, unless the neighbour does first."""

@@ -37,8 +37,8 @@ class Transport:
     """The door of a node and a link to each of its neighbours.
 
     answer: what the node replies to a neighbour's message. refused: told of every refusal, with
-    its reason and whom it concerns. largest_message: in bytes; more is not even read. opened: told
-    of every neighbour with whom a session begins.
+    its reason and whom it concerns. largest_message: in bytes; more is not even read. opened, lost:
+    told of every neighbour with whom a session begins, or ends without being asked to.
     """
 
     def __init__(
@@ -48,9 +48,10 @@ class Transport:
         refused: Callable[[str, str], None],
         largest_message: int,
         opened: Callable[[str], None] = lambda _: None,
+        lost: Callable[[str], None] = lambda _: None,
     ) -> None:
         self._identity, self._answer, self._refused = identity, answer, refused
-        self._largest, self._opened = largest_message, opened
+        self._largest, self._opened, self._lost = largest_message, opened, lost
         self._links: dict[str, Link] = {}
         self._door = Door(self._welcome, refused)
 
@@ -120,7 +121,7 @@ class Transport:
                 self._door.known.add(host)
             self._opened(key)
 
-        return Link(peer, self._identity, answer, opened, self._largest)
+        return Link(peer, self._identity, answer, opened, lambda: self._lost(key), self._largest)
 
     async def _welcome(self, connection: socket.socket) -> None:
         """Open the session that a neighbour dialled for."""
