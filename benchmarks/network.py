@@ -3,6 +3,7 @@
     python -m benchmarks.network              # about 5 minutes
     python -m benchmarks.network --markdown   # the tables of README.md
     python -m benchmarks.network --idle       # memory and start-up of a node; 100 nodes at once
+    python -m benchmarks.network --crowd      # a new link to a node that 600 strangers besiege
 
 Two processes hand a token to each other, over loopback. A token is twice the model: w and Σ γ w.
 
@@ -29,7 +30,7 @@ import sys
 import tempfile
 import time
 from collections.abc import AsyncIterator, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -256,6 +257,45 @@ def _resident(process: int) -> float:
     return pages * resource.getpagesize() / 1e6
 
 
+async def crowd(folder: Path, strangers: int, links: int = 20) -> list[float]:
+    """Seconds until a neighbour has a new link, beside silent connections that always come back."""
+    from walklearn.node.wire.transport import Refused, Transport, Undelivered
+
+    async def answer(caller: str, method: str, message: bytes) -> bytes:
+        return message
+
+    network = LocalNetwork.create(folder, plan_text(2, 10), graphs.complete(2), rows(10))
+    node, neighbour = network.directories
+    host, port = node.settings.listen.rsplit(":", 1)
+
+    async def silent() -> None:
+        while True:
+            with suppress(OSError):
+                reader, writer = await asyncio.open_connection(host, int(port))
+                with closing(writer):
+                    await reader.read()
+            await asyncio.sleep(0.5)
+
+    seconds = []
+    with LocalNetwork([node]) as alone:
+        alone.start()
+        tasks = [asyncio.ensure_future(silent()) for _ in range(strangers)]
+        await asyncio.sleep(3.0)
+        for _ in range(links):
+            transport = Transport(neighbour.identity, answer, lambda *_: None, 10**6)
+            transport.set_peers([node.invite])
+            begin = time.perf_counter()
+            while not transport.is_connected(node.identity.fingerprint):
+                with suppress(Refused, Undelivered):  # refused: an answer all the same
+                    await transport.call(node.identity.fingerprint, "Hello", b"", 120.0)
+            seconds.append(time.perf_counter() - begin)
+            await transport.close(0.0)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+    return sorted(seconds)
+
+
 # ── the tables ───────────────────────────────────────────────────────────────────────────────
 
 
@@ -304,6 +344,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=3.0, help="of each turn")
     parser.add_argument("--markdown", action="store_true")
+    parser.add_argument("--crowd", action="store_true", help="a new link among strangers instead")
     parser.add_argument("--idle", action="store_true", help="memory and start-up instead")
     for name in ("--role", "--folder", "--ports", "--body", "--me"):  # of the processes it starts
         parser.add_argument(name, nargs="+" if name == "--ports" else None, help=argparse.SUPPRESS)
@@ -313,6 +354,13 @@ def main() -> None:
                 int(chosen.body), chosen.seconds)  # fmt: skip
         stream = chosen.role == "stream"
         print(tls(*work) if chosen.role == "TLS" else asyncio.run(bare(*work, stream)))
+        return
+    if chosen.crowd:
+        for count in (0, 600):
+            with tempfile.TemporaryDirectory() as scratch:
+                seconds = asyncio.run(crowd(Path(scratch) / "nodes", count))
+            print(f"{count} silent connections: a new link in {seconds[len(seconds) // 2]:.2f} s "
+                  f"(median), {seconds[-1]:.2f} s at most of {len(seconds)}")  # fmt: skip
         return
     if chosen.idle:
         for count in (1, 60, 100):

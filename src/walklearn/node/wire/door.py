@@ -2,8 +2,10 @@
 
 A stranger can open connections and say nothing; there is room for a few of them only, and not so
 much that a neighbour would have to wait. When the room is full, the one that has waited longest
-goes: a neighbour proves its key within moments, so it goes before it is its turn. One address
-has a share of the room, and addresses that neighbours have used go last.
+goes: a neighbour says at once who it is, and is out of the room before it is its turn. One
+address has a share of the room, and addresses that neighbours have used go last. Who has named a
+neighbour's key has to prove to hold it; a few may be at that for each neighbour, and others for
+each address that neighbours have used.
 """
 
 from __future__ import annotations
@@ -15,24 +17,29 @@ from functools import partial
 
 from walklearn.node.wire.handshake import SECONDS, StrangerError
 
-# Connections that have not proved to be a neighbour's, in all and of one unknown address.
+# Connections that have said nothing yet, in all and of one unknown address.
 MOST_WAITING, MOST_OF_ADDRESS = 128, 16
+# Connections at a time that claim to be the same neighbour's, without proof so far.
+MOST_PROVING = 4
 _BACKLOG = 512
 
 
 class Door:
-    """Accepts connections and lets `welcome` find out who they are.
+    """Accepts connections and finds out whose they are.
 
+    hear: who it is, by its own account, and the coroutine in which it proves that.
     refused: told of every connection that was not a neighbour's, with reason and address.
     """
 
     def __init__(
         self,
-        welcome: Callable[[socket.socket], Awaitable[None]],
+        hear: Callable[[socket.socket], Awaitable[tuple[str, Awaitable[None]]]],
         refused: Callable[[str, str], None],
     ) -> None:
-        self._welcome, self._refused = welcome, refused
-        self._waiting: dict[asyncio.Task[str], str] = {}  # the longest first
+        self._hear, self._refused = hear, refused
+        self._hosts: dict[asyncio.Task[str], str] = {}  # of all, the longest first
+        # Who has said who it is; claims of addresses that neighbours have used are by themselves.
+        self._claims: dict[asyncio.Task[str], tuple[str, str]] = {}
         self._listener: socket.socket | None = None
         self.known: set[str] = set()
 
@@ -51,7 +58,7 @@ class Door:
             asyncio.get_running_loop().remove_reader(self._listener)
             self._listener.close()
             self._listener = None
-        for task in list(self._waiting):
+        for task in list(self._hosts):
             task.cancel()
 
     def _accept(self) -> None:
@@ -64,12 +71,12 @@ class Door:
             connection.setblocking(False)
             self._make_room(place[0])
             task = asyncio.get_running_loop().create_task(self._find_out(connection))
-            self._waiting[task] = place[0]
+            self._hosts[task] = place[0]
             task.add_done_callback(partial(self._found_out, connection))
 
     def _make_room(self, host: str) -> None:
         """Send away who has waited longest: of this address, of unknown ones, of all."""
-        still = {task: of for task, of in self._waiting.items() if not task.cancelling()}
+        still = {task: self._hosts[task] for task in self.waiting}
         same = [task for task, of in still.items() if of == host]
         if host not in self.known and len(same) >= MOST_OF_ADDRESS:
             same[0].cancel()
@@ -77,19 +84,37 @@ class Door:
             unknown = [task for task, of in still.items() if of not in self.known]
             (unknown or list(still))[0].cancel()
 
+    @property
+    def waiting(self) -> list[asyncio.Task[str]]:
+        """Those that have said nothing, the longest first."""
+        return [task for task in self._hosts if task not in self._claims and not task.cancelling()]
+
     async def _find_out(self, connection: socket.socket) -> str:
         """Why it is no neighbour's; empty if it is one's."""
         try:
             async with asyncio.timeout(SECONDS):
-                await self._welcome(connection)
+                who, proof = await self._hear(connection)
+                self._note_claim(who)
+                await proof
         except TimeoutError:
             return "it said nothing"
         except (StrangerError, OSError) as error:
             return str(error) or type(error).__name__
         return ""
 
+    def _note_claim(self, who: str) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        host = self._hosts[task]
+        claim = who, host if host in self.known else ""
+        same = [each for each, of in self._claims.items() if of == claim and not each.cancelling()]
+        if len(same) >= MOST_PROVING:
+            same[0].cancel()
+        self._claims[task] = claim
+
     def _found_out(self, connection: socket.socket, task: asyncio.Task[str]) -> None:
-        host = self._waiting.pop(task)
+        host = self._hosts.pop(task)
+        self._claims.pop(task, None)
         reason = "there were too many" if task.cancelled() else task.result()
         if not reason:
             return

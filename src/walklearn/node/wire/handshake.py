@@ -15,6 +15,7 @@ import ssl
 import struct
 import tempfile
 from collections.abc import Callable
+from typing import NoReturn
 
 from walklearn.node.wire import certificates
 from walklearn.node.wire.identity import Identity, check_address, fingerprint_of_key
@@ -64,18 +65,22 @@ async def dial(
     return session
 
 
-async def welcome(
-    identity: Identity, connection: socket.socket, make: Callable[[str], Session | None]
-) -> Session:
-    """The session with whoever dialled.
-
-    make: a session for the one of this fingerprint, None if it is no neighbour.
-    """
+async def claim(connection: socket.socket) -> tuple[bytes, str]:
+    """The certificate that whoever dialled shows, and its fingerprint; nothing is proved yet."""
     theirs = await _hear(connection)
-    session = make(_fingerprint(theirs))
-    if session is None:
-        await asyncio.get_running_loop().sock_sendall(connection, _MAGIC + _LENGTH.pack(0))
-        raise StrangerError(f"not a neighbour: {_fingerprint(theirs)}")
+    return theirs, _fingerprint(theirs)
+
+
+async def send_away(connection: socket.socket, fingerprint: str) -> NoReturn:
+    """Tell whoever dialled that it is no neighbour."""
+    await asyncio.get_running_loop().sock_sendall(connection, _MAGIC + _LENGTH.pack(0))
+    raise StrangerError(f"not a neighbour: {fingerprint}")
+
+
+async def welcome(
+    identity: Identity, connection: socket.socket, theirs: bytes, session: Session
+) -> None:
+    """Open the session with whoever dialled, if it holds the key of its certificate."""
     await _tell(connection, identity)
     context = _context(identity, theirs, server_side=True)
     try:
@@ -86,7 +91,6 @@ async def welcome(
     except (OSError, ssl.SSLError) as error:
         raise StrangerError(f"the handshake failed: {error}") from None
     _check_same(session, theirs)
-    return session
 
 
 def _check_same(session: Session, certificate: bytes) -> None:

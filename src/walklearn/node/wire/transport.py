@@ -15,7 +15,7 @@ import socket
 from collections.abc import Awaitable, Callable, Iterable
 
 from walklearn.node.wire.door import Door
-from walklearn.node.wire.handshake import welcome
+from walklearn.node.wire.handshake import claim, send_away, welcome
 from walklearn.node.wire.identity import Identity, Invite, check_address
 from walklearn.node.wire.links import Link
 from walklearn.node.wire.session import (
@@ -53,7 +53,7 @@ class Transport:
         self._identity, self._answer, self._refused = identity, answer, refused
         self._largest, self._opened, self._lost = largest_message, opened, lost
         self._links: dict[str, Link] = {}
-        self._door = Door(self._welcome, refused)
+        self._door = Door(self._hear, refused)
 
     async def listen(self, address: str) -> int:
         """Begin to answer at host:port; returns the port, which matters for port 0."""
@@ -123,16 +123,16 @@ class Transport:
 
         return Link(peer, self._identity, answer, opened, lambda: self._lost(key), self._largest)
 
-    async def _welcome(self, connection: socket.socket) -> None:
-        """Open the session that a neighbour dialled for."""
-        found: list[Link] = []
+    async def _hear(self, connection: socket.socket) -> tuple[str, Awaitable[None]]:
+        """Who dialled, by its own account, and what lets it prove that."""
+        certificate, fingerprint = await claim(connection)
+        link = self._links.get(fingerprint)
+        if link is None:
+            await send_away(connection, fingerprint)
+        return fingerprint, self._welcome(connection, certificate, link)
 
-        def make(fingerprint: str) -> Session | None:
-            if (link := self._links.get(fingerprint)) is None:
-                return None
-            found.append(link)
-            return link.new_session()
-
-        session = await welcome(self._identity, connection, make)
-        found[0].opened(session)
+    async def _welcome(self, connection: socket.socket, certificate: bytes, link: Link) -> None:
+        session = link.new_session()
+        await welcome(self._identity, connection, certificate, session)
+        link.opened(session)
         session.say_ready()
