@@ -44,7 +44,8 @@ def scaled(make: Make) -> Make:
 
 
 def private(epsilon: float, **options: Any) -> Make:
-    return scaled(walk(epsilon=epsilon, delta=DELTA, feature_bound=FEATURE_BOUND, **options))
+    clear = {"model": "in the clear", "walk": "weighted", **options}  # ε is about L_i alone
+    return scaled(walk(epsilon=epsilon, delta=DELTA, feature_bound=FEATURE_BOUND, **clear))
 
 
 def protected(epsilon: float) -> Make:

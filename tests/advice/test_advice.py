@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -66,7 +67,7 @@ def test_weighting_is_advised_from_public_facts_where_the_range_is_narrow() -> N
 
 
 def test_uniform_is_advised_where_privacy_costs_more_than_weighting_gains() -> None:
-    target = {"epsilon": 1.0, "delta": 0.01}
+    target: Any = {"epsilon": 1.0, "delta": 0.01, "model": "in the clear"}
     advice = advise(GRAPH, feature_bound=2.0, penalty=1.0, **target)
     assert isinstance(advice.walk, Uniform)
     assert advice.mechanism is None
@@ -77,7 +78,13 @@ def test_uniform_is_advised_where_privacy_costs_more_than_weighting_gains() -> N
     assert f"{comparison.rows[0].raw_error:.3g}" in reason
     # With hardly any noise the release is worth something again.
     generous = advise(
-        GRAPH, feature_bound=1.5, penalty=0.6, objective="node-mean", epsilon=300.0, delta=0.01
+        GRAPH,
+        feature_bound=1.5,
+        penalty=0.6,
+        objective="node-mean",
+        epsilon=300.0,
+        delta=0.01,
+        model="in the clear",
     )
     assert generous.mechanism is not None
     assert generous.mechanism.delta(300.0) <= 0.01
@@ -98,7 +105,7 @@ def test_simulation_finds_where_weighting_pays_and_where_not() -> None:
 def test_simulation_with_privacy_never_advises_a_walk_in_the_clear() -> None:
     advice = advise(
         GRAPH, interpolated(), epsilon=1.0, delta=0.01, feature_bound=30.0, lower=1e-3, steps=4000,
-        replicates=8,
+        replicates=8, model="in the clear",
     )  # fmt: skip
     names = [each.name for each in advice.candidates]
     assert names[:2] == ["uniform", "weighted, in the clear"]
@@ -121,11 +128,45 @@ def test_same_seed_same_advice() -> None:
 
 
 def test_json_has_no_numbers_that_json_does_not_know() -> None:
-    advice = advise(wl.graphs.ring(20), feature_bound=2.0, epsilon=3.0, delta=0.03)
+    advice = advise(
+        wl.graphs.ring(20), feature_bound=2.0, epsilon=3.0, delta=0.03, model="in the clear"
+    )
     content = json.loads(json.dumps(advice.to_dict(), allow_nan=False))
-    assert content["private"] is True
+    assert content["looks_at_rows"] is False
+    assert "private" not in content
+    assert (content["epsilon"], content["model"]) == ("∞", "in the clear")
     assert content["laziness"] == 0.1
     assert content["mechanism"] is None
+    assert str(advice).startswith("ε = ∞: the model goes in the clear")
+
+
+PUBLIC: Any = {"features": 30, "row_length": 5.5, "objective": "mean", "intercept": True}
+
+
+def test_a_total_is_answered_for_everything_that_leaves_a_node() -> None:
+    advice = advise(GRAPH, epsilon=3.0, delta=1e-5, total_rows=5000, **PUBLIC)
+    assert advice.walk == Uniform()
+    assert advice.allotment is not None
+    noise = advice.allotment.noise
+    assert noise.delta(3.0) <= 1e-5
+    content = json.loads(json.dumps(advice.to_dict(), allow_nan=False))
+    assert (content["epsilon"], content["delta"], content["protect"]) == (3.0, 1e-5, "rows")
+    assert content["max_contributions"] == noise.max_contributions
+    assert str(advice).startswith("ε = 3, δ = 1e-05 for all that leaves a node, the unit is rows")
+    assert any("there is something to be learnt" in reason for reason in advice.reasons)
+    poor = advise(GRAPH, epsilon=0.1, delta=1e-5, total_rows=60, protect="node", **PUBLIC)
+    assert any("hardly tell anything" in reason for reason in poor.reasons)
+
+
+def test_what_protection_costs_is_tried_on_data() -> None:
+    X, y = wl.datasets.breast_cancer()
+    nodes = np.arange(len(X)) % 60
+    problem = wl.Problem(X, y, penalty=1e-3, objective="mean", node_of_row=nodes)
+    advice = advise(GRAPH, problem, epsilon=3.0, delta=1e-5, row_length=5.5, replicates=4)
+    assert advice.mode == "simulation"
+    gap = {each.name: each.numbers["gap"] for each in advice.candidates}
+    assert 0 < gap["uniform, in the clear"] < gap["uniform, protected"]
+    assert "not private" in str(advice)
 
 
 @pytest.mark.parametrize(
@@ -134,12 +175,15 @@ def test_json_has_no_numbers_that_json_does_not_know() -> None:
         ({"epsilon": 3.0}, r"epsilon was given without delta"),
         ({"delta": 0.1, "feature_bound": 1.0}, r"delta was given without epsilon"),
         (
-            {"epsilon": 3.0, "delta": 0.1},
+            {"epsilon": 3.0, "delta": 0.1, "model": "in the clear"},
             r"public bound on the length of a row: pass feature_bound",
         ),
+        ({"epsilon": 3.0, "delta": 0.1, "feature_bound": 1.0}, r"pass features, how many a row"),
+        ({"epsilon": 3.0, "delta": 0.1, "features": 3, "total_rows": 9}, r"public length of the"),
+        ({"model": "open"}, r"model must be None or"),
         ({"feature_bound": 1.0, "penalty": 0.0}, r"penalty = 0 .*public lower bound"),
     ],
 )
-def test_mistakes(settings: dict[str, float], message: str) -> None:
+def test_mistakes(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        advise(GRAPH, **settings)  # type: ignore[arg-type]
+        advise(GRAPH, **settings)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 import json
+import re
+import shlex
 import tracemalloc
 from pathlib import Path
 from typing import Any
@@ -21,7 +23,9 @@ from walklearn.cli.bad_input import plainly
 from walklearn.cli.data_options import task_of
 from walklearn.model import Model
 
-PRIVATE = ("--epsilon", "3", "--delta", "0.03")
+PRIVATE = ("--epsilon", "3", "--delta", "1e-5")
+CONSTANTS = ("--epsilon", "3", "--delta", "0.03", "--model", "in the clear")  # as in the paper
+SCALES = ("--scale", "age=55,20", "--scale", "income=40000,12000")
 
 
 def train(data: Path, *arguments: str | Path) -> dict[str, Any]:
@@ -125,7 +129,7 @@ def test_what_is_told_to_people(place: Path, tmp_path: Path) -> None:
     assert result.exit_code == 0, result.output
     for part in (
         "A classifier of 'label'", "400 rows of 4 features on 400 nodes", "accuracy 0.",
-        "The model is not protected", "walklearn predict",
+        "ε = ∞: the model is not protected", "walklearn predict",
     ):  # fmt: skip
         assert part in result.stdout, part
     assert "\x1b" not in result.stdout
@@ -135,35 +139,70 @@ def test_what_is_told_to_people(place: Path, tmp_path: Path) -> None:
 
 
 def test_privacy_is_told_exactly(place: Path, tmp_path: Path) -> None:
-    facts = train(
+    asked = (
         place / "data.csv", "--target", "label", *NETWORK, place / "edges.txt", *REST["label"],
-        *PRIVATE, "--range", "age=0,100", "--range", "income=0,100000",
-        "--categories", "city=Oslo,Rome,Bern", "--out", tmp_path / "model",
+        *PRIVATE, *SCALES, "--categories", "city=Oslo,Rome,Bern", "--out",
     )  # fmt: skip
+    facts = train(*asked, tmp_path / "model")
     privacy = facts["privacy"]
+    assert (privacy["epsilon"], privacy["delta"], privacy["protect"]) == (3.0, 1e-5, "rows")
     assert privacy["simulated"] is True  # it has a seed
     assert any("protects nobody" in sentence for sentence in privacy["not_protected"])
-    assert any("model is not protected" in sentence for sentence in privacy["not_protected"])
-    # Two numbers in -1..1 and a category: ‖x‖ ≤ √3, declared and therefore public.
-    assert "(feature bound 1.73205)" in privacy["protected"][0]
+    assert not any("ε = ∞" in sentence for sentence in privacy["not_protected"])
     model = Model.load(tmp_path / "model")
     assert model.encoding.feature_names == (
         "age", "income", "city=Oslo", "city=Rome", "city=Bern",
     )  # fmt: skip
-    assert model.encoding.columns[0].centre == 50.0
+    assert model.encoding.columns[0].centre == 55.0
     ledger = wl.privacy.Ledger.from_dict(dict(model.ledger))
-    (release,) = [each for each in ledger.charges(0) if each.what == "importance"]
-    assert release.mechanism is not None
-    assert release.mechanism.epsilon(0.03) <= 3.0
-    without = invoke(
-        "train", place / "data.csv", "--target", "label", *NETWORK, place / "edges.txt",
-        *REST["label"], *PRIVATE, "--feature-bound", "8", "--drop", "city", "--json",
-        "--out", tmp_path / "other",
+    assert ledger.largest_total(1e-5)[1] <= 3.0
+    assert facts["training"]["training_score"]["value"] > 0.8
+    result = invoke("train", *asked, tmp_path / "real", "--json")
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["privacy"]["simulated"] is False
+    assert not wl.privacy.Ledger.from_dict(dict(Model.load(tmp_path / "real").ledger)).simulated
+
+
+def test_the_directory_of_a_private_model_can_be_published(place: Path, tmp_path: Path) -> None:
+    """From an exact loss and all rows but one, the loss of that row follows."""
+    asked = (
+        place / "data.csv", "--target", "label", *NETWORK, place / "edges.txt", *REST["label"],
+        "--drop", "city", *SCALES, "--test-fraction", "0.2", "--steps", "100",
     )  # fmt: skip
-    assert without.exit_code == 0, without.output
-    facts = json.loads(without.stdout)
-    assert facts["privacy"]["simulated"] is False
-    assert any("longer than the feature bound 8" in note for note in facts["notes"])
+    own = ("--model-noise", "3", "1e-5", "1", "10")
+    for name, options in (("total", PRIVATE), ("own", own), ("constants", CONSTANTS)):
+        result = invoke("train", *asked, *options, "--out", tmp_path / name)
+        assert result.exit_code == 0, result.output
+        assert "accuracy" in result.stdout
+        publishable = "it can be published as it is" in " ".join(result.stdout.split())
+        assert publishable == (name != "constants")  # for there the model is in the clear
+        for path in (tmp_path / name).iterdir():
+            assert not re.search(rb"accuracy 0|_score|\"loss\": [0-9]", path.read_bytes())
+        details = Model.load(tmp_path / name).details
+        assert {"loss", "training_score", "test_score"}.isdisjoint(details)
+    result = invoke("train", *asked, *PRIVATE, "--seed", "1", "--out", tmp_path / "seeded")
+    assert "published" not in result.stdout  # noise from a seed protects nobody
+    result = invoke("train", *asked, "--out", tmp_path / "clear")
+    assert "published" not in result.stdout
+    assert "training_score" in Model.load(tmp_path / "clear").details
+
+
+def test_a_model_that_learnt_nothing_is_told_of_loudly(place: Path, tmp_path: Path) -> None:
+    asked = (
+        place / "data.csv", "--target", "label", *NETWORK, place / "edges.txt", *REST["label"],
+        "--drop", "city", *SCALES, "--delta", "1e-5",
+    )  # fmt: skip
+    poor = train(*asked, "--epsilon", "0.001", "--protect", "node", "--out", tmp_path / "poor")
+    (loud,) = [note for note in poor["notes"] if "HARDLY BETTER THAN" in note]
+    for help in ("--scale", "more rows", "fewer columns", "a larger ε", "--protect rows"):
+        assert help in loud
+    good = train(*asked, "--epsilon", "5", "--out", tmp_path / "good")
+    assert not any("HARDLY" in note for note in good["notes"])
+    alone = (
+        place / "data.csv", "--target", "label", *REST["label"], "--drop", "city", "--drop", "site",
+        *SCALES, *PRIVATE, "--protect", "node", "--out", tmp_path / "alone",
+    )  # fmt: skip
+    assert any("every node has one row" in note for note in train(*alone)["notes"])
 
 
 def test_nothing_of_the_encoding_comes_from_private_data(place: Path, tmp_path: Path) -> None:
@@ -171,7 +210,7 @@ def test_nothing_of_the_encoding_comes_from_private_data(place: Path, tmp_path: 
         "train", place / "data.csv", "--target", "label", *NETWORK, place / "edges.txt",
         *REST["label"], "--feature-bound", "8", "--out", tmp_path / "model",
     )  # fmt: skip
-    for asked in (PRIVATE, ("--model-noise", "3", "0.001", "1", "10", "--walk", "uniform")):
+    for asked in (PRIVATE, CONSTANTS, ("--model-noise", "3", "0.001", "1", "10")):
         result = invoke(*arguments, *asked)
         assert result.exit_code == 2
         assert "categories of 'city' must not be taken from the data" in result.stderr
@@ -188,18 +227,6 @@ def test_the_model_can_be_protected(place: Path, tmp_path: Path) -> None:
     )  # fmt: skip
     assert any("add to the model" in sentence for sentence in facts["privacy"]["protected"])
     assert not any("model is not" in sentence for sentence in facts["privacy"]["not_protected"])
-
-
-def test_a_uniform_walk_spends_nothing(place: Path, tmp_path: Path) -> None:
-    facts = train(
-        place / "data.csv", "--target", "label", *NETWORK, place / "edges.txt", *REST["label"],
-        *PRIVATE, "--feature-bound", "3", "--drop", "city", "--walk", "uniform", "--steps", "500",
-        "--out", tmp_path / "model",
-    )  # fmt: skip
-    assert "Nothing of ε was spent" in facts["privacy"]["protected"][0]
-    assert Model.load(tmp_path / "model").ledger["releases"] == [
-        {"what": "model", "mechanism": "in the clear", "times": 1}
-    ]
 
 
 def test_sites_may_have_names(tmp_path: Path) -> None:
@@ -282,10 +309,24 @@ def test_a_test_file_is_encoded_as_the_training_was(place: Path, tmp_path: Path)
 
 
 def test_advise_from_the_shell(place: Path, tmp_path: Path) -> None:
-    result = invoke("advise", "--graph", place / "edges.txt", *PRIVATE, "--feature-bound", "8")
+    result = invoke("advise", "--graph", place / "edges.txt", *CONSTANTS, "--feature-bound", "8")
     assert result.exit_code == 0, result.output
-    for part in ("no data were looked at", "uniform", "laplace", "constant", "Because:"):
+    for part in ("ε = ∞", "no data were looked at", "uniform", "laplace", "constant", "Because:"):
         assert part in result.stdout, part
+    (tmp_path / "schema.toml").write_text("[age]\nspread = 20\n[income]\nspread = 12000\n")
+    public = ("--rows", "400", "--schema", tmp_path / "schema.toml")
+    result = invoke("advise", "--graph", place / "edges.txt", *PRIVATE, *public)
+    assert result.exit_code == 0, result.output
+    assert "ε = 3, δ = 1e-05 for all that leaves a node" in result.stdout
+    # Followed, it keeps its word.
+    command = result.stdout.splitlines()[-1].partition("train ... ")[2].split()
+    followed = train(
+        place / "data.csv", "--target", "label", *NETWORK, place / "edges.txt", *REST["label"],
+        "--drop", "city", *public[2:], *command, "--out", tmp_path / "followed",
+    )  # fmt: skip
+    assert followed["privacy"]["epsilon"] == 3.0
+    ledger = wl.privacy.Ledger.from_dict(dict(Model.load(tmp_path / "followed").ledger))
+    assert ledger.largest_total(1e-5)[1] <= 3.0
     result = invoke(
         "advise", place / "data.csv", "--target", "label", *NETWORK, place / "edges.txt",
         *REST["label"], "--steps", "500", "--replicates", "3", "--json",
@@ -293,17 +334,17 @@ def test_advise_from_the_shell(place: Path, tmp_path: Path) -> None:
     assert result.exit_code == 0, result.output
     found = json.loads(result.stdout)
     assert found["mode"] == "simulation"
-    assert found["private"] is False
+    assert found["looks_at_rows"] is True
     assert {each["name"] for each in found["candidates"]} == {"uniform", "weighted, in the clear"}
     result = invoke(
         "advise", place / "data.csv", "--target", "grade", *NETWORK, "ring", *REST["grade"],
-        "--drop", "city", *PRIVATE, "--feature-bound", "8", "--steps", "500", "--replicates", "3",
+        "--drop", "city", *CONSTANTS, "--feature-bound", "8", "--steps", "500", "--replicates", "3",
     )  # fmt: skip
     assert result.exit_code == 0, result.output
     assert "not private" in result.stdout
     assert "Laziness 0.1" in result.stdout
-    command = result.stdout.splitlines()[-1].partition("train ... ")[2].split()
-    assert command[:2] == ["--walk", "uniform"]
+    command = shlex.split(result.stdout.splitlines()[-1].partition("train ... ")[2])
+    assert command[:4] == ["--model", "in the clear", "--walk", "uniform"]
     trained = train(
         place / "data.csv", "--target", "grade", *NETWORK, "ring", *REST["grade"], "--drop", "city",
         *PRIVATE, "--feature-bound", "8", "--steps", "100", *command, "--out", tmp_path / "m",
@@ -326,16 +367,15 @@ def test_the_task_is_guessed_and_can_be_said() -> None:
         task_of(np.ones(3, dtype=int), "y", "auto")
 
 
-def test_no_epsilon_is_told_where_nothing_was_released(place: Path, tmp_path: Path) -> None:
-    ranges = ("--range", "age=0,100", "--range", "income=0,100000", "--drop", "city")
-    common = ("--target", "label", *NETWORK, place / "edges.txt", *REST["label"], *ranges)
-    asked = (*common, *PRIVATE, "--steps", "100")
-    facts = train(place / "data.csv", *asked, "--walk", "uniform", "--out", tmp_path / "uniform")
-    assert facts["privacy"]["epsilon_of_constants"] is None
-    assert "epsilon" not in (tmp_path / "uniform" / "report.md").read_text(encoding="utf-8")
-    facts = train(place / "data.csv", *asked, "--out", tmp_path / "weighted")
-    assert facts["privacy"]["epsilon_of_constants"] == 3.0
-    assert facts["privacy"]["delta_of_constants"] == 0.03
+def test_a_model_in_the_clear_is_told_as_infinite(place: Path, tmp_path: Path) -> None:
+    common = ("--target", "label", *NETWORK, place / "edges.txt", *REST["label"], "--drop", "city")
+    asked = (*common, *SCALES, *CONSTANTS, "--steps", "100", "--out")
+    facts = train(place / "data.csv", *asked, tmp_path / "model")
+    assert facts["privacy"]["epsilon"] == "∞"
+    assert facts["walk"].startswith("Weighted(privacy=Laplace")
+    report = (tmp_path / "model" / "report.md").read_text(encoding="utf-8")
+    assert "- epsilon: ∞" in report
+    assert "ε = ∞: the model is not protected, as was asked for" in report
 
 
 @pytest.mark.parametrize(
@@ -344,7 +384,10 @@ def test_no_epsilon_is_told_where_nothing_was_released(place: Path, tmp_path: Pa
         ("--epsilon -2 --delta 0.1 --walk uniform", "epsilon must be a number of at least 0"),
         ("--epsilon 2 --delta 7 --walk uniform", "delta must be in [0, 1), got 7"),
         ("--model-noise 3 1e-3 1 2.5 --walk uniform", "whole number of at least 1, got 2.5"),
-        ("--model-noise 3 1e-3 1 20", "Pass --epsilon and --delta too, or --walk uniform."),
+        ("--model-noise 3 1e-3 1 20 --walk weighted", "noise on the model would protect nothing"),
+        ("--model-noise 3 1e-3 1 20 --epsilon 3 --delta 1e-5", "leave --model-noise out, or eps"),
+        ("--epsilon 2", "--epsilon was given without --delta"),
+        ("--epsilon 2 --delta 0", "never gives delta = 0"),
     ],
 )
 def test_privacy_that_cannot_be_is_refused(
@@ -364,7 +407,7 @@ def test_advice_from_public_facts_takes_edges_of_names(place: Path, tmp_path: Pa
     edges = [line.split() for line in (place / "edges.txt").read_text().splitlines()]
     named = tmp_path / "named.txt"
     named.write_text("".join(f"site-{one:>02} site-{other:>02}\n" for one, other in edges))
-    asked = ("--epsilon", "3", "--delta", "0.03", "--feature-bound", "8", "--json")
+    asked = (*PRIVATE, "--feature-bound", "8", "--features", "4", "--json")
     by_name = invoke("advise", "--graph", named, *asked)
     by_number = invoke("advise", "--graph", place / "edges.txt", *asked)
     assert by_name.exit_code == by_number.exit_code == 0, by_name.output

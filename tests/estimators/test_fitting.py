@@ -361,7 +361,10 @@ def test_a_callback_hears_of_every_round() -> None:
     [
         ({"graph": "erdos"}, "Did you mean 'erdos-renyi'"),
         ({"graph": wl.graphs.ring(5)}, "150 rows for the 5 nodes of the graph"),
-        ({"walk": "weighed"}, "no walk named 'weighed': choose one of simple, uniform, weighted"),
+        (
+            {"walk": "weighed"},
+            "no walk named 'weighed': choose one of auto, simple, uniform",
+        ),
         ({"walk": wl.walks.Uniform(), "laziness": 0.5}, r"say Uniform\(laziness=0.5\) instead"),
         ({"loss": "hinge"}, "no loss 'hinge' for a classifier"),
         ({"loss": Squared()}, "does not tell 3 classes apart"),

@@ -7,28 +7,158 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 from sklearn.datasets import load_breast_cancer, load_diabetes
 
 import walklearn as wl
 from walklearn import RandomWalkClassifier, RandomWalkRegressor, privacy, walks
+from walklearn.files import Schema
 
 X, Y = load_breast_cancer(return_X_y=True)
+RAW = X
 X = (X - X.mean(axis=0)) / X.std(axis=0)
-PRIVATE: dict[str, Any] = {"epsilon": 3.0, "delta": 0.03, "feature_bound": 8.0}
+TOTAL: dict[str, Any] = {"epsilon": 3.0, "delta": 1e-5}
+NODES = np.arange(len(X)) % 20
+# What the paper asks: L_i alone is protected, and the model is said to be in the clear.
+PRIVATE: dict[str, Any] = {
+    "epsilon": 3.0,
+    "delta": 0.03,
+    "feature_bound": 8.0,
+    "model": "in the clear",
+}
 
 
 def private(**changes: Any) -> RandomWalkClassifier:
     return RandomWalkClassifier(**{**PRIVATE, "steps": 3000, "random_state": 0, **changes})
 
 
-def test_the_claim_is_the_one_that_was_asked_for() -> None:
+def total(**changes: Any) -> RandomWalkClassifier:
+    return RandomWalkClassifier(**{**TOTAL, "row_length": 5.5, "random_state": 0, **changes})
+
+
+def test_epsilon_is_the_total_of_everything_and_the_model_learns() -> None:
+    model = total().fit(X, Y, nodes=NODES)
+    assert [each.what for each in model.ledger_.charges(0)] == ["model"]
+    assert isinstance(model.walk_, walks.Uniform)  # tells nothing, so all of ε is the model's
+    assert 2.9 < model.ledger_.largest_total(1e-5)[1] <= 3.0
+    assert model.ledger_.budget == (3.0, 1e-5)
+    assert model.model_noise_.protect == "rows"
+    assert model.score(X, Y) > 0.9
+    told = model.to_model().privacy
+    assert (told["epsilon"], told["delta"], told["protect"]) == (3.0, 1e-5, "rows")
+    assert "for everything that leaves a node" in told["protected"][0]
+
+
+def test_a_walk_that_tells_pays_for_it_from_the_same_total() -> None:
+    model = total(walk="weighted", feature_bound=8.0).fit(X, Y, nodes=NODES)
+    assert {each.what for each in model.ledger_.charges(0)} == {"importance", "model"}
+    assert model.ledger_.largest_total(1e-5)[1] <= 3.0
+    assert model.walk_.mechanism.protect == "rows"
+    node = total(walk="weighted", feature_bound=8.0, protect="node").fit(X, Y, nodes=NODES)
+    assert node.ledger_.unit == "node"
+    assert node.ledger_.largest_total(1e-5)[1] <= 3.0
+
+
+def test_the_price_is_that_of_the_cap_however_many_visits_there_were() -> None:
+    """Who sees the tokens may choose when to stop, so the visits so far are no measure."""
+    model = total(steps=5).fit(X, Y, nodes=NODES)
+    cap = model.model_noise_.max_contributions
+    assert {each.times for node in range(20) for each in model.ledger_.charges(node)} == {cap}
+    assert 1 <= model.trace_.contributions.sum() <= 5
+
+
+def test_public_scales_come_from_a_schema_and_predictions_are_cut_off_alike() -> None:
+    schema = Schema.typical(RAW.mean(axis=0), RAW.std(axis=0))
+    model = RandomWalkClassifier(**TOTAL, schema=schema, random_state=0).fit(RAW, Y, nodes=NODES)
+    assert model.score(RAW, Y) > 0.9
+    scaled = np.clip((RAW - RAW.mean(axis=0)) / RAW.std(axis=0), -3.0, 3.0)
+    same = total(row_length=np.sqrt(30), standardise=False).fit(scaled, Y, nodes=NODES)
+    np.testing.assert_allclose(model.decision_function(RAW), same.decision_function(scaled))
+    kept = model.to_model()
+    far = RAW * 10.0
+    np.testing.assert_array_equal(
+        kept.predict({f"x{at}": far[:, at] for at in range(30)}), model.predict(far)
+    )
+    with pytest.raises(ValueError, match="says already what becomes of the columns"):
+        model.to_model([f"c{at}" for at in range(30)])
+    sparse = csr_array(np.abs(RAW))
+    wide = RandomWalkClassifier(schema={"*": {"spread": 100}}, steps=500, random_state=0)
+    np.testing.assert_allclose(
+        wide.fit(sparse, Y).decision_function(sparse),
+        wide.fit(sparse.toarray(), Y).decision_function(sparse.toarray()),
+    )
+
+
+def test_without_a_seed_the_release_is_real_and_exact() -> None:
+    one, other = (total(random_state=None, steps=30).fit(X, Y, nodes=NODES) for _ in range(2))
+    assert not one.ledger_.simulated
+    assert not np.array_equal(one.coef_, other.coef_)
+    assert not any("protects nobody" in each for each in one.to_model().privacy["not_protected"])
+    seeded = total(steps=30).fit(X, Y, nodes=NODES)
+    assert seeded.ledger_.simulated
+    assert any("protects nobody" in each for each in seeded.to_model().privacy["not_protected"])
+
+
+def test_long_draws_are_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    from walklearn.privacy import exact_draws
+
+    monkeypatch.setattr(exact_draws, "seconds", lambda draws: 600.0)
+    with pytest.warns(UserWarning, match="will take about 10 minutes"):
+        total(random_state=None, steps=3).fit(X, Y, nodes=NODES)
+
+
+def test_the_number_of_rows_does_not_show_where_it_is_hidden() -> None:
+    """Two and three rows of a node: the same noise, steps and bounds, and as many updates."""
+    nodes = np.repeat(np.arange(10), [3, *[2] * 9])
+    for changes in (
+        {"protect": "node"},
+        {"max_rows": 4},
+        {"protect": "node", "total_rows": 100.0},
+        {"walk": "weighted", "max_rows": 4, "feature_bound": 8.0},
+        {"walk": "weighted", "max_rows": 4, "feature_bound": 8.0, "model": "in the clear"},
+        {"walk": "weighted", "max_rows": 4, "feature_bound": 8.0, "total_rows": 100.0},
+    ):
+        many = total(**changes).fit(X[:21], Y[:21], nodes=nodes)
+        few = total(**changes).fit(X[1:21], Y[1:21], nodes=nodes[1:])
+        assert many.n_iter_ == few.n_iter_
+        assert many.model_noise_ == few.model_noise_
+        assert many.ledger_.to_dict() == few.ledger_.to_dict()
+        assert getattr(many.walk_, "mechanism", None) == getattr(few.walk_, "mechanism", None)
+        if "model" not in changes:
+            assert many.step_size_ == few.step_size_
+        assert "rows" not in many.to_model().details
+        told = many.to_model().privacy["taken_to_be_public"][0]
+        assert "how many rows" not in told
+
+
+def test_the_directory_of_a_protected_model_tells_nothing_else_of_the_rows(tmp_path: Any) -> None:
+    kept = total(steps=100).fit(X, Y, nodes=NODES).to_model()
+    kept.save(tmp_path / "model")
+    content = "".join(path.read_text(errors="replace") for path in (tmp_path / "model").iterdir())
+    assert "loss" not in kept.details
+    assert "score" not in content
+    clear = RandomWalkClassifier(steps=100, random_state=0).fit(X, Y, nodes=NODES).to_model()
+    assert "loss" in clear.details
+
+
+def test_one_row_a_node_costs_the_same_by_either_unit() -> None:
+    rows, node = (total(protect=unit).fit(X, Y) for unit in ("rows", "node"))
+    assert rows.model_noise_.noise_multiplier == node.model_noise_.noise_multiplier
+    assert (rows.n_iter_, rows.step_size_) == (node.n_iter_, node.step_size_)
+    np.testing.assert_allclose(rows.coef_, node.coef_)
+
+
+def test_a_model_in_the_clear_has_to_be_said_and_is_told_as_infinite() -> None:
     model = private(steps=None).fit(X, Y)
     charges = {each.what: each for each in model.ledger_.charges(0)}
     assert charges["importance"].mechanism.delta(3.0) <= 0.03
     assert charges["importance"].times == 1
-    assert charges["model"].mechanism is None  # in the clear: ε does not protect it
+    assert charges["model"].mechanism is None
     assert model.ledger_.total(0, 0.03) == np.inf
-    assert "model in the clear: nothing can be claimed for it" in str(model.ledger_)
+    assert "ε = ∞, model in the clear: nothing can be claimed for it" in str(model.ledger_)
+    told = model.to_model().privacy
+    assert told["epsilon"] == "∞"
+    assert told["not_protected"][0].startswith("ε = ∞: the model is not protected")
     assert model.score(X, Y) > 0.95
 
 
@@ -45,14 +175,39 @@ def test_a_mechanism_that_cannot_is_refused_with_advice() -> None:
         private(mechanism="gamma").fit(X, Y)
 
 
-@pytest.mark.parametrize("missing", ["delta", "feature_bound"])
-def test_epsilon_needs_delta_and_a_public_bound(missing: str) -> None:
-    with pytest.raises(ValueError, match=f"needs {missing}: .* bounds taken from the rows would"):
-        private(**{missing: None}).fit(X, Y)
-    with pytest.raises(ValueError, match="delta and feature_bound"):
-        RandomWalkClassifier(epsilon=3.0).fit(X, Y)
-    with pytest.raises(ValueError, match="pass epsilon, too"):
-        RandomWalkClassifier(delta=0.1).fit(X, Y)
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"epsilon": 3.0}, "needs delta: what is claimed is a pair"),
+        (TOTAL, "needs public facts about the rows, .*what is taken from the rows would leak"),
+        ({"delta": 0.1}, "delta goes with epsilon"),
+        ({"model": "in the clear"}, "model goes with epsilon"),
+        ({**TOTAL, "model": "clear"}, "model must be one of"),
+        ({**TOTAL, "delta": 0.0, "row_length": 5.5}, "never gives delta = 0"),
+        ({**TOTAL, "protect": "row"}, 'protect must be "rows"'),
+        ({**TOTAL, "row_length": 5.5, "batch": 3}, "a mini-batch picks rows with replacement"),
+        ({**TOTAL, "row_length": 5.5, "walk": "weighted"}, "need public bounds: pass"),
+        (
+            {**TOTAL, "row_length": 5.5, "model_privacy": privacy.ModelNoise(1.0, 1.0, 5)},
+            "leave model_privacy out, or epsilon and delta",
+        ),
+        ({"schema": {"*": {"spread": 1}}, "standardise": True}, "leave one of them out"),
+        ({"schema": {"x0": {"categories": ["a"]}}}, "X has numbers only"),
+        ({"schema": {"age": {"spread": 1}}}, "'age', which is not a column"),
+        (
+            {**TOTAL, "schema": {"*": {"spread": 1, "from_rows": True}}},
+            "were computed from rows",
+        ),
+        (
+            {**TOTAL, "walk": "weighted", "feature_bound": 8.0, "protect": "node",
+             "total_rows": 600.0},
+            "need a public cap on the rows of a node",
+        ),
+    ],
+)  # fmt: skip
+def test_epsilon_needs_public_facts(settings: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        RandomWalkClassifier(**settings).fit(X, Y, nodes=NODES)
 
 
 def test_nothing_but_the_release_depends_on_the_rows() -> None:
@@ -71,8 +226,9 @@ def test_nothing_but_the_release_depends_on_the_rows() -> None:
         assert model.step_size_.constant == pytest.approx(
             min(8.0 / released.mean(), 1.0 / (1e-3 * released.mean() / released.min()))
         )
-    uniform = [private(walk="uniform", steps=None).fit(rows, Y) for rows in (X, X[::-1] * 3.0)]
+    uniform = [total(steps=None).fit(rows, Y) for rows in (X, X[::-1] * 3.0)]
     assert uniform[0].step_size_ == uniform[1].step_size_
+    assert uniform[0].n_iter_ == uniform[1].n_iter_
     assert np.array_equal(uniform[0]._state.units.scale, np.ones(30))
 
 
@@ -82,7 +238,9 @@ def test_the_bounds_hold_for_the_rows_and_their_weights() -> None:
     for arguments in ({}, {"nodes": nodes}, {"nodes": nodes, "sample_weight": weights}):
         model = private().fit(X, Y, **arguments)
         assert model.trace_.privacy["outside"] == [0]
-    squeezed = private(max_rows=5).fit(X, Y, nodes=nodes, sample_weight=weights)
+    squeezed = private(max_rows=5, total_rows=weights.sum()).fit(
+        X, Y, nodes=nodes, sample_weight=weights
+    )
     assert squeezed.trace_.privacy["outside"][0] > 0  # clamped to the cap, counted, still private
     low, high = squeezed.walk_.mechanism.bounds
     assert squeezed.walk_.mechanism.delta(3.0) <= 0.03
@@ -149,15 +307,16 @@ def test_a_mechanism_of_ones_own() -> None:
         private(walk=walk).fit(X, Y)
 
 
-def test_noise_on_the_model_protects_it() -> None:
+def test_noise_of_ones_own() -> None:
     noise = privacy.ModelNoise.calibrate(epsilon=3.0, delta=0.01, clip=3.0, max_contributions=20)
-    model = private(model_privacy=noise, epsilon=1.0, delta=0.0).fit(X, Y)
-    total = model.ledger_.largest_total(0.01)[1]
-    assert 3.0 < total <= 4.0 + 1e-6  # 1 for the release, 3 for 20 contributions
-    assert model.ledger_.simulated
-    assert model.trace_.contributions.max() <= 20
-    alone = private(walk="uniform", model_privacy=noise, epsilon=None, delta=None).fit(X, Y)
+    own = {"model_privacy": noise, "epsilon": None, "delta": None, "model": None}
+    alone = private(**own).fit(X, Y)
+    assert isinstance(alone.walk_, walks.Uniform)
     assert alone.ledger_.largest_total(0.01)[1] <= 3.0
+    assert alone.trace_.contributions.max() <= 20
+    mechanism = privacy.calibrate("laplace", epsilon=1.0, delta=0.0, bounds=(0.25, 20.0))
+    both = private(**own, walk=walks.Weighted(privacy=mechanism)).fit(X, Y)
+    assert 3.0 < both.ledger_.largest_total(0.01)[1] <= 4.0 + 1e-6
 
 
 @pytest.mark.parametrize(
@@ -167,18 +326,24 @@ def test_noise_on_the_model_protects_it() -> None:
         ({"walk": walks.Uniform(normalise=True)}, "scales steps by the true L_i"),
         ({"walk": walks.Weighted(np.ones(569))}, "not about a given importance"),
         (
-            {"epsilon": None, "delta": None, "model_privacy": privacy.ModelNoise(1.0, 1.0, 5)},
+            {
+                "epsilon": None,
+                "delta": None,
+                "model": None,
+                "walk": "weighted",
+                "model_privacy": privacy.ModelNoise(1.0, 1.0, 5),
+            },
             "tells the neighbours its importance in the clear",
         ),
         (
             {
                 "epsilon": None,
                 "delta": None,
+                "model": None,
                 "feature_bound": None,
-                "walk": "uniform",
                 "model_privacy": privacy.ModelNoise(1.0, 1.0, 5),
             },
-            "a step size that follows from the rows would leak",
+            "need public bounds: pass feature_bound",
         ),
         ({"model_privacy": 3.0}, "must be a privacy.ModelNoise"),
         (

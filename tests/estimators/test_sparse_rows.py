@@ -98,7 +98,7 @@ def test_the_problem_that_is_posed_is_sparse_and_the_rows_stay_as_they_are() -> 
 
 def test_dense_units_do_not_suit_sparse_rows() -> None:
     model = RandomWalkClassifier(steps=100, random_state=1).fit(DENSE, LABELS)
-    with pytest.raises(ValueError, match=r"would fill sparse rows up: go on with dense rows"):
+    with pytest.raises(ValueError, match=r"would fill sparse rows up. Pass dense rows"):
         model.partial_fit(X, LABELS)
 
 

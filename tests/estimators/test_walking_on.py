@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,12 @@ from walklearn.updates.walk_sgd import WalkSetting
 CANCER = load_breast_cancer(return_X_y=True)
 IRIS = load_iris(return_X_y=True)
 DIABETES = load_diabetes(return_X_y=True)
-PRIVATE: dict[str, Any] = {"epsilon": 3.0, "delta": 0.03, "feature_bound": 8.0}
+PRIVATE: dict[str, Any] = {
+    "epsilon": 3.0,
+    "delta": 0.03,
+    "feature_bound": 8.0,
+    "model": "in the clear",
+}
 
 
 def test_partial_fit_is_one_walk_over_changing_rows() -> None:
@@ -139,11 +145,11 @@ def test_a_warm_start_needs_fewer_updates() -> None:
     assert model.n_iter_ - before < before / 10
 
 
-def test_a_release_is_drawn_once_for_the_same_rows() -> None:
+def test_a_release_is_drawn_anew_and_charged_whether_rows_changed_or_not() -> None:
+    """Telling the same again where the rows are the same would tell that they are."""
     X, y = CANCER
     X = (X - X.mean(axis=0)) / X.std(axis=0)
     model = RandomWalkClassifier(warm_start=True, steps=1000, random_state=0, **PRIVATE).fit(X, y)
-    released, once = model.trace_.released, model.ledger_.total(0, 0.03)
 
     def importance() -> Any:
         (entry,) = (
@@ -151,36 +157,69 @@ def test_a_release_is_drawn_once_for_the_same_rows() -> None:
         )
         return entry
 
-    model.fit(X, y)
-    np.testing.assert_array_equal(model.trace_.released, released)
-    assert importance()["times"] == 1
-    assert once == np.inf  # for the model is in the clear
-    model.fit(X[::-1], y[::-1])
-    assert importance()["times"] == 2
-    assert not np.array_equal(model.trace_.released, released)
+    for times, rows in ((2, slice(None)), (3, slice(None, None, -1))):
+        released = model.trace_.released
+        model.fit(X[rows], y[rows])
+        assert importance()["times"] == times
+        assert not np.array_equal(model.trace_.released, released)
 
 
-def test_new_rows_are_released_and_charged_anew() -> None:
+def test_a_total_is_never_exceeded_by_walking_on() -> None:
     X, y = CANCER
     X = (X - X.mean(axis=0)) / X.std(axis=0)
-    noise = wl.privacy.ModelNoise.calibrate(
-        epsilon=1.0, delta=0.01, clip=3.0, max_contributions=100
-    )
-    model = RandomWalkClassifier(steps=500, random_state=0, model_privacy=noise, **PRIVATE)
+    total: dict[str, Any] = {"epsilon": 3.0, "delta": 1e-5, "row_length": 5.5, "random_state": 0}
+    model = RandomWalkClassifier(**total, warm_start=True).fit(X[:40], y[:40])
+    before, first = model.ledger_.to_dict(), model.weights_
+    cap = model.model_noise_.max_contributions
+    for _ in range(2):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model.fit(X[:40], y[:40])
+        assert model.ledger_.to_dict() == before  # the cap was paid for, and holds
+        assert model.trace_.contributions.max() <= cap
+    assert not np.array_equal(model.weights_, first)
+    with pytest.warns(UserWarning, match="as often as ε allows: from here on there is noise only"):
+        model.fit(X[:40], y[:40])
+
+
+def test_what_would_take_a_node_past_the_total_is_refused() -> None:
+    X, y = CANCER
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    model = RandomWalkClassifier(
+        epsilon=3.0, delta=1e-5, row_length=5.5, feature_bound=8.0, random_state=0, steps=20,
+        walk="weighted", protect="node", warm_start=True,
+    )  # fmt: skip
+
+    def walk_on() -> None:
+        for _ in range(12):  # each time L_i is told anew
+            model.fit(X, y, nodes=np.arange(len(X)) % 20)
+
+    with pytest.raises(wl.privacy.BudgetExceededError, match="past the budget of ε = 3"):
+        walk_on()
+    assert 2.5 < model.ledger_.largest_total(1e-5)[1] <= 3.0  # nothing half done
+
+
+def test_terms_stay_as_they_were() -> None:
+    X, y = CANCER
+    model = RandomWalkClassifier(epsilon=3.0, delta=1e-5, row_length=5.5, random_state=0, steps=20)
+    model.partial_fit(X[:40], y[:40], [0, 1])
+    with pytest.raises(ValueError, match="must stay as they were in the first call"):
+        model.set_params(epsilon=9.0).partial_fit(X[:40], y[:40])
+
+
+def test_new_rows_and_new_nodes_of_a_call_are_within_the_total() -> None:
+    X, y = CANCER
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    model = RandomWalkClassifier(epsilon=3.0, delta=1e-5, row_length=5.5, random_state=0)
     model.partial_fit(X[:30], y[:30], [0, 1])
-    mechanism = model.walk_.mechanism
-    charges = {each.what: each for each in model.ledger_.charges(0)}
-    assert charges["importance"].times == 1
-    first = charges["model"].times
-    model.partial_fit(X[30:60], y[30:60])
-    charges = {each.what: each for each in model.ledger_.charges(0)}
-    assert charges["importance"].times == 2
-    assert charges["importance"].mechanism == mechanism
-    assert charges["model"].times > first
-    total = model.ledger_.total(0, 0.1)
-    assert 3.0 < total < np.inf
-    counts = model.trace_.contributions[0]
-    assert counts.sum() == 1000 - np.maximum(model.trace_.visits - 100, 0).sum()
+    noise = model.model_noise_
+    assert model.n_iter_ == 30
+    model.partial_fit(X[30:90], y[30:90])
+    assert model.model_noise_ == noise  # fixed by the first call
+    assert model.graph_.node_count == 60
+    counts = [model.ledger_.charges(node)[0].times for node in range(60)]
+    assert counts == [noise.max_contributions] * 60
+    assert model.ledger_.largest_total(1e-5)[1] <= 3.0
 
 
 def test_the_cap_on_contributions_outlives_a_call() -> None:
@@ -193,7 +232,9 @@ def test_the_cap_on_contributions_outlives_a_call() -> None:
         walk="uniform", steps=300, random_state=0, model_privacy=noise, feature_bound=8.0
     )
     for call in range(1, 4):
-        model.partial_fit(X[:30], y[:30], [0, 1])
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # that the cap is reached
+            model.partial_fit(X[:30], y[:30], [0, 1])
         most = model.trace_.contributions.max()
         assert most == 7
         assert max(model.ledger_.charges(node)[0].times for node in range(30)) == 7

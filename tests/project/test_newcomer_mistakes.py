@@ -7,6 +7,7 @@ left behind by it.
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,6 +20,7 @@ import walklearn as wl
 from tests.running import invoke
 
 PRIVATE = "--epsilon 3 --delta 0.03 --feature-bound 8"
+CONSTANTS = f"{PRIVATE} --walk weighted --model 'in the clear'"
 
 
 class Mistake(NamedTuple):
@@ -96,15 +98,18 @@ SHELL = {
         r"Did you mean 'ring'"),
     "epsilon without delta": Mistake(
         "train rows.csv --target label --epsilon 3 --feature-bound 8 --out m",
-        r"without --delta", r"--epsilon", r"such as --epsilon 3 --delta 0\.03"),
+        r"without --delta", r"--epsilon", r"such as --epsilon 3 --delta 1e-5"),
     "privacy without a bound": Mistake(
         "train rows.csv --target label --epsilon 3 --delta 0.03 --out m",
-        r"public bound on the length", r"", r"--feature-bound.*or .*--range age=0,100"),
+        r"public scale of every column", r"'age'", r"--scale age=50,20 .*--feature-bound"),
+    "an epsilon and noise by hand": Mistake(
+        f"train rows.csv --target label {PRIVATE} --model-noise 3 1e-5 1 5 --out m",
+        r"is the total for everything", r"", r"leave --model-noise out, or eps"),
     "privacy with categories from the data": Mistake(
         f"train cities.csv --target label {PRIVATE} --out m",
         r"must not be taken from the data", r"'city'", r"--categories city=.*--drop city"),
     "a privacy target out of reach": Mistake(
-        f"train rows.csv --target label {PRIVATE} --mechanism gamma --out m",
+        f"train rows.csv --target label {CONSTANTS} --mechanism gamma --out m",
         r"no noise level gives delta <= 0\.03", r"bounds [\d.]+", r"use clamped-gamma"),
     "steps that are too long": Mistake(
         "train rows.csv --target label --loss squared-hinge --step-constant 1e6 --steps 2000 "
@@ -182,7 +187,7 @@ def test_mistakes_in_the_shell(name: str, home: Path, monkeypatch: pytest.Monkey
     mistake = SHELL[name]
     monkeypatch.chdir(home)
     before = {path: path.read_bytes() for path in sorted(home.rglob("*")) if path.is_file()}
-    result = invoke(*mistake.command.split())
+    result = invoke(*shlex.split(mistake.command))
     assert result.exit_code == 2, result.output
     assert result.stdout == ""
     answer = result.stderr
@@ -207,7 +212,7 @@ def test_notes_of_a_run_that_is_no_mistake_but_surprises(
         ("--penalty 0 --max-steps 20000", r"separates the classes.*--penalty 0\.001"),
         ("--steps 100", r"40 rows are few for 5 features.*--test-fraction 0\.2"),
         ("--epsilon 3 --delta 0.03 --feature-bound 0.5 --steps 100",
-         r"4\d of 40 rows were longer than the feature bound 0\.5.*--range"),
+         r"4\d of 40 rows were longer than the feature bound 0\.5.*--scale"),
         ("--graph ring --walk uniform --steps 100", r"never mixes\. Pass --laziness 0\.1"),
         ("--max-steps 1000 --tol 0", r"loss was .*Raise --max-steps or --tol"),
     ):  # fmt: skip
@@ -237,7 +242,7 @@ API: dict[str, tuple[Callable[[], Any], str]] = {
         r"20 rows for the 5 nodes.*nodes="),
     "epsilon alone": (
         lambda: wl.RandomWalkClassifier(epsilon=3.0).fit(X, Y),
-        r"needs delta and feature_bound.*would leak"),
+        r"needs delta: what is claimed is a pair"),
     "no minimiser": (
         lambda: wl.advise(wl.graphs.ring(20), wl.Problem(X, np.where(Y == "yes", 1.0, -1.0))),
         r"can be separated.*penalty"),

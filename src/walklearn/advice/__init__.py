@@ -1,14 +1,16 @@
-"""`advise`: which walk, mechanism, laziness and step, with the numbers behind it.
+"""`advise`: which walk, noise, laziness and step, with the numbers behind it.
 
-There are two ways to advise. From *public facts* alone (the graph, a bound on the features, ε
+ε and δ are the total for everything that leaves a node because of its rows, the model included.
+There are two ways to advise. From *public facts* alone (the graph, how long rows typically are, ε
 and δ) nothing is learnt of anybody's rows, and the advice may be published. By *simulation* on the
 data the answer is better, but it depends on the data, so it is not private: use data that need no
 protection, or that resemble yours.
 
 >>> from walklearn import graphs
->>> advice = advise(graphs.ring(20), penalty=1.0, feature_bound=2.0, epsilon=1.0, delta=0.01)
->>> advice.walk, advice.mechanism       # the ring alternates, and noise would drown the weights
-(Uniform(laziness=0.1), None)
+>>> advice = advise(graphs.ring(20), epsilon=1.0, delta=1e-5, objective="mean", features=30,
+...                 row_length=5.5, total_rows=5000, intercept=True)
+>>> advice.walk, advice.allotment.noise.delta(1.0) <= 1e-5
+(Uniform(laziness=0.1), True)
 >>> print(advice.reasons[0])
 Laziness 0.1: without it the walk would never mix, it alternates between two sides of the graph.
 """

@@ -10,8 +10,11 @@ import numpy as np
 
 from walklearn.graphs import Graph
 from walklearn.privacy.bounds import smoothness_bounds
+from walklearn.privacy.budget import Allotment, allot
 from walklearn.privacy.comparison import Comparison, compare
+from walklearn.privacy.ledger import IN_THE_CLEAR
 from walklearn.privacy.mechanisms import Mechanism
+from walklearn.privacy.model_noise import Unit
 from walklearn.problem import Objective, Problem
 from walklearn.problem.losses import Logistic, Loss
 from walklearn.updates.step_sizes import StepSize
@@ -41,7 +44,9 @@ class Advice:
     """What to do, and why. Print it.
 
     mode: "public", or "simulation" if the data were looked at: then the advice itself is not
-    private. step_size is None where nothing public bounds the smoothness.
+    private. step_size is None where nothing public bounds the smoothness. comparison: what releases
+    of L_i are worth, where the model is in the clear. allotment: what protects the model and all
+    else that leaves a node, where a total ε was asked for.
     """
 
     mode: Mode
@@ -50,6 +55,12 @@ class Advice:
     reasons: tuple[str, ...]
     candidates: tuple[Candidate, ...]
     comparison: Comparison | None = None
+    allotment: Allotment | None = None
+
+    @property
+    def epsilon(self) -> float:
+        """The total for everything that leaves a node; infinite where the model is in the clear."""
+        return math.inf if self.allotment is None else self.allotment.epsilon
 
     @property
     def mechanism(self) -> Mechanism | None:
@@ -64,15 +75,21 @@ class Advice:
     @property
     def headline(self) -> str:
         """What the advice rests on."""
+        rests = "From simulations on the data: it depends on them, so it is not private."
         if self.mode == "public":
-            return "From public facts only: no data were looked at."
-        return "From simulations on the data: it depends on them, so it is not private."
+            rests = "From public facts only: no data were looked at."
+        if self.allotment is None:
+            return f"ε = ∞: the model goes in the clear, and gives rows away. {rests}"
+        total = f"ε = {self.allotment.epsilon:g}, δ = {self.allotment.delta:g}"
+        return f"{total} for all that leaves a node, the unit is {self.allotment.protect}. {rests}"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values; numbers that are not finite become null."""
         return {
             "mode": self.mode,
-            "private": self.mode == "public",
+            "looks_at_rows": self.mode != "public",
+            "epsilon": "∞" if self.allotment is None else self.allotment.epsilon,
+            **self._protection(),
             "walk": self.walk.name,
             "mechanism": None if self.mechanism is None else self.mechanism.name,
             "laziness": self.laziness,
@@ -86,11 +103,28 @@ class Advice:
             ],
         }
 
+    def _protection(self) -> dict[str, Any]:
+        """What the total takes, as plain values."""
+        if self.allotment is None:
+            return {"delta": None, "protect": None, "model": "in the clear"}
+        noise = self.allotment.noise
+        return {
+            "delta": self.allotment.delta,
+            "protect": self.allotment.protect,
+            "model": "protected",
+            "clip": noise.clip,
+            "noise_multiplier": noise.noise_multiplier,
+            "max_contributions": noise.max_contributions,
+            "updates": self.allotment.updates,
+            "relative_noise": self.allotment.relative_noise,
+        }
+
     def __str__(self) -> str:
         lines = [
             self.headline,
             f"  walk       {self.walk!r}",
-            f"  mechanism  {'none' if self.mechanism is None else self.mechanism}",
+            f"  model      {'in the clear' if self.allotment is None else self.allotment.noise}",
+            f"  L_i        {'not told' if self.mechanism is None else self.mechanism}",
             f"  step size  {'left to the training' if self.step_size is None else self.step_size}",
         ]
         return "\n".join([*lines, *(f"- {reason}" for reason in self.reasons)])
@@ -102,6 +136,10 @@ def advise(
     *,
     epsilon: float | None = None,
     delta: float | None = None,
+    protect: Unit = "rows",
+    model: str | None = None,
+    features: int | None = None,
+    row_length: float | None = None,
     feature_bound: float | None = None,
     loss: Loss | None = None,
     penalty: float = 1.0,
@@ -114,25 +152,43 @@ def advise(
     replicates: int = 16,
     seed: int = 1,
 ) -> Advice:
-    """Recommend a walk, a mechanism, a laziness and a step size.
+    """Recommend a walk, what protects it, a laziness and a step size.
 
     graph: who can talk to whom. problem: simulate on it; without it only public facts are used.
-    epsilon, delta, feature_bound: the privacy asked for, and the public bound on ‖x‖ that it
-    needs. loss, penalty, objective, intercept, max_rows, total_rows: what is public of the
-    problem; `problem` brings its own loss, penalty, objective and numbers of rows. lower: a
-    public lower bound of L_i, where there is neither penalty nor intercept.
+    epsilon, delta: the total for everything that leaves a node because of its rows, the model
+    included; protect says whether one row of a node ("rows") or all of them ("node") are the unit.
+    It needs public facts: how long rows typically are (row_length) or at most (feature_bound), and
+    without a problem how many features there are and rows in all (total_rows).
+    model: "in the clear" asks what the paper asks: the model is not protected, ε is about the
+    constants L_i alone, within the public feature_bound, and the total is ε = ∞.
+    loss, penalty, objective, intercept, max_rows, total_rows: what is public of the problem;
+    `problem` brings its own loss, penalty, objective and numbers of rows. lower: a public lower
+    bound of L_i, where there is neither penalty nor intercept.
     steps, replicates: of the simulations.
     """
     if (epsilon is None) != (delta is None):
         given, other = ("epsilon", "delta") if delta is None else ("delta", "epsilon")
         raise ValueError(
             f"{given} was given without {other}: privacy is a pair, such as epsilon=3.0, "
-            "delta=0.03."
+            "delta=1e-5."
         )
+    if model not in (None, IN_THE_CLEAR):
+        raise ValueError(f'model must be None or "{IN_THE_CLEAR}", got {model!r}.')
+    if epsilon is not None and delta is not None and model is None:
+        from walklearn.advice.protected import advise_protected
+
+        length = feature_bound if row_length is None else row_length
+        allotted = allot(
+            epsilon, delta, nodes=graph.node_count, protect=protect,
+            length=None if length is None else math.hypot(length, float(intercept)),
+            typical=row_length is not None,
+            **_facts_of(problem, loss or Logistic(), objective, intercept, features, total_rows),
+        )  # fmt: skip
+        return advise_protected(graph, problem, allotted, replicates, seed)
     if epsilon is not None and feature_bound is None:
         raise ValueError(
-            "privacy needs a public bound on the length of a row: pass feature_bound, the largest "
-            "‖x‖ that any row could have. One taken from the data would leak."
+            "a release of L_i needs a public bound on the length of a row: pass feature_bound, the "
+            "largest ‖x‖ that any row could have. One taken from the data would leak."
         )
     min_rows = 1
     if problem is not None:
@@ -161,6 +217,28 @@ def advise(
     from walklearn.advice.simulated import advise_by_simulation
 
     return advise_by_simulation(graph, problem, comparison, steps, replicates, seed)
+
+
+def _facts_of(
+    problem: Problem | None,
+    loss: Loss,
+    objective: Objective,
+    intercept: bool,
+    features: int | None,
+    total_rows: int | None,
+) -> dict[str, Any]:
+    """What `allot` has to know of the problem, or of what is public about it."""
+    if problem is not None:
+        loss, objective = problem.loss, problem.objective
+        rows = float(problem.total_rows)
+        return {"loss": loss, "size": problem.size, "rows": rows, "objective": objective}
+    if features is None:
+        raise ValueError(
+            "what ε costs depends on how many numbers the model has: pass features, how many a row "
+            "has, or a problem."
+        )
+    size = (features + bool(intercept)) * int(getattr(loss, "classes", None) or 1)
+    return {"loss": loss, "size": size, "rows": total_rows, "objective": objective}
 
 
 def choose_laziness(graph: Graph) -> tuple[float, str]:

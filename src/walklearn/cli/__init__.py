@@ -44,7 +44,7 @@ _EXAMPLES = """\
   walklearn demo
   walklearn train data.csv --target label --out model/
   walklearn predict model/ new.csv --out predictions.csv
-  walklearn advise --graph edges.txt --epsilon 3 --delta 0.03 --feature-bound 8"""
+  walklearn advise --graph edges.txt --rows 5000 --schema schema.toml --epsilon 3 --delta 1e-5"""
 
 
 class _Lazy(click.Group):

@@ -14,13 +14,14 @@ from walklearn.cli.data_options import (
     PRIVACY_OPTIONS,
     DataOptions,
     estimator_for,
-    public_feature_bound,
+    public_facts,
     task_of,
     with_options,
 )
 
 if TYPE_CHECKING:
     from walklearn.advice import Advice
+    from walklearn.files import Schema
 
 # fmt: off
 _OPTIONS = [
@@ -28,6 +29,8 @@ _OPTIONS = [
                  help="How many nodes, for a family of graphs without data."),
     click.option("--rows", type=click.IntRange(1),
                  help="How many rows there are in all, without data. Default: one per node."),
+    click.option("--features", type=click.IntRange(1),
+                 help="How many features a row has, without data. Default: from --schema."),
     click.option("--task", type=click.Choice(["auto", "classification", "regression"]),
                  default="auto", show_default=True),
     click.option("--penalty", type=float, default=1e-3, show_default=True,
@@ -49,17 +52,18 @@ _OPTIONS = [
 @with_options(_OPTIONS)
 @plainly
 def advise(data: Path | None, as_json: bool, **options: Any) -> None:
-    """Recommend a walk, a mechanism, a laziness and a step constant, with the numbers behind it.
+    """Recommend a walk, what protects it, a laziness and a step, with the numbers behind it.
 
+    ε and δ are the total for everything that leaves a node because of its rows, the model included.
     With the file DATA the walks are simulated on its rows. That advice depends on the data, so it
-    is not private. Without DATA only public facts are used: the graph, the feature bound, ε and δ.
+    is not private. Without DATA only public facts are used.
 
     \b
     Examples:
-      walklearn advise --graph edges.txt --epsilon 3 --delta 0.03 --feature-bound 8
+      walklearn advise --graph edges.txt --epsilon 3 --delta 1e-5 --rows 5000 --schema schema.toml
       walklearn advise data.csv --target label --node-column site --graph edges.txt
-      walklearn advise data.csv --target label --graph edges.txt --epsilon 3 --delta 0.03 \\
-          --feature-bound 8 --json
+      walklearn advise data.csv --target label --graph edges.txt --epsilon 3 --delta 1e-5 \\
+          --schema schema.toml --json
     """
     described = DataOptions.take(options)
     if data is None:
@@ -81,18 +85,39 @@ def _from_public_facts(described: DataOptions, options: dict[str, Any]) -> Advic
         graph = read_network(described.graph, []).graph  # its nodes may have names
     else:
         graph = as_graph(described.graph, options["nodes"], seed=options["seed"])
-    rows = options["rows"] or graph.node_count
+    rows = options["total_rows"] or options["rows"] or graph.node_count
     return wl_advise(
         graph,
+        **_declared(described.schema, options),
         loss=Squared() if options["task"] == "regression" else Logistic(),
         objective="mean",
         intercept=True,
         max_rows=options["max_rows"] or -(-rows // graph.node_count),
         total_rows=rows,
         **{
-            name: options[name] for name in ("epsilon", "delta", "feature_bound", "penalty", "seed")
+            name: options[name]
+            for name in ("epsilon", "delta", "protect", "model", "penalty", "seed")
         },
     )
+
+
+def _declared(schema: Schema, options: dict[str, Any]) -> dict[str, Any]:
+    """What is public of the rows, as given or as a schema that names every column declares it."""
+    from walklearn.files.encoding import Encoding
+    from walklearn.files.schema import OTHERS, from_rows_message
+
+    facts = {name: options[name] for name in ("features", "row_length", "feature_bound")}
+    if options["epsilon"] is not None and schema.from_rows:
+        raise ValueError(from_rows_message(schema))
+    if not schema.columns or OTHERS in schema.columns:
+        return facts
+    encoding = Encoding(tuple(schema.columns.values()))
+    follows = {
+        "features": encoding.feature_count,
+        "row_length": encoding.typical_length,
+        "feature_bound": encoding.longest,
+    }
+    return {name: facts[name] or follows[name] for name in facts}
 
 
 def _by_simulation(data: Path, described: DataOptions, options: dict[str, Any]) -> Advice:
@@ -101,13 +126,14 @@ def _by_simulation(data: Path, described: DataOptions, options: dict[str, Any]) 
     from walklearn.advice import advise as wl_advise
 
     rows = described.rows(described.read(data))
-    bound, asked = options["feature_bound"], (options["epsilon"], options["delta"])
-    if asked != (None, None):
-        bound = public_feature_bound(rows, described.schema, *asked, bound)
+    lengths = {name: options[name] for name in ("row_length", "feature_bound")}
+    if (options["epsilon"], options["delta"]) != (None, None):
+        lengths = public_facts(rows, described.schema, options)
     network = described.network(rows, options["seed"])
-    private = {name: options[name] for name in ("epsilon", "delta")}
+    private = {name: options[name] for name in ("epsilon", "delta", "protect", "model")}
+    counted = {name: options[name] for name in ("max_rows", "total_rows")}
     estimator = estimator_for(task_of(rows.y, rows.target, options["task"]))(
-        graph=network.graph, penalty=options["penalty"], feature_bound=bound, **private
+        graph=network.graph, penalty=options["penalty"], **lengths, **private, **counted
     )
     with config_context(assume_finite=True):  # the cells were checked when they were read
         problem, graph = estimator.pose(rows.X, rows.y, nodes=network.owners)
@@ -115,7 +141,7 @@ def _by_simulation(data: Path, described: DataOptions, options: dict[str, Any]) 
         graph,
         problem,
         intercept=True,
-        feature_bound=None if options["epsilon"] is None else bound,
+        **({} if options["epsilon"] is None else lengths),
         **private,
         **{name: options[name] for name in ("steps", "replicates", "seed")},
     )
@@ -128,7 +154,8 @@ def _tell(advice: Advice) -> None:
     steps = f"{step.constant:.3g} / k^{step.exponent:g}" if step else "left to the training"
     rows = [
         ["walk", advice.to_dict()["walk"]],
-        ["mechanism", str(advice.mechanism or "none needed")],
+        ["model", str(advice.allotment.noise if advice.allotment else "in the clear")],
+        ["L_i", str(advice.mechanism or _not_told(advice))],
         ["laziness", f"{advice.laziness:g}"],
         ["step", steps],
     ]
@@ -147,10 +174,21 @@ def _tell(advice: Advice) -> None:
     click.echo(f"\nTrain with: walklearn train ... {_options_of(advice)}")
 
 
+def _not_told(advice: Advice) -> str:
+    from walklearn.walks.disclosure import tells
+
+    return "in the clear" if tells(advice.walk) else "not told"
+
+
 def _options_of(advice: Advice) -> str:
     """What to pass to `walklearn train`."""
     facts = advice.to_dict()
+    if advice.allotment is not None:  # training allots the same from the same public facts
+        total = f"--epsilon {facts['epsilon']:g} --delta {facts['delta']:g}"
+        lazy = f" --laziness {facts['laziness']:g}" if facts["laziness"] else ""
+        return f"{total} --protect {facts['protect']} --walk {facts['walk']}{lazy}"
     options = {
+        "--model": None if advice.comparison is None else '"in the clear"',
         "--walk": facts["walk"],
         "--mechanism": facts["mechanism"],
         "--laziness": facts["laziness"] or None,

@@ -20,6 +20,7 @@ _IN_SHELL = {
     "(penalty=1.0) or a domain (domains.Ball(10.0))": "(--penalty 0.001)",
     "Pass nodes=…": "Pass --nodes",
     "Weighted() tells": "--walk weighted tells",
+    "leave model_privacy out": "leave --model-noise out",
     "Pass Weighted(privacy=...), use Uniform(), or say Weighted(importance, public=True) if the "
     "importance depends on no node's rows": "Pass --epsilon and --delta too, or --walk uniform",
 }

@@ -6,6 +6,7 @@ target is a class or a number, and under privacy a feature bound that rests on p
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +16,8 @@ import click
 
 from walklearn.files.checked_table import CheckedTable, Source
 from walklearn.files.encoding import Column
-from walklearn.files.schema import CUT_OFF, Schema, of_range
+from walklearn.files.schema import CUT_OFF, Schema, from_rows_message, of_range
+from walklearn.privacy.ledger import IN_THE_CLEAR
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -53,14 +55,25 @@ DATA_OPTIONS = [
     click.option("--delimiter", help="What separates the cells of a CSV file. Default: guessed."),
 ]
 PRIVACY_OPTIONS = [
-    click.option("--epsilon", type=float, help="Privacy loss ε of the constant L_i that a node "
-                 "of a weighted walk releases."),
-    click.option("--delta", type=float, help="Probability δ of a larger loss."),
+    click.option("--epsilon", type=float, help="Privacy loss ε: the total for everything that "
+                 "leaves a node because of its rows, the model included."),
+    click.option("--delta", type=float, help="δ of that pair: by how much the chances of what is "
+                 "seen may exceed e^ε times those with other rows. Such as 1e-5."),
+    click.option("--protect", type=click.Choice(["rows", "node"]), default="rows",
+                 show_default=True, help="What ε is about: one row of a node, or all its rows."),
+    click.option("--model", type=click.Choice([IN_THE_CLEAR]),
+                 help="Leave the model unprotected, so that ε is about the constants L_i of a "
+                      "weighted walk alone: the total is then ε = ∞."),
+    click.option("--row-length", type=float, metavar="LENGTH",
+                 help="How long a row typically is, a public number. Default: from --scale."),
     click.option("--feature-bound", type=float, metavar="LENGTH",
                  help="Public bound on the length ‖x‖ of a row; longer rows are shortened. "
-                      "Default: from --range and --categories of all columns."),
+                      "Default: from --scale, --range and --categories of all columns."),
     click.option("--max-rows", type=click.FloatRange(0, min_open=True),
-                 help="Public cap on the rows of a node. Default: their number is public."),
+                 help="Public cap on the rows of a node, whose number is then not public."),
+    click.option("--total-rows", type=click.FloatRange(0, min_open=True),
+                 help="Public number of rows of all nodes, where each node's is not public. "
+                      "Default: every node counts the same."),
 ]
 # fmt: on
 
@@ -241,13 +254,13 @@ def task_of(target: NDArray[Any], name: str, asked: str) -> Task:
     return "classification"
 
 
-def public_feature_bound(
-    rows: Rows, schema: Schema, epsilon: float | None, delta: float | None, given: float | None
-) -> float | None:
-    """The feature bound of a private run, which rests on nothing but what is public.
+def public_facts(rows: Rows, schema: Schema, settings: dict[str, Any]) -> dict[str, Any]:
+    """How long rows are, typically and at most, for a private run: from what is public alone.
 
     Where every column has its categories or its scale declared, it follows.
     """
+    epsilon, delta = settings["epsilon"], settings["delta"]
+    length, given = settings["row_length"], settings["feature_bound"]
     from walklearn.files.wording import listed
 
     if (epsilon is None) != (delta is None):
@@ -256,11 +269,7 @@ def public_feature_bound(
             f"{one} was given without {other}. Privacy is a pair, such as --epsilon 3 --delta 1e-5."
         )
     if schema.from_rows:
-        raise ValueError(
-            f"the schema has numbers of {listed(schema.from_rows)} that were computed from rows "
-            "(from_rows = true): what is scaled by them is not private. Put public numbers there, "
-            "then take that line out."
-        )
+        raise ValueError(from_rows_message(schema))
     undeclared = schema.undeclared(rows.columns)
     text = [
         c.name for c in rows.encoding.columns if c.categories and c.name not in schema.categories
@@ -272,7 +281,7 @@ def public_feature_bound(
             f"--categories {text[0]}=a,b,c or in a --schema file, or leave the column out with "
             f"--drop {text[0]}. If it names the node that owns a row: --node-column {text[0]}."
         )
-    if given is None and undeclared:
+    if given is None and length is None and undeclared:
         raise ValueError(
             "privacy needs a public scale of every column, and one taken from the data would leak. "
             f"Declare what is typical of {listed(undeclared)}, such as --scale "
@@ -280,4 +289,8 @@ def public_feature_bound(
             "file (walklearn schema writes one to be filled in); or pass --feature-bound, a length "
             "that rows are shortened to."
         )
-    return rows.encoding.longest if given is None else given
+    longest = rows.encoding.longest
+    return {
+        "row_length": length or rows.encoding.typical_length,
+        "feature_bound": given or (longest if math.isfinite(longest) else None),
+    }

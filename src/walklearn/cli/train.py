@@ -15,7 +15,7 @@ from walklearn.cli.data_options import (
     PRIVACY_OPTIONS,
     DataOptions,
     estimator_for,
-    public_feature_bound,
+    public_facts,
     task_of,
     with_options,
 )
@@ -30,8 +30,12 @@ if TYPE_CHECKING:
     from walklearn.model import Model
     from walklearn.model.score import Score
     from walklearn.privacy import ModelNoise
+    from walklearn.privacy.model_noise import Unit
     from walklearn.walks import Walk
 
+
+# A private model that closes less than this share of the gap to all right is told of, loudly.
+HARDLY = 0.1
 
 # For more than two classes logistic is softmax, which need not be asked for.
 _LOSSES = [name for name, loss in LOSSES.items() if loss.takes != "class"]
@@ -53,9 +57,10 @@ _OPTIONS = [
                  help="Default: logistic for classes, squared for numbers."),
     click.option("--penalty", type=float, default=1e-3, show_default=True,
                  help="λ of the penalty (λ/2)‖w‖²."),
-    click.option("--walk", type=click.Choice(WALKS.names_of(Metropolis)),
-                 default="weighted", show_default=True,
-                 help="Whom the token visits more often."),
+    click.option("--walk", type=click.Choice(["auto", *WALKS.names_of(Metropolis)]),
+                 default="auto", show_default=True,
+                 help="Whom the token visits more often. auto: weighted, and uniform where the "
+                      "model is protected, since that walk tells nothing of the rows."),
     click.option("--laziness", type=click.FloatRange(0, 1, max_open=True), default=0.0,
                  show_default=True, help="Chance of staying put before anything is proposed."),
     click.option("--steps", type=click.IntRange(1),
@@ -96,7 +101,7 @@ def train(data: Path, out: Path, force: bool, as_json: bool, **options: Any) -> 
     Examples:
       walklearn train data.csv --target label --out model/
       walklearn train data.csv --target label --node-column site --graph edges.txt \\
-          --walk weighted --epsilon 3 --delta 0.03 --feature-bound 8 --out model/
+          --epsilon 3 --delta 1e-5 --schema schema.toml --out model/
       walklearn train data.csv --target price --test-fraction 0.2 --out model/ --json
 
     Exit codes: 0 done, 1 it went wrong on the way, 2 bad input, 130 Ctrl-C.
@@ -115,42 +120,49 @@ def train(data: Path, out: Path, force: bool, as_json: bool, **options: Any) -> 
 
 
 class _Trained(NamedTuple):
-    """A trained model, how good it is, and what the user should note."""
+    """A trained model, how good it is, and what the user should note.
+
+    owners: what was computed from the rows. Where something is claimed to be protected, it is
+    told to the owner and not written into the model's directory, which can be published.
+    """
 
     model: Model
+    owners: dict[str, Any]
     scores: dict[str, Score]
     notes: list[str]
 
 
 def _train(data: Path, options: DataOptions, settings: dict[str, Any]) -> _Trained:
     """Read, check, place, walk, test."""
+    from walklearn.estimators.outcome import for_the_owner, is_claimed
     from walklearn.model.score import score_of
 
     table, held_out = _split(options.read(data), settings["test_fraction"], settings["seed"])
     target = options.target_of(table)
     task = task_of(table[target], target, settings["task"])
     rows = options.rows(table)
-    bound, noise = settings["feature_bound"], settings["model_noise"]
-    epsilon, delta = settings["epsilon"], settings["delta"]
-    if (epsilon, delta, noise) != (None, None, None):
-        bound = public_feature_bound(rows, options.schema, epsilon, delta, bound)
+    lengths = {name: settings[name] for name in ("row_length", "feature_bound")}
+    if any(settings[name] is not None for name in ("epsilon", "delta", "model_noise")):
+        lengths = public_facts(rows, options.schema, settings)
     tested = held_out if settings["test"] is None else options.read(settings["test"])
     if tested is not None:
         tested[rows.target]  # before the walk: a missing column is an error
     network = options.network(rows, settings["seed"])
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        parameters = _parameters(settings) | {"graph": network.graph, "feature_bound": bound}
+        parameters = _parameters(settings) | {"graph": network.graph, **lengths}
         estimator = estimator_for(task)(**parameters)
         fitted = _fit(estimator, rows, network)
-    model = estimator.to_model(rows.encoding, target=rows.target)
+    model, owners = estimator.to_model(rows.encoding, target=rows.target), for_the_owner(estimator)
     scores = {"training": score_of(model.kind, fitted, rows.y)}
     if tested is not None:
         scores["test"] = score_of(model.kind, model.predict(tested), tested[rows.target])
     notes = [in_shell_words(str(warning.message)) for warning in caught]
     notes += _notes(estimator, rows, network, scores["training"])
-    found = {f"{name}_score": score._asdict() for name, score in scores.items()}
-    return _Trained(model.with_details(found), scores, notes)
+    owners |= {f"{name}_score": score._asdict() for name, score in scores.items()}
+    if not is_claimed(estimator):
+        model = model.with_details(owners)
+    return _Trained(model, owners, scores, notes)
 
 
 def _split(table: Table, fraction: float | None, seed: int | None) -> tuple[Table, Table | None]:
@@ -176,17 +188,19 @@ def _parameters(settings: dict[str, Any]) -> dict[str, Any]:
 
     constant = settings["step_constant"]
     names = (
-        "loss", "penalty", "walk", "laziness", "epsilon", "delta", "max_rows", "mechanism", "steps",
-        "max_steps", "tol", "batch",
+        "loss", "penalty", "walk", "laziness", "epsilon", "delta", "protect", "model", "max_rows",
+        "total_rows", "mechanism", "steps", "max_steps", "tol", "batch",
     )  # fmt: skip
     return {name: settings[name] for name in names} | {
-        "model_privacy": _model_privacy(settings["model_noise"]),
+        "model_privacy": _model_privacy(settings["model_noise"], settings["protect"]),
         "step_size": None if constant is None else PowerStep(constant, EXPONENT),
         "random_state": settings["seed"],
     }
 
 
-def _model_privacy(asked: tuple[float, float, float, float] | None) -> ModelNoise | None:
+def _model_privacy(
+    asked: tuple[float, float, float, float] | None, unit: Unit
+) -> ModelNoise | None:
     from walklearn.privacy import ModelNoise
 
     if asked is None:
@@ -198,7 +212,7 @@ def _model_privacy(asked: tuple[float, float, float, float] | None) -> ModelNois
             f"whole number of at least 1, got {times:g}."
         )
     return ModelNoise.calibrate(
-        epsilon=epsilon, delta=delta, clip=clip, max_contributions=int(times), protect="node"
+        epsilon=epsilon, delta=delta, clip=clip, max_contributions=int(times), protect=unit
     )
 
 
@@ -224,7 +238,7 @@ def _notes(estimator: RandomWalk, rows: Rows, network: Network, score: Score) ->
     """What a user should know and may not expect."""
     from walklearn.files.wording import listed
 
-    notes = []
+    notes = _about_privacy(estimator, rows, network, score)
     if estimator.penalty == 0 and score.measure == "accuracy" and score.value == 1.0:
         notes.append(
             "without a penalty a model that separates the classes, as here, gets better for ever "
@@ -261,6 +275,31 @@ def _notes(estimator: RandomWalk, rows: Rows, network: Network, score: Score) ->
     return notes
 
 
+def _about_privacy(estimator: RandomWalk, rows: Rows, network: Network, score: Score) -> list[str]:
+    """What the owner of private rows should know first."""
+    import numpy as np
+
+    noise, notes = estimator.model_noise_, list[str]()
+    if noise is None:
+        return notes
+    base = 0.0 if score.baseline is None else score.baseline
+    if score.value is not None and score.value - base < HARDLY * (1.0 - base):
+        than = "the most frequent class alone" if score.baseline is not None else "the mean alone"
+        notes.append(
+            f"THIS MODEL IS HARDLY BETTER THAN {than.upper()} ({score}): the noise that ε asks for "
+            "drowns the rows. What would help: a typical spread of every column (--scale) instead "
+            "of its range, more rows, fewer columns, a larger ε"
+            + (", or --protect rows." if noise.protect == "node" else ".")
+        )
+    alone = np.bincount(network.owners).max() == 1
+    if noise.protect == "node" and alone:
+        notes.append(
+            "every node has one row, so --protect node and --protect rows claim the same, at the "
+            "same price."
+        )
+    return notes
+
+
 def _alternates(walk: Walk, network: Network) -> bool:
     """Whether the token never stays, on a graph with all edges between two sides."""
     from walklearn.walks import Simple, Uniform
@@ -277,14 +316,15 @@ def _facts(trained: _Trained) -> dict[str, Any]:
     model = trained.model
     names = ("kind", "target", "classes", "loss", "walk", "updates", "privacy")
     facts = {name: getattr(model, name) for name in names}
-    return facts | {"training": model.details, "notes": trained.notes}
+    training = {**model.details, **trained.owners}
+    return facts | {"training": training, "notes": trained.notes}
 
 
 def _tell(trained: _Trained, out: Path) -> None:
     """What was trained, how good it is, and what it revealed."""
     from walklearn.cli.tables import show
 
-    model, details = trained.model, trained.model.details
+    model, details = trained.model, {**trained.model.details, **trained.owners}
     size = f"{details['rows']} rows of {details['features']} features"
     rows = [
         ["data", f"{size} on {details['nodes']} nodes with {details['edges']} edges"],
@@ -298,4 +338,13 @@ def _tell(trained: _Trained, out: Path) -> None:
             click.echo(f"\n{heading.replace('_', ' ').capitalize()}:")
         for sentence in model.privacy[heading]:
             click.echo(click.wrap_text(f"- {sentence}", 88, "  ", "    "))
+    if model.details.keys().isdisjoint(trained.owners):
+        real = model.privacy["epsilon"] != "∞" and not model.privacy["simulated"]
+        told = (
+            "Rows, loss and accuracy above are computed from the rows and cost no ε: they are for "
+            f"you alone, and {out} does not hold them" + (
+                ", so that it can be published as it is." if real else "."
+            )
+        )  # fmt: skip
+        click.echo("\n" + click.wrap_text(told, 88))
     click.echo(f"\nThe model is in {out} (see report.md). Next: walklearn predict {out} new.csv")

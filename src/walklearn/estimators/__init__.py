@@ -10,11 +10,11 @@ with pipelines, grid search, cross-validation and pandas like any other estimato
 >>> classifier.score(X, y) > 0.95
 True
 
-**What is private, and what is not.** With `epsilon` (and `delta` and a public `feature_bound`) the
-constants L_i that a weighted walk tells the neighbours are released with noise, and that is all
-ε is about: *the model itself is not protected*, and two models in a row give the row that was
-used between them away. Pass `model_privacy=ModelNoise(…)` to protect it. docs/privacy.md tells
-more.
+**What is private, and what is not.** Without `epsilon` nothing is: two models in a row give the row
+that was used between them away. `epsilon` and `delta` are the total for everything that leaves a
+node because of its rows, the model included, with one row of a node (`protect="rows"`) or all of
+them ("node") as the unit. That needs public facts, at best a typical centre and spread of every
+column (`schema`); clip, noise, steps and length of the walk follow. docs/privacy.md tells more.
 """
 
 from walklearn.files.extras import extra as _extra

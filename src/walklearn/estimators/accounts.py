@@ -2,50 +2,48 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
 from walklearn.graphs import Graph
 from walklearn.privacy import Ledger, ModelNoise
 from walklearn.walks import Walk
 from walklearn.walks.disclosure import mechanism_of, tells
 
-Counts = NDArray[Any]
 
-
-def charge_release(ledger: Ledger, walk: Walk, again: bool) -> None:
-    """Enter what every node told of its rows before the walk.
-
-    again: it was drawn in this call, so that nodes that released before pay once more; else it
-    is what they have paid for.
-    """
+def charge_release(ledger: Ledger, walk: Walk) -> None:
+    """Enter what every node told of its rows before the walk; whoever told before pays again."""
     if not tells(walk):
         return
     mechanism = mechanism_of(walk)
     if mechanism is None:
         ledger.in_the_clear("importance")
-    elif again:
+    else:
         ledger.charge("importance", mechanism, again=True)
 
 
-def charge_model(
-    ledger: Ledger, noise: ModelNoise | None, before: Counts | None, after: Counts | None
-) -> None:
-    """Enter how often each node's rows showed in the model, since these counts before."""
-    if noise is None or after is None:
+def charge_model(ledger: Ledger, noise: ModelNoise | None, charged: int) -> None:
+    """Enter what the rows may show in the model: the cap, however many visits there were.
+
+    Who sees the tokens may choose when to stop, so that the price of the visits so far would not
+    hold. charged: so many nodes have paid before.
+    """
+    if noise is None:
         ledger.in_the_clear("model")
-        return
-    earlier = np.zeros(0, dtype=np.int64) if before is None else before
-    ledger.charge("model", noise, times=after - np.pad(earlier, (0, len(after) - len(earlier))))
+    elif charged < ledger.nodes:
+        nodes = np.arange(charged, ledger.nodes)
+        ledger.charge("model", noise, nodes=nodes, times=noise.max_contributions)
 
 
-def ledger_for(graph: Graph, earlier: Ledger | None, simulated: bool) -> Ledger:
+def ledger_for(
+    graph: Graph,
+    earlier: Ledger | None,
+    simulated: bool,
+    budget: tuple[float, float] | None,
+) -> Ledger:
     """A ledger for the graph's nodes, with what they published earlier."""
     nodes = graph.node_count
     if earlier is None:
-        return Ledger(nodes, simulated=simulated)
+        return Ledger(nodes, budget, simulated)
     content = earlier.to_dict()
     for release in content["releases"]:
         times = np.broadcast_to(release["times"], earlier.nodes)

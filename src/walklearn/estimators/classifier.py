@@ -37,19 +37,30 @@ class RandomWalkClassifier(ClassifierMixin, RandomWalk):
     a SciPy adjacency, or the path of an edge list. A graph that is named is drawn with a node
     for each name in `nodes`.
     walk: "weighted" (steps and visits follow L_i, which the nodes tell their neighbours),
-    "uniform" (they tell only their degrees), "simple", or a walk such as walks.Jumping(...).
+    "uniform" (they tell only their degrees), "simple", or a walk such as walks.Jumping(...). "auto"
+    is weighted, and uniform where the model is protected.
     loss: "logistic", "squared-hinge" (two classes, no probabilities) or a loss.
-    epsilon, delta, feature_bound: what the weighted walk tells of L_i is released with
-    (ε, δ) privacy by `mechanism`, within bounds that follow from the public length feature_bound;
-    longer rows are shortened to it and counted in `clipped_rows_` (those to predict are taken as
-    they are). ε does not protect the model, and rows must not have been scaled by their own
-    numbers before (a StandardScaler leaks).
-    max_rows: a public cap on the rows of a node (on their total weight, where they have
-    weights). By default these numbers count as public themselves.
-    model_privacy: a `ModelNoise`: clipping, noise and a cap on what each node adds to the model.
+    epsilon, delta: the total for everything that leaves a node because of its rows, the model
+    included. Clip, noise, number of contributions, steps and length of the walk follow from public
+    facts (`privacy.allot`, `allotment_`): `schema`, or `row_length`, or `feature_bound`.
+    protect: what ε is about: one row of a node is replaced ("rows"), or all of them ("node").
+    model: "in the clear" leaves the model unprotected: ε is then about the L_i of a weighted walk
+    alone, released by `mechanism`, and the total is ε = ∞.
+    schema: public scales of the columns, a `files.Schema`, the path of its file or its content,
+    such as {"*": {"centre": 0, "spread": 1}}. Columns of arrays are x0, x1, … What is beyond 3
+    spreads, or a range, is cut off, also of rows to predict.
+    row_length: how long rows typically are, where they come in units of a typical spread.
+    feature_bound: a public length; longer rows are shortened to it and counted in `clipped_rows_`
+    (those to predict are taken as they are). What was scaled by the rows' own numbers before
+    (a StandardScaler) leaks.
+    max_rows: a public cap on the rows of a node (on their total weight, where they have weights);
+    with it, and with protect="node", their number does not show. By default it counts as public.
+    total_rows: M, public where the rows of a node are not; without it every node counts the same.
+    model_privacy: a `ModelNoise` made by hand: clipping, noise and a cap on what each node adds to
+    the model. Not together with epsilon, from which one follows.
     steps: how many updates; by default until doubling the walk changes the loss by less than
     `tol` times what a model of zeros loses, or `max_steps` (by default a million, or 50 per
-    node). Under privacy the loss is not looked at: then about 100 updates per node.
+    node). Under privacy the loss is not looked at, and the length follows from public numbers.
     step_size: a step size, or the constant c of c / k^0.75; by default from the constants L_i,
     under privacy from what was released and the public bounds.
     batch: how many of its rows, picked at random, a node looks at in an update; by default all.
@@ -63,13 +74,15 @@ class RandomWalkClassifier(ClassifierMixin, RandomWalk):
     laziness: the chance that a walk given by name stays put; cures a walk of period 2.
     warm_start: fit goes on with the token of the last fit.
     random_state: a number makes everything repeatable, releases too: these then protect nobody,
-    and the ledger says "simulated". None draws from the operating system.
+    and the ledger says "simulated". None draws noise exactly, from the operating system's entropy
+    (`walklearn[privacy]`), which takes some 40 µs a number.
     callback: called as callback(updates, loss) at the end of each round.
 
     After fit: `coef_`, `intercept_`, `classes_`, `n_iter_` (updates), `trace_` (losses and
-    messages on the way), `ledger_` (what was published, at what cost), `graph_`, `walk_`,
-    `step_size_`, `weights_` and `average_` (last model and average, the intercept last). Trace
-    and counts of clipped rows are computed from the rows: they are for you, not for publishing.
+    messages on the way), `ledger_` (what was published, at what cost), `allotment_` (what became of
+    ε), `model_noise_`, `graph_`, `walk_`, `step_size_`, `weights_` and `average_` (last model and
+    average, the intercept last). Trace and counts of clipped rows are computed from the rows:
+    they are for you, not for publishing.
 
     >>> from sklearn.datasets import load_breast_cancer
     >>> X, y = load_breast_cancer(return_X_y=True)

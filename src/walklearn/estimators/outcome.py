@@ -14,7 +14,9 @@ import numpy as np
 from walklearn import __version__
 from walklearn.estimators.parameters import Seeds
 from walklearn.estimators.rounds import Walked
+from walklearn.files.encoding import Encoding
 from walklearn.model import Model
+from walklearn.privacy import ModelNoise
 from walklearn.problem.losses import LOSSES
 from walklearn.simulation.trace import Trace
 from walklearn.updates.walk_sgd import WalkSetting
@@ -23,7 +25,9 @@ from walklearn.walks.disclosure import is_known, published, shown_by, tells
 
 if TYPE_CHECKING:
     from walklearn.estimators.random_walk import RandomWalk
-    from walklearn.files.encoding import Encoding
+
+
+UNITS = {"rows": "one row of one node is replaced", "node": "all rows of one node are replaced"}
 
 
 def trace_of(estimator: Any, setting: WalkSetting, walked: Walked, seeds: Seeds) -> Trace:
@@ -76,9 +80,19 @@ def model_of(
     """The model that a walk has trained, with what is known of it."""
     classes = getattr(estimator, "classes_", None)
     names = getattr(estimator, "feature_names_in_", None)
+    weights, average = estimator.weights_, estimator.average_
+    units = estimator._state.units
+    if estimator.schema is not None and units is not None:
+        if encoding is not None:
+            raise ValueError(
+                "the estimator's schema says already what becomes of the columns: leave encoding "
+                "out, or declare the schema when the rows are read (read_rows(..., schema=...))."
+            )
+        encoding = Encoding(tuple(estimator._columns()))
+        weights, average = units.forth(weights), units.forth(average)
     return Model(
-        estimator.weights_,
-        estimator.average_,
+        weights,
+        average,
         kind="regressor" if classes is None else "classifier",
         loss=LOSSES.name_of(estimator.loss_),
         columns=names if encoding is None else encoding,
@@ -95,12 +109,24 @@ def model_of(
     )
 
 
-def _details(estimator: RandomWalk) -> dict[str, Any]:
-    trace, graph, seed = estimator.trace_, estimator.graph_, estimator.random_state
+def is_claimed(estimator: RandomWalk) -> bool:
+    """Whether something is claimed to be protected, so that no more may be told of the rows."""
+    released = isinstance(estimator.walk_.innermost, ReleasedWeighted)
+    return released or estimator.model_noise_ is not None or estimator.epsilon is not None
+
+
+def for_the_owner(estimator: RandomWalk) -> dict[str, Any]:
+    """What was computed from the rows and is charged to nobody, so it must not be published."""
+    trace = estimator.trace_
     loss = trace.loss if estimator.average == "none" else trace.average_loss
     assert loss is not None
-    return {
-        "rows": trace.spec["problem"]["rows"],
+    return {"rows": trace.spec["problem"]["rows"], "loss": float(loss[0, -1])}
+
+
+def _details(estimator: RandomWalk) -> dict[str, Any]:
+    """How it was trained; of the rows nothing where something is claimed to be protected."""
+    trace, graph, seed = estimator.trace_, estimator.graph_, estimator.random_state
+    details = {
         "features": estimator.n_features_in_,
         "nodes": graph.node_count,
         "edges": graph.edge_count,
@@ -108,25 +134,32 @@ def _details(estimator: RandomWalk) -> dict[str, Any]:
         "bytes": int(trace.bytes[0, -1]),
         "step_constant": float(estimator.step_size_.constant),
         "step_exponent": float(estimator.step_size_.exponent),
-        "loss": float(loss[0, -1]),
         "seed": int(seed) if isinstance(seed, int | np.integer) else None,
     }
+    return details if is_claimed(estimator) else for_the_owner(estimator) | details
 
 
 def _privacy(estimator: RandomWalk) -> dict[str, Any]:
     """What is protected, what is not, and what counts as public."""
     protected, exposed = _importance(estimator)
-    noise = estimator.model_privacy
+    noise, allotted = estimator.model_noise_, estimator.allotment_
     if noise is None:
-        exposed.append(
-            "The model is not protected: whoever sees the token before and after a visit can work "
-            "out the rows of the node (walklearn privacy attack shows it). ModelNoise protects it "
-            "(--model-noise, model_privacy=...)."
+        asked = "" if estimator.epsilon is None else ", as was asked for (in the clear)"
+        exposed.insert(
+            0,
+            f"ε = ∞: the model is not protected{asked}. Whoever sees the token before and after a "
+            "visit can work out the rows of the node (walklearn privacy attack shows it). A total "
+            "ε protects it (--epsilon and --delta, epsilon=..., delta=...).",
         )
     else:
-        protected.append(
-            f"What the rows of a node add to the model, by {noise}: each visit is clipped and "
-            f"noised, and a node adds at most {noise.max_contributions} times."
+        protected.append(_of_the_model(noise))
+    if allotted is not None:
+        protected.insert(
+            0,
+            f"(ε, δ) = ({allotted.epsilon:g}, {allotted.delta:g}) for everything that leaves a "
+            f"node because of its rows, the model included, if {UNITS[allotted.protect]}: local "
+            "differential privacy, against everyone who sees all tokens. δ bounds how far the "
+            "chances of what is seen may exceed e^ε times those with other rows.",
         )
     released = isinstance(estimator.walk_.innermost, ReleasedWeighted)
     simulated = bool(estimator.ledger_.simulated)
@@ -139,56 +172,69 @@ def _privacy(estimator: RandomWalk) -> dict[str, Any]:
         "Training ran on one machine that saw all rows, and the accuracy and loss that it tells "
         "are computed from them: they are for you, not for publishing."
     )
+    counts = "" if estimator._terms().hides_counts else "how many rows each node has, "
+    total: float | str | None = "∞" if noise is None else None
     return {
-        # Of the constants, not of the model, and only if they were released.
-        "epsilon_of_constants": estimator.epsilon if released else None,
-        "delta_of_constants": estimator.delta if released else None,
+        # The total, of everything together.
+        "epsilon": total if allotted is None else allotted.epsilon,
+        "delta": None if allotted is None else allotted.delta,
+        "protect": None if noise is None else noise.protect,
         "simulated": simulated,
         "protected": protected,
         "not_protected": exposed,
         "taken_to_be_public": [
-            "The graph, the names of columns and classes, declared categories and ranges, how many "
-            "rows each node has, and where the token is."
+            f"The graph, the names of columns and classes, declared categories and scales, {counts}"
+            "and where the token is."
         ],
     }
 
 
+def _of_the_model(noise: ModelNoise) -> str:
+    if noise.protect == "rows":
+        what = "each row's gradient is clipped and the sum noised"
+    else:
+        what = "the gradient of all rows of a node is clipped and noised"
+    return (
+        f"What the rows of a node add to the model, by {noise}: at each visit {what}, and a node "
+        f"adds at most {noise.max_contributions} times."
+    )
+
+
 def _importance(estimator: RandomWalk) -> tuple[list[str], list[str]]:
     """What is said of L_i, or of another importance: what of it is protected, and what is not."""
-    walk, epsilon = estimator.walk_.innermost, estimator.epsilon
+    walk = estimator.walk_.innermost
     if not is_known(estimator.walk_):
         return [], [f"What {_name(estimator.walk_)} tells of the rows is not known here."]
     if shown_by(estimator.walk_).scaled_by:
         return [], ["Steps are scaled by the true L_i of each node, which the model then shows."]
     if isinstance(walk, ReleasedWeighted):
-        return [_release(walk, epsilon, estimator.delta, estimator.feature_bound)], []
+        return [_release(estimator, walk)], []
     if tells(estimator.walk_):
         what = "constant L_i" if getattr(walk, "importance", None) is None else "importance"
         return [], [
             f"The {what} of every node goes to its neighbours in the clear, and it depends on its "
-            "rows. ε and δ within a feature bound protect it (--epsilon, --delta, "
-            "--feature-bound); a uniform walk has none."
+            "rows. A uniform walk has none."
         ]
     if isinstance(walk, Weighted):
         return ["Nodes tell each other their degree and an importance declared to be public."], []
-    spent = " Nothing of ε was spent." if epsilon is not None else ""
-    return [f"Nodes tell each other their degree and no constant of their rows.{spent}"], []
+    return ["Nodes tell each other their degree and no constant of their rows."], []
 
 
-def _release(
-    walk: ReleasedWeighted, epsilon: float | None, delta: float | None, bound: float | None
-) -> str:
-    """What is claimed of a release: by the estimator's ε and δ, or by the walk's own mechanism."""
+def _release(estimator: RandomWalk, walk: ReleasedWeighted) -> str:
+    """What is claimed of a release: by a share of ε and δ, or by the walk's own mechanism."""
     low, high = walk.mechanism.bounds
-    text = f"The constant L_i of every node, released once by {walk.mechanism}"
-    if epsilon is None:
-        return (
-            f"{text}, within the public bounds {low:.4g} to {high:.4g}; the ledger tells its cost."
-        )
+    text = (
+        f"The constant L_i of every node, released by {walk.mechanism} within the public bounds "
+        f"{low:.4g} to {high:.4g}"
+    )
+    target: tuple[float | None, float | None] | None = (estimator.epsilon, estimator.delta)
+    if estimator.allotment_ is not None:
+        target = estimator.allotment_.constants
+    if target is None or target[0] is None:
+        return f"{text}; the ledger tells its cost."
     return (
-        f"{text}: (ε, δ) = ({epsilon:g}, {delta:g}) local differential privacy for all rows of the "
-        f"node together, whatever they are, by the public bounds {low:.4g} to {high:.4g} (feature "
-        f"bound {bound:g})."
+        f"{text}: (ε, δ) = ({target[0]:g}, {target[1]:g}) of this number alone, if "
+        f"{UNITS[getattr(walk.mechanism, 'protect', 'node')]}."
     )
 
 

@@ -16,6 +16,8 @@ import numpy as np
 
 from walklearn.privacy import MECHANISMS, ModelNoise
 from walklearn.privacy.arguments import check_delta, check_epsilon
+from walklearn.privacy.ledger import IN_THE_CLEAR
+from walklearn.privacy.model_noise import check_unit
 from walklearn.problem.domains import Domain
 from walklearn.problem.losses import LOSSES, Loss
 from walklearn.updates.random_streams import Streams, generators
@@ -110,9 +112,9 @@ def loss_of(loss: Any, kind: str, default: str) -> Loss:
 
 def _check_privacy(given: dict[str, Any]) -> None:
     epsilon, delta, bound = given["epsilon"], given["delta"], given["feature_bound"]
-    for name, least in (("feature_bound", 0.0), ("max_rows", 0.0)):
+    for name in ("row_length", "feature_bound", "max_rows", "total_rows"):
         value = given[name]
-        if value is not None and not (_is_number(value) and least < value < math.inf):
+        if value is not None and not (_is_number(value) and 0.0 < value < math.inf):
             raise ValueError(f"{name} must be a positive number or None, got {value!r}.")
     for name, value, check in (("epsilon", epsilon, check_epsilon), ("delta", delta, check_delta)):
         if value is not None:  # a walk that releases nothing would not look at them
@@ -124,17 +126,31 @@ def _check_privacy(given: dict[str, Any]) -> None:
         raise ValueError(
             f"model_privacy must be a privacy.ModelNoise, got {given['model_privacy']!r}."
         )
-    if epsilon is None and delta is not None:
-        raise ValueError("delta is about a release with epsilon: pass epsilon, too.")
-    if epsilon is not None and (delta is None or bound is None):
-        missing = " and ".join(
-            name for name, value in (("delta", delta), ("feature_bound", bound)) if value is None
-        )
+    check_unit(given["protect"])
+    _check_choice("model", given["model"], (None, IN_THE_CLEAR))
+    if epsilon is None and (delta is not None or given["model"] is not None):
+        lonely = "delta" if delta is not None else "model"
+        raise ValueError(f"{lonely} goes with epsilon: pass epsilon, too.")
+    if epsilon is not None and given["model_privacy"] is not None:
         raise ValueError(
-            f"epsilon = {epsilon:g} needs {missing}: privacy is claimed within public bounds, and "
-            "bounds taken from the rows would leak. Pass delta (such as 0.03, or 0 for laplace) "
-            "and feature_bound, a length ‖x‖ that is known without looking at the rows; longer "
-            "rows are shortened to it."
+            "epsilon is the total for everything that leaves a node, the model included, and the "
+            "noise on the model follows from it: leave model_privacy out, or epsilon and delta."
+        )
+    if epsilon is not None and delta is None:
+        raise ValueError(
+            f"epsilon = {epsilon:g} needs delta: what is claimed is a pair. Pass delta, which "
+            "should be small beside 1 / (number of rows), such as 1e-5."
+        )
+    if epsilon is None or given["model"] is not None:
+        return
+    if not delta:
+        raise ValueError("Gaussian noise on the model never gives delta = 0: such as 1e-5 will do.")
+    if given["schema"] is None and given["row_length"] is None and bound is None:
+        raise ValueError(
+            f"epsilon = {epsilon:g} needs public facts about the rows, and what is taken from the "
+            "rows would leak. Declare what is typical of the columns by schema={'*': {'centre': 0, "
+            "'spread': 1}}; or, where rows are in such units, pass row_length, how long they "
+            "typically are; or feature_bound, a length that rows are shortened to."
         )
 
 

@@ -1,25 +1,37 @@
-"""The walk, and what protects what it shows of the nodes' rows.
+"""The walk, and what protects all that leaves a node because of its rows.
 
-ε is about the constants L_i, which a weighted walk tells the neighbours. They are released within
-public bounds: a feature bound that rows are clipped to, the objective, and how many rows (or what
-weight of rows) a node holds, which counts as public unless `max_rows` caps it. A value outside is
-moved to the bounds before the release, so the claim holds whatever the rows and weights are.
+ε and δ are the total: the model, and what the walk tells of L_i where it tells anything. `allot`
+shares them out from public facts (how long rows typically are, N, M, the size of the model), and
+the walk "auto" tells nothing, so that the whole budget goes to the model. Where the model is said
+to be in the clear, ε is about the constants L_i alone, and the total is ε = ∞.
 
 Where something is private, nothing else may be computed from the rows and shown: neither units,
-nor the step size, nor how long to walk.
+nor the step size, nor how long to walk. How many rows a node holds is public where rows are the
+unit; it is hidden by a cap (`max_rows`) or where the whole node is the unit. M is then a public
+number that is given (`total_rows`), or every node counts the same ("node-mean").
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from walklearn.graphs import Graph
-from walklearn.privacy import ModelNoise, calibrate, smoothness_bounds
-from walklearn.problem import Problem
+from walklearn.privacy import (
+    Allotment,
+    Mechanism,
+    ModelNoise,
+    allot,
+    calibrate,
+    row_release,
+    smoothness_bounds,
+)
+from walklearn.privacy.model_noise import Unit
+from walklearn.problem import Objective, Problem
+from walklearn.problem.owned_rows import is_sparse
 from walklearn.simulation.arguments import check_model_privacy
 from walklearn.updates.step_choice import public_step
 from walklearn.updates.step_sizes import StepSize
@@ -35,8 +47,8 @@ from walklearn.walks.disclosure import check_scale, is_known, mechanism_of, tell
 Bounds = tuple[float, float]
 
 
-def walk_of(walk: str | Walk, laziness: float) -> Walk:
-    """The walk with this name, or the walk itself."""
+def walk_of(walk: str | Walk, laziness: float, tells_nothing: bool = False) -> Walk:
+    """The walk with this name, or the walk itself; "auto" is uniform where it must tell nothing."""
     if isinstance(walk, Walk):
         if laziness:
             raise ValueError(
@@ -44,35 +56,50 @@ def walk_of(walk: str | Walk, laziness: float) -> Walk:
                 f"(laziness={laziness!r}) instead."
             )
         return walk
-    kind = WALKS.get(walk)
+    kind = WALKS.get(("uniform" if tells_nothing else "weighted") if walk == "auto" else walk)
     if not (isinstance(kind, type) and issubclass(kind, Metropolis)):
         names = ", ".join(WALKS.names_of(Metropolis))
         raise ValueError(
-            f"there is no walk named {walk!r}: choose one of {names}, or pass a walk such as "
+            f"there is no walk named {walk!r}: choose one of auto, {names}, or pass a walk such as "
             "walks.Weighted()."
         )
     return kind.unbiased(laziness=laziness)
 
 
-class Release(NamedTuple):
-    """A walk before and after its nodes released their constants, and of which rows."""
-
-    asked: Walk
-    rows: str  # a digest
-    drawn: Walk
-
-
 @dataclass(frozen=True)
 class Terms:
-    """What is to be protected, and within which public bounds."""
+    """What is to be protected, and which public facts that rests on."""
 
     epsilon: float | None
     delta: float | None
+    protect: Unit
+    in_the_clear: bool
     mechanism: str
+    row_length: float | None
     feature_bound: float | None
     max_rows: float | None
+    total_rows: float | None
     intercept: bool
     model_privacy: ModelNoise | None
+
+    @property
+    def tells_nothing(self) -> bool:
+        """Whether the walk "auto" must not tell anything of the rows."""
+        return self.model_privacy is not None or (
+            self.epsilon is not None and not self.in_the_clear
+        )
+
+    @property
+    def hides_counts(self) -> bool:
+        """Whether the number of rows of a node must not show."""
+        asked = self.epsilon is not None or self.model_privacy is not None
+        unit = self.protect if self.model_privacy is None else self.model_privacy.protect
+        return asked and (self.max_rows is not None or unit == "node")
+
+    @property
+    def objective(self) -> Objective:
+        """The mean over all rows, or over nodes where their number is not public."""
+        return "node-mean" if self.hides_counts and self.total_rows is None else "mean"
 
     def are_private(self, walk: Walk) -> bool:
         """Whether anything is protected; a walk whose steps would give it away is refused."""
@@ -81,20 +108,44 @@ class Terms:
         check_scale(walk)
         return True
 
-    def applied(self, walk: Walk, problem: Problem) -> Walk:
+    def allotted(self, walk: Walk, problem: Problem, updates: int | None) -> Allotment | None:
+        """What becomes of ε; None where there is none, or the model is in the clear."""
+        if self.epsilon is None or self.delta is None or self.in_the_clear:
+            return None
+        _check_known(walk)
+        typical = self.row_length is not None
+        length = self.row_length if typical else self.feature_bound
+        return allot(
+            self.epsilon,
+            self.delta,
+            loss=problem.loss,
+            nodes=problem.node_count,
+            size=problem.size,
+            length=None if length is None else math.hypot(length, float(self.intercept)),
+            rows=problem.total_rows if self.objective == "mean" else float(problem.node_count),
+            protect=self.protect,
+            objective=problem.objective,
+            typical=typical,
+            tells=tells(walk) and mechanism_of(walk) is None,
+            updates=updates,
+        )
+
+    def applied(self, walk: Walk, problem: Problem, allotted: Allotment | None) -> Walk:
         """The walk with a mechanism for what it tells of the rows, where ε asks for one."""
+        noise = self.model_privacy
         if self.epsilon is not None and self.delta is not None:
-            walk = self._with_mechanism(walk, problem, self.epsilon, self.delta)
-        if self.model_privacy is not None:
-            check_model_privacy(walk, self.model_privacy)
+            target = (self.epsilon, self.delta) if allotted is None else allotted.constants
+            walk = self._with_mechanism(walk, problem, target)
+        if allotted is not None:
+            noise = allotted.noise
+        if noise is not None:
+            check_model_privacy(walk, noise)
         return walk
 
-    def _with_mechanism(self, walk: Walk, problem: Problem, epsilon: float, delta: float) -> Walk:
-        if not is_known(walk):
-            raise ValueError(
-                f"no privacy can be claimed for {walk!r}: it does not say what it shows of the "
-                "rows (its property `shown`)."
-            )
+    def _with_mechanism(
+        self, walk: Walk, problem: Problem, target: tuple[float, float] | None
+    ) -> Walk:
+        _check_known(walk)
         if not tells(walk):
             return walk
         if mechanism_of(walk) is not None:
@@ -113,30 +164,59 @@ class Terms:
                 "Weighted(importance, privacy=calibrate(...)) with bounds of its own and leave "
                 "epsilon out, or Weighted(importance, public=True) if it depends on no node's rows."
             )
-        bounds = self.bounds(problem)
-        mechanism = calibrate(self.mechanism, epsilon=epsilon, delta=delta, bounds=bounds)
+        assert target is not None
+        mechanism = self._mechanism_for(problem, *target)
         private = replace(inner, privacy=mechanism, shrink=True)
         return replace(walk, walk=private) if isinstance(walk, Derived) else private
+
+    def _mechanism_for(self, problem: Problem, epsilon: float, delta: float) -> Mechanism:
+        """What releases L_i: for rows as the unit, where that is known to hold, else for nodes."""
+        plain = bool((problem.sample_weight == 1.0).all()) and not is_sparse(problem.X)
+        rows = self.protect == "rows" and not self.hides_counts and not self.in_the_clear
+        if not (plain and rows) or self.feature_bound is None:
+            bounds = self.bounds(problem)
+            return calibrate(self.mechanism, epsilon=epsilon, delta=delta, bounds=bounds)
+        return row_release(
+            problem.loss,
+            epsilon=epsilon,
+            delta=delta,
+            nodes=problem.node_count,
+            feature_bound=self.feature_bound,
+            total_rows=problem.total_rows,
+            penalty=problem.penalty,
+            intercept=self.intercept,
+            features=problem.X.shape[1],
+        )
 
     def bounds(self, problem: Problem) -> Bounds:
         """The bounds of L_i over all rows that the nodes could hold."""
         if self.feature_bound is None:
             raise ValueError(
-                "a step size that follows from the rows would leak: pass feature_bound, from which "
-                "one follows that does not, or step_size."
+                "what a walk tells of L_i, and steps that follow from it, need public bounds: pass "
+                "feature_bound, a length that rows are shortened to, or a walk that tells nothing "
+                '(walk="uniform") and step_size.'
             )
-        held = np.bincount(problem.node_of_row, problem.sample_weight)
-        held, cap = held[held > 0], self.max_rows
+        cap, least = self.max_rows, 1.0
+        if problem.objective == "mean" and cap is None:
+            if self.hides_counts:
+                raise ValueError(
+                    "the bounds of L_i need a public cap on the rows of a node: pass max_rows, or "
+                    "leave total_rows out, so that every node counts the same."
+                )
+            held = np.bincount(problem.node_of_row, problem.sample_weight)
+            held = held[held > 0]
+            cap, least = float(held.max()), float(held.min())
+        most = 1.0 if cap is None else cap
         return smoothness_bounds(
             problem.loss,
             problem.penalty,
             problem.node_count,
             self.feature_bound,
-            max_rows=float(held.max()) if cap is None else cap,
-            min_rows=float(held.min()) if cap is None else min(1.0, cap),
+            max_rows=most,
+            min_rows=min(least, most),
             objective=problem.objective,
             intercept=self.intercept,
-            total_rows=float(held.sum()),
+            total_rows=problem.total_rows,
         )
 
     def step(self, problem: Problem, graph: Graph, walk: Walk) -> StepSize:
@@ -151,18 +231,22 @@ class Terms:
         return public_step(problem.loss, problem.penalty, graph, walk, bounds, length)
 
 
-def release(
-    walk: Walk,
-    problem: Problem,
-    graph: Graph,
-    generator: np.random.Generator | None,
-    earlier: Release | None,
-) -> Release:
-    """Draw what the nodes tell; what they told of the same rows before is told again."""
-    rows = str(problem.describe()["data_sha256"])
-    if earlier is not None and (earlier.asked, earlier.rows) == (walk, rows):
-        return earlier
-    return Release(walk, rows, _forgetful(walk.realise(graph, problem, generator)))
+def _check_known(walk: Walk) -> None:
+    if not is_known(walk):
+        raise ValueError(
+            f"no privacy can be claimed for {walk!r}: it does not say what it shows of the "
+            "rows (its property `shown`)."
+        )
+
+
+def released(
+    walk: Walk, problem: Problem, graph: Graph, generator: np.random.Generator | None
+) -> Walk:
+    """The walk with what the nodes tell drawn; every call draws anew, and pays for it.
+
+    Whoever told again what was told before, where the rows are the same, would tell that they are.
+    """
+    return _forgetful(walk.realise(graph, problem, generator))
 
 
 def _forgetful(walk: Walk) -> Walk:

@@ -7,9 +7,11 @@ and what it brought home becomes attributes, in the units that the rows were giv
 
 from __future__ import annotations
 
+import math
+import os
 import warnings
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -24,19 +26,30 @@ from threadpoolctl import threadpool_limits
 from walklearn.estimators.accounts import charge_model, charge_release, ledger_for
 from walklearn.estimators.outcome import model_of, trace_of
 from walklearn.estimators.parameters import Seeds, check_parameters, seeds_of, step_of
-from walklearn.estimators.protection import Release, Terms, release, walk_of
-from walklearn.estimators.rounds import Average, Stopping, Walked, walk_on, why_not_settled
+from walklearn.estimators.protection import Terms, released, walk_of
+from walklearn.estimators.rounds import (
+    Average,
+    Stopping,
+    Walked,
+    walk_on,
+    warn_of_long_draws,
+    why_not_settled,
+)
 from walklearn.estimators.units import Units
-from walklearn.files.encoding import Encoding
+from walklearn.files.encoding import Column, Encoding
+from walklearn.files.schema import Schema, from_rows_message
+from walklearn.files.wording import listed
 from walklearn.graphs import Graph, Network, place_rows
 from walklearn.model import Model
-from walklearn.privacy import Ledger, ModelNoise, clip_features
+from walklearn.privacy import Allotment, Ledger, ModelNoise, clip_features
+from walklearn.privacy.ledger import IN_THE_CLEAR
+from walklearn.privacy.model_noise import Unit
 from walklearn.problem import Problem
 from walklearn.problem.domains import Domain
 from walklearn.problem.losses import Loss
 from walklearn.problem.owned_rows import check_weights
 from walklearn.updates.step_choice import FIRST_LOOK, choose_step, most_steps, public_steps
-from walklearn.updates.step_sizes import StepSize
+from walklearn.updates.step_sizes import ConstantStep, StepSize
 from walklearn.updates.update import Sgd
 from walklearn.updates.walk_sgd import Token, WalkSetting
 from walklearn.walks import ReleasedWeighted, Walk
@@ -57,7 +70,8 @@ class State:
     token: Token | None = None
     ledger: Ledger | None = None
     contributions: Array | None = None
-    release: Release | None = None
+    terms: Terms | None = None
+    allotted: Allotment | None = None
 
 
 class Posed(NamedTuple):
@@ -79,13 +93,18 @@ class RandomWalk(BaseEstimator):
         self,
         *,
         graph: Any = "erdos-renyi",
-        walk: str | Walk = "weighted",
+        walk: str | Walk = "auto",
         loss: str | Loss | None = None,
         penalty: float = 1e-3,
         epsilon: float | None = None,
         delta: float | None = None,
+        protect: Unit = "rows",
+        model: str | None = None,
+        schema: Schema | Mapping[str, Any] | str | os.PathLike[str] | None = None,
+        row_length: float | None = None,
         feature_bound: float | None = None,
         max_rows: float | None = None,
+        total_rows: float | None = None,
         mechanism: str = "laplace",
         model_privacy: ModelNoise | None = None,
         steps: int | None = None,
@@ -108,8 +127,13 @@ class RandomWalk(BaseEstimator):
         self.penalty = penalty
         self.epsilon = epsilon
         self.delta = delta
+        self.protect = protect
+        self.model = model
+        self.schema = schema
+        self.row_length = row_length
         self.feature_bound = feature_bound
         self.max_rows = max_rows
+        self.total_rows = total_rows
         self.mechanism = mechanism
         self.model_privacy = model_privacy
         self.steps = steps
@@ -197,28 +221,36 @@ class RandomWalk(BaseEstimator):
         go_on: with the token of the last call. one_call: a call of partial_fit.
         """
         state = self._state if go_on else State()
-        seeds = seeds_of(self.random_state, state.calls)
-        walk, terms = walk_of(self.walk, self.laziness), self._terms()
+        seeds, terms = seeds_of(self.random_state, state.calls), self._terms()
+        walk = walk_of(self.walk, self.laziness, terms.tells_nothing)
         private = terms.are_private(walk)
+        _check_same(state, terms, private)
         with threadpool_limits(1 if X.shape[1] < MANY_FEATURES else None, user_api="blas"):
             posed = self._posed(X, targets, loss, nodes, sample_weight, state, seeds.graph)
             problem, graph = posed.problem, posed.network.graph
-            asked = terms.applied(walk, problem)
-            told = release(asked, problem, graph, seeds.release, state.release)
-            step = self._step(terms, problem, told.drawn, graph)
-        setting = WalkSetting(problem, graph, told.drawn, Sgd(step), self.batch, self.model_privacy)
-        stopping = self._stopping(problem, private, one_call)
+            updates = None if one_call else self.steps
+            allotted = state.allotted or terms.allotted(walk, problem, updates)
+            noise = self.model_privacy if allotted is None else allotted.noise
+            drawn = released(terms.applied(walk, problem, allotted), problem, graph, seeds.release)
+            step = self._step(terms, problem, drawn, graph, allotted)
+        ledger = self._entered(state, drawn, noise, graph, seeds, terms)
+        setting = WalkSetting(problem, graph, drawn, Sgd(step), self.batch, noise)
+        stopping = self._stopping(problem, private, one_call, allotted)
+        _warn_if_spent(noise, state.contributions)
+        real = noise is not None and not seeds.simulated
+        if real:
+            warn_of_long_draws(setting, stopping)
         walked = walk_on(
             setting, seeds.streams, _at_home(state.token, graph), stopping, state.contributions,
-            self.callback,
+            self.callback, real,
         )  # fmt: skip
         if not (one_call or private or walked.settled) and self.steps is None:
             warnings.warn(why_not_settled(walked, stopping), ConvergenceWarning, stacklevel=4)
-        ledger = self._entered(state, told, walked, graph, seeds)
         self._state = State(
             state.calls + 1, posed.units, posed.network, walked.token, ledger, walked.contributions,
-            told,
+            terms, allotted,
         )  # fmt: skip
+        self.allotment_, self.model_noise_ = allotted, noise
         self._bring_home(setting, walked, posed, ledger)
         self.trace_ = trace_of(self, setting, walked, seeds)
 
@@ -233,7 +265,8 @@ class RandomWalk(BaseEstimator):
         seed: np.random.SeedSequence,
     ) -> Posed:
         """The problem as it is trained on: clipped, in its units, on its network."""
-        private = self._terms().are_private(walk_of(self.walk, self.laziness))
+        terms = self._terms()
+        private = terms.are_private(walk_of(self.walk, self.laziness, terms.tells_nothing))
         count = X.shape[0]
         weights, clipped = check_weights(sample_weight, count), None
         if self.feature_bound is not None:
@@ -243,21 +276,46 @@ class RandomWalk(BaseEstimator):
         problem = Problem(
             units.rows(X), targets - units.target_shift, loss=loss, penalty=self.penalty,
             domain=self.domain, node_of_row=network.owners, nodes=network.graph.node_count,
-            objective="mean", empty_nodes="relay", sample_weight=weights, assume_finite=True,
+            objective=terms.objective, empty_nodes="relay", sample_weight=weights,
+            total_rows=self.total_rows if terms.objective == "mean" else None, assume_finite=True,
             copy=False,
         )  # fmt: skip
         return Posed(problem, network, units, clipped)
 
     def _terms(self) -> Terms:
+        length, bound = self.row_length, self.feature_bound
+        if self.schema is not None:
+            encoding = Encoding(tuple(self._columns()))
+            bound = bound or (encoding.longest if math.isfinite(encoding.longest) else None)
+            length = length or encoding.typical_length
         return Terms(
             self.epsilon,
             self.delta,
+            self.protect,
+            self.model == IN_THE_CLEAR,
             self.mechanism,
-            self.feature_bound,
+            length,
+            bound,
             self.max_rows,
+            self.total_rows,
             bool(self.fit_intercept),
             self.model_privacy,
         )
+
+    def _columns(self) -> list[Column]:
+        """The columns of X as the schema declares them, or as they are."""
+        names = getattr(self, "feature_names_in_", None)
+        if names is None:
+            names = [f"x{at}" for at in range(self.n_features_in_)]
+        schema = Schema.of(self.schema)
+        if schema.categories:
+            raise ValueError(
+                f"the schema declares categories of {listed(list(schema.categories))}, and X has "
+                "numbers only: encode columns of text first (files.read_rows(..., schema=...))."
+            )
+        if schema.from_rows and (self.epsilon or self.model_privacy):
+            raise ValueError(from_rows_message(schema))
+        return list(schema.applied(Encoding.of_numbers(names)).columns)
 
     def _units(
         self, X: Array, targets: Array, weights: Array, private: bool, known: Units | None
@@ -266,7 +324,7 @@ class RandomWalk(BaseEstimator):
         if private and self.standardise is True:
             raise ValueError(
                 "standardise=True takes the scale of every column from the rows, which would leak. "
-                "Scale the columns by public numbers before, and leave standardise out."
+                "Declare public scales (schema=...), and leave standardise out."
             )
         if private and known is not None and known.from_rows:
             raise ValueError(
@@ -275,6 +333,13 @@ class RandomWalk(BaseEstimator):
             )
         if known is not None:
             return known
+        if self.schema is not None:
+            if self.standardise is True:
+                raise ValueError(
+                    "standardise=True takes the scale of columns from the rows, and the schema "
+                    "declares it: leave one of them out."
+                )
+            return Units.declared(self._columns(), bool(self.fit_intercept))
         if private or self.standardise is False:
             return Units.given(X.shape[1], bool(self.fit_intercept))
         if not weights.all():
@@ -283,41 +348,63 @@ class RandomWalk(BaseEstimator):
         shifted = targets if self._shifts_targets else None
         return Units.standard(X, weights, bool(self.fit_intercept), shifted)
 
-    def _step(self, terms: Terms, problem: Problem, walk: Walk, graph: Graph) -> StepSize:
+    def _step(
+        self,
+        terms: Terms,
+        problem: Problem,
+        walk: Walk,
+        graph: Graph,
+        allotted: Allotment | None,
+    ) -> StepSize:
         given = step_of(self.step_size)
         if given is not None:
             return given
+        if allotted is not None:
+            return ConstantStep(allotted.step)
         if terms.are_private(walk) or isinstance(walk.innermost, ReleasedWeighted):
             return terms.step(problem, graph, walk)
         return choose_step(problem, graph, walk, self.batch)
 
-    def _stopping(self, problem: Problem, private: bool, one_call: bool) -> Stopping:
-        with_rows = int(np.count_nonzero(np.diff(problem.offsets)))
-        steps, most = self.steps, self.max_steps or most_steps(problem.node_count)
+    def _stopping(
+        self, problem: Problem, private: bool, one_call: bool, allotted: Allotment | None
+    ) -> Stopping:
+        """How long to walk; where something is private, by public numbers alone."""
+        nodes = problem.node_count
+        steps, most = self.steps, self.max_steps or most_steps(nodes)
         if one_call:
-            steps = steps or with_rows
+            with_rows = int(np.count_nonzero(np.diff(problem.offsets)))
+            steps = steps or (nodes if private else with_rows)
+        elif allotted is not None:
+            steps = steps or min(allotted.updates, most)
         elif private and steps is None:
-            steps = public_steps(problem.node_count, most)
+            steps = public_steps(nodes, most)
             if self.model_privacy is not None:  # what comes after the caps is noise only
-                steps = min(steps, self.model_privacy.max_contributions * with_rows)
+                steps = min(steps, self.model_privacy.max_contributions * nodes)
         return Stopping(
             steps=steps,
             most=most,
-            first=max(FIRST_LOOK, problem.node_count),
+            first=max(FIRST_LOOK, nodes),
             tolerance=self.tol,
             average=self.average,
             go_on=one_call,
         )
 
     def _entered(
-        self, state: State, told: Release, walked: Walked, graph: Graph, seeds: Seeds
+        self,
+        state: State,
+        walk: Walk,
+        noise: ModelNoise | None,
+        graph: Graph,
+        seeds: Seeds,
+        terms: Terms,
     ) -> Ledger:
-        """The ledger with what this call published."""
-        # Noise on the model is drawn as in a simulation, whoever seeds it.
-        simulated = seeds.simulated or self.model_privacy is not None
-        ledger = ledger_for(graph, state.ledger, simulated)
-        charge_release(ledger, told.drawn, again=told is not state.release)
-        charge_model(ledger, self.model_privacy, state.contributions, walked.contributions)
+        """The ledger with what this call will publish; past the budget nothing is published."""
+        budget = None
+        if self.epsilon is not None and self.delta is not None and not terms.in_the_clear:
+            budget = (self.epsilon, self.delta)
+        ledger = ledger_for(graph, state.ledger, seeds.simulated, budget)
+        charge_release(ledger, walk)
+        charge_model(ledger, noise, 0 if state.ledger is None else state.ledger.nodes)
         return ledger
 
     def _bring_home(
@@ -351,7 +438,32 @@ class RandomWalk(BaseEstimator):
         check_is_fitted(self, "coef_")
         rows = validate_data(self, X, dtype=np.float64, accept_sparse="csr", reset=False)
         coefficients = np.atleast_2d(self.coef_)
-        return np.asarray(rows @ coefficients.T + self.intercept_)
+        units = self._state.units
+        cut = rows if units is None else units.cut(rows)
+        return np.asarray(cut @ coefficients.T + self.intercept_)
+
+
+def _check_same(state: State, terms: Terms, private: bool) -> None:
+    """What was claimed of earlier calls rests on terms that must not change."""
+    if state.terms is None or state.terms == terms:
+        return
+    if private or state.terms.epsilon is not None or state.terms.model_privacy is not None:
+        raise ValueError(
+            "what is protected, and the public facts that it rests on, must stay as they were in "
+            "the first call: begin with a new estimator."
+        )
+
+
+def _warn_if_spent(noise: ModelNoise | None, contributions: Array | None) -> None:
+    if noise is None or contributions is None:
+        return
+    if len(contributions) and int(contributions.min()) >= noise.max_contributions:
+        warnings.warn(
+            f"every node has added to the model {noise.max_contributions} times, as often as ε "
+            "allows: from here on there is noise only. Begin with a new estimator, which pays "
+            "anew.",
+            stacklevel=5,
+        )
 
 
 def _at_home(token: Token | None, graph: Graph) -> Token | None:

@@ -11,8 +11,10 @@ start, and forgets it slowly.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -22,6 +24,7 @@ from walklearn.simulation.batches import WalkBatch
 from walklearn.simulation.compiled_batches import CompiledWalks, uncompiled_part
 from walklearn.simulation.reference_batches import ReferenceWalks
 from walklearn.updates.random_streams import Streams
+from walklearn.updates.sgd import Protect
 from walklearn.updates.step_choice import ROUND, been_round, settled
 from walklearn.updates.walk_sgd import Token, WalkSetting
 
@@ -29,6 +32,7 @@ Array = NDArray[Any]
 Average = Literal["tail", "all", "none"]
 
 NUMBERS_AT_ONCE = 1_000_000  # random numbers that are drawn at a time
+A_MINUTE = 60.0
 EARLY_LOOKS = 32  # the first look, for pictures, is at this fraction of where a walk may end
 
 
@@ -86,13 +90,15 @@ def walk_on(
     stopping: Stopping,
     contributions: Array | None = None,
     callback: Callable[[int, float], object] | None = None,
+    real: bool = False,
 ) -> Walked:
     """Walk from a token, or from a new one, as `stopping` says.
 
     contributions: how often each node's rows showed in the model before. callback: called at
-    the end of each round with the updates so far and the loss.
+    the end of each round with the updates so far and the loss. real: noise on the model is drawn
+    exactly, from the operating system's entropy, and protects; else it comes from the streams.
     """
-    batch = _batch(setting, streams, token, contributions)
+    batch = _batch(setting, streams, token, contributions, real)
     begun = batch.tokens[0]
     seen = Walked(begun, _values(batch, np.zeros_like(begun.model))[0])
     for end in stopping.rounds():
@@ -141,11 +147,44 @@ def _check_finite(token: Token) -> None:
         )
 
 
+class ReleasedWalks(ReferenceWalks):
+    """Tokens that can be shown: the noise on them is exact, and from the system's entropy."""
+
+    def _protection(
+        self, replicate: int, node: int, generator: np.random.Generator
+    ) -> Protect | None:
+        noise = self.setting.model_noise
+        if noise is None or self.contributions is None:
+            return None
+        contributes = bool(self.contributions[replicate, node] < noise.max_contributions)
+        self.contributions[replicate, node] += contributes
+        steps = noise.draw(self.setting.problem.size)
+        return partial(noise.released, steps=steps, contributes=contributes)
+
+
+def warn_of_long_draws(setting: WalkSetting, stopping: Stopping) -> None:
+    """Say how long it will take, where drawing the noise takes more than a minute."""
+    from walklearn.privacy.exact_draws import seconds
+
+    needed = seconds((stopping.steps or stopping.most) * setting.problem.size)
+    if needed > A_MINUTE:
+        warnings.warn(
+            f"drawing the noise exactly will take about {needed / 60:.0f} minutes "
+            f"({stopping.steps or stopping.most} updates of {setting.problem.size} numbers). Fewer "
+            "steps or columns take less; a random_state simulates it fast and protects nobody.",
+            stacklevel=6,
+        )
+
+
 def _batch(
-    setting: WalkSetting, streams: Streams, token: Token | None, contributions: Array | None
+    setting: WalkSetting,
+    streams: Streams,
+    token: Token | None,
+    contributions: Array | None,
+    real: bool,
 ) -> WalkBatch:
     fast = uncompiled_part(setting.problem, setting.walk, setting.update) is None
-    batch_class = CompiledWalks if fast else ReferenceWalks
+    batch_class = ReleasedWalks if real else CompiledWalks if fast else ReferenceWalks
     batch = batch_class(setting, [streams], None if token is None else [token])
     if batch.contributions is not None and contributions is not None:
         batch.contributions[0, : len(contributions)] = contributions

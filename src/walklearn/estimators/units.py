@@ -17,12 +17,14 @@ array([ 2.e+00,  3.e-03, -9.e+00])
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from walklearn.files.encoding import Column
 from walklearn.problem.owned_rows import is_sparse, with_ones
 
 Array = NDArray[Any]
@@ -32,7 +34,8 @@ Array = NDArray[Any]
 class Units:
     """x is trained on as (x − shift) / scale, y as y − target_shift.
 
-    from_rows: whether these numbers were computed from rows.
+    from_rows: whether these numbers were computed from rows. cut_off: what is beyond ± this, in
+    the units to train in, is moved there.
     """
 
     shift: Array
@@ -40,6 +43,14 @@ class Units:
     intercept: bool
     target_shift: float = 0.0
     from_rows: bool = False
+    cut_off: Array | None = None
+
+    @classmethod
+    def declared(cls, columns: Sequence[Column], intercept: bool) -> Units:
+        """As a schema declares them, by public numbers."""
+        numbers = [[column.centre, column.spread, column.cut_off] for column in columns]
+        shift, scale, cut_off = np.array(numbers).T
+        return cls(shift, scale, intercept, cut_off=cut_off)
 
     @classmethod
     def given(cls, features: int, intercept: bool) -> Units:
@@ -84,8 +95,22 @@ class Units:
             return self._sparse_rows(X)
         features = len(self.scale)
         rows = np.ones((len(X), features + self.intercept))
-        np.divide(X - self.shift if self.shift.any() else X, self.scale, out=rows[:, :features])
+        inner = rows[:, :features]
+        np.divide(X - self.shift if self.shift.any() else X, self.scale, out=inner)
+        if self.cut_off is not None:
+            np.clip(inner, -self.cut_off, self.cut_off, out=inner)
         return rows
+
+    def cut(self, X: Any) -> Any:
+        """Rows in given units, to predict: cut off as those that were trained on."""
+        if self.cut_off is None:
+            return X
+        reach = self.cut_off * self.scale
+        if not is_sparse(X):
+            return np.clip(X, self.shift - reach, self.shift + reach)
+        cut = X.copy()
+        np.clip(X.data, -reach[X.indices], reach[X.indices], out=cut.data)
+        return cut
 
     def _sparse_rows(self, X: Any) -> Any:
         """The same of rows in CSR."""
@@ -93,13 +118,26 @@ class Units:
 
         if self.shift.any():
             raise ValueError(
-                "the first rows were dense and their columns were shifted, which would fill sparse "
-                "rows up: go on with dense rows (X.toarray()), or begin anew with sparse ones."
+                "columns are shifted, by the first rows, which were dense, or by a centre that the "
+                "schema declares: that would fill sparse rows up. Pass dense rows (X.toarray()), "
+                "begin anew with sparse ones, or declare centres of 0."
             )
         data = X.data / self.scale[X.indices]
+        if self.cut_off is not None:
+            ends = self.cut_off[X.indices]
+            np.clip(data, -ends, ends, out=data)
         if self.intercept:
             return with_ones(csr_array((data, X.indices, X.indptr), shape=X.shape))
         return csr_array((data, X.indices, X.indptr), shape=X.shape, copy=True)
+
+    def forth(self, model: Array) -> Array:
+        """A model of given units, the intercept last, in those of a schema: undoes `back`."""
+        features = len(self.scale)
+        weights = model[..., :features] * self.scale
+        if not self.intercept:
+            return np.asarray(weights)
+        constant = model[..., features] + model[..., :features] @ self.shift - self.target_shift
+        return np.concatenate([weights, np.asarray(constant)[..., None]], axis=-1)
 
     def back(self, model: Array) -> Array:
         """A model in given units, the intercept last: (features,), or (K, features)."""

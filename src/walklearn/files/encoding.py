@@ -171,6 +171,15 @@ class Encoding:
         squares = (1.0 if c.categories is not None else c.cut_off**2 for c in self.columns)
         return math.sqrt(sum(squares)) * (1 + 2.0**-40)
 
+    @property
+    def typical_length(self) -> float | None:
+        """What ‖x‖ is about, where most numbers are in units of a typical spread; None else."""
+        numbers = [c for c in self.columns if c.categories is None]
+        spreads = sum(c.cuts_off and c.cut_off > 1.0 for c in numbers)
+        if not numbers or any(not c.cuts_off for c in numbers) or 2 * spreads < len(numbers):
+            return None
+        return math.sqrt(len(self.columns))
+
     def crushed(self, X: Any) -> list[str]:
         """Columns of numbers that fill a small part of what they are cut off at, in these rows.
 

@@ -41,6 +41,7 @@ from numpy.typing import ArrayLike
 from walklearn.files.checked_table import CheckedTable, Source
 from walklearn.files.encoding import Column, Encoding
 from walklearn.files.table import DataError
+from walklearn.files.wording import listed
 
 OTHERS = "*"  # the columns of numbers that are not named
 CUT_OFF = 3.0  # in spreads, where nobody says otherwise
@@ -131,6 +132,15 @@ class Schema:
                 for column in encoding.columns
             )
         )
+
+
+def from_rows_message(schema: Schema) -> str:
+    """Why numbers that were computed from rows do not go with a claim of privacy."""
+    return (
+        f"the schema has numbers of {listed(schema.from_rows)} that were computed from rows "
+        "(from_rows = true): what is scaled by them is not private. Put public numbers there, "
+        "then take that line out."
+    )
 
 
 def read_column(name: str, table: CheckedTable) -> Column:

@@ -225,8 +225,9 @@ class Ledger:
         if self.simulated:
             parts.append("simulated: the noise came from a seed and protects nobody")
         clear = sorted({what for what, mechanism in self._counts if mechanism is None})
-        if clear:
-            parts.append(f"{', '.join(clear)} in the clear: nothing can be claimed for it")
+        if clear:  # first: what is said of the rest is nothing beside it
+            told = f"ε = ∞, {', '.join(clear)} in the clear: nothing can be claimed for it"
+            parts.insert(1, told)
         return ", ".join(parts)
 
     def _enter(self, kind: Kind, added: Counts) -> None:

@@ -12,8 +12,7 @@ from walklearn.files.checked_table import CheckedTable, is_text
 from walklearn.files.encoding import Column
 from walklearn.files.named_settings import read_named, written
 from walklearn.files.registry import Registry
-from walklearn.files.schema import OTHERS, Schema, written_column
-from walklearn.files.wording import listed
+from walklearn.files.schema import OTHERS, Schema, from_rows_message, written_column
 from walklearn.node.agreement import plan_privacy
 from walklearn.problem.domains import DOMAINS, Domain, Everywhere
 from walklearn.problem.losses import LOSSES, Loss
@@ -145,10 +144,7 @@ def _columns(table: CheckedTable) -> tuple[Column, ...]:
     else:
         schema = Schema.of_table(table.table("columns", CheckedTable({})))
     if schema.from_rows:
-        raise table.error(
-            "columns", f"of {listed(schema.from_rows)} have numbers that were computed from rows "
-            "(from_rows = true). Put public numbers there, then take that line out.",
-        )  # fmt: skip
+        raise table.error("columns", f": {from_rows_message(schema)}")
     named = [name for name in sorted(schema.columns) if name != OTHERS]
     if OTHERS in schema.columns:
         named += sorted(set(table.labels("features")) - set(named))
