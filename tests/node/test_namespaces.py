@@ -1,4 +1,4 @@
-"""Five hosts with addresses of their own, in network namespaces: one is cut off and healed.
+"""Hosts with addresses of their own, in network namespaces: one is cut off and healed, one dies.
 
 A switch is a namespace with a bridge, a host one with a cable (veth) to it. Cutting a host off
 is setting its cable down at the switch, as when a plug is pulled: no message says so. A token that
@@ -7,20 +7,28 @@ was about to cross may have arrived or not; its sender waits, then goes on with 
 
 from __future__ import annotations
 
+import itertools
+import os
 import secrets
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-
-import pytest
 
 from tests.node.small_network import Process, introduce, is_running, ring, rows_of, wait_until
 from tests.running import missing
 from walklearn.node.disk.creation import create_node
 from walklearn.node.disk.directory import NodeDirectory
+from walklearn.node.disk.keeper import change_book, new_book
 from walklearn.node.disk.kept_model import newest_model
+from walklearn.node.disk.store import Store
 from walklearn.node.process.control import ask
+from walklearn.node.process.service import UNCONFIRMED
+from walklearn.node.protocol.messages import Limits
+from walklearn.node.protocol.state import Place
 
 HOSTS = 5
 EDGES = [*ring(HOSTS), (0, 2), (1, 3), (2, 4)]
@@ -53,10 +61,10 @@ def ip(*arguments: str) -> None:
 class Hosts:
     """The switch and the hosts h0, h1, …, named so that two runs do not meet."""
 
-    def __init__(self) -> None:
+    def __init__(self, count: int) -> None:
         mark = secrets.token_hex(2)
         self.switch = f"wl{mark}s"
-        self.names = [f"wl{mark}h{number}" for number in range(HOSTS)]
+        self.names = [f"wl{mark}h{number}" for number in range(count)]
 
     def make(self) -> None:
         ip("netns", "add", self.switch)
@@ -86,25 +94,27 @@ class Hosts:
 class OnHost(Process):
     """A node's process on a host of its own."""
 
-    def __init__(self, directory: NodeDirectory, host: str) -> None:
+    def __init__(self, directory: NodeDirectory, host: str, *options: str) -> None:
         self.directory = directory
         self.log = directory.path.with_suffix(".log")
         command = ["ip", "netns", "exec", host, sys.executable, "-m", "walklearn.cli", "node",
-                   "run", str(directory.path)]  # fmt: skip
+                   "run", str(directory.path), *options]  # fmt: skip
         with self.log.open("a") as log:
             self.popen = subprocess.Popen(command, stderr=log)
 
 
-@pytest.fixture
-def hosts() -> Iterator[Hosts]:
-    made = Hosts()
+@contextmanager
+def hosts(count: int) -> Iterator[Hosts]:
+    made = Hosts(count)
     try:
         made.make()
     except (OSError, subprocess.SubprocessError) as error:
         made.remove()
         missing(f"network namespaces cannot be made here (root and iproute2 needed): {error}")
-    yield made
-    made.remove()
+    try:
+        yield made
+    finally:
+        made.remove()
 
 
 def make_nodes(folder: Path) -> list[NodeDirectory]:
@@ -124,10 +134,17 @@ def make_nodes(folder: Path) -> list[NodeDirectory]:
     return made
 
 
-def test_a_host_that_is_cut_off_is_walked_around_and_joins_again(
-    tmp_path: Path, hosts: Hosts
-) -> None:
+def test_a_host_that_is_cut_off_is_walked_around_and_joins_again(tmp_path: Path) -> None:
     nodes = make_nodes(tmp_path)
+    with hosts(HOSTS) as made:
+        running = cut_off_and_heal(nodes, made)
+    models = [newest_model(node)[0] for node in nodes]
+    assert {model.updates for model in models} == {UPDATES}
+    assert len({model.weights.tobytes() for model in models}) == 1
+    assert "neighbour down" in "".join(each.log.read_text() for each in running)
+
+
+def cut_off_and_heal(nodes: list[NodeDirectory], hosts: Hosts) -> list[OnHost]:
     running = [OnHost(node, host) for node, host in zip(nodes, hosts.names, strict=True)]
     try:
         for each in running:
@@ -146,12 +163,83 @@ def test_a_host_that_is_cut_off_is_walked_around_and_joins_again(
     finally:
         for each in running:
             each.end()
-    models = [newest_model(node)[0] for node in nodes]
-    assert {model.updates for model in models} == {UPDATES}
-    assert len({model.weights.tobytes() for model in models}) == 1
-    assert "neighbour down" in "".join(each.log.read_text() for each in running)
+    return running
 
 
 def progress(running: list[OnHost], whose: range | list[int]) -> int:
     """The newest update that these nodes know of."""
     return max(int(running[number].status()["updates"]) for number in whose)
+
+
+def test_a_walk_outlives_its_holder_among_nodes_that_cannot_be_dialled(tmp_path: Path) -> None:
+    """Twelve hosts, joined by the book. Two answer on their own loopback only, as behind NAT.
+
+    One that can be dialled is killed for good while the token is on its disk. The others go on and
+    end by themselves, with one model; its neighbours say that it never confirmed.
+    """
+    nodes = joined_by_the_book(tmp_path, 12, behind_nat=2)
+    with hosts(12) as made:
+        pairs = zip(nodes, made.names, strict=True)
+        running = [OnHost(node, host, "--linger-seconds", "5") for node, host in pairs]
+        try:
+            for each in running:
+                wait_until(lambda each=each: is_running(each))  # type: ignore[misc]
+            wait_until(lambda: all(map(is_met, running)))
+            ask(nodes[0].path, "StartWalk", resume=False)
+            wait_until(lambda: progress(running, range(12)) > 200)
+            dead = kill_the_holder(running[:10])
+            left = [each for each in running if each is not dead]
+            ends = {each.directory: each.wait() for each in left}
+        finally:
+            for each in running:
+                each.end()
+    models = [newest_model(node) for node in ends]
+    assert all(final for _, final in models)
+    assert len({model.weights.tobytes() for model, _ in models}) == 1
+    assert "resumed" in "".join(each.log.read_text() for each in left)
+    bereft = dead.directory.identity.fingerprint
+    for node, code in ends.items():
+        beside = bereft in {peer.fingerprint for peer in node.peers()}
+        assert code == (UNCONFIRMED if beside else 0)
+
+
+def joined_by_the_book(folder: Path, count: int, behind_nat: int) -> list[NodeDirectory]:
+    plan, book = folder / "plan.toml", folder / "book"
+    keeper = f'keeper = "{new_book(book).keeper_fingerprint}"\nlaziness = 0.8\n[time_limits]'
+    text = PLAN.replace(f"nodes = {HOSTS}", f"nodes = {count}").replace("[time_limits]", keeper)
+    plan.write_text(text)
+    made = []
+    for number in range(count):
+        address = f"10.77.0.{number + 1}:7447" if number < count - behind_nat else ""
+        made.append(
+            create_node(
+                folder / f"node{number}", plan=plan, data=rows_of(number), address=address,
+                listen=address or "127.0.0.1:7447",
+            ).directory
+        )  # fmt: skip
+    change_book(book, lambda old: old.with_participants(*(node.invite for node in made)))
+    for node in made:
+        node.join(book.read_bytes())
+    return made
+
+
+def is_met(process: OnHost) -> bool:
+    return all(each["usable"] for each in process.status()["neighbours"])
+
+
+def kill_the_holder(candidates: list[OnHost]) -> OnHost:
+    """Stop one after the other for a moment, until one has the token on its disk; that one dies."""
+    deadline = time.monotonic() + 60
+    for each in itertools.cycle(candidates):
+        assert time.monotonic() < deadline
+        os.kill(each.popen.pid, signal.SIGSTOP)
+        if holds(each.directory):
+            each.end()
+            return each
+        os.kill(each.popen.pid, signal.SIGCONT)
+    raise AssertionError
+
+
+def holds(directory: NodeDirectory) -> bool:
+    with Store.look(directory.store_path, Limits.of_plan(directory.plan)) as store:
+        return store.record.place is Place.HERE
