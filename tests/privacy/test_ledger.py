@@ -242,3 +242,34 @@ def test_bad_input_is_refused(case: str) -> None:
     action, message = CASES[case]
     with pytest.raises(ValueError, match=message):
         action()
+
+
+def most_by_stopping(noise: ModelNoise, prices: list[float]) -> float:
+    """What a neighbour gains who looks at the contributions and stops when it likes.
+
+    After each it may claim that the rows were the first of two, with ε priced at that moment: the
+    excess P − e^ε Q it can reach, by dynamic programming over the log of the likelihood ratio,
+    which is N(±μ²/2, μ²) for one contribution, on a grid of 0.002 and by interpolation.
+    """
+    mu = 2.0 / noise.noise_multiplier
+    grid = np.arange(-5.0, 5.0, 0.002)
+    nodes = np.linspace(-9.0, 9.0, 241)
+    weights = np.exp(-(nodes**2) / 2)
+    weights /= weights.sum()
+    value = np.maximum(0.0, -np.expm1(prices[-1] - grid))
+    for price in reversed(prices[:-1]):
+        next_values = [np.interp(grid + mu * z + mu**2 / 2, grid, value) for z in nodes]
+        value = np.maximum(-np.expm1(price - grid), np.tensordot(weights, next_values, 1))
+    return float(weights @ [np.interp(mu * z + mu**2 / 2, grid, value) for z in nodes])
+
+
+@pytest.mark.parametrize(("cap", "times"), [(2, 1.8), (10, 4.5)])
+def test_a_price_of_what_was_spent_so_far_is_wrong_and_that_of_the_cap_is_right(
+    cap: int, times: float
+) -> None:
+    """Priced at the realised number, a neighbour who stops at the right moment gets several δ."""
+    delta = 1e-5
+    noise = ModelNoise.calibrate(epsilon=1.0, delta=delta, clip=1.0, max_contributions=cap)
+    so_far = [noise.epsilon(delta, count) for count in range(1, cap + 1)]
+    assert most_by_stopping(noise, so_far) > times * delta
+    assert most_by_stopping(noise, [so_far[-1]] * cap) == pytest.approx(delta, rel=0.02)

@@ -12,7 +12,10 @@ from walklearn.cli.bad_input import plainly
 from walklearn.privacy import MECHANISMS
 
 _epsilon = click.option("--epsilon", type=float, required=True, help="Privacy loss ε.")
-_delta = click.option("--delta", type=float, required=True, help="Probability δ of a larger loss.")
+_delta = click.option(
+    "--delta", type=float, required=True,
+    help="δ: by how much the probability of any outcome may exceed e^ε times that of other rows.",
+)  # fmt: skip
 _bounds = click.option(
     "--bounds", type=float, nargs=2, required=True, metavar="LO HI",
     help="Public bounds of the values, 0 < LO < HI.",

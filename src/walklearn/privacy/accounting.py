@@ -14,13 +14,17 @@ is e^±ε, moved into the clamp [l, h] if it lies outside (the set is then the a
 with Q_v(t) = P(R(v) ≥ t) before clamping and P_v = 1 − Q_v. For the Gamma mechanism of shape
 v/θ and scale θ, with a = hi/θ and b = lo/θ, ln t±/θ = (±ε + lnΓ(a) − lnΓ(b))/(a − b).
 
+So δ is an amount of probability that any set may have beyond e^ε times what the other value gives
+it. It is not the probability that the privacy loss exceeds ε: that is the lemma's, larger δ (for
+Laplace noise calibrated to (3, 0.03) the loss exceeds 3 half of the time, by 0.06).
+
 Accuracy: δ is rounded up. e^ε P(R(v') ∈ S) is taken smaller, and the difference larger, by a
-relative 1e-12 + 1e-14 √shape for the Gamma laws and 1e-14 for the Gaussian, Δ/scale of Laplace noise
-larger in its last two digits; that is more than the error of the functions behind (tested against
-50 digits). Where the clamp of a Gamma law is the end of S it is 1e-12 + 2e-13 √shape: elsewhere δ is
-stationary in the end of S, there the rounding of ln t counts 37 √shape times in a far tail. So δ is
-never below the truth, and above it by at most 1e-11 for shapes up to 1e6, 2e-10 at a clamp. What is
-positive in exact arithmetic is never rounded to 0.
+relative 1e-12 + 1e-14 √shape for the Gamma laws and 1e-14 for the Gaussian, Δ/scale of Laplace
+noise larger in its last two digits; that is more than the error of the functions behind (tested
+against 50 digits). Where the clamp of a Gamma law is the end of S it is 1e-12 + 2e-13 √shape:
+elsewhere δ is stationary in the end of S, there the rounding of ln t counts 37 √shape times in a
+far tail. So δ is never below the truth, and above it by at most 1e-11 for shapes up to 1e6, 2e-10 at a
+clamp. What is positive in exact arithmetic is never rounded to 0.
 All functions broadcast over ε and the noise.
 
 >>> float(gamma_delta(3.0, 1.0, (1.0, 2.0))) < float(gamma_lemma_delta(3.0, 1.0, (1.0, 2.0)))
