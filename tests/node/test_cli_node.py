@@ -26,6 +26,9 @@ from tests.node.small_network import (
 )
 from tests.running import invoke
 from walklearn.node.disk.directory import NodeDirectory
+from walklearn.node.disk.store import Store
+from walklearn.node.protocol.messages import Limits
+from walklearn.node.protocol.state import Record
 
 
 def node(*arguments: object) -> Result:
@@ -221,3 +224,26 @@ def test_the_process_is_light_and_logs_json(tmp_path: Path) -> None:
     assert events[-1] == "stopped"
     assert process.returncode == 0
     assert np.isfinite(directory.rows.X).all()
+
+
+def test_status_and_init_begin_with_the_epsilon_and_say_when_it_is_spent(tmp_path: Path) -> None:
+    more = '[privacy]\nprotect = "node"\nepsilon = 3.0\ndelta = 1e-5\nclip = 1.0\n'
+    (one,) = make_nodes(tmp_path, 1, [], more=more + "max_contributions = 5")
+    told = "ε = 3 at δ = 1e-05 for all rows of a node: all that leaves it"
+    page = node("status", one.path).output
+    assert told in page
+    assert "contributions: 0 of 5\n" in page
+    with Store.open(one.store_path, Limits.of_plan(one.plan)) as store:
+        store.commit(Record(contributions=5))
+    spent = node("status", one.path).output
+    assert "contributions: 5 of 5: spent, it passes the token on with noise only" in spent
+    (tmp_path / "rows.csv").write_text("a,b,y\n1,2,no\n")
+    made = node("init", tmp_path / "anew", "--plan", tmp_path / "plan.toml",
+                "--data", tmp_path / "rows.csv", "--listen", "127.0.0.1:7447")  # fmt: skip
+    assert told in made.output
+    clear = tmp_path / "clear.toml"
+    text = (tmp_path / "plan.toml").read_text()
+    clear.write_text(text[: text.index("[privacy]")])
+    made = node("init", tmp_path / "open", "--plan", clear, "--data", tmp_path / "rows.csv",
+                "--listen", "127.0.0.1:7447", "--address", "host:1")  # fmt: skip
+    assert "ε = ∞: nothing is protected" in made.output

@@ -732,3 +732,18 @@ def test_contributions_are_charged_in_the_commit_before_anything_leaves() -> Non
         charged.append(effects[0].record.contributions)
         state, _ = handle(state, Answered(effects[2].token.mark, ACCEPTED, 1.0))
     assert charged == [1, 2, 2, 2]
+
+
+def test_a_retry_sends_the_same_noise_again_also_after_a_restart() -> None:
+    """Two noises on one contribution would be two contributions, of which one is charged."""
+    noise = ModelNoise(clip=1.0, noise_multiplier=1.0, max_contributions=2, protect="node")
+    learner = Learner.of_plan(PLAN, [[1.0]], [1.0], noise=noise)
+    draws = Draws(GO_RIGHT.uniforms, noise.draw(1))
+    state, effects = arrive(node(learner=learner), token(hop=4), draws)
+    written, sent = effects[0].record, effects[2].token
+    state, _ = handle(state, Unknown(sent.mark, 101.0))
+    _, effects = handle(state, Tick(103.0))
+    assert [each.token.encoded for each in effects] == [sent.encoded]
+    _, effects = handle(node(written, learner), Started(5.0))
+    assert [each.token.encoded for each in effects] == [sent.encoded]
+    assert written.contributions == 1

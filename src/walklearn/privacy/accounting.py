@@ -23,8 +23,9 @@ relative 1e-12 + 1e-14 √shape for the Gamma laws and 1e-14 for the Gaussian, �
 noise larger in its last two digits; that is more than the error of the functions behind (tested
 against 50 digits). Where the clamp of a Gamma law is the end of S it is 1e-12 + 2e-13 √shape:
 elsewhere δ is stationary in the end of S, there the rounding of ln t counts 37 √shape times in a
-far tail. So δ is never below the truth, and above it by at most 1e-11 for shapes up to 1e6, 2e-10 at a
-clamp. What is positive in exact arithmetic is never rounded to 0.
+far tail. So δ is never below the truth, and above it by at most 1e-11 for shapes up to 1e6, 2e-10
+at a clamp. What is positive in exact arithmetic is never rounded to 0.
+
 All functions broadcast over ε and the noise.
 
 >>> float(gamma_delta(3.0, 1.0, (1.0, 2.0))) < float(gamma_lemma_delta(3.0, 1.0, (1.0, 2.0)))
