@@ -19,6 +19,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, TextIO
 
+from walklearn.files.compressed import open_bytes, open_text
 from walklearn.files.csv_blocks import NotPlain, check_plain, read_blocks
 from walklearn.files.csv_column import CsvColumn, is_number
 from walklearn.files.progress import SoFar, reading_bar
@@ -44,7 +45,7 @@ def read_csv(path: Path, delimiter: str | None = None, text: Collection[str] = (
                 # Whatever is wrong, the careful reader knows best how to say it.
                 with suppress(NotPlain, DataError, UnicodeDecodeError, csv.Error):
                     return _read_blocks(path, delimiter, text, so_far)
-            with path.open(encoding=encoding, newline="") as file:
+            with open_text(path, encoding, newline="") as file:
                 return _read(file, str(path), delimiter, text, so_far)
     except UnicodeDecodeError as error:
         raise DataError(
@@ -78,7 +79,7 @@ def _read(
 
 def _read_blocks(path: Path, delimiter: str | None, text: Collection[str], so_far: SoFar) -> Table:
     """With pyarrow, or not at all."""
-    with path.open("rb") as file:
+    with open_bytes(path) as file:
         header = file.readline().removeprefix(BOM_UTF8)
         separator = _separator(str(path), header.decode(), delimiter)
         if separator not in DELIMITERS:
@@ -163,7 +164,7 @@ def _check_header(source: str, names: list[str], delimiter: str) -> list[str]:
 
 def _encoding(path: Path) -> str:
     """UTF-8, or the UTF-16 that spreadsheets write, told by its byte order mark."""
-    with path.open("rb") as file:
+    with open_bytes(path) as file:
         start = file.read(4)
     if start.startswith(b"PK\x03\x04"):
         raise DataError(

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from walklearn.files.compressed import suffix_of
 from walklearn.files.csv_file import read_csv
 from walklearn.files.extras import package
 from walklearn.files.sparse_table import read_svmlight
@@ -24,7 +25,7 @@ Array = NDArray[Any]
 def read_table(
     path: str | os.PathLike[str], *, delimiter: str | None = None, text: Collection[str] = ()
 ) -> Table:
-    """The columns of a .csv (.tsv, .txt), .parquet, .npz or .svmlight (.libsvm, .svm) file.
+    """The columns of a .csv (.tsv, .txt, .csv.gz), .parquet, .npz or .svmlight (.libsvm) file.
 
     Each is checked when it is first asked for.
 
@@ -38,11 +39,14 @@ def read_table(
     source = Path(path)
     if not source.is_file():
         raise DataError(no_such_file(source))
-    reader = _READERS.get(source.suffix.lower())
+    reader = _READERS.get(suffix_of(source))
+    packed = source.suffix.lower() == ".gz"
+    if packed and reader is not read_csv:
+        reader = None
     if reader is None:
         raise DataError(
             f"{source}: cannot tell from the name what kind of file this is. Known are "
-            f"{', '.join(_READERS)}; save the data as one of these."
+            f"{', '.join(_READERS)}, and .csv.gz; save the data as one of these."
         )
     if reader is not read_csv and delimiter is not None:
         raise DataError(f"{source} is not CSV, so it has no delimiter.")

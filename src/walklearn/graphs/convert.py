@@ -12,7 +12,6 @@ Graph(4 nodes, 3 edges)
 """
 
 import os
-import re
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,8 +20,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from walklearn.files.extras import extra
+from walklearn.files.wording import listed
 from walklearn.graphs.arguments import require_choice
 from walklearn.graphs.draws import Seed
+from walklearn.graphs.edge_files import read_pairs
 from walklearn.graphs.graph import LARGEST_HINT, Graph, WhenDisconnected, connect, graph_from_pairs
 from walklearn.graphs.names import choices_near, is_name, named
 from walklearn.graphs.sparse_rows import Integers, checked_rows
@@ -168,63 +169,33 @@ def to_networkx(graph: Graph) -> "networkx.Graph[int]":
 
 
 def read_edge_list(path: str | os.PathLike[str], *, connected: WhenDisconnected = "error") -> Graph:
-    """Read a text file with an edge "i j" or "i,j" on each line; # starts a comment.
+    """Read a text file with an edge on each line, as SNAP and others publish them.
 
-    Nodes must be numbered 0..N-1, each on some edge; repeated edges count once.
+    Parameters
+    ----------
+    path : path
+        "i j" or "i,j" on each line, names or numbers; # and % begin comments. It may be
+        compressed (.gz). Columns past the second and edges from a node to itself are left
+        out with a warning; repeated edges count once.
+    connected : {"error", "largest"}
+        What to do with a graph in pieces: refuse it, or keep its largest piece.
+
+    Returns
+    -------
+    Graph
+        Nodes that are not called 0 to N − 1 are numbered in the order of their numbers or
+        names, with a warning that says so. `read_network` keeps names.
     """
     require_choice("connected", connected, WhenDisconnected)
-    pairs = _read_fast(Path(path))
-    if pairs is None:
-        pairs = _read_line_by_line(Path(path))
-    if not pairs.size:
-        raise ValueError(f"{path}: there are no edges in this file")
-    nodes = int(pairs.max()) + 1
-    seen = np.zeros(min(nodes, pairs.size + 1), dtype=np.bool_)  # never huge for one wild number
-    seen[pairs[pairs < seen.size]] = True
-    if not seen.all():
-        raise ValueError(
-            f"{path}: node {seen.argmin()} has no edge, but there is a node {nodes - 1}; number "
-            "the nodes 0..N-1 without gaps (numpy.unique with return_inverse=True does it)"
+    pairs, names = read_pairs(Path(path))
+    if names is not None:
+        warnings.warn(
+            f"{path}: nodes are numbered 0 to {len(names) - 1} in the order of what they are "
+            f"called there: {listed(names, 3)}.",
+            stacklevel=2,
         )
+    nodes = len(names) if names is not None else int(pairs.max(initial=0)) + 1
     return graph_from_pairs(nodes, pairs[:, 0], pairs[:, 1], connected=connected)
-
-
-def _read_fast(path: Path) -> Integers | None:
-    """Read a well-formed file in one go; None when a closer look is needed."""
-    with path.open(encoding="utf-8-sig", errors="replace") as lines:
-        first = next((text for line in lines if (text := line.split("#")[0].strip())), "")
-        lines.seek(0)
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("error")  # numpy would read 1.5 as 1 with a warning
-                delimiter = "," if "," in first else None
-                pairs = np.loadtxt(lines, dtype=np.int64, delimiter=delimiter, ndmin=2)
-        except (ValueError, Warning):
-            return None
-    well_formed = pairs.shape[1] == 2 and (pairs >= 0).all() and (pairs[:, 0] != pairs[:, 1]).all()
-    return pairs if well_formed else None
-
-
-def _read_line_by_line(path: Path) -> Integers:
-    """Read with care, to accept mixed separators and to name the line that is wrong."""
-    pairs = []
-    with path.open(encoding="utf-8-sig", errors="replace") as lines:
-        for number, line in enumerate(lines, start=1):
-            text = line.split("#")[0].strip()
-            if not text:
-                continue
-            words = re.split(r"\s*,\s*|\s+", text)
-            if len(words) != 2 or not all(
-                re.fullmatch(r"\d{1,18}", word, re.ASCII) for word in words
-            ):
-                raise ValueError(
-                    f'{path}, line {number}: expected two node numbers from 0, such as "3 7", '
-                    f"got {text[:60]!r}"
-                )
-            if int(words[0]) == int(words[1]):
-                raise ValueError(f"{path}, line {number}: {text!r} is a self loop; remove the line")
-            pairs.append((int(words[0]), int(words[1])))
-    return np.array(pairs, dtype=np.int64).reshape(-1, 2)
 
 
 def _integer_pairs(edges: ArrayLike) -> Integers:

@@ -16,7 +16,6 @@ A first line whose words occur nowhere else is a header. Nodes that own no rows 
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -28,6 +27,7 @@ from walklearn.files.table import DataError, Place, no_such_file
 from walklearn.files.wording import did_you_mean, listed
 from walklearn.graphs.connectivity import DisconnectedGraphError
 from walklearn.graphs.convert import from_edges
+from walklearn.graphs.edge_files import named_pairs, ordered, tell_of_loops
 from walklearn.graphs.graph import Graph
 
 Names = tuple[Any, ...]
@@ -56,13 +56,16 @@ def read_network(
     place: names a row, counted from 0, in a message.
     """
     source, labels = Path(path), [str(owner) for owner in np.asarray(owners).tolist()]
-    pairs = _without_header(_pairs(source), set(labels))
-    names = _in_order({name for pair in pairs for name in pair})
+    if not source.is_file():
+        raise DataError(no_such_file(source))
+    pairs = _without_header(named_pairs(source), set(labels))
+    tell_of_loops(source, sum(one == other for one, other in pairs))
+    names = ordered({name for pair in pairs for name in pair})
     number = {name: at for at, name in enumerate(names)}
     for row, label in enumerate(labels):
         if label not in number:
             raise DataError(f"{place(row)}: {_unknown(label, labels, names, source)}")
-    edges = [(number[one], number[other]) for one, other in pairs]
+    edges = [(number[one], number[other]) for one, other in pairs if one != other]
     try:
         graph = from_edges(edges, len(names))
     except DisconnectedGraphError as error:
@@ -84,42 +87,9 @@ def _unknown(label: str, labels: Sequence[str], names: Sequence[str], source: Pa
     return f"{text} {listed(names)}{did_you_mean(label, names)} Both files must use the same names."
 
 
-def _pairs(path: Path) -> list[Pair]:
-    if not path.is_file():
-        raise DataError(no_such_file(path))
-    pairs = []
-    try:
-        lines = path.read_text(encoding="utf-8-sig").splitlines()
-    except UnicodeDecodeError as error:
-        raise DataError(f"{path} is not text in UTF-8, so it is no edge list.") from error
-    for at, line in enumerate(lines, start=1):
-        text = line.split("#")[0].strip()
-        if not text:
-            continue
-        separator = r"[,;\t]" if re.search(r"[,;\t]", text) else r"\s+"
-        words = [word.strip(' "') for word in re.split(separator, text)]
-        if len(words) != 2 or not all(words):
-            raise DataError(
-                f'{path}, line {at}: expected two nodes, such as "oslo rome" or "oslo,rome", got '
-                f"{text[:60]!r}."
-            )
-        if words[0] == words[1]:
-            raise DataError(f"{path}, line {at}: {text!r} joins a node to itself; remove the line.")
-        pairs.append((words[0], words[1]))
-    if not pairs:
-        raise DataError(f"{path}: there are no edges in this file.")
-    return pairs
-
-
 def _without_header(pairs: list[Pair], owners: set[str]) -> list[Pair]:
     elsewhere = owners | {name for pair in pairs[1:] for name in pair}
     return pairs if elsewhere.intersection(pairs[0]) or len(pairs) == 1 else pairs[1:]
-
-
-def _in_order(names: set[str]) -> list[str]:
-    """Numbers by size, names by the alphabet."""
-    numbers = all(re.fullmatch(r"\d{1,18}", name, re.ASCII) for name in names)
-    return sorted(names, key=int) if numbers else sorted(names)
 
 
 def _pieces(names: Sequence[str], edges: list[tuple[int, int]]) -> str:
