@@ -14,16 +14,16 @@ from __future__ import annotations
 import gzip
 import io
 from pathlib import Path
-from typing import IO, Any, TextIO, cast
+from typing import Any, BinaryIO, TextIO, cast
 
 _GZIP = b"\x1f\x8b"  # what such a file begins with
 
 
-def open_bytes(path: Path) -> IO[bytes]:
+def open_bytes(path: Path) -> BinaryIO:
     """The content of a file, unpacked on the way where it is compressed."""
     with path.open("rb") as file:
         packed = file.read(len(_GZIP)) == _GZIP
-    return cast(IO[bytes], gzip.open(path, "rb")) if packed else path.open("rb")
+    return cast(BinaryIO, gzip.open(path, "rb")) if packed else path.open("rb")
 
 
 def open_text(path: Path, encoding: str = "utf-8-sig", **options: Any) -> TextIO:
