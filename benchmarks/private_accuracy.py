@@ -1,7 +1,7 @@
 """What privacy costs in accuracy, with nothing tuned: `python -m benchmarks.private_accuracy`.
 
 20 nodes, rows split at random into a quarter to test and the rest on the nodes, δ = 1e-5 for each
-row (where that is said, for each whole node), everything from `privacy.allot`; mean over 20 such
+row (where that is said, for each whole node), all else as the estimator chooses; mean over 20 such
 splits, and in points the distance to the same walk without privacy. Public scales are stood in
 for by the mean and the deviation of each column of all rows, rounded to one digit, with values cut
 off at three of them; or by the columns' ranges alone.
@@ -22,11 +22,9 @@ from sklearn.datasets import load_breast_cancer, load_digits, make_classificatio
 from sklearn.model_selection import train_test_split
 
 from benchmarks.measurement import Measurement, main
-from walklearn import ConstantStep, RandomWalkClassifier
+from walklearn import RandomWalkClassifier
 from walklearn.files import Schema
-from walklearn.privacy import allot, row_length
 from walklearn.privacy.model_noise import Unit
-from walklearn.problem.losses import Logistic, Softmax
 
 NODES, DELTA, SPLITS = 20, 1e-5, 20
 EPSILONS = (3.0, 1.0)
@@ -97,39 +95,32 @@ UNSEEN = [
 ]  # fmt: skip
 
 
-def scaled(X: np.ndarray, ranges: bool) -> np.ndarray:
-    """As a schema scales columns, from numbers that stand for public ones."""
+def public(X: np.ndarray, ranges: bool) -> Schema:
+    """Scales of the columns, from numbers that stand for public ones."""
     if ranges:
         pairs = zip(X.min(axis=0), X.max(axis=0), strict=True)
-        ends = {f"x{at}": {"range": pair} for at, pair in enumerate(pairs) if pair[0] < pair[1]}
-        schema = Schema.of(ends)
-    else:
-        spread = X.std(axis=0)
-        digit = 10.0 ** np.floor(np.log10(np.where(spread > 0, spread, 1.0)))
-        spread = np.where(spread > 0, np.rint(spread / digit) * digit, 1.0)
-        schema = Schema.typical(np.rint(X.mean(axis=0) / digit) * digit, spread)
-    columns = [schema.of_column(f"x{at}") for at in range(X.shape[1])]
-    return np.column_stack([
-        np.zeros(len(X)) if column is None else column.features(values)
-        for column, values in zip(columns, X.T, strict=True)
-    ])  # fmt: skip
+        return Schema.of(
+            {
+                f"x{at}": {"range": (low, max(high, low + 1e-9))}
+                for at, (low, high) in enumerate(pairs)
+            }
+        )
+    spread = X.std(axis=0)
+    digit = 10.0 ** np.floor(np.log10(np.where(spread > 0, spread, 1.0)))
+    spread = np.where(spread > 0, np.rint(spread / digit) * digit, 1.0)
+    return Schema.typical(np.rint(X.mean(axis=0) / digit) * digit, spread)
 
 
 def score(epsilon: float | None, X: np.ndarray, y: np.ndarray, case: Case, split: int) -> float:
     """The accuracy on the test rows of one split, private or not."""
     train, test, y_train, y_test = train_test_split(X, y, test_size=0.25, random_state=split)
     owners = np.random.default_rng(split).permutation(np.arange(len(train)) % NODES)
-    chosen: dict[str, Any] = {}
+    asked: dict[str, Any] = {"walk": "uniform"}
     if epsilon is not None:
-        classes = len(np.unique(y))
-        allotted = allot(
-            epsilon, DELTA, loss=Logistic() if classes == 2 else Softmax(classes), nodes=NODES,
-            rows=len(train), size=(X.shape[1] + 1) * (classes if classes > 2 else 1),
-            length=row_length(X.shape[1]), typical=not case.ranges, protect=case.protect,
-        )  # fmt: skip
-        chosen = {"model_privacy": allotted.noise, "steps": allotted.updates,
-                  "step_size": ConstantStep(allotted.step), "average": "none"}  # fmt: skip
-    walk = RandomWalkClassifier(walk="uniform", standardise=False, random_state=split, **chosen)
+        asked = {"epsilon": epsilon, "delta": DELTA, "protect": case.protect}
+        if case.protect == "node":
+            asked["total_rows"] = float(len(train))
+    walk = RandomWalkClassifier(schema=public(X, case.ranges), random_state=split, **asked)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return float(walk.fit(train, y_train, nodes=owners).score(test, y_test))
@@ -137,7 +128,7 @@ def score(epsilon: float | None, X: np.ndarray, y: np.ndarray, case: Case, split
 
 def of_case(case: Case, splits: int) -> Iterator[Measurement]:
     X, y = case.rows()
-    X, y = scaled(np.asarray(X, dtype=float), case.ranges), np.asarray(y).astype(int)
+    X, y = np.asarray(X, dtype=float), np.asarray(y).astype(int)
     most = np.bincount(y).max() / len(y)
     every = {
         epsilon: np.mean([score(epsilon, X, y, case, split) for split in range(splits)])

@@ -49,6 +49,15 @@ def test_epsilon_is_the_total_of_everything_and_the_model_learns() -> None:
     assert "for everything that leaves a node" in told["protected"][0]
 
 
+def test_under_a_total_the_last_model_predicts() -> None:
+    """Its steps are short, so an average lags; without noise the average is the better one."""
+    last, tail = (total(average=how).fit(X, Y, nodes=NODES) for how in ("auto", "tail"))
+    np.testing.assert_array_equal(last.coef_, last.weights_[None, :-1])
+    np.testing.assert_array_equal(tail.coef_, last.average_[None, :-1])
+    assert (last.to_model().uses, tail.to_model().uses) == ("last", "average")
+    assert private().fit(X, Y, nodes=NODES).to_model().uses == "average"
+
+
 def test_a_walk_that_tells_pays_for_it_from_the_same_total() -> None:
     model = total(walk="weighted", feature_bound=8.0).fit(X, Y, nodes=NODES)
     assert {each.what for each in model.ledger_.charges(0)} == {"importance", "model"}

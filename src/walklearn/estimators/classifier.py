@@ -66,7 +66,8 @@ class RandomWalkClassifier(ClassifierMixin, RandomWalk):
     batch: how many of its rows, picked at random, a node looks at in an update; by default all.
     For big nodes: a few dozen are nearly as good as hundreds, and cost less.
     average: the model that predicts: "tail" is the average over the last half of the walk,
-    "all" the paper's over all of it, "none" the last model.
+    "all" the paper's over all of it, "none" the last model. "auto" is "tail", but "none" where
+    epsilon protects the model.
     standardise: train in units in which columns have mean 0 and deviation 1 (penalty and domain
     apply there). "auto" does unless something is private, for the units come from the rows.
     Columns of sparse rows are not shifted, only divided by their largest entry.

@@ -48,7 +48,7 @@ def trace_of(estimator: Any, setting: WalkSetting, walked: Walked, seeds: Seeds)
             "method": repr(walk),
             "step_size": repr(setting.step_size),
             "steps": walked.updates[-1],
-            "average": estimator.average,
+            "average": estimator._averages,
             "replicates": 1,
             "seed": seeds.walk.entropy if seeds.simulated else None,
         },
@@ -100,7 +100,7 @@ def model_of(
         intercept=bool(estimator.fit_intercept),
         penalty=estimator.penalty,
         updates=estimator.n_iter_,
-        uses="last" if estimator.average == "none" else "average",
+        uses="last" if estimator._averages == "none" else "average",
         target=target,
         walk=_name(estimator.walk_),
         privacy=_privacy(estimator),
@@ -118,7 +118,7 @@ def is_claimed(estimator: RandomWalk) -> bool:
 def for_the_owner(estimator: RandomWalk) -> dict[str, Any]:
     """What was computed from the rows and is charged to nobody, so it must not be published."""
     trace = estimator.trace_
-    loss = trace.loss if estimator.average == "none" else trace.average_loss
+    loss = trace.loss if estimator._averages == "none" else trace.average_loss
     assert loss is not None
     return {"rows": trace.spec["problem"]["rows"], "loss": float(loss[0, -1])}
 

@@ -23,7 +23,7 @@ from walklearn.problem.losses import LOSSES, Loss
 from walklearn.updates.random_streams import Streams, generators
 from walklearn.updates.step_sizes import ConstantStep, PowerStep, StepSize
 
-AVERAGES = ("tail", "all", "none")
+AVERAGES = ("auto", "tail", "all", "none")
 
 
 def check_parameters(estimator: Any) -> None:

@@ -14,7 +14,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -112,7 +112,7 @@ class RandomWalk(BaseEstimator):
         tol: float = 3e-3,
         step_size: float | StepSize | None = None,
         batch: int | None = None,
-        average: Average = "tail",
+        average: Average | Literal["auto"] = "auto",
         fit_intercept: bool = True,
         standardise: bool | str = "auto",
         domain: Domain | None = None,
@@ -385,7 +385,7 @@ class RandomWalk(BaseEstimator):
             most=most,
             first=max(FIRST_LOOK, nodes),
             tolerance=self.tol,
-            average=self.average,
+            average=self._averages,
             go_on=one_call,
         )
 
@@ -425,7 +425,14 @@ class RandomWalk(BaseEstimator):
     @property
     def _used(self) -> Array:
         """The model that predicts, in given units, one row per score, the intercept last."""
-        return np.atleast_2d(self.weights_ if self.average == "none" else self.average_)
+        return np.atleast_2d(self.weights_ if self._averages == "none" else self.average_)
+
+    @property
+    def _averages(self) -> Average:
+        """What predicts. Steps that ε has chosen are short, and an average would lag behind."""
+        if self.average != "auto":
+            return self.average
+        return "tail" if self.epsilon is None or self.model == IN_THE_CLEAR else "none"
 
     def _split(self) -> tuple[Array, Array]:
         """Coefficients and intercepts of the model that predicts."""
