@@ -21,7 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from walklearn.simulation.batches import WalkBatch
-from walklearn.simulation.compiled_batches import CompiledWalks, uncompiled_part
+from walklearn.simulation.compiled_batches import uncompiled_part
+from walklearn.simulation.compiled_memory import compiled_class
 from walklearn.simulation.reference_batches import ReferenceWalks
 from walklearn.updates.random_streams import Streams
 from walklearn.updates.sgd import Protect
@@ -184,7 +185,8 @@ def _batch(
     real: bool,
 ) -> WalkBatch:
     fast = uncompiled_part(setting.problem, setting.walk, setting.update) is None
-    batch_class = ReleasedWalks if real else CompiledWalks if fast else ReferenceWalks
+    fast_class = compiled_class(setting.update)
+    batch_class = ReleasedWalks if real else fast_class if fast else ReferenceWalks
     batch = batch_class(setting, [streams], None if token is None else [token])
     if batch.contributions is not None and contributions is not None:
         batch.contributions[0, : len(contributions)] = contributions

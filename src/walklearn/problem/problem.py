@@ -249,7 +249,7 @@ class Problem:
         largest = np.zeros(self.node_count)
         counts = np.diff(self.offsets)
         alone = self.offsets[:-1][counts == 1]
-        largest[counts == 1] = self._row_squares[alone] * self.row_weights[alone]
+        largest[counts == 1] = self.row_squares[alone] * self.row_weights[alone]
         for node in np.flatnonzero(counts > 1):
             block: Any = weighted[self._rows_of(int(node))]
             if counts[node] * self.dimension <= SMALL_BLOCK:
@@ -285,10 +285,10 @@ class Problem:
     @cached_property
     def row_lengths(self) -> NDArray[np.float64]:
         """‖x_r‖ of each row."""
-        return _frozen(np.sqrt(self._row_squares))
+        return _frozen(np.sqrt(self.row_squares))
 
     @cached_property
-    def _row_squares(self) -> NDArray[np.float64]:
+    def row_squares(self) -> NDArray[np.float64]:
         """‖x_r‖² of each row."""
         with np.errstate(over="ignore"):
             if not self.is_sparse:
@@ -312,7 +312,7 @@ class Problem:
         """
         counts = np.diff(self.offsets)
         longest = np.zeros(self.node_count)
-        np.maximum.at(longest, self.node_of_row, self._row_squares * self.row_weights)
+        np.maximum.at(longest, self.node_of_row, self.row_squares * self.row_weights)
         alone = self.penalty + self.loss.smoothness * counts * longest
         share = np.where(counts > batch, 1.0 / batch, 0.0)
         return np.asarray((1.0 - share) * self.smoothness + share * alone)

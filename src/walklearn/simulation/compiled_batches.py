@@ -19,6 +19,8 @@ from walklearn.updates.gossip_sgd import (
     GradientTracking,
     Network,
 )
+from walklearn.updates.memory import Sag, Saga
+from walklearn.updates.newton import Newton
 from walklearn.updates.random_streams import Streams
 from walklearn.updates.sgd import start
 from walklearn.updates.update import Kept, Remembering, Update
@@ -33,6 +35,9 @@ LARGEST_GROUP = 8
 GROUP_NUMBERS = 1024
 CACHE_BYTES = 2**20
 GOSSIP_CACHE_BYTES = 2**18
+# What the compiled code knows of updates with memory: by their visit, so that a class of a user's
+# own is not taken over.
+REMEMBERED = (Sag.visit, Saga.visit, Newton.visit)
 
 
 class CompiledWalks(WalkBatch):
@@ -332,7 +337,7 @@ def uncompiled_part(
         own_hop = isinstance(inner, Metropolis) and type(inner).hop is not Metropolis.hop
         if own_hop or type(method).hop not in _hop_kinds():
             return method
-    if isinstance(update, Remembering):
+    if isinstance(update, Remembering) and type(update).visit not in REMEMBERED:
         return update
     return None
 

@@ -32,7 +32,8 @@ from walklearn.simulation.arguments import (
     root_of,
 )
 from walklearn.simulation.batches import Batch, Setting
-from walklearn.simulation.compiled_batches import LARGEST_BATCH, CompiledGossip, CompiledWalks
+from walklearn.simulation.compiled_batches import LARGEST_BATCH, CompiledGossip
+from walklearn.simulation.compiled_memory import compiled_class
 from walklearn.simulation.recording import Recording, trace_of
 from walklearn.simulation.reference_batches import ReferenceGossip, ReferenceWalks
 from walklearn.simulation.threads import on_threads, usable_cores
@@ -155,7 +156,6 @@ def _largest_batch(recording: Recording) -> int:
 
 
 def _batch_class(setting: Setting, engine: Engine) -> type[Batch]:
-    walks = isinstance(setting, WalkSetting)
-    if engine == "compiled":
-        return CompiledWalks if walks else CompiledGossip
-    return ReferenceWalks if walks else ReferenceGossip
+    if not isinstance(setting, WalkSetting):
+        return CompiledGossip if engine == "compiled" else ReferenceGossip
+    return compiled_class(setting.update) if engine == "compiled" else ReferenceWalks

@@ -22,8 +22,7 @@ ICML 2023; SAGA: Defazio, Bach & Lacoste-Julien, 2014.)
 >>> X, y = wl.datasets.two_gaussians(20, dimension=3, variance=4.0, seed=1)
 >>> problem = wl.Problem(X, y, penalty=1.0)
 >>> run = wl.simulate(problem, wl.graphs.erdos_renyi(20, 0.4, seed=1), wl.walks.Simple(),
-...                   update=wl.updates.Saga(), steps=4000, seed=1,
-...                   engine="reference")
+...                   update=wl.updates.Saga(), steps=4000, seed=1)
 >>> bool(run.distance[0, -1] < 1e-6)
 True
 """

@@ -20,8 +20,7 @@ The token carries A⁻¹ and b: d(d + 3)/2 numbers, and b once for each class; a
 >>> problem = wl.Problem([[1.0, 0.0], [1.0, 1.0], [0.0, 2.0]], [1.0, 2.0, 1.0],
 ...                      loss=wl.losses.Squared(), penalty=0.1)
 >>> run = wl.simulate(problem, wl.graphs.complete(3), wl.walks.Uniform(),
-...                   update=wl.updates.Newton(), steps=10, seed=1,
-...                   engine="reference")
+...                   update=wl.updates.Newton(), steps=10, seed=1)
 >>> bool(run.distance[0, -1] < 1e-12)
 True
 """

@@ -7,6 +7,8 @@ compiles; tests/simulation/test_equivalence.py holds every one of them against i
     gossip       meetings and rounds
     rows         a visit to any rows: gradient and step, for any loss and domain
     sparse       updates that cost as much as a row has entries that are not 0
+    memory       updates that remember gradients
+    newton       updates that remember parabolas
     values       f of many models
     arithmetic   losses, exponentials, random numbers
     cached       how they are compiled and kept
@@ -29,6 +31,8 @@ from walklearn.simulation.compiled.gossip import (
     advance_synchronous,
     track_gradients,
 )
+from walklearn.simulation.compiled.memory import Memory, remember_one_row, remember_rows
+from walklearn.simulation.compiled.newton import Parabolas, minimise_along
 from walklearn.simulation.compiled.rows import Data
 from walklearn.simulation.compiled.sparse import Factors, update_sparse
 from walklearn.simulation.compiled.values import LANES, values
@@ -62,14 +66,19 @@ __all__ = [
     "Chain",
     "Data",
     "Factors",
+    "Memory",
     "Nodes",
     "Noise",
+    "Parabolas",
     "Records",
     "Tokens",
     "advance_asynchronous",
     "advance_asynchronous_one_row",
     "advance_synchronous",
     "find_paths",
+    "minimise_along",
+    "remember_one_row",
+    "remember_rows",
     "track_gradients",
     "update_one_row",
     "update_rows",

@@ -1,0 +1,382 @@
+"""Updates that remember gradients, along paths: the twins of `updates.memory` and `found_step`.
+
+A token's s takes the place of its Σγw. `remember_one_row` is for one dense row per node, where all
+of a step is one pass over w and s, which sums up the next row's score as well; `remember_rows` is
+for any rows, picked or not, sparse ones with all their zeros.
+
+Sag and Saga differ in two factors only: w ← Π((1 − γλ)w − p·change − q·s), where change is g − h_i,
+with p = γ/n, q = γ/n for Sag and p = γ, q = (1 − unseen)γ/n for Saga.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from walklearn.simulation.compiled.arithmetic import (
+    HUBER,
+    LOGISTIC,
+    Array,
+    Index,
+    U,
+    prefetch,
+    slope_of,
+    value_of,
+)
+from walklearn.simulation.compiled.cached import helper, inlined, kernel
+from walklearn.simulation.compiled.rows import Data, add_row, row_at, score_of, to_slopes
+from walklearn.simulation.compiled.walks import AHEAD, Records, Tokens
+
+SHARE, ROUNDING, SLACK = 1.0 / 3.0, 1e-8, 1e-6  # as in `found_step`
+
+
+class Memory(NamedTuple):
+    """What tokens carry beside w and s, and what nodes keep, changed in place.
+
+    squares: c_r ‖x_r‖² of each row; smoothness: β. Their product bounds a row's curvature.
+    kept: for `remember_one_row` slope and last visit of each node, side by side; for
+    `remember_rows` all slopes, of which those of rows not seen are NaN.
+    """
+
+    nodes: Array  # n of each token
+    ages: Array  # Σa
+    squared_ages: Array  # Σa²
+    curvatures: Array  # L̂
+    wait: Array  # how many nodes have to be seen before w moves
+    kept: Array  # (tokens · …,), flat
+    updated: Array  # (tokens · nodes,), the last visits; empty for `remember_one_row`
+    squares: Array
+    smoothness: float
+    saga: bool
+    step: float  # γ; 0 where it is found
+
+
+@helper
+def _pace(nodes: float, ages: float, squared_ages: float) -> float:
+    """min(1, n/τ̂)."""
+    if 2.0 * nodes * ages < squared_ages:
+        return 2.0 * nodes * ages / squared_ages
+    return 1.0
+
+
+@helper
+def _decayed(curvature: float, pace: float, node_count: float, whole: float) -> float:
+    """L̂ · 2^(−pace/N); whole: 2^(−1/N), which it mostly is."""
+    return curvature * (whole if pace == 1.0 else 2.0 ** (-pace / node_count))
+
+
+@helper
+def _may_fail(
+    loss: int, parameter: float, score: float, target: float, slope: float, square: float,
+    curvature: float,
+) -> bool:  # fmt: skip
+    """Whether one row may contradict L̂, decided without an exponential; False is certain.
+
+    It cannot where ℓ stays below the parabola of curvature L̂/(c‖x‖²) on its way down. The margin m
+    grows on that way, and with p = |slope| the curvature of the logistic loss is at most p(1 − p)
+    from m > 0 on; elsewhere the parabola of curvature (½ − p)/m will do (`Loss.majorant`).
+    """
+    if loss == LOGISTIC:
+        margin, p = target * score, abs(slope)
+        bend = p * (1.0 - p) if margin >= 0.0 else p - 0.5
+        return bend * square > curvature * (1.0 if margin >= 0.0 else -margin)
+    if loss == HUBER:
+        return parameter * square > curvature * max(abs(score - target), parameter)
+    return square > curvature
+
+
+@helper
+def _raised_by_one(
+    curvature: float, loss: int, parameter: float, score: float, target: float, slope: float,
+    weight: float, along: float, squared_norm: float,
+) -> float:  # fmt: skip
+    """L̂ after the test on one row; along: x·g."""
+    value = weight * value_of(loss, parameter, score, target)
+    if not (0.0 < squared_norm < np.inf and value > 0.0):
+        return curvature
+    if curvature == 0.0:
+        curvature = squared_norm / (2.0 * value)
+    fall = squared_norm / (2.0 * curvature)
+    while fall > ROUNDING * value:
+        trial = weight * value_of(loss, parameter, score - along / curvature, target)
+        if trial <= value - (1.0 - SLACK) * fall:
+            break
+        curvature *= 2.0
+        fall *= 0.5
+    return curvature
+
+
+@kernel
+def remember_one_row(
+    path: Array, data: Data, tokens: Tokens, memory: Memory, numbers: Array, records: Records,
+    group: int, far: bool,
+) -> None:  # fmt: skip
+    """Let every node of a path update the model, where each has one dense row and one score."""
+    count, steps, size = path.shape[0], numbers.size, U(data.dimension)
+    rows, targets, weights = data.rows, data.targets, data.weights
+    models, sums, scores, shrink = tokens.models, tokens.sums, tokens.scores, tokens.shrink
+    visits, after, kept_models = tokens.visits, records.after, records.models
+    penalty, loss, parameter = data.penalty, data.loss, data.loss_parameter
+    low, high, boxed, radius = data.low, data.high, data.low > -np.inf, data.radius
+    seen, ages, squared_ages = memory.nodes, memory.ages, memory.squared_ages
+    curvatures, wait, kept, squares = memory.curvatures, memory.wait, memory.kept, memory.squares
+    saga, given = memory.saga, memory.step
+    nodes = U(data.offsets.size - 1)
+    node_count = np.float64(data.offsets.size - 1)
+    whole = 2.0 ** (-1.0 / node_count)
+    for begin in range(0, count, group):
+        end = min(count, begin + group)
+        record = 0
+        for t in range(steps):
+            now = np.float64(numbers[U(t)])
+            for token in range(begin, end):
+                b = U(token)
+                i, j = U(path[b, U(t)]), U(path[b, U(t + 1)])
+                if far and t + AHEAD < steps:
+                    ahead = U(path[b, U(t + AHEAD)])
+                    prefetch(targets, ahead)
+                    prefetch(visits, ahead)
+                    prefetch(weights, ahead)
+                    prefetch(squares, ahead)
+                    prefetch(kept, U(2) * (b * nodes + ahead))
+                    prefetch(rows, ahead * size)
+                    prefetch(rows, ahead * size + U(8))
+                visits[i] += 1
+                place = U(2) * (b * nodes + i)
+                before, last = kept[place], kept[place + U(1)]
+                weight, target, score = weights[i], targets[i], scores[b]
+                slope = slope_of(loss, parameter, score, target)
+                kept[place] = slope
+                kept[place + U(1)] = now
+                first = last == 0.0
+                if first:
+                    before = 0.0
+                    seen[b] += 1.0
+                else:
+                    ages[b] += now - last
+                    squared_ages[b] += (now - last) * (now - last)
+                n = seen[b]
+                gamma = given
+                if given == 0.0:
+                    pace = _pace(n, ages[b], squared_ages[b])
+                    curvature = _decayed(curvatures[b], pace, node_count, whole)
+                    square = squares[i]
+                    if _may_fail(loss, parameter, score, target, slope, square, curvature):
+                        curvature = _raised_by_one(
+                            curvature, loss, parameter, score, target, slope, weight,
+                            slope * square, weight * slope * slope * square,
+                        )  # fmt: skip
+                    curvatures[b] = curvature
+                    total = curvature + penalty
+                    gamma = pace * SHARE / total if total > 0.0 else 0.0
+                if n < wait[b]:
+                    gamma = 0.0
+                change = weight * (slope - before)
+                mean = gamma * (1.0 / n)
+                push = gamma * change if saga else mean * change
+                pull = 0.0 if saga and first else mean
+                keep = (1.0 - gamma * penalty) * shrink[b]
+                at, row, following = b * size, i * size, j * size
+                squared_norm = 0.0
+                next_score = 0.0
+                for a in range(size):
+                    s, x = sums[at + U(a)], rows[row + U(a)]
+                    w = keep * models[at + U(a)] - push * x - pull * s
+                    sums[at + U(a)] = s + change * x
+                    if boxed:
+                        w = min(max(w, low), high)
+                    models[at + U(a)] = w
+                    squared_norm += w * w
+                    next_score += w * rows[following + U(a)]
+                inside = 1.0
+                if squared_norm > radius * radius:
+                    inside = radius / np.sqrt(squared_norm)
+                shrink[b] = inside
+                scores[b] = next_score * inside
+            if record < after.size and after[record] == t + 1:
+                for each in range(begin, end):
+                    at = U(each) * size
+                    for a in range(size):
+                        kept_models[record, each, a] = shrink[each] * models[at + U(a)]
+                record += 1
+
+
+@inlined
+def row_value(
+    loss: int, parameter: float, scores: Array, along: Array, step: float, at: Index, outputs: int,
+    target: float, form: tuple[int, ...],
+) -> float:  # fmt: skip
+    """ℓ at the scores, from scores[at] on, less step · along."""
+    if len(form) % 2 == 0:
+        top, total = -np.inf, 0.0
+        for c in range(outputs):
+            top = max(top, scores[at + U(c)] - step * along[at + U(c)])
+        for c in range(outputs):
+            total += np.exp(scores[at + U(c)] - step * along[at + U(c)] - top)
+        own = at + U(np.int64(target))
+        value = np.log(total) + (top - (scores[own] - step * along[own]))
+    else:
+        value = value_of(loss, parameter, scores[at] - step * along[at], target)
+    return value
+
+
+@kernel
+def remember_rows(
+    path: Array, data: Data, tokens: Tokens, memory: Memory, numbers: Array, records: Records,
+    uniforms: Array, walk_draws: int,
+) -> None:  # fmt: skip
+    """Let every node of a path update the model, whatever its rows."""
+    steps, width, outputs, form = numbers.size, U(data.dimension), data.outputs, data.form
+    size, classes = width * U(outputs), U(outputs)
+    rows, columns, starts = data.rows, data.columns, data.starts
+    targets, weights, offsets = data.targets, data.weights, data.offsets
+    batch, loss, parameter, penalty = data.batch, data.loss, data.loss_parameter, data.penalty
+    low, high, boxed, radius = data.low, data.high, data.low > -np.inf, data.radius
+    models, sums, visits = tokens.models, tokens.sums, tokens.visits
+    after, kept_models = records.after, records.models
+    seen, ages, squared_ages = memory.nodes, memory.ages, memory.squared_ages
+    curvatures, wait, kept, squares = memory.curvatures, memory.wait, memory.kept, memory.squares
+    updated, saga, given = memory.updated, memory.saga, memory.step
+    smoothness = memory.smoothness
+    node_count = np.float64(offsets.size - 1)
+    whole = 2.0 ** (-1.0 / node_count)
+    nodes, row_count = U(offsets.size - 1), U(targets.size)
+    most = np.diff(offsets).max() * outputs
+    scores, slopes, along = np.empty(most), np.empty(most), np.zeros(most)
+    gradient, correction = np.empty(size), np.empty(size)
+    change = np.empty(size)
+    drawn, draws, skipped = uniforms.reshape(-1), U(uniforms.shape[2]), U(walk_draws)
+    for token in range(path.shape[0]):
+        b = U(token)
+        at, record = b * size, 0
+        for t in range(steps):
+            k = U(t)
+            i = U(path[b, k])
+            visits[i] += 1
+            first = offsets[i]
+            count = offsets[i + U(1)] - first
+            picked = 0 < batch < count
+            looks, share = (batch, count / batch) if picked else (count, 1.0)
+            pick = (b * U(steps) + k) * draws + skipped
+            last, now = updated[b * nodes + i], np.float64(numbers[k])
+            updated[b * nodes + i] = now
+            for a in range(size):
+                gradient[a] = 0.0
+                correction[a] = 0.0
+            unseen, bound = 0.0, 0.0
+            for look in range(looks):  # what the rows say beside what is kept of them
+                row, place = row_at(look, first, count, picked, drawn, pick), U(look) * classes
+                for c in range(outputs):
+                    scores[place + U(c)] = score_of(
+                        rows, columns, starts, row, width, form, models, at + U(c) * width
+                    )
+                    slopes[place + U(c)] = scores[place + U(c)]
+                if len(form) % 2 == 0:
+                    to_slopes(slopes, place, outputs, targets[row])
+                else:
+                    slopes[place] = slope_of(loss, parameter, slopes[place], targets[row])
+                bound += share * smoothness * squares[row]
+                known = (b * row_count + row) * classes
+                unseen += 1.0 if np.isnan(kept[known]) else 0.0
+                for c in range(outputs):
+                    slope, before = slopes[place + U(c)], kept[known + U(c)]
+                    differs = slope - (0.0 if np.isnan(before) else before)
+                    weight, to = share * weights[row], U(c) * width
+                    if given == 0.0:
+                        add_row(
+                            rows, columns, starts, row, width, form, weight * slope, gradient, to
+                        )
+                    add_row(
+                        rows, columns, starts, row, width, form, weight * differs, correction, to
+                    )
+            new = 1.0 if count == 0 and last == 0.0 else 0.0
+            for a in range(size):
+                change[a] = 0.0 if picked else correction[a]
+            for look in range(looks):  # what is kept from now on; a row picked twice changes once
+                row, place = row_at(look, first, count, picked, drawn, pick), U(look) * classes
+                known = (b * row_count + row) * classes
+                new += 1.0 / count if np.isnan(kept[known]) else 0.0
+                for c in range(outputs):
+                    slope, before = slopes[place + U(c)], kept[known + U(c)]
+                    differs = slope - (0.0 if np.isnan(before) else before)
+                    kept[known + U(c)] = slope
+                    if picked:
+                        push, to = weights[row] * differs, U(c) * width
+                        add_row(rows, columns, starts, row, width, form, push, change, to)
+            seen[b] += new
+            if last > 0.0:
+                ages[b] += now - last
+                squared_ages[b] += (now - last) * (now - last)
+            n, gamma = seen[b], given
+            if given == 0.0:
+                pace = _pace(n, ages[b], squared_ages[b])
+                curvature = _decayed(curvatures[b], pace, node_count, whole)
+                if curvature < bound:
+                    squared_norm, value = 0.0, 0.0
+                    for a in range(size):
+                        squared_norm += gradient[a] * gradient[a]
+                    for look in range(looks):
+                        row = row_at(look, first, count, picked, drawn, pick)
+                        place = U(look) * classes
+                        for c in range(outputs):
+                            along[place + U(c)] = score_of(
+                                rows, columns, starts, row, width, form, gradient, U(c) * width
+                            )
+                        value += (
+                            share
+                            * weights[row]
+                            * row_value(
+                                loss,
+                                parameter,
+                                scores,
+                                along,
+                                0.0,
+                                place,
+                                outputs,
+                                targets[row],
+                                form,
+                            )
+                        )
+                    if 0.0 < squared_norm < np.inf and value > 0.0:
+                        if curvature == 0.0:
+                            curvature = squared_norm / (2.0 * value)
+                        fall = squared_norm / (2.0 * curvature)
+                        while fall > ROUNDING * value:
+                            trial = 0.0
+                            for look in range(looks):
+                                row = row_at(look, first, count, picked, drawn, pick)
+                                trial += share * weights[row] * row_value(
+                                    loss, parameter, scores, along, 1.0 / curvature,
+                                    U(look) * classes, outputs, targets[row], form,
+                                )  # fmt: skip
+                            if trial <= value - (1.0 - SLACK) * fall:
+                                break
+                            curvature *= 2.0
+                            fall *= 0.5
+                curvatures[b] = curvature
+                total = curvature + penalty
+                gamma = pace * SHARE / total if total > 0.0 else 0.0
+            if n < wait[b]:
+                gamma = 0.0
+            known_share = 1.0 - unseen / max(looks, 1)
+            keep, mean, squared_norm = 1.0 - gamma * penalty, gamma / n, 0.0
+            for a in range(size):
+                w, s = models[at + a], sums[at + a]
+                sums[at + a] = s + change[a]
+                if saga:
+                    w = keep * w - gamma * correction[a] - known_share * mean * s
+                else:
+                    w = keep * w - mean * (s + change[a])
+                if boxed:
+                    w = min(max(w, low), high)
+                models[at + a] = w
+                squared_norm += w * w
+            if squared_norm > radius * radius:
+                inside = radius / np.sqrt(squared_norm)
+                for a in range(size):
+                    models[at + a] *= inside
+            if record < after.size and after[record] == t + 1:
+                for a in range(size):
+                    kept_models[record, token, a] = models[at + a]
+                record += 1

@@ -1,0 +1,190 @@
+"""Compiled batches of walks whose updates remember: `Sag`, `Saga` and `Newton`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from walklearn.simulation.batches import Array, Counts, Seen
+from walklearn.simulation.compiled_batches import CompiledWalks
+from walklearn.updates.found_step import Pace
+from walklearn.updates.memory import EVERY_NODE, GradientMemory, KeptSlopes, Saga
+from walklearn.updates.newton import KeptParabolas, Newton, Quadratic
+from walklearn.updates.random_streams import Streams
+from walklearn.updates.update import Kept, Remembering, Update
+from walklearn.updates.walk_sgd import Token, WalkSetting
+
+
+class CompiledMemory(CompiledWalks):
+    """What all updates with memory share: nothing is averaged, and nodes keep something."""
+
+    def __init__(
+        self,
+        setting: WalkSetting,
+        streams: Sequence[Streams],
+        tokens: Sequence[Token] | None = None,
+        kept: Sequence[Kept] | None = None,
+    ) -> None:
+        super().__init__(setting, streams, tokens, kept)
+        self._remember([token.memory for token in self.starts])
+
+    def _remember(self, memories: list[Any]) -> None:
+        """Lay out what tokens carry and nodes keep."""
+        raise NotImplementedError
+
+    def _memory_of(self, replicate: int) -> Any:
+        """What the replicate's token carries beside w, as the reference has it."""
+        raise NotImplementedError
+
+    def _kept_by(self, replicate: int, node: int) -> Any:
+        """What a node keeps, as the reference has it; None before its first visit."""
+        raise NotImplementedError
+
+    @property
+    def averages(self) -> Array:
+        """w of each token, which carries no average."""
+        return self.models
+
+    @property
+    def _sums(self) -> Array:
+        return np.zeros((len(self.streams), self.setting.problem.size))
+
+    @property
+    def tokens(self) -> list[Token]:
+        """The tokens as the reference has them."""
+        return [token._replace(memory=self._memory_of(r)) for r, token in enumerate(super().tokens)]
+
+    @property
+    def kept(self) -> list[Kept]:
+        """What the nodes keep, as the reference has it."""
+        found = []
+        for r, begun in enumerate(self.begun_with):
+            by_node = {n: self._kept_by(r, n) for n in range(self.setting.problem.node_count)}
+            nodes = {node: kept for node, kept in by_node.items() if kept is not None}
+            found.append(begun._replace(nodes=nodes))
+        return found
+
+    def advance(self, iterations: int, after: Counts = ()) -> Seen | None:
+        """All tokens together; copies are made by the compiled code."""
+        from walklearn.simulation import compiled
+
+        numbers = np.arange(self.iterations + 1, self.iterations + iterations + 1)
+        own = self._node_streams
+        shape = (len(self.streams), iterations, self.setting.draws)
+        uniforms = np.empty(shape) if own.size else self.draw(iterations)
+        records = self._records(after)
+        path = compiled.find_paths(self._chain, self._tokens, uniforms, own, records)
+        self._update(path, numbers, records, uniforms)
+        self.iterations += iterations
+        if not len(after):
+            return None
+        models = records.models[:, :, None]
+        return Seen(models, models, records.messages, records.questions)
+
+    def _update(self, path: Array, numbers: Array, records: Any, uniforms: Array) -> None:
+        raise NotImplementedError
+
+
+class CompiledGradientMemory(CompiledMemory):
+    """Sag and Saga, by `compiled.remember_one_row` and `compiled.remember_rows`."""
+
+    def _remember(self, memories: list[Any]) -> None:
+        from walklearn.simulation import compiled
+
+        problem, update = self.setting.problem, self.setting.update
+        tokens, nodes = len(memories), problem.node_count
+        if self._one_row:  # side by side: a visit then misses the cache once
+            self._kept_numbers = np.zeros((tokens, nodes, 2))
+            self._slopes = self._kept_numbers[:, :, :1]
+            self._updated = self._kept_numbers[:, :, 1]
+        else:
+            self._kept_numbers = np.empty((tokens, problem.row_count, problem.outputs))
+            self._slopes = self._kept_numbers
+            self._updated = np.zeros((tokens, nodes))
+        self._slopes[:] = np.nan
+        for r, kept in enumerate(self.begun_with):
+            for node, each in kept.nodes.items():
+                rows = slice(problem.offsets[node], problem.offsets[node + 1])
+                self._slopes[r, rows] = each.slopes.reshape(-1, problem.outputs)
+                self._updated[r, node] = each.updated
+        paces = np.array([memory.pace for memory in memories], dtype=np.float64)
+        self._tokens.sums[:] = np.concatenate([memory.gradient_sum for memory in memories])
+        self._collects = np.array([memory.collects for memory in memories])
+        self._memory = compiled.Memory(
+            nodes=paces[:, 0].copy(),
+            ages=paces[:, 1].copy(),
+            squared_ages=paces[:, 2].copy(),
+            curvatures=np.array([memory.curvature for memory in memories], dtype=np.float64),
+            wait=np.where(self._collects, EVERY_NODE * nodes, 0.0),
+            kept=self._kept_numbers.reshape(-1),
+            updated=np.empty(0) if self._one_row else self._updated.reshape(-1),
+            squares=problem.row_weights * problem.row_squares,
+            smoothness=problem.loss.smoothness,
+            saga=isinstance(update, Saga),
+            step=0.0 if update.step_size is None else update.step_size.constant,
+        )
+
+    def _memory_of(self, replicate: int) -> GradientMemory:
+        m, size = self._memory, self.setting.problem.size
+        pace = Pace(*(float(x[replicate]) for x in (m.nodes, m.ages, m.squared_ages)))
+        s = self._tokens.sums.reshape(-1, size)[replicate].copy()
+        collects = bool(self._collects[replicate])
+        return GradientMemory(s, pace, float(m.curvatures[replicate]), collects)
+
+    def _kept_by(self, replicate: int, node: int) -> KeptSlopes | None:
+        problem, updated = self.setting.problem, int(self._updated[replicate, node])
+        slopes = self._slopes[replicate, problem.offsets[node] : problem.offsets[node + 1]].copy()
+        return (
+            KeptSlopes(slopes if problem.outputs > 1 else slopes[:, 0], updated)
+            if updated
+            else None
+        )
+
+    def _update(self, path: Array, numbers: Array, records: Any, uniforms: Array) -> None:
+        from walklearn.simulation import compiled
+
+        along = (path, self._data, self._tokens, self._memory, numbers, records)
+        if self._one_row:
+            compiled.remember_one_row(*along, self._group, self._far)
+        else:
+            compiled.remember_rows(*along, uniforms, self.setting.walk.draws)
+
+
+class CompiledNewton(CompiledMemory):
+    """Newton, by `compiled.minimise_along`."""
+
+    def _remember(self, memories: list[Any]) -> None:
+        from walklearn.simulation import compiled
+
+        problem = self.setting.problem
+        kept = np.zeros((len(memories), problem.row_count, 1 + problem.outputs))
+        for r, begun in enumerate(self.begun_with):
+            for node, each in begun.nodes.items():
+                kept[r, problem.offsets[node] : problem.offsets[node + 1]] = each.parabolas
+        self._tokens.sums[:] = np.concatenate([each.right_side.reshape(-1) for each in memories])
+        self._parabolas = compiled.Parabolas(np.stack([each.inverse for each in memories]), kept)
+
+    def _memory_of(self, replicate: int) -> Quadratic:
+        problem = self.setting.problem
+        right_side = self._tokens.sums.reshape(-1, problem.outputs, problem.dimension)[replicate]
+        return Quadratic(self._parabolas.inverses[replicate].copy(), right_side.copy())
+
+    def _kept_by(self, replicate: int, node: int) -> KeptParabolas | None:
+        rows = slice(*self.setting.problem.offsets[node : node + 2])
+        parabolas = self._parabolas.kept[replicate, rows].copy()
+        return KeptParabolas(parabolas) if parabolas.any() else None
+
+    def _update(self, path: Array, numbers: Array, records: Any, uniforms: Array) -> None:
+        from walklearn.simulation import compiled
+
+        compiled.minimise_along(path, self._data, self._tokens, self._parabolas, records, uniforms,
+                                self.setting.walk.draws)  # fmt: skip
+
+
+def compiled_class(update: Update) -> type[CompiledWalks]:
+    """The batch that makes these updates."""
+    if isinstance(update, Newton):
+        return CompiledNewton
+    return CompiledGradientMemory if isinstance(update, Remembering) else CompiledWalks

@@ -1,0 +1,133 @@
+"""The compiled twins of the updates with memory give the numbers of the reference.
+
+The way of a token must be the same exactly; models may differ by the rounding of sums that are
+added up in another order.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+
+import walklearn as wl
+from tests.simulation.test_equivalence import DOMAINS, GRAPH, LOSSES, make_problem
+from walklearn import updates, walks
+from walklearn.problem import Problem
+from walklearn.simulation.compiled_memory import compiled_class
+from walklearn.simulation.reference_batches import ReferenceWalks
+from walklearn.updates.random_streams import generators, replicate_seed
+from walklearn.updates.walk_sgd import WalkSetting
+
+GRADIENTS: list[Any] = [updates.Sag(), updates.Saga(), updates.Sag(0.01), updates.Saga(0.01)]
+UPDATES = [*GRADIENTS[:2], updates.Newton()]
+
+
+def assert_same(
+    problem: Problem, update: Any, method: Any = None, tolerance: float = 1e-9, **options: Any
+) -> None:
+    fast, slow = (
+        wl.simulate(problem, GRAPH, method or walks.Simple(), update=update, seed=5, engine=engine,
+                    **{"steps": 120, "replicates": 2, "records": 7, **options})
+        for engine in ("compiled", "reference")
+    )  # fmt: skip
+    np.testing.assert_array_equal(fast.messages, slow.messages)
+    np.testing.assert_array_equal(fast.visits, slow.visits)
+    assert (fast.spec, fast.message_bytes) == (slow.spec, slow.message_bytes)
+    for name in ("models", "averages", "distance", "gap", "average_gap"):
+        np.testing.assert_allclose(
+            getattr(fast, name), getattr(slow, name), rtol=tolerance, atol=tolerance, err_msg=name
+        )
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=repr)
+@pytest.mark.parametrize("update", GRADIENTS, ids=repr)
+def test_every_loss(update: Any, loss: Any) -> None:
+    assert_same(make_problem(loss, DOMAINS[0]), update)
+
+
+@pytest.mark.parametrize("domain", DOMAINS[1:], ids=repr)
+@pytest.mark.parametrize("loss", [LOSSES[0], LOSSES[4]], ids=repr)
+@pytest.mark.parametrize("update", GRADIENTS[:2], ids=repr)
+def test_every_domain(update: Any, loss: Any, domain: Any) -> None:
+    assert_same(make_problem(loss, domain), update)
+    assert_same(make_problem(loss, domain, rows=40), update, batch=3)
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=repr)
+@pytest.mark.parametrize("batch", [None, 2])
+def test_newton(loss: Any, batch: int | None) -> None:
+    for domain in DOMAINS[:2]:
+        assert_same(make_problem(loss, domain, rows=40), updates.Newton(), batch=batch)
+
+
+@pytest.mark.parametrize("loss", [LOSSES[1], LOSSES[4]], ids=repr)
+@pytest.mark.parametrize("batch", [None, 1, 3])
+@pytest.mark.parametrize("update", GRADIENTS[:3], ids=repr)
+def test_many_rows_and_mini_batches(update: Any, batch: int | None, loss: Any) -> None:
+    assert_same(make_problem(loss, rows=40, objective="mean"), update, batch=batch)
+
+
+@pytest.mark.parametrize("update", UPDATES, ids=repr)
+def test_relays_own_streams_sparse_rows_and_single_precision(update: Any) -> None:
+    relays = Problem(np.eye(4), [1.0, -1.0, 1.0, 1.0], penalty=0.3, domain=wl.domains.Ball(1.0),
+                     node_of_row=[0, 3, 3, 7], nodes=12, empty_nodes="relay")  # fmt: skip
+    assert_same(relays, update, walks.Weighted())
+    assert_same(make_problem(rows=40), update, walks.Jumping(), streams="node", batch=2)
+    assert_same(make_problem(), update, walks.Uniform(), streams="node")
+    dense = make_problem(rows=40)
+    sparse = Problem(csr_array(np.where(np.abs(dense.X) < 0.5, 0.0, dense.X)), dense.y, penalty=0.5,
+                     node_of_row=dense.node_of_row)  # fmt: skip
+    assert_same(sparse, update)
+    assert_same(make_problem(dtype=np.float32), update, tolerance=2e-4)
+    assert_same(make_problem(rows=40, dtype=np.float32), update, tolerance=2e-4)
+
+
+@pytest.mark.parametrize("update", [*GRADIENTS[:2], updates.Newton()], ids=repr)
+def test_rows_of_very_different_length(update: Any) -> None:
+    """The curvature has to double on the way, and the token comes round slowly."""
+    generator = np.random.default_rng(1)
+    X = generator.standard_normal((12, 3)) * np.exp(2.0 * generator.standard_normal((12, 1)))
+    problem = Problem(X, generator.standard_normal(12), loss=wl.losses.Squared(), penalty=0.1)
+    assert_same(problem, update, walks.Uniform(laziness=0.8), steps=400)
+
+
+@pytest.mark.parametrize("rows", [12, 40])
+@pytest.mark.parametrize("update", UPDATES, ids=repr)
+def test_one_engine_goes_on_where_the_other_stopped(update: Any, rows: int) -> None:
+    """Tokens and what nodes keep are the same things in both, and calls may end anywhere."""
+    setting = WalkSetting(make_problem(rows=rows), GRAPH, walks.Uniform(), update)
+    streams = [generators(replicate_seed(np.random.SeedSequence(3), r)) for r in range(2)]
+    others = [generators(replicate_seed(np.random.SeedSequence(3), r)) for r in range(2)]
+    whole, part = ReferenceWalks(setting, streams), compiled_class(update)(setting, others)
+    whole.advance(80)
+    part.advance(30)
+    slow = ReferenceWalks(setting, others, part.tokens, part.kept)
+    slow.advance(20)
+    fast = compiled_class(update)(setting, others, slow.tokens, slow.kept)
+    fast.advance(30)
+    np.testing.assert_allclose(fast.models, whole.models, rtol=1e-10, atol=1e-10)
+    for one, other in zip(fast.tokens, whole.tokens, strict=True):
+        for a, b in zip(one.memory, other.memory, strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-8, atol=1e-8)
+    for one, other in zip(fast.kept, whole.kept, strict=True):
+        assert one.nodes.keys() == other.nodes.keys()
+        for node in one.nodes:
+            np.testing.assert_allclose(one.nodes[node][0], other.nodes[node][0], atol=1e-8)
+
+
+def test_collecting() -> None:
+    problem, update = make_problem(), updates.Saga()
+    setting = WalkSetting(problem, GRAPH, walks.Uniform(), update)
+    made = []
+    for engine in (ReferenceWalks, compiled_class(update)):
+        streams = [generators(replicate_seed(np.random.SeedSequence(3), 0))]
+        begun = engine(setting, streams).tokens[0]._replace(memory=update.begin(problem, True))
+        batch = engine(setting, streams, [begun])
+        batch.advance(10)
+        np.testing.assert_array_equal(batch.models[0, 0], begun.model)
+        batch.advance(90)
+        made.append(batch.models)
+    np.testing.assert_allclose(*made, rtol=1e-10)
