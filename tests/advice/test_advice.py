@@ -187,3 +187,13 @@ def test_what_protection_costs_is_tried_on_data() -> None:
 def test_mistakes(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         advise(GRAPH, **settings)
+
+
+def test_memory_is_advised_unless_something_is_protected() -> None:
+    graph = wl.graphs.erdos_renyi(12, 0.5, seed=1)
+    open_advice = wl.advise(graph)
+    assert open_advice.update == wl.updates.Saga()
+    assert open_advice.to_dict()["update"] == "saga"
+    released = wl.advise(graph, epsilon=3.0, delta=0.03, feature_bound=1.0, model="in the clear")
+    assert released.update is None
+    assert released.to_dict()["update"] == "sgd"

@@ -29,6 +29,9 @@ def cautions(facts: Facts) -> Iterator[str]:
     yield from _about_eigenvalues(facts)
     yield from _about_mixing(facts)
     yield from _about_long_stays(facts)
+    if facts.remembers:
+        yield from _about_memory(facts)
+        return
     yield from _about_bias(facts)
     yield from _about_problem(facts)
     if facts.step_size is not None:
@@ -148,6 +151,19 @@ def _about_bias(facts: Facts) -> Iterator[str]:
             f"{facts.graph.degrees.min()} to {facts.graph.degrees.max()}), so it minimises a sum "
             "weighted by degree, not f. Pass Simple(corrected=True), or use Uniform()."
         )
+
+
+def _about_memory(facts: Facts) -> Iterator[str]:
+    """What is different where token and nodes remember."""
+    update = facts.update
+    assert update is not None
+    yield (
+        f"{update!r} ends where ∇f = 0, however often each node is visited: no bias is left to "
+        "correct, and the theorems' constants, which are about SGD, say nothing of it."
+    )
+    yield f"What it shows: {update.tells}. It is refused where the model is protected."
+    if facts.no_optimum:
+        yield f"σ² is NaN, as {facts.no_optimum}"
 
 
 def _about_problem(facts: Facts) -> Iterator[str]:

@@ -38,6 +38,7 @@ from walklearn.theory.cautions import cautions
 from walklearn.theory.spectrum import MOST_NODES_WITH_JUMPS, Method, Range, Spectrum, spectrum_of
 from walklearn.theory.walk_facts import Constant, Facts, matrix_walk, residual
 from walklearn.updates.step_sizes import StepSize
+from walklearn.updates.update import Sgd, Update
 from walklearn.walks import Independent, Jumping, Walk, Weighted
 
 __all__ = ["Constant", "Diagnosis", "diagnose", "mixing_time", "residual", "spectral_gap"]
@@ -58,6 +59,8 @@ class Diagnosis:
     constant: None where no theorem applies; for a private walk, that of one simulated draw.
     printed_constant: for clamped releases (Lmax/Lmin) σ² + Lmax², as the paper prints it; its
     second term is not what either reweighting gives, so single draws exceed it. NaN elsewhere.
+    update: what a visit does, where that was said; message_bytes: the size of the token;
+    node_bytes: the most that a node keeps between visits.
     setup_messages: what the nodes send before the walk, a message each way per edge.
     """
 
@@ -78,6 +81,9 @@ class Diagnosis:
     setup_messages: int
     warnings: tuple[str, ...]
     printed_constant: float = math.nan
+    update: str = ""
+    message_bytes: int = 0
+    node_bytes: int = 0
 
     @property
     def lambda_P(self) -> float:
@@ -104,11 +110,14 @@ def diagnose(
     walk: Walk,
     step_size: StepSize | None = None,
     seed: int | np.random.SeedSequence | None = 0,
+    update: Update | None = None,
 ) -> Diagnosis:
     """Spectral gap, mixing time, the theorem's constant, and warnings with what to do.
 
     With a step size, it is checked against the smoothness and the noise of the problem. A
-    private walk is diagnosed for one simulated draw of its releases, made from the seed.
+    private walk is diagnosed for one simulated draw of its releases, made from the seed. With an
+    update it also says what that costs in bytes and memory, and what it tells; one with memory has
+    no theorem's constant, and none of the walk's biases.
 
     >>> from walklearn import ConstantStep, Problem, graphs, walks
     >>> problem = Problem([[1.0], [2.0], [3.0]], [1.0, -1.0, 1.0], penalty=1.0)
@@ -128,7 +137,11 @@ def diagnose(
     spectrum = spectrum_of(graph, walk, problem, P)
     stays = None if P is None else P.diagonal()
     at_optimum, reason = _residual_at_optimum(problem)
-    facts = Facts(graph, problem, walk, step_size, spectrum, stays, at_optimum, reason)
+    if isinstance(update, Sgd):
+        step_size = step_size or update.step_size
+    elif update is not None:
+        update.check(problem)
+    facts = Facts(graph, problem, walk, step_size, spectrum, stays, at_optimum, reason, update)
     return Diagnosis(
         walk=label,
         node_count=graph.node_count,
@@ -143,10 +156,13 @@ def diagnose(
         acceptance_rate=facts.acceptance_rate(),
         residual=at_optimum,
         effective_smoothness=float(facts.step_smoothness.max()),
-        constant=facts.constant(),
+        constant=None if facts.remembers else facts.constant(),
         printed_constant=over_draws,
         setup_messages=2 * graph.edge_count * bool(walk.announced_numbers),
         warnings=tuple(cautions(facts)),
+        update="" if update is None else repr(update),
+        message_bytes=0 if update is None else update.token_bytes(problem),
+        node_bytes=0 if update is None else int(update.node_bytes(problem).max()),
     )
 
 
@@ -236,6 +252,10 @@ def _lines(d: Diagnosis) -> Iterator[str]:
     yield f"  set-up              {d.setup_messages:<10,} messages"
     yield f"  residual σ²         {_number(d.residual)}"
     yield f"  largest step 2/L    {_number(d.largest_step)}"
+    if d.update:
+        yield f"  update              {d.update}"
+        yield f"    a message         {d.message_bytes:<10,} bytes"
+        yield f"    a node keeps      {d.node_bytes:<10,} bytes at most"
     if not math.isnan(d.printed_constant):
         over = _number(d.printed_constant)
         yield f"  the paper's bound   {over:<10} (Lmax / Lmin) σ² + Lmax², as printed; see docs"

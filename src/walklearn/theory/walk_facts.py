@@ -13,6 +13,7 @@ from walklearn.graphs import Graph
 from walklearn.problem import Problem
 from walklearn.theory.spectrum import Spectrum
 from walklearn.updates.step_sizes import StepSize
+from walklearn.updates.update import Remembering, Update
 from walklearn.walks import (
     HistoryDriven,
     Independent,
@@ -71,6 +72,12 @@ class Facts:
     stays: Vector | None
     residual: float
     no_optimum: str
+    update: Update | None = None
+
+    @property
+    def remembers(self) -> bool:
+        """Whether the update has memory, so that the walk says only who is next."""
+        return isinstance(self.update, Remembering)
 
     @property
     def visit_weights(self) -> Vector:
