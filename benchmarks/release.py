@@ -1,7 +1,8 @@
 """How long a release and a calibration take: `python -m benchmarks.release`.
 
-A million released values against as many of NumPy's own gamma numbers, on the same generator and
-shapes, in turns; and the median time to calibrate each mechanism.
+A million simulated releases against as many of NumPy's own gamma numbers, on the same generator and
+shapes, in turns; what a real release takes for each number, drawn exactly, with OpenDP's discrete
+Gaussian beside it where that is installed; and the median time to calibrate each mechanism.
 """
 
 from __future__ import annotations
@@ -31,10 +32,52 @@ def measurements(quick: bool) -> Iterator[Measurement]:
             )
             yield Measurement(f"{count:,} values of {mechanism} / NumPy's gamma", ours / numpys,
                               "times", 3.0, note=f"{ours:.3f} and {numpys:.3f} s")  # fmt: skip
+    yield from exact_draws(2_000 if quick else 20_000)
     for kind in privacy.MECHANISMS:
         bounds = (1.0, 2.0) if kind == "gamma" else BOUNDS
         milliseconds = 1e3 * calibration_seconds(kind, bounds)
         yield Measurement(f"calibrating {kind} to (3, 0.03)", milliseconds, "ms", 50.0)
+
+
+def exact_draws(count: int) -> Iterator[Measurement]:
+    """Microseconds of processor time for each number: others may share the machine."""
+    noise = privacy.ModelNoise(clip=1.0, noise_multiplier=3.0, max_contributions=1)
+    yield Measurement("exact noise on the model, a coordinate of 50",
+                      microseconds(lambda: noise.draw(50), 50, count), "µs", 40.0)  # fmt: skip
+    yield opendp_gaussian(count)
+    values = np.full(50, 20.0)
+    for mechanism in (
+        privacy.Gaussian(3.0, BOUNDS), privacy.Laplace(3.0, BOUNDS),
+        privacy.TruncatedLaplace(3.0, 9.0, BOUNDS), privacy.ClampedGamma(30.0, BOUNDS),
+        privacy.ClampedGamma(8000.0, BOUNDS), privacy.Gamma(1.7, BOUNDS),
+    ):  # fmt: skip
+        value = microseconds(lambda m=mechanism: m.release(values), 50, count // 10)
+        yield Measurement(f"exact release by {mechanism}, one of 50", value, "µs")
+
+
+def opendp_gaussian(count: int) -> Measurement:
+    what = "OpenDP's discrete Gaussian, a coordinate of 50"
+    try:
+        import opendp.prelude as dp
+    except ImportError:
+        return Measurement(what, np.nan, "µs", note="opendp is not installed")
+    dp.enable_features("contrib")
+    space = dp.vector_domain(dp.atom_domain(T=int)), dp.l2_distance(T=float)
+    gaussian = dp.m.make_gaussian(*space, scale=3.0 * 2.0**24)
+    value = microseconds(lambda: gaussian([0] * 50), 50, count)
+    return Measurement(what, value, "µs")
+
+
+def microseconds(run: Callable[[], object], numbers: int, count: int) -> float:
+    run()
+    best = np.inf
+    for _ in range(ROUNDS):
+        start = time.process_time()
+        for _ in range(max(1, count // numbers // ROUNDS)):
+            run()
+        took = time.process_time() - start
+        best = min(best, took / max(1, count // numbers // ROUNDS) / numbers)
+    return 1e6 * best
 
 
 def in_turns(*contestants: Callable[[np.random.Generator], object]) -> list[float]:
