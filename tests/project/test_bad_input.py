@@ -56,6 +56,8 @@ def allot(**changes: Any) -> wl.privacy.Allotment:
 
 
 CASES: dict[str, tuple[Callable[[], Any], str]] = {
+    "more noise than can be counted": (
+        lambda: wl.privacy.ModelNoise(1.0, 1e30, 1).draw(1), r"Take less noise, or a larger step"),
     # what a total (ε, δ) needs
     "ε without public scales": (lambda: allot(length=None), r"typical centre and spread.*range"),
     "ε without the number of rows": (lambda: allot(rows=None), r"public number of rows"),

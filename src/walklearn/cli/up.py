@@ -29,7 +29,11 @@ _LOOK_SECONDS = 0.25
               help="A family such as ring or barabasi-albert, or an edge-list file.")  # fmt: skip
 @click.option("--walk", type=click.Choice(["uniform", "weighted"]), default="uniform",
               show_default=True)  # fmt: skip
-@click.option("--epsilon", type=float, help="Protect what the weighted walk releases.")
+@click.option(
+    "--epsilon",
+    type=float,
+    help="Protect L_i, which the weighted walk tells; the model goes in the clear.",
+)
 @click.option("--delta", type=float, help="Goes with --epsilon.")
 @click.option("--updates", type=click.IntRange(1), default=2000, show_default=True)
 @click.option("--seed", type=click.IntRange(0), default=1, show_default=True,
@@ -66,6 +70,8 @@ def up(
 
     privacy = None if epsilon is None or delta is None else (epsilon, delta)
     trial = Trial.draw(as_graph(graph, nodes=nodes, seed=seed), walk, updates, privacy, seed)
+    if privacy is not None:
+        click.echo("ε = ∞: L_i is released with noise, and the model goes in the clear.")
     click.echo(f"Making {nodes} nodes in {out}: keys, rows, invites …")
     with LocalNetwork.create(out, trial.plan, trial.graph, trial.rows()) as network:
         try:
