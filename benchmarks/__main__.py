@@ -1,4 +1,4 @@
-"""All benchmarks but the soak, into one table: `python -m benchmarks [--quick] [NAME ...]`.
+"""All benchmarks but soak and chaos, in one table: `python -m benchmarks [--quick] [NAME ...]`.
 
 Each runs in a process of its own, so that it starts with empty memory, and one that fails takes
 no other with it. The table comes with the machine and the commit, and after it the targets that

@@ -12,6 +12,7 @@ from typing import Any
 
 from walklearn.node.disk.directory import NodeDirectory
 from walklearn.node.process.logs import Log
+from walklearn.node.wire.book import Book
 from walklearn.node.wire.transport import Refused, Transport, Unanswered, Undelivered
 
 _SECONDS = 20.0
@@ -31,14 +32,20 @@ class Books:
         self._directory, self._transport, self._spawn = directory, transport, spawn
         self._changed, self._log = changed, log
         self._number, self._content = 0, b""
+        self._book: Book | None = None
         self.refresh()
 
     def refresh(self) -> bool:
         """Look at the book on disk; whether it is newer than the one that was there."""
         before, book = self._number, self._directory.book
+        self._book = book
         self._number = 0 if book is None else book.number
         self._content = b"" if book is None else book.encode()
         return self._number > before
+
+    def current(self) -> Book | None:
+        """The book that counts now; None if there is none."""
+        return self._book
 
     def tell(self, neighbour: str) -> None:
         """Tell it the number of the book here, to get a newer one or to be asked for it."""

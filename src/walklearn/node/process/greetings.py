@@ -18,6 +18,7 @@ from typing import Any
 
 from walklearn.node.agreement.plan import Plan
 from walklearn.node.process.logs import Log
+from walklearn.node.process.seals import Seals
 from walklearn.node.protocol.events import Announced, Event, NeighbourDown, NeighbourUp
 from walklearn.node.protocol.messages import (
     LONGEST_PLAN,
@@ -56,6 +57,7 @@ class Greetings:
         self._names: Mapping[str, str] = {}
         self._agreed: set[str] = set()
         self._leaving = False
+        self.seals: Seals | None = None
 
     def set_peers(self, names: Mapping[str, str], spawn: Callable[[Any], Any]) -> None:
         """Greet these from now on, and no others. names: fingerprint -> name."""
@@ -98,6 +100,7 @@ class Greetings:
             self._tell(caller, difference)
             raise Refused("plan differs", difference)
         self._agreed.add(caller)
+        greeting = self._checked(caller, greeting)
         await self._dispatch(Announced(caller, greeting.announcement, self._clock()))
         if not self._is_up(caller) and not self._leaving:
             self.greet(caller)
@@ -144,7 +147,16 @@ class Greetings:
         if theirs.plan_digest != self._plan.digest:
             raise Refused("plan differs", "the neighbour has another plan")
         self._agreed.add(neighbour)
-        return theirs
+        return self._checked(neighbour, theirs)
+
+    def _checked(self, neighbour: str, greeting: Greeting) -> Greeting:
+        """The greeting without lines that no participant has begun."""
+        if self.seals is None:
+            return greeting
+        greeting, wrong = self.seals.checked_greeting(greeting)
+        if wrong:
+            self._log.warning("line not signed", peer=self._names.get(neighbour))
+        return greeting
 
     def _first_greeting(self, neighbour: str) -> Greeting:
         """With the plan, and with nothing of the rows: the importance is no one's.
@@ -160,7 +172,8 @@ class Greetings:
         announcement = self._state().announcement(neighbour, self._clock())
         if self._leaving:
             announcement = replace(announcement, reaches_you=False)
-        return Greeting(name=self._name, plan_digest=self._plan.digest, announcement=announcement)
+        greeting = Greeting(self._name, self._plan.digest, announcement)
+        return greeting if self.seals is None else self.seals.on_greeting(greeting)
 
     def _difference(self, greeting: Greeting) -> str:
         try:

@@ -22,6 +22,7 @@ from walklearn.node.process.books import Books
 from walklearn.node.process.greetings import Greetings
 from walklearn.node.process.logs import Log
 from walklearn.node.process.metrics import Counters
+from walklearn.node.process.seals import Seals
 from walklearn.node.process.status import Watch
 from walklearn.node.protocol import events as happened
 from walklearn.node.protocol.events import Event
@@ -71,6 +72,7 @@ class Runtime:
         self.failed: BaseException | None = None
         self.changed = asyncio.Event()
         self.books: Books | None = None
+        self._seals: Seals | None = None
         self.transport = Transport(
             identity, self._answer, self._count_refusal, _largest(state), self._meet, self._miss
         )
@@ -246,6 +248,11 @@ class Runtime:
     def use_book(self, directory: NodeDirectory, changed: Callable[[], None]) -> None:
         """Exchange books with neighbours; changed: told when there is a newer one on disk."""
         self.books = Books(directory, self.transport, self._spawn, changed, self._log)
+        if self._plan.keeper is not None:
+            seals = Seals(directory.identity, self._plan.digest, self.books.current, self._log)
+            self._seals = self._greetings.seals = seals
+            for token in filter(None, (self.state.record.token, self.state.record.final)):
+                seals.refusal(token)  # so that it knows the seals that came with them
 
     def spread_book(self) -> None:
         """Tell the neighbours of the book on disk, if it is newer than it was."""
@@ -270,12 +277,14 @@ class Runtime:
             token = decode_token(message, self._limits)
         except MessageError as error:
             raise Refused("malformed message", str(error)) from None
+        if self._seals is not None and (reason := self._seals.refusal(token)):
+            raise Refused("not signed", reason)
         event: Event = happened.FinalArrived(caller, token, self._clock())
         if method == "Handover":
             event = happened.TokenArrived(caller, token, self._draw(), self._clock())
         receipt = await self.dispatch(event)
         assert receipt is not None
-        return _encoded(receipt)
+        return _encoded(receipt if self._seals is None else self._seals.on_receipt(receipt))
 
     # ── what is said to neighbours ───────────────────────────────────────────────────────────
 
@@ -283,8 +292,13 @@ class Runtime:
         event: Event
         mark, limit = token.mark, self.state.answer_within_seconds
         try:
-            reply = await self.transport.call(receiver, "Handover", token.encoded, limit)
-            event = happened.Answered(mark, _decoded(reply), self._clock())
+            content = self._sealed(token).encoded
+            reply = await self.transport.call(receiver, "Handover", content, limit)
+            receipt = _decoded(reply)
+            if self._seals is not None and not self._seals.checks_receipt(receipt):
+                self._count_refusal("not signed", receiver)
+                raise Refused("not signed")  # a line that is nobody's: so it was not taken
+            event = happened.Answered(mark, receipt, self._clock())
         except (Undelivered, Refused):
             # Refused by the transport: not this attempt, but an earlier one may have been taken.
             event = happened.NotSent(mark, self._clock())
@@ -294,11 +308,15 @@ class Runtime:
             event = happened.Unknown(mark, self._clock())
         await self.dispatch(event)
 
+    def _sealed(self, token: Token) -> Token:
+        return token if self._seals is None else self._seals.on_token(token)
+
     async def _send_final(self, neighbour: str, token: Token) -> None:
         receipt = None
         limit = self.state.answer_within_seconds
         try:
-            reply = await self.transport.call(neighbour, "Final", token.encoded, limit)
+            content = self._sealed(token).encoded
+            reply = await self.transport.call(neighbour, "Final", content, limit)
             receipt = _decoded(reply)
         except (Undelivered, Unanswered, Refused, MessageError) as error:
             self._log.debug("final model unanswered", peer=self._names.get(neighbour), reason=error)

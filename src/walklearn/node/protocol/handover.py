@@ -42,7 +42,8 @@ def receive(state: State, event: happened.TokenArrived) -> Result:
         return refuse(state, token.mark, reason)
     arrived: list[Effect] = [Note("handed over")] if state.proves_arrival(token.mark) else []
     if forked:
-        token = replace(token, line=state.next_line(token.line.walk, token.updates), hop=0)
+        line = state.next_line(token.line.walk, token.updates)
+        token = replace(token, line=line, hop=0, seal=b"")
         arrived.append(Note("forked token", f"hop {event.token.hop}", event.sender))
     record = replace(state.record, newest=token.mark, token=token, place=Place.HERE, receiver=None)
     arrivals = state.arrivals.and_also(event.token)
@@ -114,6 +115,7 @@ def _renewed(token: Token) -> Token:
 
 def finish(state: State, final: Token) -> Result:
     """The plan's updates are done: this is the final model."""
+    final = replace(final, ended_by=state.fingerprint, end_seal=b"")
     newest = max(state.record.newest or final.mark, final.mark)
     record = replace(
         state.record, newest=newest, token=None, place=Place.GONE, receiver=None, final=final
@@ -250,7 +252,7 @@ def _reclaim(state: State, now: float) -> Result:
 def begin(state: State, token: Token, now: float) -> Result:
     """Hold the token, in a new line."""
     line = state.next_line(token.line.walk, token.updates)
-    token = replace(token, line=line, hop=0)
+    token = replace(token, line=line, hop=0, seal=b"")
     state = state.saw(token.mark, token.updates, now)
     record = replace(state.record, newest=token.mark, token=token, place=Place.HERE, receiver=None)
     state = replace(state, record=record, handover=None, rests_until=None)

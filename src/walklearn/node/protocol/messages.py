@@ -11,7 +11,6 @@ anything else, whatever the bytes. Nothing is ever unpickled.
 ...               weighted_sum=np.zeros(2), step_size_sum=0.5, inverse_importance_sum=5.0)
 >>> decode_token(encode_token(token), limits).model
 array([0.6, 0.8])
->>> from dataclasses import replace
 >>> decode_token(encode_token(replace(token, model=np.array([3.0, 4.0]))), limits)
 Traceback (most recent call last):
     ...
@@ -24,7 +23,7 @@ import enum
 import hashlib
 import math
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -46,6 +45,7 @@ LARGEST_COUNTER = 2**63 - 1
 LARGEST_DEGREE = 10**6
 LARGEST_ENTRY = 1e100  # of a model where W is everything: squares must not overflow
 LONGEST_NAME, LONGEST_REASON, LONGEST_PLAN = 200, 1_000, 1_000_000
+LONGEST_SEAL = 128  # bytes; a signature by P-256 has about 72
 # What a token has besides its two vectors, and a greeting besides its plan, with room to spare.
 ENVELOPE_BYTES = 4_096
 
@@ -95,7 +95,8 @@ class Token:
 
     weighted_sum: Σ γ_m w_m, over the models before each update; step_size_sum: Σ γ_m.
     inverse_importance_sum: Σ 1/R over the visits, from which R̄ is estimated.
-    final: the plan's updates are done.
+    final: the plan's updates are done, the last one by `ended_by`. seal, end_seal: the signatures
+    of the line's beginner and of the end's, where there is a book; they are no part of the digest.
     """
 
     line: Line
@@ -106,6 +107,9 @@ class Token:
     step_size_sum: float
     inverse_importance_sum: float
     final: bool = False
+    seal: bytes = b""
+    ended_by: str = ""
+    end_seal: bytes = b""
 
     @property
     def mark(self) -> Mark:
@@ -130,7 +134,8 @@ class Token:
     @cached_property
     def digest(self) -> str:
         """SHA-256 of its bytes, by which two nodes see that they have the same one."""
-        return hashlib.sha256(self.encoded).hexdigest()
+        bare = replace(self, seal=b"", end_seal=b"")
+        return hashlib.sha256(encode_token(bare)).hexdigest()
 
 
 class Progress(NamedTuple):
@@ -168,6 +173,8 @@ class Greeting:
     plan_digest: str
     announcement: Announcement
     plan: str = ""
+    newest_seal: bytes = b""
+    final_seal: bytes = b""
 
 
 class Outcome(enum.Enum):
@@ -188,6 +195,7 @@ class Receipt:
     outcome: Outcome
     reason: str = ""
     newest: Line | None = None
+    newest_seal: bytes = b""
 
 
 @dataclass(frozen=True)
@@ -223,6 +231,9 @@ def encode_token(token: Token) -> bytes:
         step_size_sum=token.step_size_sum,
         inverse_importance_sum=token.inverse_importance_sum,
         final=token.final,
+        seal=token.seal,
+        ended_by=token.ended_by,
+        end_seal=token.end_seal,
     ).SerializeToString()
     parts: list[Any] = [head]
     for field, vector in ((_MODEL_FIELD, token.model), (_SUM_FIELD, token.weighted_sum)):
@@ -247,6 +258,9 @@ def decode_token(content: bytes, limits: Limits) -> Token:
         step_size_sum=_number(message.step_size_sum, "step_size_sum"),
         inverse_importance_sum=_number(message.inverse_importance_sum, "inverse_importance_sum"),
         final=message.final,
+        seal=_seal(message.seal, "seal"),
+        ended_by=_matching(message.ended_by, "ended_by", _DIGEST_OR_NONE),
+        end_seal=_seal(message.end_seal, "end_seal"),
     )
     _check_consistent(token, limits)
     return token
@@ -286,6 +300,8 @@ def encode_greeting(greeting: Greeting) -> bytes:
         name=greeting.name,
         plan_digest=greeting.plan_digest,
         plan=greeting.plan,
+        newest_seal=greeting.newest_seal,
+        final_seal=greeting.final_seal,
         announcement=wire.Announcement(
             degree=told.degree,
             importance=told.importance,
@@ -311,6 +327,8 @@ def decode_greeting(content: bytes) -> Greeting:
         name=_text(message.name, "name", LONGEST_NAME),
         plan_digest=_matching(message.plan_digest, "plan_digest", _FINGERPRINT),
         plan=_text(message.plan, "plan", LONGEST_PLAN),
+        newest_seal=_seal(message.newest_seal, "newest_seal"),
+        final_seal=_seal(message.final_seal, "final_seal"),
         announcement=Announcement(
             degree=_count(told.degree, "degree", LARGEST_DEGREE),
             importance=importance,
@@ -330,6 +348,7 @@ def encode_receipt(receipt: Receipt) -> bytes:
         outcome=receipt.outcome.name,
         reason=receipt.reason[:LONGEST_REASON],
         newest=_line_out(receipt.newest),
+        newest_seal=receipt.newest_seal,
     ).SerializeToString()
 
 
@@ -344,6 +363,7 @@ def decode_receipt(content: bytes) -> Receipt:
         outcome=_OUTCOMES[message.outcome],
         reason=_text(message.reason, "reason", LONGEST_REASON),
         newest=_line(message.newest, "newest") if message.HasField("newest") else None,
+        newest_seal=_seal(message.newest_seal, "newest_seal"),
     )
 
 
@@ -418,6 +438,12 @@ def _matching(value: str, name: str, pattern: re.Pattern[str]) -> str:
 def _text(value: str, name: str, longest: int) -> str:
     if len(value) > longest:
         raise MessageError(f"{name} has {len(value)} characters, the most are {longest}.")
+    return value
+
+
+def _seal(value: bytes, name: str) -> bytes:
+    if len(value) > LONGEST_SEAL:
+        raise MessageError(f"{name} has {len(value)} bytes, the most are {LONGEST_SEAL}.")
     return value
 
 

@@ -31,7 +31,7 @@ class Progress(_message.Message):
     def __init__(self, line: _Optional[_Union[Line, _Mapping]] = ..., hop: _Optional[int] = ..., updates: _Optional[int] = ..., age_seconds: _Optional[float] = ...) -> None: ...
 
 class Token(_message.Message):
-    __slots__ = ("version", "line", "hop", "updates", "model", "weighted_sum", "step_size_sum", "inverse_importance_sum", "final")
+    __slots__ = ("version", "line", "hop", "updates", "model", "weighted_sum", "step_size_sum", "inverse_importance_sum", "final", "seal", "ended_by", "end_seal")
     VERSION_FIELD_NUMBER: _ClassVar[int]
     LINE_FIELD_NUMBER: _ClassVar[int]
     HOP_FIELD_NUMBER: _ClassVar[int]
@@ -41,6 +41,9 @@ class Token(_message.Message):
     STEP_SIZE_SUM_FIELD_NUMBER: _ClassVar[int]
     INVERSE_IMPORTANCE_SUM_FIELD_NUMBER: _ClassVar[int]
     FINAL_FIELD_NUMBER: _ClassVar[int]
+    SEAL_FIELD_NUMBER: _ClassVar[int]
+    ENDED_BY_FIELD_NUMBER: _ClassVar[int]
+    END_SEAL_FIELD_NUMBER: _ClassVar[int]
     version: int
     line: Line
     hop: int
@@ -50,7 +53,10 @@ class Token(_message.Message):
     step_size_sum: float
     inverse_importance_sum: float
     final: bool
-    def __init__(self, version: _Optional[int] = ..., line: _Optional[_Union[Line, _Mapping]] = ..., hop: _Optional[int] = ..., updates: _Optional[int] = ..., model: _Optional[bytes] = ..., weighted_sum: _Optional[bytes] = ..., step_size_sum: _Optional[float] = ..., inverse_importance_sum: _Optional[float] = ..., final: _Optional[bool] = ...) -> None: ...
+    seal: bytes
+    ended_by: str
+    end_seal: bytes
+    def __init__(self, version: _Optional[int] = ..., line: _Optional[_Union[Line, _Mapping]] = ..., hop: _Optional[int] = ..., updates: _Optional[int] = ..., model: _Optional[bytes] = ..., weighted_sum: _Optional[bytes] = ..., step_size_sum: _Optional[float] = ..., inverse_importance_sum: _Optional[float] = ..., final: _Optional[bool] = ..., seal: _Optional[bytes] = ..., ended_by: _Optional[str] = ..., end_seal: _Optional[bytes] = ...) -> None: ...
 
 class Announcement(_message.Message):
     __slots__ = ("degree", "importance", "reaches_you", "newest", "final", "progress", "final_digest")
@@ -71,21 +77,25 @@ class Announcement(_message.Message):
     def __init__(self, degree: _Optional[int] = ..., importance: _Optional[float] = ..., reaches_you: _Optional[bool] = ..., newest: _Optional[_Union[Line, _Mapping]] = ..., final: _Optional[_Union[Line, _Mapping]] = ..., progress: _Optional[_Union[Progress, _Mapping]] = ..., final_digest: _Optional[str] = ...) -> None: ...
 
 class Greeting(_message.Message):
-    __slots__ = ("version", "name", "plan_digest", "plan", "announcement")
+    __slots__ = ("version", "name", "plan_digest", "plan", "announcement", "newest_seal", "final_seal")
     VERSION_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     PLAN_DIGEST_FIELD_NUMBER: _ClassVar[int]
     PLAN_FIELD_NUMBER: _ClassVar[int]
     ANNOUNCEMENT_FIELD_NUMBER: _ClassVar[int]
+    NEWEST_SEAL_FIELD_NUMBER: _ClassVar[int]
+    FINAL_SEAL_FIELD_NUMBER: _ClassVar[int]
     version: int
     name: str
     plan_digest: str
     plan: str
     announcement: Announcement
-    def __init__(self, version: _Optional[int] = ..., name: _Optional[str] = ..., plan_digest: _Optional[str] = ..., plan: _Optional[str] = ..., announcement: _Optional[_Union[Announcement, _Mapping]] = ...) -> None: ...
+    newest_seal: bytes
+    final_seal: bytes
+    def __init__(self, version: _Optional[int] = ..., name: _Optional[str] = ..., plan_digest: _Optional[str] = ..., plan: _Optional[str] = ..., announcement: _Optional[_Union[Announcement, _Mapping]] = ..., newest_seal: _Optional[bytes] = ..., final_seal: _Optional[bytes] = ...) -> None: ...
 
 class Receipt(_message.Message):
-    __slots__ = ("version", "outcome", "reason", "newest")
+    __slots__ = ("version", "outcome", "reason", "newest", "newest_seal")
     class Outcome(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
         __slots__ = ()
         UNSPECIFIED: _ClassVar[Receipt.Outcome]
@@ -100,8 +110,10 @@ class Receipt(_message.Message):
     OUTCOME_FIELD_NUMBER: _ClassVar[int]
     REASON_FIELD_NUMBER: _ClassVar[int]
     NEWEST_FIELD_NUMBER: _ClassVar[int]
+    NEWEST_SEAL_FIELD_NUMBER: _ClassVar[int]
     version: int
     outcome: Receipt.Outcome
     reason: str
     newest: Line
-    def __init__(self, version: _Optional[int] = ..., outcome: _Optional[_Union[Receipt.Outcome, str]] = ..., reason: _Optional[str] = ..., newest: _Optional[_Union[Line, _Mapping]] = ...) -> None: ...
+    newest_seal: bytes
+    def __init__(self, version: _Optional[int] = ..., outcome: _Optional[_Union[Receipt.Outcome, str]] = ..., reason: _Optional[str] = ..., newest: _Optional[_Union[Line, _Mapping]] = ..., newest_seal: _Optional[bytes] = ...) -> None: ...

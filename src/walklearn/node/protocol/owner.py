@@ -57,7 +57,9 @@ def _begin_again(state: State, now: float) -> Result:
     if not seen.final:
         return begin(state, seen, now)
     line = state.next_line(seen.line.walk, seen.updates)
-    state, effects = finish(state.saw(Mark(line, 0), seen.updates, now), replace(seen, line=line))
+    state, effects = finish(
+        state.saw(Mark(line, 0), seen.updates, now), replace(seen, line=line, seal=b"")
+    )
     return state, [Commit(state.record), *effects]
 
 

@@ -1,0 +1,140 @@
+"""With a book, lines and ends count only if a participant has signed them."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import io
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.node.small_network import in_process, log_lines
+from tests.node.test_enemies import Enemy
+from tests.node.test_joining import make, write_down
+from tests.node.test_service import is_met, until
+from walklearn.node.process.logs import Log
+from walklearn.node.process.seals import Seals
+from walklearn.node.protocol.messages import (
+    Announcement,
+    Greeting,
+    Line,
+    Mark,
+    Outcome,
+    Progress,
+    Receipt,
+    Token,
+    encode_greeting,
+    encode_token,
+)
+from walklearn.node.wire.book import Book
+from walklearn.node.wire.identity import Identity, Invite
+from walklearn.node.wire.transport import Refused
+
+KEEPER, ALICE, BOB, STRANGER = (Identity.create() for _ in range(4))
+BOOK = (
+    Book.new(KEEPER)
+    .with_participants(
+        Invite("alice", "192.0.2.7:7447", ALICE.public_key), Invite("bob", "", BOB.public_key)
+    )
+    .signed(KEEPER)
+)
+PLAN = "0" * 64
+
+
+def seals_of(identity: Identity, book: Book | None = BOOK) -> Seals:
+    return Seals(identity, PLAN, lambda: book, Log("test", io.StringIO()))
+
+
+def line_of(identity: Identity, updates: int = 3) -> Line:
+    return Line(updates, 2, identity.fingerprint, "c" * 32)
+
+
+def a_token(identity: Identity, final: bool = False) -> Token:
+    ended_by = identity.fingerprint if final else ""
+    vector = np.zeros(2)
+    return Token(line_of(identity), 1, 9, vector, vector, 1.0, 9.0, final, ended_by=ended_by)
+
+
+@pytest.mark.parametrize("final", [False, True])
+def test_what_a_participant_signed_is_taken_whoever_brings_it(final: bool) -> None:
+    sent = seals_of(ALICE).on_token(a_token(ALICE, final))
+    passed_on, bob = seals_of(BOB), seals_of(BOB)
+    assert passed_on.refusal(sent) == ""
+    again = passed_on.on_token(replace(sent, seal=b"", end_seal=b""))  # it knows the seals now
+    assert bob.refusal(again) == ""
+    assert again.digest == sent.digest == a_token(ALICE, final).digest
+    renewed = replace(sent, line=sent.line._replace(updates=500))
+    assert final or bob.refusal(replace(renewed, seal=b"")) == ""
+
+
+def test_what_nobody_in_the_book_signed_is_not() -> None:
+    bob, honest = seals_of(BOB), seals_of(ALICE).on_token(a_token(ALICE, final=True))
+    stranger = seals_of(STRANGER).on_token(a_token(STRANGER, final=True))
+    assert "begun by none" in bob.refusal(stranger)
+    assert "begun by none" in bob.refusal(a_token(ALICE))  # unsigned
+    assert "begun by none" in bob.refusal(replace(a_token(ALICE), seal=stranger.seal))
+    assert "declared by none" in bob.refusal(replace(honest, end_seal=b""))
+    assert "declared by none" in bob.refusal(replace(honest, model=np.ones(2)))
+    other_plan = Seals(ALICE, "1" * 64, lambda: BOOK, Log("test", io.StringIO()))
+    assert "begun by none" in seals_of(BOB).refusal(other_plan.on_token(a_token(ALICE)))
+    assert seals_of(BOB, None).refusal(stranger) == ""  # without a book neighbours are trusted
+
+
+def test_lines_in_greetings_and_receipts_are_signed_too() -> None:
+    alice, line = seals_of(ALICE), line_of(ALICE)
+    told = Announcement(2, 1.0, True, line, line, Progress(Mark(line, 4), 9, 0.0))
+    greeting = alice.on_greeting(Greeting("alice", PLAN, told))
+    assert seals_of(BOB).checked_greeting(greeting) == (greeting, False)
+    bare, wrong = seals_of(BOB).checked_greeting(Greeting("alice", PLAN, told))
+    assert wrong
+    assert bare.announcement == Announcement(2, 1.0, True)
+    receipt = Receipt(Outcome.OBSOLETE, newest=line)
+    assert seals_of(BOB).checks_receipt(alice.on_receipt(receipt))
+    assert not seals_of(BOB).checks_receipt(receipt)
+
+
+def test_a_neighbour_that_forges_a_line_or_an_end_does_not_disturb_the_walk(
+    tmp_path: Path,
+) -> None:
+    """Its own lines it may begin: it is a participant. So it forges one of nobody's."""
+    nodes = make(tmp_path, 4, updates=5_000)
+    content = write_down(tmp_path, *nodes)
+    for each in nodes:
+        each.join(content)
+    liar = nodes[-1]
+    target = next(each for each in nodes[:-1] if liar.invite.name in {p.name for p in each.peers()})
+
+    async def attack(enemy: Enemy) -> None:
+        line = Line(9, 2, "f" * 64, "c" * 32)
+        told = Announcement(1, 1.0, True, newest=line)
+        greeting = Greeting("node3", enemy.plan.digest, told, enemy.plan.canonical)
+        await enemy.say("Hello", encode_greeting(greeting))
+        vector = np.zeros(2)
+        forged = Token(line, 1, 50, vector, vector, 1.0, 50.0)
+        end = replace(forged, updates=5_000, final=True, ended_by=liar.identity.fingerprint)
+        for method, token in (("Handover", forged), ("Final", end)):
+            with pytest.raises(Refused) as refusal:
+                await enemy.say(method, encode_token(token))
+            assert refusal.value.reason == "not signed"
+
+    async def walk() -> None:
+        running, logs = zip(*(in_process(each) for each in nodes[:-1]), strict=True)
+        async with contextlib.AsyncExitStack() as stack:
+            for each in running:
+                await stack.enter_async_context(each.started())
+            await until(lambda: any(map(is_met, running)))
+            await running[0].start_walk()
+            enemy = Enemy(liar.identity, target)
+            await attack(enemy)
+            await until(lambda: all(each.is_finished for each in running))
+            await enemy.transport.close(0.0)
+            assert {each.final.line.counter for each in running if each.final} == {1}
+        events = [line for log in logs for line in log_lines(log.getvalue())]
+        assert ("line begun", "node0") in {(each["event"], each.get("by")) for each in events}
+        assert "end declared" in {each["event"] for each in events}
+        assert ("line not signed", "node3") in {(e["event"], e.get("peer")) for e in events}
+
+    asyncio.run(walk())
