@@ -179,6 +179,27 @@ def test_replacing_a_row_moves_the_sum_by_two_clips_at_most(
     assert (off <= (len(rows) + 1) * noise.clip_step * (1 + 1e-6)).all()
 
 
+def test_rows_are_passed_over_some_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the same sums: whole numbers exactly, others up to the order of summation."""
+    rows = np.random.default_rng(2).standard_normal((23, 2)).tolist()
+    problem, w = pull(*rows), np.array([0.3, -2.0])
+    exact, near = NOISE.clipped_on_grid(problem, 0, w), NOISE.clipped(problem, 0, w)
+    monkeypatch.setattr("walklearn.privacy.model_noise.NUMBERS_AT_ONCE", 10)  # 5 rows
+    assert len(list(NOISE._gradients(problem, 0, w, None))) == 5
+    np.testing.assert_array_equal(NOISE.clipped_on_grid(problem, 0, w), exact)
+    np.testing.assert_allclose(NOISE.clipped(problem, 0, w), near, rtol=1e-13)
+
+
+def test_the_factor_tells_nothing_of_single_weights() -> None:
+    """To the last digit: 49 · (1/49) is not 1 in doubles, and would tell of a weight of 49."""
+    for objective in ("sum", "mean", "node-mean"):
+        one, other = (
+            pull(*[[1.0, 2.0]] * 3, objective=objective, sample_weight=weights)
+            for weights in ([49.0, 1.0, 48.0], [3.0, 47.0, 48.0])
+        )
+        assert one.row_factor(0) == other.row_factor(0)
+
+
 def test_single_precision_is_clipped_in_double() -> None:
     rows = np.random.default_rng(1).standard_normal((200, 30)).astype(np.float32)
     problem = wl.Problem(rows, np.full(200, -1.0), loss=Squared(), dtype=np.float32,

@@ -51,6 +51,7 @@ from __future__ import annotations
 
 import math
 import operator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal, get_args
 
@@ -73,6 +74,8 @@ _CLIPPING_ROUNDING = 1e-12
 # The clip is so many steps of the grid that clipped vectors are rounded to. Squares of a clipped
 # vector then sum to 2^48 at most, and 2^38 rows fit a whole number of 64 bits.
 CLIP_STEPS = 2**24
+# As many numbers of gradients are held at a time: rows may be many, and sparse.
+NUMBERS_AT_ONCE = 2**20
 
 
 @dataclass(frozen=True)
@@ -162,8 +165,10 @@ class ModelNoise:
 
         picks: which rows a mini-batch looks at, for the unit "node" alone.
         """
-        vectors = self._vectors(problem, node, model, picks)
-        return np.asarray(self._shares(vectors) @ np.nan_to_num(vectors, posinf=0.0, neginf=0.0))
+        total = np.zeros(problem.size)
+        for vectors, shares in self._vectors(problem, node, model, picks):
+            total += shares @ vectors
+        return total
 
     def clipped_on_grid(
         self, problem: Problem, node: int, model: Array, picks: NDArray[np.int64] | None = None
@@ -175,14 +180,18 @@ class ModelNoise:
         """
         if not np.isfinite(model).all():
             raise ValueError("the model is not finite, so nothing of the rows is added to it.")
-        vectors = self._vectors(problem, node, model, picks)
-        shares = self._shares(vectors)[:, None]
-        finite = np.nan_to_num(vectors, posinf=0.0, neginf=0.0)
+        total = np.zeros(problem.size, dtype=np.int64)
+        for vectors, shares in self._vectors(problem, node, model, picks):
+            total += self._on_grid(vectors, shares[:, None]).sum(axis=0)
+        return total
+
+    def _on_grid(self, vectors: Array, shares: Array) -> NDArray[np.int64]:
+        """Each vector's share in whole steps, rounded towards zero."""
         while True:
-            steps = np.trunc(finite * shares / self.clip_step).astype(np.int64)
+            steps = np.trunc(vectors * shares / self.clip_step).astype(np.int64)
             too_long = np.einsum("ra,ra->r", steps, steps) > CLIP_STEPS**2
             if not too_long.any():
-                return np.asarray(steps.sum(axis=0))
+                return steps
             shares[too_long] *= 1.0 - 2.0**-40  # rounding had made them a hair too long
 
     def draw(self, size: int, bits: exact_draws.Bits | None = None) -> NDArray[np.int64]:
@@ -266,21 +275,34 @@ class ModelNoise:
 
     def _vectors(
         self, problem: Problem, node: int, model: Array, picks: NDArray[np.int64] | None
-    ) -> Array:
-        """What is clipped, one to a line: each row's gradient, or that of all of them."""
-        with np.errstate(over="ignore", invalid="ignore"):
-            if self.protect == "node":
-                whole = problem.data_gradient(node, model, picks)
-                return np.asarray(whole, dtype=np.float64)[None, :]
-            self.check_batch(picks)
-            return problem.row_gradients(node, model)
+    ) -> Iterator[tuple[Array, Array]]:
+        """What is clipped, a vector to a line, and how much of each is left by the clipping.
 
-    def _shares(self, vectors: Array) -> Array:
-        """How much of each vector is left by the clipping; none of one that is not finite."""
-        with np.errstate(over="ignore", invalid="ignore"):
-            lengths = np.sqrt(np.einsum("ra,ra->r", vectors, vectors))
-        shares = self.clip / np.maximum(lengths, self.clip)
-        return np.where(np.isfinite(lengths), shares, 0.0)
+        Each row's gradient, some rows at a time, or that of all of them. Of a vector that is not
+        finite nothing is left.
+        """
+        for vectors in self._gradients(problem, node, model, picks):
+            with np.errstate(over="ignore", invalid="ignore"):
+                lengths = np.sqrt(np.einsum("ra,ra->r", vectors, vectors))
+            shares = self.clip / np.maximum(lengths, self.clip)
+            finite = np.nan_to_num(vectors, posinf=0.0, neginf=0.0)
+            yield finite, np.where(np.isfinite(lengths), shares, 0.0)
+
+    def _gradients(
+        self, problem: Problem, node: int, model: Array, picks: NDArray[np.int64] | None
+    ) -> Iterator[Array]:
+        if self.protect == "node":
+            with np.errstate(over="ignore", invalid="ignore"):
+                whole = np.asarray(problem.data_gradient(node, model, picks), dtype=np.float64)
+            yield whole[None, :]
+            return
+        self.check_batch(picks)
+        count = int(problem.offsets[node + 1] - problem.offsets[node])
+        at_once = max(1, NUMBERS_AT_ONCE // problem.size)
+        for first in range(0, count, at_once):
+            with np.errstate(over="ignore", invalid="ignore"):
+                gradients = problem.row_gradients(node, model, slice(first, first + at_once))
+            yield gradients
 
     def _count(self, contributions: int | None) -> int:
         if contributions is None:

@@ -20,6 +20,7 @@ array([2., 3.])
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -353,23 +354,30 @@ class Problem:
         scale = (rows.stop - rows.start) / len(picks)
         return self._weighted_gradient(rows.start + picks, w, scale)
 
-    def row_gradients(self, node: int, model: ArrayLike) -> Array:
-        """ω_r ∇ℓ(x_r·w, t_r) of each of the node's rows, flat: (rows, size), in double precision.
+    def row_gradients(self, node: int, model: ArrayLike, some: slice = slice(None)) -> Array:
+        """ω_r ∇ℓ(x_r·w, t_r) of the node's rows, or some of them, flat: (rows, size), in doubles.
 
-        `row_factor` times their sum is `data_gradient`.
+        `row_factor` times the sum over all of them is `data_gradient`.
         """
-        w, rows = self._flat(model).astype(np.float64, copy=False), self._rows_of(node)
+        own = self._rows_of(node)
+        chosen = range(own.start, own.stop)[some]
+        w, rows = self._flat(model).astype(np.float64, copy=False), slice(chosen.start, chosen.stop)
         X = self.dense_rows(rows).astype(np.float64, copy=False)
         slopes = self.loss.slope(self._scores(X, w), self.y[rows]).reshape(len(X), self.outputs)
         slopes = slopes * self.sample_weight[rows][:, None]
         return np.asarray((slopes[:, :, None] * X[:, None, :]).reshape(len(X), self.size))
 
     def row_factor(self, node: int) -> float:
-        """c_r / ω_r, the same for all rows of the node; 0 for a node without rows."""
+        """c_r / ω_r, the same for all rows of the node; 0 for a node without rows.
+
+        It depends on N, M and the sum of the node's weights alone, to the last digit.
+        """
         rows = self._rows_of(node)
         if rows.start == rows.stop:
             return 0.0
-        return float(self.row_weights[rows.start] / self.sample_weight[rows.start])
+        if self.objective == "node-mean":
+            return 1.0 / math.fsum(self.sample_weight[rows])
+        return self.node_count / (1.0 if self.objective == "sum" else self.total_rows)
 
     def rows_of(self, node: int, picks: Array | None = None) -> NodeRows:
         """The rows of the node, or with `picks` those of them (0, 1, …)."""
