@@ -271,6 +271,38 @@ def test_the_noise_of_two_visits_shares_no_generator(
     np.testing.assert_array_equal(first, second)  # each stream begins anew
 
 
+def test_noise_for_a_large_model_is_drawn_while_neighbours_are_heard(tmp_path: Path) -> None:
+    """3,000 numbers take about a tenth of a second: signs of life go on in between."""
+    names = json.dumps([f"x{number}" for number in range(3000)])
+    more = '[privacy]\nprotect = "node"\nepsilon = 3.0\ndelta = 1e-5\nclip = 1.0'
+    text = PLAN.format(nodes=2, updates=2, more=more)
+    plan = tmp_path / "plan.toml"
+    plan.write_text(text.replace('features = ["a", "b"]', f"features = {names}"))
+    rows = NodeRows(np.ones((1, 3000)), np.ones(1))
+    one, other = make_node(tmp_path / "one", plan, rows), make_node(tmp_path / "two", plan, rows)
+    introduce(one, other)
+    beats = []
+
+    async def beat() -> None:
+        while True:
+            await asyncio.sleep(0)
+            beats.append(1)
+
+    async def walk() -> None:
+        (first, _), (second, _) = in_process(one), in_process(other)
+        async with first.started(), second.started():
+            await until(lambda: first._runtime.state.is_usable(other.identity.fingerprint))
+            draw, before = first._runtime._drawn(), len(beats)
+            beating = asyncio.create_task(beat())
+            await draw
+            assert len(beats) - before > 10
+            beating.cancel()
+            await first.start_walk()
+            await until(lambda: first._runtime.state.record.final is not None)
+
+    asyncio.run(walk())
+
+
 def test_large_models_walk_too_and_callers_that_give_up_do_no_harm(tmp_path: Path) -> None:
     """A token of 2 MB is a file of its own, written while the node goes on listening."""
     text = PLAN.format(nodes=2, updates=8, more="")

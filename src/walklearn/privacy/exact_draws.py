@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import math
 import secrets
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -44,6 +45,7 @@ _FIRST_BITS, _FINER = 64, 32
 # Nothing is released beyond 2^1000.
 _LARGEST_EXPONENT = 1000
 _standard_normal = NormalDist()
+_one_at_a_time = threading.RLock()
 
 
 class Bits(Protocol):
@@ -334,13 +336,14 @@ def _exponent(step: float) -> int:
 
 @contextmanager
 def _own_precision() -> Iterator[None]:
-    """The working precision is flint's global: whoever else uses it finds it as it was."""
+    """The working precision is flint's global: one draws at a time, others find it as it was."""
     context = _flint().ctx
-    before = context.prec
-    try:
-        yield
-    finally:
-        context.prec = before
+    with _one_at_a_time:
+        before = context.prec
+        try:
+            yield
+        finally:
+            context.prec = before
 
 
 @cache

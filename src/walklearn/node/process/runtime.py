@@ -46,6 +46,8 @@ from walklearn.node.wire.transport import Refused, Transport, Unanswered, Undeli
 
 # A model of this many numbers takes long enough to write that others should not wait for it.
 _LARGE_MODEL = 50_000
+# Exact noise for this many takes a few milliseconds: more is drawn in a thread.
+_DRAWN_AT_ONCE = 200
 _PLAN_ROOM = 65_536
 _GOODBYE_SECONDS = 2.0
 # What the protocol asks to remember is written at the latest after this time.
@@ -281,7 +283,7 @@ class Runtime:
             raise Refused("not signed", reason)
         event: Event = happened.FinalArrived(caller, token, self._clock())
         if method == "Handover":
-            event = happened.TokenArrived(caller, token, self._draw(), self._clock())
+            event = happened.TokenArrived(caller, token, await self._drawn(), self._clock())
         receipt = await self.dispatch(event)
         assert receipt is not None
         return _encoded(receipt if self._seals is None else self._seals.on_receipt(receipt))
@@ -329,8 +331,15 @@ class Runtime:
             await self._has_work.wait()
             self._has_work.clear()
             while self.state.wants_visit:
-                await self.dispatch(happened.Visit(self._draw(), self._clock()))
+                await self.dispatch(happened.Visit(await self._drawn(), self._clock()))
                 await asyncio.sleep(0)  # neighbours are heard in between
+
+    async def _drawn(self) -> Draws:
+        """The numbers of a visit; noise for a large model is drawn while neighbours are heard."""
+        learner = self.state.learner
+        if learner.noise is not None and learner.problem.size > _DRAWN_AT_ONCE:
+            return await asyncio.to_thread(self._draw)
+        return self._draw()
 
     def _set_timer(self, wakes_at: float) -> None:
         """A timer that is due too early does no harm, so it is only ever moved forward."""
