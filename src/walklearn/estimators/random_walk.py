@@ -196,8 +196,8 @@ class RandomWalk(BaseEstimator):
         >>> model = classifier.to_model(target="species")
         >>> (model.predict(X) == classifier.predict(X)).all()
         np.True_
-        >>> print(model.privacy["not_protected"][1].partition(":")[0])
-        The model is not protected
+        >>> print(model.privacy["not_protected"][0].partition(".")[0])
+        ε = ∞: the model is not protected
         """
         check_is_fitted(self, "coef_")
         return model_of(self, encoding, target)
