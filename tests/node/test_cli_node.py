@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -241,6 +242,11 @@ def test_status_and_init_begin_with_the_epsilon_and_say_when_it_is_spent(tmp_pat
     made = node("init", tmp_path / "anew", "--plan", tmp_path / "plan.toml",
                 "--data", tmp_path / "rows.csv", "--listen", "127.0.0.1:7447")  # fmt: skip
     assert told in made.output
+    shutil.rmtree(tmp_path / "anew")
+    made = node("init", tmp_path / "anew", "--plan", tmp_path / "plan.toml",
+                "--data", tmp_path / "rows.csv", "--listen", "127.0.0.1:7447")  # fmt: skip
+    assert "these rows have 1 earlier charges" in made.output
+    assert f"{told}; 1 earlier charges of the same" in node("status", tmp_path / "anew").output
     clear = tmp_path / "clear.toml"
     text = (tmp_path / "plan.toml").read_text()
     clear.write_text(text[: text.index("[privacy]")])

@@ -33,6 +33,7 @@ from walklearn.node.process.status import (
     confirmed_by,
     gauges,
     node_status,
+    privacy_status,
     short_hash,
 )
 from walklearn.node.protocol.events import TrustAgain
@@ -88,6 +89,7 @@ class Node:
         release = self._store.release()
         if release is None:
             raise StoreError(f"{self.directory.path} has no release: it was not made whole.")
+        self._privacy = privacy_status(self.plan, release)
         learner = _learner(self.directory, release)
         identity = self.directory.identity
         neighbours = [peer.fingerprint for peer in self._peers]
@@ -174,6 +176,7 @@ class Node:
             "fingerprint": self._runtime.state.fingerprint,
             "plan": {"name": self.plan.name, "digest": self.plan.digest},
             **node_status(self._runtime.state, names, self._runtime.watch),
+            "privacy": self._privacy,
             "counters": self.counters.as_dict(),
         }
 

@@ -6,8 +6,9 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from walklearn.node.agreement.plan import Plan
 from walklearn.node.disk.directory import NodeDirectory
-from walklearn.node.disk.store import Store
+from walklearn.node.disk.store import Release, Store
 from walklearn.node.protocol.events import (
     Announced,
     Answered,
@@ -97,12 +98,20 @@ def stored_status(directory: NodeDirectory, phase: str = "not running") -> dict[
         "phase": phase,
         "holds_token": record.place is Place.HERE,
         **record_status(record, plan.updates),
-        "privacy": plan.told,
+        "privacy": privacy_status(plan, release),
         "may_contribute": release.may_contribute if release and release.noise else None,
         "neighbours": [
             {"name": peer.name, "fingerprint": peer.fingerprint} for peer in directory.peers()
         ],
     }
+
+
+def privacy_status(plan: Plan, release: Release | None) -> str:
+    """What is claimed, and whether the same rows have cost something before."""
+    earlier = len(release.earlier) if release is not None else 0
+    if not earlier:
+        return plan.told
+    return f"{plan.told}; {earlier} earlier charges of the same rows count beside it (ledger)"
 
 
 def node_status(state: State, names: Mapping[str, str], watch: Watch) -> dict[str, Any]:
@@ -114,7 +123,6 @@ def node_status(state: State, names: Mapping[str, str], watch: Watch) -> dict[st
         "token_seconds": None if here is None else round(here, 1),
         "last_holder": None if last is None else names.get(last, "this node"),
         **record_status(state.record, state.learner.plan.updates),
-        "privacy": state.learner.plan.told,
         "may_contribute": state.learner.may_contribute if state.learner.noise else None,
         "importance": state.learner.importance,
         "neighbours": [
