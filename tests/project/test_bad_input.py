@@ -55,9 +55,26 @@ def allot(**changes: Any) -> wl.privacy.Allotment:
     return wl.privacy.allot(3.0, 1e-5, **{**facts, **changes})
 
 
+def invite(line: str) -> Any:
+    from walklearn.node import Invite
+
+    return Invite.decode(line)
+
+
+def book(content: bytes) -> Any:
+    from walklearn.node import Book
+
+    return Book.decode(content, "0" * 64)
+
+
 CASES: dict[str, tuple[Callable[[], Any], str]] = {
     "more noise than can be counted": (
         lambda: wl.privacy.ModelNoise(1.0, 1e30, 1).draw(1), r"Take less noise, or a larger step"),
+    # who takes part in a network
+    "half an invite": (lambda: invite("walklearn1:alice@host:1/abc"), r"copy the whole line again"),
+    "no invite": (lambda: invite("alice"), r"begins with \"walklearn1:\".*`walklearn node invite`"),
+    "no book": (lambda: book(b"{}"), r"not a book of participants: KeyError"),
+    "a long book": (lambda: book(bytes(2_000_000)), r"2000000 bytes, at most are 1000000"),
     # what a total (ε, δ) needs
     "ε without public scales": (lambda: allot(length=None), r"typical centre and spread.*range"),
     "ε without the number of rows": (lambda: allot(rows=None), r"public number of rows"),

@@ -36,7 +36,8 @@ def node() -> None:
       walklearn node init mynode --plan plan.toml --data rows.csv \\
         --listen 0.0.0.0:7447 --address host.example.org:7447
       walklearn node invite mynode
-      walklearn node peer mynode "walklearn1:..."
+      walklearn node peer mynode "walklearn1:..."    # or, for all neighbours at once:
+      walklearn node join mynode hospitals.book
       walklearn node run mynode
       walklearn node start-walk mynode
       walklearn node model mynode --out model/
