@@ -17,7 +17,7 @@ from walklearn.node.wire.identity import Identity, Invite
 from walklearn.node.wire.session import Answer, Session, Unanswered, Undelivered
 
 # How long to leave it to the neighbour to dial.
-PATIENCE_SECONDS = 0.5
+PATIENCE_SECONDS = 0.1
 _LASTING_SECONDS = 2.0
 
 
