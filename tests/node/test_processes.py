@@ -48,6 +48,7 @@ def test_a_killed_node_comes_back_and_all_end_with_the_same_model(tmp_path: Path
     with processes(directories) as running:
         ask(directories[0].path, "StartWalk", resume=False)
         wait_until(lambda: running[2].status()["updates"] > 50)
+        begun = running[0].status()["walk"]["name"]
         running[2].popen.send_signal(signal.SIGKILL)
         running[2].popen.wait()
         running[2] = Process(directories[2])
@@ -55,7 +56,8 @@ def test_a_killed_node_comes_back_and_all_end_with_the_same_model(tmp_path: Path
     finals = [final_of(each) for each in directories]
     assert {each.updates for each in finals} == {800}
     assert {each.encoded for each in finals} == {finals[0].encoded}
-    assert finals[0].line.counter == 1  # the walk that was begun, not one that replaced it
+    # The walk that was begun; on a busy machine others may go on with it before the node is back.
+    assert finals[0].line.walk == begun
 
 
 def test_a_private_walk_ends_within_the_caps_and_gives_a_usable_model(tmp_path: Path) -> None:

@@ -21,7 +21,9 @@ from tests.node.small_network import (
     make_nodes,
     ring,
 )
+from tests.node.test_processes import PRIVATE
 from walklearn.node.agreement.node_rows import NodeRows
+from walklearn.node.agreement.plan import Plan
 from walklearn.node.disk.directory import NodeDirectory
 from walklearn.node.disk.store import DiskError, Store, StoreError
 from walklearn.node.process.control import CommandError
@@ -473,3 +475,20 @@ def test_status_tells_nothing_of_the_rows(tmp_path: Path) -> None:
     smoothness = node._runtime.state.learner.smoothness
     assert f"{smoothness:.6g}" not in told
     assert all(f"{value:.6g}" not in told for value in one.rows.X.ravel())
+
+
+def test_a_running_node_does_not_calibrate_its_mechanism_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It takes seconds, in which a node would answer nobody."""
+    one, _ = make_nodes(tmp_path, 2, [(0, 1)], more=PRIVATE)
+
+    def calibrate(plan: Plan) -> None:
+        raise AssertionError("calibrated again")
+
+    monkeypatch.setattr(Plan, "calibrated_mechanism", calibrate)
+    node, _ = in_process(one)
+    learner = node._runtime.state.learner
+    assert learner.disbelief(5.0, 1) == ""
+    assert "importance 50 outside" in learner.disbelief(50.0, 1)
+    node._close()

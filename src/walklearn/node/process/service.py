@@ -16,7 +16,7 @@ import os
 import secrets
 import signal
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -355,9 +355,18 @@ def _learner(directory: NodeDirectory, release: Release) -> Learner:
 
         parameters = {key: value for key, value in release.noise.items() if key != "kind"}
         noise = ModelNoise(**parameters)
-    return Learner.of_plan(
+    learner = Learner.of_plan(
         directory.plan, rows.X, rows.y, release.importance, noise, release.may_contribute
     )
+    if release.mechanism is None:
+        return learner
+    from walklearn.privacy.ledger import from_description
+    from walklearn.privacy.mechanisms import Mechanism
+
+    # To calibrate it anew would keep the first greeting waiting for seconds.
+    mechanism = from_description(release.mechanism)
+    assert isinstance(mechanism, Mechanism)
+    return replace(learner, mechanism=mechanism)
 
 
 class _Dice:

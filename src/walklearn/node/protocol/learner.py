@@ -43,6 +43,7 @@ from walklearn.walks import proposal
 
 if TYPE_CHECKING:
     from walklearn.node.agreement.plan import Plan
+    from walklearn.privacy.mechanisms import Mechanism
     from walklearn.privacy.model_noise import ModelNoise
 
 
@@ -72,6 +73,7 @@ class Learner:
     noise: on what a visit adds to the model; may_contribute: how often the rows may show in it,
     the cap of the noise or less if the node's budget is smaller.
     simulated: the noise on the model is made of a seed's normal numbers, and protects nobody.
+    mechanism: what releases L_i; left out it is calibrated when it is asked for, which takes long.
     """
 
     problem: Problem
@@ -80,6 +82,7 @@ class Learner:
     noise: ModelNoise | None = None
     may_contribute: int = 0
     simulated: bool = False
+    mechanism: Mechanism | None = None
 
     @classmethod
     def of_plan(
@@ -203,7 +206,7 @@ class Learner:
         """Between what numbers any node's importance lies, by the plan."""
         if not self.plan.tells:
             return 1.0, 1.0
-        mechanism = self.plan.calibrated_mechanism()
+        mechanism = self.mechanism or self.plan.calibrated_mechanism()
         if mechanism is None:  # in the clear: L_i is at least the penalty
             low, high = self.plan.penalty, math.inf
         else:
