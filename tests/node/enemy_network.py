@@ -84,7 +84,7 @@ def the_end(network: MemoryNetwork, without: MemoryNode | None = None) -> Token:
     """The one final model of all but one node; every update of it once, each made upon the last."""
     nodes = [node for node in network.nodes if node is not without]
     within(network, 300.0, lambda: all(node.state.phase is Phase.FINISHED for node in nodes))
-    within(network, 10.0, lambda: len({node.state.record.final_digest for node in nodes}) == 1)
+    within(network, 30.0, lambda: len({node.state.record.final_digest for node in nodes}) == 1)
     final = nodes[0].state.record.final
     assert final is not None
     for k, number in enumerate(history(final)):
@@ -128,6 +128,19 @@ def newcomer_begins_a_walk(seed: int = 1) -> None:
     final = the_end(network)
     assert final.line.walk == "0" * 32
     assert final.line.counter == 1
+
+
+def two_parts_end(seed: int = 1) -> None:
+    """The network is cut in two; both parts come to an end, and then they meet."""
+    network = network_of(seed=seed)
+    network.run(lambda: newest(network) > 100)
+    parts = [network.nodes[:3], network.nodes[3:]]
+    names = [{node.fingerprint for node in part} for part in parts]
+    network.cut |= {frozenset((one, other)) for one in names[0] for other in names[1]}
+    within(network, 300.0, lambda: all(n.state.phase is Phase.FINISHED for n in network.nodes))
+    assert len({node.state.record.final_digest for node in network.nodes}) == 2
+    network.cut.clear()
+    the_end(network)
 
 
 def two_tokens_of_one_line(seed: int = 1) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.node import enemy_network
+from tests.node.broken_protocols import keep_the_older_final
 from tests.node.enemy_network import holder_gone_for_good
 from walklearn.node.protocol import handover
 from walklearn.node.protocol.learner import Learner
@@ -25,7 +26,14 @@ def test_a_walk_outlives_its_holder() -> None:
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize(
     "name",
-    ["undisturbed", "newcomer_begins_a_walk", "two_tokens_of_one_line", "token_swallowed", "lies"],
+    [
+        "undisturbed",
+        "newcomer_begins_a_walk",
+        "two_parts_end",
+        "two_tokens_of_one_line",
+        "token_swallowed",
+        "lies",
+    ],
 )
 def test_there_is_one_end(name: str, seed: int) -> None:
     getattr(enemy_network, name)(seed)
@@ -61,6 +69,7 @@ BROKEN: list[tuple[Callable[[pytest.MonkeyPatch], None], str]] = [
     (never_resume, "holder_gone_for_good"),
     (resume_at_once, "undisturbed"),
     (renew_no_line, "newcomer_begins_a_walk"),
+    (keep_the_older_final, "two_parts_end"),
     (take_a_twin_for_a_repetition, "two_tokens_of_one_line"),
     (trust_everyone, "token_swallowed"),
     (believe_everything, "lies"),
