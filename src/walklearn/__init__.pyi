@@ -1,3 +1,4 @@
+from . import files as files
 from . import graphs as graphs
 from . import node as node
 from . import plot as plot
