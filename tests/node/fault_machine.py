@@ -58,7 +58,9 @@ class Numbered(Learner):
     numbers = count(1)
     made_by: dict[int, tuple[Learner, History]] = {}  # noqa: RUF012 — shared by all nodes
 
-    def visit(self, token: Token, draws: Draws, contributions: int = 0) -> tuple[Token, int]:
+    def visit(
+        self, token: Token, draws: Draws, contributions: int = 0, withholds: bool = False
+    ) -> tuple[Token, int]:
         number, model = next(self.numbers), token.model.copy()
         self.made_by[number] = (self, history(token))
         model[token.updates] = number
@@ -214,6 +216,10 @@ class FaultMachine(RuleBasedStateMachine):
     def what_is_shown_is_charged(self) -> None:
         for node in self.network.nodes:
             assert len(self.shown[node.learner]) <= node.written.contributions
+
+    @invariant()
+    def nobody_is_said_to_have_forgotten(self) -> None:
+        assert not any(node.state.record.memory.forgot for node in self.network.nodes)
 
     def note(self, call: Call) -> None:
         """All tokens of a line that were ever sent follow from each other: no update of it is

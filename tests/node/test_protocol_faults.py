@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 from hypothesis import Phase, seed, settings
+from hypothesis.errors import FlakyFailure
 from hypothesis.stateful import run_state_machine_as_test
 
 from tests.node.broken_protocols import BROKEN
@@ -31,5 +32,7 @@ def test_a_broken_protocol_is_found_out(
         max_examples=300, stateful_step_count=100, deadline=None, database=None,
         phases=[Phase.generate], print_blob=False,
     )  # fmt: skip
-    with pytest.raises((AssertionError, RuntimeError)):
+    # Of two ends of one line the digest decides, which differs from run to run as the numbers of
+    # the updates do: what was found may not be found again in the same steps.
+    with pytest.raises((AssertionError, RuntimeError, FlakyFailure)):
         run_state_machine_as_test(seed(BROKEN[broken])(Machine), settings=searched)

@@ -24,6 +24,10 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 _directory = click.argument("directory", type=click.Path(path_type=Path))
 _PHASES = {"frozen": "its process does not answer: frozen, or very busy"}
+_FORGOTTEN = (
+    "forgotten: a neighbour had a token that this node does not know of. Its disk was put back to "
+    "an earlier time, and its rows show no more until `walklearn node recount`."
+)
 _json = click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
 
 
@@ -207,6 +211,24 @@ def start_walk(directory: Path, resume: bool) -> None:
 
 @node.command()
 @_directory
+@click.argument("contributions", type=click.IntRange(0))
+@with_node_extra
+def recount(directory: Path, contributions: int) -> None:
+    """Say how often this node's rows have shown in the model: it has forgotten.
+
+    For a node whose disk was put back to an earlier time, which its neighbours have told it. Until
+    then it counts as many as the plan allows and adds noise only. Say a number that is large
+    enough: what an earlier `status` showed, or the plan's max_contributions to be sure.
+    """
+    from walklearn.node.process.control import ask
+
+    _open(directory)
+    ask(directory, "Recount", contributions=contributions)
+    click.echo(f"Its rows have shown {contributions} times, by your word.")
+
+
+@node.command()
+@_directory
 @click.option("--watch", is_flag=True, help="Show it again every second, until Ctrl-C.")
 @_json
 @with_node_extra
@@ -287,6 +309,8 @@ def _page(now: dict[str, Any]) -> str:
         lines.append(f"contributions: {now['contributions']} of {now['may_contribute']}{rest}")
     if "privacy" in now:
         lines.append(now["privacy"])
+    if now.get("forgot"):
+        lines.append(_FORGOTTEN)
     refusals = now.get("counters", {}).get("refusals", {})
     if refusals:
         lines.append("refused: " + ", ".join(f"{n} × {why}" for why, n in refusals.items()))

@@ -35,6 +35,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from walklearn.files.atomic_write import sync_directory
+from walklearn.node.protocol.memory import Memory
 from walklearn.node.protocol.messages import Limits, Line, Mark, MessageError, Token, decode_token
 from walklearn.node.protocol.state import Place, Record
 
@@ -49,7 +50,8 @@ _SCHEMA = """
 CREATE TABLE record (
     id INTEGER PRIMARY KEY CHECK (id = 1),
     newest TEXT, place TEXT NOT NULL, receiver TEXT, contributions INTEGER NOT NULL,
-    token BLOB, token_file TEXT, final BLOB, final_file TEXT, counted TEXT NOT NULL, lost TEXT
+    token BLOB, token_file TEXT, final BLOB, final_file TEXT, counted TEXT NOT NULL, lost TEXT,
+    memory TEXT NOT NULL
 );
 CREATE TABLE release (
     id INTEGER PRIMARY KEY CHECK (id = 1),
@@ -60,11 +62,10 @@ CREATE TABLE release (
 
 
 # One statement is its own transaction: a hop costs no more than this.
-_PUT = "INSERT OR REPLACE INTO record VALUES (1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_PUT = "INSERT OR REPLACE INTO record VALUES (1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _GET = (
-    "SELECT newest, place, receiver, contributions, counted, lost, token, token_file, final, "
-    "final_file "
-    "FROM record"
+    "SELECT newest, place, receiver, contributions, counted, lost, memory, "
+    "token, token_file, final, final_file FROM record"
 )
 # A token as the row has it: itself, or the name of its file.
 Body = tuple[bytes | None, str | None]
@@ -203,7 +204,7 @@ class Store:
                 self._put(
                     (_mark_out(record.newest), record.place.value, record.receiver,
                      record.contributions, *token, *final, json.dumps(dict(self.counted)),
-                     _text(record.lost or None)),
+                     _text(record.lost or None), _memory_out(record.memory)),
                 )  # fmt: skip
         except StoreError:
             for file in made:
@@ -242,7 +243,7 @@ class Store:
         row = self._connection.execute(_GET).fetchone()
         if row is None:
             return Record()
-        newest, place, receiver, contributions, counted, lost, *bodies = row
+        newest, place, receiver, contributions, counted, lost, memory, *bodies = row
         self._token, self._final = (bodies[0], bodies[1]), (bodies[2], bodies[3])
         try:
             self.counted = self._counted = json.loads(counted)
@@ -254,6 +255,7 @@ class Store:
                 final=self._read_body(self._final),
                 contributions=contributions,
                 lost=json.loads(lost or "{}"),
+                memory=_memory_in(memory),
             )
         except (MessageError, ValueError, TypeError, KeyError) as error:
             raise StoreError(f"{self.path} is damaged, or of another plan: {error}") from None
@@ -418,6 +420,17 @@ def _write_file(path: Path, content: bytes) -> None:
 
 def _text(description: Mapping[str, Any] | None) -> str | None:
     return None if description is None else json.dumps(dict(description))
+
+
+def _memory_out(memory: Memory) -> str:
+    had = {each: _mark_out(mark) for each, mark in memory.had.items()}
+    return json.dumps([had, _mark_out(memory.reminded), memory.forgot])
+
+
+def _memory_in(text: str) -> Memory:
+    had, reminded, forgot = json.loads(text)
+    marks = {each: _mark_in(mark) for each, mark in had.items()}
+    return Memory({each: mark for each, mark in marks.items() if mark}, _mark_in(reminded), forgot)
 
 
 def _mark_out(mark: Mark | None) -> str | None:

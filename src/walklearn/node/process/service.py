@@ -36,7 +36,7 @@ from walklearn.node.process.status import (
     privacy_status,
     short_hash,
 )
-from walklearn.node.protocol.events import TrustAgain
+from walklearn.node.protocol.events import Recount, TrustAgain
 from walklearn.node.protocol.learner import Draws, Learner
 from walklearn.node.protocol.messages import Limits, Outcome, Token
 from walklearn.node.protocol.protocol import recover
@@ -196,6 +196,12 @@ class Node:
             raise CommandError("nothing came of it" if receipt is None else receipt.reason)
         self.log.info("walk resumed" if resume else "walk started")
 
+    async def recount(self, contributions: int) -> None:
+        """The owner says how often the rows have shown, of a node that has forgotten it."""
+        receipt = await self._runtime.dispatch(Recount(contributions))
+        if receipt is None or receipt.outcome is not Outcome.ACCEPTED:
+            raise CommandError("nothing came of it" if receipt is None else receipt.reason)
+
     async def look_for_peers(self) -> None:
         """Take notice of neighbours that were added to the directory or removed from it."""
         stamp = self.directory.peers_stamp()
@@ -342,8 +348,13 @@ def _commands(node: Node) -> dict[str, Any]:
         await node.trust(name)
         return {}
 
+    async def recount(contributions: int) -> Mapping[str, Any]:
+        await node.recount(contributions)
+        return {}
+
     return {
         "Status": status, "StartWalk": start_walk, "PeersChanged": peers_changed, "Trust": trust,
+        "Recount": recount,
     }  # fmt: skip
 
 

@@ -77,6 +77,7 @@ def record_status(record: Record, updates: int) -> dict[str, Any]:
         "walk": None if record.newest_line is None else _line(record.newest_line),
         "hop": None if record.newest is None else record.newest.hop,
         "contributions": record.contributions,
+        "forgot": record.memory.forgot,
     }
 
 

@@ -153,6 +153,13 @@ class TrustAgain:
 
 
 @dataclass(frozen=True)
+class Recount:
+    """The owner of a node that has forgotten says how often its rows have shown."""
+
+    contributions: int
+
+
+@dataclass(frozen=True)
 class StopAsked:
     """The process is asked to end; it may when `state.may_stop`."""
 
@@ -171,7 +178,7 @@ class StoreFailed:
 Event = (
     Started | Tick | PeersChanged | NeighbourUp | NeighbourDown | Announced | TokenArrived | Visit
     | Answered | NotSent | Unknown | FinalArrived | FinalAnswered | StartWalk | ResumeWalk
-    | TrustAgain | StopAsked | StoreFailed
+    | TrustAgain | Recount | StopAsked | StoreFailed
 )  # fmt: skip
 
 

@@ -45,7 +45,10 @@ def receive(state: State, event: happened.TokenArrived) -> Result:
         line = state.next_line(token.line.walk, token.updates)
         token = replace(token, line=line, hop=0, seal=b"")
         arrived.append(Note("forked token", f"hop {event.token.hop}", event.sender))
-    record = replace(state.record, newest=token.mark, token=token, place=Place.HERE, receiver=None)
+    record = replace(
+        state.record, newest=token.mark, token=token, place=Place.HERE, receiver=None,
+        memory=state.record.memory.with_token_from(event.sender, event.token.mark),
+    )  # fmt: skip
     arrivals = state.arrivals.and_also(event.token)
     taken = replace(state, record=record, handover=None, arrivals=arrivals, rests_until=None)
     try:
@@ -84,7 +87,9 @@ def _visit(state: State, draws: Draws, now: float) -> Result:
     """Update; finish, or propose and offer, or stay."""
     record = state.record
     assert record.token is not None
-    token, contributions = state.learner.visit(record.token, draws, record.contributions)
+    token, contributions = state.learner.visit(
+        record.token, draws, record.contributions, state.withholds(now)
+    )
     record = replace(record, token=token, contributions=contributions)
     if token.updates == state.learner.plan.updates:
         return finish(replace(state, record=record), replace(token, final=True))
@@ -99,7 +104,9 @@ def _visit(state: State, draws: Draws, now: float) -> Result:
     )
     state = state.saw(offered.mark, offered.updates, now)
     handover = Handover(since=now, doubtful=False)
-    return replace(state, record=record, handover=handover), [SendToken(receiver, offered)]
+    links = state.with_link(receiver, sent=offered.mark)
+    state = replace(state, record=record, handover=handover, links=links)
+    return state, [SendToken(receiver, offered)]
 
 
 def _renewed(token: Token) -> Token:
@@ -126,7 +133,7 @@ def finish(state: State, final: Token) -> Result:
 
 def wake(state: State, event: happened.Started) -> Result:
     """A restart begins every wait anew; what was taken before is only remembered as the newest."""
-    record = state.record
+    record, state = state.record, state.listening(event.now)
     if record.newest is None:
         return state, []
     copy = record.newest_model

@@ -139,13 +139,19 @@ class Learner:
         """A token that nobody has improved yet."""
         return Token(line, 0, 0, model, np.zeros(self.problem.size), 0.0, 0.0)
 
-    def visit(self, token: Token, draws: Draws, contributions: int = 0) -> tuple[Token, int]:
-        """The token after this node's update, and how often the node has contributed now."""
+    def visit(
+        self, token: Token, draws: Draws, contributions: int = 0, withholds: bool = False
+    ) -> tuple[Token, int]:
+        """The token after this node's update, and how often the node has contributed now.
+
+        withholds: where there is noise on the model, add noise only, as past the cap.
+        """
         carried = walk_sgd.Token(
             0, -1, token.model, token.weighted_sum, token.step_size_sum, token.updates, 0,
             token.inverse_importance_sum,
         )  # fmt: skip
-        contributes = self.noise is not None and contributions < self.may_contribute
+        may = not withholds and contributions < self.may_contribute
+        contributes = self.noise is not None and may
 
         def protect(
             problem: Problem, node: int, model: Vector, picks: NDArray[np.int64] | None

@@ -153,7 +153,8 @@ class Announcement:
     degree: all its neighbours, silent ones too. importance: R_i as released.
     reaches_you: its own last call to the neighbour was answered.
     newest, final: the newest line it has heard of, and that of the final model it has, whose
-    digest is `final_digest`. progress: the furthest that it knows of.
+    digest is `final_digest`. progress: the furthest that it knows of. had: the mark of the last
+    token or final model that it had from the neighbour.
     """
 
     degree: int
@@ -163,6 +164,7 @@ class Announcement:
     final: Line | None = None
     progress: Progress | None = None
     final_digest: str = ""
+    had: Mark | None = None
 
 
 @dataclass(frozen=True)
@@ -310,6 +312,7 @@ def encode_greeting(greeting: Greeting) -> bytes:
             final=_line_out(told.final),
             progress=_progress_out(told.progress),
             final_digest=told.final_digest,
+            had=_mark_out(told.had),
         ),
     ).SerializeToString()
 
@@ -337,6 +340,7 @@ def decode_greeting(content: bytes) -> Greeting:
             final=_line(told.final, "final") if told.HasField("final") else None,
             progress=_progress(told.progress) if told.HasField("progress") else None,
             final_digest=_matching(told.final_digest, "final_digest", _DIGEST_OR_NONE),
+            had=_mark(told.had, "had") if told.HasField("had") else None,
         ),
     )
 
@@ -401,6 +405,14 @@ def _progress(message: wire.Progress) -> Progress:
         updates=_count(message.updates, "progress.updates", LARGEST_COUNTER),
         age_seconds=_number(message.age_seconds, "progress.age_seconds"),
     )
+
+
+def _mark_out(mark: Mark | None) -> wire.Mark | None:
+    return None if mark is None else wire.Mark(line=_line_out(mark.line), hop=mark.hop)
+
+
+def _mark(message: wire.Mark, name: str) -> Mark:
+    return Mark(_line(message.line, name), _count(message.hop, f"{name}.hop", LARGEST_COUNTER))
 
 
 def _line(message: wire.Line, name: str) -> Line:

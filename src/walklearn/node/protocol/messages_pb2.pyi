@@ -59,7 +59,7 @@ class Token(_message.Message):
     def __init__(self, version: _Optional[int] = ..., line: _Optional[_Union[Line, _Mapping]] = ..., hop: _Optional[int] = ..., updates: _Optional[int] = ..., model: _Optional[bytes] = ..., weighted_sum: _Optional[bytes] = ..., step_size_sum: _Optional[float] = ..., inverse_importance_sum: _Optional[float] = ..., final: _Optional[bool] = ..., seal: _Optional[bytes] = ..., ended_by: _Optional[str] = ..., end_seal: _Optional[bytes] = ...) -> None: ...
 
 class Announcement(_message.Message):
-    __slots__ = ("degree", "importance", "reaches_you", "newest", "final", "progress", "final_digest")
+    __slots__ = ("degree", "importance", "reaches_you", "newest", "final", "progress", "final_digest", "had")
     DEGREE_FIELD_NUMBER: _ClassVar[int]
     IMPORTANCE_FIELD_NUMBER: _ClassVar[int]
     REACHES_YOU_FIELD_NUMBER: _ClassVar[int]
@@ -67,6 +67,7 @@ class Announcement(_message.Message):
     FINAL_FIELD_NUMBER: _ClassVar[int]
     PROGRESS_FIELD_NUMBER: _ClassVar[int]
     FINAL_DIGEST_FIELD_NUMBER: _ClassVar[int]
+    HAD_FIELD_NUMBER: _ClassVar[int]
     degree: int
     importance: float
     reaches_you: bool
@@ -74,7 +75,16 @@ class Announcement(_message.Message):
     final: Line
     progress: Progress
     final_digest: str
-    def __init__(self, degree: _Optional[int] = ..., importance: _Optional[float] = ..., reaches_you: _Optional[bool] = ..., newest: _Optional[_Union[Line, _Mapping]] = ..., final: _Optional[_Union[Line, _Mapping]] = ..., progress: _Optional[_Union[Progress, _Mapping]] = ..., final_digest: _Optional[str] = ...) -> None: ...
+    had: Mark
+    def __init__(self, degree: _Optional[int] = ..., importance: _Optional[float] = ..., reaches_you: _Optional[bool] = ..., newest: _Optional[_Union[Line, _Mapping]] = ..., final: _Optional[_Union[Line, _Mapping]] = ..., progress: _Optional[_Union[Progress, _Mapping]] = ..., final_digest: _Optional[str] = ..., had: _Optional[_Union[Mark, _Mapping]] = ...) -> None: ...
+
+class Mark(_message.Message):
+    __slots__ = ("line", "hop")
+    LINE_FIELD_NUMBER: _ClassVar[int]
+    HOP_FIELD_NUMBER: _ClassVar[int]
+    line: Line
+    hop: int
+    def __init__(self, line: _Optional[_Union[Line, _Mapping]] = ..., hop: _Optional[int] = ...) -> None: ...
 
 class Greeting(_message.Message):
     __slots__ = ("version", "name", "plan_digest", "plan", "announcement", "newest_seal", "final_seal")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from walklearn.node.protocol import events as happened
 from walklearn.node.protocol.events import Commit, Effect, Greet, Note, Remember, Reply, SendFinal
-from walklearn.node.protocol.messages import Outcome, Receipt
+from walklearn.node.protocol.messages import Mark, Outcome, Receipt
 from walklearn.node.protocol.state import Link, Place, State
 from walklearn.node.protocol.values import replace
 
@@ -36,7 +36,9 @@ def up(state: State, event: happened.NeighbourUp) -> Result:
     state, effects = hear(replace(state, links=links, answers=answers), event)
     if was_alone and state.seen is not None and state.is_usable(event.neighbour):
         state = replace(state, seen=state.seen.waited_for_anew(event.now))
-    if state.announcement(event.neighbour) != replace(event.told, progress=None):
+    now = state.announcement(event.neighbour)
+    # What it was told of the tokens that came from it may wait: they are too many for greetings.
+    if now != replace(event.told, progress=None, had=now.had):
         effects.append(Greet(event.neighbour))
     return state, effects
 
@@ -61,7 +63,18 @@ def hear(state: State, event: happened.NeighbourUp | happened.Announced) -> Resu
     state = _follow(state, event, effects)
     if state.record is not before:
         effects.append(Remember(state.record))
-    return spread(state, effects)
+    state, reminded = _remind(state, event.neighbour, theirs.had)
+    return spread(state, effects + reminded)
+
+
+def _remind(state: State, neighbour: str, had: Mark | None) -> Result:
+    """If the neighbour had a token that this node does not know of, this node has forgotten."""
+    memory, sent = state.record.memory, state.links[neighbour].sent
+    if had is None or memory.knows(had, state.began, sent):
+        return state, []
+    record = replace(state.record, memory=memory.reminded_of(had))
+    note = Note("forgot", f"hop {had.hop} of {had.line.updates} updates", neighbour)
+    return replace(state, record=record), [Commit(record), note]
 
 
 def _follow(
@@ -103,7 +116,8 @@ def learn(state: State, event: happened.FinalArrived) -> Result:
         state, effects = decline(state, "there can be no such line, or not so many updates yet.")
         return state, [*effects, Note("incredible end", final.digest[:12], event.sender)]
     arrived = [Note("handed over")] if state.proves_arrival(final.mark) else []
-    record = replace(state.record, final=final)
+    memory = state.record.memory.with_token_from(event.sender, final.mark)
+    record = replace(state.record, final=final, memory=memory)
     if record.newest is None or final.line >= record.newest.line:
         newest = max(record.newest or final.mark, final.mark)
         record = replace(record, newest=newest, place=Place.GONE, receiver=None)
@@ -136,7 +150,8 @@ def spread(state: State, effects: list[Effect]) -> Result:
             and (theirs.final, theirs.final_digest) >= (final.line, final.digest)
         )
         if link.up and not has and link.final_sent != final.digest:
-            state = replace(state, links=state.with_link(each, final_sent=final.digest))
+            links = state.with_link(each, final_sent=final.digest, sent=final.mark)
+            state = replace(state, links=links)
             effects.append(SendFinal(each, final))
     return state, effects
 

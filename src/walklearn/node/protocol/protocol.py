@@ -61,6 +61,9 @@ a link carries the token only if both ends reach each other and know each other'
 moves among those that answer keep the walk's law. With every neighbour silent the token rests.
 Time is that of a clock which never jumps; a restart begins every wait anew.
 
+**Forgetting.** A disk that was put back to an earlier time has forgotten what this node showed of
+its rows; neighbours remember, and tell it: see `memory`.
+
 **The table.** What each event does in each state; … is "nothing".
 
 >>> print(table())
@@ -81,6 +84,7 @@ FinalAnswered  told      told      told          told
 StartWalk      start     start     start         start
 ResumeWalk     resume    holds     resume        done
 TrustAgain     trust     trust     trust         trust
+Recount        recount   recount   recount       recount
 StopAsked      stop      stop      stop          stop
 StoreFailed    undo      undo      undo          undo
 """
@@ -104,7 +108,8 @@ def recover(
     fingerprint: str, learner: Learner, neighbours: Sequence[str], record: Record | None = None
 ) -> State:
     """The state of a process that has just begun, from the record on disk; feed `Started` next."""
-    return State(fingerprint, learner, tuple(sorted(neighbours)), record or Record())
+    known = record or Record()
+    return State(fingerprint, learner, tuple(sorted(neighbours)), known, began=known.newest)
 
 
 def handle(state: State, event: Event) -> Result:
@@ -143,6 +148,7 @@ _ROWS: dict[type[Any], Sequence[Handler | None]] = {
     happened.StartWalk: (owner.start,) * 4,
     happened.ResumeWalk: (owner.resume, owner.holds, owner.resume, owner.done),
     happened.TrustAgain: (owner.trust,) * 4,
+    happened.Recount: (owner.recount,) * 4,
     happened.StopAsked: (owner.stop,) * 4,
     happened.StoreFailed: (owner.undo,) * 4,
 }

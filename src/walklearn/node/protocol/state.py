@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from walklearn.node.protocol.learner import Learner
+from walklearn.node.protocol.memory import LISTEN_SECONDS, Memory
 from walklearn.node.protocol.messages import Announcement, Line, Mark, Progress, Token
 from walklearn.node.protocol.pace import (
     Longest,
@@ -64,7 +65,8 @@ class Record:
     newest: the newest handover this node has taken part in, or (line, 0) where it only heard of
     the line. token: the last one here, with the place it is at; if gone, still the newest model
     seen. receiver: whom it leaves for. final: the final model. contributions: how often this
-    node's rows have shown in a model. lost: how often the walk was lost to a neighbour.
+    node's rows have shown in a model. lost: how often the walk was lost to a neighbour. memory:
+    what is remembered for neighbours.
     """
 
     newest: Mark | None = None
@@ -74,6 +76,7 @@ class Record:
     final: Token | None = None
     contributions: int = 0
     lost: Mapping[str, int] = field(default_factory=dict)
+    memory: Memory = field(default_factory=Memory)
 
     @property
     def newest_line(self) -> Line | None:
@@ -103,7 +106,8 @@ class Link:
 
     up: the last call to it was answered. theirs: what it announced last. told: what it was told
     when it last answered. final_sent: the digest of the final model sent to it. handed_over: how
-    many tokens since the walk was last lost to it.
+    many tokens since the walk was last lost to it. sent: the mark of the last token or final model
+    that this process sent to it.
     """
 
     up: bool = False
@@ -111,6 +115,7 @@ class Link:
     told: Announcement | None = None
     final_sent: str = ""
     handed_over: int = 0
+    sent: Mark | None = None
 
     def usable(self, degree: int) -> bool:
         """Whether the token may cross: up for both sides, and both know the other's degree.
@@ -181,7 +186,8 @@ class State:
     proposal counts in. refused: handovers turned down, which must stay so. rests_until: nothing is
     begun before then, after the disk or the arithmetic failed. stopping: the process is to end.
     seen: how far the walk has come. returns, answers: the longest of late. arrivals, sent: what
-    came and went.
+    came and went. began: the newest mark on the disk when the process began. listens_until: until
+    then its rows do not show, unless every neighbour has spoken: see `memory`.
     """
 
     fingerprint: str
@@ -198,6 +204,8 @@ class State:
     answers: Longest = Longest(0.0)  # noqa: RUF009
     arrivals: Arrivals = Arrivals()  # noqa: RUF009
     sent: Sent | None = None
+    began: Mark | None = None
+    listens_until: float | None = None
 
     @property
     def phase(self) -> Phase:
@@ -310,7 +318,20 @@ class State:
             final=self.record.final_line,
             progress=None if now is None else self._progress(now),
             final_digest=self.record.final_digest,
+            had=self.record.memory.had.get(neighbour),
         )
+
+    def listening(self, now: float) -> State:
+        """Before its rows show, a node hears whether it has forgotten something."""
+        return replace(self, listens_until=now + LISTEN_SECONDS)
+
+    def withholds(self, now: float) -> bool:
+        """Whether the rows must not show: the node has forgotten, or may still be told so."""
+        if self.record.memory.forgot:
+            return True
+        if self.listens_until is None or now >= self.listens_until:
+            return False
+        return any(self.links.get(each, Link()).theirs is None for each in self.neighbours)
 
     def _progress(self, now: float) -> Progress | None:
         """Told only where it serves: it shows which way the token went."""

@@ -1,0 +1,68 @@
+"""What neighbours remember for each other, so that a disk put back to an earlier time is noticed.
+
+A node counts on its disk how often its rows have shown. If a backup is restored, the count goes
+back and what was shown does not. So each node remembers the mark of the last token it had from each
+neighbour, in the same commit as the token, and says it in its greetings. The neighbour has
+committed every mark before it sent it: one that it does not know proves that it has forgotten. From
+then on its rows show no more, until its owner says how often they have (`Recount`).
+
+A process that has just begun does not know whether it has forgotten: for `LISTEN_SECONDS`, or until
+every neighbour has spoken, its rows do not show either. A neighbour that is silent for longer can
+only tell later. A neighbour that lies keeps the rows out of the model; the log names it.
+
+>>> from walklearn.node.protocol.messages import Line
+>>> line = Line(0, 1, reclaimer="ab" * 32, walk="cd" * 16)
+>>> bob = Memory().with_token_from("alice", Mark(line, 7))
+>>> bob.had["alice"].hop
+7
+>>> alice = Memory()
+>>> alice.knows(bob.had["alice"], began=Mark(line, 9))
+True
+>>> alice.knows(bob.had["alice"], began=Mark(line, 3))
+False
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from walklearn.node.protocol.messages import Mark
+from walklearn.node.protocol.values import replace
+
+LISTEN_SECONDS = 10.0
+
+
+@dataclass(frozen=True)
+class Memory:
+    """What is remembered for neighbours, and whether this node has forgotten.
+
+    had: the mark of the last token or final model from each neighbour. reminded: the newest mark
+    that a neighbour had from this node and this node did not know of. forgot: since then its owner
+    has not said how often its rows have shown.
+    """
+
+    had: Mapping[str, Mark] = field(default_factory=dict)
+    reminded: Mark | None = None
+    forgot: bool = False
+
+    def with_token_from(self, sender: str, mark: Mark) -> Memory:
+        """A token or a final model came from there."""
+        return replace(self, had={**self.had, sender: mark})
+
+    def knows(self, mark: Mark, began: Mark | None, sent: Mark | None = None) -> bool:
+        """Whether this node can have sent that token, by what it knows.
+
+        began: the newest mark on the disk when the process began, all of its earlier ones are no
+        newer. sent: the last mark that this process sent to that neighbour.
+        """
+        known = [each for each in (began, sent, self.reminded) if each is not None]
+        return any(mark <= each for each in known)
+
+    def reminded_of(self, mark: Mark) -> Memory:
+        """It has forgotten: a neighbour had this from it."""
+        return replace(self, reminded=mark, forgot=True)
+
+    def recounted(self) -> Memory:
+        """The owner has decided."""
+        return replace(self, forgot=False)
