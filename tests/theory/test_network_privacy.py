@@ -137,6 +137,7 @@ GOOD = {
         ({"loss": wl.losses.Softmax(3)}, "one slope"),
         ({"average": True}, "earlier models"),
         ({"objective": "node-mean"}, "less noise"),
+        ({"relays": True}, "without noise"),
     ],
 )
 def test_without_a_condition_nothing_is_claimed(change: dict[str, object], words: str) -> None:

@@ -173,6 +173,7 @@ def seen_from_one_node(
     size: int,
     rows: int,
     average: bool,
+    relays: bool = False,
     horizon: int = HORIZON,
 ) -> NetworkPrivacy:
     """The claim against single nodes, if the conditions for it hold; a ValueError names one if not.
@@ -189,6 +190,8 @@ def seen_from_one_node(
         share of each number, and its noise, to a grid.
     average : bool
         Whether the token carries Σ γ w beside the model, which shows earlier models.
+    relays : bool
+        Whether there are nodes without rows, which add no noise.
 
     Examples
     --------
@@ -209,6 +212,7 @@ def seen_from_one_node(
         'the objective must be "sum" or "mean": for "node-mean" large nodes add less noise':
             objective != "node-mean",
         "the token must carry the model alone: the average shows earlier models": not average,
+        "every node must hold rows: relays pass the token on without noise": not relays,
         "the step must be constant: a smaller step later hides less of what came before":
             isinstance(step_size, ConstantStep),
         f"γ L = {pull:g} must be at most 2, or a visit may pull two models apart: use a smaller "
