@@ -161,8 +161,8 @@ class Arrivals(NamedTuple):
         known = self if self.line == token.line else Arrivals(token.line)
         taken = (*known.taken, (token.hop, token.content))
         if len(taken) <= ARRIVALS_KEPT:
-            return known._replace(taken=taken)
-        return known._replace(taken=taken[1:], complete_after=taken[0][0])
+            return Arrivals(known.line, known.complete_after, taken)
+        return Arrivals(known.line, taken[0][0], taken[1:])
 
     def contradict(self, token: Token) -> bool:
         """Whether this handover was none of those, though it would have to be."""
