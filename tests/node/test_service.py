@@ -353,7 +353,10 @@ def test_status_says_who_had_the_token_last_and_who_is_silent(tmp_path: Path) ->
                     await asyncio.sleep(0)
                 assert first.status()["last_holder"] in ("this node", "node1")
                 silent = first.status()["neighbours"][0]["silent_seconds"]
+                assert not first.status()["stalled"]
             await until(lambda: first.status()["neighbours"][0]["silent_seconds"] > silent + 0.5)
+            await until(lambda: first.status()["stalled"])
+            assert first.gauges()["walk_stalled"] == 1.0
 
     asyncio.run(watch())
 

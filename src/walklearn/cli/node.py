@@ -303,6 +303,8 @@ def _page(now: dict[str, Any]) -> str:
     ]
     if now.get("token_seconds") is not None and not now["holds_token"]:
         lines.append(f"token: here {now['token_seconds']:g} s ago, last with {now['last_holder']}")
+    if now.get("stalled"):
+        lines.append(f"the walk stands still: nothing has moved for {now['moved_seconds']:g} s")
     if now.get("may_contribute") is not None:
         spent = now["contributions"] >= now["may_contribute"]
         rest = ": spent, it passes the token on with noise only" if spent else ""

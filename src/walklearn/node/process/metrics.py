@@ -28,6 +28,7 @@ GAUGES: Mapping[str, str] = {
     "holds_token": "1 while the token is here, and not on its way.",
     "handing_over": "1 while the token is on its way to a neighbour, who may have it.",
     "token_seconds": "Since the token was here, in this process; NaN if it was not.",
+    "walk_stalled": "1 while the walk has not moved for as long as makes it count as lost.",
     "finished": "1 once the final model is here.",
     "newest_updates": "Updates of the newest model this node has seen.",
     "neighbours": "Neighbours, silent ones too.",

@@ -6,7 +6,6 @@ the owner says is public: on the node's own rows it would tell of them to whoeve
 
 from __future__ import annotations
 
-import hashlib
 import os
 import time
 from collections import deque
@@ -56,8 +55,7 @@ class NodePage:
 
     def show(self, status: dict[str, Any], newest: Token | None) -> None:
         """Let the browsers see the node as it is now. newest: the newest model that it has."""
-        digest = hashlib.sha256(newest.encoded).hexdigest() if newest and newest.final else ""
-        self._now = {**status, "rate": self._rate(status["updates"]), "final_hash": digest[:12]}
+        self._now = {**status, "rate": self._rate(status["updates"])}
         self.page.publish({**self._now, "loss": self._new_loss(newest)})
 
     def _first(self) -> dict[str, Any]:

@@ -19,7 +19,11 @@ from walklearn.node.protocol.events import (
     Visit,
 )
 from walklearn.node.protocol.messages import Limits, Line
+from walklearn.node.protocol.pace import patience
 from walklearn.node.protocol.state import Link, Phase, Place, Record, State
+
+# Where the plan resumes no walk: after so long it is called stalled.
+STALLED_SECONDS = 10.0
 
 
 class Watch:
@@ -56,6 +60,17 @@ class Watch:
         if state.phase is Phase.HOLDING:
             return 0.0
         return None if self.here_at is None else self._clock() - self.here_at
+
+    def moved_seconds(self, state: State) -> float | None:
+        """Since the walk was last seen to move, here or elsewhere; None if there is none."""
+        if state.seen is None or state.phase is Phase.FINISHED:
+            return None
+        return max(0.0, self._clock() - state.seen.moved_at)
+
+    def is_stalled(self, state: State) -> bool:
+        """Whether the walk has not moved for as long as makes a node take it for lost."""
+        moved, limits = self.moved_seconds(state), state.learner.plan.time_limits
+        return moved is not None and moved > (patience(limits, state.returns) or STALLED_SECONDS)
 
     def silent_seconds(self, neighbour: str) -> float:
         """Since the neighbour said something, or since the process began."""
@@ -118,11 +133,14 @@ def privacy_status(plan: Plan, release: Release | None) -> str:
 def node_status(state: State, names: Mapping[str, str], watch: Watch) -> dict[str, Any]:
     """What a running node knows: where the token is as far as it can tell, and its neighbours."""
     here, last = watch.token_seconds(state), watch.last_holder
+    moved = watch.moved_seconds(state)
     return {
         "phase": state.phase.value,
         "holds_token": state.phase is Phase.HOLDING,
         "token_seconds": None if here is None else round(here, 1),
         "last_holder": None if last is None else names.get(last, "this node"),
+        "moved_seconds": None if moved is None else round(moved, 1),
+        "stalled": watch.is_stalled(state),
         **record_status(state.record, state.learner.plan.updates),
         "may_contribute": state.learner.may_contribute if state.learner.noise else None,
         "importance": state.learner.importance,
@@ -140,6 +158,7 @@ def gauges(state: State, watch: Watch) -> dict[str, float]:
         "holds_token": float(state.phase is Phase.HOLDING),
         "handing_over": float(state.phase is Phase.HANDING_OVER),
         "token_seconds": float("nan") if here is None else here,
+        "walk_stalled": float(watch.is_stalled(state)),
         "finished": float(state.phase is Phase.FINISHED),
         "newest_updates": float(0 if newest is None else newest.updates),
         "neighbours": float(state.degree),
