@@ -12,6 +12,7 @@ import pytest
 from walklearn.node.agreement.plan import Plan, PlanError
 from walklearn.node.agreement.plan_privacy import told_as
 from walklearn.privacy import Charge, compose
+from walklearn.privacy.budget import CLIP_SHARE
 from walklearn.privacy.row_release import RowGaussian
 from walklearn.problem.domains import Ball, Box, Everywhere
 from walklearn.problem.losses import Huber, Softmax
@@ -84,7 +85,7 @@ def test_of_a_total_and_public_facts_all_else_follows() -> None:
     assert noise.protect == "rows"
     assert noise.delta(3.0) <= 1e-5 < noise.delta(2.99)  # the whole budget goes to the model
     assert 40 <= noise.max_contributions <= 80  # of 40 visits on average
-    assert noise.clip == pytest.approx(0.1 * 2**0.5)
+    assert noise.clip == pytest.approx(CLIP_SHARE * 2**0.5)
     for key, value in (("clip", 0.5), ("max_contributions", 7), ("noise_multiplier", 90.0)):
         given = Plan.from_text(f"{ROWS}{key} = {value}\n").calibrated_noise()
         assert getattr(given, key) == value

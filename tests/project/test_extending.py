@@ -194,8 +194,9 @@ def test_an_estimator() -> None:
     plain = wl.RandomWalkClassifier(walk="root-degree", laziness=0.1, **settings).fit(X, Y)
     assert plain.walk_ == RootDegree(laziness=0.1)
     private = wl.RandomWalkClassifier(
-        mechanism="uniform-noise", epsilon=1.0, delta=0.1, feature_bound=5.0, **settings
-    ).fit(X, Y)
+        walk="weighted", mechanism="uniform-noise", epsilon=1.0, delta=0.1, feature_bound=5.0,
+        protect="node", model="in the clear", **settings,
+    ).fit(X, Y)  # fmt: skip
     assert type(private.walk_.mechanism) is UniformNoise
     for classifier in (plain, private):
         model = classifier.to_model()
