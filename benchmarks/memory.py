@@ -1,0 +1,122 @@
+"""What memory costs in a hop, and how good the step is that finds itself.
+
+    python -m benchmarks.memory           about ten minutes
+    python -m benchmarks.memory --quick   small sizes, few runs
+
+Hops: `Saga` beside `Sgd` on the same problem and graph, in batches of the sizes that `simulate`
+takes, turn by turn. Steps: the median of the hops after which ‖w − w*‖ stays below 1e-4 ‖w*‖, with
+the step that finds itself over the best constant of a grid with ratios of √2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import networkx as nx
+import numpy as np
+
+import walklearn as wl
+from benchmarks.hops import ONE_ROW, Size, make_setting
+from benchmarks.measurement import Measurement, main
+from benchmarks.race import Contestant, race
+from benchmarks.same_work import advance, generators, streams_of
+from walklearn.simulation.compiled_batches import LARGEST_BATCH
+from walklearn.simulation.compiled_memory import compiled_class
+from walklearn.simulation.simulation import MOST_RELEASED
+from walklearn.updates.walk_sgd import WalkSetting
+
+WELL_MIXING, SLOW = 2.0, 3.0  # targets: hops over those of the best constant
+CLOSE = 1e-4  # of ‖w*‖
+GRID = 2.0 ** np.arange(-9.0, 4.1, 0.5)  # in units of 1 / max L_i
+
+
+def contestant(setting: WalkSetting, tokens: int) -> Contestant:
+    """A batch of this update."""
+    batch = compiled_class(setting.update)(setting, streams_of(generators(tokens)))
+    return Contestant(
+        lambda hops: advance(batch, max(1, hops // tokens)), lambda: batch.iterations * tokens
+    )
+
+
+def hop_rows(size: Size, target: float, rounds: int) -> Iterator[Measurement]:
+    setting = make_setting(size)
+    remembering = max(1, min(LARGEST_BATCH, MOST_RELEASED // size.nodes))
+    found = race(
+        {
+            "Sgd": contestant(setting, LARGEST_BATCH),
+            "Saga": contestant(replace(setting, update=wl.updates.Saga()), remembering),
+            "Saga, given step": contestant(
+                replace(setting, update=wl.updates.Saga(1e-4)), remembering
+            ),
+        },
+        size.hops,
+        rounds,
+    )
+    note = f"Sgd {found['Sgd']:.0f} ns"
+    for name, most in (("Saga", target), ("Saga, given step", None)):
+        ratio = found[name] / found["Sgd"]
+        yield Measurement(f"a hop of {name} over Sgd's, {size}", ratio, "times", most, note=note)
+
+
+def graphs(quick: bool) -> Iterator[tuple[str, wl.Graph, float, int]]:
+    """A name, the graph, the target, and how many hops to allow."""
+    yield "random", wl.graphs.erdos_renyi(100, 0.3, seed=1), WELL_MIXING, 60_000
+    if quick:
+        return
+    yield "hubs", wl.graphs.barabasi_albert(100, 2, seed=1), WELL_MIXING, 200_000
+    yield "ring of 101", wl.graphs.ring(101), SLOW, 1_000_000
+    yield "barbell", wl.graphs.as_graph(nx.barbell_graph(40, 20)), SLOW, 1_000_000
+    yield "lollipop", wl.graphs.as_graph(nx.lollipop_graph(50, 50)), SLOW, 1_000_000
+    yield "star", wl.graphs.star(100), SLOW, 2_000_000
+
+
+def problems(nodes: int) -> Iterator[tuple[str, wl.Problem]]:
+    X, y = wl.datasets.two_gaussians(nodes, dimension=10, variance=10.0, seed=1)
+    yield "logistic", wl.Problem(X, y, penalty=0.01, objective="mean")
+    generator = np.random.default_rng(3)
+    X = generator.standard_normal((nodes, 10)) * np.exp(generator.standard_normal((nodes, 1)))
+    y = X @ generator.standard_normal(10) + 0.1 * generator.standard_normal(nodes)
+    squared = wl.losses.Squared()
+    yield "log-normal rows", wl.Problem(X, y, loss=squared, penalty=0.01, objective="mean")
+
+
+def hops_needed(
+    problem: wl.Problem, graph: wl.Graph, update: wl.updates.Update, most: int
+) -> float:
+    """The median of the hops after which w stays close; infinite where it does not get there."""
+    run = wl.simulate(problem, graph, wl.walks.Uniform(laziness=0.1), update=update, steps=most,
+                      replicates=7, seed=2, gaps=False, progress=False, records=400)  # fmt: skip
+    far = np.nan_to_num(run.distance, nan=np.inf) > CLOSE * np.linalg.norm(problem.optimum.model)
+    after = run.records - np.argmax(far[:, ::-1], axis=1)  # one past the last that was far
+    reached = [run.updates[k] if k < run.records else np.inf for k in after]
+    return float(np.median(reached))
+
+
+def step_rows(quick: bool) -> Iterator[Measurement]:
+    for name, graph, target, most in graphs(quick):
+        for kind, problem in problems(graph.node_count):
+            largest, best, at = float(problem.smoothness.max()), np.inf, 0.0
+            for constant in GRID[12:17] if quick else GRID:
+                allowed = int(min(most, 1.05 * best + 1000))
+                needed = hops_needed(problem, graph, wl.updates.Saga(constant / largest), allowed)
+                if needed < best:
+                    best, at = needed, constant
+            found = hops_needed(problem, graph, wl.updates.Saga(), most)
+            yield Measurement(
+                f"hops of Saga over those with the best constant, {kind}, {name}", found / best,
+                "times", target, note=f"{found:,.0f} and {best:,.0f}, at {at:.3g} / max L",
+            )  # fmt: skip
+
+
+def measurements(quick: bool) -> Iterator[Measurement]:
+    sizes = (
+        ((ONE_ROW[0], 1.5),) if quick else ((ONE_ROW[0], 1.5), (ONE_ROW[1], 1.5), (ONE_ROW[5], 1.7))
+    )
+    for size, target in sizes:
+        yield from hop_rows(size, target, rounds=2 if quick else 15)
+    yield from step_rows(quick)
+
+
+if __name__ == "__main__":
+    main(measurements, __doc__)
