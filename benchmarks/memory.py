@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import networkx as nx
 import numpy as np
@@ -65,6 +66,8 @@ def graphs(quick: bool) -> Iterator[tuple[str, wl.Graph, float, int]]:
     if quick:
         return
     yield "hubs", wl.graphs.barabasi_albert(100, 2, seed=1), WELL_MIXING, 200_000
+    grid = nx.convert_node_labels_to_integers(nx.grid_2d_graph(10, 10))
+    yield "grid", wl.graphs.as_graph(grid), WELL_MIXING, 200_000
     yield "ring of 101", wl.graphs.ring(101), SLOW, 1_000_000
     yield "barbell", wl.graphs.as_graph(nx.barbell_graph(40, 20)), SLOW, 1_000_000
     yield "lollipop", wl.graphs.as_graph(nx.lollipop_graph(50, 50)), SLOW, 1_000_000
@@ -96,17 +99,25 @@ def hops_needed(
 def step_rows(quick: bool) -> Iterator[Measurement]:
     for name, graph, target, most in graphs(quick):
         for kind, problem in problems(graph.node_count):
-            largest, best, at = float(problem.smoothness.max()), np.inf, 0.0
-            for constant in GRID[12:17] if quick else GRID:
-                allowed = int(min(most, 1.05 * best + 1000))
-                needed = hops_needed(problem, graph, wl.updates.Saga(constant / largest), allowed)
-                if needed < best:
-                    best, at = needed, constant
-            found = hops_needed(problem, graph, wl.updates.Saga(), most)
-            yield Measurement(
-                f"hops of Saga over those with the best constant, {kind}, {name}", found / best,
-                "times", target, note=f"{found:,.0f} and {best:,.0f}, at {at:.3g} / max L",
-            )  # fmt: skip
+            for update in (wl.updates.Saga, wl.updates.Sag):
+                yield step_row(problem, graph, update, most, quick)._replace(
+                    what=f"hops of {update.__name__} over the best constant's, {kind}, {name}",
+                    target=target,
+                )
+
+
+def step_row(
+    problem: wl.Problem, graph: wl.Graph, update: Any, most: int, quick: bool
+) -> Measurement:
+    largest, best, at = float(problem.smoothness.max()), np.inf, 0.0
+    for constant in GRID[12:17] if quick else GRID:
+        allowed = int(min(most, 1.05 * best + 1000))
+        needed = hops_needed(problem, graph, update(constant / largest), allowed)
+        if needed < best:
+            best, at = needed, constant
+    found = hops_needed(problem, graph, update(), most)
+    note = f"{found:,.0f} and {best:,.0f}, at {at:.3g} / max L"
+    return Measurement("", found / best, "times", note=note)
 
 
 def measurements(quick: bool) -> Iterator[Measurement]:

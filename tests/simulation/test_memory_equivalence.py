@@ -96,6 +96,20 @@ def test_rows_of_very_different_length(update: Any) -> None:
     assert_same(problem, update, walks.Uniform(laziness=0.8), steps=400)
 
 
+@pytest.mark.parametrize("update", GRADIENTS[:2], ids=repr)
+def test_a_ring_of_many_nodes(update: Any) -> None:
+    """The token comes round slowly, so that the pace is below 1."""
+    generator = np.random.default_rng(1)
+    X, y = generator.standard_normal((60, 3)), generator.standard_normal(60)
+    problem = Problem(X, y, loss=wl.losses.Huber(0.5), penalty=0.1, objective="mean")
+    fast, slow = (
+        wl.simulate(problem, wl.graphs.ring(60), walks.Uniform(), update=update, steps=2000, seed=5,
+                    engine=engine)
+        for engine in ("compiled", "reference")
+    )  # fmt: skip
+    np.testing.assert_allclose(fast.models, slow.models, rtol=1e-8, atol=1e-10)
+
+
 @pytest.mark.parametrize("rows", [12, 40])
 @pytest.mark.parametrize("update", UPDATES, ids=repr)
 def test_one_engine_goes_on_where_the_other_stopped(update: Any, rows: int) -> None:

@@ -29,6 +29,7 @@ from walklearn.simulation.compiled.rows import Data, add_row, row_at, score_of, 
 from walklearn.simulation.compiled.walks import AHEAD, Records, Tokens
 
 SHARE, ROUNDING, SLACK = 1.0 / 3.0, 1e-8, 1e-6  # as in `found_step`
+FEW = 0.02  # ln 2 / N from 35 nodes on
 
 
 class Memory(NamedTuple):
@@ -61,9 +62,15 @@ def _pace(nodes: float, ages: float, squared_ages: float) -> float:
 
 
 @helper
-def _decayed(curvature: float, pace: float, node_count: float, whole: float) -> float:
-    """L̂ · 2^(−pace/N); whole: 2^(−1/N), which it mostly is."""
-    return curvature * (whole if pace == 1.0 else 2.0 ** (-pace / node_count))
+def _decayed(curvature: float, pace: float, decay: float) -> float:
+    """L̂ · 2^(−pace/N), with ln 2 / N as the decay; for many nodes a short series has all digits."""
+    x = pace * decay
+    if decay < FEW:
+        x2 = x * x
+        even = 1.0 + x2 * (1.0 / 2.0 + x2 * (1.0 / 24.0 + x2 * (1.0 / 720.0)))
+        odd = x * (1.0 + x2 * (1.0 / 6.0 + x2 * (1.0 / 120.0)))
+        return curvature * (even - odd)
+    return curvature * np.exp(-x)
 
 
 @helper
@@ -123,8 +130,7 @@ def remember_one_row(
     curvatures, wait, kept, squares = memory.curvatures, memory.wait, memory.kept, memory.squares
     saga, given = memory.saga, memory.step
     nodes = U(data.offsets.size - 1)
-    node_count = np.float64(data.offsets.size - 1)
-    whole = 2.0 ** (-1.0 / node_count)
+    decay = np.log(2.0) / nodes
     for begin in range(0, count, group):
         end = min(count, begin + group)
         record = 0
@@ -160,7 +166,7 @@ def remember_one_row(
                 gamma = given
                 if given == 0.0:
                     pace = _pace(n, ages[b], squared_ages[b])
-                    curvature = _decayed(curvatures[b], pace, node_count, whole)
+                    curvature = _decayed(curvatures[b], pace, decay)
                     square = squares[i]
                     if _may_fail(loss, parameter, score, target, slope, square, curvature):
                         curvature = _raised_by_one(
@@ -239,9 +245,8 @@ def remember_rows(
     curvatures, wait, kept, squares = memory.curvatures, memory.wait, memory.kept, memory.squares
     updated, saga, given = memory.updated, memory.saga, memory.step
     smoothness = memory.smoothness
-    node_count = np.float64(offsets.size - 1)
-    whole = 2.0 ** (-1.0 / node_count)
     nodes, row_count = U(offsets.size - 1), U(targets.size)
+    decay = np.log(2.0) / nodes
     most = np.diff(offsets).max() * outputs
     scores, slopes, along = np.empty(most), np.empty(most), np.zeros(most)
     gradient, correction = np.empty(size), np.empty(size)
@@ -311,7 +316,7 @@ def remember_rows(
             n, gamma = seen[b], given
             if given == 0.0:
                 pace = _pace(n, ages[b], squared_ages[b])
-                curvature = _decayed(curvatures[b], pace, node_count, whole)
+                curvature = _decayed(curvatures[b], pace, decay)
                 if curvature < bound:
                     squared_norm, value = 0.0, 0.0
                     for a in range(size):
