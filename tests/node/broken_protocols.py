@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 
 from tests.node import memory_network
-from walklearn.node.protocol import protocol
+from walklearn.node.protocol import learner, protocol
 from walklearn.node.protocol.events import (
     Answered,
     Commit,
     FinalArrived,
     NotSent,
+    Remember,
     Reply,
     SendToken,
     Started,
@@ -22,12 +23,13 @@ from walklearn.node.protocol.events import (
     Unknown,
     Visit,
 )
-from walklearn.node.protocol.messages import Line, Mark, Outcome, Receipt
+from walklearn.node.protocol.learner import Draws, Kept
+from walklearn.node.protocol.messages import Line, Mark, Memory, Outcome, Receipt, Token
 from walklearn.node.protocol.neighbours import Result
 from walklearn.node.protocol.state import Handover, Phase, Place, Record, State
 
 Handle = Callable[[State, Any], Result]
-_handle = protocol.handle
+_handle, _epoch_of = protocol.handle, learner.epoch_of
 _next_line = State.next_line
 
 
@@ -193,6 +195,46 @@ def keep_the_older_final(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(memory_network, "handle", handle)
 
 
+def forget_the_epoch(patch: pytest.MonkeyPatch) -> None:
+    """What a node keeps is taken to belong to any token."""
+
+    def epoch_of(token: Token, kept: Kept | None, draws: Draws, size: int) -> tuple[Memory, bool]:
+        memory, _ = _epoch_of(token, None, draws, size)
+        return memory, kept is not None
+
+    patch.setattr(learner, "epoch_of", epoch_of)
+
+
+def commit_gradients_late(patch: pytest.MonkeyPatch) -> None:
+    def handle(state: State, event: Any) -> Result:
+        after, effects = _handle(state, event)
+        if after.record.kept is state.record.kept:
+            return after, effects
+        late = [
+            Commit(replace(effect.record, kept=state.record.kept))
+            if isinstance(effect, Commit)
+            else effect
+            for effect in effects
+        ]
+        return after, [*late, Remember(after.record)]
+
+    patch.setattr(memory_network, "handle", handle)
+
+
+def keep_gradients_over_a_new_line(patch: pytest.MonkeyPatch) -> None:
+    def handle(state: State, event: Any) -> Result:
+        seen = state.record.newest_model
+        after, effects = _handle(state, event)
+        token = after.record.token
+        if seen and seen.memory and token and not token.memory and token.updates == seen.updates:
+            record = replace(after.record, token=replace(token, memory=seen.memory))
+            after = replace(after, record=record)
+            effects = [Commit(record) if isinstance(each, Commit) else each for each in effects]
+        return after, effects
+
+    patch.setattr(memory_network, "handle", handle)
+
+
 # Each with a seed under which it is found out early; without, it takes up to 300 runs.
 BROKEN: dict[Callable[[pytest.MonkeyPatch], None], int] = {
     acknowledge_before_commit: 6,
@@ -209,4 +251,7 @@ BROKEN: dict[Callable[[pytest.MonkeyPatch], None], int] = {
     offer_again_under_the_same_mark: 5,
     charge_afterwards: 0,
     forget_what_was_seen: 0,
+    forget_the_epoch: 0,
+    commit_gradients_late: 0,
+    keep_gradients_over_a_new_line: 0,
 }

@@ -1,7 +1,8 @@
 """A network in which everything goes wrong that can, and what must hold all the same.
 
 The updates are replaced by ones that write their own number into the model, so that every token
-carries the list of all updates that made it: its *history*.
+carries the list of all updates that made it: its *history*. As its gradient h_i a node gives
+that number too, so that the token's memory can be held against what the nodes keep: s = Σ h_i.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from tests.node.memory_network import Call, MemoryNetwork, MemoryNode, Way
 from walklearn import graphs
 from walklearn.node.agreement.plan import Plan
+from walklearn.node.protocol import learner
 from walklearn.node.protocol.events import (
     Greet,
     PeersChanged,
@@ -28,7 +30,7 @@ from walklearn.node.protocol.events import (
     StopAsked,
     Tick,
 )
-from walklearn.node.protocol.learner import Draws, Learner
+from walklearn.node.protocol.learner import Draws, Kept, Learner, Visited
 from walklearn.node.protocol.messages import Line, Mark, Token, decode_token
 from walklearn.node.protocol.state import Place, Record
 from walklearn.updates.random_streams import generators
@@ -46,7 +48,7 @@ nodes = {NODES}
 features = {[f"update {k}" for k in range(updates)]}
 target = "y"
 loss = "squared"
-step_size = {{ constant = 1.0 }}
+update = "saga"
 updates = {updates}
 time_limits = {{ retry_after_seconds = 1.0, reclaim_after_seconds = 30.0 }}
 """)
@@ -59,14 +61,23 @@ class Numbered(Learner):
     made_by: dict[int, tuple[Learner, History]] = {}  # noqa: RUF012 — shared by all nodes
 
     def visit(
-        self, token: Token, draws: Draws, contributions: int = 0, withholds: bool = False
-    ) -> tuple[Token, int]:
+        self,
+        token: Token,
+        draws: Draws,
+        contributions: int = 0,
+        withholds: bool = False,
+        kept: Kept | None = None,
+    ) -> Visited:
         number, model = next(self.numbers), token.model.copy()
         self.made_by[number] = (self, history(token))
         model[token.updates] = number
-        k = token.updates + 1
-        sums = {"step_size_sum": float(k), "inverse_importance_sum": float(k)}
-        return replace(token, updates=k, model=model, **sums), contributions + 1
+        memory, belongs = learner.epoch_of(token, kept, draws, len(model))
+        before = float(kept.slopes[0]) if belongs and kept else 0.0
+        memory = replace(memory, gradient_sum=memory.gradient_sum + (number - before))
+        improved = replace(token, updates=token.updates + 1, model=model, memory=memory)
+        past = () if kept is None else kept.past if belongs else kept.given
+        keeps = Kept(memory.epoch, np.array([float(number)]), improved.updates, past)
+        return Visited(improved, contributions + 1, keeps)
 
 
 def history(token: Token) -> History:
@@ -211,6 +222,19 @@ class FaultMachine(RuleBasedStateMachine):
         finals = [node.state.record.final_line for node in self.network.nodes]
         live = [node for node in self.network.nodes if self.is_holder(node, newest)]
         assert len(live) == (0 if newest in finals else 1), (newest, live)
+
+    @invariant()
+    def the_living_token_remembers_what_nodes_keep(self) -> None:
+        """s = Σ h_i over the nodes of the token's epoch, whatever has gone wrong before."""
+        lines = [node.state.record.newest_line for node in self.network.nodes]
+        newest = max(line for line in lines if line is not None)
+        for node in self.network.nodes:
+            token = node.state.record.token
+            if not self.is_holder(node, newest) or token is None or token.memory is None:
+                continue
+            kept = [each.state.record.kept for each in self.network.nodes]
+            given = [each.slopes[0] for each in kept if each and each.epoch == token.memory.epoch]
+            assert token.memory.gradient_sum[0] == sum(given), (token.line, token.memory, kept)
 
     @invariant()
     def what_is_shown_is_charged(self) -> None:

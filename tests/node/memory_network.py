@@ -75,6 +75,7 @@ from walklearn.node.protocol.state import Phase, Record, State
 from walklearn.updates.random_streams import Streams
 
 _DIGEST = "0" * 64
+EPOCHS = count(1)
 
 
 class Way(enum.Enum):
@@ -119,7 +120,7 @@ class MemoryNode:
         self.drawn += 1
         uniforms = self.streams.walk.random(self.learner.draws)
         if self.learner.noise is None:
-            return Draws(uniforms)
+            return Draws(uniforms, epoch=f"{next(EPOCHS):032x}")
         size = self.learner.problem.size
         if self.learner.simulated:
             return Draws(uniforms, self.streams.noise.standard_normal(size))

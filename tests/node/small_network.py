@@ -55,11 +55,19 @@ def rows_of(node: int, count: int = 5) -> NodeRows:
 
 
 def make_nodes(
-    root: Path, nodes: int, edges: Iterable[tuple[int, int]], updates: int = 100, more: str = ""
+    root: Path,
+    nodes: int,
+    edges: Iterable[tuple[int, int]],
+    updates: int = 100,
+    more: str = "",
+    memory: bool = False,
 ) -> list[NodeDirectory]:
     """Nodes node0, node1, … whose neighbours are given by the edges."""
     plan = root / "plan.toml"
-    plan.write_text(PLAN.format(nodes=nodes, updates=updates, more=more))
+    text = PLAN.format(nodes=nodes, updates=updates, more=more)
+    if memory:
+        text = text.replace("step_size = { constant = 0.05 }", 'update = "saga"')
+    plan.write_text(text)
     made = [make_node(root / f"node{number}", plan, rows_of(number)) for number in range(nodes)]
     for one, other in edges:
         introduce(made[one], made[other])

@@ -63,12 +63,12 @@ def test_a_node_knows_its_own_loss_without_the_others(objective: str) -> None:
 
 def test_the_first_scale_is_one_and_the_next_is_estimated() -> None:
     learner = Learner.of_plan(Plan.from_text(PLAN + WEIGHTED), X, Y, importance=8.0)
-    token, _ = learner.visit(first(learner), DRAWS)
+    token, *_ = learner.visit(first(learner), DRAWS)
     gradient = learner.problem.local_gradient(0, np.array([1.0, -1.0]))
     np.testing.assert_allclose(token.model, np.array([1.0, -1.0]) - 0.01 * gradient)
     assert token.inverse_importance_sum == 1 / 8.0
     other = Learner.of_plan(Plan.from_text(PLAN + WEIGHTED), X, Y, importance=2.0)
-    second, _ = other.visit(token, DRAWS)
+    second, *_ = other.visit(token, DRAWS)
     scale = (2 / (1 / 8 + 1 / 2)) / 2.0
     gamma = learner.step_size(2)
     gradient = scale * learner.problem.local_gradient(0, token.model)
@@ -97,8 +97,8 @@ def test_past_the_cap_a_node_adds_noise_only() -> None:
     other_rows = Learner.of_plan(Plan.from_text(PLAN), [[9.0, 9.0]], [7.0], noise=noise)
     draws = Draws(np.array([0.5]), np.array([25, -50]))
     for contributed in range(5):
-        mine, count = learner.visit(first(learner), draws, contributed)
-        theirs, _ = other_rows.visit(first(learner), draws, contributed)
+        mine, count, _ = learner.visit(first(learner), draws, contributed)
+        theirs, *_ = other_rows.visit(first(learner), draws, contributed)
         assert count == contributed + (contributed < 3)
         told_apart = not np.array_equal(mine.model, theirs.model)
         assert told_apart == (contributed < 3)
@@ -122,7 +122,7 @@ def test_what_shows_lies_on_the_public_grid() -> None:
     shown = {}
     for simulated, drawn in ((False, steps), (True, steps * noise.clip_step)):
         learner = Learner.of_plan(plan, X, Y, noise=noise, simulated=simulated)
-        token, _ = learner.visit(first(learner, (0.0, 0.0)), Draws(np.array([0.5]), drawn))
+        token, *_ = learner.visit(first(learner, (0.0, 0.0)), Draws(np.array([0.5]), drawn))
         shown[simulated] = token.model / -learner.step_size(1) / noise.clip_step
     np.testing.assert_allclose(shown[False], np.rint(shown[False]), atol=1e-6)
     assert np.abs(shown[False] - shown[True]).max() <= 1 + 1e-6
@@ -169,3 +169,40 @@ print(sorted(heavy & sys.modules.keys()))
         capture_output=True, text=True, check=True, timeout=60,
     )  # fmt: skip
     assert done.stdout.strip() == "[]"
+
+
+MEMORY_PLAN = """
+name = "memory"
+nodes = 3
+features = ["x"]
+target = "y"
+loss = "squared"
+penalty = 1.0
+update = "saga"
+updates = 100
+"""
+
+
+def test_an_epoch_that_a_node_has_lost_its_gradient_of_is_not_gone_on_with() -> None:
+    """Two lines took turns here; the token of the first has a gradient that nobody keeps."""
+    learner = Learner.of_plan(Plan.from_text(MEMORY_PLAN), [[1.0]], [1.0])
+    draws = [Draws(np.array([0.5]), epoch=f"{number:032x}") for number in range(4)]
+    fresh = learner.first_token(Line(0, 1, "ab" * 32, "cd" * 16), np.zeros(1))
+    one, _, kept = learner.visit(fresh, draws[0])
+    assert one.memory is not None
+    assert not one.memory.collects  # a walk that begins has no model to keep
+    np.testing.assert_allclose(one.memory.gradient_sum, [-3.0])
+    other, _, kept = learner.visit(replace(one, memory=None), draws[1], kept=kept)
+    assert other.memory is not None
+    assert other.memory.collects
+    np.testing.assert_array_equal(other.model, one.model)  # until all nodes were visited
+    assert kept is not None
+    assert (kept.epoch, kept.past) == (draws[1].epoch, (draws[0].epoch,))
+    again, _, kept = learner.visit(one, draws[2], kept=kept)
+    assert again.memory is not None
+    assert again.memory.epoch == draws[2].epoch
+    assert again.memory.nodes == 1.0
+    goes_on, _, _ = learner.visit(again, draws[3], kept=kept)
+    assert goes_on.memory is not None
+    assert goes_on.memory.epoch == draws[2].epoch
+    assert goes_on.memory.nodes == 1.0

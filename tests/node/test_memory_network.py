@@ -24,6 +24,7 @@ X, Y = wl.datasets.two_gaussians(len(OWNERS), dimension=3, variance=4.0, seed=7)
 NOISE = ModelNoise(clip=1.0, noise_multiplier=0.5, max_contributions=20, protect="node")
 MECHANISM = wl.privacy.calibrate("clamped-gamma", epsilon=3.0, delta=0.05, bounds=(1.0, 40.0))
 
+STEPS = "step_size = { constant = 0.02, exponent = 0.75 }"
 PLAN = """
 name = "test"
 nodes = 8
@@ -47,6 +48,9 @@ WALKS: dict[str, tuple[wl.walks.Walk, str]] = {
     "mini-batches": (wl.walks.Uniform(), 'walk = "uniform"\nbatch = 2'),
     "mean over rows": (wl.walks.Uniform(), 'objective = "mean"\nrows = 15'),
     "mean over nodes": (wl.walks.Uniform(), 'objective = "node-mean"'),
+    "memory": (wl.walks.Uniform(), 'update = "saga"'),
+    "memory, simple walk": (wl.walks.Simple(), 'update = "sag"\nwalk = "simple"'),
+    "memory, mini-batches": (wl.walks.Uniform(), 'update = "saga"\nbatch = 2'),
     "weighted": (wl.walks.Weighted(), f'walk = "weighted"\n{IN_THE_CLEAR}'),
     "private weighted": (wl.walks.Weighted(privacy=MECHANISM), f'walk = "weighted"\n{RELEASED}'),
 }
@@ -67,7 +71,8 @@ def network_of(plan: Plan, streams: Streams, noise: ModelNoise | None = None) ->
 
 SAME = [(name, None) for name in WALKS]
 # What the weighted walk tells in the clear is not protected by noise on the model: refused.
-SAME += [(name, NOISE) for name in WALKS if name != "weighted"]
+# Nor is what an update with memory carries.
+SAME += [(name, NOISE) for name in WALKS if name != "weighted" and "memory" not in name]
 
 
 @pytest.mark.parametrize(("name", "noise"), SAME)
@@ -75,14 +80,14 @@ def test_the_network_is_the_simulator_on_the_same_seeds(
     name: str, noise: ModelNoise | None
 ) -> None:
     walk, text = WALKS[name]
-    plan = Plan.from_text(PLAN + text)
+    plan = Plan.from_text((PLAN.replace(STEPS, "") if "update" in text else PLAN) + text)
     problem = wl.Problem(
         X, Y, penalty=1.0, domain=wl.domains.Ball(3.0), node_of_row=OWNERS, objective=plan.objective
     )
     run = wl.simulate(
-        problem, GRAPH, walk, steps=UPDATES, step_size=plan.step_size, seed=SEED, records=1,
-        mean_importance="estimated", streams="node", batch=plan.batch, model_privacy=noise,
-        engine="reference", progress=False,
+        problem, GRAPH, walk, steps=UPDATES, update=plan.memory or wl.updates.Sgd(plan.step_size),
+        seed=SEED, records=1, mean_importance="exact" if plan.memory else "estimated",
+        streams="node", batch=plan.batch, model_privacy=noise, engine="reference", progress=False,
     )  # fmt: skip
 
     streams = generators(replicate_seed(np.random.SeedSequence(SEED), 0), NODES)
@@ -162,3 +167,47 @@ def chi_square(counts: Any, law: Any, moves: Any) -> float:
     covariance = weighted + weighted.T - np.diag(law) - np.outer(law, law)
     gap = counts / counts.sum() - law
     return float(counts.sum() * gap @ np.linalg.pinv(covariance, rcond=1e-10) @ gap)
+
+
+def test_a_walk_that_remembers_arrives_whatever_happens_to_it() -> None:
+    """Cut off, crashed and begun again from older copies on the way, it ends at w*."""
+    plan = Plan.from_text(
+        PLAN.replace(STEPS, 'update = "saga"').replace("updates = 400", "updates = 6000")
+    )
+    problem = wl.Problem(X, Y, penalty=1.0, domain=wl.domains.Ball(3.0), node_of_row=OWNERS)
+    network = network_of(plan, generators(np.random.SeedSequence(3), NODES))
+    network.run(lambda: network.connected)
+    network.start_walk(network.nodes[0], np.zeros(3))
+    epochs = set()
+    for trouble in range(4):
+        goal = 600 * (trouble + 1)
+        network.run(lambda goal=goal: furthest(network.nodes) >= goal)  # type: ignore[misc]
+        # The token is at one of the two that saw it last.
+        *others, one, two = sorted(network.nodes, key=lambda node: updates_of(node))
+        links = {frozenset((a.fingerprint, b.fingerprint)) for a in (one, two) for b in others}
+        network.cut |= links
+        if trouble % 2:
+            network.crash(one)
+            network.crash(two)
+        network.run(lambda nodes=others, goal=goal: furthest(nodes) >= goal + 200)  # type: ignore[misc]
+        epochs |= {each.state.record.kept.epoch for each in others if each.state.record.kept}
+        network.cut.clear()
+        for each in (one, two):
+            if each.running is None:
+                network.restart(each)
+    network.run(lambda: network.finished)
+    assert len(epochs) > 1, "the walk was begun again on the way"
+    for node in network.nodes:
+        final = node.state.record.final
+        assert final is not None
+        error = np.linalg.norm(final.model - problem.optimum.model)
+        assert error < 1e-6 * np.linalg.norm(problem.optimum.model)
+
+
+def updates_of(node: Any) -> int:
+    token = node.state.record.newest_model
+    return 0 if token is None else int(token.updates)
+
+
+def furthest(nodes: Any) -> int:
+    return max(map(updates_of, nodes))

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import signal
+import time
 from pathlib import Path
 
 import numpy as np
 
+import walklearn as wl
 from tests.node.small_network import (
     Process,
     log_lines,
     make_nodes,
     processes,
     ring,
+    rows_of,
     wait_until,
 )
 from walklearn.model import Model
@@ -105,3 +108,27 @@ def test_sigterm_hands_the_token_over_first(tmp_path: Path) -> None:
         running[0] = Process(directories[0], "--linger-seconds", "1")
         assert running[0].wait() == UNCONFIRMED  # the third one has gone
     assert final_of(directories[0]).encoded == final_of(directories[2]).encoded
+
+
+def test_a_walk_that_remembers_ends_at_the_minimiser(tmp_path: Path) -> None:
+    """One node is killed on the way and one out of reach for a while; w* to 1e-6 all the same."""
+    directories = make_nodes(tmp_path, 5, [*ring(5), (0, 2)], updates=2500, memory=True)
+    with processes(directories) as running:
+        ask(directories[0].path, "StartWalk", resume=False)
+        wait_until(lambda: running[2].status()["updates"] > 300)
+        running[2].popen.send_signal(signal.SIGKILL)
+        running[2].popen.wait()
+        running[2] = Process(directories[2])
+        wait_until(lambda: running[0].status()["updates"] > 700)
+        running[4].popen.send_signal(signal.SIGSTOP)
+        time.sleep(2.0)
+        running[4].popen.send_signal(signal.SIGCONT)
+        assert [each.wait() for each in running] == [0] * 5
+    rows = [rows_of(number) for number in range(5)]
+    problem = wl.Problem(
+        np.concatenate([each.X for each in rows]), np.concatenate([each.y for each in rows]),
+        penalty=1.0, domain=wl.domains.Ball(10.0), node_of_row=np.repeat(np.arange(5), 5),
+    )  # fmt: skip
+    best = problem.optimum.model
+    for each in directories:
+        assert np.linalg.norm(final_of(each).model - best) < 1e-6 * np.linalg.norm(best)

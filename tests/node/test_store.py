@@ -21,7 +21,8 @@ import pytest
 from tests.node.small_network import fill
 from walklearn.node.disk import store as store_module
 from walklearn.node.disk.store import LARGEST_ROW, DiskError, Release, Store, StoreError
-from walklearn.node.protocol.messages import Limits, Line, Mark, Token
+from walklearn.node.protocol.learner import Kept
+from walklearn.node.protocol.messages import Limits, Line, Mark, Memory, Token
 from walklearn.node.protocol.state import Place, Record
 from walklearn.problem.domains import Everywhere
 
@@ -441,3 +442,23 @@ def test_others_may_look_while_the_node_writes(path: Path) -> None:
         thread.join(60)
     assert not thread.is_alive()
     assert wrong == []
+
+
+@pytest.mark.parametrize("shape", [(0,), (3,), (4, 2)])
+def test_what_the_node_remembers_is_written_with_the_token(
+    tmp_path: Path, shape: tuple[int, ...]
+) -> None:
+    limits = Limits(size=3, updates=100, domain=Everywhere(), remembers=4)
+    memory = Memory("12" * 16, np.array([0.1, -2.0, 3e-300]), 2.5, 7.0, 19.0, 0.3, collects=True)
+    held = Token(LINE, 5, 5, np.ones(3), np.zeros(0), 0.0, 0.0, memory=memory)
+    slopes = np.random.default_rng(1).standard_normal(shape)
+    kept = Kept("12" * 16, slopes, 4, ("34" * 16,))
+    with Store.create(tmp_path / "node.sqlite", limits) as made:
+        made.commit(Record(held.mark, held, Place.HERE, kept=kept))
+    with Store.open(tmp_path / "node.sqlite", limits) as opened:
+        found = opened.record
+    assert found.token is not None
+    assert found.token.encoded == held.encoded
+    assert found.kept is not None
+    assert found.kept._replace(slopes=slopes) == kept._replace(slopes=slopes)
+    np.testing.assert_array_equal(found.kept.slopes, slopes)

@@ -51,6 +51,7 @@ from walklearn.node.agreement.plan_privacy import Privacy
 from walklearn.problem import Objective
 from walklearn.problem.domains import Domain, Everywhere
 from walklearn.problem.losses import Loss
+from walklearn.updates import UPDATES, Remembering
 from walklearn.updates.step_sizes import StepSize
 from walklearn.walks import WALKS, Metropolis
 from walklearn.walks.disclosure import tells
@@ -81,6 +82,8 @@ class Plan:
     walk: "simple", "uniform", "weighted" or one of your own.
     privacy: the total (ε, δ) for all that leaves a node because of its rows, and what overrides how
     it is spent.
+    update: what a visit does: "sgd", the paper's, by the step size, or "saga" or "sag", which
+    remember gradients and find their step themselves.
     keeper: the fingerprint of who signs the book of participants; None for none.
     """
 
@@ -89,7 +92,7 @@ class Plan:
     features: tuple[str, ...]
     target: str
     loss: Loss
-    step_size: StepSize
+    step_size: StepSize | None
     updates: int
     classes: tuple[str, ...] | None = None
     columns: tuple[Column, ...] = ()
@@ -99,6 +102,7 @@ class Plan:
     penalty: float = 0.0
     domain: Domain = Everywhere()  # noqa: RUF009 — frozen, so it may be shared
     batch: int | None = None
+    update: str = "sgd"
     walk: str = "uniform"
     laziness: float = 0.0
     privacy: Privacy | None = None
@@ -161,6 +165,12 @@ class Plan:
     def outputs(self) -> int:
         """How many scores a row gets: 1, for softmax the number of classes."""
         return len(self.classes or ()) if self.loss.takes == "class" else 1
+
+    @cached_property
+    def memory(self) -> Remembering | None:
+        """The update, where it remembers gradients; None for the paper's."""
+        kind = UPDATES.by_name(self.update)
+        return kind() if issubclass(kind, Remembering) else None
 
     @cached_property
     def metropolis(self) -> Metropolis:

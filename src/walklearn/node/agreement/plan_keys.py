@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from walklearn.node.agreement.plan import Plan
 
 VERSION = 2
+UPDATES_OF_NODES = ("sgd", "sag", "saga")  # what the messages have room for
 
 
 @dataclass(frozen=True)
@@ -71,6 +72,7 @@ def read_all(table: CheckedTable, keys: Iterable[str]) -> dict[str, Any]:
         "intercept": table.flag("intercept", False),
         "penalty": table.number("penalty", 0.0, least=0.0),
         "domain": _domain(table),
+        "update": table.choice("update", UPDATES_OF_NODES, "sgd"),
         "step_size": _step_size(table),
         "updates": table.count("updates"),
         "batch": table.count("batch", None),
@@ -90,10 +92,8 @@ def write_all(plan: Plan) -> dict[str, Any]:
     content["loss"] = written(plan.loss, LOSSES)
     content["domain"] = written(plan.domain, DOMAINS)
     content["columns"] = {column.name: written_column(column) for column in plan.columns} or None
-    content["step_size"] = {
-        "constant": plan.step_size.constant,
-        "exponent": plan.step_size.exponent,
-    }
+    steps = plan.step_size
+    content["step_size"] = steps and {"constant": steps.constant, "exponent": steps.exponent}
     for name in ("privacy", "time_limits"):
         content[name] = _plain(asdict(content[name])) if content[name] is not None else None
     return _plain(content)
@@ -112,8 +112,24 @@ def check_together(table: CheckedTable, plan: Plan) -> None:
         raise table.error(
             "rows", f'is for objective "mean" or for [privacy], not for "{plan.objective}" alone.'
         )
+    _check_update(table, plan)
     _check_classes(table, plan)
     plan_privacy.check(table, plan)
+
+
+def _check_update(table: CheckedTable, plan: Plan) -> None:
+    """The paper's update needs a step size; one with memory has none, and nothing is private."""
+    if plan.memory is None:
+        if plan.step_size is None:
+            raise table.error("step_size", "is missing: { constant = … } of c / k^0.75.")
+        return
+    if plan.step_size is not None:
+        raise table.error("step_size", f"must be left out: {plan.update} finds its own.")
+    if plan.privacy is not None:
+        raise table.error(
+            "update", f'"{plan.update}" remembers gradients and curvature, which the token would '
+            'carry about unprotected: with privacy it must be "sgd".',
+        )  # fmt: skip
 
 
 def _check_classes(table: CheckedTable, plan: Plan) -> None:
@@ -169,8 +185,10 @@ def _domain(table: CheckedTable) -> Domain:
     return domain
 
 
-def _step_size(table: CheckedTable) -> StepSize:
-    inner = table.table("step_size")
+def _step_size(table: CheckedTable) -> StepSize | None:
+    inner = table.table("step_size", None)
+    if inner is None:
+        return None
     inner.only(("constant", "exponent"), "a step size")
     constant = inner.number("constant", above=0.0)
     exponent = inner.number("exponent", 0.75, least=0.0)

@@ -274,6 +274,7 @@ def _allotment(plan: Plan) -> Allotment | None:
 
     assert privacy.epsilon is not None
     assert privacy.delta is not None
+    assert plan.step_size is not None  # an update that finds its own is refused with privacy
     # With the clip given, nothing that a plan uses depends on the length.
     length = _row_length(plan) or (1.0 if privacy.clip is not None else None)
     typical = any(column.cut_off != 1.0 for column in plan.columns if column.categories is None)

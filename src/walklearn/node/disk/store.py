@@ -34,7 +34,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
+import numpy as np
+
 from walklearn.files.atomic_write import sync_directory
+from walklearn.node.protocol.learner import Kept
 from walklearn.node.protocol.memory import Memory
 from walklearn.node.protocol.messages import Limits, Line, Mark, MessageError, Token, decode_token
 from walklearn.node.protocol.state import Place, Record
@@ -51,7 +54,7 @@ CREATE TABLE record (
     id INTEGER PRIMARY KEY CHECK (id = 1),
     newest TEXT, place TEXT NOT NULL, receiver TEXT, contributions INTEGER NOT NULL,
     token BLOB, token_file TEXT, final BLOB, final_file TEXT, counted TEXT NOT NULL, lost TEXT,
-    memory TEXT NOT NULL
+    memory TEXT NOT NULL, kept BLOB
 );
 CREATE TABLE release (
     id INTEGER PRIMARY KEY CHECK (id = 1),
@@ -62,9 +65,9 @@ CREATE TABLE release (
 
 
 # One statement is its own transaction: a hop costs no more than this.
-_PUT = "INSERT OR REPLACE INTO record VALUES (1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_PUT = "INSERT OR REPLACE INTO record VALUES (1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _GET = (
-    "SELECT newest, place, receiver, contributions, counted, lost, memory, "
+    "SELECT newest, place, receiver, contributions, counted, lost, memory, kept, "
     "token, token_file, final, final_file FROM record"
 )
 # A token as the row has it: itself, or the name of its file.
@@ -204,7 +207,8 @@ class Store:
                 self._put(
                     (_mark_out(record.newest), record.place.value, record.receiver,
                      record.contributions, *token, *final, json.dumps(dict(self.counted)),
-                     _text(record.lost or None), _memory_out(record.memory)),
+                     _text(record.lost or None), _memory_out(record.memory),
+                     _kept_out(record.kept)),
                 )  # fmt: skip
         except StoreError:
             for file in made:
@@ -243,7 +247,7 @@ class Store:
         row = self._connection.execute(_GET).fetchone()
         if row is None:
             return Record()
-        newest, place, receiver, contributions, counted, lost, memory, *bodies = row
+        newest, place, receiver, contributions, counted, lost, memory, kept, *bodies = row
         self._token, self._final = (bodies[0], bodies[1]), (bodies[2], bodies[3])
         try:
             self.counted = self._counted = json.loads(counted)
@@ -256,6 +260,7 @@ class Store:
                 contributions=contributions,
                 lost=json.loads(lost or "{}"),
                 memory=_memory_in(memory),
+                kept=_kept_in(kept),
             )
         except (MessageError, ValueError, TypeError, KeyError) as error:
             raise StoreError(f"{self.path} is damaged, or of another plan: {error}") from None
@@ -445,3 +450,20 @@ def _mark_in(text: str | None) -> Mark | None:
         return None
     updates, counter, reclaimer, walk, hop = text.split()
     return Mark(Line(int(updates), int(counter), reclaimer, walk), int(hop))
+
+
+def _kept_out(kept: Kept | None) -> bytes | None:
+    """What the node remembers: a line of JSON, then the slopes as they are."""
+    if kept is None:
+        return None
+    told = {**kept._asdict(), "slopes": kept.slopes.shape}
+    return json.dumps(told).encode() + b"\n" + np.ascontiguousarray(kept.slopes, "<f8").tobytes()
+
+
+def _kept_in(content: bytes | None) -> Kept | None:
+    if content is None:
+        return None
+    head, _, numbers = content.partition(b"\n")
+    told = json.loads(head)
+    slopes = np.frombuffer(numbers, "<f8").astype(np.float64).reshape(told["slopes"])
+    return Kept(told["epoch"], slopes, told["updated"], tuple(told["past"]))

@@ -388,8 +388,10 @@ class _Dice:
 
     def __init__(self, learner: Learner) -> None:
         self._count, self._size, self._noise = learner.draws, learner.problem.size, learner.noise
+        self._remembers = learner.plan.memory is not None
         self._walk = np.random.default_rng()
 
     def __call__(self) -> Draws:
         noise = None if self._noise is None else self._noise.draw(self._size)
-        return Draws(self._walk.random(self._count), noise)
+        epoch = secrets.token_hex(16) if self._remembers else ""
+        return Draws(self._walk.random(self._count), noise, epoch)

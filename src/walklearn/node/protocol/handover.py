@@ -43,7 +43,8 @@ def receive(state: State, event: happened.TokenArrived) -> Result:
     arrived: list[Effect] = [Note("handed over")] if state.proves_arrival(token.mark) else []
     if forked:
         line = state.next_line(token.line.walk, token.updates)
-        token = replace(token, line=line, hop=0, seal=b"")
+        # Two tokens of one epoch cannot both be right.
+        token = replace(token, line=line, hop=0, seal=b"", memory=None)
         arrived.append(Note("forked token", f"hop {event.token.hop}", event.sender))
     record = replace(
         state.record, newest=token.mark, token=token, place=Place.HERE, receiver=None,
@@ -87,12 +88,12 @@ def _visit(state: State, draws: Draws, now: float) -> Result:
     """Update; finish, or propose and offer, or stay."""
     record = state.record
     assert record.token is not None
-    token, contributions = state.learner.visit(
-        record.token, draws, record.contributions, state.withholds(now)
+    token, contributions, kept = state.learner.visit(
+        record.token, draws, record.contributions, state.withholds(now), record.kept
     )
-    record = replace(record, token=token, contributions=contributions)
+    record = replace(record, token=token, contributions=contributions, kept=kept)
     if token.updates == state.learner.plan.updates:
-        return finish(replace(state, record=record), replace(token, final=True))
+        return finish(replace(state, record=record), replace(token, final=True, memory=None))
     receiver, silent = state.next_holder(float(draws.uniforms[0]))
     if receiver is None:
         notes: list[Effect] = [Note("silent neighbour")] if silent else []
@@ -257,9 +258,9 @@ def _reclaim(state: State, now: float) -> Result:
 
 
 def begin(state: State, token: Token, now: float) -> Result:
-    """Hold the token, in a new line."""
+    """Hold the token, in a new line and a new epoch: nodes may have moved on since this copy."""
     line = state.next_line(token.line.walk, token.updates)
-    token = replace(token, line=line, hop=0, seal=b"")
+    token = replace(token, line=line, hop=0, seal=b"", memory=None)
     state = state.saw(token.mark, token.updates, now)
     record = replace(state.record, newest=token.mark, token=token, place=Place.HERE, receiver=None)
     state = replace(state, record=record, handover=None, rests_until=None)

@@ -19,7 +19,7 @@ contributed as often as it may it adds noise only.
 15.0
 >>> line = Line(0, 1, reclaimer="ab" * 32, walk="cd" * 16)
 >>> first = learner.first_token(line, np.zeros(1))
->>> token, contributions = learner.visit(first, Draws(np.array([0.5])))
+>>> token, *_ = learner.visit(first, Draws(np.array([0.5])))
 >>> token.updates, token.model.round(3)
 (1, array([2.7]))
 """
@@ -34,11 +34,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from walklearn.node.protocol.messages import Limits, Line, Token, Vector, is_inside
+from walklearn.node.protocol.messages import Limits, Line, Memory, Token, Vector, is_inside
 from walklearn.node.protocol.values import replace
 from walklearn.problem import Problem
 from walklearn.updates import walk_sgd
+from walklearn.updates.found_step import Pace
+from walklearn.updates.memory import GradientMemory, KeptSlopes
 from walklearn.updates.step_sizes import StepSize
+from walklearn.updates.update import Remembering
 from walklearn.walks import proposal
 
 if TYPE_CHECKING:
@@ -51,13 +54,56 @@ if TYPE_CHECKING:
 _ROUNDING = 1e-6
 
 
+EPOCHS_REMEMBERED = 64  # of those that a node has given gradients to
+
+
 class Draws(NamedTuple):
     """The random numbers of one visit: `uniforms` for the walk and the mini-batch, `noise` on the
-    model where there is one: what `ModelNoise.draw` gives, or a simulation's normal numbers.
+    model where there is one: what `ModelNoise.draw` gives, or a simulation's normal numbers;
+    `epoch` to name a new one by where the update has memory.
     """
 
     uniforms: Vector
     noise: NDArray[Any] | None = None
+    epoch: str = ""
+
+
+class Kept(NamedTuple):
+    """What a node keeps of its last visit where the update has memory: h_i, and of which epoch.
+
+    past: earlier epochs that this node has given gradients to, which are gone.
+    """
+
+    epoch: str
+    slopes: Vector
+    updated: int
+    past: tuple[str, ...] = ()
+
+    @property
+    def given(self) -> tuple[str, ...]:
+        """All epochs that this node has given gradients to, as far as it remembers."""
+        return (*self.past, self.epoch)[-EPOCHS_REMEMBERED:]
+
+
+class Visited(NamedTuple):
+    """What a visit leaves: the token, how often the node has contributed now, what it keeps."""
+
+    token: Token
+    contributions: int
+    kept: Kept | None = None
+
+
+def epoch_of(token: Token, kept: Kept | None, draws: Draws, size: int) -> tuple[Memory, bool]:
+    """The epoch of a visit, and whether what the node keeps belongs to it.
+
+    A token that lost its memory begins a new one: gradients are 0, and since first visits would
+    throw off a model that has come far, it stays until all nodes were visited. So does a token
+    whose sum has a gradient of this node that the node no longer keeps: another line came between.
+    """
+    memory, given = token.memory, () if kept is None else kept.past
+    if memory is None or memory.epoch in given:
+        return Memory(draws.epoch, np.zeros(size), collects=token.updates > 0), False
+    return memory, kept is not None and kept.epoch == memory.epoch
 
 
 class DivergedError(ArithmeticError):
@@ -122,7 +168,8 @@ class Learner:
 
     @property
     def step_size(self) -> StepSize:
-        """γ_k."""
+        """γ_k of the paper's update."""
+        assert self.plan.step_size is not None
         return self.plan.step_size
 
     @cached_property
@@ -137,15 +184,23 @@ class Learner:
 
     def first_token(self, line: Line, model: Vector) -> Token:
         """A token that nobody has improved yet."""
-        return Token(line, 0, 0, model, np.zeros(self.problem.size), 0.0, 0.0)
+        sums = 0 if self.plan.memory is not None else self.problem.size
+        return Token(line, 0, 0, model, np.zeros(sums), 0.0, 0.0)
 
     def visit(
-        self, token: Token, draws: Draws, contributions: int = 0, withholds: bool = False
-    ) -> tuple[Token, int]:
-        """The token after this node's update, and how often the node has contributed now.
+        self,
+        token: Token,
+        draws: Draws,
+        contributions: int = 0,
+        withholds: bool = False,
+        kept: Kept | None = None,
+    ) -> Visited:
+        """The token after this node's update, how often it has contributed, what it keeps now.
 
         withholds: where there is noise on the model, add noise only, as past the cap.
         """
+        if self.plan.memory is not None:
+            return self._remember(self.plan.memory, token, draws, contributions, kept)
         carried = walk_sgd.Token(
             0, -1, token.model, token.weighted_sum, token.step_size_sum, token.updates, 0,
             token.inverse_importance_sum,
@@ -164,11 +219,7 @@ class Learner:
                 self.problem, self.step_size, carried, scale, draws.uniforms[1:],
                 None if self.noise is None else protect,
             )  # fmt: skip
-        if not is_inside(carried.model, self.problem.domain):
-            raise DivergedError(
-                f"update {carried.updates} gives a model that is not finite or far too large: "
-                "the plan needs a smaller step size or a domain."
-            )
+        self._check(carried)
         improved = replace(
             token,
             updates=carried.updates,
@@ -177,7 +228,49 @@ class Learner:
             step_size_sum=carried.step_size_sum,
             inverse_importance_sum=carried.inverse_importance_sum,
         )
-        return improved, contributions + contributes
+        return Visited(improved, contributions + contributes)
+
+    def _remember(
+        self,
+        update: Remembering,
+        token: Token,
+        draws: Draws,
+        contributions: int,
+        kept: Kept | None,
+    ) -> Visited:
+        """A visit with memory: the token's part and the node's are of one epoch, or 0."""
+        memory, belongs = epoch_of(token, kept, draws, self.problem.size)
+        pace = Pace(memory.nodes, memory.ages, memory.squared_ages)
+        carried = walk_sgd.token_at(0, token.model)._replace(
+            updates=token.updates,
+            memory=GradientMemory(memory.gradient_sum, pace, memory.curvature, memory.collects),
+        )
+        before = update.unvisited(self.problem, 0)
+        if belongs and kept is not None:
+            before = KeptSlopes(kept.slopes, kept.updated)
+        with np.errstate(over="ignore", invalid="ignore"):
+            carried, now, *_ = update.visit(self.problem, carried, before, draws.uniforms[1:])
+        self._check(carried)
+        known: GradientMemory = carried.memory
+        improved = replace(
+            token,
+            updates=carried.updates,
+            model=carried.model,
+            memory=Memory(
+                memory.epoch, known.gradient_sum, *known.pace, known.curvature, known.collects
+            ),
+        )
+        past = () if kept is None else kept.past if belongs else kept.given
+        keeps = Kept(memory.epoch, now.slopes, now.updated, past)
+        return Visited(improved, contributions, keeps)
+
+    def _check(self, carried: walk_sgd.Token) -> None:
+        """Refuse what can no longer be computed with."""
+        if not is_inside(carried.model, self.problem.domain):
+            raise DivergedError(
+                f"update {carried.updates} gives a model that is not finite or far too large: "
+                "the plan needs a smaller step size or a domain."
+            )
 
     def _protected(
         self,

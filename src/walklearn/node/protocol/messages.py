@@ -55,6 +55,7 @@ _DIGEST_OR_NONE = re.compile(r"([0-9a-f]{64})?")
 _DOUBLE = np.dtype("<f8")
 _MODEL_FIELD = wire.Token.MODEL_FIELD_NUMBER
 _SUM_FIELD = wire.Token.WEIGHTED_SUM_FIELD_NUMBER
+_GRADIENTS_FIELD = wire.Token.GRADIENT_SUM_FIELD_NUMBER
 
 
 class MessageError(ValueError):
@@ -90,6 +91,19 @@ class Mark(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
+class Memory:
+    """What a token remembers; see `updates.memory`. It fits what nodes keep of the same epoch."""
+
+    epoch: str
+    gradient_sum: Vector
+    nodes: float = 0.0
+    ages: float = 0.0
+    squared_ages: float = 0.0
+    curvature: float = 0.0
+    collects: bool = False
+
+
+@dataclass(frozen=True, eq=False)
 class Token:
     """What travels. `hop` counts the handovers of the line, `updates` is k.
 
@@ -97,6 +111,9 @@ class Token:
     inverse_importance_sum: Σ 1/R over the visits, from which R̄ is estimated.
     final: the plan's updates are done, the last one by `ended_by`. seal, end_seal: the signatures
     of the line's beginner and of the end's, where there is a book; they are no part of the digest.
+    memory: where the plan's update remembers gradients; there are then no sums, and no average.
+    None begins a new epoch at the next visit: the walk is new, or this is a copy from which it
+    goes on, and what nodes keep need not fit it.
     """
 
     line: Line
@@ -110,6 +127,7 @@ class Token:
     seal: bytes = b""
     ended_by: str = ""
     end_seal: bytes = b""
+    memory: Memory | None = None
 
     @property
     def mark(self) -> Mark:
@@ -118,8 +136,8 @@ class Token:
 
     @property
     def average(self) -> Vector:
-        """w̄, which the theorems are about."""
-        return self.weighted_sum / self.step_size_sum if self.updates else self.model
+        """w̄, which the theorems are about; with memory w itself."""
+        return self.weighted_sum / self.step_size_sum if self.step_size_sum else self.model
 
     @cached_property
     def encoded(self) -> bytes:
@@ -202,16 +220,18 @@ class Receipt:
 
 @dataclass(frozen=True)
 class Limits:
-    """What the plan allows a token to be."""
+    """What the plan allows a token to be; remembers: gradients of so many nodes, 0 for none."""
 
     size: int
     updates: int
     domain: Domain
+    remembers: int = 0
 
     @classmethod
     def of_plan(cls, plan: Plan) -> Limits:
         """Those of the plan."""
-        return cls(plan.size, plan.updates, plan.domain)
+        remembers = 0 if plan.memory is None else plan.nodes
+        return cls(plan.size, plan.updates, plan.domain, remembers)
 
     @property
     def largest_token(self) -> int:
@@ -236,9 +256,13 @@ def encode_token(token: Token) -> bytes:
         seal=token.seal,
         ended_by=token.ended_by,
         end_seal=token.end_seal,
+        memory=_memory_out(token.memory),
     ).SerializeToString()
     parts: list[Any] = [head]
-    for field, vector in ((_MODEL_FIELD, token.model), (_SUM_FIELD, token.weighted_sum)):
+    vectors = [(_MODEL_FIELD, token.model), (_SUM_FIELD, token.weighted_sum)]
+    if token.memory is not None:
+        vectors.append((_GRADIENTS_FIELD, token.memory.gradient_sum))
+    for field, vector in vectors:
         content = np.ascontiguousarray(vector, dtype=_DOUBLE).data.cast("B")
         parts += [bytes([field << 3 | 2]), _varint(content.nbytes), content]
     return b"".join(parts)
@@ -256,13 +280,16 @@ def decode_token(content: bytes, limits: Limits) -> Token:
         updates=_count(message.updates, "updates", limits.updates),
         hop=_count(message.hop, "hop", message.updates),  # an update goes before every offer
         model=_vector(message.model, "model", limits.size),
-        weighted_sum=_vector(message.weighted_sum, "weighted_sum", limits.size),
+        weighted_sum=_vector(
+            message.weighted_sum, "weighted_sum", 0 if limits.remembers else limits.size
+        ),
         step_size_sum=_number(message.step_size_sum, "step_size_sum"),
         inverse_importance_sum=_number(message.inverse_importance_sum, "inverse_importance_sum"),
         final=message.final,
         seal=_seal(message.seal, "seal"),
         ended_by=_matching(message.ended_by, "ended_by", _DIGEST_OR_NONE),
         end_seal=_seal(message.end_seal, "end_seal"),
+        memory=_memory(message, limits) if message.HasField("memory") else None,
     )
     _check_consistent(token, limits)
     return token
@@ -274,14 +301,49 @@ def _check_consistent(token: Token, limits: Limits) -> None:
             f"updates is {token.updates} and final is {token.final}, but a token is final when "
             f"it has the plan's {limits.updates} updates, and only then."
         )
+    _check_inside(token.model, limits.domain, "model")
+    if limits.remembers:
+        if token.step_size_sum or token.inverse_importance_sum:
+            raise MessageError("step_size_sum and inverse_importance_sum are of another update.")
+        return
     if token.updates and not (token.step_size_sum > 0 and token.inverse_importance_sum > 0):
         raise MessageError("step_size_sum and inverse_importance_sum must be positive.")
-    _check_inside(token.model, limits.domain, "model")
     # A mean of points of W lies in W, which is convex.
     rounding = 1e-15 * token.updates
     with np.errstate(over="ignore", invalid="ignore"):
         average = token.average
     _check_inside(average, limits.domain, "weighted_sum / step_size_sum", rounding)
+
+
+def _memory_out(memory: Memory | None) -> wire.Memory | None:
+    if memory is None:
+        return None
+    return wire.Memory(
+        epoch=memory.epoch,
+        nodes=memory.nodes,
+        ages=memory.ages,
+        squared_ages=memory.squared_ages,
+        curvature=memory.curvature,
+        collects=memory.collects,
+    )
+
+
+def _memory(token: wire.Token, limits: Limits) -> Memory:
+    message = token.memory
+    if not limits.remembers:
+        raise MessageError("memory is given, and the plan's update has none.")
+    nodes = _number(message.nodes, "memory.nodes")
+    if nodes > limits.remembers * (1.0 + 1e-6):
+        raise MessageError(f"memory.nodes is {nodes:g}, and the plan has {limits.remembers}.")
+    return Memory(
+        epoch=_matching(message.epoch, "memory.epoch", _WALK),
+        gradient_sum=_vector(token.gradient_sum, "gradient_sum", limits.size),
+        nodes=nodes,
+        ages=_number(message.ages, "memory.ages"),
+        squared_ages=_number(message.squared_ages, "memory.squared_ages"),
+        curvature=_number(message.curvature, "memory.curvature"),
+        collects=message.collects,
+    )
 
 
 def _varint(number: int) -> bytes:

@@ -31,7 +31,7 @@ class Progress(_message.Message):
     def __init__(self, line: _Optional[_Union[Line, _Mapping]] = ..., hop: _Optional[int] = ..., updates: _Optional[int] = ..., age_seconds: _Optional[float] = ...) -> None: ...
 
 class Token(_message.Message):
-    __slots__ = ("version", "line", "hop", "updates", "model", "weighted_sum", "step_size_sum", "inverse_importance_sum", "final", "seal", "ended_by", "end_seal")
+    __slots__ = ("version", "line", "hop", "updates", "model", "weighted_sum", "step_size_sum", "inverse_importance_sum", "final", "memory", "gradient_sum", "seal", "ended_by", "end_seal")
     VERSION_FIELD_NUMBER: _ClassVar[int]
     LINE_FIELD_NUMBER: _ClassVar[int]
     HOP_FIELD_NUMBER: _ClassVar[int]
@@ -41,6 +41,8 @@ class Token(_message.Message):
     STEP_SIZE_SUM_FIELD_NUMBER: _ClassVar[int]
     INVERSE_IMPORTANCE_SUM_FIELD_NUMBER: _ClassVar[int]
     FINAL_FIELD_NUMBER: _ClassVar[int]
+    MEMORY_FIELD_NUMBER: _ClassVar[int]
+    GRADIENT_SUM_FIELD_NUMBER: _ClassVar[int]
     SEAL_FIELD_NUMBER: _ClassVar[int]
     ENDED_BY_FIELD_NUMBER: _ClassVar[int]
     END_SEAL_FIELD_NUMBER: _ClassVar[int]
@@ -53,10 +55,28 @@ class Token(_message.Message):
     step_size_sum: float
     inverse_importance_sum: float
     final: bool
+    memory: Memory
+    gradient_sum: bytes
     seal: bytes
     ended_by: str
     end_seal: bytes
-    def __init__(self, version: _Optional[int] = ..., line: _Optional[_Union[Line, _Mapping]] = ..., hop: _Optional[int] = ..., updates: _Optional[int] = ..., model: _Optional[bytes] = ..., weighted_sum: _Optional[bytes] = ..., step_size_sum: _Optional[float] = ..., inverse_importance_sum: _Optional[float] = ..., final: _Optional[bool] = ..., seal: _Optional[bytes] = ..., ended_by: _Optional[str] = ..., end_seal: _Optional[bytes] = ...) -> None: ...
+    def __init__(self, version: _Optional[int] = ..., line: _Optional[_Union[Line, _Mapping]] = ..., hop: _Optional[int] = ..., updates: _Optional[int] = ..., model: _Optional[bytes] = ..., weighted_sum: _Optional[bytes] = ..., step_size_sum: _Optional[float] = ..., inverse_importance_sum: _Optional[float] = ..., final: _Optional[bool] = ..., memory: _Optional[_Union[Memory, _Mapping]] = ..., gradient_sum: _Optional[bytes] = ..., seal: _Optional[bytes] = ..., ended_by: _Optional[str] = ..., end_seal: _Optional[bytes] = ...) -> None: ...
+
+class Memory(_message.Message):
+    __slots__ = ("epoch", "nodes", "ages", "squared_ages", "curvature", "collects")
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
+    NODES_FIELD_NUMBER: _ClassVar[int]
+    AGES_FIELD_NUMBER: _ClassVar[int]
+    SQUARED_AGES_FIELD_NUMBER: _ClassVar[int]
+    CURVATURE_FIELD_NUMBER: _ClassVar[int]
+    COLLECTS_FIELD_NUMBER: _ClassVar[int]
+    epoch: str
+    nodes: float
+    ages: float
+    squared_ages: float
+    curvature: float
+    collects: bool
+    def __init__(self, epoch: _Optional[str] = ..., nodes: _Optional[float] = ..., ages: _Optional[float] = ..., squared_ages: _Optional[float] = ..., curvature: _Optional[float] = ..., collects: _Optional[bool] = ...) -> None: ...
 
 class Announcement(_message.Message):
     __slots__ = ("degree", "importance", "reaches_you", "newest", "final", "progress", "final_digest", "had")

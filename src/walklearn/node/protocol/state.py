@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from walklearn.node.protocol.learner import Learner
+from walklearn.node.protocol.learner import Kept, Learner
 from walklearn.node.protocol.memory import LISTEN_SECONDS, Memory
 from walklearn.node.protocol.messages import Announcement, Line, Mark, Progress, Token
 from walklearn.node.protocol.pace import (
@@ -65,8 +65,8 @@ class Record:
     newest: the newest handover this node has taken part in, or (line, 0) where it only heard of
     the line. token: the last one here, with the place it is at; if gone, still the newest model
     seen. receiver: whom it leaves for. final: the final model. contributions: how often this
-    node's rows have shown in a model. lost: how often the walk was lost to a neighbour. memory:
-    what is remembered for neighbours.
+    node's rows have shown in a model. kept: what the node remembers of the token's last visit.
+    lost: how often the walk was lost to a neighbour. memory: what is remembered for neighbours.
     """
 
     newest: Mark | None = None
@@ -75,6 +75,7 @@ class Record:
     receiver: str | None = None
     final: Token | None = None
     contributions: int = 0
+    kept: Kept | None = None
     lost: Mapping[str, int] = field(default_factory=dict)
     memory: Memory = field(default_factory=Memory)
 
