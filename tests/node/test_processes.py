@@ -73,13 +73,16 @@ def test_a_private_walk_ends_within_the_caps_and_gives_a_usable_model(tmp_path: 
     model.save(tmp_path / "model")
     loaded = Model.load(tmp_path / "model")
     assert set(loaded.predict(np.eye(2)).tolist()) <= {"no", "yes"}
+    contributions = []
     for each in directories:
         with Store.look(each.store_path, Limits.of_plan(each.plan)) as store:
             release = store.release()
             assert release is not None
             assert release.mechanism is not None
             assert 1.0 <= release.importance <= 40.0
-            assert 0 < store.record.contributions <= 10
+            contributions.append(store.record.contributions)
+    # What is released is drawn anew each time, and so is the way: a node may never be visited.
+    assert 0 < max(contributions) <= 10
     releases = {entry["what"]: entry["times"] for entry in loaded.ledger["releases"]}
     assert releases["importance"] == 1
     assert 0 < releases["model"] <= 10

@@ -48,7 +48,8 @@ def test_a_release_is_told_only_to_neighbours_with_the_same_plan(tmp_path: Path)
     """What comes to a neighbour with another plan has no R_i in it, then or later."""
     more = (
         'walk = "weighted"\n[privacy]\nprotect = "node"\nmodel = "in the clear"\n'
-        'mechanism = "laplace"\nepsilon = 3.0\ndelta = 0.03\nbounds = [1.0, 40.0]'
+        # A release is never 1, which stands for none: what is below the bounds becomes 2.
+        'mechanism = "laplace"\nepsilon = 3.0\ndelta = 0.03\nbounds = [2.0, 40.0]'
     )
     one, other, _ = make_nodes(tmp_path, 3, [(0, 1)], more=more)
     (tmp_path / "other.toml").write_text(

@@ -24,6 +24,9 @@ of Rényi divergences are jointly convex and the path depends on no rows, so ove
 
     RDP(α) ≤ ln E[exp(κ A)] / (α − 1),    κ = 2 α (α − 1)/z².
 
+That is the divergence of what an observer sees who is told the whole path as well. So nothing is
+lost where signs of life tell v how far the token has come, as long as they carry no model.
+
 The expectation needs the laws of two legs of the walk from u only: ℓ(t), that it reaches v after t
 hops and before it is at u again, and q(t), that it is at u again before v. With h_k the part of the
 expectation from exactly k contributions before the next visit of v,
