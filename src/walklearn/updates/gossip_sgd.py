@@ -133,7 +133,7 @@ class GradientTracking(SynchronousGossip):
     >>> X, y = wl.datasets.two_gaussians(9, dimension=2, seed=1)
     >>> problem = wl.Problem(X, y, penalty=1.0)
     >>> run = wl.simulate(problem, wl.graphs.complete(9), wl.GradientTracking(),
-    ...                   steps=9 * 300, step_size=wl.ConstantStep(0.02), seed=1)
+    ...                   steps=9 * 1000, step_size=wl.ConstantStep(0.02), seed=1)
     >>> bool(run.distance[0, -1] < 1e-9)
     True
     """
