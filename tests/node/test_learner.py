@@ -13,7 +13,7 @@ import pytest
 import walklearn as wl
 from walklearn.node.agreement.plan import Plan
 from walklearn.node.protocol.learner import DivergedError, Draws, Learner, own_problem
-from walklearn.node.protocol.messages import Line, Token
+from walklearn.node.protocol.messages import Line, Token, decode_token
 from walklearn.privacy.model_noise import ModelNoise
 
 PLAN = """
@@ -206,3 +206,21 @@ def test_an_epoch_that_a_node_has_lost_its_gradient_of_is_not_gone_on_with() -> 
     assert goes_on.memory is not None
     assert goes_on.memory.epoch == draws[2].epoch
     assert goes_on.memory.nodes == 1.0
+
+
+def test_a_plan_may_let_the_token_carry_the_model_alone() -> None:
+    """Both walk the same way; what shows earlier models is not in the bytes."""
+    tokens = []
+    for more in ("", "average = false\n"):
+        learner = Learner.of_plan(Plan.from_text(PLAN + more), X, Y)
+        token = first(learner)
+        for _ in range(3):
+            token = learner.visit(token, DRAWS).token
+        assert decode_token(token.encoded, learner.limits).updates == 3
+        tokens.append(token)
+    both, alone = tokens
+    np.testing.assert_array_equal(both.model, alone.model)
+    assert (both.weighted_sum.size, alone.weighted_sum.size) == (2, 0)
+    assert alone.step_size_sum == 0.0
+    np.testing.assert_array_equal(alone.average, alone.model)
+    assert len(alone.encoded) < len(both.encoded)

@@ -78,6 +78,8 @@ class Plan:
     columns: the features that are not plain numbers: texts with their categories, or numbers that
     are shifted and scaled, both public. They must be the same everywhere, so no node may take
     them from its own rows.
+    average: whether the token carries Σ γ w, of which w̄ is made; without it, it carries the model
+    alone, and nobody sees by it what the model was before.
     batch: how many of its rows a node looks at in a visit; None for all.
     walk: "simple", "uniform", "weighted" or one of your own.
     privacy: the total (ε, δ) for all that leaves a node because of its rows, and what overrides how
@@ -101,6 +103,7 @@ class Plan:
     intercept: bool = False
     penalty: float = 0.0
     domain: Domain = Everywhere()  # noqa: RUF009 — frozen, so it may be shared
+    average: bool = True
     batch: int | None = None
     update: str = "sgd"
     walk: str = "uniform"

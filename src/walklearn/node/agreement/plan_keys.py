@@ -75,6 +75,7 @@ def read_all(table: CheckedTable, keys: Iterable[str]) -> dict[str, Any]:
         "update": table.choice("update", UPDATES_OF_NODES, "sgd"),
         "step_size": _step_size(table),
         "updates": table.count("updates"),
+        "average": table.flag("average", True),
         "batch": table.count("batch", None),
         "walk": table.choice("walk", _walks(table.get("walk")), "uniform"),
         "laziness": table.number("laziness", 0.0, least=0.0, below=1.0),

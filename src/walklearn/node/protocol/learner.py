@@ -184,8 +184,7 @@ class Learner:
 
     def first_token(self, line: Line, model: Vector) -> Token:
         """A token that nobody has improved yet."""
-        sums = 0 if self.plan.memory is not None else self.problem.size
-        return Token(line, 0, 0, model, np.zeros(sums), 0.0, 0.0)
+        return Token(line, 0, 0, model, np.zeros(self.limits.sums), 0.0, 0.0)
 
     def visit(
         self,
@@ -217,7 +216,7 @@ class Learner:
             carried, scale = walk_sgd.estimated_scale(carried, self.importance)
             carried, _ = walk_sgd.improve(
                 self.problem, self.step_size, carried, scale, draws.uniforms[1:],
-                None if self.noise is None else protect,
+                None if self.noise is None else protect, self.plan.average,
             )  # fmt: skip
         self._check(carried)
         improved = replace(

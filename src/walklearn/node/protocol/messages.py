@@ -220,18 +220,27 @@ class Receipt:
 
 @dataclass(frozen=True)
 class Limits:
-    """What the plan allows a token to be; remembers: gradients of so many nodes, 0 for none."""
+    """What the plan allows a token to be.
+
+    remembers: gradients of so many nodes, 0 for none. average: whether it carries Σ γ w.
+    """
 
     size: int
     updates: int
     domain: Domain
     remembers: int = 0
+    average: bool = True
 
     @classmethod
     def of_plan(cls, plan: Plan) -> Limits:
         """Those of the plan."""
         remembers = 0 if plan.memory is None else plan.nodes
-        return cls(plan.size, plan.updates, plan.domain, remembers)
+        return cls(plan.size, plan.updates, plan.domain, remembers, plan.average)
+
+    @property
+    def sums(self) -> int:
+        """How many numbers Σ γ w has; with memory there is none."""
+        return self.size if self.average and not self.remembers else 0
 
     @property
     def largest_token(self) -> int:
@@ -280,9 +289,7 @@ def decode_token(content: bytes, limits: Limits) -> Token:
         updates=_count(message.updates, "updates", limits.updates),
         hop=_count(message.hop, "hop", message.updates),  # an update goes before every offer
         model=_vector(message.model, "model", limits.size),
-        weighted_sum=_vector(
-            message.weighted_sum, "weighted_sum", 0 if limits.remembers else limits.size
-        ),
+        weighted_sum=_vector(message.weighted_sum, "weighted_sum", limits.sums),
         step_size_sum=_number(message.step_size_sum, "step_size_sum"),
         inverse_importance_sum=_number(message.inverse_importance_sum, "inverse_importance_sum"),
         final=message.final,
@@ -306,8 +313,10 @@ def _check_consistent(token: Token, limits: Limits) -> None:
         if token.step_size_sum or token.inverse_importance_sum:
             raise MessageError("step_size_sum and inverse_importance_sum are of another update.")
         return
-    if token.updates and not (token.step_size_sum > 0 and token.inverse_importance_sum > 0):
-        raise MessageError("step_size_sum and inverse_importance_sum must be positive.")
+    if token.updates and not token.inverse_importance_sum > 0:
+        raise MessageError("inverse_importance_sum must be positive.")
+    if (token.step_size_sum > 0) != (token.updates > 0 and limits.average):
+        raise MessageError("step_size_sum must be positive where the token carries an average.")
     # A mean of points of W lies in W, which is convex.
     rounding = 1e-15 * token.updates
     with np.errstate(over="ignore", invalid="ignore"):
