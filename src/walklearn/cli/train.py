@@ -21,6 +21,7 @@ from walklearn.cli.data_options import (
 )
 from walklearn.privacy import MECHANISMS
 from walklearn.problem.losses import LOSSES
+from walklearn.updates import UPDATES
 from walklearn.walks import WALKS, Metropolis
 
 if TYPE_CHECKING:
@@ -61,15 +62,19 @@ _OPTIONS = [
                  default="auto", show_default=True,
                  help="Whom the token visits more often. auto: weighted, and uniform where the "
                       "model is protected, since that walk tells nothing of the rows."),
+    click.option("--update", type=click.Choice(["auto", *UPDATES.names]), default="sgd",
+                 show_default=True, help="What a visit does: saga ends at the minimiser; sgd is "
+                 "the paper's, which auto takes where something is private or steps are given."),
     click.option("--laziness", type=click.FloatRange(0, 1, max_open=True), default=0.0,
                  show_default=True, help="Chance of staying put before anything is proposed."),
     click.option("--steps", type=click.IntRange(1),
-                 help="SGD updates. Default: until the loss stops improving."),
+                 help="Updates. Default: until the model has arrived, or the loss settled."),
     click.option("--max-steps", type=click.IntRange(1),
                  help="Stop there at the latest. Default: a million updates, or 50 per node."),
-    click.option("--tol", type=click.FloatRange(0), default=3e-3, show_default=True,
-                 help="Stop when a doubling of the updates changes the loss by less than this "
-                      "share of the loss at the start."),
+    click.option("--tol", type=click.FloatRange(0),
+                 help="Stop when the gradient that is left is less than this share of the "
+                      "penalty's (1e-4); with sgd, when a doubling of the updates changes the loss "
+                      "by less than this share of the loss at the start (3e-3)."),
     click.option("--step-constant", type=float,
                  help="c of the steps c / k^0.51. Default: from the smoothness."),
     click.option("--batch", type=click.IntRange(1), metavar="ROWS",
@@ -188,8 +193,8 @@ def _parameters(settings: dict[str, Any]) -> dict[str, Any]:
 
     constant = settings["step_constant"]
     names = (
-        "loss", "penalty", "walk", "laziness", "epsilon", "delta", "protect", "model", "max_rows",
-        "total_rows", "mechanism", "steps", "max_steps", "tol", "batch",
+        "loss", "penalty", "walk", "update", "laziness", "epsilon", "delta", "protect", "model",
+        "max_rows", "total_rows", "mechanism", "steps", "max_steps", "tol", "batch",
     )  # fmt: skip
     return {name: settings[name] for name in names} | {
         "model_privacy": _model_privacy(settings["model_noise"], settings["protect"]),

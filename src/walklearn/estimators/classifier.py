@@ -36,9 +36,14 @@ class RandomWalkClassifier(ClassifierMixin, RandomWalk):
     graph: who can talk to whom: a name ("erdos-renyi", …), a `Graph`, a networkx or igraph graph,
     a SciPy adjacency, or the path of an edge list. A graph that is named is drawn with a node
     for each name in `nodes`.
-    walk: "weighted" (steps and visits follow L_i, which the nodes tell their neighbours),
-    "uniform" (they tell only their degrees), "simple", or a walk such as walks.Jumping(...). "auto"
-    is weighted, and uniform where the model is protected.
+    walk: "uniform" (nodes tell neighbours only their degrees), "weighted" (visits, and the steps of
+    the paper's update, follow L_i, which the nodes tell), "simple", or a walk such as
+    walks.Jumping(...). "auto" is weighted, and uniform where the model is protected or the
+    update has memory.
+    update: what a visit does. "sgd" is the paper's; "saga" remembers gradients and ends at the
+    minimiser; "sag" and "newton" are others, or pass an update such as updates.Saga(). "auto" is
+    Saga, unless something is private or a step_size is given: then the paper's. With memory the
+    walk says only who is next, and the last model predicts.
     loss: "logistic", "squared-hinge" (two classes, no probabilities) or a loss.
     epsilon, delta: the total for everything that leaves a node because of its rows, the model
     included. Clip, noise, number of contributions, steps and length of the walk follow from public
@@ -58,22 +63,26 @@ class RandomWalkClassifier(ClassifierMixin, RandomWalk):
     total_rows: M, public where the rows of a node are not; without it every node counts the same.
     model_privacy: a `ModelNoise` made by hand: clipping, noise and a cap on what each node adds to
     the model. Not together with epsilon, from which one follows.
-    steps: how many updates; by default until doubling the walk changes the loss by less than
-    `tol` times what a model of zeros loses, or `max_steps` (by default a million, or 50 per
-    node). Under privacy the loss is not looked at, and the length follows from public numbers.
-    step_size: a step size, or the constant c of c / k^0.75; by default from the constants L_i,
-    under privacy from what was released and the public bounds.
+    steps: how many updates; by default, with memory, until the gradient that the token knows is at
+    most `tol` · penalty · ‖w‖ (`tol` is 1e-4, and so close are the coefficients), and stays
+    so for a whole round of the network. With the paper's update: until doubling the walk changes
+    the loss by less than `tol` (then 3e-3) times what a model of zeros loses. At most `max_steps`:
+    by default a million or 50 per node, with memory 20 times that. Under privacy the loss is not
+    looked at, and the length follows from public numbers.
+    step_size: of the paper's update: a step size, or the constant c of c / k^0.75; by default from
+    the constants L_i, under privacy from what was released and the public bounds.
     batch: how many of its rows, picked at random, a node looks at in an update; by default all.
     For big nodes: a few dozen are nearly as good as hundreds, and cost less.
-    average: the model that predicts: "tail" is the average over the last half of the walk,
-    "all" the paper's over all of it, "none" the last model. "auto" is "tail", but "none" where
-    epsilon protects the model.
+    average: with the paper's update, the model that predicts: "tail" is the average over the
+    last half of the walk, "all" the paper's over all of it, "none" the last model. "auto"
+    is "tail", but "none" where epsilon protects the model.
     standardise: train in units in which columns have mean 0 and deviation 1 (penalty and domain
     apply there). "auto" does unless something is private, for the units come from the rows.
     Columns of sparse rows are not shifted, only divided by their largest entry.
     domain: the set that the model is kept in, such as domains.Ball(10.0).
     laziness: the chance that a walk given by name stays put; cures a walk of period 2.
-    warm_start: fit goes on with the token of the last fit.
+    warm_start: fit goes on with the token of the last fit; what was remembered of its rows is
+    forgotten, the model is not.
     random_state: a number makes everything repeatable, releases too: these then protect nobody,
     and the ledger says "simulated". None draws noise exactly, from the operating system's entropy
     (`walklearn[privacy]`), which takes some 40 µs a number.
@@ -81,9 +90,9 @@ class RandomWalkClassifier(ClassifierMixin, RandomWalk):
 
     After fit: `coef_`, `intercept_`, `classes_`, `n_iter_` (updates), `trace_` (losses and
     messages on the way), `ledger_` (what was published, at what cost), `allotment_` (what became of
-    ε), `model_noise_`, `graph_`, `walk_`, `step_size_`, `weights_` and `average_` (last model and
-    average, the intercept last). Trace and counts of clipped rows are computed from the rows:
-    they are for you, not for publishing.
+    ε), `model_noise_`, `graph_`, `walk_`, `update_`, `step_size_` (None where it found itself),
+    `weights_` and `average_` (last model and average, the intercept last). Trace and counts of
+    clipped rows are computed from the rows: they are for you, not for publishing.
 
     >>> from sklearn.datasets import load_breast_cancer
     >>> X, y = load_breast_cancer(return_X_y=True)
@@ -123,7 +132,7 @@ class RandomWalkClassifier(ClassifierMixin, RandomWalk):
         nodes: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
     ) -> Self:
-        """Let the token walk on over new rows: it keeps w, w̄ and k.
+        """Let the token walk on over new rows by the paper's update: it keeps w, w̄ and k.
 
         classes: all labels there will be, needed in the first call. It makes `steps` updates, by
         default as many as there are nodes with new rows. What the nodes release of the new

@@ -46,7 +46,7 @@ def trace_of(estimator: Any, setting: WalkSetting, walked: Walked, seeds: Seeds)
             "problem": problem.describe(),
             "graph": repr(setting.graph),
             "method": repr(walk),
-            "step_size": repr(setting.step_size),
+            "update": repr(setting.update),
             "steps": walked.updates[-1],
             "average": estimator._averages,
             "replicates": 1,
@@ -54,7 +54,7 @@ def trace_of(estimator: Any, setting: WalkSetting, walked: Walked, seeds: Seeds)
         },
         updates=np.array(walked.updates),
         messages=np.array([walked.messages]),
-        message_bytes=problem.model_bytes,
+        message_bytes=setting.update.token_bytes(problem),
         distance=unknown,
         average_distance=unknown,
         gap=unknown,
@@ -126,14 +126,16 @@ def for_the_owner(estimator: RandomWalk) -> dict[str, Any]:
 def _details(estimator: RandomWalk) -> dict[str, Any]:
     """How it was trained; of the rows nothing where something is claimed to be protected."""
     trace, graph, seed = estimator.trace_, estimator.graph_, estimator.random_state
+    step = estimator.step_size_
     details = {
         "features": estimator.n_features_in_,
         "nodes": graph.node_count,
         "edges": graph.edge_count,
         "messages": int(trace.messages[0, -1]),
         "bytes": int(trace.bytes[0, -1]),
-        "step_constant": float(estimator.step_size_.constant),
-        "step_exponent": float(estimator.step_size_.exponent),
+        "update": estimator.update_.name,
+        "step_constant": None if step is None else float(step.constant),
+        "step_exponent": None if step is None else float(step.exponent),
         "seed": int(seed) if isinstance(seed, int | np.integer) else None,
     }
     return details if is_claimed(estimator) else for_the_owner(estimator) | details

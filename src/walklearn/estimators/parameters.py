@@ -20,8 +20,10 @@ from walklearn.privacy.ledger import IN_THE_CLEAR
 from walklearn.privacy.model_noise import check_unit
 from walklearn.problem.domains import Domain
 from walklearn.problem.losses import LOSSES, Loss
+from walklearn.updates.memory import Saga
 from walklearn.updates.random_streams import Streams, generators
 from walklearn.updates.step_sizes import ConstantStep, PowerStep, StepSize
+from walklearn.updates.update import UPDATES, Remembering, Sgd, Update
 
 AVERAGES = ("auto", "tail", "all", "none")
 
@@ -31,8 +33,8 @@ def check_parameters(estimator: Any) -> None:
     given = estimator.get_params(deep=False)
     for name in ("steps", "max_steps", "batch"):
         _check_count(name, given[name])
-    if not (_is_number(given["tol"]) and given["tol"] >= 0):
-        raise ValueError(f"tol must be a number of at least 0, got {given['tol']!r}.")
+    if given["tol"] is not None and not (_is_number(given["tol"]) and given["tol"] >= 0):
+        raise ValueError(f"tol must be a number of at least 0 or None, got {given['tol']!r}.")
     if given["average"] not in AVERAGES:
         raise ValueError(f"average must be one of {AVERAGES}, got {given['average']!r}.")
     for name in ("fit_intercept", "warm_start"):
@@ -43,6 +45,7 @@ def check_parameters(estimator: Any) -> None:
             f"domain must be None or a domain such as domains.Ball(10.0), got {given['domain']!r}."
         )
     step_of(given["step_size"])
+    _check_update(given["update"], given["step_size"])
     _check_privacy(given)
 
 
@@ -56,6 +59,40 @@ def step_of(step_size: Any) -> StepSize | None:
         "step_size must be None, a number (the constant c of c / k^0.75), a PowerStep or a "
         f"ConstantStep, got {step_size!r}."
     )
+
+
+def memory_of(update: str | Update, step_size: Any, private: bool) -> Remembering | None:
+    """The update with memory that a fit makes; None for the paper's.
+
+    "auto" is Saga, unless something is private or a step size is given: that is of the paper's.
+    """
+    if update == "auto":
+        return None if private or step_size is not None else Saga()
+    chosen = UPDATES.by_name(update) if isinstance(update, str) else type(update)
+    if not issubclass(chosen, Remembering):
+        return None
+    if private:
+        raise ValueError(
+            f"update={update!r} remembers gradients and curvature, which the token would carry "
+            'about unprotected: leave update at "auto", which then is the paper\'s, or drop what '
+            "is private."
+        )
+    return chosen() if isinstance(update, str) else update  # type: ignore[return-value]
+
+
+def _check_update(update: Any, step_size: Any) -> None:
+    if isinstance(update, str) and update != "auto":
+        UPDATES.by_name(update)
+    elif not isinstance(update, str | Update):
+        raise ValueError(
+            f'update must be "auto", one of {", ".join(UPDATES.names)}, or an update such as '
+            f"updates.Saga(), got {update!r}."
+        )
+    if step_size is not None and update not in ("auto", Sgd.name):
+        raise ValueError(
+            f"step_size is for the paper's update and would say nothing to update={update!r}: "
+            "leave it out, or give the update its own, such as updates.Saga(ConstantStep(0.1))."
+        )
 
 
 class Seeds(NamedTuple):

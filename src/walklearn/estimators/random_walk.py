@@ -25,7 +25,13 @@ from threadpoolctl import threadpool_limits
 
 from walklearn.estimators.accounts import charge_model, charge_release, ledger_for
 from walklearn.estimators.outcome import model_of, trace_of
-from walklearn.estimators.parameters import Seeds, check_parameters, seeds_of, step_of
+from walklearn.estimators.parameters import (
+    Seeds,
+    check_parameters,
+    memory_of,
+    seeds_of,
+    step_of,
+)
 from walklearn.estimators.protection import Terms, released, walk_of
 from walklearn.estimators.rounds import (
     Average,
@@ -48,9 +54,10 @@ from walklearn.problem import Problem
 from walklearn.problem.domains import Domain
 from walklearn.problem.losses import Loss
 from walklearn.problem.owned_rows import check_weights
+from walklearn.updates.memory import GradientMemory
 from walklearn.updates.step_choice import FIRST_LOOK, choose_step, most_steps, public_steps
 from walklearn.updates.step_sizes import ConstantStep, StepSize
-from walklearn.updates.update import Sgd
+from walklearn.updates.update import Remembering, Sgd, Update
 from walklearn.updates.walk_sgd import Token, WalkSetting
 from walklearn.walks import ReleasedWeighted, Walk
 
@@ -58,6 +65,9 @@ Array = NDArray[Any]
 
 # With fewer, the eigenvalues that L_i comes from are found faster by one thread than by several.
 MANY_FEATURES = 1000
+# By default a walk ends when a doubling changes the loss by this share of what zeros lose, or, with
+# memory, when the gradient that is left is this share of the penalty's.
+SETTLED, ARRIVED = 3e-3, 1e-4
 
 
 @dataclass(eq=False)
@@ -94,6 +104,7 @@ class RandomWalk(BaseEstimator):
         *,
         graph: Any = "erdos-renyi",
         walk: str | Walk = "auto",
+        update: str | Update = "sgd",
         loss: str | Loss | None = None,
         penalty: float = 1e-3,
         epsilon: float | None = None,
@@ -109,7 +120,7 @@ class RandomWalk(BaseEstimator):
         model_privacy: ModelNoise | None = None,
         steps: int | None = None,
         max_steps: int | None = None,
-        tol: float = 3e-3,
+        tol: float | None = None,
         step_size: float | StepSize | None = None,
         batch: int | None = None,
         average: Average | Literal["auto"] = "auto",
@@ -123,6 +134,7 @@ class RandomWalk(BaseEstimator):
     ) -> None:
         self.graph = graph
         self.walk = walk
+        self.update = update
         self.loss = loss
         self.penalty = penalty
         self.epsilon = epsilon
@@ -222,7 +234,7 @@ class RandomWalk(BaseEstimator):
         """
         state = self._state if go_on else State()
         seeds, terms = seeds_of(self.random_state, state.calls), self._terms()
-        walk = walk_of(self.walk, self.laziness, terms.tells_nothing)
+        walk = walk_of(self.walk, self.laziness, terms.tells_nothing or self._remembers)
         private = terms.are_private(walk)
         _check_same(state, terms, private)
         with threadpool_limits(1 if X.shape[1] < MANY_FEATURES else None, user_api="blas"):
@@ -232,18 +244,20 @@ class RandomWalk(BaseEstimator):
             allotted = state.allotted or terms.allotted(walk, problem, updates)
             noise = self.model_privacy if allotted is None else allotted.noise
             drawn = released(terms.applied(walk, problem, allotted), problem, graph, seeds.release)
-            step = self._step(terms, problem, drawn, graph, allotted)
+            memory = None if one_call else memory_of(self.update, self.step_size, private)
+            update = memory or self._sgd(terms, problem, drawn, graph, allotted)
+            update.check(problem)
         ledger = self._entered(state, drawn, noise, graph, seeds, terms)
-        setting = WalkSetting(problem, graph, drawn, Sgd(step), self.batch, noise)
-        stopping = self._stopping(problem, private, one_call, allotted)
+        setting = WalkSetting(problem, graph, drawn, update, self.batch, noise)
+        stopping = self._stopping(problem, private, one_call, allotted, update)
+        token = _at_home(state.token, graph, problem, update)
         _warn_if_spent(noise, state.contributions)
         real = noise is not None and not seeds.simulated
         if real:
             warn_of_long_draws(setting, stopping)
         walked = walk_on(
-            setting, seeds.streams, _at_home(state.token, graph), stopping, state.contributions,
-            self.callback, real,
-        )  # fmt: skip
+            setting, seeds.streams, token, stopping, state.contributions, self.callback, real
+        )
         if not (one_call or private or walked.settled) and self.steps is None:
             warnings.warn(why_not_settled(walked, stopping), ConvergenceWarning, stacklevel=4)
         self._state = State(
@@ -266,7 +280,9 @@ class RandomWalk(BaseEstimator):
     ) -> Posed:
         """The problem as it is trained on: clipped, in its units, on its network."""
         terms = self._terms()
-        private = terms.are_private(walk_of(self.walk, self.laziness, terms.tells_nothing))
+        private = terms.are_private(
+            walk_of(self.walk, self.laziness, terms.tells_nothing or self._remembers)
+        )
         count = X.shape[0]
         weights, clipped = check_weights(sample_weight, count), None
         if self.feature_bound is not None:
@@ -348,6 +364,24 @@ class RandomWalk(BaseEstimator):
         shifted = targets if self._shifts_targets else None
         return Units.standard(X, weights, bool(self.fit_intercept), shifted)
 
+    @property
+    def _remembers(self) -> bool:
+        """Whether an update with memory was asked for: the walk need not tell anything then."""
+        return self.update not in ("sgd", "auto") and not isinstance(self.update, Sgd)
+
+    def _sgd(
+        self,
+        terms: Terms,
+        problem: Problem,
+        walk: Walk,
+        graph: Graph,
+        allotted: Allotment | None,
+    ) -> Sgd:
+        """The paper's update, with the step size that is given or follows."""
+        if isinstance(self.update, Sgd):
+            return self.update
+        return Sgd(self._step(terms, problem, walk, graph, allotted))
+
     def _step(
         self,
         terms: Terms,
@@ -366,11 +400,17 @@ class RandomWalk(BaseEstimator):
         return choose_step(problem, graph, walk, self.batch)
 
     def _stopping(
-        self, problem: Problem, private: bool, one_call: bool, allotted: Allotment | None
+        self,
+        problem: Problem,
+        private: bool,
+        one_call: bool,
+        allotted: Allotment | None,
+        update: Update,
     ) -> Stopping:
         """How long to walk; where something is private, by public numbers alone."""
-        nodes = problem.node_count
-        steps, most = self.steps, self.max_steps or most_steps(nodes)
+        nodes, remembers = problem.node_count, isinstance(update, Remembering)
+        steps, most = self.steps, self.max_steps or most_steps(nodes, remembers)
+        default = ARRIVED if remembers else SETTLED
         if one_call:
             with_rows = int(np.count_nonzero(np.diff(problem.offsets)))
             steps = steps or (nodes if private else with_rows)
@@ -384,7 +424,7 @@ class RandomWalk(BaseEstimator):
             steps=steps,
             most=most,
             first=max(FIRST_LOOK, nodes),
-            tolerance=self.tol,
+            tolerance=default if self.tol is None else self.tol,
             average=self._averages,
             go_on=one_call,
         )
@@ -418,7 +458,8 @@ class RandomWalk(BaseEstimator):
         self.loss_ = setting.problem.loss
         self.graph_ = setting.graph
         self.walk_ = setting.walk
-        self.step_size_ = setting.step_size
+        self.update_ = setting.update
+        self.step_size_ = setting.update.step_size
         self.ledger_ = ledger
         self.n_iter_ = walked.token.updates
 
@@ -473,8 +514,11 @@ def _warn_if_spent(noise: ModelNoise | None, contributions: Array | None) -> Non
         )
 
 
-def _at_home(token: Token | None, graph: Graph) -> Token | None:
-    """The token, at a node that the graph has."""
+def _at_home(token: Token | None, graph: Graph, problem: Problem, update: Update) -> Token | None:
+    """The token, at a node that the graph has; what it remembers of other rows is forgotten."""
     if token is None:
         return None
-    return token._replace(node=token.node % graph.node_count, previous=-1)
+    memory = update.begin(problem) if isinstance(update, Remembering) else None
+    if isinstance(memory, GradientMemory):
+        memory = memory._replace(collects=True)
+    return token._replace(node=token.node % graph.node_count, previous=-1, memory=memory)

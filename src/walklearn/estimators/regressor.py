@@ -52,7 +52,7 @@ class RandomWalkRegressor(RegressorMixin, RandomWalk):
         nodes: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
     ) -> Self:
-        """Let the token walk on over new rows: it keeps w, w̄ and k.
+        """Let the token walk on over new rows by the paper's update: it keeps w, w̄ and k.
 
         It makes `steps` updates, by default as many as there are nodes with new rows. What the
         nodes release of the new rows is charged in the ledger once more.

@@ -20,13 +20,16 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from walklearn.estimators.arrival import Arrival
 from walklearn.simulation.batches import WalkBatch
 from walklearn.simulation.compiled_batches import uncompiled_part
 from walklearn.simulation.compiled_memory import compiled_class
 from walklearn.simulation.reference_batches import ReferenceWalks
+from walklearn.updates.memory import GradientMemory
 from walklearn.updates.random_streams import Streams
 from walklearn.updates.sgd import Protect
 from walklearn.updates.step_choice import ROUND, been_round, settled
+from walklearn.updates.update import Kept, Remembering
 from walklearn.updates.walk_sgd import Token, WalkSetting
 
 Array = NDArray[Any]
@@ -44,6 +47,8 @@ class Stopping:
     first: updates before the loss may settle. average: what predicts, the average of the last
     round ("tail") or of the whole walk ("all"), or the last model ("none").
     go_on: the average goes on as well, in one round of `steps` updates.
+
+    A walk that remembers gradients ends when it has arrived instead (`arrival`), at any time.
     """
 
     steps: int | None
@@ -70,12 +75,14 @@ class Walked:
     """Where a walk has got to: its token, and what was seen at the end of each round.
 
     been: the share of the network, by the walk's visit law, where the token was in the last.
+    arrival: of a walk that remembers gradients.
     """
 
     token: Token
     value_of_zeros: float
     settled: bool = False
     been: float = 0.0
+    arrival: Arrival | None = None
     updates: list[int] = field(default_factory=list)
     messages: list[int] = field(default_factory=list)
     values: list[float] = field(default_factory=list)
@@ -102,9 +109,11 @@ def walk_on(
     batch = _batch(setting, streams, token, contributions, real)
     begun = batch.tokens[0]
     seen = Walked(begun, _values(batch, np.zeros_like(begun.model))[0])
+    if isinstance(begun.memory, GradientMemory):
+        seen.arrival = Arrival(stopping.tolerance)
     for end in stopping.rounds():
         round_begun, visits_before = batch.tokens[0], batch.visits.copy()
-        _advance(batch, begun.updates + end)
+        arrived = _advance(batch, begun.updates + end, seen.arrival, stopping.steps is None)
         whole = stopping.average == "all" or stopping.go_on
         seen.token = batch.tokens[0] if whole else _since(round_begun, batch.tokens[0])
         _look(batch, seen)
@@ -113,8 +122,11 @@ def walk_on(
             callback(seen.token.updates, losses[-1])
         visits = batch.visits - visits_before
         seen.been = been_round(setting.walk, setting.graph, setting.problem, visits)
-        seen.settled = settled(losses, seen.value_of_zeros, stopping.tolerance, seen.been)
-        if seen.settled and stopping.may_end(end):
+        if seen.arrival is not None:
+            seen.settled = arrived
+        else:
+            seen.settled = settled(losses, seen.value_of_zeros, stopping.tolerance, seen.been)
+        if arrived or (seen.settled and stopping.may_end(end)):
             break
     _check_finite(seen.token)
     seen.visits = batch.visits
@@ -125,6 +137,13 @@ def walk_on(
 def why_not_settled(walked: Walked, stopping: Stopping) -> str:
     """What a walk that has not settled shows, and what to do about it."""
     losses = walked.values if stopping.average == "none" else walked.average_values
+    if walked.arrival is not None and walked.arrival.ratio < np.inf:
+        return (
+            f"after {walked.updates[-1]} updates the objective's gradient, as the token knows "
+            f"it, was {walked.arrival.ratio:.3g} times as long as tol allows, or not short for a "
+            "whole round of the network. Raise max_steps or tol, take a larger penalty, or "
+            "say steps=... if so many are enough."
+        )
     if walked.been < ROUND:
         return (
             f"in the last half of {walked.updates[-1]} updates the token has seen only "
@@ -187,19 +206,30 @@ def _batch(
     fast = uncompiled_part(setting.problem, setting.walk, setting.update) is None
     fast_class = compiled_class(setting.update)
     batch_class = ReleasedWalks if real else fast_class if fast else ReferenceWalks
-    batch = batch_class(setting, [streams], None if token is None else [token])
+    tokens, kept = None if token is None else [token], None
+    if tokens is not None and isinstance(setting.update, Remembering):
+        kept = [Kept(setting.problem, setting.update, {})]  # rows of an earlier call may differ
+    batch = batch_class(setting, [streams], tokens, kept)
     if batch.contributions is not None and contributions is not None:
         batch.contributions[0, : len(contributions)] = contributions
     return batch
 
 
-def _advance(batch: WalkBatch, target: int) -> None:
+def _advance(
+    batch: WalkBatch, target: int, arrival: Arrival | None = None, may_end: bool = False
+) -> bool:
+    """Walk to that many updates, or until it has arrived, which is then told."""
     numbers = batch.setting.draws
     if batch.setting.model_noise is not None:
         numbers += batch.setting.problem.size
     block = max(1, NUMBERS_AT_ONCE // numbers)
+    if arrival is not None and may_end:
+        block = min(block, arrival.hops(batch))
     while batch.iterations < target:
         batch.advance(min(block, target - batch.iterations))
+        if arrival is not None and may_end and arrival.has_come(batch):
+            return True
+    return False
 
 
 def _since(before: Token, now: Token) -> Token:

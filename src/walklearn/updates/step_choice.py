@@ -101,9 +101,12 @@ def public_step(
     return step
 
 
-def most_steps(nodes: int) -> int:
-    """How long to walk at most: a million updates, or 50 for each node."""
-    return max(MOST_STEPS, 50 * nodes)
+def most_steps(nodes: int, remembers: bool = False) -> int:
+    """How long to walk at most: a million updates, or 50 for each node; with memory 20 times that.
+
+    A walk with memory ends when it has arrived, long before as a rule.
+    """
+    return max(MOST_STEPS, 50 * nodes) * (20 if remembers else 1)
 
 
 def public_steps(nodes: int, most: int) -> int:

@@ -1,0 +1,80 @@
+"""When a walk with memory has arrived: the token knows the gradient of f, and it is next to 0.
+
+What the token carries tells ∇f as far as it was seen, s/n + λw. The walk has arrived when its part
+that leads on within W is at most
+
+    tolerance · λ · ‖w‖
+
+and stayed so while every node was visited once more: s is made of gradients as old as the last
+visit of each node. Then ‖w − w*‖ ≤ ‖∇f‖/λ is about `tolerance` of ‖w‖. Without a penalty there is
+no such λ, and a thousandth of the curvature L̂ stands for it.
+
+>>> import numpy as np
+>>> from walklearn.problem import Problem
+>>> from walklearn.updates.memory import GradientMemory
+>>> from walklearn.updates.found_step import Pace
+>>> problem = Problem([[1.0], [3.0]], [1.0, 1.0], penalty=1.0)
+>>> memory = GradientMemory(np.array([-0.8]), Pace(2.0), curvature=2.0)
+>>> remaining_gradient(problem, np.array([0.4]), memory)         # −0.8/2 + 0.4
+0.0
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from walklearn.problem import Problem
+from walklearn.simulation.batches import WalkBatch
+from walklearn.updates.memory import EVERY_NODE, GradientMemory
+
+Array = NDArray[Any]
+
+LOOKS = 4  # for each time that the token could have been everywhere
+LEAST_HOPS = 50  # between two looks
+FLAT = 1e-3  # of L̂: stands for λ where there is no penalty
+ROUNDING = 1e-10  # of the first gradient that was known of all nodes: w* may be 0
+
+
+def remaining_gradient(problem: Problem, model: Array, memory: GradientMemory) -> float:
+    """The length of ∇f, as the token knows it, as far as it leads on within W."""
+    gradient = memory.gradient_sum / memory.pace.nodes + problem.penalty * model
+    length = 1.0 / max(memory.curvature + problem.penalty, np.finfo(float).tiny)
+    moved = problem.domain.project(model - length * gradient)
+    return float(np.linalg.norm((model - moved) / length))
+
+
+@dataclass(eq=False)
+class Arrival:
+    """Looks at a walk now and then, and says when it has arrived."""
+
+    tolerance: float
+    ratio: float = np.inf  # what remains of the gradient, in units of what is tolerated
+    _rounding: float | None = None
+    _since: Array | None = None  # how often each node was visited when the gradient became small
+
+    @staticmethod
+    def hops(batch: WalkBatch) -> int:
+        """Until the next look."""
+        return max(LEAST_HOPS, batch.setting.problem.node_count // LOOKS)
+
+    def has_come(self, batch: WalkBatch) -> bool:
+        """Whether the gradient is small, and was at all looks while every node was visited."""
+        problem, token = batch.setting.problem, batch.tokens[0]
+        memory: GradientMemory = token.memory
+        if memory.pace.nodes < EVERY_NODE * problem.node_count:
+            return False
+        remains = remaining_gradient(problem, token.model, memory)
+        if self._rounding is None:
+            self._rounding = ROUNDING * remains
+        strength = problem.penalty or FLAT * memory.curvature
+        tolerated = self.tolerance * strength * float(np.linalg.norm(token.model)) + self._rounding
+        self.ratio = remains / tolerated if tolerated else float(remains > 0)
+        if self.ratio > 1.0:
+            self._since = None
+        elif self._since is None:
+            self._since = batch.visits.copy()
+        return self._since is not None and bool((batch.visits > self._since).all())
