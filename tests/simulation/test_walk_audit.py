@@ -9,8 +9,6 @@ import pytest
 
 import walklearn as wl
 from walklearn.privacy import ModelNoise
-from walklearn.simulation.compiled_batches import CompiledWalks
-from walklearn.simulation.reference_batches import ReferenceWalks
 from walklearn.simulation.walk_audit import audit_walk
 
 DELTA = 1e-5
@@ -31,13 +29,15 @@ class ClippedTooLate(ModelNoise):
 
 
 @pytest.mark.parametrize("protect", ["rows", "node"])
-@pytest.mark.parametrize(("batches", "walks"), [(CompiledWalks, 4000), (ReferenceWalks, 200)])
-def test_an_honest_walk_is_not_blamed(protect: Any, batches: Any, walks: int) -> None:
+@pytest.mark.parametrize(
+    ("engine", "walks"), [("compiled", 4000), ("reference", 200), ("released", 60)]
+)
+def test_an_honest_walk_is_not_blamed(protect: Any, engine: Any, walks: int) -> None:
     """By chance it would be with probability 1e-3 at most."""
     noise = ModelNoise.calibrate(
         epsilon=2.0, delta=DELTA, clip=0.5, max_contributions=2, protect=protect
     )
-    found = audit_walk(noise, delta=DELTA, walks=walks, revisits=3, seed=1, batch_class=batches)
+    found = audit_walk(noise, delta=DELTA, walks=walks, revisits=3, seed=1, engine=engine)
     assert not found.violated
     assert found.epsilon == pytest.approx(2.0)
     if walks > 1000:  # a few hundred walks may show nothing at all
@@ -63,8 +63,14 @@ def test_a_clip_after_the_noise_is_found() -> None:
     noise = ModelNoise.calibrate(epsilon=1.0, delta=DELTA, clip=1.0, max_contributions=2)
     late = ClippedTooLate(noise.clip, noise.noise_multiplier, noise.max_contributions)
     arguments: dict[str, Any] = {"delta": DELTA, "walks": 300, "revisits": 1, "seed": 1}
-    assert not audit_walk(noise, batch_class=ReferenceWalks, **arguments).violated
-    assert audit_walk(late, batch_class=ReferenceWalks, **arguments).violated
+    assert not audit_walk(noise, engine="reference", **arguments).violated
+    assert audit_walk(late, engine="reference", **arguments).violated
+
+
+def test_a_real_release_whose_noise_is_missing_is_found() -> None:
+    silent = ModelNoise(clip=1.0, noise_multiplier=1e-3, max_contributions=2)
+    found = audit_walk(silent, epsilon=2.0, delta=DELTA, walks=300, revisits=1, engine="released")
+    assert found.violated
 
 
 def test_too_few_walks() -> None:

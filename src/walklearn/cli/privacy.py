@@ -26,6 +26,7 @@ _optional_bounds = click.option(
 _mechanism = click.option(
     "--mechanism", type=click.Choice(MECHANISMS.names), default="clamped-gamma", show_default=True
 )
+_WALKS = {"compiled": 20_000, "reference": 500, "released": 200}  # by default, in an audit
 _json = click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
 
 
@@ -156,8 +157,9 @@ def _compare_observers(
     click.echo(
         f"{network}, uniform walk, at most {contributions} contributions of a node, δ = {delta:g}\n"
         f"everyone who sees all tokens: ε = {claim.local(delta):.3g}\n"
-        f"node {observer} alone, if it does not collude (constant steps, the token carries the "
-        "model alone; a published final model is not covered):"
+        f"node {observer} alone, if it does not collude, and if what theory.seen_from_one_node "
+        "checks holds (constant steps γ with γL ≤ 2, rows clipped one by one, one score a row, a "
+        "token that carries the model alone, no relays); a published final model is not covered:"
     )
     for row in rows:
         click.echo(
@@ -234,13 +236,17 @@ def attack(
               help="With --walk: how often a node's rows show in the model.")  # fmt: skip
 @click.option("--protect", type=click.Choice(["rows", "node"]), default="rows",
               show_default=True, help="With --walk: the unit that the noise protects.")  # fmt: skip
-@click.option("--samples", type=click.IntRange(1000),
-              help="Draws of each extreme value (200,000), or walks (20,000).")  # fmt: skip
+@click.option("--engine", type=click.Choice(["compiled", "reference", "released"]),
+              default="compiled", show_default=True,
+              help="With --walk: simulated noise, or released as real.")  # fmt: skip
+@click.option("--samples", type=click.IntRange(100),
+              help="Draws of each value (200,000), or walks (20,000, 500, 200).")  # fmt: skip
 @click.option("--seed", type=click.IntRange(0), default=1, show_default=True)
 @plainly
 def audit(
     mechanism: str, epsilon: float, delta: float, bounds: tuple[float, float] | None,
-    of_walk: bool, max_contributions: int, protect: Any, samples: int | None, seed: int,
+    of_walk: bool, max_contributions: int, protect: Any, engine: Any, samples: int | None,
+    seed: int,
 ) -> None:  # fmt: skip
     """Monte Carlo test of a mechanism's claim: draws that contradict its δ would show.
 
@@ -254,7 +260,9 @@ def audit(
             epsilon=epsilon, delta=delta, clip=1.0, max_contributions=max_contributions,
             protect=protect,
         )  # fmt: skip
-        walked = wl.audit_walk(noise, delta=delta, walks=samples or 20_000, seed=seed)
+        walked = wl.audit_walk(
+            noise, delta=delta, walks=samples or _WALKS[engine], engine=engine, seed=seed
+        )
         click.echo(walked)
         raise SystemExit(int(walked.violated))
     if bounds is None:

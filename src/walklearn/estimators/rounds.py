@@ -14,7 +14,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -24,10 +23,9 @@ from walklearn.estimators.arrival import Arrival
 from walklearn.simulation.batches import WalkBatch
 from walklearn.simulation.compiled_batches import uncompiled_part
 from walklearn.simulation.compiled_memory import compiled_class
-from walklearn.simulation.reference_batches import ReferenceWalks
+from walklearn.simulation.reference_batches import ReferenceWalks, ReleasedWalks
 from walklearn.updates.memory import GradientMemory
 from walklearn.updates.random_streams import Streams
-from walklearn.updates.sgd import Protect
 from walklearn.updates.step_choice import ROUND, been_round, settled
 from walklearn.updates.update import Kept, Remembering
 from walklearn.updates.walk_sgd import Token, WalkSetting
@@ -165,21 +163,6 @@ def _check_finite(token: Token) -> None:
             "the model diverged to infinity: the steps are too long. Leave step_size out, take a "
             "smaller one, or pass a bounded domain such as domains.Ball(10.0)."
         )
-
-
-class ReleasedWalks(ReferenceWalks):
-    """Tokens that can be shown: the noise on them is exact, and from the system's entropy."""
-
-    def _protection(
-        self, replicate: int, node: int, generator: np.random.Generator
-    ) -> Protect | None:
-        noise = self.setting.model_noise
-        if noise is None or self.contributions is None:
-            return None
-        contributes = bool(self.contributions[replicate, node] < noise.max_contributions)
-        self.contributions[replicate, node] += contributes
-        steps = noise.draw(self.setting.problem.size)
-        return partial(noise.released, steps=steps, contributes=contributes)
 
 
 def warn_of_long_draws(setting: WalkSetting, stopping: Stopping) -> None:

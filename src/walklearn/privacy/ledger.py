@@ -310,7 +310,9 @@ def replicate_ledger(
     """The ledger of one simulated world, from what a trace says was published.
 
     published: what -> "in the clear" or the description of its mechanism. contributions: how
-    often each node's rows showed in the model; without them every node is charged its cap.
+    often each node's rows showed in the model. Every node is charged its cap whatever they are:
+    whoever sees the tokens may choose when to stop, so the price of what was seen so far would be
+    too low. The counts stand beside it.
     """
     if not nodes:
         raise ValueError("this trace does not say what was published, so it has no ledger.")
@@ -321,10 +323,14 @@ def replicate_ledger(
             ledger.in_the_clear(what)
         elif description is not None:
             mechanism = from_description(description)
-            times: ArrayLike = 1
-            if isinstance(mechanism, ModelNoise):
-                times = mechanism.max_contributions if contributions is None else contributions
-            ledger.charge(what, mechanism, times=times)
+            noise = mechanism if isinstance(mechanism, ModelNoise) else None
+            ledger.charge(what, mechanism, times=noise.max_contributions if noise else 1)
+            if noise is not None and contributions is not None:
+                counts = np.asarray(contributions)
+                ledger.add_beside(
+                    f"charged is the cap of {noise.max_contributions} contributions; nodes have "
+                    f"made {counts.min()} to {counts.max()} so far"
+                )
     return ledger
 
 

@@ -86,6 +86,21 @@ class ReferenceWalks(WalkBatch):
         return _reference_values(self.setting.problem, models)
 
 
+class ReleasedWalks(ReferenceWalks):
+    """Tokens that can be shown: the noise on them is exact, and from the system's entropy."""
+
+    def _protection(
+        self, replicate: int, node: int, generator: np.random.Generator
+    ) -> Protect | None:
+        noise = self.setting.model_noise
+        if noise is None or self.contributions is None:
+            return None
+        contributes = bool(self.contributions[replicate, node] < noise.max_contributions)
+        self.contributions[replicate, node] += contributes
+        steps = noise.draw(self.setting.problem.size)
+        return partial(noise.released, steps=steps, contributes=contributes)
+
+
 class ReferenceGossip(Batch):
     """Networks moved by `gossip_sgd.step`."""
 

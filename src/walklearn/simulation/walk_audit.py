@@ -25,7 +25,7 @@ the claim of an honest walk, and how far depends on the number of walks.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,6 +38,7 @@ from walklearn.problem import Problem
 from walklearn.simulation.arguments import Seed, root_of
 from walklearn.simulation.batches import WalkBatch
 from walklearn.simulation.compiled_batches import CompiledWalks
+from walklearn.simulation.reference_batches import ReferenceWalks, ReleasedWalks
 from walklearn.updates.random_streams import generators, replicate_seed
 from walklearn.updates.step_sizes import ConstantStep
 from walklearn.updates.update import Sgd
@@ -48,6 +49,13 @@ _CANARY = 200.0  # its length in clips: half of it is its gradient at w = 0
 _DIMENSION, _ROWS = 3, 4
 # The model hardly moves, so that the canary's gradient stays clipped: its margin stays below this.
 _LARGEST_MARGIN = 1e-3
+
+
+_ENGINES: dict[str, type[WalkBatch]] = {
+    "compiled": CompiledWalks,
+    "reference": ReferenceWalks,
+    "released": ReleasedWalks,
+}
 
 
 @dataclass(frozen=True)
@@ -93,7 +101,7 @@ def audit_walk(
     revisits: int = 10,
     confidence: float = 0.999,
     seed: Seed = None,
-    batch_class: type[WalkBatch] = CompiledWalks,
+    engine: Literal["compiled", "reference", "released"] = "compiled",
 ) -> WalkAudit:
     """Test the claim that all contributions of a node to the model are (ε, δ) private.
 
@@ -107,8 +115,9 @@ def audit_walk(
         On each of the two data sets.
     revisits : int
         The walk goes on until it has visited the node this many times its cap.
-    batch_class : type
-        What runs the walks: the compiled engine, or `ReferenceWalks`.
+    engine : str
+        What runs the walks: "compiled", its "reference", or "released", the exact noise from the
+        system's entropy on whole numbers of a grid, as real fits draw it.
     """
     delta = check_delta(delta)
     claimed = noise.epsilon(delta) if epsilon is None else check_epsilon(epsilon)
@@ -119,7 +128,7 @@ def audit_walk(
     visits = noise.max_contributions * revisits
     roots = root_of(seed).spawn(2)
     one, other = (
-        _seen(_problem(noise.clip * way), noise, visits, walks, root, batch_class)
+        _seen(_problem(noise.clip * way), noise, visits, walks, root, _ENGINES[engine])
         for way, root in zip((1.0, -1.0), roots, strict=True)
     )
     risk = (1.0 - confidence) / 2

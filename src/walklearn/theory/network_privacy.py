@@ -228,7 +228,8 @@ def seen_from_one_node(
         if not holds:
             raise ValueError(f"no claim against single nodes: {condition}.")
     assert isinstance(walk, Uniform)
-    apart = math.sqrt(size) * (rows + 1) * noise.clip_step / (2.0 * noise.clip)
+    # A share that is rounded towards zero is off by a step either way, so two differ by up to two.
+    apart = math.sqrt(size) * (2 * rows + 1) * noise.clip_step / (2.0 * noise.clip)
     return NetworkPrivacy(graph, noise, walk.laziness, apart, horizon)
 
 
