@@ -6,13 +6,14 @@ import asyncio
 import contextlib
 import socket
 import ssl
+import struct
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing
 
 import pytest
 
-from walklearn.node.wire import handshake, links, session
+from walklearn.node.wire import certificates, handshake, links, session
 from walklearn.node.wire.door import MOST_OF_ADDRESS, MOST_WAITING
 from walklearn.node.wire.identity import Identity, Invite
 from walklearn.node.wire.session import MOST_CALLS
@@ -31,10 +32,12 @@ class World:
         self.at: dict[str, Transport] = {}
         self.invites: dict[str, Invite] = {}
         self.refusals: list[tuple[str, str]] = []
+        self.heard: list[tuple[str, bytes]] = []
         self.all: list[Transport] = []  # those that others have taken the place of, too
 
     async def add(self, name: str, address: str = "127.0.0.1:0", largest: int = LARGEST) -> None:
         async def answer(caller: str, method: str, message: bytes) -> bytes:
+            self.heard.append((name, message))
             if message == b"wait":
                 await asyncio.sleep(30)
             if message == b"slowly":
@@ -409,6 +412,116 @@ def test_nobody_passes_for_another(side: str, monkeypatch: pytest.MonkeyPatch) -
             assert not here.is_connected("alice", "carol")
             await until(lambda: here.refusals)
             assert here.refusals[0][1] in ("unidentified connection", "not a neighbour")
+
+    asyncio.run(meet())
+
+
+def der(name: str) -> bytes:
+    return ssl.PEM_cert_to_DER_cert(IDENTITIES[name].certificate.decode())
+
+
+def speak(connection: socket.socket, name: str, shown: bytes, frames: bytes, server: bool) -> None:
+    """Show anything for a certificate, and send frames together with the last of the handshake."""
+    connection.settimeout(10)
+    connection.sendall(b"walklearn 1\n" + struct.pack(">H", len(shown)) + shown)
+    heard, size = b"", 14
+    while len(heard) < size:
+        chunk = connection.recv(size - len(heard))
+        if not chunk:
+            return
+        heard += chunk
+        if len(heard) == 14:
+            size += int.from_bytes(heard[12:], "big")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER if server else ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    handshake._load(context, IDENTITIES[name])
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    secured = context.wrap_bio(incoming, outgoing, server_side=server)
+    while True:
+        try:
+            secured.do_handshake()
+            break
+        except ssl.SSLWantReadError:
+            connection.sendall(outgoing.read())
+            chunk = connection.recv(65536)
+            if not chunk:
+                return
+            incoming.write(chunk)
+    secured.write(frames)
+    connection.sendall(outgoing.read())
+    while connection.recv(65536):
+        pass
+
+
+def frame(kind: int, message: bytes = b"", number: int = 0) -> bytes:
+    return struct.pack(">IBI", len(message), kind, number) + message
+
+
+@pytest.mark.parametrize("reads_all", [True, False])
+@pytest.mark.parametrize("side", ["who is dialled", "who dials"])
+def test_two_certificates_in_one_prove_nothing(
+    side: str, reads_all: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Mallory shows carol's certificate with its own behind it, and proves to hold its own key.
+
+    Its call comes with the last of the handshake. Even if the second certificate were overlooked
+    when the first is read (reads_all is False), nothing is heard before the proof was looked at.
+    """
+    monkeypatch.setitem(IDENTITIES, "mallory", Identity.create())
+    shown, honest = der("carol") + der("mallory"), certificates.public_key
+    if not reads_all:
+        first = honest(der("carol"))
+        monkeypatch.setattr(
+            certificates, "public_key", lambda der: first if der == shown else honest(der)
+        )
+    frames = frame(session.Kind.READY) + frame(session.Kind.CALL, b"a lie", 1)
+
+    def be_dialled(listener: socket.socket) -> None:
+        with listener.accept()[0] as connection, contextlib.suppress(OSError):
+            speak(connection, "mallory", shown, frames, server=True)
+
+    def dial(address: str) -> None:
+        host, port = address.split(":")
+        with (
+            socket.create_connection((host, int(port))) as connection,
+            contextlib.suppress(OSError),
+        ):
+            speak(connection, "mallory", shown, frames, server=False)
+
+    async def meet() -> None:
+        async with world() as here:
+            with socket.create_server(("127.0.0.1", 0)) as listener:
+                place = f"127.0.0.1:{listener.getsockname()[1]}"
+                here.at["alice"].set_peers([Invite("carol", place, IDENTITIES["carol"].public_key)])
+                if side == "who dials":
+                    await asyncio.to_thread(dial, here.invites["alice"].address)
+                    await until(lambda: here.refusals)
+                else:
+                    liar = asyncio.ensure_future(asyncio.to_thread(be_dialled, listener))
+                    with pytest.raises(Undelivered, match="is no walklearn node"):
+                        await here.call("alice", "carol", b"x")
+                    await liar
+            assert not here.is_connected("alice", "carol")
+            assert here.heard == []
+
+    asyncio.run(meet())
+
+
+def test_who_dials_is_heard_only_once_it_was_let_in() -> None:
+    """A neighbour waits for the word; calls that come before it are not taken, and it is out."""
+
+    async def meet() -> None:
+        async with world() as here:
+            here.make_friends()
+            host, port = here.invites["alice"].address.split(":")
+            early = frame(session.Kind.CALL, b"too early", 1)
+            with (
+                socket.create_connection((host, int(port))) as connection,
+                contextlib.suppress(ConnectionError),
+            ):
+                await asyncio.to_thread(speak, connection, "bob", der("bob"), early, False)
+            assert here.heard == []
+            assert (await here.call("bob", "alice", b"in time")).endswith(b"in time")
 
     asyncio.run(meet())
 

@@ -45,7 +45,9 @@ def public_key(der: bytes) -> bytes:
     Read off the structure (RFC 5280, 4.1) rather than found by a search: what stands elsewhere in
     the certificate is for its maker to choose. A running node so needs no other package for it.
     """
-    certificate, _ = _element(der, 0x30)
+    certificate, more = _element(der, 0x30)
+    if more:  # TLS would trust a second certificate behind the first as well
+        raise ValueError("something follows the certificate")
     rest, _ = _element(certificate, 0x30)
     for tag in (0xA0, 0x02, 0x30, 0x30, 0x30, 0x30):  # version, serial, algorithm, …, subject
         _, rest = _element(rest, tag)

@@ -34,7 +34,7 @@ class StrangerError(Exception):
 
 
 async def dial(
-    identity: Identity, address: str, fingerprint: str, make: Callable[[], Session]
+    identity: Identity, address: str, fingerprint: str, make: Callable[[bytes], Session]
 ) -> Session:
     """A session with the neighbour at this address, if it holds the key of this fingerprint."""
     connection = await _connected(address)
@@ -47,10 +47,10 @@ async def dial(
             raise Undelivered(f"at {address} is a node with another key")
         context = _context(identity, theirs, server_side=False)
         _, session = await asyncio.get_running_loop().create_connection(
-            make, sock=connection, ssl=context, server_hostname="",
+            lambda: make(theirs), sock=connection, ssl=context, server_hostname="",
             ssl_handshake_timeout=SECONDS, ssl_shutdown_timeout=_SHUTDOWN_SECONDS,
         )  # fmt: skip
-        _check_same(session, theirs)
+        _check_proved(session)
         try:
             await session.ready
         except BaseException:
@@ -90,12 +90,11 @@ async def welcome(
         )  # fmt: skip
     except (OSError, ssl.SSLError) as error:
         raise StrangerError(f"the handshake failed: {error}") from None
-    _check_same(session, theirs)
+    _check_proved(session)
 
 
-def _check_same(session: Session, certificate: bytes) -> None:
-    if session.other_certificate() != certificate:
-        session.abort()
+def _check_proved(session: Session) -> None:
+    if not session.is_proved:
         raise StrangerError("two certificates")
 
 

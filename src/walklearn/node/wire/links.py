@@ -67,9 +67,9 @@ class Link:
         """All of them, those that only wait for their last answers too."""
         return list(self._sessions)
 
-    def new_session(self) -> Session:
-        """One to be opened, by either end."""
-        return Session(self._answer, self._ended, self._largest)
+    def new_session(self, certificate: bytes) -> Session:
+        """One to be opened, by either end, with who holds the key of this certificate."""
+        return Session(self._answer, self._ended, self._largest, certificate)
 
     def opened(self, session: Session) -> None:
         """Use this session from now on."""

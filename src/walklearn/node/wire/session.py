@@ -65,12 +65,21 @@ Answer = Callable[[str, bytes], Awaitable[bytes]]
 
 
 class Session(asyncio.Protocol):
-    """One end of a connection. ended: told once when it is lost."""
+    """One end of a connection. ended: told once when it is lost.
+
+    certificate: the one (DER) whose key the other end has to hold. Nothing is heard from who holds
+    another, and nothing but READY from anybody before this session is ready.
+    """
 
     def __init__(
-        self, answer: Answer, ended: Callable[[Session], None], largest_message: int
+        self,
+        answer: Answer,
+        ended: Callable[[Session], None],
+        largest_message: int,
+        certificate: bytes,
     ) -> None:
         self._answer, self._ended, self._largest = answer, ended, largest_message
+        self._certificate, self.is_proved = certificate, False
         self._buffer = bytearray()
         self._calls: dict[int, asyncio.Future[bytes]] = {}
         self._answering: set[asyncio.Task[None]] = set()
@@ -121,12 +130,6 @@ class Session(asyncio.Protocol):
         """Whether a call is under way, in either direction."""
         return bool(self._calls or self._answering)
 
-    def other_certificate(self) -> bytes | None:
-        """The certificate (DER) whose key the other end has proved to hold."""
-        assert self._transport is not None
-        found = self._transport.get_extra_info("ssl_object")
-        return cast(bytes | None, found.getpeercert(binary_form=True))
-
     def other_host(self) -> str | None:
         """The address of the other end, without its port."""
         found = self._transport.get_extra_info("peername") if self._transport else None
@@ -148,8 +151,13 @@ class Session(asyncio.Protocol):
     # ── what the other end says ──────────────────────────────────────────────────────────────
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """The handshake is done."""
+        """The handshake is done; frames that came with its end are taken after this."""
         self._transport = cast(asyncio.Transport, transport)
+        theirs = transport.get_extra_info("ssl_object").getpeercert(binary_form=True)
+        self.is_proved = theirs == self._certificate
+        if not self.is_proved:
+            self.abort()
+            return
         connection = transport.get_extra_info("socket")
         if connection.family in (socket.AF_INET, socket.AF_INET6):  # or small frames wait
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -173,7 +181,8 @@ class Session(asyncio.Protocol):
         buffer += data
         while len(buffer) >= _HEADER.size:
             size, kind, number = _HEADER.unpack_from(buffer)
-            if size > self._largest:
+            may_speak = self.is_proved and (self.ready.done() or kind == Kind.READY)
+            if size > self._largest or not may_speak:
                 self.abort()
                 return
             end = _HEADER.size + size

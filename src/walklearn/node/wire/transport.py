@@ -132,7 +132,7 @@ class Transport:
         return fingerprint, self._welcome(connection, certificate, link)
 
     async def _welcome(self, connection: socket.socket, certificate: bytes, link: Link) -> None:
-        session = link.new_session()
+        session = link.new_session(certificate)
         await welcome(self._identity, connection, certificate, session)
         link.opened(session)
         session.say_ready()
