@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from tests.running import invoke
@@ -71,6 +71,31 @@ def test_another_keeper_is_refused() -> None:
 def test_anything_else_is_refused(content: bytes) -> None:
     with pytest.raises(IdentityError):
         Book.decode(content, KEEPER.fingerprint)
+
+
+WILD = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=9),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner),
+    max_leaves=5,
+)
+
+
+@settings(deadline=None)
+@given(st.sampled_from(sorted(json.loads(BOOK.encode()))), WILD)
+def test_the_right_keys_with_wild_values_are_refused(key: str, value: object) -> None:
+    """In Python's JSON an infinity and a NaN are numbers as well."""
+    plain = json.loads(BOOK.encode())
+    assume(value != plain[key])
+    with pytest.raises(IdentityError):
+        Book.decode(json.dumps({**plain, key: value}).encode(), KEEPER.fingerprint)
+
+
+@pytest.mark.parametrize("key", ["number", "degree"])
+@pytest.mark.parametrize("value", ["1e999", "-1e999", "NaN", "-1", "1.0", "true", '"1"', "null"])
+def test_a_number_in_a_book_is_a_whole_one(key: str, value: str) -> None:
+    text = json.dumps({**json.loads(BOOK.encode()), key: "HERE"}).replace('"HERE"', value)
+    with pytest.raises(BookError, match="not a book of participants"):
+        Book.decode(text.encode(), KEEPER.fingerprint)
 
 
 @settings(max_examples=60, deadline=None)

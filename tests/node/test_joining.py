@@ -112,6 +112,37 @@ def test_a_neighbour_cannot_bring_a_book_that_the_keeper_did_not_sign(tmp_path: 
     assert one.book.number == 1
 
 
+def test_no_book_that_a_neighbour_brings_ends_the_node(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not even one over which this node has a fault of its own."""
+    one, other = make(tmp_path, 2)
+    content = write_down(tmp_path, one, other)
+    for each in (one, other):
+        each.join(content)
+
+    def fail(content: bytes) -> Book:
+        raise RuntimeError("a fault of this node's")
+
+    async def meet() -> None:
+        (first, log), (second, _) = in_process(one), in_process(other)
+        async with first.started(), second.started():
+            await until(lambda: is_met(first) and is_met(second))
+            assert second._runtime.books is not None
+            second._runtime.books._number = 7
+            wild = content.replace(b'"number": 1', b'"number": 1e999')
+            for times, brought in enumerate((wild, content), 1):
+                second._runtime.books._content = brought
+                second._runtime.books.tell(one.identity.fingerprint)
+                await until(lambda times=times: log.getvalue().count("book refused") == times)
+                monkeypatch.setattr(one, "join", fail)
+            assert "a fault of this node's" in log.getvalue()
+            await first.wait(0.1)  # it raises what ended the node
+            assert is_met(first)
+
+    asyncio.run(meet())
+
+
 def test_who_is_removed_by_hand_stays_removed_and_hand_made_neighbours_remain(
     tmp_path: Path,
 ) -> None:

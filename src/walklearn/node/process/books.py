@@ -71,7 +71,7 @@ class Books:
             return
         try:
             book = self._directory.join(content)
-        except (ValueError, OSError) as error:
+        except Exception as error:  # whatever a neighbour brings, the node goes on
             self._log.warning("book refused", peer=neighbour, reason=error)
             return
         self._log.info("newer book", number=book.number, participants=len(book.participants))

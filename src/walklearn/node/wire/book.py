@@ -24,7 +24,7 @@ import secrets
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from walklearn.node.wire.identity import (
     Identity,
@@ -39,6 +39,8 @@ from walklearn.node.wire.identity import (
 FORMAT, VERSION = "walklearn book", 1
 LARGEST_BOOK = 1_000_000  # bytes: some five thousand participants
 DEGREE = 4
+
+T = TypeVar("T")
 
 
 class BookError(IdentityError):
@@ -172,12 +174,16 @@ class Book:
                 raise BookError(f"this walklearn reads {FORMAT!r} version {VERSION} only.")
             participants = tuple(
                 Invite(str(each["name"]), str(each["address"]), from_text(each["key"]))
-                for each in plain["participants"]
+                for each in _exactly(list, plain["participants"])
             )
-            edges = tuple((str(one), str(other)) for one, other in plain["edges"])
+            edges = _exactly(list, plain["edges"])
+            number, degree = _exactly(int, plain["number"]), _exactly(int, plain["degree"])
+            if number < 0 or degree < 0:
+                raise ValueError("a number in it is negative")
             return cls(
-                from_text(plain["keeper"]), int(plain["number"]), str(plain["seed"]),
-                int(plain["degree"]), participants, edges, from_text(plain["signature"]),
+                from_text(plain["keeper"]), number, str(plain["seed"]), degree, participants,
+                tuple((str(one), str(other)) for one, other in edges),
+                from_text(plain["signature"]),
             )  # fmt: skip
         except (ValueError, KeyError, TypeError, RecursionError) as error:
             if isinstance(error, IdentityError):
@@ -236,6 +242,13 @@ class Book:
                     "since none of them can dial the other."
                 )
         return self
+
+
+def _exactly(kind: type[T], value: Any) -> T:
+    """The value, if it is of this kind: others that could pass for one have surprises."""
+    if type(value) is not kind:
+        raise TypeError(f"{kind.__name__} is expected, not {type(value).__name__}")
+    return value
 
 
 def _ring(order: list[Invite]) -> set[tuple[str, str]]:
