@@ -17,7 +17,15 @@ from walklearn import graphs
 from walklearn.node.agreement.plan import Plan
 from walklearn.node.protocol import messages
 from walklearn.node.protocol.events import Announced, FinalArrived, SendToken, TokenArrived
-from walklearn.node.protocol.messages import Announcement, Line, Outcome, Receipt, Token
+from walklearn.node.protocol.messages import (
+    Announcement,
+    Line,
+    Mark,
+    Outcome,
+    Progress,
+    Receipt,
+    Token,
+)
 from walklearn.node.protocol.state import Phase
 from walklearn.updates.random_streams import generators
 
@@ -56,7 +64,7 @@ nodes = {NODES}
 features = {[f"update {k}" for k in range(updates)]}
 target = "y"
 loss = "squared"
-step_size = {{ constant = 1.0 }}
+update = "saga"
 updates = {updates}
 time_limits = {{ {more} }}
 """)
@@ -181,3 +189,57 @@ def lies(seed: int = 1) -> None:
     within(network, 60.0, lambda: newest(network) > 300)
     assert not any(node.state.record.final for node in network.nodes)
     assert {node.state.record.newest_line.counter for node in network.nodes} == {1}  # type: ignore[union-attr]
+
+
+def say(network: EnemyNetwork, liar: MemoryNode, victim: MemoryNode, progress: Progress) -> None:
+    """The liar greets with this progress, and with its line as the newest."""
+    told = Announcement(2, 1.0, True, newest=progress.mark.line, progress=progress)
+    network.feed(victim, Announced(liar.fingerprint, told, network.now))
+
+
+def idle_neighbour(network: EnemyNetwork, liar: MemoryNode) -> MemoryNode:
+    """A neighbour that the token is not at, once there is one."""
+    around = [network._named[name] for name in liar.neighbours]
+    within(network, 10.0, lambda: any(node.state.phase is Phase.IDLE for node in around))
+    return next(node for node in around if node.state.phase is Phase.IDLE)
+
+
+def small_lies_many(seed: int = 1) -> None:
+    """Each claim is a little further than the last that was believed; no time passes."""
+    network = network_of("most_updates_per_second = 200.0", seed, updates=2_000)
+    network.run(lambda: newest(network) > 20)
+    liar = network.nodes[2]
+    victim = idle_neighbour(network, liar)
+    line = victim.state.record.newest_line
+    assert line is not None
+    for k in range(1, 300):
+        for more in range(0, 200, 40):  # the line first, then the updates
+            seen = victim.state.seen
+            assert seen is not None
+            far = max(seen.updates, seen.mark.line.updates) + more
+            later = Line(far, line.counter + 900 * k, liar.fingerprint, "0" * 32)
+            for told in (later, later._replace(counter=line.counter), line._replace(updates=far)):
+                say(network, liar, victim, Progress(Mark(told, k), 1, 0.0))
+            say(network, liar, victim, Progress(Mark(seen.mark.line, seen.mark.hop + 1), far, 1e9))
+    assert not victim.state.believes(line, 800, network.now)
+    assert not victim.state.believes(line._replace(counter=3_000), 20, network.now)
+    model = np.zeros(2_000)
+    end = Token(line, 9, 2_000, model, model, 1.0, 1.0, final=True)
+    network.feed(victim, FinalArrived(liar.fingerprint, end, network.now))
+    assert victim.state.record.final is None
+
+
+def old_news(seed: int = 1) -> None:
+    """Progress that is said to be very old makes nobody take the walk for lost."""
+    network = network_of(seed=seed)
+    network.run(lambda: newest(network) > 50)
+    liar = network.nodes[2]
+    for _ in range(20):
+        victim = idle_neighbour(network, liar)
+        seen = victim.state.seen
+        assert seen is not None
+        further = Progress(Mark(seen.mark.line, seen.mark.hop + 1), seen.updates + 1, 1e9)
+        say(network, liar, victim, further)
+        goal = newest(network) + 5
+        within(network, 1.0, lambda goal=goal: newest(network) > goal)  # type: ignore[misc]
+    assert the_end(network).line.counter == 1

@@ -12,7 +12,10 @@ from tests.node.broken_protocols import keep_the_older_final
 from tests.node.enemy_network import holder_gone_for_good
 from walklearn.node.protocol import handover
 from walklearn.node.protocol.learner import Learner
+from walklearn.node.protocol.messages import Mark
+from walklearn.node.protocol.pace import Bound
 from walklearn.node.protocol.state import State
+from walklearn.node.protocol.values import replace
 
 Scenario = Callable[[int], object]
 
@@ -33,6 +36,8 @@ def test_a_walk_outlives_its_holder() -> None:
         "two_tokens_of_one_line",
         "token_swallowed",
         "lies",
+        "small_lies_many",
+        "old_news",
     ],
 )
 def test_there_is_one_end(name: str, seed: int) -> None:
@@ -65,6 +70,30 @@ def believe_everything(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(State, "believes", lambda state, line, updates, now: True)
 
 
+def forgive_each_claim(patch: pytest.MonkeyPatch) -> None:
+    """What was believed beyond the rate is not spent."""
+
+    def and_also(bound: Bound, reached: float, at: float) -> Bound:
+        return bound._replace(reached=max(bound.reached, reached), at=at, spare=bound.at_once)
+
+    patch.setattr(Bound, "and_also", and_also)
+
+
+def believe_any_age(patch: pytest.MonkeyPatch) -> None:
+    """The wait begins when a neighbour says that it did."""
+    saw = State.saw
+
+    def saw_then(
+        state: State, mark: Mark, updates: int, now: float, age_seconds: float = 0.0
+    ) -> State:
+        after = saw(state, mark, updates, now, age_seconds)
+        if after is state or after.seen is None:
+            return after
+        return replace(after, seen=after.seen._replace(moved_at=now - age_seconds))
+
+    patch.setattr(State, "saw", saw_then)
+
+
 BROKEN: list[tuple[Callable[[pytest.MonkeyPatch], None], str]] = [
     (never_resume, "holder_gone_for_good"),
     (resume_at_once, "undisturbed"),
@@ -73,6 +102,8 @@ BROKEN: list[tuple[Callable[[pytest.MonkeyPatch], None], str]] = [
     (take_a_twin_for_a_repetition, "two_tokens_of_one_line"),
     (trust_everyone, "token_swallowed"),
     (believe_everything, "lies"),
+    (forgive_each_claim, "small_lies_many"),
+    (believe_any_age, "old_news"),
 ]
 
 

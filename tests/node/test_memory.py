@@ -18,7 +18,7 @@ from walklearn import graphs
 from walklearn.node.agreement.plan import Plan
 from walklearn.node.disk.store import Store
 from walklearn.node.process.control import CommandError
-from walklearn.node.protocol.events import Announced, Recount
+from walklearn.node.protocol.events import Announced, PeersChanged, Recount
 from walklearn.node.protocol.learner import Learner
 from walklearn.node.protocol.memory import LISTEN_SECONDS, Memory
 from walklearn.node.protocol.messages import Limits, Line, Mark, Outcome
@@ -109,6 +109,18 @@ def test_a_crash_forgets_nothing() -> None:
         made.crash(node)
         made.restart(node)
         made.run(lambda: made.connected)
+        assert not any(each.state.record.memory.forgot for each in made.nodes)
+
+
+def test_a_neighbour_removed_and_added_again_reminds_of_nothing() -> None:
+    made = network()
+    node = made.nodes[0]
+    made.run(lambda: contributed(node) >= 20)
+    for number in range(6):
+        kept = (node.neighbours[number % 2],)
+        made.feed(node, PeersChanged(kept))
+        made.feed(node, PeersChanged(tuple(node.neighbours)))
+        made.run(lambda goal=made.now + 1.0: made.now >= goal, most=20_000)  # type: ignore[misc]
         assert not any(each.state.record.memory.forgot for each in made.nodes)
 
 

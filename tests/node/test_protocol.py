@@ -370,6 +370,13 @@ def test_what_cannot_be_is_not_believed(lie: Line, updates: int) -> None:
     assert any(isinstance(each, Note) and each.neighbour == LEFT for each in effects)
 
 
+def test_who_knows_nothing_believes_no_counter_that_the_others_would_not() -> None:
+    for counter, believed in ((1_000, True), (1_001, False), (2**62, False)):
+        lie = Line(9, counter, LEFT, "a" * 32)
+        heard, _ = handle(node(), Announced(LEFT, told(newest=lie), 101.0))
+        assert (heard.record.newest_line == lie) == believed
+
+
 def test_after_a_long_silence_much_is_believed() -> None:
     """A partition that heals is not refused: it had the time."""
     state = node(learner=Learner.of_plan(LONG, [[1.0]], [1.0]))

@@ -12,7 +12,6 @@ from walklearn.node.protocol.events import Commit, Effect, Note, Remember, Reply
 from walklearn.node.protocol.learner import DivergedError, Draws
 from walklearn.node.protocol.messages import Line, Mark, Outcome, Receipt, Token
 from walklearn.node.protocol.neighbours import Result, decline, spread, up
-from walklearn.node.protocol.pace import Sighting
 from walklearn.node.protocol.state import (
     RENEWED_AFTER,
     Arrivals,
@@ -105,8 +104,8 @@ def _visit(state: State, draws: Draws, now: float) -> Result:
     )
     state = state.saw(offered.mark, offered.updates, now)
     handover = Handover(since=now, doubtful=False)
-    links = state.with_link(receiver, sent=offered.mark)
-    state = replace(state, record=record, handover=handover, links=links)
+    sent_to = {**state.sent_to, receiver: offered.mark}
+    state = replace(state, record=record, handover=handover, sent_to=sent_to)
     return state, [SendToken(receiver, offered)]
 
 
@@ -139,9 +138,9 @@ def wake(state: State, event: happened.Started) -> Result:
         return state, []
     copy = record.newest_model
     updates = max(record.newest.line.updates, 0 if copy is None else copy.updates)
-    seen = Sighting(record.newest, updates, event.now, event.away_seconds)
+    state = state.first_saw(record.newest, updates, event.now, event.away_seconds)
     arrivals = Arrivals(record.newest.line, record.newest.hop)
-    return replace(state, seen=seen, arrivals=arrivals), []
+    return replace(state, arrivals=arrivals), []
 
 
 def resend(state: State, event: happened.Started) -> Result:

@@ -69,7 +69,7 @@ def hear(state: State, event: happened.NeighbourUp | happened.Announced) -> Resu
 
 def _remind(state: State, neighbour: str, had: Mark | None) -> Result:
     """If the neighbour had a token that this node does not know of, this node has forgotten."""
-    memory, sent = state.record.memory, state.links[neighbour].sent
+    memory, sent = state.record.memory, state.sent_to.get(neighbour)
     if had is None or memory.knows(had, state.began, sent):
         return state, []
     record = replace(state.record, memory=memory.reminded_of(had))
@@ -84,7 +84,7 @@ def _follow(
     progress, known = event.theirs.progress, state.seen
     if progress is None or not state.believes(progress.mark.line, progress.updates, event.now):
         return state
-    after = state.saw(progress.mark, progress.updates, event.now - progress.age_seconds)
+    after = state.saw(progress.mark, progress.updates, event.now, progress.age_seconds)
     if after is not state and known is not None and event.now > known.moved_at + QUIET_SECONDS:
         others = [each for each, link in state.links.items() if link.up]
         effects += [Greet(each) for each in others if each != event.neighbour]
@@ -150,8 +150,8 @@ def spread(state: State, effects: list[Effect]) -> Result:
             and (theirs.final, theirs.final_digest) >= (final.line, final.digest)
         )
         if link.up and not has and link.final_sent != final.digest:
-            links = state.with_link(each, final_sent=final.digest, sent=final.mark)
-            state = replace(state, links=links)
+            links = state.with_link(each, final_sent=final.digest)
+            state = replace(state, links=links, sent_to={**state.sent_to, each: final.mark})
             effects.append(SendFinal(each, final))
     return state, effects
 

@@ -49,20 +49,45 @@ class Longest(NamedTuple):
 
 
 class Sighting(NamedTuple):
-    """How far the walk has come as far as is known here, and when it came so far.
-
-    away_seconds: how much longer ago that may have been, where this node was not there to see.
-    """
+    """How far the walk has come as far as is known here, and when it came so far."""
 
     mark: Mark
     updates: int
     moved_at: float
-    away_seconds: float = 0.0
 
     def waited_for_anew(self, now: float) -> Sighting:
         """The same, but the wait begins now: nobody could be heard before."""
-        away = self.away_seconds + max(0.0, now - self.moved_at)
-        return self._replace(moved_at=now, away_seconds=away)
+        return self._replace(moved_at=now)
+
+
+class Bound(NamedTuple):
+    """How far something can have come that moves at a rate, or at once so far.
+
+    What was believed beyond the rate is spent, and only time brings it back: many small lies reach
+    no further than a large one.
+
+    >>> believed = Bound(100, at=0.0, spare=10.0, rate=10.0, at_once=10.0)
+    >>> believed.most(now=1.0)
+    120.0
+    >>> believed.and_also(120, at=1.0).most(now=1.0)
+    120.0
+    """
+
+    reached: float
+    at: float
+    spare: float
+    rate: float
+    at_once: float
+
+    def most(self, now: float) -> float:
+        """What can be by then."""
+        return self.reached + max(0.0, self.spare + self.rate * max(0.0, now - self.at))
+
+    def and_also(self, reached: float, at: float) -> Bound:
+        """It came so far, then."""
+        reached, at = max(self.reached, reached), max(self.at, at)
+        spare = self.spare + self.rate * (at - self.at) - (reached - self.reached)
+        return self._replace(reached=reached, at=at, spare=min(self.at_once, spare))
 
 
 def longest_return(known: Longest, before: Sighting, now: Sighting, begun_again: bool) -> Longest:

@@ -14,6 +14,7 @@ from walklearn.node.protocol.learner import Kept, Learner
 from walklearn.node.protocol.memory import LISTEN_SECONDS, Memory
 from walklearn.node.protocol.messages import Announcement, Line, Mark, Progress, Token
 from walklearn.node.protocol.pace import (
+    Bound,
     Longest,
     Sighting,
     answer_within,
@@ -107,8 +108,7 @@ class Link:
 
     up: the last call to it was answered. theirs: what it announced last. told: what it was told
     when it last answered. final_sent: the digest of the final model sent to it. handed_over: how
-    many tokens since the walk was last lost to it. sent: the mark of the last token or final model
-    that this process sent to it.
+    many tokens since the walk was last lost to it.
     """
 
     up: bool = False
@@ -116,7 +116,6 @@ class Link:
     told: Announcement | None = None
     final_sent: str = ""
     handed_over: int = 0
-    sent: Mark | None = None
 
     def usable(self, degree: int) -> bool:
         """Whether the token may cross: up for both sides, and both know the other's degree.
@@ -172,6 +171,18 @@ class Arrivals(NamedTuple):
         return (token.hop, token.content) not in self.taken
 
 
+class Bounds(NamedTuple):
+    """What can be by what was believed: of updates, and of lines by their counters."""
+
+    updates: Bound
+    lines: Bound
+
+    def and_also(self, line: Line, updates: int, at: float) -> Bounds:
+        """With what is believed now."""
+        further = self.updates.and_also(max(line.updates, updates), at)
+        return Bounds(further, self.lines.and_also(line.counter, at))
+
+
 class Sent(NamedTuple):
     """The handover that was acknowledged last."""
 
@@ -186,9 +197,11 @@ class State:
     fingerprint: this node's. neighbours: their fingerprints in ascending order, the order that a
     proposal counts in. refused: handovers turned down, which must stay so. rests_until: nothing is
     begun before then, after the disk or the arithmetic failed. stopping: the process is to end.
-    seen: how far the walk has come. returns, answers: the longest of late. arrivals, sent: what
-    came and went. began: the newest mark on the disk when the process began. listens_until: until
-    then its rows do not show, unless every neighbour has spoken: see `memory`.
+    seen: how far the walk has come. bounds: how far it can have. returns, answers: the longest of
+    late. arrivals, sent: what came and went. sent_to: the mark of the last token or final model
+    that this process sent to each neighbour, removed ones too: they remember it. began: the newest
+    mark on the disk when the process began. listens_until: until then its rows do not show, unless
+    every neighbour has spoken: see `memory`.
     """
 
     fingerprint: str
@@ -201,10 +214,12 @@ class State:
     rests_until: float | None = None
     stopping: bool = False
     seen: Sighting | None = None
+    bounds: Bounds | None = None
     returns: Longest = Longest(1.0)  # noqa: RUF009
     answers: Longest = Longest(0.0)  # noqa: RUF009
     arrivals: Arrivals = Arrivals()  # noqa: RUF009
     sent: Sent | None = None
+    sent_to: Mapping[str, Mark] = field(default_factory=dict)
     began: Mark | None = None
     listens_until: float | None = None
 
@@ -367,31 +382,46 @@ class State:
     def believes(self, line: Line, updates: int, now: float) -> bool:
         """Whether there can be such a line with so many updates, by what is known here.
 
-        No network makes more updates a second than the plan says, nor lines.
+        No network makes more updates a second than the plan says, nor lines. Where nothing is
+        known any updates are believed, and as many lines as the others believe in at once.
         """
-        newest, seen = self.record.newest_line, self.seen
-        most = self.learner.plan.updates
-        if newest is not None and seen is not None:
-            seconds = 1.0 + max(0.0, now - seen.moved_at) + seen.away_seconds
-            if line.counter > newest.counter + LINES_AT_ONCE + LINES_A_SECOND * seconds:
-                return False
-            rate = self._time_limits.most_updates_per_second
-            most = int(min(most, max(seen.updates, newest.updates) + rate * seconds))
-        return line.updates <= most and updates <= most
+        most, lines = self.learner.plan.updates, float(LINES_AT_ONCE)
+        if self.bounds is not None:
+            most = int(min(most, self.bounds.updates.most(now)))
+            lines = self.bounds.lines.most(now)
+        return max(line.updates, updates) <= most and line.counter <= lines
 
-    def saw(self, mark: Mark, updates: int, moved_at: float) -> State:
-        """The walk has come so far; the wait for it begins anew."""
-        known, now = self.seen, Sighting(mark, updates, moved_at)
-        if known is None:
-            return replace(self, seen=now)
+    def saw(self, mark: Mark, updates: int, now: float, age_seconds: float = 0.0) -> State:
+        """The walk has come so far, so long ago; the wait for it begins anew.
+
+        It moved after all that was known before, whatever age a neighbour claims.
+        """
+        known = self.seen
+        if known is None or self.bounds is None:
+            return self.first_saw(mark, updates, now)
         if (mark, updates) <= (known.mark, known.updates):
             return self
+        moved_at = min(now, max(now - age_seconds, known.moved_at))
+        seen = Sighting(mark, updates, moved_at)
         begun_again = mark.line != known.mark.line and updates <= known.updates
-        returns = longest_return(self.returns, known, now, begun_again)
-        state = replace(self, seen=now, returns=returns)
+        returns = longest_return(self.returns, known, seen, begun_again)
+        bounds = self.bounds.and_also(mark.line, updates, moved_at)
+        state = replace(self, seen=seen, returns=returns, bounds=bounds)
         if begun_again and self.sent is not None and self.sent.mark == known.mark:
             return state.lost_to(self.sent.receiver)
         return state
+
+    def first_saw(self, mark: Mark, updates: int, now: float, away_seconds: float = 0.0) -> State:
+        """The first that this process knows of the walk, from so many seconds before it began."""
+        rate = self._time_limits.most_updates_per_second
+        bounds = Bounds(
+            Bound(max(updates, mark.line.updates), now, rate * (1.0 + away_seconds), rate, rate),
+            Bound(
+                mark.line.counter, now, LINES_AT_ONCE + LINES_A_SECOND * away_seconds,
+                LINES_A_SECOND, LINES_AT_ONCE,
+            ),
+        )  # fmt: skip
+        return replace(self, seen=Sighting(mark, updates, now), bounds=bounds)
 
     def lost_to(self, neighbour: str) -> State:
         """The walk was begun again from a copy, and nobody had seen it beyond this neighbour."""
