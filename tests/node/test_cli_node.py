@@ -245,8 +245,11 @@ def test_status_and_init_begin_with_the_epsilon_and_say_when_it_is_spent(tmp_pat
     shutil.rmtree(tmp_path / "anew")
     made = node("init", tmp_path / "anew", "--plan", tmp_path / "plan.toml",
                 "--data", tmp_path / "rows.csv", "--listen", "127.0.0.1:7447")  # fmt: skip
-    assert "these rows have 1 earlier charges" in made.output
-    assert f"{told}; 1 earlier charges of the same" in node("status", tmp_path / "anew").output
+    assert "these rows, or some of them, have 1 earlier charges" in made.output
+    both = "this plan: ε = 3 at δ = 1e-05 for all rows of a node; these rows in all: ε = "
+    assert both in made.output
+    assert both in node("status", tmp_path / "anew").output
+    assert both in json.loads(node("status", tmp_path / "anew", "--json").output)["privacy"]
     clear = tmp_path / "clear.toml"
     text = (tmp_path / "plan.toml").read_text()
     clear.write_text(text[: text.index("[privacy]")])

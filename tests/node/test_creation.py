@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import shutil
 import stat
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 
 from tests.node.small_network import PLAN, fill, make_node, make_nodes
 from walklearn.files import DataError
@@ -17,10 +20,13 @@ from walklearn.node.agreement.plan import Plan, PlanError
 from walklearn.node.disk import directory as directory_module
 from walklearn.node.disk.creation import Created, create_node, ledger_of
 from walklearn.node.disk.directory import DirectoryError, NodeDirectory
-from walklearn.node.disk.kept_releases import KeptReleases
+from walklearn.node.disk.kept_model import newest_model
+from walklearn.node.disk.kept_releases import kept_releases
 from walklearn.node.disk.store import Store
+from walklearn.node.process.status import stored_status
 from walklearn.node.protocol.learner import Learner
-from walklearn.node.protocol.messages import Limits
+from walklearn.node.protocol.messages import Limits, Line, Token
+from walklearn.node.protocol.state import Place, Record
 from walklearn.node.wire.identity import IdentityError
 
 PRIVATE = """
@@ -36,6 +42,14 @@ feature_bound = 2.0
 max_rows = 3
 clip = 1.0
 max_contributions = 20
+"""
+FOR_ROWS = """
+walk = "weighted"
+rows = 5000
+[privacy]
+epsilon = 3.0
+delta = 1e-5
+feature_bound = 2.0
 """
 ROWS = "a,b,y,remark\n0.5,1,yes,x\n3,4,no,y\n"
 
@@ -114,7 +128,7 @@ def test_a_node_made_anew_from_the_same_rows_tells_the_same_release(tmp_path: Pa
     other = made_anew(tmp_path, first, rows="\n".join([lines[0], lines[2], lines[1]]))
     assert other.release.importance == first.release.importance
     # Of other rows nothing is known.
-    assert made_anew(tmp_path, first, rows=ROWS.replace("0.5", "0.6")).earlier == ""
+    assert made_anew(tmp_path, first, rows="a,b,y\n0.6,1,yes\n3,5,no\n").earlier == ""
 
 
 def test_another_release_of_the_same_rows_is_charged_beside_the_first(tmp_path: Path) -> None:
@@ -135,22 +149,110 @@ def test_another_release_of_the_same_rows_is_charged_beside_the_first(tmp_path: 
         made_anew(tmp_path, first, budget=(6.0, 0.06))
 
 
-def test_the_owners_record_is_private_and_its_names_tell_nothing(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("max_contributions = 20", "max_contributions = 20\n[columns.a]\nspread = 1.000000001"),
+        ("intercept = true", "intercept = false"),
+        ("feature_bound = 2.0", "feature_bound = 2.1"),
+    ],
+)
+def test_no_change_of_the_plan_hides_what_was_released(tmp_path: Path, old: str, new: str) -> None:
+    first = create(tmp_path)
+    changed = PRIVATE.replace(old, new)
+    with pytest.raises(ValueError, match="cannot be kept: the release costs more"):
+        made_anew(tmp_path, first, more=changed, budget=(6.0, 0.06))
+    again = create(tmp_path, more=changed)
+    assert [what for what, _, _ in again.release.earlier] == ["importance", "model"]
+
+
+def test_one_row_that_comes_back_is_recognised_however_the_file_is_written(tmp_path: Path) -> None:
+    first = create(tmp_path)
+    more = made_anew(tmp_path, first, rows=ROWS + "0.1,0.2,no,\n")  # an empty cell that nobody uses
+    assert len(more.release.earlier) == 2
+    other = made_anew(tmp_path, first, rows="remark;b;a;y\n z;0;0;no\nx;1.0;5e-1;yes\n")
+    assert len(other.release.earlier) == 4
+    # A cell that was changed makes a new row, and that is all it takes.
+    changed = ROWS.replace(",x", ",u").replace(",y\n", ",v\n")
+    assert made_anew(tmp_path, first, rows=changed.replace("remark", "y2")).release.earlier == ()
+
+
+def test_both_totals_are_told_by_init_status_and_model(tmp_path: Path) -> None:
+    first = create(tmp_path)
+    assert first.release.told == ""
+    again = made_anew(tmp_path, first, more=PRIVATE.replace("epsilon = 6.0", "epsilon = 5.0"))
+    plan = again.directory.plan
+    total = ledger_of(plan, again.release).total(0, 0.06)
+    assert total > 6.0
+    before, _, after = again.release.told.partition("; these rows in all: ε = ")
+    assert before == "this plan: ε = 5 at δ = 0.06 for all rows of a node"
+    told, _, unit = after.partition(" ")
+    assert 0.0 <= float(told) - total <= 0.01
+    assert unit == "at δ = 0.06 for all rows of a node"
+    assert stored_status(again.directory)["privacy"] == again.release.told
+    token = Token(Line(0, 1, "ab" * 32, "cd" * 16), 5, 5, np.ones(3), np.ones(3), 0.5, 5.0, False)
+    with Store.open(again.directory.store_path, Limits.of_plan(plan)) as store:
+        store.commit(Record(token.mark, token, Place.HERE))
+    model, _ = newest_model(again.directory)
+    assert model.privacy["epsilon"] == 5.0
+    assert model.privacy["in_all"] == again.release.told
+
+
+def test_rows_once_shown_in_the_clear_stay_so(tmp_path: Path) -> None:
+    first = create(tmp_path, more="")
+    again = made_anew(tmp_path, first)
+    assert again.release.told.endswith(
+        "these rows in all: ε = ∞: these rows were shown in the clear by plan 'small'"
+    )
+    ledger = ledger_of(again.directory.plan, again.release)
+    assert ledger.total(0, 0.06) == np.inf
+    with pytest.raises(ValueError, match="cannot be kept: these rows were shown in the clear by"):
+        made_anew(tmp_path, first, budget=(100.0, 0.5))
+
+
+def test_nodes_that_are_made_at_the_same_time_see_each_other(tmp_path: Path) -> None:
+    (tmp_path / "plan.toml").write_text(PLAN.format(nodes=4, updates=100, more=PRIVATE))
+    (tmp_path / "rows.csv").write_text(ROWS)
+    together = threading.Barrier(4)
+
+    def make(name: str) -> Created:
+        together.wait()
+        return create_node(tmp_path / name, plan=tmp_path / "plan.toml", data=tmp_path / "rows.csv",
+                           listen="127.0.0.1:7447", address="host:7447")  # fmt: skip
+
+    with ThreadPoolExecutor(4) as pool:
+        made = list(pool.map(make, ["anne", "bert", "cleo", "dora"]))
+    assert len({each.release.importance for each in made}) == 1
+    assert sorted(len(each.release.earlier) for each in made) == [0, 1, 2, 3]
+
+
+def test_the_owners_record_is_private_and_its_digests_are_keyed(tmp_path: Path) -> None:
     folder = tmp_path / "record"
     create(tmp_path, releases=folder)
     files = sorted(folder.iterdir())
+    assert [file.name for file in files] == ["key", "releases.sqlite"]
     assert [stat.S_IMODE(file.stat().st_mode) for file in files] == [0o600, 0o600]
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
-    elsewhere = KeptReleases(tmp_path / "elsewhere")
-    rows = NodeDirectory(tmp_path / "alice").rows
-    elsewhere.add(rows, {})
-    names = {file.name for file in (tmp_path / "elsewhere").iterdir()}
-    assert names & {file.name for file in files} == {"key"}  # another key, another name
-    (record,) = (file for file in files if file.name != "key")
-    record.write_text("{")
-    with pytest.raises(DirectoryError, match="released of these rows before, and cannot be read"):
-        create_node(tmp_path / "bob", plan=tmp_path / "plan.toml", data=rows, releases=folder,
-                    listen="127.0.0.1:7447", address="host:7447")  # fmt: skip
+    with kept_releases(folder) as ours, kept_releases(tmp_path / "elsewhere") as theirs:
+        assert ours.digest(b"a row") != theirs.digest(b"a row")
+    again = {"plan": tmp_path / "plan.toml", "data": tmp_path / "rows.csv", "releases": folder}
+    (folder / "key").rename(tmp_path / "key")
+    with pytest.raises(DirectoryError, match="key is gone"):
+        create_node(tmp_path / "bob", **again)  # type: ignore[arg-type]
+    (tmp_path / "key").rename(folder / "key")
+    (folder / "releases.sqlite").write_text(100 * "{")
+    with pytest.raises(DirectoryError, match="released of rows before, and cannot be read"):
+        create_node(tmp_path / "bob", **again)  # type: ignore[arg-type]
+    assert not (tmp_path / "bob").exists()
+
+
+def test_an_iterated_constant_of_sparse_rows_is_not_released_for_rows(tmp_path: Path) -> None:
+    names = ", ".join(f'"x{at}"' for at in range(1, 1102))
+    text = PLAN.format(nodes=4, updates=100, more=FOR_ROWS).replace('"a", "b"', names)
+    (tmp_path / "plan.toml").write_text(text)
+    X = csr_array(np.eye(1101))
+    with pytest.raises(ValueError, match=r"1101 sparse rows.*only iterated to.*uniform walk"):
+        create_node(tmp_path / "bob", plan=tmp_path / "plan.toml", data=NodeRows(X, np.ones(1101)))
     assert not (tmp_path / "bob").exists()
 
 

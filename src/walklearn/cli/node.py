@@ -364,7 +364,7 @@ def _describe(created: Created) -> str:
         )
     if created.release.noise is not None:
         lines.append(f"its rows show in the model at most {created.release.may_contribute} times.")
-    lines.append(created.directory.plan.told)
+    lines.append(created.release.told or created.directory.plan.told)
     if created.earlier:
         lines.append(created.earlier)
     lines.append(f"next: walklearn node invite {path}")

@@ -38,7 +38,7 @@ def read_csv(path: Path, delimiter: str | None = None, text: Collection[str] = (
     they look like, and in which no word stands for a missing value. A large file is read with
     pyarrow where that is installed; it makes no difference to the table or to a message.
     """
-    encoding, is_large = _encoding(path), path.stat().st_size >= LARGE
+    encoding, is_large = encoding_of(path), path.stat().st_size >= LARGE
     try:
         with reading_bar(path) as so_far:
             if is_large and encoding == "utf-8-sig" and find_spec("pyarrow"):
@@ -59,7 +59,7 @@ def _read(
     file: TextIO, source: str, delimiter: str | None, text: Collection[str], so_far: SoFar
 ) -> Table:
     """With care, by Python's reader."""
-    separator = _separator(source, file.readline(), delimiter)
+    separator = separator_of(source, file.readline(), delimiter)
     file.seek(0)
     reader = csv.reader(file, delimiter=separator, skipinitialspace=True, strict=True)
     try:
@@ -81,7 +81,7 @@ def _read_blocks(path: Path, delimiter: str | None, text: Collection[str], so_fa
     """With pyarrow, or not at all."""
     with open_bytes(path) as file:
         header = file.readline().removeprefix(BOM_UTF8)
-        separator = _separator(str(path), header.decode(), delimiter)
+        separator = separator_of(str(path), header.decode(), delimiter)
         if separator not in DELIMITERS:
             raise NotPlain
         check_plain(header, separator)
@@ -92,7 +92,8 @@ def _read_blocks(path: Path, delimiter: str | None, text: Collection[str], so_fa
         return _table(str(path), columns, read_blocks(file, columns, separator, so_far))
 
 
-def _separator(source: str, first_line: str, delimiter: str | None) -> str:
+def separator_of(source: str, first_line: str, delimiter: str | None) -> str:
+    """What separates cells: what was said, or what the first line has most of."""
     if not first_line.strip():
         raise DataError(
             f"{source} is empty, or its first line is: the first line names the columns."
@@ -162,7 +163,7 @@ def _check_header(source: str, names: list[str], delimiter: str) -> list[str]:
     return names
 
 
-def _encoding(path: Path) -> str:
+def encoding_of(path: Path) -> str:
     """UTF-8, or the UTF-16 that spreadsheets write, told by its byte order mark."""
     with open_bytes(path) as file:
         start = file.read(4)

@@ -33,7 +33,8 @@ class SparseTable(Table):
 
     A file need not mention features that are 0 in all of its rows: these are there, too.
 
-    X: the features, in SciPy's CSR. beside: other columns. without: names that are left out.
+    X: the features, in SciPy's CSR (`all_rows`). beside: other columns. without: names that are
+    left out.
     """
 
     def __init__(
@@ -44,7 +45,7 @@ class SparseTable(Table):
         numbers: Array | None = None,
         without: Collection[str] = (),
     ) -> None:
-        self._X, self._beside, self._without = X, beside, frozenset(without)
+        self.all_rows, self.beside, self._without = X, beside, frozenset(without)
         first = 0 if (X.indices == 0).any() else 1
         names = (f"x{at}" for at in range(first, X.shape[1]))
         columns = {name: partial(self._feature, name) for name in names}
@@ -64,13 +65,13 @@ class SparseTable(Table):
         """The other columns; those left out must exist."""
         super().without(names)
         left_out = self._without | set(names)
-        return SparseTable(self._X, self._beside, self.source, self.numbers, left_out)
+        return SparseTable(self.all_rows, self.beside, self.source, self.numbers, left_out)
 
     def rows(self, chosen: Array) -> Table:
         """Some of the rows, which keep their numbers."""
-        beside = {name: cells[chosen] for name, cells in self._beside.items()}
+        beside = {name: cells[chosen] for name, cells in self.beside.items()}
         numbers = chosen if self.numbers is None else self.numbers[chosen]
-        return SparseTable(self._X[chosen], beside, self.source, numbers, self._without)
+        return SparseTable(self.all_rows[chosen], beside, self.source, numbers, self._without)
 
     def sparse_rows(self, names: Iterable[str]) -> Any:
         """These features as sparse rows; None if not all of them are features."""
@@ -80,7 +81,7 @@ class SparseTable(Table):
         from scipy.sparse import csr_array
 
         places = np.array([int(name[1:]) for name in chosen])
-        there = places < self._X.shape[1]
+        there = places < self.all_rows.shape[1]
         kept = self._by_column[:, places[there]]
         if not np.isfinite(kept.data).all():
             for name in chosen:
@@ -92,14 +93,14 @@ class SparseTable(Table):
 
     @cached_property
     def _by_column(self) -> Any:
-        return self._X.tocsc()
+        return self.all_rows.tocsc()
 
     def _feature(self, name: str) -> Array:
         cells = self._by_column[:, [int(name[1:])]].toarray()[:, 0]
         return check_cells(name, cells, self.place)
 
     def _other(self, name: str) -> Array:
-        return check_cells(name, self._beside[name], self.place)
+        return check_cells(name, self.beside[name], self.place)
 
     def _is_feature(self, name: object) -> bool:
         known = isinstance(name, str) and re.fullmatch(r"x\d+", name) is not None

@@ -7,6 +7,8 @@ the results.
 
 from __future__ import annotations
 
+import json
+import math
 import os
 import time
 from bisect import bisect_left
@@ -16,13 +18,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from walklearn.files.raw_rows import digests_of, raw_rows
 from walklearn.node.agreement.node_rows import NodeRows, read_node_rows
 from walklearn.node.agreement.plan import Plan
 from walklearn.node.disk.directory import NodeDirectory, Settings, new_directory, write_parts
-from walklearn.node.disk.kept_releases import KeptReleases, owners_folder
+from walklearn.node.disk.kept_releases import KeptReleases, kept_releases, owners_folder
 from walklearn.node.disk.store import Release, Store
 from walklearn.node.protocol.learner import Learner
 from walklearn.node.wire.identity import Identity
+from walklearn.problem.owned_rows import is_sparse
+from walklearn.problem.problem import LARGEST_GRAM
 
 if TYPE_CHECKING:
     from walklearn.privacy.composition import Charge
@@ -76,19 +81,25 @@ def create_node(
     settings = Settings(name if name is not None else target.name, listen, address)
     with new_directory(target) as fresh:
         agreed = Plan.read(Path(plan))
-        rows = data if isinstance(data, NodeRows) else read_node_rows(data, agreed)
+        if isinstance(data, NodeRows):
+            rows, given = data, digests_of(data.X, data.y[:, None].tolist())
+        else:
+            rows, given = read_node_rows(data, agreed), raw_rows(data)
         mechanism, noise = agreed.calibrated_mechanism(), agreed.calibrated_noise()
-        kept = KeptReleases(releases or owners_folder())
+        _check_exact(rows, mechanism)
         learner = Learner.of_plan(agreed, rows.X, rows.y)
-        past = _Past.of(kept, rows, learner, mechanism)
-        allowed = _contributions_allowed(agreed, mechanism, noise, budget, past.charges)
         identity = Identity.create()
         settings = replace(settings, plan_digest=agreed.digest)
         write_parts(fresh, settings, Path(plan).read_text(encoding="utf-8"), identity, rows)
-        with Store.create(fresh / "node.sqlite", learner.limits) as store:
-            drawn = _drawn(learner, mechanism, noise, allowed, past)
-            # Entered before the node exists: nobody can have seen what is not entered.
-            past.enter(kept, rows, drawn, noise)
+        # Entered before the node exists: nobody can have seen what is not entered.
+        with (
+            kept_releases(releases or owners_folder()) as kept,
+            Store.create(fresh / "node.sqlite", learner.limits) as store,
+        ):
+            past = _Past.of(kept, given, agreed, mechanism)
+            allowed = _contributions_allowed(agreed, mechanism, noise, budget, past)
+            drawn = _drawn(agreed, learner, mechanism, noise, allowed, past)
+            past.enter(kept, given, agreed, drawn)
             release = store.draw_release(lambda: drawn)
         outside = mechanism is not None and bool(mechanism.outside([learner.smoothness]))
         constant = mechanism is not None and _is_constant(mechanism)
@@ -116,44 +127,62 @@ def ledger_of(plan: Plan, release: Release) -> Ledger:
         noise = from_description(release.noise)
         ledger.charge("model", noise, times=release.may_contribute)
     for number, (what, description, times) in enumerate(release.earlier, 1):
-        mechanism = from_description(description)
-        ledger.charge(f"{what}, earlier {number}", mechanism, times=times)
+        if description is None:
+            ledger.in_the_clear(f"{what}, earlier {number}")
+        else:
+            mechanism = from_description(description)
+            ledger.charge(f"{what}, earlier {number}", mechanism, times=times)
     return ledger
+
+
+Charged = tuple[str, Any, int]  # what, description of the mechanism or None, times
 
 
 @dataclass(frozen=True)
 class _Past:
-    """What the owner's record has of the same rows.
+    """What the owner's record has of rows any of which is among these.
 
     same: the digest of what this release would be of. reused: what came out when it was drawn.
-    earlier: all other charges, as (what, description of the mechanism, times); what was in the
-    clear is nobody's secret any more, and is not entered.
+    earlier: all other charges. clear: the names of the plans that showed such rows in the clear.
     """
 
     same: str
     reused: float | None
-    earlier: tuple[tuple[str, Any, int], ...]
+    earlier: tuple[Charged, ...]
+    clear: tuple[str, ...]
 
     @classmethod
     def of(
-        cls, kept: KeptReleases, rows: NodeRows, learner: Learner, mechanism: Mechanism | None
+        cls, kept: KeptReleases, given: list[bytes], plan: Plan, mechanism: Mechanism | None
     ) -> _Past:
-        same = kept.digest(f"{mechanism!r} {learner.smoothness!r}".encode())
-        reused, earlier = None, list[tuple[str, Any, int]]()
-        for entry in kept.of(rows):
+        # Of facts and whole rows only: that two constants are the same number is itself a secret.
+        same = kept.digest(_facts(plan, mechanism).encode() + b"".join(sorted(given)))
+        reused, earlier, clear = None, list[Charged](), dict[str, None]()
+        for entry in kept.of(given):
+            charges = [(what, each, times) for what, each, times in entry["charges"]]
             if mechanism is not None and entry["same"] == same:
                 reused = float(entry["importance"])
-                earlier += [tuple(each) for each in entry["charges"] if each[0] != "importance"]
-            else:
-                earlier += [tuple(each) for each in entry["charges"]]
-        return cls(same, reused, tuple(earlier))
+                charges = [each for each in charges if each[0] != "importance"]
+            earlier += charges
+            if any(description is None for _, description, _ in charges):
+                clear[entry["plan"]] = None
+        return cls(same, reused, tuple(earlier), tuple(clear))
 
     @property
     def charges(self) -> list[Charge]:
         from walklearn.privacy.composition import Charge
         from walklearn.privacy.ledger import from_description
 
-        return [Charge(what, from_description(each), n) for what, each, n in self.earlier]
+        return [
+            Charge(what, None if each is None else from_description(each), times)
+            for what, each, times in self.earlier
+        ]
+
+    @property
+    def shown(self) -> str:
+        """By which plans the rows were shown as they are, in words; nothing if by none."""
+        names = ", ".join(map(repr, self.clear))
+        return f"these rows were shown in the clear by plan {names}" if names else ""
 
     @property
     def told(self) -> str:
@@ -163,24 +192,72 @@ class _Past:
             parts.append("these rows were released before: the same R_i is used again, at no cost.")
         if self.earlier:
             parts.append(
-                f"these rows have {len(self.earlier)} earlier charges, which count beside the new "
-                "ones: the ledger has the total."
+                f"these rows, or some of them, have {len(self.earlier)} earlier charges, which "
+                "count beside the new ones."
             )
         return " ".join(parts)
 
-    def enter(
-        self, kept: KeptReleases, rows: NodeRows, drawn: Release, noise: ModelNoise | None
-    ) -> None:
-        """Write down what the new node may show, unless it shows nothing or everything anyway."""
-        charges: list[tuple[str, Any, int]] = []
-        if drawn.mechanism is not None and self.reused is None:
+    def enter(self, kept: KeptReleases, given: list[bytes], plan: Plan, drawn: Release) -> None:
+        """Write down what the new node may show, in the clear or not."""
+        charges: list[Charged] = []
+        if plan.tells and self.reused is None:
             charges.append(("importance", drawn.mechanism, 1))
-        if noise is not None and drawn.may_contribute:
+        if drawn.noise is None:
+            charges.append(("model", None, 1))
+        elif drawn.may_contribute:
             charges.append(("model", drawn.noise, drawn.may_contribute))
         if charges:
-            same = self.same if drawn.mechanism is not None else ""
-            entry = {"same": same, "importance": drawn.importance, "charges": charges}
-            kept.add(rows, {**entry, "made": time.strftime("%Y-%m-%dT%H:%M:%S")})
+            content = {
+                "same": self.same if drawn.mechanism is not None else "",
+                "importance": drawn.importance if drawn.mechanism is not None else None,
+                "charges": charges,
+                "plan": plan.name,
+                "made": time.strftime("%Y-%m-%dT%H:%M:%S"),
+            }
+            kept.add(given, content)
+
+
+# What of a plan L_i follows from, besides the rows.
+_OF_THE_CONSTANT = (
+    "columns", "features", "target", "classes", "loss", "penalty", "nodes", "rows", "objective",
+    "intercept",
+)  # fmt: skip
+
+
+def _facts(plan: Plan, mechanism: Mechanism | None) -> str:
+    """All that the law of a release follows from besides the rows, as one text."""
+    content = plan.to_dict()
+    facts = {name: content.get(name) for name in _OF_THE_CONSTANT}
+    bound = plan.privacy.feature_bound if plan.privacy is not None else None
+    return json.dumps([facts, bound, repr(mechanism)], sort_keys=True)
+
+
+def _check_exact(rows: NodeRows, mechanism: Mechanism | None) -> None:
+    """Refuse an L_i that is iterated, where the claim rests on how exactly it is computed."""
+    if getattr(mechanism, "protect", "node") != "rows" or not is_sparse(rows.X):
+        return
+    if min(rows.X.shape) > LARGEST_GRAM:
+        raise ValueError(
+            f"of {rows.X.shape[0]} sparse rows with {rows.X.shape[1]} columns L_i is only iterated "
+            'to, and what protect = "rows" claims for its release needs it to the last digits. Use '
+            f"the uniform walk, which tells no L_i, or at most {LARGEST_GRAM} rows or columns."
+        )
+
+
+def _told_in_all(plan: Plan, release: Release, shown: str) -> str:
+    """What this plan claims, and what holds for the rows with all that was charged before."""
+    delta = plan.privacy.delta if plan.privacy is not None else None
+    if not release.earlier:
+        return ""
+    this = f"this plan: {plan.told.removesuffix(': all that leaves it')}; these rows in all: "
+    if shown:
+        return f"{this}ε = ∞: {shown}"
+    ledger = ledger_of(plan, release)
+    total = math.inf if delta is None else ledger.total(0, delta)
+    if math.isinf(total):
+        return f"{this}ε = ∞" + ("" if delta is None else f" at δ = {delta:g}")
+    unit = "one row of a node" if ledger.unit == "rows" else "all rows of a node"
+    return f"{this}ε = {math.ceil(100 * total) / 100:g} at δ = {delta:g} for {unit}"
 
 
 def _is_constant(mechanism: Mechanism) -> bool:
@@ -197,6 +274,7 @@ def _is_constant(mechanism: Mechanism) -> bool:
 
 
 def _drawn(
+    plan: Plan,
     learner: Learner,
     mechanism: Mechanism | None,
     noise: ModelNoise | None,
@@ -210,13 +288,14 @@ def _drawn(
         importance = past.reused
     elif mechanism is not None:
         importance = float(mechanism.release([learner.smoothness])[0])
-    return Release(
+    release = Release(
         importance=importance,
         mechanism=None if mechanism is None else describe(mechanism),
         noise=None if noise is None else describe(noise),
         may_contribute=allowed,
         earlier=past.earlier,
     )
+    return replace(release, told=_told_in_all(plan, release, past.shown))
 
 
 def _contributions_allowed(
@@ -224,7 +303,7 @@ def _contributions_allowed(
     mechanism: Mechanism | None,
     noise: ModelNoise | None,
     budget: Budget | None,
-    earlier: list[Charge],
+    past: _Past,
 ) -> int:
     """How often the rows may show in the model: the plan's cap, or less for the budget's sake."""
     most = 0 if noise is None else noise.max_contributions
@@ -234,7 +313,7 @@ def _contributions_allowed(
     from walklearn.privacy.composition import Charge, compose
 
     epsilon, delta = check_epsilon(budget[0]), check_delta(budget[1])
-    base = list(earlier)
+    base = past.charges
     if plan.tells:
         base.append(Charge("importance", mechanism, 1))
     if noise is None:
@@ -246,7 +325,8 @@ def _contributions_allowed(
 
     if not within(0):
         clear = [charge.what for charge in base if charge.mechanism is None]
-        why = f"the plan shares the {clear[0]} in the clear" if clear else "the release costs more"
+        shares = f"the plan shares the {clear[0]} in the clear" if clear else ""
+        why = past.shown or shares or "the release costs more"
         raise ValueError(
             f"the budget of epsilon = {epsilon:g} at delta = {delta:g} cannot be kept: {why}."
         )

@@ -31,7 +31,7 @@ def newest_model(directory: NodeDirectory) -> tuple[Model, bool]:
         updates=token.updates,
         target=plan.target,
         walk=plan.walk,
-        privacy=content.get("privacy", {}),
+        privacy=content.get("privacy", {}) | ({"in_all": release.told} if release.told else {}),
         ledger=ledger_of(plan, release).to_dict(),
         details={"plan": content, "final": final, "contributions": record.contributions},
     )

@@ -2,18 +2,20 @@
 
 Whoever draws a release of the same rows twice lets neighbours average the noise away, and a cap on
 contributions is none if a new node begins at 0. So what a node was allowed to release is written
-down under a digest of its rows, before the node exists: a node that is made anew from the same rows
-finds it. The digest is keyed, or one who reads the names of the files could try rows; and it does
-not depend on the order of the rows.
+down with a digest of each of its rows, before the node exists: a node that is made anew from any of
+them finds it. The digests are keyed, or one who reads the file alone could try rows.
+
+From the look-up to the entry nobody else looks: of two nodes that are made of the same rows at the
+same time, the second sees what the first has entered.
 
 >>> import tempfile
->>> with tempfile.TemporaryDirectory() as folder:
-...     kept = KeptReleases(Path(folder, "releases"))
-...     rows = NodeRows(np.eye(2), np.ones(2))
-...     before = kept.of(rows)
-...     kept.add(rows, {"importance": 2.5})
-...     before, kept.of(NodeRows(np.eye(2)[::-1], np.ones(2)))
-([], [{'importance': 2.5}])
+>>> folder = tempfile.TemporaryDirectory()
+>>> with kept_releases(Path(folder.name, "releases")) as kept:
+...     kept.add([b"a row", b"another"], {"importance": 2.5})
+>>> with kept_releases(Path(folder.name, "releases")) as kept:
+...     kept.of([b"another", b"a third"]), kept.of([b"a third"])
+([{'importance': 2.5}], [])
+>>> folder.cleanup()
 """
 
 from __future__ import annotations
@@ -23,15 +25,20 @@ import hmac
 import json
 import os
 import secrets
-from itertools import pairwise
+import sqlite3
+from collections.abc import Collection, Iterator
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from walklearn.node.agreement.node_rows import NodeRows
 from walklearn.node.disk.directory import DirectoryError, private_write
-from walklearn.problem.owned_rows import is_sparse
+
+_SCHEMA = (
+    "CREATE TABLE IF NOT EXISTS entries (id INTEGER PRIMARY KEY, content TEXT NOT NULL)",
+    "CREATE TABLE IF NOT EXISTS rows (digest BLOB, entry INTEGER, PRIMARY KEY (digest, entry)) "
+    "WITHOUT ROWID",
+)
+_WAIT_SECONDS = 600.0  # for others who make nodes: they compose what theirs may cost
 
 
 def owners_folder() -> Path:
@@ -41,62 +48,82 @@ def owners_folder() -> Path:
 
 
 class KeptReleases:
-    """The owner's record, a file for each set of rows."""
+    """The owner's record while nobody else looks at it; `kept_releases` opens it."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, connection: sqlite3.Connection, key: bytes) -> None:
+        self._run, self._key = connection.execute, key
 
-    def of(self, rows: NodeRows) -> list[dict[str, Any]]:
-        """All that was entered for these rows, oldest first."""
-        file = self._file(rows)
-        try:
-            entries: list[dict[str, Any]] = json.loads(file.read_text(encoding="utf-8"))
-        except FileNotFoundError:
-            return []
-        except (OSError, ValueError) as error:
-            raise DirectoryError(
-                f"{file} tells what was released of these rows before, and cannot be read: {error}."
-                " Put it back from a copy; without it nobody knows what the rows have cost."
-            ) from None
-        return entries
+    def of(self, rows: Collection[bytes]) -> list[dict[str, Any]]:
+        """All that was entered for any of these rows, oldest first."""
+        entries: set[int] = set()
+        for row in set(rows):
+            found = self._run("SELECT entry FROM rows WHERE digest = ?", (self._keyed(row),))
+            entries.update(entry for (entry,) in found)
+        texts = [
+            self._run("SELECT content FROM entries WHERE id = ?", (entry,)).fetchone()[0]
+            for entry in sorted(entries)
+        ]
+        return [json.loads(text) for text in texts]
 
-    def add(self, rows: NodeRows, entry: dict[str, Any]) -> None:
-        """Enter something for these rows; it is on the disk when this returns."""
-        content = json.dumps([*self.of(rows), entry], indent=2) + "\n"
-        private_write(self._file(rows), content.encode())
+    def add(self, rows: Collection[bytes], content: dict[str, Any]) -> None:
+        """Enter something for these rows; it is on the disk when the record is closed."""
+        text = json.dumps(content)
+        entry = self._run("INSERT INTO entries (content) VALUES (?)", (text,)).lastrowid
+        for row in set(rows):
+            self._run("INSERT INTO rows VALUES (?, ?)", (self._keyed(row), entry))
 
     def digest(self, content: bytes) -> str:
         """A keyed digest, which tells nothing to who has no key."""
-        return hmac.new(self._key(), content, hashlib.sha256).hexdigest()
+        return self._keyed(content).hex()
 
-    def _file(self, rows: NodeRows) -> Path:
-        return self.folder / f"{self.digest(b''.join(sorted(_lines(rows))))}.json"
+    def _keyed(self, content: bytes) -> bytes:
+        return hmac.new(self._key, content, hashlib.sha256).digest()
 
-    def _key(self) -> bytes:
-        file = self.folder / "key"
-        try:
-            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            if not file.exists():
-                private_write(file, secrets.token_bytes(32))
-            return file.read_bytes()
-        except OSError as error:
+
+@contextmanager
+def kept_releases(folder: Path) -> Iterator[KeptReleases]:
+    """The record in a folder, locked until all that was entered is on the disk, or none of it."""
+    file = folder / "releases.sqlite"
+    with _usable(folder):
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with suppress(FileExistsError):
+            os.close(os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+    try:
+        connection = sqlite3.connect(file, timeout=_WAIT_SECONDS, isolation_level=None)
+        with closing(connection):
+            connection.execute("BEGIN IMMEDIATE")
+            for statement in _SCHEMA:
+                connection.execute(statement)
+            is_new = connection.execute("SELECT 1 FROM entries").fetchone() is None
+            with _usable(folder):
+                key = _key(folder / "key", is_new)
+            yield KeptReleases(connection, key)
+            connection.execute("COMMIT")
+    except sqlite3.Error as error:
+        raise DirectoryError(
+            f"{file} tells what was released of rows before, and cannot be read or written: "
+            f"{error}. Put it back from a copy; without it nobody knows what the rows have cost."
+        ) from None
+
+
+def _key(file: Path, is_new: bool) -> bytes:
+    """Made with the first entry, under the record's lock; without it no row is known again."""
+    if not file.exists():
+        if not is_new:
             raise DirectoryError(
-                f"{self.folder} keeps what was released of rows, and cannot be used: "
-                f"{error.strerror}. Make it yours, or say another place by XDG_STATE_HOME."
-            ) from None
+                f"{file} is gone, and without it no row of the releases beside it is recognised. "
+                "Put it back from a copy."
+            )
+        private_write(file, secrets.token_bytes(32))
+    return file.read_bytes()
 
 
-def _lines(rows: NodeRows) -> list[bytes]:
-    """A digest of each row, the target with it."""
-    if is_sparse(rows.X):
-        starts = rows.X.indptr
-        parts = [
-            rows.X.indices[begin:end].astype(np.int64).tobytes() + rows.X.data[begin:end].tobytes()
-            for begin, end in pairwise(starts)
-        ]
-    else:
-        parts = [row.tobytes() for row in np.asarray(rows.X, dtype=np.float64)]
-    return [
-        hashlib.sha256(part + np.float64(target).tobytes()).digest()
-        for part, target in zip(parts, rows.y, strict=True)
-    ]
+@contextmanager
+def _usable(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise DirectoryError(
+            f"{folder} keeps what was released of rows, and cannot be used: {error.strerror}. "
+            "Make it yours, or say another place by XDG_STATE_HOME."
+        ) from None

@@ -59,7 +59,7 @@ CREATE TABLE record (
 CREATE TABLE release (
     id INTEGER PRIMARY KEY CHECK (id = 1),
     importance REAL NOT NULL, mechanism TEXT, noise TEXT, may_contribute INTEGER NOT NULL,
-    earlier TEXT NOT NULL
+    earlier TEXT NOT NULL, told TEXT NOT NULL
 );
 """
 
@@ -90,14 +90,16 @@ class Release:
     importance: R_i. mechanism: the description of what drew it; None for "in the clear", or
     where the walk needs none. noise: the description of the noise on the model. may_contribute:
     how often the rows may show in it. earlier: what was charged to the same rows before this node
-    was made, as (what, description of the mechanism, times).
+    was made, as (what, description of the mechanism or None for "in the clear", times). told: what
+    all of it comes to, in words; empty where nothing was charged before.
     """
 
     importance: float = 1.0
     mechanism: Mapping[str, Any] | None = None
     noise: Mapping[str, Any] | None = None
     may_contribute: int = 0
-    earlier: tuple[tuple[str, Mapping[str, Any], int], ...] = ()
+    earlier: tuple[tuple[str, Mapping[str, Any] | None, int], ...] = ()
+    told: str = ""
 
 
 # What SQLite says of a full disk: to a write, and on opening, where the log's index finds no room.
@@ -314,9 +316,9 @@ class Store:
                 return known
             drawn = draw()
             run(
-                "INSERT INTO release VALUES (1, ?, ?, ?, ?, ?)",
+                "INSERT INTO release VALUES (1, ?, ?, ?, ?, ?, ?)",
                 (drawn.importance, _text(drawn.mechanism), _text(drawn.noise),
-                 drawn.may_contribute, json.dumps(drawn.earlier)),
+                 drawn.may_contribute, json.dumps(drawn.earlier), drawn.told),
             )  # fmt: skip
         return drawn
 
@@ -324,14 +326,14 @@ class Store:
         """What was released; None if it is not drawn yet."""
         with _explained(self.path):
             row = self._connection.execute(
-                "SELECT importance, mechanism, noise, may_contribute, earlier FROM release"
+                "SELECT importance, mechanism, noise, may_contribute, earlier, told FROM release"
             ).fetchone()
         if row is None:
             return None
-        importance, mechanism, noise, may_contribute, earlier = row
+        importance, mechanism, noise, may_contribute, earlier, told = row
         return Release(
             importance, mechanism and json.loads(mechanism), noise and json.loads(noise),
-            may_contribute, tuple((what, each, n) for what, each, n in json.loads(earlier)),
+            may_contribute, tuple((what, each, n) for what, each, n in json.loads(earlier)), told,
         )  # fmt: skip
 
     @contextmanager

@@ -123,11 +123,8 @@ def stored_status(directory: NodeDirectory, phase: str = "not running") -> dict[
 
 
 def privacy_status(plan: Plan, release: Release | None) -> str:
-    """What is claimed, and whether the same rows have cost something before."""
-    earlier = len(release.earlier) if release is not None else 0
-    if not earlier:
-        return plan.told
-    return f"{plan.told}; {earlier} earlier charges of the same rows count beside it (ledger)"
+    """What is claimed for this plan and, where the same rows have cost something before, in all."""
+    return (release.told if release is not None else "") or plan.told
 
 
 def node_status(state: State, names: Mapping[str, str], watch: Watch) -> dict[str, Any]:
