@@ -526,6 +526,54 @@ def test_who_dials_is_heard_only_once_it_was_let_in() -> None:
     asyncio.run(meet())
 
 
+async def dialled(here: World, name: str, other: str) -> session.Session:
+    """A session that is no link's: its owner can dial and say what it wants, and as much."""
+
+    async def answer(method: str, message: bytes) -> bytes:
+        return b""
+
+    return await handshake.dial(
+        IDENTITIES[name], here.invites[other].address, IDENTITIES[other].fingerprint,
+        lambda certificate: session.Session(answer, lambda _: None, 10**9, certificate),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "other"), [("alice", "bob"), ("bob", "alice")])
+def test_a_neighbour_has_few_sessions_however_often_it_dials(name: str, other: str) -> None:
+    """Also with the one of the two whose fingerprint is the larger, and that retires none."""
+
+    async def meet() -> None:
+        async with world() as here:
+            here.make_friends()
+            for _ in range(3 * links.MOST_SESSIONS):
+                newest = await dialled(here, name, other)
+            await until(lambda: here.sessions(other) <= links.MOST_SESSIONS)
+            assert await newest.call("Hello", b"x", 20.0)
+
+    asyncio.run(meet())
+
+
+def test_who_reads_no_answers_is_sent_no_more_of_them() -> None:
+    """Else they would fill the memory of who answers. Some megabytes are the kernel's."""
+
+    async def meet() -> None:
+        async with world() as here:
+            here.make_friends()
+            bob = await dialled(here, "bob", "alice")
+            assert bob._transport is not None
+            bob._transport.pause_reading()
+            for number in range(10_000):
+                bob._send(session.Kind.CALL, number, bytes(LARGEST))
+                while bob._transport is not None and bob._transport.get_write_buffer_size():
+                    await asyncio.sleep(0)
+                await asyncio.sleep(0)
+                if not here.sessions("alice"):
+                    break
+            assert here.sessions("alice") == 0
+
+    asyncio.run(meet())
+
+
 def test_another_key_at_a_neighbours_address_is_not_spoken_to() -> None:
     async def meet() -> None:
         async with world() as here:

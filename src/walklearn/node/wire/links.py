@@ -19,6 +19,8 @@ from walklearn.node.wire.session import Answer, Session, Unanswered, Undelivered
 # How long to leave it to the neighbour to dial.
 PATIENCE_SECONDS = 0.1
 _LASTING_SECONDS = 2.0
+# Sessions with one neighbour; it needs a second only while the first retires.
+MOST_SESSIONS = 4
 
 
 class Link:
@@ -80,6 +82,8 @@ class Link:
             for each in self._sessions:
                 each.retire()
         self._sessions.append(session)
+        for each in self._sessions[:-MOST_SESSIONS]:  # it dials and retires none
+            each.abort()
         self._opened_at = asyncio.get_running_loop().time()
         self._changed.set()
         self._tell(session)

@@ -27,6 +27,8 @@ METHODS = ("Hello", "Handover", "Final", "Book")
 PING_AFTER_SECONDS, PING_SECONDS = 10.0, 5.0
 # Calls of one neighbour that may be under way; it needs more than one only after a failure.
 MOST_CALLS = 4
+# Largest messages that may wait to be read by the neighbour: its calls' answers, and as many calls.
+MOST_UNREAD = 2 * MOST_CALLS
 
 _HEADER = struct.Struct(">IBI")
 
@@ -137,6 +139,9 @@ class Session(asyncio.Protocol):
 
     def _send(self, kind: int, number: int = 0, message: bytes = b"") -> None:
         if self._transport is None or self._transport.is_closing():
+            return
+        if self._transport.get_write_buffer_size() > MOST_UNREAD * self._largest:
+            self.abort()
             return
         header = _HEADER.pack(len(message), kind, number)
         if len(message) < 65536:
