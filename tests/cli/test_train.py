@@ -84,8 +84,9 @@ def test_train_predict_and_test(
         "--test-fraction", "0.25", "--out", tmp_path / "model",
     )  # fmt: skip
     assert facts["kind"] == kind
-    details = facts["training"]
-    assert (details["rows"], details["nodes"], details["features"]) == (300, 20, 4)
+    details = facts["for_the_owner_alone"]
+    assert details["rows"] == 300
+    assert (facts["training"]["nodes"], facts["training"]["features"]) == (20, 4)
     assert details["test_score"]["rows"] == 100
     assert details["test_score"]["value"] > least
     if kind == "classifier":
@@ -145,10 +146,14 @@ def test_privacy_is_told_exactly(place: Path, tmp_path: Path) -> None:
     )  # fmt: skip
     facts = train(*asked, tmp_path / "model")
     privacy = facts["privacy"]
-    assert (privacy["epsilon"], privacy["delta"], privacy["protect"]) == (3.0, 1e-5, "rows")
     assert privacy["simulated"] is True  # it has a seed
-    assert any("protects nobody" in sentence for sentence in privacy["not_protected"])
-    assert not any("ε = ∞" in sentence for sentence in privacy["not_protected"])
+    assert (privacy["epsilon"], privacy["protected"]) == ("∞", [])
+    assert privacy["would_be"] == {"epsilon": 3.0, "delta": 1e-5, "protect": "rows"}
+    assert "protects nobody" in privacy["not_protected"][0]
+    report = (tmp_path / "model" / "report.md").read_text(encoding="utf-8")
+    assert "- epsilon: ∞" in report
+    assert "for everything that leaves" not in report
+    assert {"rows", "loss", "training_score"}.isdisjoint(facts["training"])
     model = Model.load(tmp_path / "model")
     assert model.encoding.feature_names == (
         "age", "income", "city=Oslo", "city=Rome", "city=Bern",
@@ -156,10 +161,13 @@ def test_privacy_is_told_exactly(place: Path, tmp_path: Path) -> None:
     assert model.encoding.columns[0].centre == 55.0
     ledger = wl.privacy.Ledger.from_dict(dict(model.ledger))
     assert ledger.largest_total(1e-5)[1] <= 3.0
-    assert facts["training"]["training_score"]["value"] > 0.8
+    assert facts["for_the_owner_alone"]["training_score"]["value"] > 0.8
     result = invoke("train", *asked, tmp_path / "real", "--json")
     assert result.exit_code == 0, result.output
-    assert json.loads(result.stdout)["privacy"]["simulated"] is False
+    real = json.loads(result.stdout)["privacy"]
+    assert (real["epsilon"], real["delta"], real["protect"]) == (3.0, 1e-5, "rows")
+    assert real["simulated"] is False
+    assert not any("ε = ∞" in sentence for sentence in real["not_protected"])
     assert not wl.privacy.Ledger.from_dict(dict(Model.load(tmp_path / "real").ledger)).simulated
 
 
@@ -174,6 +182,8 @@ def test_the_directory_of_a_private_model_can_be_published(place: Path, tmp_path
         result = invoke("train", *asked, *options, "--out", tmp_path / name)
         assert result.exit_code == 0, result.output
         assert "accuracy" in result.stdout
+        pair = {"own": "(ε, δ) = (3, 1e-05) for everything", "constants": "(3, 0.03) of this"}
+        assert pair.get(name, pair["own"]) in " ".join(result.stdout.split())
         publishable = "it can be published as it is" in " ".join(result.stdout.split())
         assert publishable == (name != "constants")  # for there the model is in the clear
         for path in (tmp_path / name).iterdir():
@@ -182,6 +192,8 @@ def test_the_directory_of_a_private_model_can_be_published(place: Path, tmp_path
         assert {"loss", "training_score", "test_score"}.isdisjoint(details)
     result = invoke("train", *asked, *PRIVATE, "--seed", "1", "--out", tmp_path / "seeded")
     assert "published" not in result.stdout  # noise from a seed protects nobody
+    assert "Not protected: - simulated: the noise came" in " ".join(result.stdout.split())
+    assert "\nProtected" not in result.stdout
     result = invoke("train", *asked, "--out", tmp_path / "clear")
     assert "published" not in result.stdout
     assert "training_score" in Model.load(tmp_path / "clear").details
@@ -225,7 +237,7 @@ def test_the_model_can_be_protected(place: Path, tmp_path: Path) -> None:
         "--drop", "city", "--range", "age=0,100", "--range", "income=0,100000", "--walk", "uniform",
         "--model-noise", "5", "0.001", "1", "20", "--steps", "400", "--out", tmp_path / "model",
     )  # fmt: skip
-    assert any("add to the model" in sentence for sentence in facts["privacy"]["protected"])
+    assert facts["privacy"]["would_be"] == {"epsilon": 5.0, "delta": 0.001, "protect": "rows"}
     assert not any("model is not" in sentence for sentence in facts["privacy"]["not_protected"])
 
 
@@ -278,7 +290,7 @@ def test_svmlight_stays_sparse_from_file_to_model(tmp_path: Path) -> None:
     tracemalloc.stop()
     assert peak < 4e8
     assert facts["training"]["features"] == 49_999
-    assert facts["training"]["test_score"]["value"] == 1.0
+    assert facts["for_the_owner_alone"]["test_score"]["value"] == 1.0
     result = invoke("predict", tmp_path / "model", tmp_path / "data.svm")
     assert result.exit_code == 0, result.output
     assert "accuracy 1" in result.stderr
@@ -305,11 +317,12 @@ def test_a_test_file_is_encoded_as_the_training_was(place: Path, tmp_path: Path)
         "5000", "--test", tmp_path / "r.csv", "--out", tmp_path / "model",
     )  # fmt: skip
     assert facts["training"]["features"] == 4
-    assert facts["training"]["test_score"]["value"] > 0.85
+    assert facts["for_the_owner_alone"]["test_score"]["value"] > 0.85
 
 
 def test_advise_from_the_shell(place: Path, tmp_path: Path) -> None:
-    result = invoke("advise", "--graph", place / "edges.txt", *CONSTANTS, "--feature-bound", "8")
+    said = ("--graph", place / "edges.txt", *CONSTANTS, "--feature-bound", "8", "--rows", "400")
+    result = invoke("advise", *said)
     assert result.exit_code == 0, result.output
     for part in ("ε = ∞", "no data were looked at", "uniform", "laplace", "constant", "Because:"):
         assert part in result.stdout, part
@@ -319,12 +332,12 @@ def test_advise_from_the_shell(place: Path, tmp_path: Path) -> None:
     assert result.exit_code == 0, result.output
     assert "ε = 3, δ = 1e-05 for all that leaves a node" in result.stdout
     # Followed, it keeps its word.
-    command = result.stdout.splitlines()[-1].partition("train ... ")[2].split()
+    command = followed_from(result.stdout)
     followed = train(
         place / "data.csv", "--target", "label", *NETWORK, place / "edges.txt", *REST["label"],
-        "--drop", "city", *public[2:], *command, "--out", tmp_path / "followed",
+        "--drop", "city", *command, "--out", tmp_path / "followed",
     )  # fmt: skip
-    assert followed["privacy"]["epsilon"] == 3.0
+    assert followed["privacy"]["would_be"]["epsilon"] == 3.0
     ledger = wl.privacy.Ledger.from_dict(dict(Model.load(tmp_path / "followed").ledger))
     assert ledger.largest_total(1e-5)[1] <= 3.0
     result = invoke(
@@ -343,13 +356,38 @@ def test_advise_from_the_shell(place: Path, tmp_path: Path) -> None:
     assert result.exit_code == 0, result.output
     assert "not private" in result.stdout
     assert "Laziness 0.1" in result.stdout
-    command = shlex.split(result.stdout.splitlines()[-1].partition("train ... ")[2])
-    assert command[:4] == ["--model", "in the clear", "--walk", "uniform"]
-    trained = train(
-        place / "data.csv", "--target", "grade", *NETWORK, "ring", *REST["grade"], "--drop", "city",
-        *PRIVATE, "--feature-bound", "8", "--steps", "100", *command, "--out", tmp_path / "m",
-    )  # fmt: skip
+    command = followed_from(result.stdout)
+    trained = train(place / "data.csv", *command, "--steps", "100", "--out", tmp_path / "m")
     assert trained["walk"] == "Uniform(laziness=0.1)"
+    assert trained["privacy"]["epsilon"] == "∞"
+
+
+def followed_from(told: str) -> list[str]:
+    """The options of the command that advice ends with, as a shell would pass them."""
+    return shlex.split(told.splitlines()[-1].partition("train ... ")[2])
+
+
+def test_advice_from_public_facts_is_followed_to_the_letter(place: Path, tmp_path: Path) -> None:
+    rest = ("--target", "label", "--node-column", "site", *REST["label"], "--drop", "city")
+    for name, said in (
+        ("clear", (*CONSTANTS, "--feature-bound", "8")),
+        ("others", (*PRIVATE, "--features", "2", "--scale", "*=0,1")),
+        ("named", (*PRIVATE, "--features", "2", "--scale", "*=55,20", *SCALES[2:])),
+    ):
+        result = invoke("advise", "--graph", place / "edges.txt", *said, "--rows", "400")
+        assert result.exit_code == 0, result.output
+        command = followed_from(result.stdout)
+        trained = train(place / "data.csv", *rest, *command, "--out", tmp_path / name)
+        claimed = "∞" if name == "clear" else 3.0
+        assert trained["privacy"].get("would_be", trained["privacy"])["epsilon"] == claimed
+
+
+def test_advice_under_privacy_asks_how_many_rows_there_are(place: Path) -> None:
+    for asked in ((*PRIVATE, "--features", "4"), CONSTANTS):
+        result = invoke("advise", "--graph", place / "edges.txt", *asked, "--feature-bound", "8")
+        assert result.exit_code == 2
+        assert "how many rows are there in all?" in result.stderr
+        assert "--rows" in result.stderr
 
 
 def test_the_task_is_guessed_and_can_be_said() -> None:
@@ -386,6 +424,7 @@ def test_a_model_in_the_clear_is_told_as_infinite(place: Path, tmp_path: Path) -
         ("--model-noise 3 1e-3 1 2.5 --walk uniform", "whole number of at least 1, got 2.5"),
         ("--model-noise 3 1e-3 1 20 --walk weighted", "noise on the model would protect nothing"),
         ("--model-noise 3 1e-3 1 20 --epsilon 3 --delta 1e-5", "leave --model-noise out, or eps"),
+        ("--epsilon 2 --delta 1e-5 --max-rows 40", "--max-rows does not hide how many rows a node"),
         ("--epsilon 2", "--epsilon was given without --delta"),
         ("--epsilon 2 --delta 0", "never gives delta = 0"),
     ],
@@ -407,7 +446,7 @@ def test_advice_from_public_facts_takes_edges_of_names(place: Path, tmp_path: Pa
     edges = [line.split() for line in (place / "edges.txt").read_text().splitlines()]
     named = tmp_path / "named.txt"
     named.write_text("".join(f"site-{one:>02} site-{other:>02}\n" for one, other in edges))
-    asked = (*PRIVATE, "--feature-bound", "8", "--features", "4", "--json")
+    asked = (*PRIVATE, "--feature-bound", "8", "--features", "4", "--rows", "400", "--json")
     by_name = invoke("advise", "--graph", named, *asked)
     by_number = invoke("advise", "--graph", place / "edges.txt", *asked)
     assert by_name.exit_code == by_number.exit_code == 0, by_name.output

@@ -44,9 +44,22 @@ def test_epsilon_is_the_total_of_everything_and_the_model_learns() -> None:
     assert model.ledger_.budget == (3.0, 1e-5)
     assert model.model_noise_.protect == "rows"
     assert model.score(X, Y) > 0.9
-    told = model.to_model().privacy
-    assert (told["epsilon"], told["delta"], told["protect"]) == (3.0, 1e-5, "rows")
-    assert "for everything that leaves a node" in told["protected"][0]
+    real = total(random_state=None, steps=30).fit(X, Y, nodes=NODES).to_model().privacy
+    assert (real["epsilon"], real["delta"], real["protect"]) == (3.0, 1e-5, "rows")
+    assert "for everything that leaves a node" in real["protected"][0]
+    assert "would_be" not in real
+
+
+def test_a_model_whose_noise_came_from_a_seed_claims_nothing() -> None:
+    noise = privacy.ModelNoise.calibrate(epsilon=3.0, delta=1e-5, clip=3.0, max_contributions=20)
+    by_hand = RandomWalkClassifier(model_privacy=noise, step_size=0.1, random_state=0, steps=30)
+    for seeded in (total(steps=30), by_hand):
+        told = seeded.fit(X, Y, nodes=NODES).to_model().privacy
+        assert (told["epsilon"], told["delta"], told["protect"]) == ("∞", None, None)
+        assert told["would_be"] == {"epsilon": 3.0, "delta": 1e-5, "protect": "rows"}
+        assert told["protected"] == []
+        first = "simulated: the noise came from a seed and protects nobody"
+        assert told["not_protected"][0].startswith(first)
 
 
 def test_under_a_total_the_last_model_predicts() -> None:
@@ -120,13 +133,13 @@ def test_the_number_of_rows_does_not_show_where_it_is_hidden() -> None:
     """Two and three rows of a node: the same noise, steps and bounds, and as many updates."""
     nodes = np.repeat(np.arange(10), [3, *[2] * 9])
     for changes in (
-        {"protect": "node"},
-        {"max_rows": 4},
-        {"protect": "node", "total_rows": 100.0},
-        {"walk": "weighted", "max_rows": 4, "feature_bound": 8.0},
-        {"walk": "weighted", "max_rows": 4, "feature_bound": 8.0, "model": "in the clear"},
+        {},
+        {"total_rows": 100.0},
+        {"walk": "weighted", "feature_bound": 8.0},
+        {"walk": "weighted", "feature_bound": 8.0, "model": "in the clear"},
         {"walk": "weighted", "max_rows": 4, "feature_bound": 8.0, "total_rows": 100.0},
     ):
+        changes = {"protect": "node", **changes}
         many = total(**changes).fit(X[:21], Y[:21], nodes=nodes)
         few = total(**changes).fit(X[1:21], Y[1:21], nodes=nodes[1:])
         assert many.n_iter_ == few.n_iter_
@@ -138,6 +151,50 @@ def test_the_number_of_rows_does_not_show_where_it_is_hidden() -> None:
         assert "rows" not in many.to_model().details
         told = many.to_model().privacy["taken_to_be_public"][0]
         assert "how many rows" not in told
+
+
+def test_where_rows_are_the_unit_a_cap_does_not_hide_their_number() -> None:
+    capped = total(max_rows=40, total_rows=600.0, steps=30).fit(X, Y, nodes=NODES)
+    told = capped.to_model().privacy["taken_to_be_public"][0]
+    assert "how many rows each node has" in told
+    noise = privacy.ModelNoise(1.0, 1.0, 5)
+    by_hand = RandomWalkClassifier(model_privacy=noise, max_rows=40)
+    for refused in (total(max_rows=40), private(max_rows=40), by_hand):
+        with pytest.raises(ValueError, match="max_rows does not hide how many rows a node has"):
+            refused.fit(X, Y, nodes=NODES)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("intercept", [False, True])
+def test_a_bound_holds_in_the_units_of_the_schema(sparse: bool, intercept: bool) -> None:
+    """There L_i and its sensitivity are computed: rows of 0.03 are 3 spreads long."""
+    schema = {"*": {"centre": 0, "spread": 0.01}}
+    rows = np.clip(X[:40, :3] * 0.01, -0.03, 0.03)
+    given = csr_array(rows) if sparse else rows
+    model = total(
+        schema=schema, feature_bound=0.1, walk="weighted", steps=30, row_length=None,
+        fit_intercept=intercept,
+    )  # fmt: skip
+    problem, _ = model.pose(given, Y[:40], nodes=np.arange(40) % 4)
+    posed = problem.X.toarray() if sparse else problem.X
+    assert np.linalg.norm(posed[:, :3], axis=1).max() <= 0.1
+    if intercept:
+        np.testing.assert_array_equal(posed[:, 3], 1.0)
+    fitted = model.fit(given, Y[:40], nodes=np.arange(40) % 4)
+    assert fitted.clipped_rows_ == np.count_nonzero(np.linalg.norm(rows, axis=1) > 0.001)
+
+
+def test_the_sensitivity_that_is_claimed_covers_a_row_that_is_replaced() -> None:
+    model = total(
+        schema={"*": {"centre": 0, "spread": 0.01}}, feature_bound=0.1, walk="weighted", steps=30,
+        row_length=None, fit_intercept=False,
+    )  # fmt: skip
+    rows, nodes = np.zeros((40, 3)), np.arange(40) % 4
+    claimed = model.fit(rows, Y[:40], nodes=nodes).walk_.mechanism.sensitivity
+    before = model.pose(rows, Y[:40], nodes=nodes)[0].smoothness
+    rows[0] = 0.03
+    after = model.pose(rows, Y[:40], nodes=nodes)[0].smoothness
+    assert 0.0 < np.abs(after - before).max() <= claimed
 
 
 def test_the_directory_of_a_protected_model_tells_nothing_else_of_the_rows(tmp_path: Any) -> None:
@@ -167,7 +224,7 @@ def test_a_model_in_the_clear_has_to_be_said_and_is_told_as_infinite() -> None:
     assert "ε = ∞, model in the clear: nothing can be claimed for it" in str(model.ledger_)
     told = model.to_model().privacy
     assert told["epsilon"] == "∞"
-    assert told["not_protected"][0].startswith("ε = ∞: the model is not protected")
+    assert told["not_protected"][1].startswith("ε = ∞: the model is not protected")
     assert model.score(X, Y) > 0.95
 
 
@@ -323,6 +380,13 @@ def test_noise_of_ones_own() -> None:
     assert isinstance(alone.walk_, walks.Uniform)
     assert alone.ledger_.largest_total(0.01)[1] <= 3.0
     assert alone.trace_.contributions.max() <= 20
+    real = private(**own | {"delta": 0.01}, steps=30, random_state=None).fit(X, Y).to_model()
+    assert (real.privacy["epsilon"], real.privacy["delta"]) == (3.0, 0.01)
+    assert real.privacy["protect"] == "rows"
+    assert real.privacy["protected"][0].startswith("(ε, δ) = (3, 0.01) for everything that leaves")
+    usual = private(**own, steps=30, random_state=None).fit(X, Y)
+    epsilon, told = usual.ledger_.largest_total(1e-5)[1], usual.to_model().privacy["epsilon"]
+    assert epsilon <= told <= epsilon * (1 + 1e-5)
     mechanism = privacy.calibrate("laplace", epsilon=1.0, delta=0.0, bounds=(0.25, 20.0))
     both = private(**own, walk=walks.Weighted(privacy=mechanism)).fit(X, Y)
     assert 3.0 < both.ledger_.largest_total(0.01)[1] <= 4.0 + 1e-6

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import math
+import shlex
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from walklearn.cli.bad_input import plainly
 from walklearn.cli.data_options import (
@@ -28,9 +32,11 @@ _OPTIONS = [
     click.option("--nodes", type=click.IntRange(1),
                  help="How many nodes, for a family of graphs without data."),
     click.option("--rows", type=click.IntRange(1),
-                 help="How many rows there are in all, without data. Default: one per node."),
+                 help="How many rows there are in all, without data; needed with --epsilon. "
+                      "Default: one per node."),
     click.option("--features", type=click.IntRange(1),
-                 help="How many features a row has, without data. Default: from --schema."),
+                 help="How many features a row has, without data. Default: from a --schema that "
+                      "names every column."),
     click.option("--task", type=click.Choice(["auto", "classification", "regression"]),
                  default="auto", show_default=True),
     click.option("--penalty", type=float, default=1e-3, show_default=True,
@@ -43,6 +49,7 @@ _OPTIONS = [
     click.option("--json", "as_json", is_flag=True, help="Print JSON for machines."),
 ]
 # fmt: on
+_OF_THE_ADVICE = ("nodes", "rows", "features", "steps", "replicates", "seed", "as_json")
 
 
 @click.command()
@@ -61,6 +68,8 @@ def advise(data: Path | None, as_json: bool, **options: Any) -> None:
     \b
     Examples:
       walklearn advise --graph edges.txt --epsilon 3 --delta 1e-5 --rows 5000 --schema schema.toml
+      walklearn advise --graph ring --nodes 20 --epsilon 3 --delta 1e-5 --rows 5000 \\
+          --features 10 --scale '*=0,1'
       walklearn advise data.csv --target label --node-column site --graph edges.txt
       walklearn advise data.csv --target label --graph edges.txt --epsilon 3 --delta 1e-5 \\
           --schema schema.toml --json
@@ -73,7 +82,7 @@ def advise(data: Path | None, as_json: bool, **options: Any) -> None:
     if as_json:
         click.echo(json.dumps(advice.to_dict(), ensure_ascii=False))
     else:
-        _tell(advice)
+        _tell(advice, _asked(click.get_current_context()))
 
 
 def _from_public_facts(described: DataOptions, options: dict[str, Any]) -> Advice:
@@ -85,7 +94,13 @@ def _from_public_facts(described: DataOptions, options: dict[str, Any]) -> Advic
         graph = read_network(described.graph, []).graph  # its nodes may have names
     else:
         graph = as_graph(described.graph, options["nodes"], seed=options["seed"])
-    rows = options["total_rows"] or options["rows"] or graph.node_count
+    rows = options["total_rows"] or options["rows"]
+    if rows is None and options["epsilon"] is not None:
+        raise ValueError(
+            "how many rows are there in all? What ε costs depends on it: pass --rows, such as "
+            "--rows 5000."
+        )
+    rows = rows or graph.node_count
     return wl_advise(
         graph,
         **_declared(described.schema, options),
@@ -102,20 +117,29 @@ def _from_public_facts(described: DataOptions, options: dict[str, Any]) -> Advic
 
 
 def _declared(schema: Schema, options: dict[str, Any]) -> dict[str, Any]:
-    """What is public of the rows, as given or as a schema that names every column declares it."""
+    """What is public of the rows: as given, or as the schema declares it.
+
+    "*" stands for all features that it does not name, so how many there are has to be given.
+    """
     from walklearn.files.encoding import Encoding
     from walklearn.files.schema import OTHERS, from_rows_message
 
     facts = {name: options[name] for name in ("features", "row_length", "feature_bound")}
     if options["epsilon"] is not None and schema.from_rows:
         raise ValueError(from_rows_message(schema))
-    if not schema.columns or OTHERS in schema.columns:
+    others = schema.columns.get(OTHERS)
+    if not schema.columns or (others is not None and facts["features"] is None):
         return facts
-    encoding = Encoding(tuple(schema.columns.values()))
+    columns = [column for name, column in schema.columns.items() if name != OTHERS]
+    if others is not None:
+        named = Encoding(tuple(columns)).feature_count if columns else 0
+        left = range(facts["features"] - named)
+        columns += [replace(others, name=f"{OTHERS}{at}") for at in left]
+    encoding = Encoding(tuple(columns))
     follows = {
         "features": encoding.feature_count,
         "row_length": encoding.typical_length,
-        "feature_bound": encoding.longest,
+        "feature_bound": encoding.longest if math.isfinite(encoding.longest) else None,
     }
     return {name: facts[name] or follows[name] for name in facts}
 
@@ -147,7 +171,7 @@ def _by_simulation(data: Path, described: DataOptions, options: dict[str, Any]) 
     )
 
 
-def _tell(advice: Advice) -> None:
+def _tell(advice: Advice, asked: dict[str, list[str]]) -> None:
     from walklearn.cli.tables import show
 
     step = advice.step_size
@@ -171,7 +195,7 @@ def _tell(advice: Advice) -> None:
     click.echo("\nBecause:")
     for reason in advice.reasons:
         click.echo(click.wrap_text(f"- {reason}", 88, "  ", "    "))
-    click.echo(f"\nTrain with: walklearn train ... {_options_of(advice)}")
+    click.echo(f"\nTrain with: walklearn train ... {_options_of(advice, asked)}")
 
 
 def _not_told(advice: Advice) -> str:
@@ -180,18 +204,33 @@ def _not_told(advice: Advice) -> str:
     return "in the clear" if tells(advice.walk) else "not told"
 
 
-def _options_of(advice: Advice) -> str:
-    """What to pass to `walklearn train`."""
+def _asked(context: click.Context) -> dict[str, list[str]]:
+    """What was said on the command line that training must be told as well."""
+    asked = dict[str, list[str]]()
+    for option in context.command.params:
+        name = option.name or ""
+        said = context.get_parameter_source(name) is ParameterSource.COMMANDLINE
+        if said and isinstance(option, click.Option) and name not in _OF_THE_ADVICE:
+            value = context.params[name]
+            asked[option.opts[0]] = [_written(v) for v in (value if option.multiple else [value])]
+    return asked
+
+
+def _written(value: Any) -> str:
+    return repr(value).removesuffix(".0") if isinstance(value, float) else str(value)
+
+
+def _options_of(advice: Advice, asked: dict[str, list[str]]) -> str:
+    """What to pass to `walklearn train`: what was asked here, and what is advised."""
     facts = advice.to_dict()
-    if advice.allotment is not None:  # training allots the same from the same public facts
-        total = f"--epsilon {facts['epsilon']:g} --delta {facts['delta']:g}"
-        lazy = f" --laziness {facts['laziness']:g}" if facts["laziness"] else ""
-        return f"{total} --protect {facts['protect']} --walk {facts['walk']}{lazy}"
-    options = {
-        "--model": None if advice.comparison is None else '"in the clear"',
-        "--walk": facts["walk"],
-        "--mechanism": facts["mechanism"],
-        "--laziness": facts["laziness"] or None,
-        "--step-constant": facts["step_constant"] and f"{facts['step_constant']:.3g}",
-    }
-    return " ".join(f"{name} {value}" for name, value in options.items() if value is not None)
+    advised = {"--walk": facts["walk"], "--laziness": facts["laziness"] or None}
+    if advice.allotment is None:  # else training allots the same from the same public facts
+        step = facts["step_constant"]
+        advised |= {
+            "--mechanism": facts["mechanism"],
+            "--step-constant": None if step is None else f"{step:.3g}",
+        }
+    else:
+        advised["--protect"] = facts["protect"]
+    said = asked | {name: [_written(v)] for name, v in advised.items() if v is not None}
+    return " ".join(f"{name} {shlex.quote(v)}" for name, values in said.items() for v in values)

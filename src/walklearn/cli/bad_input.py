@@ -12,6 +12,9 @@ import click
 # What messages for people who write Python call things, and what the command line does.
 _IN_SHELL = {
     "feature_bound": "--feature-bound",
+    "max_rows": "--max-rows",
+    "total_rows": "--total-rows",
+    'protect="node"': "--protect node",
     "max_steps": "--max-steps",
     "steps=...": "--steps N",
     " tol,": " --tol,",

@@ -70,10 +70,11 @@ PRIVACY_OPTIONS = [
                  help="Public bound on the length ‖x‖ of a row; longer rows are shortened. "
                       "Default: from --scale, --range and --categories of all columns."),
     click.option("--max-rows", type=click.FloatRange(0, min_open=True),
-                 help="Public cap on the rows of a node, whose number is then not public."),
+                 help="Public cap on the rows of a node, for the bounds of L_i. Only --protect "
+                      "node hides how many rows a node has."),
     click.option("--total-rows", type=click.FloatRange(0, min_open=True),
-                 help="Public number of rows of all nodes, where each node's is not public. "
-                      "Default: every node counts the same."),
+                 help="Public number of rows of all nodes. Default: with --protect node every node "
+                      "counts the same, else the rows there are."),
 ]
 # fmt: on
 

@@ -196,8 +196,11 @@ def _parameters(settings: dict[str, Any]) -> dict[str, Any]:
         "loss", "penalty", "walk", "update", "laziness", "epsilon", "delta", "protect", "model",
         "max_rows", "total_rows", "mechanism", "steps", "max_steps", "tol", "batch",
     )  # fmt: skip
+    noise = settings["model_noise"]
+    delta = settings["delta"] if noise is None or settings["epsilon"] is not None else noise[1]
     return {name: settings[name] for name in names} | {
-        "model_privacy": _model_privacy(settings["model_noise"], settings["protect"]),
+        "delta": delta,
+        "model_privacy": _model_privacy(noise, settings["protect"]),
         "step_size": None if constant is None else PowerStep(constant, EXPONENT),
         "random_state": settings["seed"],
     }
@@ -317,12 +320,12 @@ def _alternates(walk: Walk, network: Network) -> bool:
 
 
 def _facts(trained: _Trained) -> dict[str, Any]:
-    """Plain JSON values."""
-    model = trained.model
+    """Plain JSON values; what was computed from the rows is kept apart from what may be told."""
+    model, owners = trained.model, trained.owners
     names = ("kind", "target", "classes", "loss", "walk", "updates", "privacy")
     facts = {name: getattr(model, name) for name in names}
-    training = {**model.details, **trained.owners}
-    return facts | {"training": training, "notes": trained.notes}
+    training = {name: value for name, value in model.details.items() if name not in owners}
+    return facts | {"training": training, "for_the_owner_alone": owners, "notes": trained.notes}
 
 
 def _tell(trained: _Trained, out: Path) -> None:

@@ -55,14 +55,16 @@ class RandomWalkClassifier(ClassifierMixin, RandomWalk):
     such as {"*": {"centre": 0, "spread": 1}}. Columns of arrays are x0, x1, … What is beyond 3
     spreads, or a range, is cut off, also of rows to predict.
     row_length: how long rows typically are, where they come in units of a typical spread.
-    feature_bound: a public length; longer rows are shortened to it and counted in `clipped_rows_`
+    feature_bound: a public length, in the units that are trained in (those of the schema, where
+    there is one); longer rows are shortened to it and counted in `clipped_rows_`
     (those to predict are taken as they are). What was scaled by the rows' own numbers before
     (a StandardScaler) leaks.
-    max_rows: a public cap on the rows of a node (on their total weight, where they have weights);
-    with it, and with protect="node", their number does not show. By default it counts as public.
-    total_rows: M, public where the rows of a node are not; without it every node counts the same.
+    max_rows: a public cap on the rows of a node (on their total weight, where they have weights),
+    for the bounds of L_i. How many rows a node has counts as public, cap or not, unless
+    protect="node": then it does not show.
+    total_rows: M, a public number; without it, with protect="node", every node counts the same.
     model_privacy: a `ModelNoise` made by hand: clipping, noise and a cap on what each node adds to
-    the model. Not together with epsilon, from which one follows.
+    the model. Not together with epsilon, from which one follows; its ε is told at `delta`, or 1e-5.
     steps: how many updates; by default, with memory, until the gradient that the token knows is at
     most `tol` · penalty · ‖w‖ (`tol` is 1e-4, and so close are the coefficients), and stays
     so for a whole round of the network. With the paper's update: until doubling the walk changes

@@ -5,9 +5,10 @@ A model says of itself, in plain words, what its training has revealed of the ro
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -27,6 +28,11 @@ if TYPE_CHECKING:
     from walklearn.estimators.random_walk import RandomWalk
 
 
+SIMULATED = (
+    "simulated: the noise came from a seed and protects nobody. What it would be worth without "
+    "the seed is told under would_be."
+)
+TOLD_DELTA = 1e-5  # at which ε is told of noise made by hand
 UNITS = {"rows": "one row of one node is replaced", "node": "all rows of one node are replaced"}
 
 
@@ -141,10 +147,46 @@ def _details(estimator: RandomWalk) -> dict[str, Any]:
     return details if is_claimed(estimator) else for_the_owner(estimator) | details
 
 
+class _Total(NamedTuple):
+    """What is claimed of everything that leaves a node together."""
+
+    epsilon: float
+    delta: float
+    protect: str
+
+    def __str__(self) -> str:
+        return (
+            f"(ε, δ) = ({self.epsilon:g}, {self.delta:g}) for everything that leaves a "
+            f"node because of its rows, the model included, if {UNITS[self.protect]}: local "
+            "differential privacy, against everyone who sees all tokens. δ bounds how far the "
+            "chances of what is seen may exceed e^ε times those with other rows."
+        )
+
+
+def _total(estimator: RandomWalk) -> _Total | None:
+    """The total that was asked for, or what the ledger says of noise made by hand."""
+    allotted, ledger = estimator.allotment_, estimator.ledger_
+    if allotted is not None:
+        return _Total(allotted.epsilon, allotted.delta, allotted.protect)
+    if estimator.model_noise_ is None or ledger.unit is None:
+        return None
+    delta = estimator.delta or TOLD_DELTA
+    epsilon = _rounded_up(ledger.largest_total(delta)[1])
+    return _Total(epsilon, delta, ledger.unit) if math.isfinite(epsilon) else None
+
+
+def _rounded_up(epsilon: float) -> float:
+    """To six digits, as many as are printed: never less than it is."""
+    if not 0.0 < epsilon < math.inf:
+        return epsilon
+    digits = 5 - math.floor(math.log10(epsilon))
+    return math.ceil(epsilon * 10.0**digits) / 10.0**digits
+
+
 def _privacy(estimator: RandomWalk) -> dict[str, Any]:
     """What is protected, what is not, and what counts as public."""
     protected, exposed = _importance(estimator)
-    noise, allotted = estimator.model_noise_, estimator.allotment_
+    noise, total = estimator.model_noise_, _total(estimator)
     if noise is None:
         asked = "" if estimator.epsilon is None else ", as was asked for (in the clear)"
         exposed.insert(
@@ -155,32 +197,19 @@ def _privacy(estimator: RandomWalk) -> dict[str, Any]:
         )
     else:
         protected.append(_of_the_model(noise))
-    if allotted is not None:
-        protected.insert(
-            0,
-            f"(ε, δ) = ({allotted.epsilon:g}, {allotted.delta:g}) for everything that leaves a "
-            f"node because of its rows, the model included, if {UNITS[allotted.protect]}: local "
-            "differential privacy, against everyone who sees all tokens. δ bounds how far the "
-            "chances of what is seen may exceed e^ε times those with other rows.",
-        )
-    released = isinstance(estimator.walk_.innermost, ReleasedWeighted)
-    simulated = bool(estimator.ledger_.simulated)
-    if simulated and (noise is not None or released):
-        exposed.append(
-            "The noise came from a seed or a simulation, so here it protects nobody; the costs are "
-            "those that a network would have."
-        )
+    if total is not None:
+        protected.insert(0, str(total))
     exposed.append(
         "Training ran on one machine that saw all rows, and the accuracy and loss that it tells "
         "are computed from them: they are for you, not for publishing."
     )
     counts = "" if estimator._terms().hides_counts else "how many rows each node has, "
-    total: float | str | None = "∞" if noise is None else None
-    return {
+    simulated = bool(estimator.ledger_.simulated)
+    claims = {
         # The total, of everything together.
-        "epsilon": total if allotted is None else allotted.epsilon,
-        "delta": None if allotted is None else allotted.delta,
-        "protect": None if noise is None else noise.protect,
+        "epsilon": "∞" if total is None else total.epsilon,
+        "delta": None if total is None else total.delta,
+        "protect": None if total is None else total.protect,
         "simulated": simulated,
         "protected": protected,
         "not_protected": exposed,
@@ -188,6 +217,19 @@ def _privacy(estimator: RandomWalk) -> dict[str, Any]:
             f"The graph, the names of columns and classes, declared categories and scales, {counts}"
             "and where the token is."
         ],
+    }
+    released = isinstance(estimator.walk_.innermost, ReleasedWeighted)
+    return _without_noise(claims) if simulated and (noise is not None or released) else claims
+
+
+def _without_noise(claims: dict[str, Any]) -> dict[str, Any]:
+    """What is left of claims whose noise can be drawn again by everyone: nothing."""
+    numbers = {name: claims[name] for name in ("epsilon", "delta", "protect")}
+    return {"epsilon": "∞", "delta": None, "protect": None, "would_be": numbers} | {
+        "simulated": True,
+        "protected": [],
+        "not_protected": [SIMULATED, *claims["not_protected"]],
+        "taken_to_be_public": claims["taken_to_be_public"],
     }
 
 

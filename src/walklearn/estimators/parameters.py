@@ -165,8 +165,10 @@ def _check_privacy(given: dict[str, Any]) -> None:
         )
     check_unit(given["protect"])
     _check_choice("model", given["model"], (None, IN_THE_CLEAR))
-    if epsilon is None and (delta is not None or given["model"] is not None):
-        lonely = "delta" if delta is not None else "model"
+    if epsilon is None and (
+        (delta is not None and given["model_privacy"] is None) or given["model"] is not None
+    ):
+        lonely = "model" if given["model"] is not None else "delta"
         raise ValueError(f"{lonely} goes with epsilon: pass epsilon, too.")
     if epsilon is not None and given["model_privacy"] is not None:
         raise ValueError(
@@ -178,6 +180,7 @@ def _check_privacy(given: dict[str, Any]) -> None:
             f"epsilon = {epsilon:g} needs delta: what is claimed is a pair. Pass delta, which "
             "should be small beside 1 / (number of rows), such as 1e-5."
         )
+    _check_cap(given)
     if epsilon is None or given["model"] is not None:
         return
     if not delta:
@@ -188,6 +191,19 @@ def _check_privacy(given: dict[str, Any]) -> None:
             "rows would leak. Declare what is typical of the columns by schema={'*': {'centre': 0, "
             "'spread': 1}}; or, where rows are in such units, pass row_length, how long they "
             "typically are; or feature_bound, a length that rows are shortened to."
+        )
+
+
+def _check_cap(given: dict[str, Any]) -> None:
+    """A cap on the rows of a node must not look as if it hid their number."""
+    noise = given["model_privacy"]
+    unit = given["protect"] if noise is None else noise.protect
+    asked = given["epsilon"] is not None or noise is not None
+    if asked and unit == "rows" and given["max_rows"] is not None and given["total_rows"] is None:
+        raise ValueError(
+            "max_rows does not hide how many rows a node has where rows are the unit: their "
+            'number shows in what the node adds. Pass protect="node", which hides it; or '
+            "total_rows too, for public bounds; or leave max_rows out."
         )
 
 

@@ -7,8 +7,8 @@ to be in the clear, ε is about the constants L_i alone, and the total is ε = �
 
 Where something is private, nothing else may be computed from the rows and shown: neither units,
 nor the step size, nor how long to walk. How many rows a node holds is public where rows are the
-unit; it is hidden by a cap (`max_rows`) or where the whole node is the unit. M is then a public
-number that is given (`total_rows`), or every node counts the same ("node-mean").
+unit, and hidden where the whole node is. M is then a public number that is given (`total_rows`),
+or every node counts the same ("node-mean").
 """
 
 from __future__ import annotations
@@ -91,10 +91,13 @@ class Terms:
 
     @property
     def hides_counts(self) -> bool:
-        """Whether the number of rows of a node must not show."""
+        """Whether the number of rows of a node must not show: only where the node is the unit.
+
+        Where rows are, the noise on a node's mean, or the sum over its rows, tells their number.
+        """
         asked = self.epsilon is not None or self.model_privacy is not None
         unit = self.protect if self.model_privacy is None else self.model_privacy.protect
-        return asked and (self.max_rows is not None or unit == "node")
+        return asked and unit == "node"
 
     @property
     def objective(self) -> Objective:

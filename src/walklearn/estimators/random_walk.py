@@ -47,7 +47,7 @@ from walklearn.files.schema import Schema, from_rows_message
 from walklearn.files.wording import listed
 from walklearn.graphs import Graph, Network, place_rows
 from walklearn.model import Model
-from walklearn.privacy import Allotment, Ledger, ModelNoise, clip_features
+from walklearn.privacy import Allotment, Ledger, ModelNoise
 from walklearn.privacy.ledger import IN_THE_CLEAR
 from walklearn.privacy.model_noise import Unit
 from walklearn.problem import Problem
@@ -285,12 +285,14 @@ class RandomWalk(BaseEstimator):
         )
         count = X.shape[0]
         weights, clipped = check_weights(sample_weight, count), None
-        if self.feature_bound is not None:
-            X, clipped = clip_features(X, self.feature_bound)
         units = self._units(X, targets, weights, private, state.units)
+        if self.feature_bound is None:
+            rows = units.rows(X)
+        else:  # in the units that it is trained in: there the claims take it to hold
+            rows, clipped = units.clipped(X, self.feature_bound)
         network = place_rows(self.graph, nodes, count, seed, state.network)
         problem = Problem(
-            units.rows(X), targets - units.target_shift, loss=loss, penalty=self.penalty,
+            rows, targets - units.target_shift, loss=loss, penalty=self.penalty,
             domain=self.domain, node_of_row=network.owners, nodes=network.graph.node_count,
             objective=terms.objective, empty_nodes="relay", sample_weight=weights,
             total_rows=self.total_rows if terms.objective == "mean" else None, assume_finite=True,

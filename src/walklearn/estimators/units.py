@@ -18,13 +18,14 @@ array([ 2.e+00,  3.e-03, -9.e+00])
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from walklearn.files.encoding import Column
+from walklearn.privacy import clip_features
 from walklearn.problem.owned_rows import is_sparse, with_ones
 
 Array = NDArray[Any]
@@ -100,6 +101,14 @@ class Units:
         if self.cut_off is not None:
             np.clip(inner, -self.cut_off, self.cut_off, out=inner)
         return rows
+
+    def clipped(self, X: Any, bound: float) -> tuple[Any, int]:
+        """The rows to train on, no longer than the bound in these units, and how many were.
+
+        The intercept's 1 is no part of a row's length.
+        """
+        rows, count = clip_features(replace(self, intercept=False).rows(X), bound)
+        return (with_ones(rows) if self.intercept else rows), count
 
     def cut(self, X: Any) -> Any:
         """Rows in given units, to predict: cut off as those that were trained on."""
