@@ -87,7 +87,7 @@ SHELL = {
     "edges with other names": Mistake(
         "train rows.csv --target label --node-column site --graph names.txt --out m",
         r"has no edge in names\.txt", r"rows\.csv, row 1 ", r"must use the same names"),
-    "edges with weights": Mistake(
+    "edges with a word too many": Mistake(
         "train rows.csv --target label --node-column site --graph weights.txt --out m",
         r"expected two nodes", r"weights\.txt, line 1", r'such as "oslo rome"'),
     "a graph that does not fit the rows": Mistake(
@@ -171,7 +171,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "edges": [f"{i} {j}" for i, j in ring],
         "from1": [f"{i + 1} {j + 1}" for i, j in ring],
         "pieces": [f"{i} {j}" for i, j in ring if i not in (4, 9)],
-        "weights": [f"{i} {j} 0.5" for i, j in ring],
+        "weights": [f"{i} {j} heavy" for i, j in ring],
         "names": ["oslo rome", "rome bern"],
     }.items():
         (folder / f"{name}.txt").write_text("\n".join(lines))
