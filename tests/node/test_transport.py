@@ -8,13 +8,13 @@ import socket
 import ssl
 import struct
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable
 from contextlib import asynccontextmanager, closing
 
 import pytest
 
 from walklearn.node.wire import certificates, handshake, links, session
-from walklearn.node.wire.door import MOST_OF_ADDRESS, MOST_WAITING
+from walklearn.node.wire.door import MOST_OF_ADDRESS, MOST_PROVING, MOST_WAITING, Door
 from walklearn.node.wire.identity import Identity, Invite
 from walklearn.node.wire.session import MOST_CALLS
 from walklearn.node.wire.transport import METHODS, Refused, Transport, Unanswered, Undelivered
@@ -676,3 +676,47 @@ def test_hundreds_of_silent_connections_do_not_keep_a_neighbour_out(
     most, refused = asyncio.run(meet())
     assert refused > 50
     assert most <= (MOST_WAITING if source == "127.0.0.1" else MOST_OF_ADDRESS) + 1
+
+
+@pytest.mark.parametrize("hosts", [1, 60])
+def test_who_claims_to_be_a_neighbour_elsewhere_does_not_drive_it_out(hosts: int) -> None:
+    """The neighbour is at an address that nobody knows yet, and takes its time for the proof.
+
+    From one other address a few may claim the same; from very many others the neighbour's claim
+    is the oldest when the room for all claims is full, unless its address is a known one.
+    """
+
+    async def meet() -> tuple[list[str], int]:
+        refused: list[str] = []
+        proved = asyncio.Event()
+
+        async def proof(connection: socket.socket) -> None:
+            with closing(connection):
+                await proved.wait()
+
+        async def hear(connection: socket.socket) -> tuple[str, Awaitable[None]]:
+            return "alice", proof(connection)
+
+        door = Door(hear, lambda _, whom: refused.append(whom.partition(":")[0]))
+        if hosts > 1:
+            door.known.add("127.0.0.1")
+        port = door.listen("127.0.0.1", 0)
+        with contextlib.ExitStack() as stack:
+            for host in [1, *(2 + at for at in range(hosts) for _ in range(MOST_PROVING + 1))]:
+                connection = socket.create_connection(
+                    ("127.0.0.1", port), source_address=(f"127.0.0.{host}", 0)
+                )
+                stack.enter_context(connection)
+                await asyncio.sleep(0.002)
+            await until(lambda: len(refused) >= hosts)
+            claims = len(door._claims)
+            proved.set()
+            await until(lambda: not door._hosts)
+            door.close()
+        return refused, claims
+
+    refused, claims = asyncio.run(meet())
+    assert "127.0.0.1" not in refused
+    assert claims <= MOST_WAITING
+    if hosts == 1:
+        assert refused == ["127.0.0.2"]

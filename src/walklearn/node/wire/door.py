@@ -4,8 +4,11 @@ A stranger can open connections and say nothing; there is room for a few of them
 much that a neighbour would have to wait. When the room is full, the one that has waited longest
 goes: a neighbour says at once who it is, and is out of the room before it is its turn. One
 address has a share of the room, and addresses that neighbours have used go last. Who has named a
-neighbour's key has to prove to hold it; a few may be at that for each neighbour, and others for
-each address that neighbours have used.
+neighbour's key has to prove to hold it; a few of each address may be at that for each neighbour,
+and there is as much room for them in all as for those that wait.
+
+Addresses are compared as numbers. Of a neighbour whose invite has a name for a host, the address
+is known from the first session on.
 """
 
 from __future__ import annotations
@@ -17,9 +20,9 @@ from functools import partial
 
 from walklearn.node.wire.handshake import SECONDS, StrangerError
 
-# Connections that have said nothing yet, in all and of one unknown address.
+# Connections that have said nothing yet, in all and of one unknown address; as many claim in all.
 MOST_WAITING, MOST_OF_ADDRESS = 128, 16
-# Connections at a time that claim to be the same neighbour's, without proof so far.
+# Connections of one address that claim to be the same neighbour's, without proof so far.
 MOST_PROVING = 4
 _BACKLOG = 512
 
@@ -38,7 +41,7 @@ class Door:
     ) -> None:
         self._hear, self._refused = hear, refused
         self._hosts: dict[asyncio.Task[str], str] = {}  # of all, the longest first
-        # Who has said who it is; claims of addresses that neighbours have used are by themselves.
+        # Who has said who it is, and from where; the longest first.
         self._claims: dict[asyncio.Task[str], tuple[str, str]] = {}
         self._listener: socket.socket | None = None
         self.known: set[str] = set()
@@ -105,11 +108,14 @@ class Door:
     def _note_claim(self, who: str) -> None:
         task = asyncio.current_task()
         assert task is not None
-        host = self._hosts[task]
-        claim = who, host if host in self.known else ""
-        same = [each for each, of in self._claims.items() if of == claim and not each.cancelling()]
+        claim = who, self._hosts[task]
+        still = {each: of for each, of in self._claims.items() if not each.cancelling()}
+        same = [each for each, of in still.items() if of == claim]
         if len(same) >= MOST_PROVING:
             same[0].cancel()
+        elif len(still) >= MOST_WAITING:
+            unknown = [each for each, (_, host) in still.items() if host not in self.known]
+            (unknown or list(still))[0].cancel()
         self._claims[task] = claim
 
     def _found_out(self, connection: socket.socket, task: asyncio.Task[str]) -> None:
