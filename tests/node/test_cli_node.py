@@ -139,6 +139,7 @@ def test_a_long_path_has_its_socket_too(tmp_path: Path) -> None:
         (["run", "nothing"], "nothing does not exist: `walklearn node init` makes one"),
         (["status", "nothing"], "does not exist"),
         (["invite", "nothing"], "does not exist"),
+        (["start-walk", "node0", "--resume", "--force"], "--force begins one: give one."),
         (["start-walk", "node0"], "no node runs on node0: start it with"),
         (["model", "node0", "--out", "model"], "no model has come to node0 yet"),
         (["peer", "node0", "hello"], 'begins with "walklearn1:"'),

@@ -688,6 +688,28 @@ def test_a_walk_begins_once() -> None:
         assert "--resume" in reply(effects).reason
 
 
+def test_a_walk_that_was_only_heard_of_does_not_keep_the_owner_from_beginning() -> None:
+    lie = Line(PLAN.updates, 1_000, LEFT, "a" * 32)
+    further = told(newest=lie, progress=Progress(Mark(lie, 3), PLAN.updates, 0.0))
+    state, _ = handle(node(), Announced(LEFT, further, 100.0))
+    _, effects = handle(state, StartWalk("b" * 32, np.ones(1), 100.0))
+    assert "--force" in reply(effects).reason
+    begun, effects = handle(state, StartWalk("b" * 32, np.ones(1), 100.0, force=True))
+    assert reply(effects).outcome is Outcome.ACCEPTED
+    assert begun.record.newest_line == Line(PLAN.updates, 1_001, ME, "b" * 32)
+    assert begun.record.token is not None
+    assert begun.record.token.updates == 0
+    # The others take it, also those that the lie has reached.
+    offered, _ = handle(up(begun, RIGHT), Visit(GO_RIGHT, 101.0))
+    newcomer, _ = handle(node(), Started(99.0))
+    for other in (state, newcomer):
+        _, effects = arrive(other, offered.record.token, GO_LEFT, RIGHT)
+        assert reply(effects).outcome is Outcome.ACCEPTED
+    # Where a model has been, it goes on from that one.
+    _, effects = handle(handing_over(), StartWalk("c" * 32, np.ones(1), 100.0, force=True))
+    assert reply(effects).outcome is Outcome.REFUSED
+
+
 def test_resume_goes_on_from_the_newest_model_seen() -> None:
     state, _ = handle(handing_over(), Answered(Mark(LINE, 5), ACCEPTED, 101.0))
     for known in (state, handing_over()):

@@ -199,13 +199,17 @@ def run(
 @_directory
 @click.option("--resume", is_flag=True,
               help="Go on from the newest model here: the holder is gone for good.")  # fmt: skip
+@click.option("--force", is_flag=True,
+              help="Begin though neighbours tell of a walk, if it was never here.")  # fmt: skip
 @with_node_extra
-def start_walk(directory: Path, resume: bool) -> None:
+def start_walk(directory: Path, resume: bool, force: bool) -> None:
     """Begin the token at this node, which must be running. One node does this, once."""
     from walklearn.node.process.control import ask
 
     _open(directory)
-    ask(directory, "StartWalk", resume=resume)
+    if resume and force:
+        raise click.UsageError("--resume goes on with a walk, --force begins one: give one.")
+    ask(directory, "StartWalk", resume=resume, force=force)
     click.echo("The walk goes on from here." if resume else "The walk has begun.")
 
 

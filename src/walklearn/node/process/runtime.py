@@ -108,10 +108,10 @@ class Runtime:
         await self.dispatch(happened.PeersChanged(tuple(self._names)))
         self._greetings.set_peers(self._names, self._spawn)
 
-    async def start_walk(self, walk: str, model: Vector) -> Receipt | None:
+    async def start_walk(self, walk: str, model: Vector, force: bool = False) -> Receipt | None:
         """Begin a walk, if none of the neighbours knows of one that is under way."""
         await self._greetings.ask_all()
-        return await self.dispatch(happened.StartWalk(walk, model, self._clock()))
+        return await self.dispatch(happened.StartWalk(walk, model, self._clock(), force))
 
     async def resume_walk(self) -> Receipt | None:
         """Go on from the newest model here."""

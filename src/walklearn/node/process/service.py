@@ -184,14 +184,14 @@ class Node:
         """The numbers that Prometheus follows."""
         return gauges(self._runtime.state, self._runtime.watch)
 
-    async def start_walk(self, resume: bool = False) -> None:
+    async def start_walk(self, resume: bool = False, force: bool = False) -> None:
         """Begin the walk with a model uniform over W, or go on if its holder is gone for good."""
         domain, size = self.plan.domain, self.plan.size
         model = np.asarray(domain.sample(size, np.random.default_rng()), dtype=np.float64)
         if resume:
             receipt = await self._runtime.resume_walk()
         else:
-            receipt = await self._runtime.start_walk(secrets.token_hex(16), model)
+            receipt = await self._runtime.start_walk(secrets.token_hex(16), model, force)
         if receipt is None or receipt.outcome is not Outcome.ACCEPTED:
             raise CommandError("nothing came of it" if receipt is None else receipt.reason)
         self.log.info("walk resumed" if resume else "walk started")
@@ -336,8 +336,8 @@ def _commands(node: Node) -> dict[str, Any]:
     async def status() -> Mapping[str, Any]:
         return node.status()
 
-    async def start_walk(resume: bool) -> Mapping[str, Any]:
-        await node.start_walk(resume)
+    async def start_walk(resume: bool, force: bool = False) -> Mapping[str, Any]:
+        await node.start_walk(resume, force)
         return {}
 
     async def peers_changed() -> Mapping[str, Any]:

@@ -131,11 +131,15 @@ class FinalAnswered:
 
 @dataclass(frozen=True, eq=False)
 class StartWalk:
-    """The owner begins a walk with this name and first model."""
+    """The owner begins a walk with this name and first model.
+
+    force: also where a line was heard of, if no model of it was ever here.
+    """
 
     walk: str
     model: Vector
     now: float
+    force: bool = False
 
 
 @dataclass(frozen=True)

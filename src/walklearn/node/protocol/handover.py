@@ -135,7 +135,7 @@ def wake(state: State, event: happened.Started) -> Result:
     """A restart begins every wait anew; what was taken before is only remembered as the newest."""
     record, state = state.record, state.listening(event.now)
     if record.newest is None:
-        return state, []
+        return state.saw_nothing(event.now), []
     copy = record.newest_model
     updates = max(record.newest.line.updates, 0 if copy is None else copy.updates)
     state = state.first_saw(record.newest, updates, event.now, event.away_seconds)

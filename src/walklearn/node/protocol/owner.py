@@ -18,12 +18,16 @@ _REPLIED = (
 
 
 def start(state: State, event: happened.StartWalk) -> Result:
-    """Begin a walk, if none is known here."""
-    if state.record.newest is not None:
+    """Begin a walk, if none is known here; or above one that was only heard of, by force.
+
+    A neighbour may have told of a line that nobody walks.
+    """
+    if state.record.newest_model is not None or (state.record.newest and not event.force):
         return decline(
             state,
             "a walk has begun already. If the node that holds its token is gone for good, go on "
-            "from the newest model seen here with --resume.",
+            "from the newest model seen here with --resume. If neighbours only tell of one that "
+            "has never been here and nobody knows it, begin another in its place with --force.",
         )
     first = state.learner.first_token(Line(0, 1, state.fingerprint, event.walk), event.model)
     state, (commit, *notes) = begin(state, first, event.now)

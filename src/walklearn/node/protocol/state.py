@@ -413,15 +413,24 @@ class State:
 
     def first_saw(self, mark: Mark, updates: int, now: float, away_seconds: float = 0.0) -> State:
         """The first that this process knows of the walk, from so many seconds before it began."""
-        rate = self._time_limits.most_updates_per_second
-        bounds = Bounds(
-            Bound(max(updates, mark.line.updates), now, rate * (1.0 + away_seconds), rate, rate),
-            Bound(
-                mark.line.counter, now, LINES_AT_ONCE + LINES_A_SECOND * away_seconds,
-                LINES_A_SECOND, LINES_AT_ONCE,
-            ),
-        )  # fmt: skip
+        reached = max(updates, mark.line.updates)
+        bounds = self._bounds(reached, mark.line.counter, now, away_seconds)
         return replace(self, seen=Sighting(mark, updates, now), bounds=bounds)
+
+    def saw_nothing(self, now: float) -> State:
+        """No walk is known: any updates can be, and lines as if the walk began now.
+
+        So a network that had to begin again often is believed by newcomers, if not at once.
+        """
+        return replace(self, bounds=self._bounds(self.learner.plan.updates, 0, now, 0.0))
+
+    def _bounds(self, updates: int, counter: int, now: float, away_seconds: float) -> Bounds:
+        rate = self._time_limits.most_updates_per_second
+        lines = LINES_AT_ONCE + LINES_A_SECOND * away_seconds
+        return Bounds(
+            Bound(updates, now, rate * (1.0 + away_seconds), rate, rate),
+            Bound(counter, now, lines, LINES_A_SECOND, LINES_AT_ONCE),
+        )
 
     def lost_to(self, neighbour: str) -> State:
         """The walk was begun again from a copy, and nobody had seen it beyond this neighbour."""
