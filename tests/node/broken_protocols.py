@@ -247,7 +247,7 @@ BROKEN: dict[Callable[[pytest.MonkeyPatch], None], int] = {
     restart_without_doubt: 4,
     take_what_was_refused: 9,
     reclaim_the_same_line: 0,
-    reclaim_without_a_name: 1,
+    reclaim_without_a_name: 2,
     offer_again_under_the_same_mark: 5,
     charge_afterwards: 0,
     forget_what_was_seen: 0,
