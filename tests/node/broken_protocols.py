@@ -30,7 +30,6 @@ from walklearn.node.protocol.state import Handover, Phase, Place, Record, State
 
 Handle = Callable[[State, Any], Result]
 _handle, _epoch_of = protocol.handle, learner.epoch_of
-_next_line = State.next_line
 
 
 def _reordered(first: type[Any]) -> Handle:
@@ -127,15 +126,6 @@ def take_what_was_refused(patch: pytest.MonkeyPatch) -> None:
 def reclaim_the_same_line(patch: pytest.MonkeyPatch) -> None:
     def next_line(state: State, walk: str, updates: int = 0) -> Line:
         return state.record.newest_line or Line(0, 1, state.fingerprint, walk)
-
-    patch.setattr(State, "next_line", next_line)
-
-
-def reclaim_without_a_name(patch: pytest.MonkeyPatch) -> None:
-    """Two reclaimers can tie."""
-
-    def next_line(state: State, walk: str, updates: int = 0) -> Line:
-        return _next_line(state, walk, updates)._replace(reclaimer="0" * 64)
 
     patch.setattr(State, "next_line", next_line)
 
@@ -247,7 +237,6 @@ BROKEN: dict[Callable[[pytest.MonkeyPatch], None], int] = {
     restart_without_doubt: 4,
     take_what_was_refused: 9,
     reclaim_the_same_line: 0,
-    reclaim_without_a_name: 2,
     offer_again_under_the_same_mark: 5,
     charge_afterwards: 0,
     forget_what_was_seen: 0,

@@ -776,3 +776,14 @@ def test_a_retry_sends_the_same_noise_again_also_after_a_restart() -> None:
     _, effects = handle(node(written, learner), Started(5.0))
     assert [each.token.encoded for each in effects] == [sent.encoded]
     assert written.contributions == 1
+
+
+def test_two_that_go_on_from_the_same_line_never_tie() -> None:
+    """Of their lines every node prefers the same one, which bears its beginner's name."""
+    mine, theirs = (
+        replace(node(Record(newest=Mark(LINE, 4))), fingerprint=name).next_line("a" * 32, 3)
+        for name in (ME, RIGHT)
+    )
+    assert (mine.updates, mine.counter) == (theirs.updates, theirs.counter)
+    assert mine < theirs
+    assert (mine.reclaimer, theirs.reclaimer) == (ME, RIGHT)
