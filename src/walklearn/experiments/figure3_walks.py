@@ -18,7 +18,7 @@ bounds. What (ε, δ) that has is another matter: ask its `delta`.
 >>> walk.released.round(1)
 array([-19.7, -17.4,  15.3,  17.9])
 >>> walk.hop(graphs.complete(4), walk.released, node=2, previous=-1, uniforms=np.zeros(1))
-Hop(node=2, messages=0)
+Hop(node=2, messages=0, questions=0)
 >>> gamma = equal_variance_gamma(privacy=noise).privacy
 >>> round(float(gamma.variance(25.5)), 6), round(gamma.delta(3.0), 2)
 (800.0, 0.87)

@@ -94,7 +94,7 @@ class HistoryDriven(Derived):
         # (x_i / μ_i) / (x_j / μ_j), where μ = score · degree
         excess = (own * score[j] * their_degree) / (theirs * score[node] * degree)
         accepted = proposal.decider <= float(excess) ** self.alpha * score[j] / score[node]
-        return Hop(j if accepted else node, 2 + accepted, questions=2)
+        return Hop(j if accepted else node, 2 + int(accepted), questions=2)
 
     def transition_matrix(self, graph: Graph, problem: Problem | None = None) -> csr_array:
         """There is none: the next node depends on all visits so far."""
