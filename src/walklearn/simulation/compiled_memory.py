@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
@@ -30,17 +31,17 @@ class CompiledMemory(CompiledWalks):
         super().__init__(setting, streams, tokens, kept)
         self._remember([token.memory for token in self.starts])
 
+    @abstractmethod
     def _remember(self, memories: list[Any]) -> None:
         """Lay out what tokens carry and nodes keep."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _memory_of(self, replicate: int) -> Any:
         """What the replicate's token carries beside w, as the reference has it."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _kept_by(self, replicate: int, node: int) -> Any:
         """What a node keeps, as the reference has it; None before its first visit."""
-        raise NotImplementedError
 
     @property
     def averages(self) -> Array:
@@ -83,8 +84,9 @@ class CompiledMemory(CompiledWalks):
         models = records.models[:, :, None]
         return Seen(models, models, records.messages, records.questions)
 
+    @abstractmethod
     def _update(self, path: Array, numbers: Array, records: Any, uniforms: Array) -> None:
-        raise NotImplementedError
+        """Make the updates along the paths."""
 
 
 class CompiledGradientMemory(CompiledMemory):
