@@ -36,8 +36,19 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ["NUMBA_CACHE_DIR"] = str(config.rootpath / ".pytest_cache" / "numba" / worker)
 
 
+@pytest.fixture(scope="module")
+def chrome(browser: Chrome) -> Iterator[Chrome]:
+    """The browser for the tests of one file, which leave their page and what its console said.
+
+    A live page that is left open asks for its events for ever, into the next file's console.
+    """
+    yield browser
+    browser.get("about:blank")
+    browser.get_log("browser")  # type: ignore[no-untyped-call]
+
+
 @pytest.fixture(scope="session")
-def chrome() -> Iterator[Chrome]:
+def browser() -> Iterator[Chrome]:
     """A headless Chromium that can reach no network and keeps what its console says."""
     for program in ("chromium", "chromedriver"):
         if shutil.which(program) is None:
