@@ -16,7 +16,8 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "myst_parser",
-    "house_docstrings",
+    "sphinx.ext.napoleon",
+    "as_written",
     "notebook_pages",
     "command_help",
 ]
@@ -25,6 +26,9 @@ exclude_patterns = ["build", "extensions"]
 myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 3
 
+default_role = "py:obj"  # `simulate` in a docstring is a link where there is one to make
+napoleon_google_docstring = False
+napoleon_use_rtype = False
 nitpicky = True  # names that begin with walklearn must lead somewhere
 autosummary_generate = False
 autodoc_member_order = "bysource"

@@ -184,14 +184,6 @@ def loaded(path: Path) -> ModuleType:
     return module
 
 
-def test_docstrings_become_fields_links_and_plain_text() -> None:
-    module = loaded(DOCS / "extensions" / "house_docstrings.py")
-    result = doctest.testmod(module)
-    assert result.attempted
-    assert not result.failed
-    assert module.to_rest(["Σ_{j~i} |x|, *not* w*."]) == [r"Σ\_{j~i} \|x\|, *not* w\*."]
-
-
 def test_pictures_can_be_drawn_anew(tmp_path: Path) -> None:
     pictures = loaded(DOCS / "pictures.py")
     for draw in pictures.PICTURES:

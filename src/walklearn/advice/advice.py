@@ -45,11 +45,17 @@ class Candidate:
 class Advice:
     """What to do, and why. Print it.
 
-    mode: "public", or "simulation" if the data were looked at: then the advice itself is not
-    private. step_size is None where nothing public bounds the smoothness. comparison: what releases
-    of L_i are worth, where the model is in the clear. allotment: what protects the model and all
-    else that leaves a node, where a total ε was asked for. update: what a visit should do; None
-    for SGD with that walk and step.
+    Parameters
+    ----------
+    mode
+        "public", or "simulation" if the data were looked at: then the advice itself is not
+        private. step_size is None where nothing public bounds the smoothness.
+    comparison
+        What releases of L_i are worth, where the model is in the clear.
+    allotment
+        What protects the model and all else that leaves a node, where a total ε was asked for.
+    update
+        What a visit should do; None for SGD with that walk and step.
     """
 
     mode: Mode
@@ -160,17 +166,27 @@ def advise(
 ) -> Advice:
     """Recommend a walk, what protects it, a laziness and a step size.
 
-    graph: who can talk to whom. problem: simulate on it; without it only public facts are used.
-    epsilon, delta: the total for everything that leaves a node because of its rows, the model
-    included; protect says whether one row of a node ("rows") or all of them ("node") are the unit.
-    It needs public facts: how long rows typically are (row_length) or at most (feature_bound), and
-    without a problem how many features there are and rows in all (total_rows).
-    model: "in the clear" asks what the paper asks: the model is not protected, ε is about the
-    constants L_i alone, within the public feature_bound, and the total is ε = ∞.
-    loss, penalty, objective, intercept, max_rows, total_rows: what is public of the problem;
-    `problem` brings its own loss, penalty, objective and numbers of rows. lower: a public lower
-    bound of L_i, where there is neither penalty nor intercept.
-    steps, replicates: of the simulations.
+    Parameters
+    ----------
+    graph
+        Who can talk to whom.
+    problem
+        Simulate on it; without it only public facts are used.
+    epsilon, delta
+        The total for everything that leaves a node because of its rows, the model included;
+        protect says whether one row of a node ("rows") or all of them ("node") are the unit. It
+        needs public facts: how long rows typically are (row_length) or at most (feature_bound),
+        and without a problem how many features there are and rows in all (total_rows).
+    model
+        "in the clear" asks what the paper asks: the model is not protected, ε is about the
+        constants L_i alone, within the public feature_bound, and the total is ε = ∞.
+    loss, penalty, objective, intercept, max_rows, total_rows
+        What is public of the problem; `problem` brings its own loss, penalty, objective and
+        numbers of rows.
+    lower
+        a public lower bound of L_i, where there is neither penalty nor intercept.
+    steps, replicates
+        Of the simulations.
     """
     if (epsilon is None) != (delta is None):
         given, other = ("epsilon", "delta") if delta is None else ("delta", "epsilon")

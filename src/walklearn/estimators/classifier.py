@@ -96,6 +96,8 @@ class RandomWalkClassifier(ClassifierMixin, RandomWalk):
     `weights_` and `average_` (last model and average, the intercept last). Trace and counts of
     clipped rows are computed from the rows: they are for you, not for publishing.
 
+    Examples
+    --------
     >>> from sklearn.datasets import load_breast_cancer
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> classifier = RandomWalkClassifier(walk="uniform", random_state=0).fit(X, y)
@@ -136,9 +138,12 @@ class RandomWalkClassifier(ClassifierMixin, RandomWalk):
     ) -> Self:
         """Let the token walk on over new rows by the paper's update: it keeps w, w̄ and k.
 
-        classes: all labels there will be, needed in the first call. It makes `steps` updates, by
-        default as many as there are nodes with new rows. What the nodes release of the new
-        rows is charged in the ledger once more.
+        Parameters
+        ----------
+        classes
+            All labels there will be, needed in the first call. It makes `steps` updates, by
+            default as many as there are nodes with new rows. What the nodes release of the new
+            rows is charged in the ledger once more.
         """
         check_parameters(self)
         go_on = hasattr(self, "_state")

@@ -23,6 +23,8 @@ class RandomWalkRegressor(RegressorMixin, RandomWalk):
     included. loss: "squared", "huber" or a loss such as losses.Huber(10.0), whose threshold is in
     the units of y. All other parameters are those of `RandomWalkClassifier`.
 
+    Examples
+    --------
     >>> from sklearn.datasets import load_diabetes
     >>> X, y = load_diabetes(return_X_y=True)
     >>> RandomWalkRegressor(random_state=0).fit(X, y).score(X, y) > 0.5

@@ -29,12 +29,17 @@ def read_table(
 
     Each is checked when it is first asked for.
 
-    delimiter: of CSV; guessed if None. text: columns that are text even if they look like numbers.
-
     In an .npz file the array X gives the columns x0, x1, … (or those named in an array
     `columns`) and every other array of one dimension is a column of its own name. In an SVMlight
     file the feature with index 7 is the column x7, the target is y, and the query, where rows have
     one, is qid.
+
+    Parameters
+    ----------
+    delimiter
+        Of CSV; guessed if None.
+    text
+        Columns that are text even if they look like numbers.
     """
     source = Path(path)
     if not source.is_file():

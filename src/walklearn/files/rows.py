@@ -22,10 +22,21 @@ Array = NDArray[Any]
 class Rows:
     """Rows ready to learn from.
 
-    X: encoded features, sparse if the file is. y: targets as they are in the file, whole numbers as
-    such. nodes: the owner of each row as it is in the file, a number or a name; None without a
-    node column. encoding: from columns to X. target: the name of y. place: names a row in a
-    message.
+    Parameters
+    ----------
+    X
+        Encoded features, sparse if the file is.
+    y
+        Targets as they are in the file, whole numbers as such.
+    nodes
+        The owner of each row as it is in the file, a number or a name; None without a node
+        column.
+    encoding
+        From columns to X.
+    target
+        The name of y.
+    place
+        Names a row in a message.
     """
 
     X: Any  # an array, or a csr_array of SciPy's
@@ -59,11 +70,22 @@ def read_rows(
 ) -> Rows:
     """Read a file and make rows of it.
 
-    target: the column to predict. node_column: who owns the row. drop: columns to leave out.
-    text: columns that are text even if they look like numbers. schema: what is declared of columns
-    instead of taken from the data: the possible values of text, the centre and spread or the range
-    of numbers; a `Schema`, the path of its file, or what would stand there. encoding: use this
-    one, as at prediction and as a network agrees on.
+    Parameters
+    ----------
+    target
+        The column to predict.
+    node_column
+        Who owns the row.
+    drop
+        Columns to leave out.
+    text
+        Columns that are text even if they look like numbers.
+    schema
+        What is declared of columns instead of taken from the data: the possible values of text,
+        the centre and spread or the range of numbers; a `Schema`, the path of its file, or what
+        would stand there.
+    encoding
+        Use this one, as at prediction and as a network agrees on.
     """
     schema = Schema.of(schema)
     declared = {*text, *schema.categories, *_text_columns(encoding)}

@@ -55,8 +55,11 @@ _WANTED = (
 class Schema:
     """Columns as declared, by name; "*" stands for the other columns of numbers.
 
-    from_rows: columns whose numbers were computed from rows, as `walklearn schema` writes them,
-    and are not public until somebody says so by taking the mark out.
+    Parameters
+    ----------
+    from_rows
+        Columns whose numbers were computed from rows, as `walklearn schema` writes them, and
+        are not public until somebody says so by taking the mark out.
     """
 
     columns: Mapping[str, Column]
@@ -88,6 +91,8 @@ class Schema:
     ) -> Schema:
         """From a centre and a spread for each column of an array, x0, x1, … unless named.
 
+        Examples
+        --------
         >>> Schema.typical([50.0, 170.0], [20.0, 10.0], ["age", "height"]).columns["height"]
         Column(name='height', categories=None, centre=170.0, spread=10.0, cut_off=3.0)
         """

@@ -30,9 +30,16 @@ class Table(Mapping[str, Array]):
     A column is checked when it is first asked for, so that a missing value in one that nobody
     needs does no harm.
 
-    columns: what gives each column. source: the file, for messages. lines: the line that each
-    row of the file begins on, where there are lines. numbers: which rows of the file these are,
-    counted from 0; all by default.
+    Parameters
+    ----------
+    columns
+        What gives each column.
+    source
+        The file, for messages.
+    lines
+        The line that each row of the file begins on, where there are lines.
+    numbers
+        Which rows of the file these are, counted from 0; all by default.
     """
 
     def __init__(

@@ -41,11 +41,16 @@ def as_graph(
 ) -> Graph:
     """A graph from whatever stands for one.
 
-    graph: a walklearn, networkx or igraph graph; a square adjacency matrix, SciPy's or NumPy's;
-    the path of an edge list; or the name of a family (`names`), which then has so many nodes.
-    A file whose name is that of a family is meant by a `pathlib.Path`.
-    nodes: how many there should be; a graph with more or fewer is refused.
-    seed: for a family that is drawn at random.
+    Parameters
+    ----------
+    graph
+        a walklearn, networkx or igraph graph; a square adjacency matrix, SciPy's or NumPy's;
+        the path of an edge list; or the name of a family (`names`), which then has so many
+        nodes. A file whose name is that of a family is meant by a `pathlib.Path`.
+    nodes
+        How many there should be; a graph with more or fewer is refused.
+    seed
+        For a family that is drawn at random.
     """
     made = _as_graph(graph, nodes, seed, connected)
     if nodes is not None and made.node_count != nodes:

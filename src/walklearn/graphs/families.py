@@ -16,6 +16,8 @@ from walklearn.graphs.pairs import pair_at
 def ring(nodes: int) -> Graph:
     """Each node is joined to the next and the last to the first; ring(2) is a single edge.
 
+    Examples
+    --------
     >>> ring(5).edges().tolist()
     [[0, 1], [0, 4], [1, 2], [2, 3], [3, 4]]
     """

@@ -23,6 +23,8 @@ def erdos_renyi(
 
     Below a probability of about ln(n)/n some node is left alone.
 
+    Examples
+    --------
     >>> erdos_renyi(20, 0.3, seed=1)
     Graph(20 nodes, 47 edges)
     """
@@ -43,6 +45,8 @@ def stochastic_block(
 
     Nodes are numbered community by community. Exact.
 
+    Examples
+    --------
     >>> stochastic_block([50, 50], [[0.3, 0.01], [0.01, 0.3]], seed=1)
     Graph(100 nodes, 752 edges)
     """

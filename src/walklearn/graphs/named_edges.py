@@ -38,8 +38,11 @@ Pair = tuple[str, str]
 class Network(NamedTuple):
     """A graph, what its nodes are called, and the node that owns each row.
 
-    names: None where nodes are called 0, 1, 2, … family: the name that the graph was drawn by,
-    with as many nodes as there are.
+    Parameters
+    ----------
+    names
+        None where nodes are called 0, 1, 2, … family: the name that the graph was drawn by,
+        with as many nodes as there are.
     """
 
     graph: Graph
@@ -53,7 +56,10 @@ def read_network(
 ) -> Network:
     """The graph in an edge list of names, for rows with these owners.
 
-    place: names a row, counted from 0, in a message.
+    Parameters
+    ----------
+    place
+        Names a row, counted from 0, in a message.
     """
     source, labels = Path(path), [str(owner) for owner in np.asarray(owners).tolist()]
     if not source.is_file():

@@ -19,6 +19,8 @@ def barabasi_albert(nodes: int, attachments: int, *, seed: Seed = None) -> Graph
     Starts from a star of attachments + 1 nodes, as networkx does, and follows the same law
     exactly: a newcomer draws until it has enough distinct nodes. Always connected.
 
+    Examples
+    --------
     >>> barabasi_albert(1000, 2, seed=1)
     Graph(1000 nodes, 1996 edges)
     """

@@ -26,6 +26,8 @@ def random_regular(
     bd where these are new. Their number does not grow with the graph, so large graphs are close
     to uniform, but a few nodes of degree 4 and more are not exactly so.
 
+    Examples
+    --------
     >>> random_regular(10, 3, seed=1).degrees.tolist()
     [3, 3, 3, 3, 3, 3, 3, 3, 3, 3]
     """
@@ -98,6 +100,8 @@ def watts_strogatz(
     are drawn again, where the original paper goes round the ring). A node joined to everybody
     keeps its edges.
 
+    Examples
+    --------
     >>> watts_strogatz(100, 4, 0.1, seed=1)
     Graph(100 nodes, 200 edges)
     """

@@ -34,17 +34,28 @@ def kind_of(loss: str) -> Kind:
 class Model:
     """A linear model that a walk has trained, with all that is needed to use it.
 
-    weights, average: the last iterate w and the average w̄, shape (features,), or (K, features)
-    for K classes (`softmax`, or one against the rest), also flat, row by row. With an intercept,
-    the last feature is the one that is always 1.
-    kind: "classifier" or "regressor". loss: a name in `losses.LOSSES`, such as "logistic".
-    classes: the labels in the order of the scores; of two classes with one score, the second is
-    the positive one.
-    columns: an `Encoding`, the names of columns of numbers, or None for x0, x1, …
-    uses: the iterate that predicts, "average" (the theorems are about it) or "last".
-    target: the name of the column that is predicted.
-    walk, privacy, ledger, details, report: how it was trained and what that revealed, for
-    people and for `model.json`, `ledger.json` and `report.md`.
+    Parameters
+    ----------
+    weights, average
+        The last iterate w and the average w̄, shape (features,), or (K, features) for K classes
+        (`softmax`, or one against the rest), also flat, row by row. With an intercept, the last
+        feature is the one that is always 1.
+    kind
+        "classifier" or "regressor".
+    loss
+        a name in `losses.LOSSES`, such as "logistic".
+    classes
+        The labels in the order of the scores; of two classes with one score, the second is the
+        positive one.
+    columns
+        An `Encoding`, the names of columns of numbers, or None for x0, x1, …
+    uses
+        The iterate that predicts, "average" (the theorems are about it) or "last".
+    target
+        The name of the column that is predicted.
+    walk, privacy, ledger, details, report
+        How it was trained and what that revealed, for people and for `model.json`,
+        `ledger.json` and `report.md`.
     """
 
     weights: Array
@@ -140,8 +151,11 @@ class Model:
     def predict(self, X: ArrayLike | Mapping[str, Any]) -> Array:
         """The label with the highest score, or the number, for each row.
 
-        X: a table (a dictionary or data frame with the columns of training, or a `Table` from a
-        file), or encoded features of shape (rows, features), which may be sparse.
+        Parameters
+        ----------
+        X
+            a table (a dictionary or data frame with the columns of training, or a `Table` from
+            a file), or encoded features of shape (rows, features), which may be sparse.
         """
         return self.decide(self.scores(X))
 

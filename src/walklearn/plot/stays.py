@@ -32,8 +32,11 @@ def entrapment(
 ) -> Axes:
     """Draw each node's mean number of updates in a row against its degree.
 
-    problem: needed by walks whose law depends on the data, such as ``Weighted``.
-    The colour is the node's share of the visits times N: 1 is an equal share.
+    Parameters
+    ----------
+    problem
+        Needed by walks whose law depends on the data, such as ``Weighted``. The colour is the
+        node's share of the visits times N: 1 is an equal share.
     """
     from matplotlib.colors import LogNorm
 

@@ -33,7 +33,12 @@ def privacy_tradeoff(
 ) -> Axes:  # fmt: skip
     """Draw error against ε. A line begins where its mechanism can first keep the promise.
 
-    bounds: the public range of the values. epsilons: where to look; 0.3 to 10 by default.
+    Parameters
+    ----------
+    bounds
+        The public range of the values.
+    epsilons
+        Where to look; 0.3 to 10 by default.
     """
     from walklearn.privacy.comparison import CONSTANT_ERROR, compare
 

@@ -34,9 +34,13 @@ def visits(
 ) -> Axes:
     """Draw the graph with the visits of each node.
 
-    counts: the visits, one for each node, such as ``Trace.visits``.
-    law: what they should be in the long run, such as ``walk.stationary(graph, problem)``; every
-    node alike where omitted.
+    Parameters
+    ----------
+    counts
+        The visits, one for each node, such as ``Trace.visits``.
+    law
+        What they should be in the long run, such as ``walk.stationary(graph, problem)``; every
+        node alike where omitted.
     """
     from matplotlib.colors import LogNorm
 

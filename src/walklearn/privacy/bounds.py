@@ -46,11 +46,18 @@ def smoothness_bounds(
 ) -> Bounds:
     """(lo, hi) such that lo ≤ L_i ≤ hi for every data set a node could hold.
 
-    feature_bound: a public bound on ‖x‖, without the intercept. max_rows: a public cap on the
-    rows of a node, or on the sum of their weights. total_rows: M, needed for "mean" only. lower:
-    a public lower bound of your choice, needed where nothing keeps L_i away from 0 (no penalty
-    and no intercept), because 0 cannot be protected; constants below it are lifted to it before
-    the release. min_rows: what the rows of a node weigh at least, which only weights put below 1.
+    Parameters
+    ----------
+    feature_bound
+        a public bound on ‖x‖, without the intercept.
+    max_rows
+        a public cap on the rows of a node, or on the sum of their weights.
+    total_rows
+        M, needed for "mean" only. lower: a public lower bound of your choice, needed where
+        nothing keeps L_i away from 0 (no penalty and no intercept), because 0 cannot be
+        protected; constants below it are lifted to it before the release.
+    min_rows
+        What the rows of a node weigh at least, which only weights put below 1.
     """
     if not isinstance(loss, Loss):
         raise TypeError(f"loss must be a loss such as losses.Logistic(), got {loss!r}.")

@@ -66,12 +66,19 @@ CHANCE = 0.7
 class Allotment:
     """What follows from a budget.
 
-    epsilon, delta: the total for all that leaves a node because of its rows.
-    constants: the (ε, δ) of that for the release of L_i; None where nothing is told of it.
-    noise: clipping, noise and cap of what a visit adds to the model.
-    step, updates: γ of every step, and how many.
-    relative_noise: how long the noise in the model is beside the longest way that training can
-    go. From about 1 on a model hardly tells anything; below it may still be poor.
+    Parameters
+    ----------
+    epsilon, delta
+        The total for all that leaves a node because of its rows.
+    constants
+        The (ε, δ) of that for the release of L_i; None where nothing is told of it.
+    noise
+        Clipping, noise and cap of what a visit adds to the model.
+    step, updates
+        Γ of every step, and how many.
+    relative_noise
+        How long the noise in the model is beside the longest way that training can go. From
+        about 1 on a model hardly tells anything; below it may still be poor.
     """
 
     epsilon: float
@@ -179,6 +186,8 @@ def allot(
 def row_length(features: int, intercept: bool = True) -> float:
     """ℓ of a row whose columns are in units of their spread, or of half their range.
 
+    Examples
+    --------
     >>> row_length(8)
     3.0
     """

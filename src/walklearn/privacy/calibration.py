@@ -67,11 +67,17 @@ def calibrate(
 ) -> Mechanism:
     """The mechanism of this kind with the least noise that is (ε, δ) private.
 
-    kind: a name in `MECHANISMS`, such as "laplace" or "clamped-gamma".
-    bounds: public lo and hi over all data a node could hold, never computed from data.
-    clamp: where the release is clamped, by default at the bounds; None leaves additive noise
-    unclamped, for experiments. "gamma" is never clamped.
-    accounting: "tight" (exact), or "lemma" for the paper's sufficient condition ("gamma" only).
+    Parameters
+    ----------
+    kind
+        a name in `MECHANISMS`, such as "laplace" or "clamped-gamma".
+    bounds
+        Public lo and hi over all data a node could hold, never computed from data.
+    clamp
+        Where the release is clamped, by default at the bounds; None leaves additive noise
+        unclamped, for experiments. "gamma" is never clamped.
+    accounting
+        "tight" (exact), or "lemma" for the paper's sufficient condition ("gamma" only).
     """
     mechanism = MECHANISMS.by_name(kind)
     epsilon, delta, bounds = check_epsilon(epsilon), check_delta(delta), check_bounds(bounds)

@@ -44,8 +44,13 @@ CONSTANT_ERROR = 1 / math.sqrt(12.0)
 class Row:
     """One mechanism of a comparison.
 
-    raw_error, shrunk_error: shares of the range. shrinkage: the factor s. Where the target is
-    infeasible there is no mechanism, the numbers are NaN and `reason` says why.
+    Parameters
+    ----------
+    raw_error, shrunk_error
+        Shares of the range.
+    shrinkage
+        The factor s. Where the target is infeasible there is no mechanism, the numbers are NaN
+        and `reason` says why.
     """
 
     kind: str
@@ -144,6 +149,8 @@ def shrunk(mechanism: Mechanism, released: ArrayLike) -> NDArray[np.float64]:
     Where the noise is large beside the range nothing is left but the midpoint; where it is small
     the values stay.
 
+    Examples
+    --------
     >>> from walklearn.privacy.mechanisms import Laplace
     >>> shrunk(Laplace(scale=9.0, bounds=(1.0, 10.0)), [1.0, 5.5, 10.0])
     array([4.74152262, 5.5       , 6.25847738])

@@ -21,9 +21,14 @@ Accounting = Literal["tight", "lemma"]
 class InfeasiblePrivacyError(ValueError):
     """No noise level gives this (ε, δ) for these bounds.
 
-    floor: the δ that cannot be beaten at this ε. smallest_epsilon: what ε must exceed for this
-    δ; infinite where none does. widest_bounds: the widest bounds (from the same lo) that this
-    (ε, δ) allows; None where no bounds do.
+    Parameters
+    ----------
+    floor
+        The δ that cannot be beaten at this ε.
+    smallest_epsilon
+        What ε must exceed for this δ; infinite where none does.
+    widest_bounds
+        The widest bounds (from the same lo) that this (ε, δ) allows; None where no bounds do.
     """
 
     def __init__(

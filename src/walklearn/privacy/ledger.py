@@ -80,8 +80,13 @@ class BudgetExceededError(ValueError):
 class Ledger:
     """Counts of releases, for each kind and node.
 
-    budget: (ε, δ) that no node may exceed. simulated: the noise came from a seed, so the costs
-    are those a network would have, and nobody is protected.
+    Parameters
+    ----------
+    budget
+        (ε, δ) that no node may exceed.
+    simulated
+        The noise came from a seed, so the costs are those a network would have, and nobody is
+        protected.
     """
 
     def __init__(
@@ -110,8 +115,12 @@ class Ledger:
     ) -> None:
         """Enter releases of `what` by some nodes (all by default), all of them or none.
 
-        times: how many, one number or one for each of the nodes.
-        again: pay for releasing a constant that the node has released before.
+        Parameters
+        ----------
+        times
+            How many, one number or one for each of the nodes.
+        again
+            Pay for releasing a constant that the node has released before.
         """
         if not isinstance(mechanism, Mechanism | ModelNoise):
             raise ValueError(

@@ -58,9 +58,14 @@ AT_BOUNDS: Any = "bounds"
 class Mechanism(ABC):
     """What every mechanism offers. `clamp` is None where the release is not clamped.
 
-    name: what files, plans and the command line call it, once it is registered in `MECHANISMS`.
-    noise_names: the parameters of the noise; more of the last one is more noise.
-    is_positive: whether also an unclamped release is above 0.
+    Parameters
+    ----------
+    name
+        What files, plans and the command line call it, once it is registered in `MECHANISMS`.
+    noise_names
+        The parameters of the noise; more of the last one is more noise.
+    is_positive
+        Whether also an unclamped release is above 0.
     """
 
     name: ClassVar[str]
@@ -330,7 +335,7 @@ class Laplace(Mechanism):
 @MECHANISMS.register
 @dataclass(frozen=True, repr=False)
 class TruncatedLaplace(Mechanism):
-    """Laplace noise conditioned on |noise| ≤ cut: bounded noise, for a small δ."""
+    """Laplace noise conditioned on ``|noise|`` ≤ cut: bounded noise, for a small δ."""
 
     name: ClassVar[str] = "truncated-laplace"
     noise_names: ClassVar[tuple[str, ...]] = ("scale", "cut")

@@ -82,7 +82,10 @@ NUMBERS_AT_ONCE = 2**20
 class ModelNoise:
     """Clip to `clip`, add noise of deviation `noise_multiplier · clip`, at most so many times.
 
-    protect: what a claim is about: "rows", of which one is replaced, or "node", all its rows.
+    Parameters
+    ----------
+    protect
+        What a claim is about: "rows", of which one is replaced, or "node", all its rows.
     """
 
     name: ClassVar[str] = "model-noise"
@@ -163,7 +166,10 @@ class ModelNoise:
     ) -> Array:
         """What the noise is added to: the sum of the clipped vectors of a node.
 
-        picks: which rows a mini-batch looks at, for the unit "node" alone.
+        Parameters
+        ----------
+        picks
+            Which rows a mini-batch looks at, for the unit "node" alone.
         """
         total = np.zeros(problem.size)
         for vectors, shares in self._vectors(problem, node, model, picks):
@@ -197,8 +203,13 @@ class ModelNoise:
     def draw(self, size: int, bits: exact_draws.Bits | None = None) -> NDArray[np.int64]:
         """Noise for so many coordinates in whole steps of `clip_step`, drawn exactly.
 
-        bits: for tests; by default the operating system's entropy through a stream cipher.
+        Parameters
+        ----------
+        bits
+            For tests; by default the operating system's entropy through a stream cipher.
 
+        Examples
+        --------
         >>> noise = ModelNoise(clip=1.0, noise_multiplier=2.0, max_contributions=1)
         >>> noise.draw(3).shape
         (3,)
@@ -235,7 +246,10 @@ class ModelNoise:
     def check_batch(self, batch: object) -> None:
         """A mini-batch may hold a row several times, which a claim about rows does not allow for.
 
-        batch: None, where a visit takes all rows of the node.
+        Parameters
+        ----------
+        batch
+            None, where a visit takes all rows of the node.
         """
         if self.protect == "rows" and batch is not None:
             raise ValueError(

@@ -31,12 +31,19 @@ Targets = Literal["number", "sign", "class"]
 class Loss(ABC):
     """What every loss offers. Scores have shape (rows,), for `Softmax` (rows, K).
 
-    name: what files, plans and the command line call it, once it is registered in `LOSSES`.
-    takes: what a target is: a "number", a "sign" −1 or +1 for two classes, or a "class" 0..K−1.
-    gives_probabilities: whether scores are log-odds of the classes.
-    bounded_slope: whether |slope| stays below a bound, however wrong the score.
-    falls_for_ever: whether a larger margin always costs less, so that rows which can be separated
-    have no best model.
+    Parameters
+    ----------
+    name
+        What files, plans and the command line call it, once it is registered in `LOSSES`.
+    takes
+        What a target is: a "number", a "sign" −1 or +1 for two classes, or a "class" 0..K−1.
+    gives_probabilities
+        Whether scores are log-odds of the classes.
+    bounded_slope
+        Whether ``|slope|`` stays below a bound, however wrong the score.
+    falls_for_ever
+        Whether a larger margin always costs less, so that rows which can be separated have no
+        best model.
     """
 
     name: ClassVar[str]
@@ -159,7 +166,7 @@ class Squared(Loss):
 @LOSSES.register
 @dataclass(frozen=True)
 class Huber(Loss):
-    """½r² for |r| ≤ threshold, linear beyond, with r = score − target: outliers pull less."""
+    """½r² for ``|r|`` ≤ threshold, linear beyond, with r = score − target: outliers pull less."""
 
     name: ClassVar[str] = "huber"
     threshold: float = 1.0
@@ -172,7 +179,7 @@ class Huber(Loss):
         object.__setattr__(self, "threshold", float(self.threshold))
 
     def value(self, scores: Array, targets: Array) -> Array:
-        """½r² inside, threshold · (|r| − ½ threshold) outside."""
+        """½r² inside, threshold · (``|r|`` − ½ threshold) outside."""
         size = np.abs(scores - targets)
         inside = np.minimum(size, self.threshold)
         return inside * (size - 0.5 * inside)
@@ -186,7 +193,7 @@ class Huber(Loss):
         return (np.abs(scores - targets) <= self.threshold).astype(scores.dtype)
 
     def majorant(self, scores: Array, targets: Array) -> Array:
-        """1 inside, threshold / |r| outside."""
+        """1 inside, threshold / ``|r|`` outside."""
         return np.asarray(self.threshold / np.maximum(np.abs(scores - targets), self.threshold))
 
 

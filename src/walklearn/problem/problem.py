@@ -90,23 +90,36 @@ class NodeRows(NamedTuple):
 class Problem:
     """Rows held by the nodes of a graph, and what is to be minimised over them.
 
-    X: rows, shape (M, d), an array or a sparse one of SciPy's, which stays sparse.
-    y: targets, shape (M,): ±1, real numbers, or 0..K−1 for `Softmax`.
-    node_of_row: the node that owns each row; by default row i belongs to node i.
-    nodes: the number of nodes N; by default the largest owner plus one.
-    objective: "sum" (the paper's), "mean" or "node-mean".
-    empty_nodes: "error", or "relay": a node without rows passes the token on, its f_i being
-    the penalty alone.
-    sample_weight: how many rows each row counts as, not negative; 1 by default. A row of weight
-    0 is left out. A mini-batch picks a node's rows evenly and scales them by their weights.
-    total_rows: M for the objective "mean", where these are not all rows: a node of a network
-    holds its own only, and knows M from the plan. By default what the rows here count as.
-    dtype: float64, or float32 for models of half the size.
-    assume_finite: X and y were checked before, so they are not searched for NaN and infinity.
-    copy: False where nobody else needs X: it is then kept as it is, and cannot be written to.
-
     Rows are stored grouped by node. A model is a flat vector of `size` numbers, row-major
     for the K × d matrix of `Softmax`; `model_shape` is its shape for people.
+
+    Parameters
+    ----------
+    X
+        Rows, shape (M, d), an array or a sparse one of SciPy's, which stays sparse.
+    y
+        Targets, shape (M,): ±1, real numbers, or 0..K−1 for `Softmax`.
+    node_of_row
+        The node that owns each row; by default row i belongs to node i.
+    nodes
+        The number of nodes N; by default the largest owner plus one.
+    objective
+        "sum" (the paper's), "mean" or "node-mean".
+    empty_nodes
+        "error", or "relay": a node without rows passes the token on, its f_i being the penalty
+        alone.
+    sample_weight
+        How many rows each row counts as, not negative; 1 by default. A row of weight 0 is left
+        out. A mini-batch picks a node's rows evenly and scales them by their weights.
+    total_rows
+        M for the objective "mean", where these are not all rows: a node of a network holds its
+        own only, and knows M from the plan. By default what the rows here count as.
+    dtype
+        Float64, or float32 for models of half the size.
+    assume_finite
+        X and y were checked before, so they are not searched for NaN and infinity.
+    copy
+        False where nobody else needs X: it is then kept as it is, and cannot be written to.
     """
 
     X: Any  # an array, or a csr_array of SciPy's
@@ -307,6 +320,8 @@ class Problem:
         smoothness of Gower et al. 2019, for picks with replacement). L_i for nodes that have no
         more rows, of which all are taken.
 
+        Examples
+        --------
         >>> problem = Problem([[1.0], [3.0]], [1.0, -1.0], node_of_row=[0, 0], objective="mean")
         >>> problem.smoothness, problem.batch_smoothness(1)
         (array([1.25]), array([2.25]))

@@ -38,7 +38,7 @@ RECOVERED = 0.99
 
 @dataclass(frozen=True, eq=False)
 class Attack:
-    """What came of it: |cosine| of the guess and the row, for each node that was visited."""
+    """The absolute cosine of the guess and the true row, for each node that was visited."""
 
     nodes: NDArray[np.int64]
     cosines: NDArray[np.float64]

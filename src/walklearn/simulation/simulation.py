@@ -78,31 +78,48 @@ def simulate(
 ) -> Trace:
     """Run a walk or gossip `replicates` times and record its errors and its cost.
 
-    steps: updates. Gossip makes 2 (asynchronous) or N (synchronous) in an iteration; the
-    number of iterations is rounded up, so that methods compare at equal work.
-    step_size: γ_k of the paper's update, short for update=updates.Sgd(step_size).
-    update: what a visit of a walk does: updates.Sgd(step_size), or one with memory: updates.Saga(),
-    Sag() and Newton(), under which the walk says only who is next. Those carry no average, nor does
-    Sgd(step_size, average=False): what the trace calls averages are then the models.
-    records: how many log-spaced records, or the update counts to record at.
-    batch: rows of the node that an update looks at; all by default.
-    model_privacy: clipping, noise and a cap on what each node's rows add to the model.
-    mean_importance: the mean L̄ (or R̄) that a weighted walk scales its gradients by: "exact", or
-    "estimated" as a token does that knows only whom it visited, k / Σ 1/L_i over its k visits.
-    streams: "replicate", or "node": every node draws from a random stream of its own, as in a
-    network (`random_streams` says which numbers in which order).
-    gaps: False leaves f(w) − f* out, which takes a pass over all rows for every record and
-    model, most of the time where rows are many. Gossip has a model per node: a number stands
-    for the mean over that many nodes, spread evenly, instead of all.
-    seed: the same seed gives the same numbers for any number of cores; None draws one from
-    the operating system and keeps it in the trace's spec.
-    cores: how many to use; all by default.
-    progress: a bar; by default in a terminal or a notebook, silent when piped.
-    engine: "compiled", or "reference" for the readable twin, a thousand times slower.
-
     Ctrl-C stops early and keeps what is done: the finished replicates, or if there are none
     the records that all replicates under way have reached (a model that is already past the
     last of them is NaN); `Trace.complete` is then False.
+
+    Parameters
+    ----------
+    steps
+        Updates. Gossip makes 2 (asynchronous) or N (synchronous) in an iteration; the number of
+        iterations is rounded up, so that methods compare at equal work.
+    step_size
+        The γ_k of the paper's update, short for update=updates.Sgd(step_size).
+    update
+        What a visit of a walk does: updates.Sgd(step_size), or one with memory: updates.Saga(),
+        Sag() and Newton(), under which the walk says only who is next. Those carry no average,
+        nor does Sgd(step_size, average=False): what the trace calls averages are then the
+        models.
+    records
+        How many log-spaced records, or the update counts to record at.
+    batch
+        Rows of the node that an update looks at; all by default.
+    model_privacy
+        Clipping, noise and a cap on what each node's rows add to the model.
+    mean_importance
+        The mean L̄ (or R̄) that a weighted walk scales its gradients by: "exact", or
+        "estimated" as a token does that knows only whom it visited, k / Σ 1/L_i over its k
+        visits.
+    streams
+        "replicate", or "node": every node draws from a random stream of its own, as in a
+        network (`random_streams` says which numbers in which order).
+    gaps
+        False leaves f(w) − f* out, which takes a pass over all rows for every record and model,
+        most of the time where rows are many. Gossip has a model per node: a number stands for
+        the mean over that many nodes, spread evenly, instead of all.
+    seed
+        The same seed gives the same numbers for any number of cores; None draws one from the
+        operating system and keeps it in the trace's spec.
+    cores
+        How many to use; all by default.
+    progress
+        a bar; by default in a terminal or a notebook, silent when piped.
+    engine
+        "compiled", or "reference" for the readable twin, a thousand times slower.
     """
     chosen = as_update(update, step_size)
     check_run(problem, graph, method, steps, replicates, batch, cores, engine)

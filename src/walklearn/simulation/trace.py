@@ -261,7 +261,10 @@ class Trace:
     ) -> Axes:
         """Draw the error against what was spent; see :func:`walklearn.plot.convergence`.
 
-        metric: by default the distance, or the loss where that is all there is.
+        Parameters
+        ----------
+        metric
+            By default the distance, or the loss where that is all there is.
         """
         if metric is None:
             only_loss = self.loss is not None and np.isnan(self.distance).all()

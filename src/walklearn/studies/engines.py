@@ -47,12 +47,18 @@ def run_study(
 ) -> Results:
     """Run what is not finished yet of a study, then judge its claims; see `out`/(its name).
 
-    engine: "local", or "ray" for the same tasks on a Ray cluster, the one at `address` or one
-    made of this machine's cores. The results are the same, bit for bit, on the same kind of
-    machine. cores: how many workers; all cores by default, and with 1 no further process.
-    progress: a bar with the time left; by default in a terminal or a notebook.
-
     Ctrl-C raises KeyboardInterrupt; finished cells are kept, and the same call goes on there.
+
+    Parameters
+    ----------
+    engine
+        "local", or "ray" for the same tasks on a Ray cluster, the one at `address` or one made
+        of this machine's cores. The results are the same, bit for bit, on the same kind of
+        machine.
+    cores
+        How many workers; all cores by default, and with 1 no further process.
+    progress
+        a bar with the time left; by default in a terminal or a notebook.
     """
     stop, done = threading.Event(), False
     pool = pool_of(engine, address, cores)  # first, lest a wrong engine leave files behind

@@ -42,11 +42,24 @@ TUNING_INSTANCES = 10
 class Study:
     """A grid of graphs × problems × methods × step sizes, and how often each cell is run.
 
-    instances: draws of graph and data, the same for every method. replicates: walks on each.
-    records: at how many numbers of updates, log-spaced, errors are recorded. metric: the error
-    that figures show first and that steps are tuned for. facts: whether theory is asked too.
-    gaps: over how many nodes, spread evenly, gossip's gaps are averaged; None for all.
-    view: what it is best looked at as. is_quick: whether `quick` has been applied.
+    Parameters
+    ----------
+    instances
+        Draws of graph and data, the same for every method.
+    replicates
+        Walks on each.
+    records
+        At how many numbers of updates, log-spaced, errors are recorded.
+    metric
+        The error that figures show first and that steps are tuned for.
+    facts
+        Whether theory is asked too.
+    gaps
+        Over how many nodes, spread evenly, gossip's gaps are averaged; None for all.
+    view
+        What it is best looked at as.
+    is_quick
+        Whether `quick` has been applied.
     """
 
     name: str

@@ -48,20 +48,33 @@ __all__ = ["Constant", "Diagnosis", "diagnose", "mixing_time", "residual", "spec
 class Diagnosis:
     """What theory says of a walk on a graph, for a problem. Print it.
 
-    method: how the eigenvalues were got: "closed form", "eigenvalues", "bound" (then
-    spectral_gap is the lower end of gap_bounds, and all that follows from it is pessimistic)
-    or "unknown" (then they are NaN). For a walk that is not reversible lambda_2 is the second
-    largest modulus and lambda_N is NaN; for `NonBacktracking` all are those of its base walk.
-    mixing_time: ln(4 / π_min) / gap, an upper bound of the steps to total variation 1/4.
-    acceptance_rate: the share of the steps that move the token.
-    residual: σ², the noise at the optimum. NaN if there is no optimum.
-    effective_smoothness: L of the steps, the largest (factor of ∇f_i in ĝ) × L_i.
-    constant: None where no theorem applies; for a private walk, that of one simulated draw.
-    printed_constant: for clamped releases (Lmax/Lmin) σ² + Lmax², as the paper prints it; its
-    second term is not what either reweighting gives, so single draws exceed it. NaN elsewhere.
-    update: what a visit does, where that was said; message_bytes: the size of the token;
-    node_bytes: the most that a node keeps between visits.
-    setup_messages: what the nodes send before the walk, a message each way per edge.
+    Parameters
+    ----------
+    method
+        How the eigenvalues were got: "closed form", "eigenvalues", "bound" (then spectral_gap
+        is the lower end of gap_bounds, and all that follows from it is pessimistic) or
+        "unknown" (then they are NaN). For a walk that is not reversible lambda_2 is the second
+        largest modulus and lambda_N is NaN; for `NonBacktracking` all are those of its base
+        walk.
+    mixing_time
+        ln(4 / π_min) / gap, an upper bound of the steps to total variation 1/4.
+    acceptance_rate
+        The share of the steps that move the token.
+    residual
+        Σ², the noise at the optimum. NaN if there is no optimum.
+    effective_smoothness
+        L of the steps, the largest (factor of ∇f_i in ĝ) × L_i.
+    constant
+        None where no theorem applies; for a private walk, that of one simulated draw.
+    printed_constant
+        For clamped releases (Lmax/Lmin) σ² + Lmax², as the paper prints it; its second term is
+        not what either reweighting gives, so single draws exceed it. NaN elsewhere.
+    update
+        What a visit does, where that was said; message_bytes: the size of the token;
+    node_bytes
+        The most that a node keeps between visits.
+    setup_messages
+        What the nodes send before the walk, a message each way per edge.
     """
 
     walk: str
@@ -87,7 +100,7 @@ class Diagnosis:
 
     @property
     def lambda_P(self) -> float:
-        """(max(|λ_2|, |λ_N|) + 1)/2, as the theorems have it."""
+        """``(max(|λ_2|, |λ_N|) + 1)/2``, as the theorems have it."""
         return 1.0 - self.spectral_gap / 2.0
 
     @property
@@ -119,6 +132,8 @@ def diagnose(
     update it also says what that costs in bytes and memory, and what it tells; one with memory has
     no theorem's constant, and none of the walk's biases.
 
+    Examples
+    --------
     >>> from walklearn import ConstantStep, Problem, graphs, walks
     >>> problem = Problem([[1.0], [2.0], [3.0]], [1.0, -1.0, 1.0], penalty=1.0)
     >>> diagnosis = diagnose(graphs.complete(3), problem, walks.Weighted(), ConstantStep(5.0))
@@ -167,11 +182,13 @@ def diagnose(
 
 
 def spectral_gap(graph: Graph, walk: Walk, problem: Problem | None = None) -> float:
-    """1 − max(|λ_2|, |λ_N|): 0 for a walk that never mixes, at most 1.
+    """``1 − max(|λ_2|, |λ_N|)``: 0 for a walk that never mixes, at most 1.
 
     A lower bound where the eigenvalues are out of reach, NaN where they are unknown:
     `diagnose` says which.
 
+    Examples
+    --------
     >>> from walklearn import graphs, walks
     >>> spectral_gap(graphs.complete(5), walks.Uniform())
     0.75
@@ -186,6 +203,8 @@ def mixing_time(
 
     An upper bound, ln(1 / (distance · π_min)) / gap, wherever the token starts.
 
+    Examples
+    --------
     >>> from walklearn import graphs, walks
     >>> round(mixing_time(graphs.complete(5), walks.Uniform()), 2)      # ln(20) / 0.75
     3.99

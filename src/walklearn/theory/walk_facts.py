@@ -32,6 +32,8 @@ NUMBERS_AT_ONCE = 4_000_000  # how many gradient entries are held at a time
 class Constant:
     """The constant of a convergence theorem: the largest of three terms.
 
+    Examples
+    --------
     >>> Constant("Theorem 1", noise=2.0, smoothness=9.0, mixing=4.0).value
     9.0
     """
@@ -142,6 +144,8 @@ def matrix_walk(walk: Walk) -> Walk:
 def residual(problem: Problem, model: NDArray[np.float64]) -> float:
     """Mean ‖∇f_i(w)‖² over the nodes; at w* this is σ².
 
+    Examples
+    --------
     >>> residual(Problem([[1.0], [2.0]], [1.0, 1.0], penalty=1.0), np.zeros(1))   # 1² and 2²
     2.5
     """

@@ -183,7 +183,10 @@ class GossipSetting:
 class Network(NamedTuple):
     """Every node's model, weighted sum, Σγ and update count.
 
-    trackers, gradients: y_i, and ∇f_i of the node's model; None unless gradients are tracked.
+    Parameters
+    ----------
+    trackers, gradients
+        y_i, and ∇f_i of the node's model; None unless gradients are tracked.
     """
 
     models: Array  # (nodes, size)

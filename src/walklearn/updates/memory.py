@@ -9,7 +9,7 @@ first); the token carries w and s = Σ h_i over the n nodes visited. At node i, 
 At its first visit a node has no h_i yet, and SAGA takes s/n in its place, the best that is known:
 w − γ(g + λw). Since ∇ℓ = slope · x, what a node keeps of h_i is one slope for each row (and class).
 
-With a mini-batch B of a node's n_i rows, g − h_i is estimated by (n_i/|B|) Σ_B (g_r − h_r), rows
+With a mini-batch B of a node's n_i rows, g − h_i is estimated by ``n_i/|B|`` Σ_B (g_r − h_r), rows
 that are seen for the first time taking their share of s/n for h_r, and n counts a node by the share
 of its rows that was seen. A relay, which has no rows, counts in n with its h of 0.
 

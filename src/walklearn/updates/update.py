@@ -52,9 +52,14 @@ class Visited(NamedTuple):
 class Update(ABC):
     """What every update offers.
 
-    name: what files, plans and the command line call it, once it is registered in `UPDATES`.
-    step_size: the one that was given; None where the update finds it itself, or needs none.
-    tells: what the token shows of the nodes' rows beside the model, in words; empty for nothing.
+    Parameters
+    ----------
+    name
+        What files, plans and the command line call it, once it is registered in `UPDATES`.
+    step_size
+        The one that was given; None where the update finds it itself, or needs none.
+    tells
+        What the token shows of the nodes' rows beside the model, in words; empty for nothing.
     """
 
     name: ClassVar[str]

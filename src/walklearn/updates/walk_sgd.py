@@ -57,11 +57,17 @@ MeanImportance = Literal["exact", "estimated"]
 class WalkSetting:
     """All that stays the same during a walk.
 
-    update: what a visit does.
-    model_noise: clipping and noise on what a visit shows of the node's rows.
-    batch: how many of a node's rows a visit looks at, drawn with replacement; None, or a
-    node with no more rows than that, means all of them.
-    mean_importance: "exact", or "estimated" from the visits of the token so far.
+    Parameters
+    ----------
+    update
+        What a visit does.
+    model_noise
+        Clipping and noise on what a visit shows of the node's rows.
+    batch
+        How many of a node's rows a visit looks at, drawn with replacement; None, or a node with
+        no more rows than that, means all of them.
+    mean_importance
+        "exact", or "estimated" from the visits of the token so far.
     """
 
     problem: Problem
@@ -164,9 +170,14 @@ def step(
 ) -> tuple[Token, Visit]:
     """One visit: update the model with the node's own data, then hand the token over.
 
-    protect: what the node makes of the gradient of its rows before anyone can see it.
-    counts: how often each node was visited, which a history-driven walk goes by.
-    kept: what the node keeps since its last visit, where the update has memory.
+    Parameters
+    ----------
+    protect
+        What the node makes of the gradient of its rows before anyone can see it.
+    counts
+        How often each node was visited, which a history-driven walk goes by.
+    kept
+        What the node keeps since its last visit, where the update has memory.
     """
     i = token.node
     improved, visit = _updated(setting, token, uniforms[setting.walk.draws :], protect, kept)
@@ -217,7 +228,10 @@ def estimated_scale(token: Token, divisor: float) -> tuple[Token, float]:
     proportion to s that tends to the mean over all nodes, which no node knows; where s is 1
     everywhere it is 1. The first scale is always 1.
 
-    divisor: s_i. L_i or the released R_i for `Weighted`, 1 for `Uniform` and `Simple`.
+    Parameters
+    ----------
+    divisor
+        s_i. L_i or the released R_i for `Weighted`, 1 for `Uniform` and `Simple`.
     """
     total = token.inverse_importance_sum + 1.0 / divisor
     mean = (token.updates + 1) / total

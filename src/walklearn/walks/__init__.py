@@ -2,7 +2,7 @@
 
 A Metropolis walk proposes a uniform neighbour j of i and accepts with probability
 min(1, a(i, j)), a = (v_j / v_i)(deg_i / deg_j); otherwise the token stays and the node does
-another update. Its stationary law is ∝ v, the *visit weights*:
+another update. Its stationary law is ∝ v, the *visit weights*::
 
     Simple    v = deg     a = 1                   ĝ = ∇f_i, biased by degree
     Uniform   v = 1       a = deg_i / deg_j       ĝ = ∇f_i                    (Algorithm 1)

@@ -82,7 +82,10 @@ class HistoryDriven(Derived):
     ) -> Hop:
         """Ask the proposed neighbour for its count, and accept by both.
 
-        counts: x_i, this visit included; left out, nobody has been visited yet.
+        Parameters
+        ----------
+        counts
+            x_i, this visit included; left out, nobody has been visited yet.
         """
         neighbours = graph.neighbours(node)
         proposal = propose(uniforms[0], len(neighbours), self.walk.laziness)

@@ -25,9 +25,12 @@ Reweight = Literal["released", "as-printed"]
 class Metropolis(Walk):
     """The Metropolis walk for given visit weights: all the paper's walks are of this kind.
 
-    laziness: the probability of staying put before anything is proposed, in [0, 1). The
-    paper's walks have none and then can have period 2 (on an even ring, say); any laziness
-    above 0 cures that.
+    Parameters
+    ----------
+    laziness
+        The probability of staying put before anything is proposed, in [0, 1). The paper's walks
+        have none and then can have period 2 (on an even ring, say); any laziness above 0 cures
+        that.
     """
 
     laziness: float = field(default=0.0, kw_only=True)
@@ -100,7 +103,10 @@ class Metropolis(Walk):
 class Simple(Metropolis):
     """Every proposal is accepted: hubs are visited more.
 
-    corrected: weight the gradient by (mean degree) / degree, which takes the bias out.
+    Parameters
+    ----------
+    corrected
+        Weight the gradient by (mean degree) / degree, which takes the bias out.
     """
 
     name: ClassVar[str] = "simple"
@@ -134,8 +140,11 @@ class Simple(Metropolis):
 class Uniform(Metropolis):
     """Algorithm 1: every node is visited equally often.
 
-    normalise: step by (L̄ / L_i) ∇f_i all the same. That is exact only where one model fits
-    every node (interpolation), releases nothing, and is fast there.
+    Parameters
+    ----------
+    normalise
+        Step by (L̄ / L_i) ∇f_i all the same. That is exact only where one model fits every node
+        (interpolation), releases nothing, and is fast there.
     """
 
     name: ClassVar[str] = "uniform"
@@ -167,19 +176,27 @@ class Uniform(Metropolis):
 class Weighted(Metropolis):
     """Algorithm 2: nodes are visited in proportion to their importance.
 
-    importance: any positive number per node; by default L_i, the smoothness of f_i. The
-    gradient is divided by it, so that the estimate stays unbiased.
-    privacy: a mechanism that releases the importance (Algorithm 3). Each node draws its R_i
-    once, tells its neighbours that, and the walk follows R. `realise` makes that draw.
-    reweight: "released" divides the gradient by R_i, which is unbiased for every draw;
-    "as-printed" divides by the true importance, as the paper has it, which for one draw
-    minimises Σ (R_i / L_i) f_i instead.
-    shrink: follow what was released moved towards the midpoint of the bounds (`privacy.shrunk`),
-    the better the guess the more noise there is. It costs nothing, and a small R_i that is due
-    to noise no longer makes the steps of its node long.
-    bounds: the public bounds agreed upon; a mechanism made for others is refused.
-    public: your word that a given importance does not depend on the nodes' rows; without it
-    no privacy is claimed for a walk that tells it.
+    Parameters
+    ----------
+    importance
+        Any positive number per node; by default L_i, the smoothness of f_i. The gradient is
+        divided by it, so that the estimate stays unbiased.
+    privacy
+        a mechanism that releases the importance (Algorithm 3). Each node draws its R_i once,
+        tells its neighbours that, and the walk follows R. `realise` makes that draw.
+    reweight
+        "released" divides the gradient by R_i, which is unbiased for every draw; "as-printed"
+        divides by the true importance, as the paper has it, which for one draw minimises Σ (R_i
+        / L_i) f_i instead.
+    shrink
+        Follow what was released moved towards the midpoint of the bounds (`privacy.shrunk`),
+        the better the guess the more noise there is. It costs nothing, and a small R_i that is
+        due to noise no longer makes the steps of its node long.
+    bounds
+        The public bounds agreed upon; a mechanism made for others is refused.
+    public
+        Your word that a given importance does not depend on the nodes' rows; without it no
+        privacy is claimed for a walk that tells it.
     """
 
     name: ClassVar[str] = "weighted"
@@ -304,9 +321,14 @@ class Weighted(Metropolis):
 class ReleasedWeighted(Weighted):
     """A private weighted walk after its one draw: `importance` is the released R.
 
-    true_importance: what was released, which only "as-printed" looks at.
-    mechanism: what it was released by.
-    outside: how many nodes had a value outside the public bounds, clamped before the release.
+    Parameters
+    ----------
+    true_importance
+        What was released, which only "as-printed" looks at.
+    mechanism
+        What it was released by.
+    outside
+        How many nodes had a value outside the public bounds, clamped before the release.
     """
 
     true_importance: Vector = field(kw_only=True)

@@ -27,7 +27,10 @@ Generators = (
 class Hop(NamedTuple):
     """Where the token goes, and how many messages that takes.
 
-    questions: how many of these were questions and answers, of a number each, not the token.
+    Parameters
+    ----------
+    questions
+        How many of these were questions and answers, of a number each, not the token.
     """
 
     node: int
@@ -39,7 +42,10 @@ class Hop(NamedTuple):
 class Walk(ABC):
     """What every walk offers.
 
-    name: what studies, plans and the command line call it, once it is registered in `WALKS`.
+    Parameters
+    ----------
+    name
+        What studies, plans and the command line call it, once it is registered in `WALKS`.
     """
 
     name: ClassVar[str]

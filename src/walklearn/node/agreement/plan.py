@@ -73,20 +73,31 @@ class PlanError(ValueError):
 class Plan:
     """The agreement. See docs/network.md for what each key means.
 
-    classes: for two-class losses (−1, +1 in this order), for softmax 0..K−1; None for numbers.
-    rows: of all nodes together, for the objective "mean" and for claims about rows.
-    columns: the features that are not plain numbers: texts with their categories, or numbers that
-    are shifted and scaled, both public. They must be the same everywhere, so no node may take
-    them from its own rows.
-    average: whether the token carries Σ γ w, of which w̄ is made; without it, it carries the model
-    alone, and nobody sees by it what the model was before.
-    batch: how many of its rows a node looks at in a visit; None for all.
-    walk: "simple", "uniform", "weighted" or one of your own.
-    privacy: the total (ε, δ) for all that leaves a node because of its rows, and what overrides how
-    it is spent.
-    update: what a visit does: "sgd", the paper's, by the step size, or "saga" or "sag", which
-    remember gradients and find their step themselves.
-    keeper: the fingerprint of who signs the book of participants; None for none.
+    Parameters
+    ----------
+    classes
+        For two-class losses (−1, +1 in this order), for softmax 0..K−1; None for numbers.
+    rows
+        Of all nodes together, for the objective "mean" and for claims about rows.
+    columns
+        The features that are not plain numbers: texts with their categories, or numbers that
+        are shifted and scaled, both public. They must be the same everywhere, so no node may
+        take them from its own rows.
+    average
+        Whether the token carries Σ γ w, of which w̄ is made; without it, it carries the model
+        alone, and nobody sees by it what the model was before.
+    batch
+        How many of its rows a node looks at in a visit; None for all.
+    walk
+        "simple", "uniform", "weighted" or one of your own.
+    privacy
+        The total (ε, δ) for all that leaves a node because of its rows, and what overrides how
+        it is spent.
+    update
+        What a visit does: "sgd", the paper's, by the step size, or "saga" or "sag", which
+        remember gradients and find their step themselves.
+    keeper
+        The fingerprint of who signs the book of participants; None for none.
     """
 
     name: str

@@ -70,12 +70,25 @@ def create_node(
 ) -> Created:
     """Make a node's directory.
 
-    plan: a file. data: a file, or rows that are numbers already. listen: host:port of this
-    machine. address: host:port under which neighbours reach it; without one the node dials its
-    neighbours, and they must have one. name: by default the directory's.
-    budget: (ε, δ) that all the node's releases together must keep to; it then contributes to the
-    model less often than the plan would let it. releases: the folder of the owner's record of what
-    was released of which rows; by default that of the user.
+    Parameters
+    ----------
+    plan
+        a file.
+    data
+        a file, or rows that are numbers already.
+    listen
+        Host:port of this machine.
+    address
+        Host:port under which neighbours reach it; without one the node dials its neighbours,
+        and they must have one.
+    name
+        By default the directory's.
+    budget
+        (ε, δ) that all the node's releases together must keep to; it then contributes to the
+        model less often than the plan would let it.
+    releases
+        The folder of the owner's record of what was released of which rows; by default that of
+        the user.
     """
     target = Path(path)
     settings = Settings(name if name is not None else target.name, listen, address)

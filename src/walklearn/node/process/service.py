@@ -53,11 +53,22 @@ _SHOW_SECONDS = 0.5  # between two pictures on the node's page
 class Options:
     """How a process runs a node.
 
-    listen: instead of the directory's. metrics_port: for Prometheus, on 127.0.0.1; None for none.
-    linger_seconds: how long to wait, after the end, for neighbours that do not have the final
-    model. stop_seconds: how long to try to hand the token over when asked to stop.
-    stay: do not end after the end. web_port: where the node's page is, on 127.0.0.1, 0 for a free
-    port, None for no page. validation: a file of public rows, whose loss the page shows.
+    Parameters
+    ----------
+    listen
+        Instead of the directory's.
+    metrics_port
+        For Prometheus, on 127.0.0.1; None for none.
+    linger_seconds
+        How long to wait, after the end, for neighbours that do not have the final model.
+    stop_seconds
+        How long to try to hand the token over when asked to stop.
+    stay
+        Do not end after the end.
+    web_port
+        Where the node's page is, on 127.0.0.1, 0 for a free port, None for no page.
+    validation
+        a file of public rows, whose loss the page shows.
     """
 
     listen: str | None = None

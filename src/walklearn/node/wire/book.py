@@ -51,9 +51,16 @@ class BookError(IdentityError):
 class Book:
     """The participants, and who is whose neighbour.
 
-    keeper: the public key of who signs. number: of two books of one keeper the larger counts.
-    participants: by name, as their invites have them.
-    seed, degree: of the rule in `edges`; given_edges: pairs of names instead of the rule.
+    Parameters
+    ----------
+    keeper
+        The public key of who signs.
+    number
+        Of two books of one keeper the larger counts.
+    participants
+        By name, as their invites have them.
+    seed, degree
+        Of the rule in `edges`; given_edges: pairs of names instead of the rule.
     """
 
     keeper: bytes

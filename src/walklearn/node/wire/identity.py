@@ -87,7 +87,10 @@ class Identity:
 class Invite:
     """Who a participant is, to others: name, address and public key (a P-256 point in 33 bytes).
 
-    address: host:port, or empty for one that dials and cannot be dialled.
+    Parameters
+    ----------
+    address
+        Host:port, or empty for one that dials and cannot be dialled.
     """
 
     name: str
