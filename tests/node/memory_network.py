@@ -112,7 +112,8 @@ class MemoryNode:
     def state(self) -> State:
         """What the process knows; if it has ended, what the next one will begin with."""
         if self.running is None:
-            return recover(self.fingerprint, self.learner, self.neighbours, self.written)
+            secret = self.fingerprint.encode()
+            return recover(self.fingerprint, self.learner, self.neighbours, self.written, secret)
         return self.running
 
     def draws(self) -> Draws:

@@ -26,6 +26,7 @@ import json
 import os
 import secrets
 import sqlite3
+import struct
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -39,7 +40,16 @@ import numpy as np
 from walklearn.files.atomic_write import sync_directory
 from walklearn.node.protocol.learner import Kept
 from walklearn.node.protocol.memory import Memory
-from walklearn.node.protocol.messages import Limits, Line, Mark, MessageError, Token, decode_token
+from walklearn.node.protocol.messages import (
+    PROOF_BYTES,
+    Limits,
+    Line,
+    Mark,
+    MessageError,
+    Reminder,
+    Token,
+    decode_token,
+)
 from walklearn.node.protocol.state import Place, Record
 
 FORMAT = 1
@@ -54,7 +64,7 @@ CREATE TABLE record (
     id INTEGER PRIMARY KEY CHECK (id = 1),
     newest TEXT, place TEXT NOT NULL, receiver TEXT, contributions INTEGER NOT NULL,
     token BLOB, token_file TEXT, final BLOB, final_file TEXT, counted TEXT NOT NULL, lost TEXT,
-    memory TEXT NOT NULL, kept BLOB
+    memory BLOB NOT NULL, kept BLOB
 );
 CREATE TABLE release (
     id INTEGER PRIMARY KEY CHECK (id = 1),
@@ -73,6 +83,8 @@ _GET = (
 # A token as the row has it: itself, or the name of its file.
 Body = tuple[bytes | None, str | None]
 _NO_BODY: Body = (None, None)
+# What is remembered for a neighbour: its fingerprint, the line's place in a list, hop, proof.
+_HAD = struct.Struct(f"<32sIQ{PROOF_BYTES}s")
 
 
 class StoreError(Exception):
@@ -129,6 +141,7 @@ class Store:
         self._pending: Record | None = None
         self._token: Body = _NO_BODY
         self._final: Body = _NO_BODY
+        self._memory = _memory_out(self.record.memory)
         self._has_files = limits.largest_token > LARGEST_ROW
         self._one_at_a_time = threading.RLock()
 
@@ -198,7 +211,7 @@ class Store:
             self._commit(record)
 
     def _commit(self, record: Record) -> None:
-        before, token, final = self.record, self._token, self._final
+        before, token, final, memory = self.record, self._token, self._final, self._memory
         made: list[Path] = []
         try:
             with _explained(self.path):
@@ -206,18 +219,19 @@ class Store:
                     token = self._write_body(record.token, made)
                 if record.final is not before.final:
                     final = self._write_body(record.final, made)
+                if record.memory is not before.memory:
+                    memory = _memory_out(record.memory)
                 self._put(
                     (_mark_out(record.newest), record.place.value, record.receiver,
                      record.contributions, *token, *final, json.dumps(dict(self.counted)),
-                     _text(record.lost or None), _memory_out(record.memory),
-                     _kept_out(record.kept)),
+                     _text(record.lost or None), memory, _kept_out(record.kept)),
                 )  # fmt: skip
         except StoreError:
             for file in made:
                 file.unlink(missing_ok=True)
             raise
         self.record, self._token, self._final, self._pending = record, token, final, None
-        self._counted = self.counted
+        self._counted, self._memory = self.counted, memory
         self._remove_orphans()
 
     def _put(self, row: tuple[Any, ...]) -> None:
@@ -251,6 +265,7 @@ class Store:
             return Record()
         newest, place, receiver, contributions, counted, lost, memory, kept, *bodies = row
         self._token, self._final = (bodies[0], bodies[1]), (bodies[2], bodies[3])
+        self._memory = memory
         try:
             self.counted = self._counted = json.loads(counted)
             return Record(
@@ -264,7 +279,7 @@ class Store:
                 memory=_memory_in(memory),
                 kept=_kept_in(kept),
             )
-        except (MessageError, ValueError, TypeError, KeyError) as error:
+        except (MessageError, LookupError, ValueError, TypeError, struct.error) as error:
             raise StoreError(f"{self.path} is damaged, or of another plan: {error}") from None
 
     def _read_body(self, body: Body) -> Token | None:
@@ -429,15 +444,26 @@ def _text(description: Mapping[str, Any] | None) -> str | None:
     return None if description is None else json.dumps(dict(description))
 
 
-def _memory_out(memory: Memory) -> str:
-    had = {each: _mark_out(mark) for each, mark in memory.had.items()}
-    return json.dumps([had, _mark_out(memory.reminded), memory.forgot])
+def _memory_out(memory: Memory) -> bytes:
+    """A line of JSON, then some bytes for each neighbour: this is written with every handover."""
+    lines = sorted({each.mark.line for each in memory.had.values()})
+    head = json.dumps([lines, _mark_out(memory.reminded), memory.forgot]).encode()
+    places = {line: place for place, line in enumerate(lines)}
+    had = [
+        _HAD.pack(bytes.fromhex(who), places[each.mark.line], each.mark.hop, each.proof)
+        for who, each in memory.had.items()
+    ]
+    return b"\n".join([head, b"".join(had)])
 
 
-def _memory_in(text: str) -> Memory:
-    had, reminded, forgot = json.loads(text)
-    marks = {each: _mark_in(mark) for each, mark in had.items()}
-    return Memory({each: mark for each, mark in marks.items() if mark}, _mark_in(reminded), forgot)
+def _memory_in(content: bytes) -> Memory:
+    head, _, rows = content.partition(b"\n")
+    lines, reminded, forgot = json.loads(head)
+    had = {
+        who.hex(): Reminder(Mark(Line(*lines[place]), hop), proof)
+        for who, place, hop, proof in _HAD.iter_unpack(rows)
+    }
+    return Memory(had, _mark_in(reminded), forgot)
 
 
 def _mark_out(mark: Mark | None) -> str | None:

@@ -104,7 +104,9 @@ class Node:
         learner = _learner(self.directory, release)
         identity = self.directory.identity
         neighbours = [peer.fingerprint for peer in self._peers]
-        state = recover(identity.fingerprint, learner, neighbours, self._store.record)
+        state = recover(
+            identity.fingerprint, learner, neighbours, self._store.record, identity.secret
+        )
         runtime = Runtime(
             state, self._store, identity, self.directory.settings.name, _Dice(learner), self.log,
             self.counters,

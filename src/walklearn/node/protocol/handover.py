@@ -47,7 +47,9 @@ def receive(state: State, event: happened.TokenArrived) -> Result:
         arrived.append(Note("forked token", f"hop {event.token.hop}", event.sender))
     record = replace(
         state.record, newest=token.mark, token=token, place=Place.HERE, receiver=None,
-        memory=state.record.memory.with_token_from(event.sender, event.token.mark),
+        memory=state.record.memory.with_token_from(
+            event.sender, event.token.mark, event.token.proof
+        ),
     )  # fmt: skip
     arrivals = state.arrivals.and_also(event.token)
     taken = replace(state, record=record, handover=None, arrivals=arrivals, rests_until=None)
@@ -98,7 +100,7 @@ def _visit(state: State, draws: Draws, now: float) -> Result:
         notes: list[Effect] = [Note("silent neighbour")] if silent else []
         return replace(state.saw(token.mark, token.updates, now), record=record), notes
     offered = _renewed(token)
-    offered = replace(offered, hop=offered.hop + 1)
+    offered = state.proved(replace(offered, hop=offered.hop + 1), receiver)
     record = replace(
         record, newest=offered.mark, token=offered, place=Place.LEAVING, receiver=receiver
     )

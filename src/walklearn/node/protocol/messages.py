@@ -46,6 +46,7 @@ LARGEST_DEGREE = 10**6
 LARGEST_ENTRY = 1e100  # of a model where W is everything: squares must not overflow
 LONGEST_NAME, LONGEST_REASON, LONGEST_PLAN = 200, 1_000, 1_000_000
 LONGEST_SEAL = 128  # bytes; a signature by P-256 has about 72
+PROOF_BYTES = 16
 # What a token has besides its two vectors, and a greeting besides its plan, with room to spare.
 ENVELOPE_BYTES = 4_096
 
@@ -110,7 +111,8 @@ class Token:
     weighted_sum: Σ γ_m w_m, over the models before each update; step_size_sum: Σ γ_m.
     inverse_importance_sum: Σ 1/R over the visits, from which R̄ is estimated.
     final: the plan's updates are done, the last one by `ended_by`. seal, end_seal: the signatures
-    of the line's beginner and of the end's, where there is a book; they are no part of the digest.
+    of the line's beginner and of the end's, where there is a book; proof: by which its last sender
+    would know it again, see `memory`. They are no part of the digest.
     memory: where the plan's update remembers gradients; there are then no sums, and no average.
     None begins a new epoch at the next visit: the walk is new, or this is a copy from which it
     goes on, and what nodes keep need not fit it.
@@ -128,6 +130,7 @@ class Token:
     ended_by: str = ""
     end_seal: bytes = b""
     memory: Memory | None = None
+    proof: bytes = b""
 
     @property
     def mark(self) -> Mark:
@@ -152,7 +155,7 @@ class Token:
     @cached_property
     def digest(self) -> str:
         """SHA-256 of its bytes, by which two nodes see that they have the same one."""
-        bare = replace(self, seal=b"", end_seal=b"")
+        bare = replace(self, seal=b"", end_seal=b"", proof=b"")
         return hashlib.sha256(encode_token(bare)).hexdigest()
 
 
@@ -164,6 +167,13 @@ class Progress(NamedTuple):
     age_seconds: float
 
 
+class Reminder(NamedTuple):
+    """That a node had this handover from a neighbour, with the proof that came with it."""
+
+    mark: Mark
+    proof: bytes
+
+
 @dataclass(frozen=True)
 class Announcement:
     """What a node tells a neighbour about itself.
@@ -171,8 +181,8 @@ class Announcement:
     degree: all its neighbours, silent ones too. importance: R_i as released.
     reaches_you: its own last call to the neighbour was answered.
     newest, final: the newest line it has heard of, and that of the final model it has, whose
-    digest is `final_digest`. progress: the furthest that it knows of. had: the mark of the last
-    token or final model that it had from the neighbour.
+    digest is `final_digest`. progress: the furthest that it knows of. had: the last token or final
+    model that it had from the neighbour.
     """
 
     degree: int
@@ -182,7 +192,7 @@ class Announcement:
     final: Line | None = None
     progress: Progress | None = None
     final_digest: str = ""
-    had: Mark | None = None
+    had: Reminder | None = None
 
 
 @dataclass(frozen=True)
@@ -266,6 +276,7 @@ def encode_token(token: Token) -> bytes:
         ended_by=token.ended_by,
         end_seal=token.end_seal,
         memory=_memory_out(token.memory),
+        proof=token.proof,
     ).SerializeToString()
     parts: list[Any] = [head]
     vectors = [(_MODEL_FIELD, token.model), (_SUM_FIELD, token.weighted_sum)]
@@ -293,10 +304,11 @@ def decode_token(content: bytes, limits: Limits) -> Token:
         step_size_sum=_number(message.step_size_sum, "step_size_sum"),
         inverse_importance_sum=_number(message.inverse_importance_sum, "inverse_importance_sum"),
         final=message.final,
-        seal=_seal(message.seal, "seal"),
+        seal=_bytes(message.seal, "seal"),
         ended_by=_matching(message.ended_by, "ended_by", _DIGEST_OR_NONE),
-        end_seal=_seal(message.end_seal, "end_seal"),
+        end_seal=_bytes(message.end_seal, "end_seal"),
         memory=_memory(message, limits) if message.HasField("memory") else None,
+        proof=_bytes(message.proof, "proof", PROOF_BYTES),
     )
     _check_consistent(token, limits)
     return token
@@ -383,7 +395,8 @@ def encode_greeting(greeting: Greeting) -> bytes:
             final=_line_out(told.final),
             progress=_progress_out(told.progress),
             final_digest=told.final_digest,
-            had=_mark_out(told.had),
+            had=None if told.had is None else _mark_out(told.had.mark),
+            had_proof=b"" if told.had is None else told.had.proof,
         ),
     ).SerializeToString()
 
@@ -401,8 +414,8 @@ def decode_greeting(content: bytes) -> Greeting:
         name=_text(message.name, "name", LONGEST_NAME),
         plan_digest=_matching(message.plan_digest, "plan_digest", _FINGERPRINT),
         plan=_text(message.plan, "plan", LONGEST_PLAN),
-        newest_seal=_seal(message.newest_seal, "newest_seal"),
-        final_seal=_seal(message.final_seal, "final_seal"),
+        newest_seal=_bytes(message.newest_seal, "newest_seal"),
+        final_seal=_bytes(message.final_seal, "final_seal"),
         announcement=Announcement(
             degree=_count(told.degree, "degree", LARGEST_DEGREE),
             importance=importance,
@@ -411,7 +424,7 @@ def decode_greeting(content: bytes) -> Greeting:
             final=_line(told.final, "final") if told.HasField("final") else None,
             progress=_progress(told.progress) if told.HasField("progress") else None,
             final_digest=_matching(told.final_digest, "final_digest", _DIGEST_OR_NONE),
-            had=_mark(told.had, "had") if told.HasField("had") else None,
+            had=_reminder(told) if told.HasField("had") else None,
         ),
     )
 
@@ -438,7 +451,7 @@ def decode_receipt(content: bytes) -> Receipt:
         outcome=_OUTCOMES[message.outcome],
         reason=_text(message.reason, "reason", LONGEST_REASON),
         newest=_line(message.newest, "newest") if message.HasField("newest") else None,
-        newest_seal=_seal(message.newest_seal, "newest_seal"),
+        newest_seal=_bytes(message.newest_seal, "newest_seal"),
     )
 
 
@@ -482,8 +495,9 @@ def _mark_out(mark: Mark | None) -> wire.Mark | None:
     return None if mark is None else wire.Mark(line=_line_out(mark.line), hop=mark.hop)
 
 
-def _mark(message: wire.Mark, name: str) -> Mark:
-    return Mark(_line(message.line, name), _count(message.hop, f"{name}.hop", LARGEST_COUNTER))
+def _reminder(told: wire.Announcement) -> Reminder:
+    mark = Mark(_line(told.had.line, "had"), _count(told.had.hop, "had.hop", LARGEST_COUNTER))
+    return Reminder(mark, _bytes(told.had_proof, "had_proof", PROOF_BYTES))
 
 
 def _line(message: wire.Line, name: str) -> Line:
@@ -524,9 +538,9 @@ def _text(value: str, name: str, longest: int) -> str:
     return value
 
 
-def _seal(value: bytes, name: str) -> bytes:
-    if len(value) > LONGEST_SEAL:
-        raise MessageError(f"{name} has {len(value)} bytes, the most are {LONGEST_SEAL}.")
+def _bytes(value: bytes, name: str, longest: int = LONGEST_SEAL) -> bytes:
+    if len(value) > longest:
+        raise MessageError(f"{name} has {len(value)} bytes, the most are {longest}.")
     return value
 
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from walklearn.node.protocol import events as happened
 from walklearn.node.protocol.events import Commit, Effect, Greet, Note, Remember, Reply, SendFinal
-from walklearn.node.protocol.messages import Mark, Outcome, Receipt
+from walklearn.node.protocol.memory import is_own
+from walklearn.node.protocol.messages import Outcome, Receipt, Reminder
 from walklearn.node.protocol.state import Link, Place, State
 from walklearn.node.protocol.values import replace
 
@@ -67,13 +68,16 @@ def hear(state: State, event: happened.NeighbourUp | happened.Announced) -> Resu
     return spread(state, effects + reminded)
 
 
-def _remind(state: State, neighbour: str, had: Mark | None) -> Result:
+def _remind(state: State, neighbour: str, had: Reminder | None) -> Result:
     """If the neighbour had a token that this node does not know of, this node has forgotten."""
     memory, sent = state.record.memory, state.sent_to.get(neighbour)
-    if had is None or memory.knows(had, state.began, sent):
+    if had is None or memory.knows(had.mark, state.began, sent):
         return state, []
-    record = replace(state.record, memory=memory.reminded_of(had))
-    note = Note("forgot", f"hop {had.hop} of {had.line.updates} updates", neighbour)
+    told = f"hop {had.mark.hop} of {had.mark.line.updates} updates"
+    if not is_own(had, state.secret, neighbour):
+        return state, [Note("false reminder", told, neighbour)]
+    record = replace(state.record, memory=memory.reminded_of(had.mark))
+    note = Note("forgot", told, neighbour)
     return replace(state, record=record), [Commit(record), note]
 
 
@@ -116,7 +120,7 @@ def learn(state: State, event: happened.FinalArrived) -> Result:
         state, effects = decline(state, "there can be no such line, or not so many updates yet.")
         return state, [*effects, Note("incredible end", final.digest[:12], event.sender)]
     arrived = [Note("handed over")] if state.proves_arrival(final.mark) else []
-    memory = state.record.memory.with_token_from(event.sender, final.mark)
+    memory = state.record.memory.with_token_from(event.sender, final.mark, final.proof)
     record = replace(state.record, final=final, memory=memory)
     if record.newest is None or final.line >= record.newest.line:
         newest = max(record.newest or final.mark, final.mark)
@@ -152,7 +156,7 @@ def spread(state: State, effects: list[Effect]) -> Result:
         if link.up and not has and link.final_sent != final.digest:
             links = state.with_link(each, final_sent=final.digest)
             state = replace(state, links=links, sent_to={**state.sent_to, each: final.mark})
-            effects.append(SendFinal(each, final))
+            effects.append(SendFinal(each, state.proved(final, each)))
     return state, effects
 
 

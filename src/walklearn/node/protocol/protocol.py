@@ -105,11 +105,15 @@ Handler = Callable[[State, Any], Result]
 
 
 def recover(
-    fingerprint: str, learner: Learner, neighbours: Sequence[str], record: Record | None = None
+    fingerprint: str,
+    learner: Learner,
+    neighbours: Sequence[str],
+    record: Record | None = None,
+    secret: bytes = b"",
 ) -> State:
     """The state of a process that has just begun, from the record on disk; feed `Started` next."""
-    known = record or Record()
-    return State(fingerprint, learner, tuple(sorted(neighbours)), known, began=known.newest)
+    known, around = record or Record(), tuple(sorted(neighbours))
+    return State(fingerprint, learner, around, known, began=known.newest, secret=secret)
 
 
 def handle(state: State, event: Event) -> Result:

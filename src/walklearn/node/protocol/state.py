@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from walklearn.node.protocol.learner import Kept, Learner
-from walklearn.node.protocol.memory import LISTEN_SECONDS, Memory
+from walklearn.node.protocol.memory import LISTEN_SECONDS, Memory, proof_of
 from walklearn.node.protocol.messages import Announcement, Line, Mark, Progress, Token
 from walklearn.node.protocol.pace import (
     Bound,
@@ -201,7 +201,7 @@ class State:
     late. arrivals, sent: what came and went. sent_to: the mark of the last token or final model
     that this process sent to each neighbour, removed ones too: they remember it. began: the newest
     mark on the disk when the process began. listens_until: until then its rows do not show, unless
-    every neighbour has spoken: see `memory`.
+    every neighbour has spoken: see `memory`. secret: what this node's proofs are made with.
     """
 
     fingerprint: str
@@ -222,6 +222,7 @@ class State:
     sent_to: Mapping[str, Mark] = field(default_factory=dict)
     began: Mark | None = None
     listens_until: float | None = None
+    secret: bytes = b""
 
     @property
     def phase(self) -> Phase:
@@ -340,6 +341,10 @@ class State:
     def listening(self, now: float) -> State:
         """Before its rows show, a node hears whether it has forgotten something."""
         return replace(self, listens_until=now + LISTEN_SECONDS)
+
+    def proved(self, token: Token, receiver: str) -> Token:
+        """The token with the proof that this node sends it there."""
+        return replace(token, proof=proof_of(self.secret, receiver, token.mark))
 
     def withholds(self, now: float) -> bool:
         """Whether the rows must not show: the node has forgotten, or may still be told so."""
