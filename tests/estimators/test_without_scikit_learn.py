@@ -17,4 +17,7 @@ except ImportError as error:
     print(error)
 """
     result = python(program, check=True)
-    assert "the estimators need scikit-learn: pip install 'walklearn[sklearn]'" in result.stdout
+    assert (
+        "the estimators need scikit-learn. In the clone of walklearn: pip install '.[sklearn]'"
+        in result.stdout
+    )

@@ -162,4 +162,6 @@ def test_a_page_needs_its_extra(tmp_path: Path) -> None:
         "from walklearn.node.process.live_page import LivePage\nLivePage('node', dict)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert "the page needs starlette: pip install 'walklearn[web]'" in done.stderr
+    assert (
+        "the page needs starlette. In the clone of walklearn: pip install '.[web]'" in done.stderr
+    )

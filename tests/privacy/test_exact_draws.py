@@ -230,4 +230,4 @@ mechanism.release([1.5])
 """
     done = python(script)
     assert done.returncode == 1
-    assert f"{installed}: pip install 'walklearn[privacy]'" in done.stderr
+    assert f"{installed}. In the clone of walklearn: pip install '.[privacy]'" in done.stderr

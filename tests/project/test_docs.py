@@ -211,7 +211,7 @@ def test_messages_that_are_only_quoted_are_in_the_source() -> None:
     sources = [path.read_text(encoding="utf-8") for path in PROJECT.glob("src/**/*.py")]
     for message in quoted:
         # Which package is missing and which extra has it is put in by files.extras.
-        message = re.sub(r" \S+: pip install 'walklearn\[\w+\]'", "", message)
+        message = re.sub(r" \S+ In the clone of walklearn: pip install '\.\[\w+\]'", "", message)
         parts = [" ".join(part.split()) for part in message.split("...")]
         assert any(all(part in source for part in parts) for source in sources), message
 

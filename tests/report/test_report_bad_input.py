@@ -124,5 +124,5 @@ def test_a_missing_extra_is_named(copy: Path) -> None:
     )
     assert result.returncode == 2
     assert "jinja2" in result.stderr
-    assert "walklearn[experiments]" in result.stderr
+    assert "pip install '.[experiments]'" in result.stderr
     assert not (copy / "report.html").exists()

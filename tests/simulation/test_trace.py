@@ -164,7 +164,7 @@ def test_a_missing_package_is_named_with_the_extra_that_brings_it(
 ):
     make_trace().save(tmp_path / "there.parquet")
     monkeypatch.setitem(sys.modules, package, None)
-    with pytest.raises(ImportError, match=r"pip install 'walklearn\[tables\]'"):
+    with pytest.raises(ImportError, match=r"pip install '\.\[tables\]'"):
         action(make_trace(), tmp_path)
 
 

@@ -207,7 +207,7 @@ def test_bad_input_has_exit_code_2(tmp_path: Path) -> None:
     )
     result = python(without_ray, cwd=tmp_path)
     assert result.returncode == 2
-    assert "studies need ray: pip install 'walklearn[ray]'" in result.stderr
+    assert "studies need ray. In the clone of walklearn: pip install '.[ray]'" in result.stderr
     assert not (tmp_path / "there").exists()
 
 

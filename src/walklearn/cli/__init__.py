@@ -14,6 +14,7 @@ import click
 
 from walklearn import __version__
 from walklearn.cli.bad_input import BadInput
+from walklearn.files.extras import MissingExtra
 
 # Heading -> command -> (its module in this package, one line for the overview).
 _SECTIONS = {
@@ -83,9 +84,7 @@ class _Lazy(click.Group):
         except KeyboardInterrupt:
             click.echo("\nInterrupted.", err=True)
             raise SystemExit(130) from None
-        except ImportError as error:
-            if "walklearn[" not in str(error):  # not one of ours, which name the extra
-                raise
+        except MissingExtra as error:
             raise BadInput(str(error)) from error
 
 

@@ -87,7 +87,7 @@ class RandomWalkClassifier(ClassifierMixin, RandomWalk):
     forgotten, the model is not.
     random_state: a number makes everything repeatable, releases too: these then protect nobody,
     and the ledger says "simulated". None draws noise exactly, from the operating system's entropy
-    (`walklearn[privacy]`), which takes some 40 µs a number.
+    (the extra `privacy`), which takes some 40 µs a number.
     callback: called as callback(updates, loss) at the end of each round.
 
     After fit: `coef_`, `intercept_`, `classes_`, `n_iter_` (updates), `trace_` (losses and

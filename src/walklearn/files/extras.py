@@ -4,7 +4,8 @@
 ...     import no_such_package
 Traceback (most recent call last):
     ...
-ImportError: to_networkx needs no_such_package: pip install 'walklearn[networkx]'
+walklearn.files.extras.MissingExtra: to_networkx needs no_such_package. In the clone of walklearn:
+pip install '.[networkx]'
 """
 
 from __future__ import annotations
@@ -22,6 +23,10 @@ _INSTALLED_AS = {
 }
 
 
+class MissingExtra(ImportError):
+    """A package that an extra would have brought; the message has the line that installs it."""
+
+
 @contextmanager
 def extra(name: str, needs: str) -> Iterator[None]:
     """Around imports of an extra's packages: which one is missing, what needs it, how to get it."""
@@ -32,7 +37,9 @@ def extra(name: str, needs: str) -> Iterator[None]:
         if missing in ("", "walklearn"):  # no extra brings it
             raise
         missing = _INSTALLED_AS.get(missing, missing)
-        raise ImportError(f"{needs} {missing}: pip install 'walklearn[{name}]'") from error
+        raise MissingExtra(
+            f"{needs} {missing}. In the clone of walklearn: pip install '.[{name}]'"
+        ) from error
 
 
 def package(name: str, of_extra: str, needs: str) -> Any:
