@@ -38,7 +38,7 @@ def advise_protected(
         f"at most {noise.max_contributions} contributions of a node: together they are within "
         f"(ε, δ) = ({allotted.epsilon:g}, {allotted.delta:g}). Training does all this by itself.",
         f"Step {allotted.step:.3g}, {allotted.updates} updates: from public facts.",
-        _about_noise(allotted),
+        about_noise(allotted),
     ]
     if problem is not None:
         candidates, about_data = _tried(graph, problem, walk, step, allotted, replicates, seed)
@@ -47,7 +47,8 @@ def advise_protected(
     return Advice(mode, walk, step, tuple(reasons), tuple(candidates), allotment=allotted)
 
 
-def _about_noise(allotted: Allotment) -> str:
+def about_noise(allotted: Allotment) -> str:
+    """Whether a model will tell anything under this noise, in a sentence."""
     share = f"The noise in the model is about {allotted.relative_noise:.2g} times as long as the "
     share += "longest way that training can go"
     if allotted.relative_noise < DROWNED:

@@ -27,6 +27,7 @@ _SECTIONS = {
     },
     "Take part in a network": {
         "up": ("up", "Try it: a network of real node processes on this machine."),
+        "plan": ("plan", "Make the plan that all nodes share, check one, explain it."),
         "node": ("node", "Run a node beside its own data: it talks to its neighbours only."),
     },
     "Understand": {

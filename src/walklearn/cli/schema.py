@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -71,10 +70,11 @@ def schema(data: Path, out: Path | None, **options: Any) -> None:
 def schema_of(table: Table, name: str) -> str:
     """The text of a schema whose numbers are those of the rows."""
     from walklearn.files.encoding import Encoding
+    from walklearn.files.schema import toml_key
 
     parts = [_HEADER.format(source=table.source, name=name)]
     for column in Encoding.of_table(table).columns:
-        lines = [f"[{_key(column.name)}]", "from_rows = true"]
+        lines = [f"[{toml_key(column.name)}]", "from_rows = true"]
         if column.categories is not None:
             lines.append(f"categories = {json.dumps(column.categories, ensure_ascii=False)}")
         else:
@@ -98,12 +98,3 @@ def _numbers(cells: NDArray[Any]) -> list[str]:
             "# A range would crush this column: most of its values lie in a small part of it."
         )
     return lines
-
-
-def _key(name: str) -> str:
-    """The name of a column as TOML has it.
-
-    >>> _key("age"), _key("blood pressure")
-    ('age', '"blood pressure"')
-    """
-    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else json.dumps(name, ensure_ascii=False)

@@ -30,7 +30,9 @@ array([0. , 1.5, 3. ])
 
 from __future__ import annotations
 
+import json
 import os
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -179,3 +181,12 @@ def written_column(column: Column) -> dict[str, Any]:
     if not column.cuts_off:
         raise ValueError(f"column {column.name!r} needs a cut_off, such as {CUT_OFF:g} spreads.")
     return {"centre": column.centre, "spread": column.spread, "cut_off": column.cut_off}
+
+
+def toml_key(name: str) -> str:
+    """The name of a column as TOML has it.
+
+    >>> toml_key("age"), toml_key("blood pressure")
+    ('age', '"blood pressure"')
+    """
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else json.dumps(name, ensure_ascii=False)

@@ -57,6 +57,7 @@ from walklearn.walks import WALKS, Metropolis
 from walklearn.walks.disclosure import tells
 
 if TYPE_CHECKING:
+    from walklearn.privacy.budget import Allotment
     from walklearn.privacy.mechanisms import Mechanism
     from walklearn.privacy.model_noise import ModelNoise
 
@@ -217,9 +218,14 @@ class Plan:
         """What L_i is released by; None where the walk releases none, or in the clear."""
         return plan_privacy.mechanism(self)
 
+    def allotment(self) -> Allotment | None:
+        """How the total (ε, δ) is spent; None where the model is not protected."""
+        return plan_privacy.allotment(self)
+
     def calibrated_noise(self) -> ModelNoise | None:
         """The noise on what a visit adds to the model; None where there is none."""
-        return plan_privacy.noise(self)
+        allotted = self.allotment()
+        return None if allotted is None else allotted.noise
 
 
 def differences(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> list[str]:

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from walklearn.node.agreement.plan import Plan
     from walklearn.privacy.budget import Allotment
     from walklearn.privacy.mechanisms import Mechanism
-    from walklearn.privacy.model_noise import ModelNoise
 
 IN_THE_CLEAR = "in the clear"
 _ROWS_NEED_NONE = (
@@ -250,15 +249,9 @@ def mechanism(plan: Plan) -> Mechanism | None:
     return calibrate(privacy.mechanism, epsilon=epsilon, delta=delta, bounds=bounds)
 
 
-def noise(plan: Plan) -> ModelNoise | None:
-    """The noise on what a visit adds to the model, calibrated; None where there is none."""
-    allotted = _allotment(plan)
-    return None if allotted is None else allotted.noise
-
-
 def _for_the_constants(plan: Plan, privacy: Privacy) -> tuple[float, float]:
     """Their share, or all of it where nothing is spent on the model."""
-    allotted = _allotment(plan)
+    allotted = allotment(plan)
     if allotted is not None and allotted.constants is not None:
         return allotted.constants
     assert privacy.epsilon is not None
@@ -266,7 +259,8 @@ def _for_the_constants(plan: Plan, privacy: Privacy) -> tuple[float, float]:
     return privacy.epsilon, privacy.delta
 
 
-def _allotment(plan: Plan) -> Allotment | None:
+def allotment(plan: Plan) -> Allotment | None:
+    """How the total is spent; None where the model is not protected."""
     privacy = plan.privacy
     if privacy is None or not privacy.hides_the_model:
         return None

@@ -1,0 +1,192 @@
+"""`walklearn plan`: make the plan that all nodes of a network share, check one, explain it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from walklearn.cli.bad_input import plainly
+from walklearn.cli.data_options import with_options
+
+if TYPE_CHECKING:
+    from walklearn.advice import Advice
+    from walklearn.files.encoding import Encoding
+    from walklearn.graphs import Graph
+    from walklearn.node.agreement.plan import Plan
+    from walklearn.problem.losses import Loss
+
+# fmt: off
+_NEW_OPTIONS = [
+    click.option("--schema", type=click.Path(path_type=Path), required=True,
+                 help="The columns to learn from and their public scales: walklearn schema writes "
+                      "one to be filled in."),
+    click.option("--features", metavar="A,B",
+                 help="The columns that '*' of the schema stands for."),
+    click.option("--target", required=True, help="The column to predict."),
+    click.option("--classes", metavar="A,B",
+                 help="The values of the target. Default: it is a number."),
+    click.option("--nodes", type=click.IntRange(1),
+                 help="How many take part. Default: as many as the edge list has."),
+    click.option("--rows", type=click.IntRange(1), required=True,
+                 help="How many rows all nodes have together, about: a public number."),
+    click.option("--graph", default="erdos-renyi", show_default=True,
+                 help="Who will be whose neighbour: an edge list, or a family such as ring."),
+    click.option("--epsilon", type=float, help="Privacy loss ε: the total for everything that "
+                 "leaves a node because of its rows. Default: nothing is protected."),
+    click.option("--delta", type=float, help="δ of that pair, such as 1e-5."),
+    click.option("--protect", type=click.Choice(["rows", "node"]), default="rows",
+                 show_default=True, help="What ε is about: one row of a node, or all its rows."),
+    click.option("--penalty", type=click.FloatRange(0), default=1e-3, show_default=True,
+                 help="λ of the penalty (λ/2)‖w‖²."),
+    click.option("--updates", type=click.IntRange(1),
+                 help="Of the token in all. Default: what ε allows; else 200 for each node."),
+    click.option("--slowest-answer", type=click.FloatRange(0, min_open=True), metavar="SECONDS",
+                 help="How long the slowest participant takes to answer, at worst: the time "
+                      "limits follow. Default: nodes measure it themselves."),
+    click.option("--keeper", metavar="FINGERPRINT",
+                 help="Who signs the book of participants: walklearn node book new prints it."),
+    click.option("--name", default="network", show_default=True, help="Of a-z, 0-9 and -."),
+    click.option("--out", type=click.Path(path_type=Path, dir_okay=False),
+                 default=Path("plan.toml"), show_default=True, help="The file to write."),
+]
+# fmt: on
+
+
+@click.group()
+def plan() -> None:
+    """The plan: what all nodes of a network agree on before the first token walks.
+
+    \b
+    Examples:
+      walklearn plan new --schema schema.toml --target ill --classes no,yes --nodes 20 \\
+          --rows 5000 --epsilon 3 --delta 1e-5
+      walklearn plan check plan.toml --data rows.csv
+    """
+
+
+@plan.command()
+@with_options(_NEW_OPTIONS)
+@plainly
+def new(out: Path, **options: Any) -> None:
+    """Make a plan from a schema and what is public, as `walklearn advise` advises, and explain it.
+
+    Under ε the walk is uniform, since that tells nothing of the rows, and clip, noise, step and
+    number of updates follow from public facts. Without ε a visit remembers (update "saga"), so that
+    the walk ends at the minimiser. No rows are looked at.
+    """
+    from walklearn.cli.plan_text import Choices, text_of
+    from walklearn.node.agreement.plan import Plan
+
+    if options["updates"] is not None and options["epsilon"] is not None:
+        raise ValueError("--updates follows from --epsilon, as the noise does: leave it out.")
+    if out.exists():
+        raise FileExistsError(f"{out} exists, and others may have it: choose another --out.")
+    encoding = _encoding(options["schema"], options["features"])
+    classes = _listed(options["classes"])
+    graph = _graph(options["graph"], options["nodes"])
+    loss = _loss(classes)
+    advice = _advice(graph, encoding, loss, options)
+    text = text_of(Choices(encoding, classes, loss, graph.node_count, advice, options))
+    made = Plan.from_text(text, str(out))
+    out.write_text(text, encoding="utf-8")
+    click.echo(f"{out} is for everybody who takes part:\n")
+    _explain(made)
+    click.echo(f"\nNext, beside the rows of each: walklearn node init mynode --plan {out} --data …")
+
+
+@plan.command()
+@click.argument("plan", type=click.Path(path_type=Path, dir_okay=False))
+@click.option("--data", type=click.Path(path_type=Path, dir_okay=False), multiple=True,
+              help="A file of rows that should fit the plan.")  # fmt: skip
+@click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
+@plainly
+def check(plan: Path, data: tuple[Path, ...], as_json: bool) -> None:
+    """Check the file PLAN, and say in plain words what it comes to and what to mind."""
+    from walklearn.cli.plan_text import explained, notes
+    from walklearn.node.agreement.node_rows import read_node_rows
+    from walklearn.node.agreement.plan import Plan
+
+    read = Plan.read(plan)
+    rows = {str(path): len(read_node_rows(path, read).y) for path in data}
+    if as_json:
+        told = {"explained": dict(explained(read)), "notes": notes(read)}
+        content = {"digest": read.digest, "plan": read.to_dict(), **told, "rows": rows}
+        click.echo(json.dumps(content, ensure_ascii=False))
+        return
+    click.echo(f"{plan} can be used:\n")
+    _explain(read)
+    for path, count in rows.items():
+        click.echo(f"{path}: {count} rows, all of which fit.")
+
+
+def _explain(plan: Plan) -> None:
+    from walklearn.cli.plan_text import explained, notes
+
+    topics = explained(plan)
+    width = max(len(topic) for topic, _ in topics) + 2
+    for topic, text in topics:
+        click.echo(click.wrap_text(text, 88, topic.ljust(width), " " * width))
+    for note in notes(plan):
+        click.echo(click.wrap_text(f"Note: {note}", 88, "", "  "), err=True)
+
+
+def _listed(values: str | None) -> tuple[str, ...] | None:
+    return None if values is None else tuple(value.strip() for value in values.split(","))
+
+
+def _encoding(path: Path, others: str | None) -> Encoding:
+    """The columns of a schema, with those that its "*" stands for."""
+    from walklearn.files.encoding import Encoding
+    from walklearn.files.schema import OTHERS, Schema, from_rows_message
+
+    schema = Schema.of(path)
+    if schema.from_rows:
+        raise ValueError(from_rows_message(schema))
+    named = [name for name in schema.columns if name != OTHERS]
+    if OTHERS in schema.columns and others is None:
+        raise ValueError(
+            f"{path} has a '{OTHERS}', and nodes must know which columns it stands for: name them "
+            "with --features, such as --features age,pressure."
+        )
+    for name in _listed(others) or ():
+        if schema.of_column(name) is None:
+            raise ValueError(f"--features {name}: {path} declares neither it nor '{OTHERS}'.")
+        named += [name] * (name not in named)
+    return Encoding(tuple(column for name in named if (column := schema.of_column(name))))
+
+
+def _graph(said: str, nodes: int | None) -> Graph:
+    from walklearn.graphs import as_graph, read_network
+
+    if not Path(said).is_file():
+        return as_graph(said, nodes, seed=1)
+    graph = read_network(said, []).graph
+    if nodes not in (None, graph.node_count):
+        raise ValueError(f"--nodes is {nodes}, and {said} has {graph.node_count} nodes.")
+    return graph
+
+
+def _loss(classes: tuple[str, ...] | None) -> Loss:
+    from walklearn.problem.losses import Logistic, Softmax, Squared
+
+    if classes is None:
+        return Squared()
+    return Logistic() if len(classes) <= 2 else Softmax(len(classes))
+
+
+def _advice(graph: Graph, encoding: Encoding, loss: Loss, options: dict[str, Any]) -> Advice:
+    import math
+
+    from walklearn.advice import advise
+
+    longest = encoding.longest
+    return advise(
+        graph, loss=loss, objective="mean", intercept=True, features=encoding.feature_count,
+        row_length=encoding.typical_length, total_rows=options["rows"],
+        # Weighting is not considered: without ε visits remember, under ε L_i is not told.
+        feature_bound=longest if options["epsilon"] and math.isfinite(longest) else None,
+        **{name: options[name] for name in ("epsilon", "delta", "protect", "penalty")},
+    )  # fmt: skip

@@ -1,0 +1,159 @@
+"""`walklearn plan`: what it makes can be used, is what is advised, and says what it comes to."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import Result
+
+from tests.running import invoke
+from walklearn.advice import advise
+from walklearn.graphs import erdos_renyi
+from walklearn.node.agreement.plan import Plan
+from walklearn.problem.losses import Softmax
+
+SCHEMA = """
+[age]
+centre = 50
+spread = 20
+
+["blood pressure"]
+range = [60, 220]
+
+[ward]
+categories = ["A", "B"]
+"""
+PRIVATE = ("--epsilon", 3, "--delta", 1e-5)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "schema.toml").write_text(SCHEMA)
+    return tmp_path
+
+
+def new(*options: object, classes: str = "no,yes", nodes: object = 20) -> Result:
+    return invoke("plan", "new", "--schema", "schema.toml", "--target", "ill",
+                  *(("--classes", classes) if classes else ()), "--nodes", nodes,
+                  "--rows", 5000, *options)  # fmt: skip
+
+
+def test_without_epsilon_visits_remember(folder: Path) -> None:
+    made = new()
+    assert made.exit_code == 0, made.output
+    plan = Plan.read(folder / "plan.toml")
+    assert (plan.update, plan.updates, plan.step_size, plan.walk) == ("saga", 4000, None, "uniform")
+    assert plan.encoding.feature_names == ("age", "blood pressure", "ward=A", "ward=B")
+    assert "ε = ∞: nothing is protected" in made.stdout
+    assert "walklearn node book new" in made.stderr  # among 20 a book saves work
+
+
+def test_under_epsilon_it_spends_as_advised(folder: Path) -> None:
+    made = new(*PRIVATE, nodes=5)
+    assert made.exit_code == 0, made.output
+    plan = Plan.read(folder / "plan.toml")
+    allotted = plan.allotment()
+    # The length that advice assumes counts a text once, that of a plan each category.
+    advice = advise(
+        erdos_renyi(5, 0.9, seed=1),
+        epsilon=3.0,
+        delta=1e-5,
+        features=4,
+        row_length=3**0.5,
+        total_rows=5000,
+        objective="mean",
+        intercept=True,
+    )
+    assert allotted is not None
+    assert advice.allotment is not None
+    assert allotted.updates == advice.allotment.updates
+    assert allotted.noise.max_contributions == advice.allotment.noise.max_contributions
+    assert allotted.noise.delta(3.0) <= 1e-5
+    assert plan.step_size is not None
+    assert plan.step_size.constant == pytest.approx(advice.allotment.step, rel=1e-5)
+    assert "ε = 3 at δ = 1e-05 for one row of a node" in made.stdout
+
+
+def test_numbers_and_many_classes(folder: Path) -> None:
+    assert new("--out", "many.toml", classes="a,b,c").exit_code == 0
+    assert Plan.read(folder / "many.toml").loss == Softmax(3)
+    told = new("--out", "numbers.toml", *PRIVATE, classes="")
+    assert told.exit_code == 0, told.output
+    assert Plan.read(folder / "numbers.toml").classes is None
+    assert "targets of spread 1" in told.stderr
+
+
+def test_limits_follow_the_slowest_answer(folder: Path) -> None:
+    assert new("--slowest-answer", 3).exit_code == 0
+    limits = Plan.read(folder / "plan.toml").time_limits
+    assert limits.handover_timeout_seconds == 15.0
+    assert limits.reclaim_after_seconds == 30.0
+    assert limits.resume_after_seconds == 60.0
+
+
+def test_the_graph_says_how_many_take_part(folder: Path) -> None:
+    (folder / "edges.txt").write_text("oslo lima\nlima cairo\ncairo osaka\nosaka oslo\n")
+    made = invoke("plan", "new", "--schema", "schema.toml", "--target", "ill", "--classes",
+                  "no,yes", "--rows", 50, "--graph", "edges.txt")  # fmt: skip
+    assert made.exit_code == 0, made.output
+    plan = Plan.read(folder / "plan.toml")
+    assert plan.nodes == 4
+    assert plan.laziness == 0.1  # a ring of four has two sides
+
+
+def test_check_explains_and_tries_rows(folder: Path) -> None:
+    assert new(nodes=4).exit_code == 0
+    (folder / "rows.csv").write_text("age,blood pressure,ward,ill\n40,120,A,no\n50,90,B,yes\n")
+    told = invoke("plan", "check", "plan.toml", "--data", "rows.csv")
+    assert told.exit_code == 0, told.output
+    assert "rows.csv: 2 rows, all of which fit." in told.stdout
+    told = json.loads(invoke("plan", "check", "plan.toml", "--json").stdout)
+    assert told["digest"] == Plan.read(folder / "plan.toml").digest
+    assert told["explained"]["who"] == "4 nodes with 5000 rows"
+    assert told["notes"] == []
+    (folder / "rows.csv").write_text("age,blood pressure,ward,ill\n40,120,C,no\n")
+    wrong = invoke("plan", "check", "plan.toml", "--data", "rows.csv")
+    assert wrong.exit_code == 2
+    assert "'C' is not among its categories" in wrong.output
+
+
+def test_check_minds_what_may_not_be_meant(folder: Path) -> None:
+    (folder / "plan.toml").write_text(
+        'name = "ours"\nnodes = 9\nfeatures = ["a"]\ntarget = "b"\nloss = "squared"\n'
+        "step_size = { constant = 0.1 }\nupdates = 10\n"
+    )
+    told = invoke("plan", "check", "plan.toml")
+    assert told.exit_code == 0, told.output
+    notes = " ".join(told.stderr.split())
+    for word in ("Raise updates", 'update = "saga"', "taken as they are", "book", "penalty"):
+        assert word in notes
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--epsilon", 3), "epsilon was given without delta"),
+        ((*PRIVATE, "--updates", 50), "--updates follows from --epsilon"),
+        (("--features", "weight"), "declares neither it nor '*'"),
+        (("--name", "St. Olav"), "must be of a-z, 0-9"),
+        (("--classes", "yes"), "classes must be two texts"),
+        (("--out", "schema.toml"), "schema.toml exists"),
+    ],
+)
+def test_what_cannot_be_a_plan(folder: Path, options: tuple[object, ...], words: str) -> None:
+    refused = new(*options)
+    assert refused.exit_code == 2
+    assert words in " ".join(refused.output.split())
+    assert not (folder / "plan.toml").exists()
+
+
+def test_a_schema_from_rows_or_for_others_is_refused(folder: Path) -> None:
+    (folder / "schema.toml").write_text("[age]\nfrom_rows = true\nspread = 20\n")
+    assert "computed from rows" in new().output
+    (folder / "schema.toml").write_text('["*"]\nspread = 20\n')
+    assert "name them with --features" in " ".join(new().output.split())
+    assert new("--features", "age, height").exit_code == 0
+    assert Plan.read(folder / "plan.toml").features == ("age", "height")
