@@ -28,7 +28,17 @@ FEW_NODES = 1000  # so many are searched sooner than SciPy's search is loaded
 
 
 class DisconnectedGraphError(ValueError):
-    """The graph falls apart; `component_count` pieces, the biggest of `largest_component` nodes."""
+    """A graph that should be connected falls into pieces.
+
+    Parameters
+    ----------
+    message
+        What the user is told.
+    component_count
+        How many pieces there are.
+    largest_component
+        How many nodes the largest piece has.
+    """
 
     def __init__(self, message: str, component_count: int = 0, largest_component: int = 0) -> None:
         super().__init__(message)

@@ -39,18 +39,32 @@ def as_graph(
     seed: Seed = None,
     connected: WhenDisconnected = "error",
 ) -> Graph:
-    """A graph from whatever stands for one.
+    """Make a graph from whatever stands for one.
 
     Parameters
     ----------
     graph
-        a walklearn, networkx or igraph graph; a square adjacency matrix, SciPy's or NumPy's;
-        the path of an edge list; or the name of a family (`names`), which then has so many
-        nodes. A file whose name is that of a family is meant by a `pathlib.Path`.
+        A walklearn, networkx or igraph graph; a square adjacency matrix of SciPy's or NumPy's;
+        the path of an edge list; or the name of a family (see `names`), which is then drawn
+        with as many nodes as `nodes` says. Give a `pathlib.Path` for a file whose name is also
+        that of a family.
     nodes
-        How many there should be; a graph with more or fewer is refused.
+        How many nodes the graph should have; one with more or fewer is refused.
     seed
-        For a family that is drawn at random.
+        The seed of a family that is drawn at random.
+    connected
+        What to do with a graph in pieces: refuse it ("error"), or keep its largest piece
+        ("largest").
+
+    Returns
+    -------
+    Graph
+        The graph, connected and without loops.
+
+    Examples
+    --------
+    >>> as_graph("ring", 5)
+    Graph(5 nodes, 5 edges)
     """
     made = _as_graph(graph, nodes, seed, connected)
     if nodes is not None and made.node_count != nodes:
@@ -92,9 +106,27 @@ def _as_graph(graph: Any, nodes: int | None, seed: Seed, connected: WhenDisconne
 def from_edges(
     edges: ArrayLike, nodes: int | None = None, *, connected: WhenDisconnected = "error"
 ) -> Graph:
-    """Build a graph from (E, 2) integers, an edge per row; repeated edges count once.
+    """Build a graph from pairs of node numbers; repeated edges count once.
 
-    Without `nodes` there are as many as the largest label plus one.
+    Parameters
+    ----------
+    edges
+        Integers of shape (E, 2), an edge per row.
+    nodes
+        How many nodes there are; by default the largest number in `edges` plus one.
+    connected
+        What to do with a graph in pieces: refuse it ("error"), or keep its largest piece
+        ("largest").
+
+    Returns
+    -------
+    Graph
+        The graph, connected and without loops.
+
+    Examples
+    --------
+    >>> from_edges([(0, 1), (1, 2), (2, 0)])
+    Graph(3 nodes, 3 edges)
     """
     require_choice("connected", connected, WhenDisconnected)
     pairs = _integer_pairs(edges)
@@ -118,6 +150,25 @@ def from_scipy(matrix: Any, *, connected: WhenDisconnected = "error") -> Graph:
     """Build a graph from an adjacency matrix, sparse or dense: every nonzero is an edge.
 
     Its pattern must be symmetric and its diagonal empty; the values do not matter.
+
+    Parameters
+    ----------
+    matrix
+        A square adjacency matrix, a sparse one of SciPy's or a NumPy array.
+    connected
+        What to do with a graph in pieces: refuse it ("error"), or keep its largest piece
+        ("largest").
+
+    Returns
+    -------
+    Graph
+        The graph, connected and without loops.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from_scipy(np.array([[0, 1, 0], [1, 0, 1], [0, 1, 0]]))
+    Graph(3 nodes, 2 edges)
     """
     from scipy.sparse import csr_array
 
@@ -133,7 +184,21 @@ def from_scipy(matrix: Any, *, connected: WhenDisconnected = "error") -> Graph:
 
 
 def from_networkx(graph: "networkx.Graph[Any]", *, connected: WhenDisconnected = "error") -> Graph:
-    """Build a graph from a networkx one; node k is the k-th of `graph.nodes`."""
+    """Build a graph from a networkx one; node k is the k-th of `graph.nodes`.
+
+    Parameters
+    ----------
+    graph
+        An undirected networkx graph.
+    connected
+        What to do with a graph in pieces: refuse it ("error"), or keep its largest piece
+        ("largest").
+
+    Returns
+    -------
+    Graph
+        The graph, connected and without loops.
+    """
     if graph.is_directed():
         raise ValueError("the graph is directed; pass graph.to_undirected()")
     if graph.is_multigraph():
@@ -152,7 +217,21 @@ def from_networkx(graph: "networkx.Graph[Any]", *, connected: WhenDisconnected =
 
 
 def from_igraph(graph: Any, *, connected: WhenDisconnected = "error") -> Graph:
-    """Build a graph from an igraph one; node k is its vertex k."""
+    """Build a graph from an igraph one; node k is its vertex k.
+
+    Parameters
+    ----------
+    graph
+        An undirected igraph graph.
+    connected
+        What to do with a graph in pieces: refuse it ("error"), or keep its largest piece
+        ("largest").
+
+    Returns
+    -------
+    Graph
+        The graph, connected and without loops.
+    """
     if graph.is_directed():
         raise ValueError("the graph is directed; pass graph.as_undirected()")
     if not graph.is_simple():
@@ -164,7 +243,18 @@ def from_igraph(graph: Any, *, connected: WhenDisconnected = "error") -> Graph:
 
 
 def to_networkx(graph: Graph) -> "networkx.Graph[int]":
-    """Hand a graph to networkx, for drawing or for its algorithms."""
+    """Hand a graph to networkx, for drawing or for its algorithms.
+
+    Parameters
+    ----------
+    graph
+        The graph to hand over.
+
+    Returns
+    -------
+    networkx.Graph[int]
+        The same nodes and edges; nodes are called 0 to N − 1.
+    """
     with extra("networkx", "to_networkx needs"):
         import networkx
     result: networkx.Graph[int] = networkx.Graph()

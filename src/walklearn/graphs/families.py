@@ -16,6 +16,16 @@ from walklearn.graphs.pairs import pair_at
 def ring(nodes: int) -> Graph:
     """Each node is joined to the next and the last to the first; ring(2) is a single edge.
 
+    Parameters
+    ----------
+    nodes
+        How many nodes there are.
+
+    Returns
+    -------
+    Graph
+        The graph, connected and without loops.
+
     Examples
     --------
     >>> ring(5).edges().tolist()
@@ -26,19 +36,60 @@ def ring(nodes: int) -> Graph:
 
 
 def grid(rows: int, columns: int) -> Graph:
-    """A rectangle where node r * columns + c is joined to those left, right, above and below."""
+    """A rectangle of nodes, each joined to those left, right, above and below.
+
+    The node in row r and column c is number r * columns + c.
+
+    Parameters
+    ----------
+    rows
+        How many rows the rectangle has.
+    columns
+        How many columns it has.
+
+    Returns
+    -------
+    Graph
+        The graph, connected and without loops.
+    """
     return _lattice(whole("rows", rows, 1), whole("columns", columns, 1), wrap=False)
 
 
 def torus(rows: int, columns: int) -> Graph:
-    """A grid whose opposite sides are joined; a side of 1 or 2 has nothing more to join."""
+    """A grid whose opposite sides are joined.
+
+    A side of length 1 or 2 has nothing more to join.
+
+    Parameters
+    ----------
+    rows
+        How many rows the torus has.
+    columns
+        How many columns it has.
+
+    Returns
+    -------
+    Graph
+        The graph, connected and without loops.
+    """
     rows, columns = whole("rows", rows, 1), whole("columns", columns, 1)
     family = ("torus", rows, columns) if min(rows, columns) >= 3 else ()
     return _lattice(rows, columns, wrap=True, family=family)
 
 
 def complete(nodes: int) -> Graph:
-    """Everybody is joined to everybody."""
+    """Every node is joined to every other.
+
+    Parameters
+    ----------
+    nodes
+        How many nodes there are.
+
+    Returns
+    -------
+    Graph
+        The graph, connected and without loops.
+    """
     nodes = whole("nodes", nodes, 1)
     others = np.arange(nodes - 1)
     indices = others + (others >= np.arange(nodes)[:, None])  # row i skips i
@@ -46,14 +97,36 @@ def complete(nodes: int) -> Graph:
 
 
 def star(nodes: int) -> Graph:
-    """Node 0 is joined to all the others, which have no other neighbour."""
+    """Node 0 is joined to all the others, which have no other neighbour.
+
+    Parameters
+    ----------
+    nodes
+        How many nodes there are. Node 0 is the centre.
+
+    Returns
+    -------
+    Graph
+        The graph, connected and without loops.
+    """
     nodes = whole("nodes", nodes, 1)
     leaves = np.arange(1, nodes)
     return graph_from_pairs(nodes, np.zeros_like(leaves), leaves, ("star", nodes))
 
 
 def hypercube(dimension: int) -> Graph:
-    """The 2^dimension words of bits, joined where they differ in one bit."""
+    """Nodes are words of bits, joined where they differ in one bit.
+
+    Parameters
+    ----------
+    dimension
+        How many bits the number of a node has; there are 2^dimension nodes.
+
+    Returns
+    -------
+    Graph
+        The graph, connected and without loops.
+    """
     dimension = whole("dimension", dimension, 0, 40)
     words, bits = np.arange(2**dimension), 2 ** np.arange(dimension)
     indices = np.sort(words[:, None] ^ bits, axis=1)
@@ -62,7 +135,25 @@ def hypercube(dimension: int) -> Graph:
 
 
 def barbell(clique_size: int, path_length: int) -> Graph:
-    """Two cliques joined by a path of `path_length` further nodes: the slowest to mix."""
+    """Two cliques that a path joins: among connected graphs one of the slowest to mix.
+
+    Parameters
+    ----------
+    clique_size
+        How many nodes each of the two cliques has.
+    path_length
+        How many nodes lie on the path between them; 0 joins the cliques by an edge.
+
+    Returns
+    -------
+    Graph
+        The graph, connected and without loops.
+
+    Examples
+    --------
+    >>> barbell(5, 3)
+    Graph(13 nodes, 24 edges)
+    """
     clique_size = whole("clique_size", clique_size, 2)
     path_length = whole("path_length", path_length, 0)
     second = clique_size + path_length

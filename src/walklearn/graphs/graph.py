@@ -37,10 +37,27 @@ LARGEST_HINT = 'Keep only the largest component with connected="largest", or add
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
 class Graph:
-    """A simple, undirected, connected graph on nodes 0..N-1, as compressed sparse rows.
+    """A simple, undirected, connected graph on nodes 0 to N − 1, as compressed sparse rows.
 
-    `family` remembers where a graph comes from, such as ("ring", 5), so that theory can use
-    closed forms; it takes no part in equality. The arrays are copied, sorted and checked.
+    The arrays are copied, sorted and checked. `from_edges`, `as_graph` and the families are the
+    usual ways to make one.
+
+    Parameters
+    ----------
+    indptr
+        Where the neighbours of each node begin in `indices`; N + 1 integers.
+    indices
+        The neighbours of node 0, then those of node 1, and so on.
+    family
+        Where the graph comes from, such as ("ring", 5), so that theory can use closed forms; it
+        takes no part in equality.
+
+    Examples
+    --------
+    >>> from walklearn import graphs
+    >>> graph = graphs.ring(5)
+    >>> graph.degrees.tolist(), graph.neighbours(0).tolist()
+    ([2, 2, 2, 2, 2], [1, 4])
     """
 
     indptr: IndexArray

@@ -19,9 +19,27 @@ from walklearn.graphs.sparse_rows import Integers
 def erdos_renyi(
     nodes: int, probability: float, *, seed: Seed = None, connected: Connected = "error"
 ) -> Graph:
-    """G(n, p): each pair is an edge with the given probability, independently. Exact.
+    """G(n, p): each pair is an edge with the same probability, independently of the others.
 
-    Below a probability of about ln(n)/n some node is left alone.
+    The law is exact. Below a probability of about ln(n)/n some node is left alone.
+
+    Parameters
+    ----------
+    nodes
+        How many nodes there are.
+    probability
+        The probability of each edge.
+    seed
+        A number, a NumPy seed sequence or a generator; None draws one from the operating
+        system.
+    connected
+        What to do with a drawn graph in pieces: refuse it ("error"), draw again ("retry"), or
+        keep its largest piece ("largest").
+
+    Returns
+    -------
+    Graph
+        The graph, connected and without loops.
 
     Examples
     --------
@@ -41,9 +59,28 @@ def stochastic_block(
     seed: Seed = None,
     connected: Connected = "error",
 ) -> Graph:
-    """Communities of given sizes; a pair is an edge with the probability of its two communities.
+    """Communities: the probability of an edge depends on the communities of its two nodes.
 
-    Nodes are numbered community by community. Exact.
+    Nodes are numbered community by community. The law is exact.
+
+    Parameters
+    ----------
+    sizes
+        How many nodes each community has.
+    probabilities
+        A symmetric matrix: the probability of an edge between a node of community a and one of
+        community b.
+    seed
+        A number, a NumPy seed sequence or a generator; None draws one from the operating
+        system.
+    connected
+        What to do with a drawn graph in pieces: refuse it ("error"), draw again ("retry"), or
+        keep its largest piece ("largest").
+
+    Returns
+    -------
+    Graph
+        The graph, connected and without loops.
 
     Examples
     --------
@@ -72,7 +109,31 @@ def stochastic_block(
 def geometric(
     nodes: int, radius: float, *, seed: Seed = None, connected: Connected = "error"
 ) -> Graph:
-    """Nodes fall uniformly on the unit square; those within `radius` of each other are joined."""
+    """Nodes fall uniformly on the unit square; those within `radius` of each other are joined.
+
+    Parameters
+    ----------
+    nodes
+        How many nodes there are.
+    radius
+        The distance up to which two nodes are joined.
+    seed
+        A number, a NumPy seed sequence or a generator; None draws one from the operating
+        system.
+    connected
+        What to do with a drawn graph in pieces: refuse it ("error"), draw again ("retry"), or
+        keep its largest piece ("largest").
+
+    Returns
+    -------
+    Graph
+        The graph, connected and without loops.
+
+    Examples
+    --------
+    >>> geometric(50, 0.4, seed=1).node_count
+    50
+    """
     from scipy.spatial import cKDTree  # slow to import, and nobody else needs it
 
     nodes = whole("nodes", nodes, 1)

@@ -23,7 +23,18 @@ _ROUNDS = 120
 
 
 def spring_layout(graph: Graph) -> NDArray[np.float64]:
-    """A position within [-1, 1]² for each node, the same for the same graph."""
+    """A position within [-1, 1]² for each node, the same for the same graph.
+
+    Parameters
+    ----------
+    graph
+        The graph to lay out; one of some thousand nodes takes seconds.
+
+    Returns
+    -------
+    NDArray[np.float64]
+        The position of each node within [−1, 1]², the same for the same graph.
+    """
     count = graph.node_count
     if count > MOST_NODES:
         raise ValueError(

@@ -40,9 +40,14 @@ class Network(NamedTuple):
 
     Parameters
     ----------
+    graph
+        Who can talk to whom.
     names
-        None where nodes are called 0, 1, 2, … family: the name that the graph was drawn by,
-        with as many nodes as there are.
+        What the nodes are called; None where they are called 0, 1, 2, …
+    owners
+        The node that owns each row.
+    family
+        The name of the family that the graph was drawn from, if it was.
     """
 
     graph: Graph
@@ -54,12 +59,21 @@ class Network(NamedTuple):
 def read_network(
     path: str | os.PathLike[str], owners: ArrayLike, place: Place = "row {}".format
 ) -> Network:
-    """The graph in an edge list of names, for rows with these owners.
+    """Read the graph in an edge list of names, for rows with these owners.
 
     Parameters
     ----------
+    path
+        The edge list: two names on each line.
+    owners
+        The name of the node that owns each row.
     place
-        Names a row, counted from 0, in a message.
+        Says in a message which row is meant, which is counted from 0.
+
+    Returns
+    -------
+    Network
+        The graph, the names of its nodes and the node of each row.
     """
     source, labels = Path(path), [str(owner) for owner in np.asarray(owners).tolist()]
     if not source.is_file():

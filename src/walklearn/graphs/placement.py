@@ -30,12 +30,31 @@ def place_rows(
     known: Network | None = None,
     name_row: Place = "row {}".format,
 ) -> Network:
-    """The network with the node of each row; by default row i is at node i.
+    """Find the network and the node of each row; by default row i is at node i.
 
-    A family of graphs gets a node for each name in `nodes`, and is drawn anew when new ones turn
-    up. The nodes of any other graph are called as it calls them, an edge list too, else 0..N-1;
-    those without rows relay. known: the network of an earlier call, whose nodes keep their numbers.
-    name_row: names a row, counted from 0, in a message.
+    A family of graphs gets a node for each name in `nodes`, and is drawn anew when new names turn
+    up. The nodes of any other graph, an edge list included, are called as it calls them, else 0
+    to N − 1; those without rows relay.
+
+    Parameters
+    ----------
+    graph
+        Whatever `as_graph` takes.
+    nodes
+        The name of the node that owns each row; None for a node per row.
+    rows
+        How many rows there are.
+    seed
+        The seed of a family that is drawn at random.
+    known
+        The network of an earlier call, whose nodes keep their numbers.
+    name_row
+        Says in a message which row is meant, which is counted from 0.
+
+    Returns
+    -------
+    Network
+        The graph, the names of its nodes and the node of each row.
     """
     labels = None if nodes is None else _check_labels(nodes, rows)
     if isinstance(graph, str) and is_name(graph):

@@ -14,10 +14,25 @@ from walklearn.graphs.sparse_rows import Integers
 
 
 def barabasi_albert(nodes: int, attachments: int, *, seed: Seed = None) -> Graph:
-    """Hubs: each newcomer joins `attachments` distinct nodes, drawn in proportion to degree.
+    """Hubs: each newcomer joins some distinct nodes, drawn in proportion to their degrees.
 
-    Starts from a star of attachments + 1 nodes, as networkx does, and follows the same law
-    exactly: a newcomer draws until it has enough distinct nodes. Always connected.
+    The graph starts from a star of attachments + 1 nodes, as in networkx, and follows the same law
+    exactly: a newcomer draws until it has enough distinct nodes. It is always connected.
+
+    Parameters
+    ----------
+    nodes
+        How many nodes there are.
+    attachments
+        How many nodes each newcomer joins.
+    seed
+        A number, a NumPy seed sequence or a generator; None draws one from the operating
+        system.
+
+    Returns
+    -------
+    Graph
+        The graph, connected and without loops.
 
     Examples
     --------

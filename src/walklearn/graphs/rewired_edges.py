@@ -18,13 +18,32 @@ REPAIR_ROUNDS = 200  # rounds of switches before random_regular starts from a ne
 def random_regular(
     nodes: int, degree: int, *, seed: Seed = None, connected: Connected = "error"
 ) -> Graph:
-    """Every node has the same degree; else at random. Connected almost surely from degree 3 on.
+    """Every node has the same degree, and the graph is otherwise random.
 
-    Every node gets `degree` stubs and the stubs are paired at random. Up to degree 3 a pairing
-    with a loop or a double edge is thrown away, which is uniform over all such graphs. Above,
-    that would take forever, so the bad edges are switched: ab and a random edge cd become ac and
-    bd where these are new. Their number does not grow with the graph, so large graphs are close
-    to uniform, but a few nodes of degree 4 and more are not exactly so.
+    From degree 3 on it is connected almost surely. Every node gets `degree` stubs and the stubs are
+    paired at random. Up to degree 3 a pairing with a loop or a double edge is thrown away, which is
+    uniform over all such graphs. Above, that would take forever, so the bad edges are switched:
+    ab and a random edge cd become ac and bd where these are new. The number of bad edges does not
+    grow with the graph, so large graphs are close to uniform, but small ones of degree 4 and more
+    are not exactly so.
+
+    Parameters
+    ----------
+    nodes
+        How many nodes there are.
+    degree
+        How many neighbours each node has.
+    seed
+        A number, a NumPy seed sequence or a generator; None draws one from the operating
+        system.
+    connected
+        What to do with a drawn graph in pieces: refuse it ("error"), draw again ("retry"), or
+        keep its largest piece ("largest").
+
+    Returns
+    -------
+    Graph
+        The graph, connected and without loops.
 
     Examples
     --------
@@ -99,6 +118,26 @@ def watts_strogatz(
     node, avoiding loops and edges that are there (all moves happen at once, and those that clash
     are drawn again, where the original paper goes round the ring). A node joined to everybody
     keeps its edges.
+
+    Parameters
+    ----------
+    nodes
+        How many nodes there are.
+    degree
+        How many nearest neighbours a node has on the ring before rewiring; an even number.
+    rewiring
+        The probability that an edge is rewired.
+    seed
+        A number, a NumPy seed sequence or a generator; None draws one from the operating
+        system.
+    connected
+        What to do with a drawn graph in pieces: refuse it ("error"), draw again ("retry"), or
+        keep its largest piece ("largest").
+
+    Returns
+    -------
+    Graph
+        The graph, connected and without loops.
 
     Examples
     --------

@@ -23,9 +23,32 @@ def two_gaussians(
     mean: ArrayLike = 1.0,
     seed: Seed = None,
 ) -> tuple[Rows, Rows]:
-    """The paper's data: a fair label y = ±1, then x ~ N(y μ, variance · I).
+    """The paper's data: a fair label y = ±1, then a row x ~ N(y μ, variance · I).
 
-    `mean` is μ, a vector or one number for all its entries (the paper leaves μ open).
+    Parameters
+    ----------
+    rows
+        How many rows to draw.
+    dimension
+        How many features a row has.
+    variance
+        The variance of each feature within a class.
+    mean
+        The vector μ, or one number for all its entries; the paper leaves μ open.
+    seed
+        A number, a NumPy seed sequence or a generator; None draws one from the operating
+        system.
+
+    Returns
+    -------
+    tuple[Rows, Rows]
+        The rows X and the labels y, which are −1 or +1.
+
+    Examples
+    --------
+    >>> X, y = two_gaussians(100, dimension=3, variance=10.0, seed=1)
+    >>> X.shape, sorted(set(y.tolist()))
+    ((100, 3), [-1.0, 1.0])
     """
     _check_counts(rows, dimension)
     if not variance >= 0:
@@ -50,6 +73,25 @@ def heterogeneous_rows(
 
     x = e^(spread · Z) · N(0, I) with one log-normal scale per row, y = x·w + noise · N(0, 1)
     with w ~ N(0, I). With `noise=0` one model fits every row exactly (interpolation).
+
+    Parameters
+    ----------
+    rows
+        How many rows to draw.
+    dimension
+        How many features a row has.
+    spread
+        The standard deviation of the logarithm of a row's scale.
+    noise
+        The standard deviation of the noise on a target.
+    seed
+        A number, a NumPy seed sequence or a generator; None draws one from the operating
+        system.
+
+    Returns
+    -------
+    tuple[Rows, Rows]
+        The rows X and the targets y.
     """
     _check_counts(rows, dimension)
     if not (spread >= 0 and noise >= 0):
@@ -65,25 +107,64 @@ def breast_cancer() -> tuple[Rows, Rows]:
     """569 tumours with 30 features, malignant −1 or benign +1; features standardised.
 
     This, `digits` and `diabetes` come with scikit-learn, so nothing is downloaded.
+
+    Returns
+    -------
+    tuple[Rows, Rows]
+        The rows X and the targets y.
     """
     X, y = _bundled("load_breast_cancer")
     return _standardised(X), 2.0 * y - 1.0
 
 
 def digits() -> tuple[Rows, Rows]:
-    """1797 images of 8 × 8 pixels, labels 0 to 9; features standardised (empty pixels stay 0)."""
+    """1797 images of 8 × 8 pixels, labels 0 to 9; features standardised (empty pixels stay 0).
+
+    Returns
+    -------
+    tuple[Rows, Rows]
+        The rows X and the targets y.
+    """
     X, y = _bundled("load_digits")
     return _standardised(X), y
 
 
 def diabetes() -> tuple[Rows, Rows]:
-    """442 patients with 10 features and the course of a year; features and target standardised."""
+    """442 patients with 10 features and the course of a year; features and target standardised.
+
+    Returns
+    -------
+    tuple[Rows, Rows]
+        The rows X and the targets y.
+    """
     X, y = _bundled("load_diabetes")
     return _standardised(X), _standardised(y)
 
 
 def split_evenly(rows: int, nodes: int, seed: Seed = None) -> NDArray[np.int64]:
-    """`node_of_row` for a random split in which node sizes differ by at most one."""
+    """Split rows at random, so that the sizes of nodes differ by at most one.
+
+    Parameters
+    ----------
+    rows
+        How many rows there are.
+    nodes
+        How many nodes share them.
+    seed
+        A number, a NumPy seed sequence or a generator; None draws one from the operating
+        system.
+
+    Returns
+    -------
+    NDArray[np.int64]
+        The node of each row, to be given to `Problem` as `node_of_row`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> np.bincount(split_evenly(10, 3, seed=1)).tolist()
+    [4, 3, 3]
+    """
     _check_split(rows, nodes)
     return np.random.default_rng(seed).permutation(np.arange(rows) % nodes)
 
@@ -91,10 +172,24 @@ def split_evenly(rows: int, nodes: int, seed: Seed = None) -> NDArray[np.int64]:
 def split_by_similarity(
     X: ArrayLike, nodes: int, targets: ArrayLike | None = None
 ) -> NDArray[np.int64]:
-    """`node_of_row` for a split in which like rows sit together: nodes that differ.
+    """Split rows so that like rows sit together: nodes then differ from each other.
 
-    Rows are sorted by target (if given), then along their first principal direction, and
-    cut into `nodes` runs of even length.
+    Rows are sorted by target (if given), then along their first principal direction, and cut into
+    runs of even length.
+
+    Parameters
+    ----------
+    X
+        The rows, shape (M, d).
+    nodes
+        How many nodes share them.
+    targets
+        The targets, if rows with the same target should sit together first.
+
+    Returns
+    -------
+    NDArray[np.int64]
+        The node of each row, to be given to `Problem` as `node_of_row`.
     """
     data = np.asarray(X, dtype=float)
     _check_split(len(data), nodes)

@@ -69,7 +69,19 @@ class Everywhere(Domain):
 @DOMAINS.register
 @dataclass(frozen=True)
 class Ball(Domain):
-    """‖w‖ ≤ radius (for a matrix model the Frobenius norm)."""
+    """All models with ‖w‖ ≤ radius.
+
+    Parameters
+    ----------
+    radius
+        The largest norm a model may have; for a matrix model it is the Frobenius norm.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Ball(1.0).project(np.array([3.0, 4.0]))
+    array([0.6, 0.8])
+    """
 
     name: ClassVar[str] = "ball"
     radius: float
@@ -96,9 +108,16 @@ class Ball(Domain):
 @DOMAINS.register
 @dataclass(frozen=True)
 class Box(Domain):
-    """low ≤ w_a ≤ high for every entry of the model.
+    """All models with low ≤ w_a ≤ high for every entry.
 
     A step touches every entry, also where rows are sparse: for them a ball is faster.
+
+    Parameters
+    ----------
+    low
+        The smallest value of an entry.
+    high
+        The largest value of an entry.
     """
 
     name: ClassVar[str] = "box"

@@ -31,12 +31,13 @@ Targets = Literal["number", "sign", "class"]
 class Loss(ABC):
     """What every loss offers. Scores have shape (rows,), for `Softmax` (rows, K).
 
-    Parameters
+    Attributes
     ----------
     name
-        What files, plans and the command line call it, once it is registered in `LOSSES`.
+        What files, plans and the command line call the loss, once it is registered in `LOSSES`.
     takes
-        What a target is: a "number", a "sign" −1 or +1 for two classes, or a "class" 0..K−1.
+        What a target is: a "number", a "sign" −1 or +1 for two classes, or a "class" 0 to K −
+        1.
     gives_probabilities
         Whether scores are log-odds of the classes.
     bounded_slope
@@ -166,7 +167,13 @@ class Squared(Loss):
 @LOSSES.register
 @dataclass(frozen=True)
 class Huber(Loss):
-    """½r² for ``|r|`` ≤ threshold, linear beyond, with r = score − target: outliers pull less."""
+    """½r² for ``|r|`` ≤ threshold, linear beyond, with r = score − target: outliers pull less.
+
+    Parameters
+    ----------
+    threshold
+        The residual at which the parabola becomes a straight line.
+    """
 
     name: ClassVar[str] = "huber"
     threshold: float = 1.0
@@ -221,9 +228,12 @@ class SquaredHinge(_MarginLoss):
 @LOSSES.register
 @dataclass(frozen=True)
 class Softmax(Loss):
-    """ln Σ_k e^(s_k) − s_target: multinomial regression; labels 0..K−1, the model is K × d.
+    """Multinomial regression: ln Σ_k e^(s_k) − s_target, with labels 0 to K − 1 and a K × d model.
 
-    `classes` fixes K; left at None, K is the largest label plus one.
+    Parameters
+    ----------
+    classes
+        The number of classes K; by default the largest label plus one.
     """
 
     name: ClassVar[str] = "softmax"

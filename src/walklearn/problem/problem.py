@@ -99,6 +99,12 @@ class Problem:
         Rows, shape (M, d), an array or a sparse one of SciPy's, which stays sparse.
     y
         Targets, shape (M,): ±1, real numbers, or 0..K−1 for `Softmax`.
+    loss
+        The loss of a row; by default `Logistic`.
+    penalty
+        The factor of ½‖w‖² in the objective.
+    domain
+        Where models may lie; by default `Everywhere`.
     node_of_row
         The node that owns each row; by default row i belongs to node i.
     nodes
@@ -115,11 +121,21 @@ class Problem:
         M for the objective "mean", where these are not all rows: a node of a network holds its
         own only, and knows M from the plan. By default what the rows here count as.
     dtype
-        Float64, or float32 for models of half the size.
+        The type of the numbers in rows and models: float64, or float32 for models of half the
+        size.
     assume_finite
-        X and y were checked before, so they are not searched for NaN and infinity.
+        Whether X and y were checked before, so that they need not be searched for NaN and
+        infinity.
     copy
-        False where nobody else needs X: it is then kept as it is, and cannot be written to.
+        Whether to copy X. Without a copy X is kept as it is, and can no longer be written to.
+
+    Examples
+    --------
+    >>> from walklearn import datasets, domains
+    >>> X, y = datasets.two_gaussians(30, dimension=3, seed=1)
+    >>> problem = Problem(X, y, penalty=1.0, domain=domains.Ball(10.0))
+    >>> problem.node_count, problem.size
+    (30, 3)
     """
 
     X: Any  # an array, or a csr_array of SciPy's
