@@ -55,10 +55,28 @@ class Auditable(Protocol):
 
 @dataclass(frozen=True)
 class Audit:
-    """What was claimed and what was found.
+    """What was claimed of a mechanism and what was found.
 
-    delta_lower and epsilon_lower are lower bounds, together true with probability `confidence`:
-    on δ at the claimed ε, and on ε at the claimed δ. half_line is the set that shows it.
+    The two lower bounds are true together with probability `confidence`.
+
+    Parameters
+    ----------
+    mechanism
+        What was audited.
+    epsilon
+        The claimed ε.
+    delta
+        The claimed δ.
+    delta_lower
+        A lower bound on δ at the claimed ε.
+    epsilon_lower
+        A lower bound on ε at the claimed δ.
+    half_line
+        The set of releases that shows it.
+    samples
+        How many releases were drawn from each of the two data sets.
+    confidence
+        The probability that the bounds are true.
     """
 
     mechanism: str
@@ -97,7 +115,35 @@ def audit(
     confidence: float = 0.999,
     seed: int | None = None,
 ) -> Audit:
-    """Test the claim that a mechanism is (ε, δ) private; by default with its own δ(ε)."""
+    """Test the claim that a mechanism is (ε, δ) private, by drawing from it.
+
+    Parameters
+    ----------
+    mechanism
+        What releases a value; a mechanism of `privacy`, or anything with the same methods.
+    epsilon
+        The claimed ε.
+    delta
+        The claimed δ; by default what the mechanism itself gives for ε.
+    samples
+        How many releases to draw from each of two data sets.
+    confidence
+        The probability with which the bounds found are true.
+    seed
+        A number makes the result reproducible; None takes entropy of the operating system.
+
+    Returns
+    -------
+    Audit
+        The claim beside lower bounds on δ and ε; a bound above the claim refutes it.
+
+    Examples
+    --------
+    >>> from walklearn.privacy.mechanisms import Laplace
+    >>> found = audit(Laplace(scale=1.0, bounds=(1.0, 2.0)), epsilon=1.0, samples=10_000, seed=1)
+    >>> found.epsilon_lower <= 1.0
+    True
+    """
     epsilon = check_epsilon(epsilon)
     half = _check_samples(samples) // 2
     if not 0 < confidence < 1:

@@ -44,20 +44,43 @@ def smoothness_bounds(
     total_rows: float | None = None,
     min_rows: float = 1,
 ) -> Bounds:
-    """(lo, hi) such that lo ≤ L_i ≤ hi for every data set a node could hold.
+    """Bound the smoothness L_i over every data set that a node could hold.
 
     Parameters
     ----------
+    loss
+        The loss of a row.
+    penalty
+        The factor of ½‖w‖² in the objective.
+    nodes
+        The number of nodes N.
     feature_bound
-        a public bound on ‖x‖, without the intercept.
+        A public bound on ‖x‖, without the intercept.
     max_rows
-        a public cap on the rows of a node, or on the sum of their weights.
+        A public cap on the rows of a node, or on the sum of their weights.
+    objective
+        "sum", "mean" or "node-mean", as for `Problem`.
+    intercept
+        Whether the model has an intercept, a further feature that is 1 in every row.
+    lower
+        A public lower bound of your choice, needed where nothing keeps L_i away from 0 (no
+        penalty and no intercept), because 0 cannot be protected; constants below it are lifted
+        to it before the release.
     total_rows
-        M, needed for "mean" only. lower: a public lower bound of your choice, needed where
-        nothing keeps L_i away from 0 (no penalty and no intercept), because 0 cannot be
-        protected; constants below it are lifted to it before the release.
+        The number of all rows M, needed for "mean" only.
     min_rows
         What the rows of a node weigh at least, which only weights put below 1.
+
+    Returns
+    -------
+    Bounds
+        (lo, hi) with lo ≤ L_i ≤ hi for every such data set.
+
+    Examples
+    --------
+    >>> from walklearn.problem.losses import Logistic
+    >>> smoothness_bounds(Logistic(), 1.0, nodes=10, feature_bound=2.0)
+    (1.0, 11.0)
     """
     if not isinstance(loss, Loss):
         raise TypeError(f"loss must be a loss such as losses.Logistic(), got {loss!r}.")
@@ -89,9 +112,21 @@ def smoothness_bounds(
 
 
 def clip_features(X: ArrayLike, bound: float) -> tuple[Array, int]:
-    """The rows with ‖x‖ ≤ bound, longer ones shortened to it, and how many were shortened.
+    """Shorten rows that are longer than a bound. Sparse rows stay sparse.
 
-    Sparse rows stay sparse.
+    Parameters
+    ----------
+    X
+        The rows, shape (M, d).
+    bound
+        The largest norm of a row.
+
+    Returns
+    -------
+    X : array
+        The rows, each with ‖x‖ ≤ bound.
+    shortened : int
+        How many of them were longer.
     """
     check_size("bound", bound, zero=False)
     if is_sparse(X):

@@ -64,18 +64,19 @@ CHANCE = 0.7
 
 @dataclass(frozen=True)
 class Allotment:
-    """What follows from a budget.
+    """The shares of a total (ε, δ), and the walk that follows from them.
 
     Parameters
     ----------
     epsilon, delta
         The total for all that leaves a node because of its rows.
     constants
-        The (ε, δ) of that for the release of L_i; None where nothing is told of it.
+        The part (ε, δ) of the total that the release of L_i takes; None where nothing is told
+        of it.
     noise
         Clipping, noise and cap of what a visit adds to the model.
     step, updates
-        Γ of every step, and how many.
+        The constant step γ, and how many updates are made.
     relative_noise
         How long the noise in the model is beside the longest way that training can go. From
         about 1 on a model hardly tells anything; below it may still be poor.
@@ -135,12 +136,15 @@ def allot(
         Whether the length comes from typical spreads of the columns, or from ranges or a bound.
     tells
         Whether the walk tells L_i, which then takes `constants_share` of ε and of δ.
+    constants_share
+        The share of ε and of δ that the release of L_i takes; by default a tenth.
     clip, max_contributions, noise_multiplier, step, updates
         What is to be as it is given. The others follow.
 
     Returns
     -------
     Allotment
+        The shares, and the clip, cap, noise, step and length of the walk.
 
     Raises
     ------
@@ -184,7 +188,19 @@ def allot(
 
 
 def row_length(features: int, intercept: bool = True) -> float:
-    """ℓ of a row whose columns are in units of their spread, or of half their range.
+    """The public length of a row with columns in units of their spread, or of half their range.
+
+    Parameters
+    ----------
+    features
+        How many columns there are.
+    intercept
+        Whether the model has an intercept, a further feature that is 1 in every row.
+
+    Returns
+    -------
+    float
+        The length that `allot` takes.
 
     Examples
     --------

@@ -65,12 +65,16 @@ def calibrate(
     clamp: Sequence[float] | None = AT_BOUNDS,
     accounting: Accounting = "tight",
 ) -> Mechanism:
-    """The mechanism of this kind with the least noise that is (ε, δ) private.
+    """Find the mechanism of a kind with the least noise that is (ε, δ) private.
 
     Parameters
     ----------
     kind
-        a name in `MECHANISMS`, such as "laplace" or "clamped-gamma".
+        A name in `MECHANISMS`, such as "laplace" or "clamped-gamma".
+    epsilon
+        ε, how much the odds of two neighbouring data sets may change.
+    delta
+        δ, what ε does not cover.
     bounds
         Public lo and hi over all data a node could hold, never computed from data.
     clamp
@@ -78,6 +82,21 @@ def calibrate(
         unclamped, for experiments. "gamma" is never clamped.
     accounting
         "tight" (exact), or "lemma" for the paper's sufficient condition ("gamma" only).
+
+    Returns
+    -------
+    Mechanism
+        The mechanism, whose `delta(epsilon)` is at most `delta`.
+
+    Raises
+    ------
+    InfeasiblePrivacyError
+        Where no noise level reaches the target; it says what would.
+
+    Examples
+    --------
+    >>> calibrate("laplace", epsilon=1.0, delta=0.0, bounds=(1.0, 3.0)).scale
+    2.0
     """
     mechanism = MECHANISMS.by_name(kind)
     epsilon, delta, bounds = check_epsilon(epsilon), check_delta(delta), check_bounds(bounds)

@@ -46,11 +46,17 @@ class Row:
 
     Parameters
     ----------
+    kind
+        The name of the mechanism.
+    mechanism
+        The calibrated mechanism; None where the target is infeasible.
     raw_error, shrunk_error
-        Shares of the range.
+        Root mean square errors of what is released, and of that moved towards the midpoint, as
+        shares of the range; NaN where the target is infeasible.
     shrinkage
-        The factor s. Where the target is infeasible there is no mechanism, the numbers are NaN
-        and `reason` says why.
+        The factor s by which `shrunk` moves a release.
+    reason
+        Why the target is infeasible; empty where it is not.
     """
 
     kind: str
@@ -69,7 +75,21 @@ class Row:
 
 @dataclass(frozen=True)
 class Comparison:
-    """The mechanisms at one target: feasible ones by raw error, then the infeasible ones."""
+    """The mechanisms at one target: feasible ones by raw error, then the infeasible ones.
+
+    Parameters
+    ----------
+    epsilon
+        ε, how much the odds of two neighbouring data sets may change.
+    delta
+        δ, what ε does not cover.
+    bounds
+        Public lo and hi over all data a node could hold, never computed from data.
+    rows
+        A row for each mechanism.
+    constant_error
+        The error of telling nothing but the midpoint of the bounds, as a share of the range.
+    """
 
     epsilon: float
     delta: float
@@ -118,7 +138,28 @@ class Comparison:
 
 
 def compare(*, epsilon: float, delta: float, bounds: Sequence[float]) -> Comparison:
-    """Calibrate every mechanism to (ε, δ) and rank them by the error of what they release."""
+    """Calibrate every mechanism to (ε, δ) and rank them by the error of what they release.
+
+    Parameters
+    ----------
+    epsilon
+        ε, how much the odds of two neighbouring data sets may change.
+    delta
+        δ, what ε does not cover.
+    bounds
+        Public lo and hi over all data a node could hold, never computed from data.
+
+    Returns
+    -------
+    Comparison
+        The mechanisms in order of their raw error.
+
+    Examples
+    --------
+    >>> best = compare(epsilon=3.0, delta=0.03, bounds=(1.0, 10.0)).rows[0]
+    >>> best.mechanism is not None
+    True
+    """
     ends = check_bounds(bounds)
     rows = [_row(kind, epsilon, delta, ends) for kind in MECHANISMS]
     rows.sort(key=lambda row: (row.mechanism is None, row.raw_error))
@@ -126,7 +167,22 @@ def compare(*, epsilon: float, delta: float, bounds: Sequence[float]) -> Compari
 
 
 def release_error(mechanism: Mechanism) -> tuple[float, float, float]:
-    """Raw error, shrunk error and shrinkage of a mechanism, clamped to its bounds."""
+    """Measure how far a release, clamped to its bounds, lies from the truth.
+
+    Parameters
+    ----------
+    mechanism
+        The mechanism to measure.
+
+    Returns
+    -------
+    raw : float
+        The root mean square error, as a share of the range.
+    shrunk : float
+        The same after `shrunk`.
+    shrinkage : float
+        The factor of `shrunk`.
+    """
     if isinstance(mechanism, Gamma):
         # Clamping what it releases is free.
         mechanism = ClampedGamma(mechanism.theta, mechanism.bounds)
@@ -144,10 +200,22 @@ def release_error(mechanism: Mechanism) -> tuple[float, float, float]:
 
 
 def shrunk(mechanism: Mechanism, released: ArrayLike) -> NDArray[np.float64]:
-    """m + s(R − m): released values moved towards the midpoint, which costs no privacy.
+    """Move released values towards the midpoint of the bounds, which costs no privacy.
 
-    Where the noise is large beside the range nothing is left but the midpoint; where it is small
-    the values stay.
+    A release R becomes m + s(R − m), with the factor s of least error. Where the noise is large
+    beside the range little is left but the midpoint m; where it is small the values stay.
+
+    Parameters
+    ----------
+    mechanism
+        What released the values.
+    released
+        The values R.
+
+    Returns
+    -------
+    NDArray[np.float64]
+        The values moved.
 
     Examples
     --------

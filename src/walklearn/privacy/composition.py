@@ -63,7 +63,17 @@ _ROUNDING = 2.0**-52
 
 
 class Charge(NamedTuple):
-    """So many releases of `what` by a mechanism; None stands for "in the clear"."""
+    """A number of releases of the same thing by one mechanism.
+
+    Parameters
+    ----------
+    what
+        What was released, in words.
+    mechanism
+        What released it; None for a release in the clear.
+    times
+        How often it was released.
+    """
 
     what: str
     mechanism: Release | None
@@ -120,7 +130,18 @@ class Composition:
 
 
 def compose(charges: Iterable[Charge]) -> Composition:
-    """The total of all charges, computed when asked and then remembered."""
+    """Compose charges into one total, which is computed when asked for and then remembered.
+
+    Parameters
+    ----------
+    charges
+        The charges of one node.
+
+    Returns
+    -------
+    Composition
+        The total, which gives δ for an ε and ε for a δ.
+    """
     total: Counter[Release | None] = Counter()
     for charge in charges:
         total[charge.mechanism] += check_contributions(charge.times, "times")

@@ -23,6 +23,8 @@ class InfeasiblePrivacyError(ValueError):
 
     Parameters
     ----------
+    message
+        What the user is told.
     floor
         The δ that cannot be beaten at this ε.
     smallest_epsilon

@@ -56,7 +56,15 @@ _PRINTED_DELTA = 1e-5
 
 
 class AlreadyReleasedError(ValueError):
-    """A node has released this constant before, or contributed to the model to its cap."""
+    """A node has released this constant before, or contributed to the model to its cap.
+
+    Parameters
+    ----------
+    message
+        What the user is told.
+    node
+        The node that may not release again.
+    """
 
     def __init__(self, message: str, node: int) -> None:
         super().__init__(message)
@@ -67,7 +75,19 @@ class AlreadyReleasedError(ValueError):
 
 
 class BudgetExceededError(ValueError):
-    """A charge would take a node past the budget; spent and remaining are ε at the budget's δ."""
+    """A charge would take a node past its budget.
+
+    Parameters
+    ----------
+    message
+        What the user is told.
+    node
+        The node that would be charged.
+    spent
+        The ε it has spent, at the budget's δ.
+    remaining
+        The ε that is left, at the budget's δ.
+    """
 
     def __init__(self, message: str, node: int, spent: float, remaining: float) -> None:
         super().__init__(message)
@@ -78,15 +98,17 @@ class BudgetExceededError(ValueError):
 
 
 class Ledger:
-    """Counts of releases, for each kind and node.
+    """What each node has released so far, and what that costs it in total.
 
     Parameters
     ----------
+    nodes
+        How many nodes there are.
     budget
         (ε, δ) that no node may exceed.
     simulated
-        The noise came from a seed, so the costs are those a network would have, and nobody is
-        protected.
+        Whether the noise came from a seed: the costs are then those a network would have, and
+        nobody is protected.
     """
 
     def __init__(

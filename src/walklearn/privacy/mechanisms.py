@@ -58,10 +58,11 @@ AT_BOUNDS: Any = "bounds"
 class Mechanism(ABC):
     """What every mechanism offers. `clamp` is None where the release is not clamped.
 
-    Parameters
+    Attributes
     ----------
     name
-        What files, plans and the command line call it, once it is registered in `MECHANISMS`.
+        What files, plans and the command line call the mechanism, once it is registered in
+        `MECHANISMS`.
     noise_names
         The parameters of the noise; more of the last one is more noise.
     is_positive
@@ -229,7 +230,15 @@ class _GammaLaw(Mechanism):
 @MECHANISMS.register
 @dataclass(frozen=True, repr=False)
 class Gamma(_GammaLaw):
-    """The paper's mechanism: positive and unbiased, but with a δ that θ cannot push to 0."""
+    """The paper's mechanism: positive and unbiased, but with a δ that θ cannot push to 0.
+
+    Parameters
+    ----------
+    theta
+        The scale θ of the noise; more of it is more noise.
+    bounds
+        Public lo and hi over all data a node could hold, never computed from data.
+    """
 
     name: ClassVar[str] = "gamma"
     theta: float
@@ -271,7 +280,17 @@ class Gamma(_GammaLaw):
 @MECHANISMS.register
 @dataclass(frozen=True, repr=False)
 class ClampedGamma(_GammaLaw):
-    """The paper's truncated Gamma: output clamped to public ends, by default the bounds."""
+    """The paper's truncated Gamma: the release is clamped to public ends.
+
+    Parameters
+    ----------
+    theta
+        The scale θ of the noise; more of it is more noise.
+    bounds
+        Public lo and hi over all data a node could hold, never computed from data.
+    clamp
+        Where the release is clamped, by default at the bounds; None leaves it unclamped.
+    """
 
     name: ClassVar[str] = "clamped-gamma"
     theta: float
@@ -295,7 +314,22 @@ class ClampedGamma(_GammaLaw):
 @MECHANISMS.register
 @dataclass(frozen=True, repr=False)
 class Laplace(Mechanism):
-    """Additive Laplace noise: (ε, 0) with scale (hi − lo)/ε, and exact for δ > 0 too."""
+    """Additive Laplace noise: (ε, 0) with scale (hi − lo)/ε, and exact for δ > 0 too.
+
+    Parameters
+    ----------
+    scale
+        The scale of the noise, its mean absolute value.
+    bounds
+        Public lo and hi over all data a node could hold, never computed from data.
+    clamp
+        Where the release is clamped, by default at the bounds; None leaves it unclamped.
+
+    Examples
+    --------
+    >>> Laplace(scale=1.0, bounds=(1.0, 2.0)).delta(1.0)
+    0.0
+    """
 
     name: ClassVar[str] = "laplace"
     noise_names: ClassVar[tuple[str, ...]] = ("scale",)
@@ -335,7 +369,19 @@ class Laplace(Mechanism):
 @MECHANISMS.register
 @dataclass(frozen=True, repr=False)
 class TruncatedLaplace(Mechanism):
-    """Laplace noise conditioned on ``|noise|`` ≤ cut: bounded noise, for a small δ."""
+    """Laplace noise conditioned on ``|noise|`` ≤ cut: bounded noise, for a small δ.
+
+    Parameters
+    ----------
+    scale
+        The scale of the Laplace law before it is cut.
+    cut
+        The largest absolute value of the noise.
+    bounds
+        Public lo and hi over all data a node could hold, never computed from data.
+    clamp
+        Where the release is clamped, by default at the bounds; None leaves it unclamped.
+    """
 
     name: ClassVar[str] = "truncated-laplace"
     noise_names: ClassVar[tuple[str, ...]] = ("scale", "cut")
@@ -372,7 +418,17 @@ class TruncatedLaplace(Mechanism):
 @MECHANISMS.register
 @dataclass(frozen=True, repr=False)
 class Gaussian(Mechanism):
-    """Additive Gaussian noise, with the exact δ instead of a tail bound."""
+    """Additive Gaussian noise, with the exact δ instead of a tail bound.
+
+    Parameters
+    ----------
+    sigma
+        The standard deviation of the noise.
+    bounds
+        Public lo and hi over all data a node could hold, never computed from data.
+    clamp
+        Where the release is clamped, by default at the bounds; None leaves it unclamped.
+    """
 
     name: ClassVar[str] = "gaussian"
     noise_names: ClassVar[tuple[str, ...]] = ("sigma",)

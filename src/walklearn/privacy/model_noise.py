@@ -80,12 +80,24 @@ NUMBERS_AT_ONCE = 2**20
 
 @dataclass(frozen=True)
 class ModelNoise:
-    """Clip to `clip`, add noise of deviation `noise_multiplier · clip`, at most so many times.
+    """Clip what a node's rows add to the model, add Gaussian noise, and cap how often.
 
     Parameters
     ----------
+    clip
+        The largest norm of what a row (or a node) adds in a visit.
+    noise_multiplier
+        The standard deviation of the noise as a multiple of `clip`.
+    max_contributions
+        How often a node contributes at most.
     protect
         What a claim is about: "rows", of which one is replaced, or "node", all its rows.
+
+    Examples
+    --------
+    >>> noise = ModelNoise(clip=1.0, noise_multiplier=4.0, max_contributions=1, protect="node")
+    >>> noise.protect
+    'node'
     """
 
     name: ClassVar[str] = "model-noise"

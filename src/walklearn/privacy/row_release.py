@@ -50,7 +50,18 @@ _ROUNDINGS = 64.0
 class RowGaussian(Gaussian):
     """Gaussian noise on a value that one row can move by `sensitivity` at most.
 
-    The clamp to public ends is post-processing. δ is that of the unclamped release.
+    The clamp to public ends is post-processing, so δ is that of the unclamped release.
+
+    Parameters
+    ----------
+    sigma
+        The standard deviation of the noise.
+    bounds
+        Public ends of the value.
+    clamp
+        Where the release is clamped.
+    sensitivity
+        How far replacing one row can move the value.
     """
 
     name: ClassVar[str] = "row-gaussian"
@@ -84,14 +95,22 @@ def row_sensitivity(
     largest_weight: float = 1.0,
     features: int = 1000,
 ) -> float:
-    """How far L_i can move when one row of the node is replaced.
+    """Bound how far L_i can move when one row of the node is replaced.
 
     Parameters
     ----------
+    loss
+        The loss of a row.
+    nodes
+        The number of nodes N.
     feature_bound
         A public bound B on ‖x‖, without the intercept, that rows are shortened to.
+    objective
+        "sum", "mean" or "node-mean", as for `Problem`.
+    intercept
+        Whether the model has an intercept, a further feature that is 1 in every row.
     total_rows
-        M, what all rows weigh, or how many there are if that is more.
+        The number M of all rows, or what they weigh if that is more.
     min_rows
         What the rows of a node weigh at least, for "node-mean".
     largest_weight
@@ -102,7 +121,7 @@ def row_sensitivity(
     Returns
     -------
     float
-        Including what rounding may add.
+        The sensitivity, including what rounding may add.
     """
     check_count("nodes", nodes)
     sizes = {"feature_bound": feature_bound, "total_rows": total_rows, "min_rows": min_rows,
@@ -132,10 +151,42 @@ def row_release(
     largest_weight: float = 1.0,
     features: int = 1000,
 ) -> RowGaussian:
-    """The least Gaussian noise on L_i that is (ε, δ) private for every row.
+    """Find the least Gaussian noise on L_i that is (ε, δ) private for every single row.
 
     What is released is clamped to public ends that follow from the same facts: no smaller than
     what one row may add, no larger than all rows together can make it.
+
+    Parameters
+    ----------
+    loss
+        The loss of a row.
+    epsilon
+        ε, how much the odds of two neighbouring data sets may change.
+    delta
+        δ, what ε does not cover.
+    nodes
+        The number of nodes N.
+    feature_bound
+        A public bound B on ‖x‖, without the intercept, that rows are shortened to.
+    total_rows
+        The number M of all rows, or what they weigh if that is more.
+    penalty
+        The factor of ½‖w‖² in the objective.
+    objective
+        "sum", "mean" or "node-mean", as for `Problem`.
+    intercept
+        Whether the model has an intercept, a further feature that is 1 in every row.
+    min_rows
+        What the rows of a node weigh at least, for "node-mean".
+    largest_weight
+        A public cap on the weight of a row.
+    features
+        How many columns there are at most, for the rounding of eigenvalues.
+
+    Returns
+    -------
+    RowGaussian
+        The mechanism for `Weighted(privacy=…)`.
     """
     check_size("penalty", penalty, zero=True)
     moved = row_sensitivity(

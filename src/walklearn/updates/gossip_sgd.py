@@ -53,13 +53,18 @@ GOSSIP: Registry[type[Gossip]] = Registry("gossip")
 @GOSSIP.register
 @dataclass(frozen=True)
 class AsynchronousGossip:
-    """One link at a time.
+    """Gossip over one link at a time.
 
     Node i takes part in a share r_i = (1 + Σ_{j~i} 1/deg_j) / N of the iterations, more if it
     is a hub, and steps by c / (its own count)^q ≈ c / (r_i t)^q. So after t iterations it pulls
-    with a weight ∝ r_i^(1−q), and plain gossip minimises the wrong sum. corrected: scale the
-    gradient of node i by (2 / (N r_i))^(1−q), which makes all weights equal. (For a constant
-    step, q = 0, that is 2 / (N r_i); as q → 1 nothing is left to correct.)
+    with a weight ∝ r_i^(1−q), and plain gossip minimises the wrong sum.
+
+    Parameters
+    ----------
+    corrected
+        Whether to scale the gradient of node i by (2 / (N r_i))^(1−q), which makes all weights
+        equal. For a constant step, q = 0, that is 2 / (N r_i); as q → 1 nothing is left to
+        correct.
     """
 
     name: ClassVar[str] = "asynchronous"
@@ -87,7 +92,7 @@ class AsynchronousGossip:
 @GOSSIP.register
 @dataclass(frozen=True)
 class SynchronousGossip:
-    """All links at once, in rounds (D-SGD with Metropolis weights)."""
+    """Gossip over all links at once, in rounds (D-SGD with Metropolis weights)."""
 
     name: ClassVar[str] = "synchronous"
     vectors: ClassVar[int] = 1
@@ -120,7 +125,9 @@ class SynchronousGossip:
 @GOSSIP.register
 @dataclass(frozen=True)
 class GradientTracking(SynchronousGossip):
-    """Rounds in which nodes also average what they know of ∇f, which a constant step ends at w* by.
+    """Gossip in rounds in which nodes also average what they know of ∇f.
+
+    With a constant step it ends at w*, where plain gossip stops at a distance.
 
     Parameters
     ----------
@@ -148,7 +155,21 @@ Gossip = AsynchronousGossip | SynchronousGossip
 
 @dataclass(frozen=True, eq=False)
 class GossipSetting:
-    """All that stays the same during gossip; `batch` as for a walk."""
+    """All that stays the same during gossip.
+
+    Parameters
+    ----------
+    problem
+        What is minimised.
+    graph
+        Who can talk to whom.
+    gossip
+        How models are mixed.
+    step_size
+        The step γ_k of a node's k-th update.
+    batch
+        How many of a node's rows an update looks at; None means all of them.
+    """
 
     problem: Problem
     graph: Graph
@@ -181,12 +202,23 @@ class GossipSetting:
 
 
 class Network(NamedTuple):
-    """Every node's model, weighted sum, Σγ and update count.
+    """The state of all nodes.
 
     Parameters
     ----------
+    models
+        The model of each node.
+    weighted_sums
+        Σ γ w of each node, of which its average is made.
+    step_size_sums
+        Σ γ of each node.
+    counts
+        How many updates each node has made.
+    messages
+        How many messages were sent so far.
     trackers, gradients
-        y_i, and ∇f_i of the node's model; None unless gradients are tracked.
+        The tracked gradient y_i, and ∇f_i of the node's model; None unless gradients are
+        tracked.
     """
 
     models: Array  # (nodes, size)
@@ -206,7 +238,20 @@ class Network(NamedTuple):
 
 
 def init(setting: GossipSetting, generator: np.random.Generator) -> Network:
-    """All nodes start from one model, drawn as for a walk, so that only the methods differ."""
+    """Start all nodes from one model, drawn as for a walk, so that only the methods differ.
+
+    Parameters
+    ----------
+    setting
+        What stays the same.
+    generator
+        Where the first model is drawn from.
+
+    Returns
+    -------
+    Network
+        The state before the first iteration.
+    """
     nodes = setting.graph.node_count
     _, model = start(setting.problem, generator)
     models = np.tile(model, (nodes, 1))
@@ -219,7 +264,22 @@ def init(setting: GossipSetting, generator: np.random.Generator) -> Network:
 
 
 def step(setting: GossipSetting, network: Network, uniforms: Array) -> Network:
-    """One iteration: a meeting of two neighbours, or a round of all."""
+    """Make one iteration: a meeting of two neighbours, or a round of all.
+
+    Parameters
+    ----------
+    setting
+        What stays the same.
+    network
+        The state before.
+    uniforms
+        The random numbers of this iteration, uniform in [0, 1).
+
+    Returns
+    -------
+    Network
+        The state after it.
+    """
     if isinstance(setting.gossip, AsynchronousGossip):
         return _meet(setting, network, uniforms)
     if isinstance(setting.gossip, GradientTracking):

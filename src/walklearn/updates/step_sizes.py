@@ -22,6 +22,18 @@ class PowerStep:
 
     Below that range Σ γ² ln k diverges, from 1 on Σ γ stays too small to forget the start:
     such a q is allowed, with a warning.
+
+    Parameters
+    ----------
+    constant
+        The first step c.
+    exponent
+        The exponent q.
+
+    Examples
+    --------
+    >>> PowerStep(1.0, 0.75)(16)
+    0.125
     """
 
     constant: float
@@ -51,7 +63,18 @@ class PowerStep:
 
 @dataclass(frozen=True)
 class ConstantStep:
-    """γ_k = c for ever: fast, but with noisy gradients it stops at a distance ∝ c."""
+    """γ_k = c for ever: fast, but with noisy gradients it stops at a distance ∝ c.
+
+    Parameters
+    ----------
+    constant
+        The step c.
+
+    Examples
+    --------
+    >>> ConstantStep(0.1)(7)
+    0.1
+    """
 
     constant: float
 

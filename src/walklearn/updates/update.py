@@ -41,7 +41,19 @@ Array = NDArray[Any]
 
 
 class Visited(NamedTuple):
-    """What a visit leaves behind: the token, what the node keeps, and what was done to w."""
+    """What a visit leaves behind: the token, what the node keeps, and what was done to w.
+
+    Parameters
+    ----------
+    token
+        The token after the visit.
+    kept
+        What the node keeps until the next visit.
+    step_size
+        The step that was made.
+    gradient
+        The direction of the step.
+    """
 
     token: Token
     kept: Any
@@ -52,12 +64,13 @@ class Visited(NamedTuple):
 class Update(ABC):
     """What every update offers.
 
-    Parameters
+    Attributes
     ----------
     name
-        What files, plans and the command line call it, once it is registered in `UPDATES`.
+        What files, plans and the command line call the update, once it is registered in
+        `UPDATES`.
     step_size
-        The one that was given; None where the update finds it itself, or needs none.
+        The step size that was given; None where the update finds it itself, or needs none.
     tells
         What the token shows of the nodes' rows beside the model, in words; empty for nothing.
     """

@@ -59,13 +59,19 @@ class WalkSetting:
 
     Parameters
     ----------
+    problem
+        What is minimised.
+    graph
+        Who can talk to whom.
+    walk
+        Who is next.
     update
         What a visit does.
-    model_noise
-        Clipping and noise on what a visit shows of the node's rows.
     batch
         How many of a node's rows a visit looks at, drawn with replacement; None, or a node with
         no more rows than that, means all of them.
+    model_noise
+        Clipping and noise on what a visit shows of the node's rows.
     mean_importance
         "exact", or "estimated" from the visits of the token so far.
     """
@@ -118,7 +124,31 @@ class WalkSetting:
 
 
 class Token(NamedTuple):
-    """What travels: the model, its weighted average so far, and where it has got to."""
+    """What travels: the model, its weighted average so far, and where it has got to.
+
+    Parameters
+    ----------
+    node
+        Where it is.
+    previous
+        Where it came from.
+    model
+        The model w.
+    weighted_sum
+        Σ γ w, of which the average w̄ is made.
+    step_size_sum
+        Σ γ.
+    updates
+        How many updates were made.
+    messages
+        How many messages were sent.
+    inverse_importance_sum
+        Σ 1/s_i over the visits, by which the mean importance is estimated.
+    questions
+        How many of the messages were questions of a history-driven walk.
+    memory
+        What an update with memory carries; None for `Sgd`.
+    """
 
     node: int
     previous: int  # the node before the last move, −1 at the start
@@ -138,7 +168,21 @@ class Token(NamedTuple):
 
 
 class Visit(NamedTuple):
-    """What a step did, for observers, and what the node keeps of it."""
+    """What a step did, for observers, and what the node keeps of it.
+
+    Parameters
+    ----------
+    node
+        The node that was visited.
+    step_size
+        The step γ_k.
+    gradient
+        The direction of the step.
+    messages
+        How many messages the hop took.
+    kept
+        What the node keeps until the next visit, where the update has memory.
+    """
 
     node: int
     step_size: float
@@ -148,7 +192,20 @@ class Visit(NamedTuple):
 
 
 def init(setting: WalkSetting, generator: np.random.Generator) -> Token:
-    """Start at a uniform node with a model uniform over W (0 where W is everything)."""
+    """Start at a uniform node with a model uniform over W (0 where W is everything).
+
+    Parameters
+    ----------
+    setting
+        What stays the same.
+    generator
+        Where the first node and model are drawn from.
+
+    Returns
+    -------
+    Token
+        The token before the first update.
+    """
     token = token_at(*start(setting.problem, generator))
     if isinstance(setting.update, Remembering):
         token = token._replace(memory=setting.update.begin(setting.problem))
@@ -156,7 +213,20 @@ def init(setting: WalkSetting, generator: np.random.Generator) -> Token:
 
 
 def token_at(node: int, model: Array) -> Token:
-    """A token that has not moved yet."""
+    """Make a token that has not moved yet.
+
+    Parameters
+    ----------
+    node
+        Where it starts.
+    model
+        The model it starts from.
+
+    Returns
+    -------
+    Token
+        The token.
+    """
     return Token(node, -1, model, np.zeros(model.size), 0.0, 0, 0)
 
 
@@ -168,16 +238,29 @@ def step(
     counts: Array | None = None,
     kept: Any = None,
 ) -> tuple[Token, Visit]:
-    """One visit: update the model with the node's own data, then hand the token over.
+    """Make one visit: update the model with the node's own data, then hand the token over.
 
     Parameters
     ----------
+    setting
+        What stays the same.
+    token
+        The token before the visit.
+    uniforms
+        The random numbers of this visit, uniform in [0, 1).
     protect
         What the node makes of the gradient of its rows before anyone can see it.
     counts
         How often each node was visited, which a history-driven walk goes by.
     kept
         What the node keeps since its last visit, where the update has memory.
+
+    Returns
+    -------
+    Token
+        The token at its next node.
+    Visit
+        What was done.
     """
     i = token.node
     improved, visit = _updated(setting, token, uniforms[setting.walk.draws :], protect, kept)
@@ -230,8 +313,17 @@ def estimated_scale(token: Token, divisor: float) -> tuple[Token, float]:
 
     Parameters
     ----------
+    token
+        The token before this visit is counted.
     divisor
-        s_i. L_i or the released R_i for `Weighted`, 1 for `Uniform` and `Simple`.
+        s_i: L_i or the released R_i for `Weighted`, 1 for `Uniform` and `Simple`.
+
+    Returns
+    -------
+    Token
+        The token with this visit counted.
+    scale : float
+        The estimate of s̄ / s_i.
     """
     total = token.inverse_importance_sum + 1.0 / divisor
     mean = (token.updates + 1) / total
@@ -247,9 +339,33 @@ def improve(
     protect: Protect | None = None,
     average: bool = True,
 ) -> tuple[Token, Visit]:
-    """The update of a visit: all that the node which holds the token does to it but pass it on.
+    """Do what a visit does to the token, except for passing it on.
 
-    Of the problem only this node's own rows are looked at. average: whether Σ γ w is kept.
+    Of the problem only this node's own rows are looked at.
+
+    Parameters
+    ----------
+    problem
+        What is minimised.
+    step_size
+        The step γ_k of the k-th update.
+    token
+        The token, which is at this node.
+    scale
+        The factor of the gradient, s̄ / s_i.
+    picks
+        The rows of a mini-batch.
+    protect
+        What the node makes of the gradient of its rows before anyone can see it.
+    average
+        Whether the token keeps Σ γ w.
+
+    Returns
+    -------
+    Token
+        The token after the update.
+    Visit
+        What was done.
     """
     w, k = token.model, token.updates + 1
     gamma = step_size(k)

@@ -30,7 +30,13 @@ MOST_NODES_REDUCED = 500  # a dense matrix of more takes longer than iterating
 
 @dataclass(frozen=True, repr=False)
 class Derived(Walk):
-    """What walks built on another share; each has its own `hop`."""
+    """What walks built on another share; each has its own `hop`.
+
+    Parameters
+    ----------
+    walk
+        The Metropolis walk that it is built on; by default `Uniform()`.
+    """
 
     walk: Metropolis = field(default_factory=Uniform)
 
@@ -83,6 +89,11 @@ class NonBacktracking(Derived):
     neighbours, accepted with min(1, (a(i, j') / a(i, j))²). The stationary law is that of the
     `walk` it improves; the chain lives on (previous node, node), so it has no transition
     matrix over nodes and is not reversible.
+
+    Parameters
+    ----------
+    walk
+        The walk that it improves; by default `Uniform()`.
     """
 
     name: ClassVar[str] = "non-backtracking"
@@ -128,10 +139,20 @@ class NonBacktracking(Derived):
 class Jumping(Derived):
     """A Metropolis walk with random jumps against entrapment (MHLJ, Liu et al. 2024).
 
-    With `probability` the token ignores the importance and is passed on along r uniform
-    neighbours, r geometric with parameter `stop` given that r ≤ `longest`; one message per hop, and
-    only the last node updates. The jumps bend the stationary law away from the importance,
-    a bias that grows with `probability`; the gradient is weighted as for the `walk`.
+    In a jump the token ignores the importance and is passed on along r uniform neighbours; each hop
+    is a message, and only the last node updates. The jumps bend the stationary law away from the
+    importance, a bias that grows with `probability`; the gradient is weighted as for the `walk`.
+
+    Parameters
+    ----------
+    walk
+        The walk between jumps; by default `Weighted()`.
+    probability
+        The probability of a jump.
+    stop
+        The parameter of the geometric law of r.
+    longest
+        The largest r.
     """
 
     name: ClassVar[str] = "jumping"
@@ -215,9 +236,14 @@ class Jumping(Derived):
 class Independent(Derived):
     """What a walk emulates: the node of each update is drawn afresh, from anywhere.
 
-    walk: the walk whose stationary law is drawn from: `Uniform()` for plain SGD, `Weighted()`
-    for importance sampling. No network can do this; a message is counted whenever two
-    updates in a row are made by different nodes.
+    No network can do this. A message is counted whenever two updates in a row are made by different
+    nodes.
+
+    Parameters
+    ----------
+    walk
+        The walk whose stationary law is drawn from: `Uniform()` for plain SGD, `Weighted()` for
+        importance sampling.
     """
 
     name: ClassVar[str] = "independent"

@@ -101,12 +101,20 @@ class Metropolis(Walk):
 @WALKS.register
 @dataclass(frozen=True, repr=False)
 class Simple(Metropolis):
-    """Every proposal is accepted: hubs are visited more.
+    """Every proposal is accepted, so hubs are visited more.
 
     Parameters
     ----------
     corrected
-        Weight the gradient by (mean degree) / degree, which takes the bias out.
+        Whether to weight the gradient by (mean degree) / degree, which takes the bias out.
+    laziness
+        The probability of staying put before anything is proposed, in [0, 1).
+
+    Examples
+    --------
+    >>> from walklearn import graphs
+    >>> Simple().stationary(graphs.star(4)).round(3)
+    array([0.5  , 0.167, 0.167, 0.167])
     """
 
     name: ClassVar[str] = "simple"
@@ -143,8 +151,16 @@ class Uniform(Metropolis):
     Parameters
     ----------
     normalise
-        Step by (L̄ / L_i) ∇f_i all the same. That is exact only where one model fits every node
-        (interpolation), releases nothing, and is fast there.
+        Whether to step by (L̄ / L_i) ∇f_i all the same. That is exact only where one model fits
+        every node (interpolation), releases nothing, and is fast there.
+    laziness
+        The probability of staying put before anything is proposed, in [0, 1).
+
+    Examples
+    --------
+    >>> from walklearn import graphs
+    >>> Uniform().stationary(graphs.star(4)).tolist()
+    [0.25, 0.25, 0.25, 0.25]
     """
 
     name: ClassVar[str] = "uniform"
@@ -182,21 +198,29 @@ class Weighted(Metropolis):
         Any positive number per node; by default L_i, the smoothness of f_i. The gradient is
         divided by it, so that the estimate stays unbiased.
     privacy
-        a mechanism that releases the importance (Algorithm 3). Each node draws its R_i once,
+        A mechanism that releases the importance (Algorithm 3). Each node draws its R_i once,
         tells its neighbours that, and the walk follows R. `realise` makes that draw.
     reweight
         "released" divides the gradient by R_i, which is unbiased for every draw; "as-printed"
         divides by the true importance, as the paper has it, which for one draw minimises Σ (R_i
         / L_i) f_i instead.
     shrink
-        Follow what was released moved towards the midpoint of the bounds (`privacy.shrunk`),
-        the better the guess the more noise there is. It costs nothing, and a small R_i that is
-        due to noise no longer makes the steps of its node long.
+        Whether to follow released values that are moved towards the midpoint of the bounds
+        (`privacy.shrunk`): the more noise there is, the farther. It costs no privacy, and a
+        small R_i that is due to noise no longer makes the steps of its node long.
     bounds
         The public bounds agreed upon; a mechanism made for others is refused.
     public
         Your word that a given importance does not depend on the nodes' rows; without it no
         privacy is claimed for a walk that tells it.
+    laziness
+        The probability of staying put before anything is proposed, in [0, 1).
+
+    Examples
+    --------
+    >>> from walklearn import graphs
+    >>> Weighted(importance=[1.0, 2.0, 3.0]).stationary(graphs.ring(3)).round(3)
+    array([0.167, 0.333, 0.5  ])
     """
 
     name: ClassVar[str] = "weighted"
@@ -329,6 +353,20 @@ class ReleasedWeighted(Weighted):
         What it was released by.
     outside
         How many nodes had a value outside the public bounds, clamped before the release.
+    importance
+        The released values R.
+    laziness
+        The probability of staying put before anything is proposed, in [0, 1).
+    privacy
+        The mechanism that the walk was made with.
+    reweight
+        As for `Weighted`.
+    shrink
+        As for `Weighted`.
+    bounds
+        As for `Weighted`.
+    public
+        As for `Weighted`.
     """
 
     true_importance: Vector = field(kw_only=True)

@@ -29,6 +29,10 @@ class Hop(NamedTuple):
 
     Parameters
     ----------
+    node
+        Where the token goes; the same node if it stays.
+    messages
+        How many messages that takes.
     questions
         How many of these were questions and answers, of a number each, not the token.
     """
@@ -42,10 +46,11 @@ class Hop(NamedTuple):
 class Walk(ABC):
     """What every walk offers.
 
-    Parameters
+    Attributes
     ----------
     name
-        What studies, plans and the command line call it, once it is registered in `WALKS`.
+        What studies, plans and the command line call the walk, once it is registered in
+        `WALKS`.
     """
 
     name: ClassVar[str]
