@@ -25,7 +25,7 @@ from tests.node.small_network import (
     ring,
     wait_until,
 )
-from tests.running import invoke
+from tests.running import WALKLEARN, invoke
 from walklearn.node.disk.directory import NodeDirectory
 from walklearn.node.disk.store import Store
 from walklearn.node.protocol.messages import Limits
@@ -59,8 +59,12 @@ def test_from_init_to_a_prediction(tmp_path: Path) -> None:
     assert node("peer", bob, node("invite", alice).stdout).exit_code == 0
     assert node("peer", bob).output.startswith("alice  127.0.0.1:")
     assert "0 of 30 updates" in node("status", alice).output
-    with processes([NodeDirectory(alice), NodeDirectory(bob)]) as running:
-        assert node("start-walk", alice).output == "The walk has begun.\n"
+    early = [*WALKLEARN, "node", "start-walk", str(alice), "--wait", "60"]  # before there is a node
+    with (
+        subprocess.Popen(early, stdout=subprocess.PIPE, text=True) as begins,
+        processes([NodeDirectory(alice), NodeDirectory(bob)]) as running,
+    ):
+        assert begins.communicate()[0] == "The walk has begun.\n"
         assert [each.wait() for each in running] == [0, 0]
     made = node("model", bob, "--out", tmp_path / "model")
     assert "the final model, 30 updates" in made.output

@@ -19,6 +19,7 @@ from walklearn.files.extras import MissingExtra
 # Heading -> command -> (its module in this package, one line for the overview).
 _SECTIONS = {
     "Learn from your data": {
+        "example": ("example", "Write files to try the commands on: rows, edges, schema, plan."),
         "train": ("train", "Train a model on a file of rows."),
         "schema": ("schema", "Write a schema of a file's columns, to be filled in."),
         "predict": ("predict", "Predict with a trained model."),

@@ -201,15 +201,25 @@ def run(
               help="Go on from the newest model here: the holder is gone for good.")  # fmt: skip
 @click.option("--force", is_flag=True,
               help="Begin though neighbours tell of a walk, if it was never here.")  # fmt: skip
+@click.option("--wait", "wait_seconds", type=click.FloatRange(0), default=0.0, metavar="SECONDS",
+              help="How long to wait for a node that was just started.")  # fmt: skip
 @with_node_extra
-def start_walk(directory: Path, resume: bool, force: bool) -> None:
+def start_walk(directory: Path, resume: bool, force: bool, wait_seconds: float) -> None:
     """Begin the token at this node, which must be running. One node does this, once."""
-    from walklearn.node.process.control import ask
+    from walklearn.node.process.control import NotRunningError, ask
 
     _open(directory)
     if resume and force:
         raise click.UsageError("--resume goes on with a walk, --force begins one: give one.")
-    ask(directory, "StartWalk", resume=resume, force=force)
+    deadline = time.monotonic() + wait_seconds
+    while True:
+        try:
+            ask(directory, "StartWalk", resume=resume, force=force)
+            break
+        except NotRunningError:
+            if time.monotonic() >= deadline:
+                raise
+            time.sleep(0.2)
     click.echo("The walk goes on from here." if resume else "The walk has begun.")
 
 

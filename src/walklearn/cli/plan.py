@@ -77,19 +77,13 @@ def new(out: Path, **options: Any) -> None:
     number of updates follow from public facts. Without ε a visit remembers (update "saga"), so that
     the walk ends at the minimiser. No rows are looked at.
     """
-    from walklearn.cli.plan_text import Choices, text_of
     from walklearn.node.agreement.plan import Plan
 
     if options["updates"] is not None and options["epsilon"] is not None:
         raise ValueError("--updates follows from --epsilon, as the noise does: leave it out.")
     if out.exists():
         raise FileExistsError(f"{out} exists, and others may have it: choose another --out.")
-    encoding = _encoding(options["schema"], options["features"])
-    classes = _listed(options["classes"])
-    graph = _graph(options["graph"], options["nodes"])
-    loss = _loss(classes)
-    advice = _advice(graph, encoding, loss, options)
-    text = text_of(Choices(encoding, classes, loss, graph.node_count, advice, options))
+    text = plan_from(**options)
     made = Plan.from_text(text, str(out))
     out.write_text(text, encoding="utf-8")
     click.echo(f"{out} is for everybody who takes part:\n")
@@ -120,6 +114,19 @@ def check(plan: Path, data: tuple[Path, ...], as_json: bool) -> None:
     _explain(read)
     for path, count in rows.items():
         click.echo(f"{path}: {count} rows, all of which fit.")
+
+
+def plan_from(**given: Any) -> str:
+    """The text of a plan, from the options of `walklearn plan new`; None where one is not given."""
+    from walklearn.cli.plan_text import Choices, text_of
+
+    options: dict[str, Any] = {str(option.name): None for option in new.params} | given
+    encoding = _encoding(options["schema"], options["features"])
+    classes = _listed(options["classes"])
+    graph = _graph(options["graph"], options["nodes"])
+    loss = _loss(classes)
+    advice = _advice(graph, encoding, loss, options)
+    return text_of(Choices(encoding, classes, loss, graph.node_count, advice, options))
 
 
 def _explain(plan: Plan) -> None:

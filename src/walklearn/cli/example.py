@@ -1,0 +1,121 @@
+"""`walklearn example`: files to try the commands on, as hospitals would have them."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from walklearn.cli.bad_input import plainly
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Numbers = NDArray[np.float64]
+
+TARGET, CLASSES = "diagnosis", ("benign", "malignant")
+ROWS_OF = {"oslo": 120, "lima": 100, "cairo": 80, "osaka": 60, "quebec": 40}
+EDGES = ("oslo lima", "lima cairo", "cairo osaka", "osaka quebec", "quebec oslo", "lima osaka")
+TESTED = 100  # of the 569 patients; what is left over is published
+_SCHEMA = """\
+# The columns to learn from, and their public scales: what is typical of the {count} patients in
+# published.csv, none of whom is in the file of a hospital.
+"""
+_NEXT = """\
+{folder} has the patients of {count} hospitals: patients.csv (all of them, with their site) and
+sites/ (a file for each), test.csv, edges.txt, and what is public: published.csv, schema.toml,
+plan.toml. Next:
+
+  cd {folder}
+  walklearn train patients.csv --target diagnosis --node-column site --graph edges.txt \\
+      --test test.csv --out model/
+  walklearn predict model/ test.csv --out predictions.csv
+  walklearn train patients.csv --target diagnosis --node-column site --graph edges.txt \\
+      --test test.csv --schema schema.toml --epsilon 3 --delta 1e-5 --out private/
+  walklearn plan check plan.toml --data sites/oslo.csv
+  walklearn node init nodes/oslo --plan plan.toml --data sites/oslo.csv
+
+What comes after node init: docs/network.md."""
+
+
+@click.command()
+@click.argument("name", type=click.Choice(["hospitals"]))
+@click.argument("folder", metavar="[DIR]", type=click.Path(path_type=Path, file_okay=False),
+                default=None, required=False)  # fmt: skip
+@plainly
+def example(name: str, folder: Path | None) -> None:
+    """Write the example NAME to DIR: rows of each site, edges, a schema and a plan.
+
+    The 500 patients and the 69 whose numbers are public are those of scikit-learn's breast cancer
+    data, which are real; which hospital has whom was drawn.
+
+    \b
+    Examples:
+      walklearn example hospitals
+    """
+    folder = Path(name) if folder is None else folder
+    if folder.exists() and any(folder.iterdir()):
+        raise FileExistsError(f"{folder} is not empty: choose another place for the example.")
+    features, rows = _patients()
+    (folder / "sites").mkdir(parents=True, exist_ok=True)
+    header = [*features, TARGET]
+    test, rows = rows[:TESTED], rows[TESTED:]
+    _write(folder / "test.csv", header, test)
+    owned = list[list[Any]]()
+    for site, count in ROWS_OF.items():
+        own, rows = rows[:count], rows[count:]
+        _write(folder / "sites" / f"{site}.csv", header, own)
+        owned += [[site, *row] for row in own]
+    _write(folder / "patients.csv", ["site", *header], owned)
+    _write(folder / "published.csv", header, rows)
+    (folder / "edges.txt").write_text("\n".join(EDGES) + "\n", encoding="utf-8")
+    (folder / "schema.toml").write_text(_schema(features, rows), encoding="utf-8")
+    (folder / "plan.toml").write_text(_plan(folder, len(owned)), encoding="utf-8")
+    click.echo(_NEXT.format(folder=folder, count=len(ROWS_OF)))
+
+
+def _patients() -> tuple[list[str], list[list[Any]]]:
+    """The names of ten features, and all patients in a drawn order, the diagnosis last."""
+    import numpy as np
+
+    from walklearn.files.extras import extra
+
+    with extra("sklearn", "the example's data come with"):
+        from sklearn.datasets import load_breast_cancer
+    data = load_breast_cancer()
+    names = [str(name).removeprefix("mean ").replace(" ", "_") for name in data.feature_names[:10]]
+    said = [str(data.target_names[target]) for target in data.target]
+    order = np.random.default_rng(1).permutation(len(said))
+    return names, [[*data.data[at, :10].tolist(), said[at]] for at in order]
+
+
+def _write(path: Path, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(header)
+        writer.writerows(rows)
+
+
+def _schema(features: Sequence[str], published: Sequence[Sequence[Any]]) -> str:
+    """The scales of published rows: public, so there is no mark that they come from rows."""
+    import numpy as np
+
+    numbers = np.array([row[:-1] for row in published])
+    scales = zip(features, numbers.mean(axis=0), numbers.std(axis=0), strict=True)
+    tables = [f"[{name}]\ncentre = {c:.3g}\nspread = {s:.3g}\n" for name, c, s in scales]
+    return "\n".join([_SCHEMA.format(count=len(published)), *tables])
+
+
+def _plan(folder: Path, rows: int) -> str:
+    """What `walklearn plan new` makes of the schema and the edges."""
+    from walklearn.cli.plan import plan_from
+
+    return plan_from(
+        schema=folder / "schema.toml", graph=str(folder / "edges.txt"), target=TARGET,
+        classes=",".join(CLASSES), rows=rows, epsilon=3.0, delta=1e-5, protect="rows",
+        penalty=1e-3, name="hospitals",
+    )  # fmt: skip

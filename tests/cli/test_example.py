@@ -1,0 +1,70 @@
+"""`walklearn example`: its files fit each other, and nobody's rows are among the public ones."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from tests.running import invoke
+from walklearn.cli.example import ROWS_OF
+from walklearn.files import Schema
+from walklearn.node.agreement.node_rows import read_node_rows
+from walklearn.node.agreement.plan import Plan
+
+
+@pytest.fixture(scope="module")
+def hospitals(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("example") / "hospitals"
+    made = invoke("example", "hospitals", folder)
+    assert made.exit_code == 0, made.output
+    (folder.parent / "said.txt").write_text(made.stdout)
+    return folder
+
+
+def test_every_site_has_its_rows_and_they_fit_the_plan(hospitals: Path) -> None:
+    plan = Plan.read(hospitals / "plan.toml")
+    counts = {
+        path.stem: len(read_node_rows(path, plan).y) for path in hospitals.glob("sites/*.csv")
+    }
+    assert counts == ROWS_OF
+    assert plan.rows == sum(ROWS_OF.values())
+    assert plan.nodes == len(ROWS_OF)
+    assert plan.calibrated_noise() is not None
+    everybody = pd.read_csv(hospitals / "patients.csv")
+    assert everybody.groupby("site").size().to_dict() == ROWS_OF
+
+
+def test_the_public_scales_are_of_nobody_who_is_to_be_protected(hospitals: Path) -> None:
+    schema = Schema.of(hospitals / "schema.toml")
+    assert not schema.from_rows
+    published = pd.read_csv(hospitals / "published.csv")
+    assert schema.columns["area"].centre == pytest.approx(published["area"].mean(), rel=0.01)
+    apart = [published, pd.read_csv(hospitals / "test.csv")]
+    apart.append(pd.read_csv(hospitals / "patients.csv").drop(columns="site"))
+    assert not pd.concat(apart).duplicated().any()
+
+
+def test_the_next_commands_work_as_printed(
+    hospitals: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(hospitals)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    said = (hospitals.parent / "said.txt").read_text().replace("\\\n", " ")
+    commands = re.findall(r"^  walklearn (.*)$", said, flags=re.MULTILINE)
+    assert len(commands) == 5
+    for command in commands:
+        done = invoke(*command.split())
+        assert done.exit_code == 0, f"{command}\n{done.output}"
+        if command.startswith("train") and "--epsilon" not in command:  # else noise decides
+            score = re.search(r"test +accuracy ([\d.]+)", done.output)
+            assert score
+            assert float(score[1]) > 0.85
+
+
+def test_it_overwrites_nothing(hospitals: Path) -> None:
+    again = invoke("example", "hospitals", hospitals)
+    assert again.exit_code == 2
+    assert "is not empty" in again.output
