@@ -95,7 +95,7 @@ def calibrate(
 
     Examples
     --------
-    >>> calibrate("laplace", epsilon=1.0, delta=0.0, bounds=(1.0, 3.0)).scale
+    >>> round(calibrate("laplace", epsilon=1.0, delta=0.0, bounds=(1.0, 3.0)).scale, 9)
     2.0
     """
     mechanism = MECHANISMS.by_name(kind)

@@ -327,8 +327,8 @@ class Laplace(Mechanism):
 
     Examples
     --------
-    >>> Laplace(scale=1.0, bounds=(1.0, 2.0)).delta(1.0)
-    0.0
+    >>> Laplace(scale=1.0, bounds=(1.0, 2.0)).delta(1.0) < 1e-15
+    True
     """
 
     name: ClassVar[str] = "laplace"
