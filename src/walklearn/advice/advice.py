@@ -30,10 +30,19 @@ LAZINESS = 0.1
 
 @dataclass(frozen=True)
 class Candidate:
-    """A walk that was considered, and its numbers; NaN where one is not known.
+    """A walk that was considered.
 
-    In "public" mode they are those of the theorems, for constants L_i spread evenly over the public
-    bounds; in "simulation" mode those of runs with the step constant that suited the walk best.
+    In "public" mode its numbers are those of the theorems, for constants L_i spread evenly over the
+    public bounds; in "simulation" mode those of runs with the step constant that suited it best.
+
+    Parameters
+    ----------
+    name
+        What the walk is called.
+    walk
+        The walk.
+    numbers
+        Its numbers by name; NaN where one is not known.
     """
 
     name: str

@@ -25,21 +25,26 @@ Array = NDArray[Any]
 def read_table(
     path: str | os.PathLike[str], *, delimiter: str | None = None, text: Collection[str] = ()
 ) -> Table:
-    """The columns of a .csv (.tsv, .txt, .csv.gz), .parquet, .npz or .svmlight (.libsvm) file.
+    """Read the columns of a .csv (.tsv, .txt, .csv.gz), .parquet, .npz or .svmlight (.libsvm) file.
 
-    Each is checked when it is first asked for.
-
-    In an .npz file the array X gives the columns x0, x1, … (or those named in an array
-    `columns`) and every other array of one dimension is a column of its own name. In an SVMlight
-    file the feature with index 7 is the column x7, the target is y, and the query, where rows have
-    one, is qid.
+    Each column is checked when it is first asked for. In an .npz file the array X gives the columns
+    x0, x1, … (or those named in an array `columns`) and every other array of one dimension is a
+    column of its own name. In an SVMlight file the feature with index 7 is the column x7, the
+    target is y, and the query, where rows have one, is qid.
 
     Parameters
     ----------
+    path
+        The file.
     delimiter
-        Of CSV; guessed if None.
+        What separates the cells of a CSV file; guessed if None.
     text
         Columns that are text even if they look like numbers.
+
+    Returns
+    -------
+    Table
+        The columns by name.
     """
     source = Path(path)
     if not source.is_file():

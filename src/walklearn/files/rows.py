@@ -25,18 +25,18 @@ class Rows:
     Parameters
     ----------
     X
-        Encoded features, sparse if the file is.
+        The encoded features, sparse if the file is.
     y
-        Targets as they are in the file, whole numbers as such.
+        The targets as they are in the file, whole numbers as such.
     nodes
         The owner of each row as it is in the file, a number or a name; None without a node
         column.
     encoding
-        From columns to X.
+        How columns become X.
     target
         The name of y.
     place
-        Names a row in a message.
+        Says in a message which row is meant.
     """
 
     X: Any  # an array, or a csr_array of SciPy's
@@ -72,10 +72,12 @@ def read_rows(
 
     Parameters
     ----------
+    path
+        The file, of a kind that `read_table` reads.
     target
         The column to predict.
     node_column
-        Who owns the row.
+        The column that says who owns a row.
     drop
         Columns to leave out.
     text
@@ -85,7 +87,14 @@ def read_rows(
         the centre and spread or the range of numbers; a `Schema`, the path of its file, or what
         would stand there.
     encoding
-        Use this one, as at prediction and as a network agrees on.
+        An encoding made before, as at prediction and as a network agrees on.
+    delimiter
+        What separates the cells of a CSV file; guessed if None.
+
+    Returns
+    -------
+    Rows
+        The rows, ready to learn from.
     """
     schema = Schema.of(schema)
     declared = {*text, *schema.categories, *_text_columns(encoding)}
@@ -104,7 +113,28 @@ def rows_of(
     schema: Schema | Mapping[str, Any] | str | os.PathLike[str] | None = None,
     encoding: Encoding | None = None,
 ) -> Rows:
-    """Rows from a table that was read before; see `read_rows`."""
+    """Make rows of a table that was read before; see `read_rows`.
+
+    Parameters
+    ----------
+    table
+        The table.
+    target
+        The column to predict.
+    node_column
+        The column that says who owns a row.
+    drop
+        Columns to leave out.
+    schema
+        What is declared of columns, as for `read_rows`.
+    encoding
+        An encoding made before.
+
+    Returns
+    -------
+    Rows
+        The rows, ready to learn from.
+    """
     y = _whole_if_possible(table[target])
     nodes = None if node_column is None else _whole_if_possible(table[node_column])
     apart = [target, *drop, *([] if node_column is None else [node_column])]

@@ -55,10 +55,12 @@ _WANTED = (
 
 @dataclass(frozen=True)
 class Schema:
-    """Columns as declared, by name; "*" stands for the other columns of numbers.
+    """What is publicly declared of the columns of a table.
 
     Parameters
     ----------
+    columns
+        The declaration of each column by name; "*" stands for the other columns of numbers.
     from_rows
         Columns whose numbers were computed from rows, as `walklearn schema` writes them, and
         are not public until somebody says so by taking the mark out.

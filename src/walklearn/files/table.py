@@ -33,9 +33,11 @@ class Table(Mapping[str, Array]):
     Parameters
     ----------
     columns
-        What gives each column.
+        A function for each column that gives its values.
+    row_count
+        How many rows there are.
     source
-        The file, for messages.
+        The file, as messages call it.
     lines
         The line that each row of the file begins on, where there are lines.
     numbers

@@ -43,12 +43,18 @@ class Model:
     kind
         "classifier" or "regressor".
     loss
-        a name in `losses.LOSSES`, such as "logistic".
+        A name in `losses.LOSSES`, such as "logistic".
+    columns
+        An `Encoding`, the names of columns of numbers, or None for x0, x1, …
     classes
         The labels in the order of the scores; of two classes with one score, the second is the
         positive one.
-    columns
-        An `Encoding`, the names of columns of numbers, or None for x0, x1, …
+    intercept
+        Whether the last feature is an intercept.
+    penalty
+        The factor of ½‖w‖² it was trained with.
+    updates
+        How many updates were made.
     uses
         The iterate that predicts, "average" (the theorems are about it) or "last".
     target
@@ -56,6 +62,12 @@ class Model:
     walk, privacy, ledger, details, report
         How it was trained and what that revealed, for people and for `model.json`,
         `ledger.json` and `report.md`.
+
+    Examples
+    --------
+    >>> model = Model([2.0, -1.0], [2.0, -1.0], kind="regressor", loss="squared")
+    >>> model.predict([[1.0, 1.0]]).tolist()
+    [1.0]
     """
 
     weights: Array

@@ -77,7 +77,17 @@ def draw_band(
 
 
 def check_choice(name: str, value: str, allowed: Iterable[str]) -> None:
-    """Raise a ValueError that lists what is ``allowed`` unless ``value`` is among it."""
+    """Raise a ValueError that lists what is ``allowed`` unless ``value`` is among it.
+
+    Parameters
+    ----------
+    name
+        What the argument is called.
+    value
+        What was given.
+    allowed
+        What may be given.
+    """
     choices = list(allowed)
     if value not in choices:
         raise ValueError(f"{name} must be one of {', '.join(choices)}, not {value!r}")

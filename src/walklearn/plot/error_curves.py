@@ -114,7 +114,7 @@ def convergence(
         ``"average_loss"``.
     ax
         The axes to draw on, for instance those of an earlier call; new ones when omitted.
-    line_options
+    **line_options
         Passed on to :meth:`matplotlib.axes.Axes.plot` for every line, for instance
         ``linewidth=3``.
 

@@ -56,9 +56,33 @@ def animate(
     seed: int | None = None,
     frames_per_second: int = 12,
 ) -> Path:
-    """Write a GIF, or an HTML page with a slider, of a token that learns; by the path's ending.
+    """Film a token that learns: a GIF, or an HTML page with a slider, by the ending of the path.
 
-    One frame for each update; a page carries all its frames and needs no network.
+    There is a frame for each update; a page carries all its frames and needs no network.
+
+    Parameters
+    ----------
+    problem
+        What is minimised.
+    graph
+        Who can talk to whom.
+    walk
+        Who is next.
+    path
+        Where to write it.
+    step_size
+        The step γ_k of the k-th update.
+    steps
+        How many updates to show.
+    seed
+        A number makes the film reproducible.
+    frames_per_second
+        How fast it runs.
+
+    Returns
+    -------
+    Path
+        The path written.
     """
     target = Path(path)
     if target.suffix not in {".gif", ".html"}:

@@ -32,11 +32,23 @@ def entrapment(
 ) -> Axes:
     """Draw each node's mean number of updates in a row against its degree.
 
+    The colour is the node's share of the visits times N: 1 is an equal share.
+
     Parameters
     ----------
+    graph
+        Who can talk to whom.
+    walk
+        Who is next.
     problem
-        Needed by walks whose law depends on the data, such as ``Weighted``. The colour is the
-        node's share of the visits times N: 1 is an equal share.
+        The rows, for a walk whose law depends on them, such as `Weighted`.
+    ax
+        The axes to draw on; new ones when omitted.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The axes drawn on.
     """
     from matplotlib.colors import LogNorm
 

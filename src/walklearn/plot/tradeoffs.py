@@ -37,8 +37,17 @@ def privacy_tradeoff(
     ----------
     bounds
         The public range of the values.
+    delta
+        The δ of all promises.
     epsilons
         Where to look; 0.3 to 10 by default.
+    ax
+        The axes to draw on; new ones when omitted.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The axes drawn on.
     """
     from walklearn.privacy.comparison import CONSTANT_ERROR, compare
 
@@ -79,6 +88,13 @@ def privacy_by_distance(
         The δ of all the claims.
     observers : list of int
         Who looks; each looks at all other nodes.
+    ax : matplotlib.axes.Axes
+        The axes to draw on; new ones when omitted.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The axes drawn on.
 
     Examples
     --------

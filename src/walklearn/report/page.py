@@ -37,11 +37,29 @@ def write_report(
     path: str | os.PathLike[str],
     shipped: Collection[str] = (),
 ) -> Path:
-    """Draw the stored results of one or several studies as one page at ``path``.
+    """Draw the stored results of one or several studies as one page.
 
-    ``directories`` are studies' directories, or directories of such. The file appears whole or
-    not at all. What is wrong with a directory is a ValueError in plain words. ``shipped`` are the
-    texts of the studies that `walklearn reproduce` runs, which the page then says of them.
+    The file appears whole or not at all.
+
+    Parameters
+    ----------
+    directories
+        Studies' directories, or directories of such.
+    path
+        Where to write the page.
+    shipped
+        The texts of the studies that `walklearn reproduce` runs, which the page then says of
+        them.
+
+    Returns
+    -------
+    Path
+        The path written.
+
+    Raises
+    ------
+    ValueError
+        Where a directory cannot be used; the message says what is wrong with it.
     """
     target = Path(path)
     results = [Results.open(found) for found in study_directories(directories)]

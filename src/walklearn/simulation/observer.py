@@ -38,7 +38,19 @@ RECOVERED = 0.99
 
 @dataclass(frozen=True, eq=False)
 class Attack:
-    """The absolute cosine of the guess and the true row, for each node that was visited."""
+    """The absolute cosine of the guess and the true row, for each node that was visited.
+
+    Parameters
+    ----------
+    nodes
+        The nodes that were visited.
+    cosines
+        The absolute cosine for each of them; 1 is the row itself.
+    guesses
+        The guessed direction of each row.
+    by_chance
+        The median absolute cosine of a guess at random.
+    """
 
     nodes: NDArray[np.int64]
     cosines: NDArray[np.float64]
@@ -71,6 +83,37 @@ def attack(
     The observer knows the plan (step size, penalty, domain) and the scale of each node's step:
     it is 1 for the uniform walk, and follows from what is released for the weighted one. Steps
     that the projection onto W has bent, and visits past the cap, are left out.
+
+    Parameters
+    ----------
+    problem
+        What is minimised.
+    graph
+        Who can talk to whom.
+    walk
+        Who is next.
+    step_size
+        The step γ_k of the k-th update.
+    steps
+        How many updates to observe.
+    model_privacy
+        Clipping, noise and a cap on what each node's rows add to the model.
+    seed
+        The seed of the walk and the noise.
+
+    Returns
+    -------
+    Attack
+        How well each visited node's row was guessed.
+
+    Examples
+    --------
+    >>> import walklearn as wl
+    >>> X, y = wl.datasets.two_gaussians(10, dimension=3, seed=1)
+    >>> problem = wl.Problem(X, y, penalty=1.0)
+    >>> seen = attack(problem, wl.graphs.complete(10), wl.walks.Uniform(), wl.PowerStep(0.05), 200)
+    >>> seen.recovered
+    10
     """
     if problem.outputs != 1 or (np.diff(problem.offsets) != 1).any():
         raise ValueError("the attack is shown for one row per node and one score per row.")

@@ -62,7 +62,22 @@ _ENGINES: dict[str, type[WalkBatch]] = {
 class WalkAudit:
     """What was claimed of a walk and what was found.
 
-    epsilon_lower is exceeded by ε at this δ, except with probability 1 − confidence.
+    Parameters
+    ----------
+    noise
+        What was audited.
+    epsilon
+        The claimed ε.
+    delta
+        The claimed δ.
+    epsilon_lower
+        A lower bound on ε at this δ, true with probability `confidence`.
+    walks
+        How many walks were made on each of the two data sets.
+    visits
+        How often each walk visited the node.
+    confidence
+        The probability that the bound is true.
     """
 
     noise: str
@@ -112,12 +127,21 @@ def audit_walk(
     delta, epsilon : float
         The claim; by default the ε that the noise claims itself at this δ.
     walks : int
-        On each of the two data sets.
+        How many walks to make on each of the two data sets.
     revisits : int
         The walk goes on until it has visited the node this many times its cap.
+    confidence : float
+        The probability with which the bound found is true.
+    seed : int
+        A number makes the result reproducible.
     engine : str
-        What runs the walks: "compiled", its "reference", or "released", the exact noise from the
-        system's entropy on whole numbers of a grid, as real fits draw it.
+        What runs the walks: "compiled", its "reference", or "released", the exact noise from
+        the system's entropy on whole numbers of a grid, as real fits draw it.
+
+    Returns
+    -------
+    WalkAudit
+        The claim beside a lower bound on ε; a bound above the claim refutes it.
     """
     delta = check_delta(delta)
     claimed = noise.epsilon(delta) if epsilon is None else check_epsilon(epsilon)

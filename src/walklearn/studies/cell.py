@@ -24,7 +24,23 @@ FORMAT = 1  # of the tables; part of every cell's hash
 
 @dataclass(frozen=True)
 class Cell:
-    """The names of a cell and, as JSON, all that decides its numbers."""
+    """The smallest part of a study: one graph, problem, method and step size.
+
+    Parameters
+    ----------
+    study
+        The name of the study.
+    graph
+        The name of the graph in it.
+    problem
+        The name of the problem.
+    method
+        The name of the method.
+    step_size
+        The name of the step size.
+    spec
+        All that decides the cell's numbers, as JSON.
+    """
 
     study: str
     graph: str

@@ -79,7 +79,18 @@ class Tuning:
 
 
 def run(cell: Cell) -> CellResult:
-    """Tune if need be and run all instances, here and now."""
+    """Run all instances of a cell in this process, after tuning its step if the study asks for it.
+
+    Parameters
+    ----------
+    cell
+        The cell.
+
+    Returns
+    -------
+    CellResult
+        Its errors, costs and facts.
+    """
     errors = tuning_errors(cell, range(cell.tuning_instances))
     return run_instances(cell, choose(cell, errors), range(cell.instances))
 

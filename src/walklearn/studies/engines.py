@@ -45,20 +45,31 @@ def run_study(
     cores: int | None = None,
     progress: bool | None = None,
 ) -> Results:
-    """Run what is not finished yet of a study, then judge its claims; see `out`/(its name).
+    """Run what is not finished yet of a study, then judge its claims.
 
     Ctrl-C raises KeyboardInterrupt; finished cells are kept, and the same call goes on there.
 
     Parameters
     ----------
+    study
+        The study.
+    out
+        The directory in which a directory of the study's name is made.
     engine
         "local", or "ray" for the same tasks on a Ray cluster, the one at `address` or one made
         of this machine's cores. The results are the same, bit for bit, on the same kind of
         machine.
+    address
+        The address of the Ray cluster.
     cores
-        How many workers; all cores by default, and with 1 no further process.
+        How many workers to use; all cores by default, and with 1 no further process.
     progress
-        a bar with the time left; by default in a terminal or a notebook.
+        Whether to show a bar with the time left; by default in a terminal or a notebook.
+
+    Returns
+    -------
+    Results
+        The results, which `Results.open` finds again.
     """
     stop, done = threading.Event(), False
     pool = pool_of(engine, address, cores)  # first, lest a wrong engine leave files behind

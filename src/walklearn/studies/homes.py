@@ -33,10 +33,17 @@ _REGISTRIES: dict[str, Registry[Any]] = {
 
 
 def register_walk(name: str, home: str) -> None:
-    """Let studies say `walk = name` for the walk at `home`, written "package.module:Class".
+    """Let studies say `walk = name` for a walk of your own.
 
     It is loaded when it is first used, and workers import it themselves. A class with an argument
     `privacy` takes the keys about releases as "weighted" does.
+
+    Parameters
+    ----------
+    name
+        What studies call it.
+    home
+        Where it is, written "package.module:Class".
     """
     WALKS.register_home(name, home)
 

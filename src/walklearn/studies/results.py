@@ -55,7 +55,15 @@ class ResultsError(ValueError):
 
 @dataclass(frozen=True)
 class Results:
-    """The results of a study so far. `run_study` makes them; `Results.open` finds them again."""
+    """The results of a study so far. `run_study` makes them; `Results.open` finds them again.
+
+    Parameters
+    ----------
+    directory
+        Where the results are.
+    about
+        What was run, from the directory's own record.
+    """
 
     directory: Path
     about: Mapping[str, Any]

@@ -44,20 +44,42 @@ class Study:
 
     Parameters
     ----------
+    name
+        What the study is called; its results' directory too.
+    question
+        What it asks, in a sentence.
+    seed
+        The seed of everything drawn.
     instances
-        Draws of graph and data, the same for every method.
+        How many draws of graph and data are made, the same for every method.
     replicates
-        Walks on each.
+        How many walks are made on each.
+    updates
+        How many updates a walk makes.
     records
         At how many numbers of updates, log-spaced, errors are recorded.
     metric
         The error that figures show first and that steps are tuned for.
     facts
         Whether theory is asked too.
+    graphs
+        The graphs by name, as tables of settings.
+    problems
+        The problems by name.
+    methods
+        The walks and gossip algorithms by name.
+    step_sizes
+        The step sizes by name.
     gaps
-        Over how many nodes, spread evenly, gossip's gaps are averaged; None for all.
+        How many nodes, spread evenly, gossip's gaps are averaged over; None for all.
+    claims
+        What is to be judged.
     view
-        What it is best looked at as.
+        How the results are best looked at.
+    text
+        The file as it was written.
+    quick_changes
+        What `quick` changes.
     is_quick
         Whether `quick` has been applied.
     """

@@ -38,7 +38,19 @@ PROVENANCE = ("spec", "seed", "version", "machine", "time")
 
 @dataclass(frozen=True, eq=False)
 class CellResult:
-    """A row per record; facts of each instance; of instance 0 its nodes and edges."""
+    """What a cell's run has found, as tables of columns.
+
+    Parameters
+    ----------
+    records
+        A row per record.
+    facts
+        A row of facts per instance.
+    nodes
+        A row per node of instance 0.
+    edges
+        A row per edge of instance 0.
+    """
 
     records: Columns
     facts: Columns

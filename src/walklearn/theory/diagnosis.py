@@ -50,31 +50,52 @@ class Diagnosis:
 
     Parameters
     ----------
+    walk
+        The walk, as it prints itself.
+    node_count
+        The number of nodes N.
+    edge_count
+        The number of edges.
+    reversible
+        Whether the walk is reversible; the theorems need that.
     method
         How the eigenvalues were got: "closed form", "eigenvalues", "bound" (then spectral_gap
         is the lower end of gap_bounds, and all that follows from it is pessimistic) or
         "unknown" (then they are NaN). For a walk that is not reversible lambda_2 is the second
         largest modulus and lambda_N is NaN; for `NonBacktracking` all are those of its base
         walk.
+    lambda_2
+        The second largest eigenvalue of the transition matrix.
+    lambda_N
+        The smallest eigenvalue.
+    spectral_gap
+        ``1 − max(|λ_2|, |λ_N|)``.
+    gap_bounds
+        Between which numbers the gap lies for certain.
     mixing_time
         ln(4 / π_min) / gap, an upper bound of the steps to total variation 1/4.
     acceptance_rate
         The share of the steps that move the token.
     residual
-        Σ², the noise at the optimum. NaN if there is no optimum.
+        Σ², the noise at the optimum; NaN if there is no optimum.
     effective_smoothness
-        L of the steps, the largest (factor of ∇f_i in ĝ) × L_i.
+        L of the steps: the largest product of L_i and the factor of ∇f_i in ĝ.
     constant
-        None where no theorem applies; for a private walk, that of one simulated draw.
+        The constant of the theorem that applies, for a private walk that of one simulated draw;
+        None where no theorem applies.
+    setup_messages
+        How many messages the nodes send before the walk, one each way per edge.
+    warnings
+        What may go wrong, and what to do.
     printed_constant
         For clamped releases (Lmax/Lmin) σ² + Lmax², as the paper prints it; its second term is
-        not what either reweighting gives, so single draws exceed it. NaN elsewhere.
+        not what either reweighting gives, so single draws exceed it. It is NaN elsewhere.
     update
-        What a visit does, where that was said; message_bytes: the size of the token;
+        What a visit does, where that was said.
+    message_bytes
+        The size of the token.
     node_bytes
         The most that a node keeps between visits.
-    setup_messages
-        What the nodes send before the walk, a message each way per edge.
     """
 
     walk: str
@@ -125,12 +146,30 @@ def diagnose(
     seed: int | np.random.SeedSequence | None = 0,
     update: Update | None = None,
 ) -> Diagnosis:
-    """Spectral gap, mixing time, the theorem's constant, and warnings with what to do.
+    """Tell the spectral gap, the mixing time, the theorem's constant, and warnings with what to do.
 
-    With a step size, it is checked against the smoothness and the noise of the problem. A
-    private walk is diagnosed for one simulated draw of its releases, made from the seed. With an
-    update it also says what that costs in bytes and memory, and what it tells; one with memory has
-    no theorem's constant, and none of the walk's biases.
+    A private walk is diagnosed for one simulated draw of its releases. An update with memory has no
+    theorem's constant, and none of the walk's biases.
+
+    Parameters
+    ----------
+    graph
+        Who can talk to whom.
+    problem
+        What is minimised.
+    walk
+        Who is next.
+    step_size
+        A step to be checked against the smoothness and the noise of the problem.
+    seed
+        The seed of a private walk's simulated draw.
+    update
+        What a visit does; its bytes, its memory and what it tells are then added.
+
+    Returns
+    -------
+    Diagnosis
+        The numbers and warnings, which can be printed.
 
     Examples
     --------
@@ -182,10 +221,22 @@ def diagnose(
 
 
 def spectral_gap(graph: Graph, walk: Walk, problem: Problem | None = None) -> float:
-    """``1 − max(|λ_2|, |λ_N|)``: 0 for a walk that never mixes, at most 1.
+    """The spectral gap ``1 − max(|λ_2|, |λ_N|)``: 0 for a walk that never mixes, at most 1.
 
-    A lower bound where the eigenvalues are out of reach, NaN where they are unknown:
-    `diagnose` says which.
+    Parameters
+    ----------
+    graph
+        Who can talk to whom.
+    walk
+        Who is next.
+    problem
+        The rows, for a walk whose law depends on them, such as `Weighted`.
+
+    Returns
+    -------
+    float
+        The gap; a lower bound where the eigenvalues are out of reach, NaN where they are
+        unknown. `diagnose` says which.
 
     Examples
     --------
@@ -199,9 +250,25 @@ def spectral_gap(graph: Graph, walk: Walk, problem: Problem | None = None) -> fl
 def mixing_time(
     graph: Graph, walk: Walk, problem: Problem | None = None, distance: float = 0.25
 ) -> float:
-    """After this many steps the token's law is within `distance` of π in total variation.
+    """Bound the number of steps after which the token's law is close to its stationary law π.
 
-    An upper bound, ln(1 / (distance · π_min)) / gap, wherever the token starts.
+    The bound is ln(1 / (distance · π_min)) / gap, wherever the token starts.
+
+    Parameters
+    ----------
+    graph
+        Who can talk to whom.
+    walk
+        Who is next.
+    problem
+        The rows, for a walk whose law depends on them, such as `Weighted`.
+    distance
+        How close, in total variation.
+
+    Returns
+    -------
+    float
+        An upper bound of the steps.
 
     Examples
     --------

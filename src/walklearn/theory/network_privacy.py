@@ -179,13 +179,23 @@ def seen_from_one_node(
     relays: bool = False,
     horizon: int = HORIZON,
 ) -> NetworkPrivacy:
-    """The claim against single nodes, if the conditions for it hold; a ValueError names one if not.
+    """Make the claim against single nodes, if the conditions for it hold.
 
     Parameters
     ----------
+    graph : Graph
+        Who can talk to whom. It is connected.
+    noise : ModelNoise
+        What each visit adds, with its cap.
+    walk : Walk
+        The walk, which must be uniform.
+    step_size : StepSize
+        The step, which must be constant.
+    loss : Loss
+        The loss of a row, which must be smooth.
     largest_smoothness : float
-        A public bound on L_i over all rows a node could hold, the penalty included, such as
-        the upper end of `privacy.smoothness_bounds`.
+        A public bound on L_i over all rows a node could hold, the penalty included, such as the
+        upper end of `privacy.smoothness_bounds`.
     objective : str
         "sum" or "mean", for which all nodes' noise counts alike.
     size, rows : int
@@ -195,6 +205,18 @@ def seen_from_one_node(
         Whether the token carries Σ γ w beside the model, which shows earlier models.
     relays : bool
         Whether there are nodes without rows, which add no noise.
+    horizon : int
+        Legs of the walk longer than this count as this long.
+
+    Returns
+    -------
+    NetworkPrivacy
+        What every single node learns of every other one.
+
+    Raises
+    ------
+    ValueError
+        Where a condition does not hold; the message names it.
 
     Examples
     --------

@@ -32,6 +32,17 @@ NUMBERS_AT_ONCE = 4_000_000  # how many gradient entries are held at a time
 class Constant:
     """The constant of a convergence theorem: the largest of three terms.
 
+    Parameters
+    ----------
+    theorem
+        The name of the theorem.
+    noise
+        The term of the noise at the optimum.
+    smoothness
+        The term of the smoothness.
+    mixing
+        The term of the mixing time.
+
     Examples
     --------
     >>> Constant("Theorem 1", noise=2.0, smoothness=9.0, mixing=4.0).value
@@ -142,7 +153,19 @@ def matrix_walk(walk: Walk) -> Walk:
 
 
 def residual(problem: Problem, model: NDArray[np.float64]) -> float:
-    """Mean ‖∇f_i(w)‖² over the nodes; at w* this is σ².
+    """The mean of ‖∇f_i(w)‖² over the nodes; at w* this is σ².
+
+    Parameters
+    ----------
+    problem
+        What is minimised.
+    model
+        The model w.
+
+    Returns
+    -------
+    float
+        The mean.
 
     Examples
     --------

@@ -28,7 +28,17 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class NodeRows:
-    """X with the intercept's column of ones, y as the loss takes it; how many were shortened."""
+    """The rows of a node as they are learnt from.
+
+    Parameters
+    ----------
+    X
+        The features, with the intercept's column of ones.
+    y
+        The targets as the loss takes them.
+    shortened
+        How many rows were shortened to the feature bound.
+    """
 
     X: Any  # an array, or a csr_array of SciPy's
     y: Array

@@ -72,33 +72,63 @@ class PlanError(ValueError):
 
 @dataclass(frozen=True)
 class Plan:
-    """The agreement. See docs/network.md for what each key means.
+    """What the participants of a network have agreed on; docs/network.md explains every key.
 
     Parameters
     ----------
+    name
+        What the network is called.
+    nodes
+        The number of nodes N.
+    features
+        The columns that are learnt from, in this order.
+    target
+        The column that is predicted.
+    loss
+        The loss of a row.
+    step_size
+        The step of the paper's update; None for an update that finds it itself.
+    updates
+        How many updates the walk makes.
     classes
-        For two-class losses (−1, +1 in this order), for softmax 0..K−1; None for numbers.
-    rows
-        Of all nodes together, for the objective "mean" and for claims about rows.
+        The labels: for two-class losses −1 and +1 in this order, for softmax 0 to K − 1; None
+        for numbers.
     columns
         The features that are not plain numbers: texts with their categories, or numbers that
         are shifted and scaled, both public. They must be the same everywhere, so no node may
         take them from its own rows.
+    objective
+        "sum", "mean" or "node-mean", as for `Problem`.
+    rows
+        How many rows all nodes have together, for the objective "mean" and for claims about
+        rows.
+    intercept
+        Whether the model has an intercept.
+    penalty
+        The factor of ½‖w‖² in the objective.
+    domain
+        Where models may lie.
     average
         Whether the token carries Σ γ w, of which w̄ is made; without it, it carries the model
         alone, and nobody sees by it what the model was before.
     batch
         How many of its rows a node looks at in a visit; None for all.
-    walk
-        "simple", "uniform", "weighted" or one of your own.
-    privacy
-        The total (ε, δ) for all that leaves a node because of its rows, and what overrides how
-        it is spent.
     update
         What a visit does: "sgd", the paper's, by the step size, or "saga" or "sag", which
         remember gradients and find their step themselves.
+    walk
+        "simple", "uniform", "weighted" or one of your own.
+    laziness
+        The probability that the token stays put.
+    privacy
+        The total (ε, δ) for all that leaves a node because of its rows, and what overrides how
+        it is spent.
     keeper
         The fingerprint of who signs the book of participants; None for none.
+    time_limits
+        How long nodes wait for each other.
+    version
+        The version of the plan's format.
     """
 
     name: str

@@ -72,23 +72,30 @@ def create_node(
 
     Parameters
     ----------
+    path
+        Where to make it.
     plan
-        a file.
+        The plan's file.
     data
-        a file, or rows that are numbers already.
+        The file of the node's rows, or rows that are numbers already.
     listen
-        Host:port of this machine.
+        The host:port of this machine that the node listens on.
     address
         Host:port under which neighbours reach it; without one the node dials its neighbours,
         and they must have one.
     name
-        By default the directory's.
+        What the node is called; by default the directory's name.
     budget
         (ε, δ) that all the node's releases together must keep to; it then contributes to the
         model less often than the plan would let it.
     releases
         The folder of the owner's record of what was released of which rows; by default that of
         the user.
+
+    Returns
+    -------
+    Created
+        What was made, and what was released.
     """
     target = Path(path)
     settings = Settings(name if name is not None else target.name, listen, address)

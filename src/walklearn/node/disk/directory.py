@@ -68,7 +68,13 @@ class Settings:
 
 
 class NodeDirectory:
-    """An existing node's directory."""
+    """An existing node's directory.
+
+    Parameters
+    ----------
+    path
+        Where it is.
+    """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)

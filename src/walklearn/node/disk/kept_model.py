@@ -11,7 +11,20 @@ from walklearn.node.protocol.messages import Limits
 
 
 def newest_model(directory: NodeDirectory) -> tuple[Model, bool]:
-    """The newest model the node has seen, and whether it is the final one."""
+    """Find the newest model that the node has seen.
+
+    Parameters
+    ----------
+    directory
+        The node's directory.
+
+    Returns
+    -------
+    Model
+        The model.
+    is_final : bool
+        Whether it is the final one.
+    """
     plan = directory.plan
     with Store.look(directory.store_path, Limits.of_plan(plan)) as store:
         record, release = store.record, store.release() or Release()

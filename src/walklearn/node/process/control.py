@@ -74,9 +74,25 @@ class Control:
 def ask(
     directory: Path, command: str, timeout_seconds: float = _SECONDS, **arguments: Any
 ) -> dict[str, Any]:
-    """What the node that runs on the directory answers to a command.
+    """Ask the node that runs on a directory.
 
-    A process that is stopped or far too busy is told from none: `NotAnsweringError`.
+    A process that is stopped or far too busy is told from none by a `NotAnsweringError`.
+
+    Parameters
+    ----------
+    directory
+        The node's directory.
+    command
+        What to ask.
+    timeout_seconds
+        How long to wait for the answer.
+    **arguments
+        What goes with the command.
+
+    Returns
+    -------
+    dict[str, Any]
+        What it answers.
     """
     if not (directory / SOCKET).exists():
         raise NotRunningError(_not_running(directory))

@@ -56,19 +56,19 @@ class Options:
     Parameters
     ----------
     listen
-        Instead of the directory's.
+        Where to listen instead of where the directory says.
     metrics_port
-        For Prometheus, on 127.0.0.1; None for none.
+        The port for Prometheus on 127.0.0.1; None for none.
     linger_seconds
         How long to wait, after the end, for neighbours that do not have the final model.
     stop_seconds
         How long to try to hand the token over when asked to stop.
     stay
-        Do not end after the end.
+        Whether to go on serving after the end.
     web_port
         Where the node's page is, on 127.0.0.1, 0 for a free port, None for no page.
     validation
-        a file of public rows, whose loss the page shows.
+        A file of public rows, whose loss the page shows.
     """
 
     listen: str | None = None
@@ -81,7 +81,15 @@ class Options:
 
 
 class Node:
-    """A running node. All its methods are called from one event loop."""
+    """A running node. All its methods are called from one event loop.
+
+    Parameters
+    ----------
+    directory
+        The node's directory.
+    log
+        Where events go; by default nowhere.
+    """
 
     def __init__(self, directory: NodeDirectory, log: Log | None = None) -> None:
         self.directory, self.plan = directory, directory.plan
@@ -272,6 +280,19 @@ async def serve(node: Node, options: Options) -> bool:
     """Run the node until the end, or until the process is asked to stop.
 
     False if it ended with a model that some neighbour has not confirmed: there may be another.
+
+    Parameters
+    ----------
+    node
+        The node.
+    options
+        How the process runs it.
+
+    Returns
+    -------
+    bool
+        False if it ended with a model that some neighbour has not confirmed: there may be
+        another.
     """
     stop = asyncio.Event()
     control = Control(node.directory.path, _commands(node))

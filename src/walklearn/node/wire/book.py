@@ -49,18 +49,22 @@ class BookError(IdentityError):
 
 @dataclass(frozen=True)
 class Book:
-    """The participants, and who is whose neighbour.
+    """The participants of a network, and who is whose neighbour.
 
     Parameters
     ----------
     keeper
-        The public key of who signs.
+        The public key of who signs the book.
     number
-        Of two books of one keeper the larger counts.
-    participants
-        By name, as their invites have them.
+        Of two books of one keeper the one with the larger number counts.
     seed, degree
-        Of the rule in `edges`; given_edges: pairs of names instead of the rule.
+        What the rule of `edges` draws the neighbours from.
+    participants
+        The participants by name, as their invites have them.
+    given_edges
+        Pairs of names instead of that rule.
+    signature
+        The keeper's signature; empty before it is signed.
     """
 
     keeper: bytes

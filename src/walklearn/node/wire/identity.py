@@ -91,12 +91,16 @@ class Identity:
 
 @dataclass(frozen=True)
 class Invite:
-    """Who a participant is, to others: name, address and public key (a P-256 point in 33 bytes).
+    """Who a participant is to others.
 
     Parameters
     ----------
+    name
+        What the participant is called.
     address
         Host:port, or empty for one that dials and cannot be dialled.
+    public_key
+        The public key, a P-256 point in 33 bytes.
     """
 
     name: str
