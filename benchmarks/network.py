@@ -2,18 +2,22 @@
 
     python -m benchmarks.network              # about 5 minutes
     python -m benchmarks.network --markdown   # the tables of README.md
-    python -m benchmarks.network --idle       # memory and start-up of a node; 100 nodes at once
+    python -m benchmarks.network --idle       # memory, start-up and work of nodes that wait
     python -m benchmarks.network --crowd      # a new link to a node that 600 strangers besiege
 
 Two processes hand a token to each other, over loopback. A token is twice the model: w and Σ γ w.
 
 - **nodes**: `walklearn node run`, two of them, each the other's only neighbour, so that every
   update is handed over. The update itself is inside the clock.
-- **bare**: grpc.aio with the same mutual TLS, a call for each handover; the receiver writes the
-  body to SQLite (WAL, synchronous=FULL, a changed body each time) before it answers, then sends it
-  back. No checks, no protocol, no learning.
-- **stream**: the same on a call that stays open, as the nodes have it. For the record.
+- **bare**: the nodes' own wire (`node.wire.transport`: a session of frames over mutual TLS), with
+  nothing of a node behind it: the receiver writes the body to SQLite (WAL, synchronous=FULL, a
+  changed body each time) before it answers, then sends it back. No checks, no protocol, no
+  learning.
+- **gRPC**: the same by a call of grpc.aio for each handover, which is how nodes once did it.
 - **TLS**: blocking sockets with the same certificates, nothing on disk. For the record.
+
+Beside handovers per second stands the processor time that one takes, of both processes together:
+other work on the machine changes it less.
 """
 
 from __future__ import annotations
@@ -29,10 +33,10 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import ExitStack, closing, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -40,9 +44,11 @@ from benchmarks.measurement import Measurement
 from walklearn import graphs
 from walklearn.node.agreement.node_rows import NodeRows
 from walklearn.node.trial.local_network import LocalNetwork
-from walklearn.node.wire.identity import Identity
+from walklearn.node.wire.identity import Identity, Invite
+from walklearn.node.wire.transport import Refused, Transport, Undelivered
 
 NAMES = ("alice", "bob")
+CONTESTANTS = ("nodes", "bare", "gRPC", "TLS")
 SIZES = {"1 KB": (2, 64), "100 KB": (20, 640), "8 MB": (500, 2000)}  # classes, features
 LARGEST = 64_000_000
 UPDATES = 10_000_000  # more than anyone waits for
@@ -61,8 +67,15 @@ def rows(features: int, nodes: int = 2) -> list[NodeRows]:
     return [NodeRows(generator.normal(size=(1, features)), np.zeros(1)) for _ in range(nodes)]
 
 
-def nodes_rate(folder: Path, classes: int, features: int, seconds: float) -> float:
-    """Handovers per second of two real nodes."""
+class Turn(NamedTuple):
+    """What a contestant did: handovers per second, and processor seconds a handover."""
+
+    rate: float
+    processor: float
+
+
+def nodes_turn(folder: Path, classes: int, features: int, seconds: float) -> Turn:
+    """Two real nodes."""
     plan, graph = plan_text(classes, features), graphs.complete(2)
     with LocalNetwork.create(folder, plan, graph, rows(features)) as network:
         network.start()
@@ -70,24 +83,25 @@ def nodes_rate(folder: Path, classes: int, features: int, seconds: float) -> flo
             time.sleep(0.1)
         network.start_walk()
         time.sleep(1.0)
-        begin, first = time.perf_counter(), _sent(network)
+        begin, first, busy = time.perf_counter(), _sent(network), _busy(network)
         time.sleep(seconds)
-        last = _sent(network)
-        return (last - first) / (time.perf_counter() - begin)
+        count = _sent(network) - first
+        took, busy = time.perf_counter() - begin, _busy(network) - busy
+        return Turn(count / took, busy / max(1, count))
 
 
 def _sent(network: LocalNetwork) -> int:
     return sum(status["counters"].get("handovers_sent", 0) for status in network.statuses())
 
 
-# ── bare grpc.aio with SQLite ────────────────────────────────────────────────────────────────
+# ── the nodes' wire and gRPC, bare ───────────────────────────────────────────────────────────
 
 
-def pair_rate(kind: str, folder: Path, body: int, seconds: float) -> float:
-    """Handovers per second of two processes of this script; the first counts and prints."""
+def pair_turn(kind: str, folder: Path, body: int, seconds: float) -> Turn:
+    """Two processes of this script; the first counts and prints."""
     folder.mkdir()
     for name in NAMES:
-        identity = Identity.create(name)
+        identity = Identity.create()
         (folder / f"{name}.key").write_bytes(identity.key)
         (folder / f"{name}.pem").write_bytes(identity.certificate)
     with ExitStack() as stack:
@@ -102,82 +116,109 @@ def pair_rate(kind: str, folder: Path, body: int, seconds: float) -> float:
     try:
         done = subprocess.run([*shared, "--me", "0"], check=True, capture_output=True, text=True,
                               timeout=60 + 4 * seconds)  # fmt: skip
-        return float(done.stdout)
+        return Turn(*map(float, done.stdout.split()))
     finally:
         other.kill()
         other.wait()
 
 
-async def bare(
-    folder: Path, ports: list[int], me: int, body: int, seconds: float, stream: bool
-) -> float:
-    """Both sides: take, write, answer, send on."""
-    import grpc
-    from grpc import aio
+Take = Callable[[bytes], None]  # a handover is here
+Send = Callable[[bytes], Awaitable[object]]  # back when it has been answered
 
-    own, peer = NAMES[me], NAMES[1 - me]
-    key, certificate = (folder / f"{own}.key").read_bytes(), (folder / f"{own}.pem").read_bytes()
-    trusted = (folder / f"{peer}.pem").read_bytes()
-    sizes = [
-        ("grpc.max_receive_message_length", LARGEST),
-        ("grpc.max_send_message_length", LARGEST),
-    ]
-    database = sqlite3.connect(folder / f"{own}.sqlite", isolation_level=None)
+
+async def bare(
+    kind: str, folder: Path, ports: list[int], me: int, body: int, seconds: float
+) -> Turn:
+    """Both sides: take, write, answer, send on."""
+    database = sqlite3.connect(folder / f"{NAMES[me]}.sqlite", isolation_level=None)
     database.execute("PRAGMA journal_mode = WAL")
     database.execute("PRAGMA synchronous = FULL")
     database.execute("CREATE TABLE token (id INTEGER PRIMARY KEY, body BLOB)")
     inbox: asyncio.Queue[bytes] = asyncio.Queue()
 
-    async def take(message: bytes, context: Any) -> bytes:
+    def take(message: bytes) -> None:
         database.execute("INSERT OR REPLACE INTO token VALUES (1, ?)", (message,))
         inbox.put_nowait(message)
-        return b"ok"
 
-    async def take_all(messages: Any, context: Any) -> AsyncIterator[bytes]:
-        async for message in messages:
-            yield await take(message, context)
-
-    server = aio.server(options=sizes)
-    handlers = {"Handover": grpc.unary_unary_rpc_method_handler(take),
-                "Handovers": grpc.stream_stream_rpc_method_handler(take_all)}  # fmt: skip
-    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("Bare", handlers),))
-    credentials = grpc.ssl_server_credentials([(key, certificate)], trusted, True)
-    server.add_secure_port(f"127.0.0.1:{ports[me]}", credentials)
-    await server.start()
-    channel = aio.secure_channel(
-        f"127.0.0.1:{ports[1 - me]}",
-        grpc.ssl_channel_credentials(trusted, key, certificate),
-        options=[*sizes, ("grpc.ssl_target_name_override", peer)],
-    )
-    await channel.channel_ready()
-    call = channel.unary_unary("/Bare/Handover", None, None)
-    open_call: Any = channel.stream_stream("/Bare/Handovers", None, None)()
-
-    async def send(message: bytes) -> None:
-        if not stream:
-            await call(message)
-            return
-        await open_call.write(message)
-        await open_call.read()
-
+    send = await (over_frames if kind == "bare" else over_grpc)(folder, ports, me, take)
     if me == 0:
         inbox.put_nowait(os.urandom(body))
-    begin, count, warm = 0.0, 0, 20
+    begin, busy, count, warm = 0.0, 0.0, 0, 20
     while True:
         message = bytearray(await inbox.get())
         message[::512] = os.urandom(len(message[::512]))  # every page changes, or SQLite skips it
         await send(bytes(message))
         count += 2  # there and back
         if count == warm:
-            begin = time.perf_counter()
-        if me == 0 and count > warm and time.perf_counter() - begin > seconds:
-            return (count - warm) / (time.perf_counter() - begin)
+            begin, busy = time.perf_counter(), time.process_time()
+        took = time.perf_counter() - begin
+        if me == 0 and count > warm and took > seconds:
+            done = count - warm
+            return Turn(done / took, 2 * (time.process_time() - busy) / done)  # both do the same
+
+
+def _identity(folder: Path, number: int) -> Identity:
+    name = NAMES[number]
+    return Identity((folder / f"{name}.key").read_bytes(), (folder / f"{name}.pem").read_bytes())
+
+
+async def over_frames(folder: Path, ports: list[int], me: int, take: Take) -> Send:
+    """A session, as nodes have it."""
+    own, other = _identity(folder, me), _identity(folder, 1 - me)
+
+    async def answer(caller: str, method: str, message: bytes) -> bytes:
+        take(message)
+        return b"ok"
+
+    transport = Transport(own, answer, lambda *_: None, LARGEST)
+    await transport.listen(f"127.0.0.1:{ports[me]}")
+    transport.set_peers([Invite(NAMES[1 - me], f"127.0.0.1:{ports[1 - me]}", other.public_key)])
+    while not transport.is_connected(other.fingerprint):
+        with suppress(Undelivered):
+            await transport.call(other.fingerprint, "Book", b"", 1.0) if me else None
+        await asyncio.sleep(0.05)
+    return lambda message: transport.call(other.fingerprint, "Handover", message, 60.0)
+
+
+async def over_grpc(folder: Path, ports: list[int], me: int, take: Take) -> Send:
+    """A call of gRPC for each handover."""
+    import grpc
+    from grpc import aio
+
+    own, trusted = _identity(folder, me), _identity(folder, 1 - me).certificate
+    sizes = [
+        ("grpc.max_receive_message_length", LARGEST),
+        ("grpc.max_send_message_length", LARGEST),
+    ]
+
+    async def answer(message: bytes, context: Any) -> bytes:
+        take(message)
+        return b"ok"
+
+    server = aio.server(options=sizes)
+    handlers = {"Handover": grpc.unary_unary_rpc_method_handler(answer)}
+    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("Bare", handlers),))
+    credentials = grpc.ssl_server_credentials([(own.key, own.certificate)], trusted, True)
+    server.add_secure_port(f"127.0.0.1:{ports[me]}", credentials)
+    await server.start()
+    channel = aio.secure_channel(
+        f"127.0.0.1:{ports[1 - me]}",
+        grpc.ssl_channel_credentials(trusted, own.key, own.certificate),
+        options=[*sizes, ("grpc.ssl_target_name_override", "node")],
+    )
+    await channel.channel_ready()
+    call = channel.unary_unary("/Bare/Handover", None, None)
+
+    async def send(message: bytes, kept: object = (server, channel)) -> None:  # else they close
+        await call(message)
+
+    return send
 
 
 # ── raw TLS ──────────────────────────────────────────────────────────────────────────────────
 
 
-def tls(folder: Path, ports: list[int], me: int, body: int, seconds: float) -> float:
+def tls(folder: Path, ports: list[int], me: int, body: int, seconds: float) -> Turn:
     """Both sides: the first connects, sends, and waits for it to come back."""
     own, peer = NAMES[me], NAMES[1 - me]
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT if me == 0 else ssl.PROTOCOL_TLS_SERVER)
@@ -196,11 +237,13 @@ def tls(folder: Path, ports: list[int], me: int, body: int, seconds: float) -> f
     plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     with context.wrap_socket(plain) as wire:
         message, count, begin = os.urandom(body), 0, time.perf_counter()
+        busy = time.process_time()
         while time.perf_counter() - begin < seconds:
             wire.sendall(message)
             message = _read(wire, body)
             count += 2
-        return count / (time.perf_counter() - begin)
+        took, busy = time.perf_counter() - begin, time.process_time() - busy
+        return Turn(count / took, 2 * busy / count)
 
 
 def _connect(port: int) -> socket.socket:
@@ -259,7 +302,6 @@ def _resident(process: int) -> float:
 
 async def crowd(folder: Path, strangers: int, links: int = 20) -> list[float]:
     """Seconds until a neighbour has a new link, beside silent connections that always come back."""
-    from walklearn.node.wire.transport import Refused, Transport, Undelivered
 
     async def answer(caller: str, method: str, message: bytes) -> bytes:
         return message
@@ -299,43 +341,50 @@ async def crowd(folder: Path, strangers: int, links: int = 20) -> list[float]:
 # ── the tables ───────────────────────────────────────────────────────────────────────────────
 
 
-def best_rates(label: str, rounds: int, seconds: float) -> dict[str, float]:
-    """Contestants take turns in each round; the best turn of each counts."""
+def best_turns(label: str, rounds: int, seconds: float) -> dict[str, Turn]:
+    """Contestants take turns in each round; the best of each counts, for each figure by itself."""
     classes, features = SIZES[label]
     body = 2 * 8 * classes * features
-    best = dict.fromkeys(("nodes", "bare", "stream", "TLS"), 0.0)
+    turns: dict[str, list[Turn]] = {name: [] for name in CONTESTANTS}
     for _ in range(rounds):
         with tempfile.TemporaryDirectory() as scratch:
             folder = Path(scratch)
-            turns = {"nodes": nodes_rate(folder / "nodes", classes, features, seconds)}
-            for kind in ("bare", "stream", "TLS"):
-                turns[kind] = pair_rate(kind, folder / kind, body, seconds)
-        best = {name: max(best[name], turns[name]) for name in best}
-        print(f"{label}: {turns}", file=sys.stderr)
-    return best
+            turns["nodes"].append(nodes_turn(folder / "nodes", classes, features, seconds))
+            for kind in CONTESTANTS[1:]:
+                turns[kind].append(pair_turn(kind, folder / kind, body, seconds))
+        print(label, {name: turn[-1] for name, turn in turns.items()}, file=sys.stderr)
+    return {name: Turn(max(each.rate for each in of), min(each.processor for each in of))
+            for name, of in turns.items()}  # fmt: skip
 
 
 def measurements(quick: bool) -> Iterator[Measurement]:
     for label in list(SIZES)[: 1 if quick else None]:
-        best = best_rates(label, *((1, 0.5) if quick else (5, 3.0)))
-        rates = ", ".join(f"{name} {rate:,.0f}" for name, rate in best.items())
-        yield Measurement(f"handovers of {label}, over a bare call", best["nodes"] / best["bare"],
-                          "times", 0.8, True, f"per second: {rates}")  # fmt: skip
+        best = best_turns(label, *((1, 0.5) if quick else (5, 3.0)))
+        rates = ", ".join(f"{name} {turn.rate:,.0f}" for name, turn in best.items())
+        yield Measurement(f"handovers of {label}, over a call of gRPC",
+                          best["nodes"].rate / best["gRPC"].rate, "times", 0.98, True,
+                          f"per second: {rates}")  # fmt: skip
+        yield Measurement(f"handovers of {label}, over a bare session",
+                          best["nodes"].rate / best["bare"].rate, "times")  # fmt: skip
     with tempfile.TemporaryDirectory() as scratch:
         megabytes, seconds, _ = idle(Path(scratch) / "nodes", 1)
     yield Measurement("a node that waits, resident", max(megabytes), "MB", 90.0)
     yield Measurement("a node answers after its start", seconds, "s", 1.0)
+    many = 4 if quick else 60
+    with tempfile.TemporaryDirectory() as scratch:
+        *_, cores = idle(Path(scratch) / "nodes", many, 1.0 if quick else 20.0)
+    yield Measurement(f"{many} nodes that wait", cores, "cores", 0.3)
 
 
 def measure(rounds: int, seconds: float) -> list[list[str]]:
     """The lines of the table."""
     lines = []
     for label in SIZES:
-        best = best_rates(label, rounds, seconds)
-        lines.append([label, *(f"{best[name]:,.0f}" for name in best),
-                      f"{best['nodes'] / best['bare']:.2f}",
-                      f"{best['nodes'] / best['stream']:.2f}",
-                      f"{best['nodes'] / best['TLS']:.3f}"])  # fmt: skip
+        best = best_turns(label, rounds, seconds)
+        nodes = best["nodes"]
+        lines.append([label, *(f"{turn.rate:,.0f}" for turn in best.values()),
+                      *(f"{nodes.rate / best[other].rate:.2f}" for other in CONTESTANTS[1:]),
+                      *(f"{1e6 * turn.processor:,.0f}" for turn in best.values())])  # fmt: skip
     return lines
 
 
@@ -352,8 +401,7 @@ def main() -> None:
     if chosen.role:
         work = (Path(chosen.folder), [int(port) for port in chosen.ports], int(chosen.me),
                 int(chosen.body), chosen.seconds)  # fmt: skip
-        stream = chosen.role == "stream"
-        print(tls(*work) if chosen.role == "TLS" else asyncio.run(bare(*work, stream)))
+        print(*(tls(*work) if chosen.role == "TLS" else asyncio.run(bare(chosen.role, *work))))
         return
     if chosen.crowd:
         for count in (0, 600):
@@ -365,13 +413,13 @@ def main() -> None:
     if chosen.idle:
         for count in (1, 60, 100):
             with tempfile.TemporaryDirectory() as scratch:
-                megabytes, seconds, cores = idle(Path(scratch) / "nodes", count, 20.0)
+                megabytes, start, cores = idle(Path(scratch) / "nodes", count, 20.0)
             print(f"{count} nodes: {max(megabytes):.0f} MB resident at most, "
-                  f"{sum(megabytes):,.0f} MB together, all answer in {seconds:.1f} s, "
+                  f"{sum(megabytes):,.0f} MB together, all answer in {start:.1f} s, "
                   f"{cores:.2f} cores busy while they wait")  # fmt: skip
         return
-    header = ["model", "nodes", "bare", "stream", "TLS",
-              "nodes / bare", "nodes / stream", "nodes / TLS"]  # fmt: skip
+    header = ["model", *CONTESTANTS, *(f"nodes / {other}" for other in CONTESTANTS[1:]),
+              *(f"{name} [µs]" for name in CONTESTANTS)]  # fmt: skip
     lines = measure(chosen.rounds, chosen.seconds)
     separator = " | " if chosen.markdown else "  "
     widths = [max(map(len, column)) for column in zip(header, *lines, strict=True)]

@@ -370,10 +370,8 @@ def improve(
     w, k = token.model, token.updates + 1
     gamma = step_size(k)
     model, gradient = update(problem, token.node, w, gamma, scale, picks, protect)
-    improved = token._replace(model=model, updates=k)
+    total, weights = token.weighted_sum, token.step_size_sum
     if average:
-        improved = improved._replace(
-            weighted_sum=token.weighted_sum + gamma * w,
-            step_size_sum=token.step_size_sum + gamma,
-        )
-    return improved, Visit(token.node, gamma, gradient, messages=0)
+        total, weights = total + gamma * w, weights + gamma
+    token = token._replace(model=model, updates=k, weighted_sum=total, step_size_sum=weights)
+    return token, Visit(token.node, gamma, gradient, messages=0)

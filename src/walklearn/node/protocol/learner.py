@@ -218,7 +218,7 @@ class Learner:
                 self.problem, self.step_size, carried, scale, draws.uniforms[1:],
                 None if self.noise is None else protect, self.plan.average,
             )  # fmt: skip
-        self._check(carried)
+            self._check(carried)
         improved = replace(
             token,
             updates=carried.updates,
@@ -249,7 +249,7 @@ class Learner:
             before = KeptSlopes(kept.slopes, kept.updated)
         with np.errstate(over="ignore", invalid="ignore"):
             carried, now, *_ = update.visit(self.problem, carried, before, draws.uniforms[1:])
-        self._check(carried)
+            self._check(carried)
         known: GradientMemory = carried.memory
         improved = replace(
             token,

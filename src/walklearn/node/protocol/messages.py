@@ -132,7 +132,7 @@ class Token:
     memory: Memory | None = None
     proof: bytes = b""
 
-    @property
+    @cached_property
     def mark(self) -> Mark:
         """The name of the handover that it is on, or came by."""
         return Mark(self.line, self.hop)
@@ -288,6 +288,7 @@ def encode_token(token: Token) -> bytes:
     return b"".join(parts)
 
 
+@np.errstate(over="ignore", invalid="ignore")  # what is not finite is found and told
 def decode_token(content: bytes, limits: Limits) -> Token:
     """The token in the bytes; `MessageError` if it is none that the plan allows."""
     if len(content) > limits.largest_token:
@@ -331,9 +332,7 @@ def _check_consistent(token: Token, limits: Limits) -> None:
         raise MessageError("step_size_sum must be positive where the token carries an average.")
     # A mean of points of W lies in W, which is convex.
     rounding = 1e-15 * token.updates
-    with np.errstate(over="ignore", invalid="ignore"):
-        average = token.average
-    _check_inside(average, limits.domain, "weighted_sum / step_size_sum", rounding)
+    _check_inside(token.average, limits.domain, "weighted_sum / step_size_sum", rounding)
 
 
 def _memory_out(memory: Memory | None) -> wire.Memory | None:
@@ -469,6 +468,7 @@ def _parsed(sort: type[Sort], content: bytes, name: str) -> Any:
     return message
 
 
+@lru_cache(16)  # as below; a message copies it
 def _line_out(line: Line | None) -> wire.Line | None:
     return None if line is None else wire.Line(**line._asdict())
 
@@ -553,8 +553,7 @@ def _vector(content: bytes, name: str, size: int) -> Vector:
     vector: Vector = np.frombuffer(content, _DOUBLE)
     if not _DOUBLE.isnative:
         vector = vector.astype(np.float64)
-    with np.errstate(over="ignore", invalid="ignore"):
-        total = np.dot(vector, vector)  # NaN and infinity show in it, and one number is soon seen
+    total = np.dot(vector, vector)  # NaN and infinity show in it, and one number is soon seen
     if not math.isfinite(total) and not np.isfinite(vector).all():
         raise MessageError(f"{name} has an entry that is NaN or infinite.")
     return vector
@@ -562,15 +561,13 @@ def _vector(content: bytes, name: str, size: int) -> Vector:
 
 def _check_inside(model: Vector, domain: Domain, name: str, rounding: float = 0.0) -> None:
     if not is_inside(model, domain, rounding):
-        with np.errstate(all="ignore"):
-            distance = float(np.linalg.norm(model - domain.project(model)))
+        distance = float(np.linalg.norm(model - domain.project(model)))
         raise MessageError(f"{name} lies outside {domain!r}, by {distance:g}.")
 
 
 def is_inside(model: Vector, domain: Domain, rounding: float = 0.0) -> bool:
     """Whether the model is finite, of a size to be computed with, and in W up to rounding."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        squared = float(np.dot(model, model))
+    squared = float(np.dot(model, model))
     if not squared <= (LARGEST_ENTRY * (1.0 + rounding)) ** 2:  # NaN compares false
         return False
     nearest = domain.project(model)

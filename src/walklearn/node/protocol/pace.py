@@ -87,7 +87,7 @@ class Bound(NamedTuple):
         """It came so far, then."""
         reached, at = max(self.reached, reached), max(self.at, at)
         spare = self.spare + self.rate * (at - self.at) - (reached - self.reached)
-        return self._replace(reached=reached, at=at, spare=min(self.at_once, spare))
+        return Bound(reached, at, min(self.at_once, spare), self.rate, self.at_once)
 
 
 def longest_return(known: Longest, before: Sighting, now: Sighting, begun_again: bool) -> Longest:

@@ -98,8 +98,9 @@ class Record:
     @property
     def newest_model(self) -> Token | None:
         """The final token, unless one of a newer line has been here since; None if none was."""
-        seen = [token for token in (self.token, self.final) if token is not None]
-        return max(seen, key=lambda token: (token.line, token.final), default=None)
+        if self.token is None or self.final is None:
+            return self.token or self.final
+        return max(self.token, self.final, key=lambda token: (token.line, token.final))
 
 
 @dataclass(frozen=True)
@@ -277,11 +278,11 @@ class State:
         Whoever has an older copy leaves the others more time. A node that nobody answers waits:
         alone it could only begin a line that kills the walk of all others.
         """
-        seen, limit = self.seen, patience(self._time_limits, self.returns)
-        if seen is None or not limit or self.stopping or self.phase is not Phase.IDLE:
+        seen, copy = self.seen, self.record.newest_model
+        if seen is None or copy is None or self.stopping or self.phase is not Phase.IDLE:
             return None
-        copy = self.record.newest_model
-        if copy is None or not any(map(self.is_usable, self.neighbours)):
+        limit = patience(self._time_limits, self.returns)
+        if not limit or not any(map(self.is_usable, self.neighbours)):
             return None
         behind = max(0.0, 1.0 - copy.updates / max(1, seen.updates))
         lots = lot(self.fingerprint, seen.mark, seen.updates)

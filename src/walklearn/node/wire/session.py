@@ -97,16 +97,16 @@ class Session(asyncio.Protocol):
         """The reply; see above for the other ends a call can have."""
         if self._transport is None or self.retired:
             raise Undelivered("the connection has ended")
+        loop = asyncio.get_running_loop()
         self._number = number = (self._number + 1) % 2**32
-        future: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+        future: asyncio.Future[bytes] = loop.create_future()
         self._calls[number] = future
         self._send(Kind.CALL + METHODS.index(method), number, message)
+        limit = loop.call_later(timeout_seconds, self._is_late, number, timeout_seconds)
         try:
-            async with asyncio.timeout(timeout_seconds):
-                return await future
-        except TimeoutError:
-            raise Unanswered(f"no answer in {timeout_seconds:g} s") from None
+            return await future
         finally:
+            limit.cancel()
             self._calls.pop(number, None)  # a late answer is nobody's
             self._end_if_idle()
 
@@ -221,6 +221,11 @@ class Session(asyncio.Protocol):
         else:
             reason, _, detail = message[:2000].decode(errors="replace").partition("\n")
             future.set_exception(Refused(reason, detail))
+
+    def _is_late(self, number: int, seconds: float) -> None:
+        future = self._calls.get(number)
+        if future is not None and not future.done():
+            future.set_exception(Unanswered(f"no answer in {seconds:g} s"))
 
     def _begin_to_answer(self, method: int, number: int, message: bytes) -> None:
         if method >= len(METHODS):
