@@ -36,11 +36,11 @@ def test_demo_saves_a_picture_a_table_and_traces(tmp_path: Path) -> None:
     assert (out / "comparison.png").read_bytes().startswith(b"\x89PNG")
     assert (out / "comparison.txt").read_text(encoding="utf-8").strip() in result.stdout
     for variance in ("10", "1"):
-        for label in ("uniform-walk", "weighted-walk", "asynchronous-gossip"):
+        for label in ("uniform-walk", "weighted-walk", "asynchronous-gossip", "walk-with-memory"):
             trace = wl.Trace.load(out / f"variance-{variance}-{label}.npz")
             assert trace.updates[-1] == 300
             assert trace.replicates == 6
-            final = f"{np.median(trace.distance[:, -1]):.3g}"
+            final = f"{np.median(trace.gap[:, -1]):.3g}"
             assert final in result.stdout
 
 
