@@ -16,7 +16,7 @@ what theory says of them.
 
 import lazy_loader
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 # The public names are declared once, in __init__.pyi, and load on first use: the command line and
 # a node start without Numba, SciPy's solvers or matplotlib.
