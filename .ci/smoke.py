@@ -18,6 +18,7 @@ SOURCES = Path(__file__).resolve().parent.parent / "src" / "walklearn"
 
 
 def run(*arguments: str, directory: str) -> str:
+    """What the installed command prints."""
     command = Path(sysconfig.get_path("scripts")) / "walklearn"
     done = subprocess.run(
         [command, *arguments], cwd=directory, check=True, stdout=subprocess.PIPE, text=True
@@ -26,6 +27,7 @@ def run(*arguments: str, directory: str) -> str:
 
 
 def files_below(root: Path) -> set[Path]:
+    """All files, but for what Python compiles them to."""
     found = {path.relative_to(root) for path in root.rglob("*") if path.is_file()}
     return {path for path in found if "__pycache__" not in path.parts}
 

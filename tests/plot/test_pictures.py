@@ -1,5 +1,6 @@
 """The pictures beside convergence: what is drawn is what was computed, and bad input is told."""
 
+from dataclasses import replace
 from io import BytesIO
 
 import numpy as np
@@ -50,6 +51,71 @@ def test_a_dot_has_the_size_of_its_visits_and_the_colour_of_their_ratio_to_the_l
 def test_visits_that_cannot_be_drawn(counts, law, message):
     with pytest.raises(ValueError, match=message):
         wl.plot.visits(wl.graphs.star(5), counts, law)
+
+
+def run_on(graph, walk):
+    problem = problem_on(graph.node_count)
+    return wl.simulate(
+        problem, graph, walk, steps=20_000, step_size=wl.PowerStep(0.01), seed=1, records=1,
+        replicates=2, progress=False,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        wl.walks.Simple(),
+        wl.walks.Weighted(),
+        wl.walks.Weighted(privacy=wl.privacy.ClampedGamma(10.0, (1.0, 50.0))),
+        wl.AsynchronousGossip(),
+        wl.SynchronousGossip(),
+    ],
+    ids=repr,
+)
+def test_a_run_alone_tells_how_visits_compare_with_its_law(axes, method, tmp_path):
+    """40,000 visits of 50 nodes: an equal share, where that is not the law, is off by far more."""
+    graph = wl.graphs.barabasi_albert(50, 2, seed=1)
+    run = run_on(graph, method)
+    run.save(tmp_path / "run.npz")
+    loaded = wl.Trace.load(tmp_path / "run.npz")
+    wl.plot.visits(loaded, ax=axes)
+    ratio = np.sort(run.visits / run.visits.sum() / run.law)
+    np.testing.assert_allclose(np.sort(axes.get_lines()[0].get_ydata()), ratio)
+    assert np.median(np.abs(ratio - 1)) < 0.15
+    if not isinstance(method, wl.SynchronousGossip):
+        assert np.median(np.abs(run.visits / run.visits.mean() - 1)) > 0.2
+    low, high = np.quantile(ratio, (0.05, 0.95))
+    assert axes.get_title() == f"9 of 10 nodes: {low:.2g} to {high:.2g} times the law"
+    render(axes)
+
+
+def test_hubs_that_are_visited_too_often_stand_out_on_a_large_graph(axes):
+    graph = wl.graphs.barabasi_albert(400, 2, seed=1)
+    wl.plot.visits(graph, run_on(graph, wl.walks.Simple()).visits, ax=axes)
+    medians = axes.get_lines()[1]
+    degrees, ratio = medians.get_xdata(), medians.get_ydata()
+    np.testing.assert_allclose(ratio, degrees / graph.degrees.mean(), rtol=0.3)
+    assert axes.get_ylabel() == "visits / equal share"
+    render(axes)
+
+
+def test_where_all_nodes_have_as_many_neighbours_their_ratios_are_counted(axes):
+    wl.plot.visits(run_on(wl.graphs.ring(41), wl.walks.Uniform()), ax=axes)
+    assert sum(bar.get_height() for bar in axes.patches) == 41
+    assert axes.get_ylabel() == "nodes, each with 2 neighbours"
+    render(axes)
+
+
+def test_a_run_without_visits_and_a_graph_without_counts_are_told():
+    run = run_on(wl.graphs.ring(9), wl.walks.Uniform())
+    with pytest.raises(ValueError, match="kept no visits"):
+        wl.plot.visits(replace(run, visits=None))
+    with pytest.raises(ValueError, match="own visits"):
+        wl.plot.visits(run, run.visits)
+    with pytest.raises(ValueError, match="give the visits"):
+        wl.plot.visits(wl.graphs.ring(9))
+    jumping = run_on(wl.graphs.ring(9), wl.walks.Jumping(wl.walks.Uniform()))
+    assert jumping.law is None  # finding it may take longer than the run
 
 
 def test_entrapment_is_one_over_the_probability_to_move(axes):

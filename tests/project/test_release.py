@@ -45,7 +45,9 @@ def test_the_version_is_one():
 
 def test_the_pythons_that_are_promised_are_tried():
     pattern = r"Python :: (3\.\d+)$"
-    promised = [found[1] for text in PYPROJECT["classifiers"] if (found := re.search(pattern, text))]
+    promised = [
+        found[1] for text in PYPROJECT["classifiers"] if (found := re.search(pattern, text))
+    ]
     assert PYPROJECT["requires-python"] == f">={promised[0]}"
     release = (PROJECT / ".ci" / "release").read_text(encoding="utf-8")
     assert f"for version in {' '.join(promised)};" in release

@@ -21,7 +21,7 @@ from walklearn.privacy import ModelNoise
 from walklearn.problem.losses import LOSSES
 from walklearn.simulation.trace import Trace
 from walklearn.updates.walk_sgd import WalkSetting
-from walklearn.walks import Derived, ReleasedWeighted, Walk, Weighted
+from walklearn.walks import Derived, Jumping, ReleasedWeighted, Walk, Weighted
 from walklearn.walks.disclosure import is_known, published, shown_by, tells
 
 if TYPE_CHECKING:
@@ -70,6 +70,8 @@ def trace_of(estimator: Any, setting: WalkSetting, walked: Walked, seeds: Seeds)
         models=estimator.weights_[None],
         averages=estimator.average_[None],
         visits=walked.visits,
+        degrees=setting.graph.degrees,
+        law=None if isinstance(walk, Jumping) else walk.stationary(setting.graph, problem),
         announcements=announcements,
         announcement_bytes=announcements * walk.announced_numbers * 8,
         released=None if drawn is None else drawn.visit_weights(setting.graph)[None],

@@ -20,7 +20,7 @@ from walklearn.updates.gossip_sgd import Gossip, GossipSetting, SynchronousGossi
 from walklearn.updates.random_streams import Owner, Streams, generators
 from walklearn.updates.update import Sgd, Update
 from walklearn.updates.walk_sgd import WalkSetting
-from walklearn.walks import Walk, Weighted
+from walklearn.walks import Jumping, Walk, Weighted
 from walklearn.walks.disclosure import mechanism_of, published
 
 if TYPE_CHECKING:
@@ -167,6 +167,8 @@ def trace_of(recording: Recording, kept: Any, root: np.random.SeedSequence) -> T
         models=recording.models_at(recording.models, lines, records).reshape(shape),
         averages=recording.models_at(recording.averages, lines, records).reshape(shape),
         visits=recording.visits if complete else None,
+        degrees=setting.graph.degrees,
+        law=_law(recording, lines),
         announcements=announcements,
         announcement_bytes=announcements * method.announced_numbers * 8,
         complete=complete,
@@ -175,6 +177,19 @@ def trace_of(recording: Recording, kept: Any, root: np.random.SeedSequence) -> T
         privacy=published(walk, noise, problem.node_count, recording.outside[lines].tolist()),
         **errors,
     )
+
+
+def _law(recording: Recording, lines: Array) -> Array | None:
+    """The share of the updates that each node has in the long run, if that is quickly found."""
+    setting = recording.setting
+    if isinstance(setting, GossipSetting):
+        return setting.gossip.update_rates(setting.graph)
+    if recording.released is not None:  # each replicate has a release, and so a law, of its own
+        drawn = recording.released[lines]
+        return np.asarray((drawn / drawn.sum(axis=1, keepdims=True)).mean(axis=0))
+    if isinstance(setting.walk, Jumping):  # its law may take longer than the run
+        return None
+    return setting.walk.stationary(setting.graph, setting.problem)
 
 
 def _update_of(setting: Setting) -> Update:

@@ -39,6 +39,7 @@ from walklearn.plot import METRICS, check_choice, convergence
 from walklearn.simulation.trace_files import (
     KEPT_CURVES,
     OPTIONAL,
+    PER_NODE,
     RECORDED,
     WHOLE,
     bytes_sent,
@@ -58,7 +59,7 @@ if TYPE_CHECKING:
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-_COUNTS = ("updates", "messages", "questions", "visits", "contributions")
+_COUNTS = ("updates", "messages", "questions", "visits", "degrees", "contributions")
 
 
 class Summary(NamedTuple):
@@ -131,6 +132,9 @@ class Trace:
         f(w) and f(w̄), ``(replicates, records)``, or None: where f* is known, gaps tell the same.
     visits
         Updates made by each node, all replicates together: ``(nodes,)``, or None.
+    degrees, law
+        Of each node the number of its neighbours, and its share of the updates in the long run:
+        ``(nodes,)``, or None where it is not known. `plot.visits` compares the visits with them.
     announcements, announcement_bytes
         Messages sent before the first update (degrees, importances) and their bytes in total.
         They are not part of ``messages`` and ``bytes``.
@@ -161,6 +165,8 @@ class Trace:
     loss: FloatArray | None = None
     average_loss: FloatArray | None = None
     visits: IntArray | None = None
+    degrees: IntArray | None = None
+    law: FloatArray | None = None
     announcements: int = 0
     announcement_bytes: int = 0
     complete: bool = True
@@ -192,8 +198,9 @@ class Trace:
                 _check_shape(name, array.shape, (len(self.messages), self.records))
         _check_shape("models", self.models.shape[:1], (self.replicates,))
         _check_shape("averages", self.averages.shape, self.models.shape)
-        if self.visits is not None and self.visits.ndim != 1:
-            raise ValueError(f"visits must be one count per node, not shape {self.visits.shape}")
+        for name in PER_NODE:
+            if (array := getattr(self, name)) is not None and array.ndim != 1:
+                raise ValueError(f"{name} must be one number per node, not shape {array.shape}")
 
     @property
     def replicates(self) -> int:

@@ -29,7 +29,8 @@ Fields: TypeAlias = Mapping[str, Any]
 ERRORS = ("distance", "average_distance", "gap", "average_gap")
 RECORDED = ("messages", *ERRORS)  # one number per replicate and record
 KEPT_CURVES = ("loss", "average_loss", "questions")  # likewise, where they are kept
-OPTIONAL = (*KEPT_CURVES, "visits", "released", "contributions")  # arrays that may be None
+PER_NODE = ("visits", "degrees", "law")
+OPTIONAL = (*KEPT_CURVES, *PER_NODE, "released", "contributions")  # arrays that may be None
 WHOLE = ("updates", "models", "averages", *OPTIONAL)  # the other arrays
 HEADER = (
     "label", "spec", "message_bytes", "announcements", "announcement_bytes", "complete", "privacy",

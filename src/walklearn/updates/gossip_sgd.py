@@ -85,8 +85,13 @@ class AsynchronousGossip:
         """(2 / (N r_i))^(1−q), or 1 if plain."""
         if not self.corrected:
             return np.ones(graph.node_count)
+        equal = 1.0 / graph.node_count
+        return np.asarray((equal / self.update_rates(graph)) ** (1.0 - step_size.exponent))
+
+    def update_rates(self, graph: Graph) -> Array:
+        """r_i / 2, each node's share of the updates."""
         chosen_by = np.asarray(graph.adjacency() @ (1.0 / graph.degrees))
-        return np.asarray((2.0 / (1.0 + chosen_by)) ** (1.0 - step_size.exponent))
+        return np.asarray((1.0 + chosen_by) / (2 * graph.node_count))
 
 
 @GOSSIP.register
@@ -106,6 +111,10 @@ class SynchronousGossip:
         """1: every node updates equally often."""
         del step_size
         return np.ones(graph.node_count)
+
+    def update_rates(self, graph: Graph) -> Array:
+        """An equal share of the updates for each node."""
+        return np.full(graph.node_count, 1.0 / graph.node_count)
 
     @staticmethod
     def mixing_matrix(graph: Graph) -> csr_array:
