@@ -58,7 +58,7 @@ class Arrival:
 
     @staticmethod
     def hops(batch: WalkBatch) -> int:
-        """Until the next look."""
+        """How many updates to make before the next look."""
         return max(LEAST_HOPS, batch.setting.problem.node_count // LOOKS)
 
     def has_come(self, batch: WalkBatch) -> bool:

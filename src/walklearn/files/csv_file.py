@@ -58,7 +58,7 @@ def read_csv(path: Path, delimiter: str | None = None, text: Collection[str] = (
 def _read(
     file: TextIO, source: str, delimiter: str | None, text: Collection[str], so_far: SoFar
 ) -> Table:
-    """With care, by Python's reader."""
+    """Read cell by cell with Python's reader, which allows for everything."""
     separator = separator_of(source, file.readline(), delimiter)
     file.seek(0)
     reader = csv.reader(file, delimiter=separator, skipinitialspace=True, strict=True)
@@ -78,7 +78,7 @@ def _read(
 
 
 def _read_blocks(path: Path, delimiter: str | None, text: Collection[str], so_far: SoFar) -> Table:
-    """With pyarrow, or not at all."""
+    """Read with pyarrow; `NotPlain` where only the careful reader can be relied on."""
     with open_bytes(path) as file:
         header = file.readline().removeprefix(BOM_UTF8)
         separator = separator_of(str(path), header.decode(), delimiter)

@@ -73,7 +73,7 @@ class Registry(Mapping[str, T]):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """All names."""
+        """All registered names."""
         return tuple(self)
 
     def names_of(self, base: type, also: object = None) -> tuple[str, ...]:

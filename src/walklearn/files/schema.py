@@ -71,7 +71,7 @@ class Schema:
 
     @classmethod
     def of(cls, declared: Schema | Mapping[str, Any] | str | os.PathLike[str] | None) -> Schema:
-        """From a file, from its content, or from nothing."""
+        """Read a schema from a file, from its content, or make an empty one."""
         if isinstance(declared, Schema):
             return declared
         if declared is None:
@@ -82,7 +82,7 @@ class Schema:
 
     @classmethod
     def of_table(cls, table: CheckedTable) -> Schema:
-        """From a table that has a table for each column."""
+        """Make a schema of a table that has a table for each column."""
         read = {name: table.table(name) for name in table}
         return cls(
             {name: read_column(name, each) for name, each in read.items()},
@@ -107,7 +107,7 @@ class Schema:
         return cls({name: Column(name, None, c, s, CUT_OFF) for name, c, s in columns})
 
     def with_columns(self, columns: Iterable[Column]) -> Schema:
-        """With these declared too, or otherwise."""
+        """The schema with these columns declared in addition or anew."""
         more = {column.name: column for column in columns}
         known = tuple(name for name in self.from_rows if name not in more)
         return Schema({**self.columns, **more}, known)

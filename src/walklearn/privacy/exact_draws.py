@@ -52,7 +52,7 @@ class Bits(Protocol):
     """Where random bits come from."""
 
     def take(self, count: int) -> bytes:
-        """So many fresh bytes."""
+        """Fresh random bytes, as many as asked for."""
 
 
 class Keystream:
@@ -66,7 +66,7 @@ class Keystream:
         self._stream = ciphers.Cipher(algorithm, mode=None).encryptor()
 
     def take(self, count: int) -> bytes:
-        """So many fresh bytes."""
+        """Fresh random bytes, as many as asked for."""
         taken: bytes = self._stream.update(bytes(count))
         return taken
 
@@ -107,7 +107,7 @@ class Normal:
         return (x / (arb(2).sqrt() * self.sigma)).erfc() / 2
 
     def guess(self, upper: float, lower: float) -> float:
-        """By the smaller tail."""
+        """Computed from the smaller tail."""
         side = 1.0 if upper < lower else -1.0
         return side * self.sigma * -_standard_normal.inv_cdf(min(upper, lower))
 

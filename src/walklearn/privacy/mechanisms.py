@@ -181,7 +181,7 @@ class Mechanism(ABC):
 
     @abstractmethod
     def bias_and_variance(self, values: Array) -> tuple[Array, Array]:
-        """Of the release, for values within the bounds."""
+        """The bias and variance of a release, for values within the bounds."""
 
     @abstractmethod
     def law(self, value: float) -> tuple[exact_draws.Law, float]:
@@ -213,15 +213,15 @@ class _GammaLaw(Mechanism):
 
     @property
     def deviation(self) -> float:
-        """Of the unclamped release, the smallest over the bounds."""
+        """The standard deviation of an unclamped release, the smallest over the bounds."""
         return math.sqrt(self.bounds[0] * self.theta)
 
     def law(self, value: float) -> tuple[exact_draws.Law, float]:
-        """Gamma(v/θ, θ)."""
+        """The release of v follows Gamma(v/θ, θ)."""
         return exact_draws.GammaLaw(value, self.theta), 0.0
 
     def noisy(self, values: Array, generator: np.random.Generator) -> Array:
-        """With a draw of the law."""
+        """The values after one draw of the mechanism for each, not yet clamped."""
         draws = sampling.gamma_draws(values / self.theta, generator)
         draws *= self.theta
         return draws
@@ -269,11 +269,11 @@ class Gamma(_GammaLaw):
         return accounting.gamma_delta(epsilon, self.theta, self.bounds)
 
     def bias_and_variance(self, values: Array) -> tuple[Array, Array]:
-        """Of the release."""
+        """The bias and variance of a release, for values within the bounds."""
         return np.zeros_like(values), values * self.theta
 
     def noisy(self, values: Array, generator: np.random.Generator) -> Array:
-        """With a draw of the law."""
+        """The values after one draw of the mechanism for each, not yet clamped."""
         return np.maximum(super().noisy(values, generator), self.grid_step)
 
 
@@ -307,7 +307,7 @@ class ClampedGamma(_GammaLaw):
         return accounting.clamped_gamma_delta(epsilon, self.theta, self.bounds, self.clamp)
 
     def bias_and_variance(self, values: Array) -> tuple[Array, Array]:
-        """Of the release."""
+        """The bias and variance of a release, for values within the bounds."""
         return moments.clamped_gamma(values, self.theta, self.clamp)
 
 
@@ -339,7 +339,7 @@ class Laplace(Mechanism):
 
     @property
     def deviation(self) -> float:
-        """Of the unclamped release, the smallest over the bounds."""
+        """The standard deviation of an unclamped release, the smallest over the bounds."""
         return math.sqrt(2.0) * self.scale
 
     def curve(self, epsilon: ArrayLike) -> Array:
@@ -350,11 +350,11 @@ class Laplace(Mechanism):
     def deltas(
         cls, epsilon: float, noise: Array, bounds: Bounds, clamp: Bounds | None = AT_BOUNDS
     ) -> Array:
-        """All at once."""
+        """δ for many ε and noise levels at once."""
         return accounting.laplace_delta(epsilon, noise, bounds, clamp)
 
     def bias_and_variance(self, values: Array) -> tuple[Array, Array]:
-        """Of the release."""
+        """The bias and variance of a release, for values within the bounds."""
         return moments.clamped_laplace(values, self.scale, self.clamp)
 
     def law(self, value: float) -> tuple[exact_draws.Law, float]:
@@ -362,7 +362,7 @@ class Laplace(Mechanism):
         return exact_draws.TruncatedLaplace(self.scale), value
 
     def noisy(self, values: Array, generator: np.random.Generator) -> Array:
-        """With a draw of the law."""
+        """The values after one draw of the mechanism for each, not yet clamped."""
         return values + self.scale * sampling.laplace_draws(values.shape, generator)
 
 
@@ -392,7 +392,7 @@ class TruncatedLaplace(Mechanism):
 
     @property
     def deviation(self) -> float:
-        """Of the unclamped release, the smallest over the bounds."""
+        """The standard deviation of an unclamped release, the smallest over the bounds."""
         return min(self.cut / math.sqrt(3.0), math.sqrt(2.0) * self.scale)
 
     def curve(self, epsilon: ArrayLike) -> Array:
@@ -402,7 +402,7 @@ class TruncatedLaplace(Mechanism):
         )
 
     def bias_and_variance(self, values: Array) -> tuple[Array, Array]:
-        """Of the release."""
+        """The bias and variance of a release, for values within the bounds."""
         return moments.clamped_truncated_laplace(values, self.scale, self.cut, self.clamp)
 
     def law(self, value: float) -> tuple[exact_draws.Law, float]:
@@ -410,7 +410,7 @@ class TruncatedLaplace(Mechanism):
         return exact_draws.TruncatedLaplace(self.scale, self.cut), value
 
     def noisy(self, values: Array, generator: np.random.Generator) -> Array:
-        """With a draw of the law."""
+        """The values after one draw of the mechanism for each, not yet clamped."""
         draws = sampling.truncated_laplace_draws(values.shape, self.cut / self.scale, generator)
         return values + self.scale * draws
 
@@ -438,7 +438,7 @@ class Gaussian(Mechanism):
 
     @property
     def deviation(self) -> float:
-        """Of the unclamped release, the smallest over the bounds."""
+        """The standard deviation of an unclamped release, the smallest over the bounds."""
         return self.sigma
 
     def curve(self, epsilon: ArrayLike) -> Array:
@@ -449,11 +449,11 @@ class Gaussian(Mechanism):
     def deltas(
         cls, epsilon: float, noise: Array, bounds: Bounds, clamp: Bounds | None = AT_BOUNDS
     ) -> Array:
-        """All at once."""
+        """δ for many ε and noise levels at once."""
         return accounting.gaussian_delta(epsilon, noise, bounds, clamp)
 
     def bias_and_variance(self, values: Array) -> tuple[Array, Array]:
-        """Of the release."""
+        """The bias and variance of a release, for values within the bounds."""
         return moments.clamped_gaussian(values, self.sigma, self.clamp)
 
     def law(self, value: float) -> tuple[exact_draws.Law, float]:
@@ -461,5 +461,5 @@ class Gaussian(Mechanism):
         return exact_draws.Normal(self.sigma), value
 
     def noisy(self, values: Array, generator: np.random.Generator) -> Array:
-        """With a draw of the law."""
+        """The values after one draw of the mechanism for each, not yet clamped."""
         return values + self.sigma * generator.standard_normal(values.shape)

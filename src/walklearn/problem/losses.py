@@ -289,7 +289,7 @@ class Softmax(Loss):
         return max(2, int(targets.max()) + 1) if self.classes is None else self.classes
 
     def for_classes(self, count: int) -> Softmax:
-        """With K = count, at least 2."""
+        """The loss with K = count classes, at least 2."""
         return replace(self, classes=max(2, count))
 
 

@@ -617,7 +617,7 @@ class Problem:
 
 
 def _largest_eigenvalue(gram: Any) -> float:
-    """Of a sparse matrix without negative ones."""
+    """The largest eigenvalue of a sparse matrix that has no negative ones."""
     from scipy.sparse.linalg import eigsh
 
     if not gram.count_nonzero():

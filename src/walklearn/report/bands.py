@@ -113,8 +113,8 @@ def all_bands(records: pandas.DataFrame, file_of: Callable[[str], str]) -> list[
     """Every cell of a study, in the order of its records."""
     found = []
     for runs in cells_of(records).values():
-        names = {name: str(runs.told(name)) for name in (*PANEL, "method")}
-        cell = str(runs.told("cell"))
+        names = {name: str(runs.only_value(name)) for name in (*PANEL, "method")}
+        cell = str(runs.only_value("cell"))
         file = file_of(f"cells/{cell}.parquet")
         found.append(CellBands(**names, runs=runs, columns=bands(runs), hash=cell, file=file))
     return found

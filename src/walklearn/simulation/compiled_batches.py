@@ -227,7 +227,7 @@ class CompiledWalks(WalkBatch):
         return normals
 
     def values(self, models: Array) -> Array:
-        """By `compiled.values`."""
+        """f(w), computed by `compiled.values`."""
         return _compiled_values(self._data, models)
 
 
@@ -299,7 +299,7 @@ class CompiledGossip(Batch):
         self.messages += 2 * graph.edge_count * len(uniforms)
 
     def values(self, models: Array) -> Array:
-        """By `compiled.values`."""
+        """f(w), computed by `compiled.values`."""
         return _compiled_values(self._data, models)
 
 

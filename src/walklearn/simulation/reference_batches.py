@@ -82,7 +82,7 @@ class ReferenceWalks(WalkBatch):
         return partial(noise.protected, normal=normal, contributes=contributes)
 
     def values(self, models: Array) -> Array:
-        """By `Problem.value`."""
+        """f(w), computed by `Problem.value`."""
         return _reference_values(self.setting.problem, models)
 
 
@@ -131,7 +131,7 @@ class ReferenceGossip(Batch):
         self.iterations += iterations
 
     def values(self, models: Array) -> Array:
-        """By `Problem.value`."""
+        """f(w), computed by `Problem.value`."""
         return _reference_values(self.setting.problem, models)
 
 

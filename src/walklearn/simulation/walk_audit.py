@@ -95,7 +95,7 @@ class WalkAudit:
 
     @property
     def verdict(self) -> str:
-        """In a word."""
+        """The finding in a word."""
         return "VIOLATED" if self.violated else "consistent"
 
     def __str__(self) -> str:

@@ -51,7 +51,7 @@ class Pool(ABC):
 
     @abstractmethod
     def close(self, *, at_once: bool) -> None:
-        """No more tasks. at_once: nor those under way."""
+        """End the workers, after the tasks under way or at once."""
 
 
 class Here(Pool):
@@ -86,7 +86,7 @@ class Processes(Pool):
         self._deaths: Counter[Task] = Counter()
 
     def submit(self, task: Task) -> None:
-        """To whoever is free first."""
+        """Give the task to whoever is free first."""
         try:
             future = self._executor.submit(perform, task)
         except BrokenExecutor as error:  # just now: as if it had been broken a moment later
@@ -183,7 +183,7 @@ class Ray(Pool):
             ) from error
 
     def submit(self, task: Task) -> None:
-        """To the cluster, which gives it out again if a worker dies."""
+        """Give the task to the cluster, which gives it out again if a worker dies."""
         self._under_way[self._perform.remote(task)] = task
 
     def outcomes(self, timeout_seconds: float) -> Iterator[tuple[Task, Any]]:

@@ -50,7 +50,7 @@ class CellRuns:
         count = self.rows.groupby(["instance", "replicate"]).ngroups
         self.instances = self.rows["instance"].to_numpy().reshape(count, -1)[:, 0]
 
-    def told(self, column: str) -> Any:
+    def only_value(self, column: str) -> Any:
         """What every row says alike, such as the method."""
         return self.rows[column].iloc[0]
 

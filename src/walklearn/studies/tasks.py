@@ -100,10 +100,10 @@ class CellWork:
 
 
 def _updates(cell: Cell) -> int:
-    """Of an instance."""
+    """The task that runs an instance."""
     return int(cell.description["updates"] * cell.description["replicates"])
 
 
 def _tuning_updates(cell: Cell) -> int:
-    """Of a tuning instance."""
+    """The task that runs a tuning instance."""
     return cell.tuning_updates * int(cell.description["replicates"]) * len(cell.constants)

@@ -137,10 +137,10 @@ class _Evidence:
         return runs._replace(costs=runs.costs + spent[:, None])
 
     def hash(self, cell: tuple[str, ...]) -> str:
-        return str(self._cells[cell].told("cell"))
+        return str(self._cells[cell].only_value("cell"))
 
     def exponent(self, cell: tuple[str, ...]) -> float:
-        return float(self._cells[cell].told("exponent"))
+        return float(self._cells[cell].only_value("exponent"))
 
     def fact(self, cell: tuple[str, ...], column: str) -> pandas.Series[Any] | None:
         facts = self._facts.get(cell)

@@ -154,7 +154,7 @@ class _GradientMemoryUpdate(Remembering):
 
     @abstractmethod
     def _direction(self, s: Array, looked: Looked, n: float) -> Array:
-        """Of the step, without the penalty's part λw."""
+        """The direction of the step, without the penalty's part λw."""
 
 
 @UPDATES.register

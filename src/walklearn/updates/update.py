@@ -200,7 +200,7 @@ class Sgd(Update):
         return problem.model_bytes
 
     def node_bytes(self, problem: Problem) -> NDArray[np.int64]:
-        """Nothing."""
+        """The node keeps nothing."""
         return np.zeros(problem.node_count, dtype=np.int64)
 
 

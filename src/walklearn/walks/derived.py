@@ -53,12 +53,12 @@ class Derived(Walk):
 
     @property
     def announced_numbers(self) -> int:  # type: ignore[override]
-        """What the walk announces."""
+        """It announces what its walk announces."""
         return self.walk.announced_numbers
 
     @property
     def is_private(self) -> bool:
-        """Whether the walk is."""
+        """Whether the walk it is built on rests on a release still to be drawn."""
         return self.walk.is_private
 
     def realise(
@@ -68,11 +68,11 @@ class Derived(Walk):
         return replace(self, walk=self.walk.realise(graph, problem, generator))
 
     def visit_weights(self, graph: Graph, problem: Problem | None = None) -> Vector:
-        """Those of the walk."""
+        """The same as for the walk that it is built on."""
         return self.walk.visit_weights(graph, problem)
 
     def divisors(self, graph: Graph, problem: Problem | None = None) -> Vector:
-        """Those of the walk."""
+        """The same as for the walk that it is built on."""
         return self.walk.divisors(graph, problem)
 
     def gradient_scale(self, graph: Graph, problem: Problem | None = None) -> Vector:
@@ -101,7 +101,7 @@ class NonBacktracking(Derived):
 
     @property
     def shown(self) -> Shown | None:
-        """As the walk does: where the token came from is no secret."""
+        """It shows what its walk shows: where the token came from is no secret."""
         return self.walk.shown
 
     @property
@@ -173,7 +173,7 @@ class Jumping(Derived):
 
     @property
     def shown(self) -> Shown | None:
-        """As the walk does: jumps look at no rows."""
+        """It shows what its walk shows: jumps look at no rows."""
         return self.walk.shown
 
     @property
@@ -250,12 +250,12 @@ class Independent(Derived):
 
     @property
     def shown(self) -> Shown | None:
-        """As the walk does."""
+        """It shows what its walk shows."""
         return self.walk.shown
 
     @property
     def announced_numbers(self) -> int:  # type: ignore[override]
-        """Nothing: there is no network."""
+        """It announces nothing: there is no network."""
         return 0
 
     def score(self, graph: Graph, problem: Problem | None = None) -> Vector:

@@ -59,7 +59,7 @@ class Metropolis(Walk):
     def realise(
         self, graph: Graph, problem: Problem | None, generator: Generators | None = None
     ) -> Metropolis:
-        """Itself: there is nothing to release."""
+        """This walk itself: there is nothing to release."""
         return self
 
     def hop(self, graph: Graph, score: Vector, node: int, previous: int, uniforms: Vector) -> Hop:
@@ -122,12 +122,12 @@ class Simple(Metropolis):
 
     @classmethod
     def unbiased(cls, laziness: float = 0.0) -> Self:
-        """The corrected one."""
+        """The simple walk with corrected gradients."""
         return cls(corrected=True, laziness=laziness)
 
     @property
     def shown(self) -> Shown:
-        """Nothing."""
+        """It shows nothing of the rows."""
         return Shown()
 
     def weight(self, importance: float, degree: int) -> float:
@@ -135,11 +135,11 @@ class Simple(Metropolis):
         return float(max(degree, 1))
 
     def visit_weights(self, graph: Graph, problem: Problem | None = None) -> Vector:
-        """The degrees."""
+        """The degree of each node."""
         return np.maximum(graph.degrees, 1).astype(np.float64)
 
     def divisors(self, graph: Graph, problem: Problem | None = None) -> Vector:
-        """1, or the degree if corrected."""
+        """1 for every node, or its degree if corrected."""
         return (self.visit_weights if self.corrected else super().divisors)(graph, problem)
 
 
@@ -169,11 +169,11 @@ class Uniform(Metropolis):
 
     @property
     def shown(self) -> Shown:
-        """Nothing, unless steps are normalised."""
+        """It shows nothing of the rows, unless steps are normalised."""
         return Shown(scaled_by=f"{self!r}" if self.normalise else "", instead="Uniform()")
 
     def weight(self, importance: float, degree: int) -> float:
-        """1, whatever neighbours say."""
+        """The weight 1, whatever neighbours say."""
         return 1.0
 
     def visit_weights(self, graph: Graph, problem: Problem | None = None) -> Vector:
@@ -181,7 +181,7 @@ class Uniform(Metropolis):
         return np.ones(graph.node_count)
 
     def divisors(self, graph: Graph, problem: Problem | None = None) -> Vector:
-        """1, or L_i if normalised."""
+        """1 for every node, or L_i if normalised."""
         if not self.normalise:
             return super().divisors(graph, problem)
         return _smoothness(graph, problem, "Uniform(normalise=True)")

@@ -71,7 +71,7 @@ def _mix(
 
 @inlined
 def _project(low: float, high: float, radius: float, size: Index, models: Array, at: Index) -> None:
-    """Onto W, for any domain."""
+    """Project a model onto W, for any domain."""
     squared_norm = 0.0
     for a in range(size):
         w = min(max(models[at + U(a)], low), high)
