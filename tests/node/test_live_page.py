@@ -18,7 +18,11 @@ import pytest
 
 from tests.node.small_network import make_nodes, ring
 from tests.running import WALKLEARN, wait_until
+from walklearn import graphs
 from walklearn.node.process.live_page import LivePage
+from walklearn.node.trial.local_network import LocalNetwork
+from walklearn.node.trial.two_gaussians import Trial
+from walklearn.node.trial.view import NetworkView
 
 if TYPE_CHECKING:
     from selenium.webdriver import Chrome
@@ -67,6 +71,19 @@ def test_only_who_knows_the_address_is_answered() -> None:
         assert asked(page, "do/kill", method="POST", body="not JSON")[0] == 400
         assert asked(page, "do/kill", method="POST", body="1")[0] == 200
     assert done == [1]
+
+
+def test_buttons_are_for_nodes_that_are_there_and_do_what_can_be_done(tmp_path: Path) -> None:
+    trial = Trial.draw(graphs.complete(2), "uniform", 10, None, 1)
+    network = LocalNetwork.create(tmp_path / "nodes", trial.plan, trial.graph, trial.rows())
+    with NetworkView(network, trial, "a pair") as view:
+        for wrong in ("true", "2", "-1", "0.0", '"0"', "[0]"):
+            status, _, line = asked(view.page, "do/kill", method="POST", body=wrong)
+            assert (status, "there is no node" in line) == (400, True), wrong
+        status, _, line = asked(view.page, "do/start", method="POST", body="0")
+        assert (status, json.loads(line)) == (400, {"error": "node-0 runs."})
+        first = json.loads(asked(view.page, "events")[2].removeprefix("data: "))["first"]
+        assert first["events"] == []
 
 
 def test_two_pages_have_two_addresses_and_a_taken_port_is_told() -> None:

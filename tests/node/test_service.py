@@ -28,6 +28,7 @@ from walklearn.node.disk.directory import NodeDirectory
 from walklearn.node.disk.store import DiskError, Store, StoreError
 from walklearn.node.process.control import CommandError
 from walklearn.node.process.service import Node, Options
+from walklearn.node.protocol import pace
 from walklearn.node.protocol.events import StartWalk
 from walklearn.node.protocol.messages import Greeting, Limits
 from walklearn.node.wire.transport import Refused, Unanswered, Undelivered
@@ -85,6 +86,30 @@ def test_a_release_is_told_only_to_neighbours_with_the_same_plan(tmp_path: Path)
     assert release.importance != 1.0
     assert {each.announcement.importance for each in heard["third"]} == {1.0}
     assert heard["other"][-1].announcement.importance == release.importance
+
+
+def test_a_neighbour_that_answers_late_is_waited_for_longer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Round trips beyond the shortest limit are found out, and then kept to."""
+    monkeypatch.setattr(pace, "_SHORTEST_ANSWER", 0.05)
+    one, other = make_nodes(tmp_path, 2, [(0, 1)])
+
+    async def meet() -> float:
+        slow, _ = in_process(other)
+        plain = slow._runtime._greetings.answer
+
+        async def late(caller: str, greeting: Greeting) -> bytes:
+            await asyncio.sleep(0.2)
+            return await plain(caller, greeting)
+
+        slow._runtime._greetings.answer = late  # type: ignore[method-assign]
+        node, _ = in_process(one)
+        async with node.started(), slow.started():
+            await until(lambda: is_met(node))
+        return node._runtime.state.greeted_within_seconds(0)
+
+    assert asyncio.run(meet()) >= 5 * 0.2
 
 
 def test_plans_that_differ_are_refused_with_the_keys_on_both_sides(tmp_path: Path) -> None:

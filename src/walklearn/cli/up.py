@@ -76,10 +76,9 @@ def up(
     with LocalNetwork.create(out, trial.plan, trial.graph, trial.rows()) as network:
         try:
             network.start()
-            click.echo(
-                f"{nodes} processes run; the walk begins at {network.directories[0].settings.name}."
-            )
+            click.echo(f"{nodes} processes run.")
             with _view(network, trial, f"{graph}, {walk} walk", view) as page:
+                click.echo(f"The walk begins at {network.directories[0].settings.name}.")
                 network.start_walk()
                 last, curve = _watch(network, trial, page)
                 _conclude(network, trial, last, curve, out)

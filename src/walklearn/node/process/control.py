@@ -24,7 +24,7 @@ Command = Callable[..., Awaitable[Mapping[str, Any]]]
 _LONGEST_PATH = 100
 _SECONDS = 30.0
 # In which a node that runs says how it is, unless it is frozen or very busy.
-STATUS_SECONDS = 1.5
+STATUS_SECONDS = 1.0
 
 
 class NotRunningError(Exception):

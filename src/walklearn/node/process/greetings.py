@@ -34,6 +34,8 @@ from walklearn.node.wire.transport import Refused, Transport, Unanswered, Undeli
 _LAST_SECONDS = 0.05
 # News waits so long after a greeting: a neighbour with news for ever must not keep all busy.
 _NEWS_SECONDS = 0.1
+# Each greeting without an answer doubles the wait for the next one's, so many times at most.
+_MOST_LATE = 3
 
 
 class Greetings:
@@ -54,6 +56,7 @@ class Greetings:
         self._wishes: dict[str, asyncio.Event] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._trouble: dict[str, str] = {}
+        self._late: dict[str, int] = {}  # greetings in a row without an answer
         self._names: Mapping[str, str] = {}
         self._agreed: set[str] = set()
         self._leaving = False
@@ -130,18 +133,22 @@ class Greetings:
             begin, greeting = self._clock(), self._greeting(neighbour)
             theirs = await self._exchange(neighbour, greeting)
         except (Undelivered, Unanswered, Refused, MessageError) as error:
+            late = self._late.pop(neighbour, 0)
+            if isinstance(error, Unanswered):
+                self._late[neighbour] = min(late + 1, _MOST_LATE)
             self._agreed.discard(neighbour)
             self._tell(neighbour, str(error))
             if was_up:
                 await self._dispatch(NeighbourDown(neighbour))
             return
         self._tell(neighbour, "")
+        self._late.pop(neighbour, None)
         now, told = self._clock(), greeting.announcement
         await self._dispatch(NeighbourUp(neighbour, told, theirs.announcement, now, now - begin))
 
     async def _exchange(self, neighbour: str, greeting: Greeting) -> Greeting:
         """Their answer; `Refused` if their plan is another, as it is if they find that out."""
-        limit = self._state().answer_within_seconds
+        limit = self._state().greeted_within_seconds(self._late.get(neighbour, 0))
         message = encode_greeting(greeting)
         theirs = decode_greeting(await self._transport.call(neighbour, "Hello", message, limit))
         if theirs.plan_digest != self._plan.digest:

@@ -118,11 +118,11 @@ def reclaim_after(limits: TimeLimits, answers: Longest, size: int) -> float:
     return 2.0 * answer_within(limits, answers, size)
 
 
-def hello_every(limits: TimeLimits, walking: bool) -> float:
-    """How many seconds lie between signs of life."""
+def hello_every(limits: TimeLimits, walking: bool, answers: Longest) -> float:
+    """How many seconds lie between signs of life: no fewer than an answer takes."""
     if limits.hello_every_seconds is not None:
         return limits.hello_every_seconds
-    return _HELLO_WALKING if walking else _HELLO_IDLE
+    return max(_HELLO_WALKING if walking else _HELLO_IDLE, answers.seconds)
 
 
 def lot(fingerprint: str, mark: Mark, updates: int) -> float:

@@ -290,17 +290,19 @@ class State:
 
     @property
     def answer_within_seconds(self) -> float:
-        """How long to wait for the answer to a greeting, or to the handover under way."""
-        if self.handover is None:
-            return answer_within(self._time_limits, self.answers)
-        attempts = self.handover.attempts
+        """How long to wait for the answer to a final model, or to the handover under way."""
+        attempts = 0 if self.handover is None else self.handover.attempts
         return answer_within(self._time_limits, self.answers, self._token_bytes, attempts)
+
+    def greeted_within_seconds(self, attempts: int) -> float:
+        """How long to wait for the answer to a greeting; attempts: those before without one."""
+        return answer_within(self._time_limits, self.answers, attempts=attempts)
 
     @property
     def hello_every_seconds(self) -> float:
         """How long to wait between signs of life."""
         walking = self.record.newest is not None and self.phase is not Phase.FINISHED
-        return hello_every(self._time_limits, walking)
+        return hello_every(self._time_limits, walking, self.answers)
 
     @property
     def _time_limits(self) -> TimeLimits:

@@ -108,6 +108,10 @@ class LocalNetwork:
         self._processes[number].kill()
         self._processes[number].wait()
 
+    def is_killed(self, number: int) -> bool:
+        """Whether a node was killed from here and not started since."""
+        return number in self._killed
+
     def restart(self, number: int) -> None:
         """Start a node anew that was killed, without waiting for it."""
         self._processes[number] = _spawn(self.directories[number])

@@ -7,6 +7,7 @@ node's own page (`node.process.node_page`) shows what that node knows.
 from __future__ import annotations
 
 import time
+from threading import Lock
 from typing import Any, Self
 
 import numpy as np
@@ -33,6 +34,7 @@ class NetworkView:
         self._points: list[tuple[int, int, float]] = []
         self._events: list[tuple[int, float, str]] = []  # with their numbers
         self._told = 0
+        self._acting, self._telling = Lock(), Lock()  # buttons are pressed in other threads
         self._before: Glimpse | None = None
         self._moved = (0, 0.0)
         self._now: dict[str, Any] | None = None
@@ -73,12 +75,14 @@ class NetworkView:
             "law": (importance / importance.sum()).round(6).tolist(),
             "made": [node.updates for node in glimpse.nodes],
         }
-        events, self._told = self._events[self._told :], len(self._events)
+        with self._telling:
+            events, self._told = self._events[self._told :], len(self._events)
         self.page.publish({**self._now, "events": events, "point": point})
 
     def tell(self, text: str) -> None:
         """Add a line to what happened."""
-        self._events.append((len(self._events), round(self._seconds, 1), text))
+        with self._telling:
+            self._events.append((len(self._events), round(self._seconds, 1), text))
 
     @property
     def _seconds(self) -> float:
@@ -121,12 +125,20 @@ class NetworkView:
                 self.tell(f"{after.name}: {kind}")
 
     def _kill(self, number: Any) -> None:
-        self.tell(f"{self._names[_checked(number, self._names)]} was killed")
-        self._network.kill(number)
+        with self._acting:
+            name = self._names[_checked(number, self._names)]
+            if self._network.is_killed(number):
+                raise ValueError(f"{name} does not run.")
+            self.tell(f"{name} was killed")
+            self._network.kill(number)
 
     def _start(self, number: Any) -> None:
-        self.tell(f"{self._names[_checked(number, self._names)]} was started again")
-        self._network.restart(number)
+        with self._acting:
+            name = self._names[_checked(number, self._names)]
+            if not self._network.is_killed(number):
+                raise ValueError(f"{name} runs.")
+            self.tell(f"{name} was started again")
+            self._network.restart(number)
 
 
 def _unit_square(places: NDArray[np.float64]) -> list[list[float]]:
@@ -136,6 +148,6 @@ def _unit_square(places: NDArray[np.float64]) -> list[list[float]]:
 
 
 def _checked(number: Any, names: list[str]) -> int:
-    if not isinstance(number, int) or not 0 <= number < len(names):
+    if type(number) is not int or not 0 <= number < len(names):  # True is no number of a node
         raise ValueError(f"there is no node {number!r}.")
     return number
