@@ -50,6 +50,7 @@ def test_a_book_survives_its_file_and_says_who_signed_what() -> None:
         ("degree", 6),
         ("edges", [["alice", "bob"]]),
         ("participants", []),
+        ("former", [{"name": "eve", "key": json.loads(BOOK.encode())["keeper"], "address": ""}]),
         ("signature", ""),
     ],
 )
@@ -125,6 +126,21 @@ def test_a_newer_book_changes_few_neighbours() -> None:
     assert moved.number == book.number + 1
 
 
+def test_who_is_struck_out_has_no_neighbours_and_signed_what_it_signed() -> None:
+    signature = BOB.sign(b"line 5")
+    moved = BOOK.with_participants(Invite("carol", "h:1", KEEPER.public_key))  # another key now
+    assert [each.name for each in moved.former] == ["carol"]
+    struck = moved.without("bob")
+    read = Book.decode(struck.signed(KEEPER).encode(), KEEPER.fingerprint)
+    assert [(each.name, each.address) for each in read.former] == [("bob", ""), ("carol", "")]
+    assert read.verify(BOB.fingerprint, b"line 5", signature)
+    assert read.name_of(BOB.fingerprint) == "bob"
+    with pytest.raises(BookError, match="not in the book"):
+        read.neighbours(BOB.fingerprint)
+    back = read.with_participants(PEOPLE[1])
+    assert [each.name for each in back.former] == ["carol"]
+
+
 def test_books_that_cannot_be() -> None:
     for message, make in {
         "same key": lambda: BOOK.with_participants(Invite("eve", "h:1", BOB.public_key)),
@@ -160,3 +176,4 @@ def test_the_keeper_uses_the_command_line(tmp_path: Path) -> None:
     (tmp_path / "hospitals.book.key").unlink()
     assert "only the keeper changes a book" in book("add", file, *invites)
     assert book("show", file).startswith("book 4, 2 participants")
+    assert "took part once: carol" in book("show", file)

@@ -16,6 +16,7 @@ from tests.node.small_network import in_process, log_lines
 from tests.node.test_enemies import Enemy
 from tests.node.test_joining import make, write_down
 from tests.node.test_service import until
+from walklearn.node.disk.store import StoreError
 from walklearn.node.process.logs import Log
 from walklearn.node.process.seals import Seals
 from walklearn.node.protocol.messages import (
@@ -27,6 +28,7 @@ from walklearn.node.protocol.messages import (
     Progress,
     Receipt,
     Token,
+    decode_greeting,
     encode_greeting,
     encode_token,
 )
@@ -34,11 +36,13 @@ from walklearn.node.wire.book import Book
 from walklearn.node.wire.identity import Identity, Invite
 from walklearn.node.wire.transport import Refused
 
-KEEPER, ALICE, BOB, STRANGER = (Identity.create() for _ in range(4))
+KEEPER, ALICE, BOB, CAROL, STRANGER = (Identity.create() for _ in range(5))
 BOOK = (
     Book.new(KEEPER)
     .with_participants(
-        Invite("alice", "192.0.2.7:7447", ALICE.public_key), Invite("bob", "", BOB.public_key)
+        Invite("alice", "192.0.2.7:7447", ALICE.public_key),
+        Invite("bob", "", BOB.public_key),
+        Invite("carol", "", CAROL.public_key),
     )
     .signed(KEEPER)
 )
@@ -67,8 +71,6 @@ def test_what_a_participant_signed_is_taken_whoever_brings_it(final: bool) -> No
     again = passed_on.on_token(replace(sent, seal=b"", end_seal=b""))  # it knows the seals now
     assert bob.refusal(again) == ""
     assert again.digest == sent.digest == a_token(ALICE, final).digest
-    renewed = replace(sent, line=sent.line._replace(updates=500))
-    assert final or bob.refusal(replace(renewed, seal=b"")) == ""
 
 
 def test_what_nobody_in_the_book_signed_is_not() -> None:
@@ -84,6 +86,83 @@ def test_what_nobody_in_the_book_signed_is_not() -> None:
     assert seals_of(BOB, None).refusal(stranger) == ""  # without a book neighbours are trusted
 
 
+def logged(seals: Seals) -> list[dict[str, Any]]:
+    stream = seals._log._stream
+    assert isinstance(stream, io.StringIO)
+    return log_lines(stream.getvalue())
+
+
+def renewed(token: Token) -> Token:
+    return replace(token, line=token.line._replace(updates=500))
+
+
+def test_a_renewed_line_is_signed_by_who_renewed_it_and_logged_by_name() -> None:
+    sent, bob, carol = seals_of(ALICE).on_token(a_token(ALICE)), seals_of(BOB), seals_of(CAROL)
+    assert bob.refusal(sent) == ""
+    passed_on = bob.on_token(renewed(sent))
+    assert carol.refusal(passed_on) == ""
+    events = [(line["event"], line["by"]) for line in logged(carol)]
+    assert events == [("line begun", "alice"), ("line renewed", "bob")]
+    told = Announcement(2, 1.0, True, passed_on.line)
+    for greeting in (carol.on_greeting(Greeting("c", PLAN, told)),):  # it can tell it on
+        assert seals_of(ALICE).checked_greeting(greeting) == (greeting, False)
+    assert carol.on_token(passed_on).seal == passed_on.seal  # and does not sign for another
+
+
+def test_a_renewal_that_nobody_signed_is_refused() -> None:
+    sent, bob, eve = seals_of(ALICE).on_token(a_token(ALICE)), seals_of(BOB), seals_of(STRANGER)
+    assert bob.refusal(sent) == ""
+    assert eve.refusal(sent) == ""
+    for forged in (renewed(sent), eve.on_token(renewed(sent)), replace(renewed(sent), seal=b"")):
+        assert "renewed by none" in bob.refusal(forged)
+        told = Announcement(2, 1.0, True, forged.line, None, Progress(Mark(forged.line, 4), 9, 0.0))
+        bare, wrong = bob.checked_greeting(Greeting("e", PLAN, told, newest_seal=forged.seal))
+        assert wrong
+        assert bare.announcement == replace(told, newest=None)  # progress is nobody's word
+        receipt = Receipt(Outcome.OBSOLETE, newest=forged.line, newest_seal=forged.seal)
+        assert not bob.checks_receipt(receipt)
+    mixed = seals_of(ALICE).on_token(replace(a_token(ALICE), line=line_of(ALICE, 500)))
+    assert bob.refusal(mixed) == ""  # who began it may renew it too
+    assert ("line renewed", "alice") in [(line["event"], line["by"]) for line in logged(bob)]
+
+
+@pytest.mark.parametrize("final", [False, True])
+def test_what_was_signed_holds_when_who_signed_it_is_struck_out(final: bool) -> None:
+    """All others are on the walk that it began; with the newer book they must not be split."""
+    sent, newer = seals_of(ALICE).on_token(a_token(ALICE, final)), BOOK.without("alice")
+    read = Book.decode(newer.signed(KEEPER).encode(), KEEPER.fingerprint)
+    assert ALICE.fingerprint not in read.by_fingerprint
+    assert seals_of(BOB, read).refusal(sent) == ""
+    other_key = BOOK.with_participants(Invite("alice", "h:1", STRANGER.public_key))
+    assert seals_of(BOB, other_key).refusal(sent) == ""
+
+
+def test_the_disk_keeps_the_seals_of_what_it_tells_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("walklearn.node.process.seals._KEPT", 4)
+    alice, bob, line = seals_of(ALICE), seals_of(BOB), line_of(ALICE)
+    kept = list[dict[Line, bytes]]()
+
+    def hear(updates: int) -> None:
+        told = Announcement(2, 1.0, True, line_of(ALICE, updates))
+        bob.checked_greeting(alice.on_greeting(Greeting("alice", PLAN, told)))
+
+    def fail(seals: object) -> None:
+        raise StoreError("the disk is full.")
+
+    hear(line.updates)
+    with pytest.raises(StoreError):
+        bob.write([line, None], fail)
+    for _ in range(2):
+        bob.write([line, None], lambda seals: kept.append(dict(seals)))
+    assert len(kept) == 1  # written once, and not before it could be
+    for updates in range(10, 20):
+        hear(updates)
+    again = Seals(BOB, PLAN, lambda: BOOK, Log("test", io.StringIO()), kept[0])
+    receipt = Receipt(Outcome.OBSOLETE, newest=line)
+    for each in (bob, again):
+        assert seals_of(CAROL).checks_receipt(each.on_receipt(receipt))
+
+
 def test_lines_in_greetings_and_receipts_are_signed_too() -> None:
     alice, line = seals_of(ALICE), line_of(ALICE)
     told = Announcement(2, 1.0, True, line, line, Progress(Mark(line, 4), 9, 0.0))
@@ -95,6 +174,31 @@ def test_lines_in_greetings_and_receipts_are_signed_too() -> None:
     receipt = Receipt(Outcome.OBSOLETE, newest=line)
     assert seals_of(BOB).checks_receipt(alice.on_receipt(receipt))
     assert not seals_of(BOB).checks_receipt(receipt)
+
+
+def test_a_line_that_was_only_heard_of_is_signed_for_after_a_restart_too(tmp_path: Path) -> None:
+    one, other = make(tmp_path, 2)
+    content = write_down(tmp_path, one, other)
+    for each in (one, other):
+        each.join(content)
+    line = Line(9, 2, other.identity.fingerprint, "c" * 32)
+    log = Log("test", io.StringIO())
+    friend = Seals(other.identity, one.plan.digest, lambda: one.book, log)
+
+    async def meet(newest: Line | None) -> Greeting:
+        enemy, (node, _) = Enemy(other.identity, one), in_process(one)
+        told = Announcement(1, 1.0, True, newest)
+        greeting = Greeting("node1", one.plan.digest, told, one.plan.canonical)
+        async with node.started():
+            answer = await enemy.say("Hello", encode_greeting(friend.on_greeting(greeting)))
+            await enemy.transport.close(0.0)
+        return decode_greeting(answer)
+
+    assert asyncio.run(meet(line)).announcement.newest == line
+    again = asyncio.run(meet(None))
+    assert again.announcement.newest == line
+    checked = Seals(other.identity, one.plan.digest, lambda: one.book, log)
+    assert checked.checked_greeting(again) == (again, False)
 
 
 def test_a_neighbour_that_forges_a_line_or_an_end_does_not_disturb_the_walk(
@@ -140,6 +244,7 @@ def test_a_neighbour_that_forges_a_line_or_an_end_does_not_disturb_the_walk(
             assert {each.final.line.counter for each in running if each.final} == {1}
         events = [line for log in logs for line in log_lines(log.getvalue())]
         assert ("line begun", "node0") in {(each["event"], each.get("by")) for each in events}
+        assert "line renewed" in {each["event"] for each in events}
         assert "end declared" in {each["event"] for each in events}
         assert ("line not signed", "node3") in {(e["event"], e.get("peer")) for e in events}
 

@@ -93,6 +93,8 @@ def _page(book: Book) -> str:
         f"book {book.number}, {len(rows)} participants, keeper {for_eyes(book.keeper_fingerprint)}",
         *aligned(["name", "address", "fingerprint", "neighbours"], rows),
     ]
+    if book.former:
+        lines.append(f"took part once: {', '.join(each.name for each in book.former)}")
     if (parts := book.parts) > 1:
         lines.append(f"The graph falls into {parts} parts: the walk would not reach everybody.")
     return "\n".join(lines)

@@ -71,6 +71,7 @@ CREATE TABLE release (
     importance REAL NOT NULL, mechanism TEXT, noise TEXT, may_contribute INTEGER NOT NULL,
     earlier TEXT NOT NULL, told TEXT NOT NULL
 );
+CREATE TABLE seals (line TEXT PRIMARY KEY, seal BLOB NOT NULL);
 """
 
 
@@ -317,6 +318,22 @@ class Store:
         for file in _bodies(self.path).iterdir():
             if file.name not in named:
                 file.unlink(missing_ok=True)
+
+    # ── seals ────────────────────────────────────────────────────────────────────────────────
+
+    def keep_seals(self, seals: Mapping[Line, bytes]) -> None:
+        """Write the seals of the lines that the next record tells of, instead of those before."""
+        with self._one_at_a_time, _explained(self.path), self._transaction() as run:
+            run("DELETE FROM seals")
+            for line, seal in seals.items():
+                run("INSERT INTO seals VALUES (?, ?)", (_mark_out(Mark(line, 0)), seal))
+
+    def seals(self) -> dict[Line, bytes]:
+        """Those that were written last."""
+        with _explained(self.path):
+            rows = self._connection.execute("SELECT line, seal FROM seals").fetchall()
+        found = [(_mark_in(line), bytes(seal)) for line, seal in rows]
+        return {mark.line: seal for mark, seal in found if mark is not None}
 
     # ── the release ──────────────────────────────────────────────────────────────────────────
 

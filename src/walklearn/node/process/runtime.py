@@ -132,6 +132,10 @@ class Runtime:
             self._timer.cancel()
         await self.transport.close()
         async with self._one_at_a_time:  # what the disk has begun it finishes
+            try:
+                self._keep_seals(self.state.record)
+            except (StoreError, DiskError) as error:
+                self._disk_error(error)
             return self.state.record.place is Place.GONE
 
     async def wait_for_change(self, timeout_seconds: float) -> None:
@@ -185,7 +189,7 @@ class Runtime:
                 case happened.Reply(answer):
                     receipt = answer
                 case happened.SendToken(receiver, token):
-                    self._spawn(self._hand_over(receiver, token))
+                    self._spawn(self._hand_over(receiver, self._sealed(token)))
                 case happened.Remember(record):
                     self._remember(record)
                 case happened.Greet(neighbour):
@@ -193,7 +197,7 @@ class Runtime:
                 case happened.Note():
                     self._note(effect)
                 case happened.SendFinal(neighbour, token):
-                    self._spawn(self._send_final(neighbour, token))
+                    self._spawn(self._send_final(neighbour, self._sealed(token)))
         self.state = after
         self.watch.saw(event, before, after)
         if isinstance(event, happened.TokenArrived) and _is_refusal(receipt):
@@ -210,6 +214,7 @@ class Runtime:
     async def _write(self, record: Record) -> None:
         self._store.counted = self.counters.as_dict()
         try:
+            self._keep_seals(record)
             if self._is_large:
                 await asyncio.to_thread(self._store.commit, record)
             else:
@@ -217,6 +222,11 @@ class Runtime:
         except DiskError as error:
             self._fail(error)
             raise
+
+    def _keep_seals(self, record: Record) -> None:
+        """What the record tells of lines must be provable after a restart too."""
+        if self._seals is not None:
+            self._seals.write((record.newest_line, record.final_line), self._store.keep_seals)
 
     def _fail(self, error: BaseException) -> None:
         """From now on nothing happens any more: what is on the disk is all that can be trusted."""
@@ -235,13 +245,14 @@ class Runtime:
         async with self._one_at_a_time:
             self._store.counted = self.counters.as_dict()
             try:
+                self._keep_seals(self.state.record)
                 await asyncio.to_thread(self._store.flush)
             except DiskError as error:
                 self._fail(error)
             except StoreError as error:  # if it is lost, only work is: the next commit has it too
                 self._disk_error(error)
 
-    def _disk_error(self, error: StoreError) -> None:
+    def _disk_error(self, error: StoreError | DiskError) -> None:
         self.counters.add("disk_errors")
         self._log.error("cannot write", reason=error)
 
@@ -251,10 +262,10 @@ class Runtime:
         """Exchange books with neighbours; changed: told when there is a newer one on disk."""
         self.books = Books(directory, self.transport, self._spawn, changed, self._log)
         if self._plan.keeper is not None:
-            seals = Seals(directory.identity, self._plan.digest, self.books.current, self._log)
-            self._seals = self._greetings.seals = seals
-            for token in filter(None, (self.state.record.token, self.state.record.final)):
-                seals.refusal(token)  # so that it knows the seals that came with them
+            self._seals = self._greetings.seals = Seals(
+                directory.identity, self._plan.digest, self.books.current, self._log,
+                self._store.seals(),
+            )  # fmt: skip
 
     def spread_book(self) -> None:
         """Tell the neighbours of the book on disk, if it is newer than it was."""
@@ -294,8 +305,7 @@ class Runtime:
         event: Event
         mark, limit = token.mark, self.state.answer_within_seconds
         try:
-            content = self._sealed(token).encoded
-            reply = await self.transport.call(receiver, "Handover", content, limit)
+            reply = await self.transport.call(receiver, "Handover", token.encoded, limit)
             receipt = _decoded(reply)
             if self._seals is not None and not self._seals.checks_receipt(receipt):
                 self._count_refusal("not signed", receiver)
@@ -311,14 +321,14 @@ class Runtime:
         await self.dispatch(event)
 
     def _sealed(self, token: Token) -> Token:
+        """With its seals, which are made before anyone is told of a line that was renewed here."""
         return token if self._seals is None else self._seals.on_token(token)
 
     async def _send_final(self, neighbour: str, token: Token) -> None:
         receipt = None
         limit = self.state.answer_within_seconds
         try:
-            content = self._sealed(token).encoded
-            reply = await self.transport.call(neighbour, "Final", content, limit)
+            reply = await self.transport.call(neighbour, "Final", token.encoded, limit)
             receipt = _decoded(reply)
         except (Undelivered, Unanswered, Refused, MessageError) as error:
             self._log.debug("final model unanswered", peer=self._names.get(neighbour), reason=error)

@@ -1,15 +1,16 @@
-"""Who may begin a line and declare the end: with a book, participants who have signed it.
+"""Who may begin, renew and end a walk: with a book, participants who have signed it.
 
-A *seal* is a signature by the node that a line or an end names. It travels with every message that
-tells of the line, so everybody can check it, whoever the message comes from. Without a book there
-are none, and neighbours are trusted as ever. A line that is renewed keeps its seal: how far a walk
-can have come is a matter of what `protocol` believes.
+A *seal* goes with every message that tells of a line, so everybody can check it, whoever the
+message comes from: the signature of the node that the line names as its beginner, and that of the
+node that began or renewed it at these updates. An end is signed by who made the last update.
+Without a book there are no seals, and neighbours are trusted as ever.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from typing import NamedTuple
 
 from walklearn.node.process.logs import Log
 from walklearn.node.protocol.messages import Greeting, Line, Receipt, Token
@@ -18,18 +19,49 @@ from walklearn.node.wire.identity import Identity
 
 # How many seals are kept in mind; one walk has few lines.
 _KEPT = 1_000
+_FINGERPRINT_BYTES = 32
 _Beginning = tuple[int, str, str]
 
 
+class _Seal(NamedTuple):
+    """begun: the signature of the line's beginner. by, renewed: whose word the updates are."""
+
+    begun: bytes
+    by: str
+    renewed: bytes
+
+    def encode(self) -> bytes:
+        return bytes([len(self.begun)]) + self.begun + bytes.fromhex(self.by) + self.renewed
+
+    @classmethod
+    def decode(cls, content: bytes) -> _Seal:
+        """Whatever the bytes; what is no seal has no signature that holds."""
+        by = 1 + (content[0] if content else 0)
+        renewed = by + _FINGERPRINT_BYTES
+        return cls(content[1:by], content[by:renewed].hex(), content[renewed:])
+
+
 class Seals:
-    """Makes the seals of this node and checks those of others. book: the one that counts now."""
+    """Makes the seals of this node and checks those of others.
+
+    book: gives the one that counts now. known: the seals that an earlier process has kept.
+    """
 
     def __init__(
-        self, identity: Identity, plan_digest: str, book: Callable[[], Book | None], log: Log
+        self,
+        identity: Identity,
+        plan_digest: str,
+        book: Callable[[], Book | None],
+        log: Log,
+        known: Mapping[Line, bytes] | None = None,
     ) -> None:
         self._identity, self._plan, self._book, self._log = identity, plan_digest, book, log
-        self._lines: dict[_Beginning, bytes] = {}
+        self._written = dict(known or {})
+        self._lines: dict[Line, bytes] = {}
+        self._begun: dict[_Beginning, bytes] = {}
         self._ends: dict[str, bytes] = {}
+        for line, seal in self._written.items():
+            self._keep(line, seal)
 
     # ── what is sent ─────────────────────────────────────────────────────────────────────────
 
@@ -37,7 +69,8 @@ class Seals:
         """The token with the seals of its line and of its end."""
         if self._book() is None:
             return token
-        seal = self._of_line(token.line) or token.seal
+        # It was here: if nobody has signed for its updates, it was renewed here.
+        seal = self._of_line(token.line, renewed_here=not token.final) or token.seal
         return replace(token, seal=seal, end_seal=self._of_end(token) or token.end_seal)
 
     def on_greeting(self, greeting: Greeting) -> Greeting:
@@ -57,26 +90,40 @@ class Seals:
             return receipt
         return replace(receipt, newest_seal=self._of_line(receipt.newest))
 
+    def write(
+        self, lines: Iterable[Line | None], keep: Callable[[Mapping[Line, bytes]], None]
+    ) -> None:
+        """Let the disk keep the seals of the lines that it is to tell of, if it does not yet."""
+        seals = {line: self._lines[line] for line in lines if line in self._lines}
+        if seals != self._written:
+            keep(seals)
+            self._written = seals
+
     # ── what arrives ─────────────────────────────────────────────────────────────────────────
 
     def refusal(self, token: Token) -> str:
         """Why a token or a final model is not taken; empty if it is."""
         if not self._knows_line(token.line, token.seal):
-            return "its line was begun by none of the participants"
+            begun = self._knows_beginning(token.line, token.seal)
+            return f"its line was {'renewed' if begun else 'begun'} by none of the participants"
         if token.final and not self._knows_end(token):
             return "its end was declared by none of the participants"
         return ""
 
     def checked_greeting(self, greeting: Greeting) -> tuple[Greeting, bool]:
-        """The greeting without the lines that nobody has signed, and whether there were any."""
+        """The greeting without the lines that nobody has signed, and whether there were any.
+
+        Progress is nobody's word: it may be of the newest line, renewed since.
+        """
         told = greeting.announcement
         newest, final, progress = told.newest, told.final, told.progress
         if newest is not None and not self._knows_line(newest, greeting.newest_seal):
             newest = None
         if final is not None and not self._knows_line(final, greeting.final_seal):
             final = None
-        if progress is not None and not self._knows_line(progress.mark.line, greeting.newest_seal):
-            progress = None
+        if progress is not None:
+            line = progress.mark.line
+            progress = progress if self._knows_beginning(line, greeting.newest_seal) else None
         if (newest, final) == (told.newest, told.final) and progress is told.progress:
             return greeting, False
         announcement = replace(told, newest=newest, final=final, progress=progress)
@@ -88,12 +135,17 @@ class Seals:
 
     # ── signatures ───────────────────────────────────────────────────────────────────────────
 
-    def _of_line(self, line: Line) -> bytes:
-        known = self._lines.get(line.beginning)
-        if known is None and line.reclaimer == self._identity.fingerprint:
-            known = self._identity.sign(self._about_line(line))
-            self._keep(line, known)
-        return known or b""
+    def _of_line(self, line: Line, renewed_here: bool = False) -> bytes:
+        known, own = self._lines.get(line), line.reclaimer == self._identity.fingerprint
+        if known is not None or not (own or renewed_here):
+            return known or b""
+        begun = self._begun.get(line.beginning)
+        if begun is None and own:
+            begun = self._identity.sign(self._about_beginning(line))
+        if begun is None:
+            return b""
+        renewed = self._identity.sign(self._about_line(line))
+        return self._keep(line, _Seal(begun, self._identity.fingerprint, renewed).encode())
 
     def _of_end(self, token: Token) -> bytes:
         if not token.final:
@@ -102,15 +154,29 @@ class Seals:
             self._ends[token.digest] = self._identity.sign(self._about_end(token))
         return self._ends.get(token.digest, b"")
 
+    def _knows_beginning(self, line: Line, seal: bytes) -> bool:
+        book = self._book()
+        if book is None or line.beginning in self._begun:
+            return True
+        begun = _Seal.decode(seal).begun
+        return book.verify(line.reclaimer, self._about_beginning(line), begun)
+
     def _knows_line(self, line: Line, seal: bytes) -> bool:
         book = self._book()
-        if book is None or line.beginning in self._lines:
+        if book is None or line in self._lines:
             return True
-        if not book.verify(line.reclaimer, self._about_line(line), seal):
+        told, new = _Seal.decode(seal), line.beginning not in self._begun
+        if not book.verify(told.by, self._about_line(line), told.renewed):
             return False
-        name = book.by_fingerprint[line.reclaimer].name
-        self._log.info("line begun", by=name, counter=line.counter)
-        self._keep(line, seal)
+        if not self._knows_beginning(line, seal):
+            return False
+        if new:
+            self._log.info("line begun", by=book.name_of(line.reclaimer), counter=line.counter)
+        if not new or told.by != line.reclaimer:
+            self._log.info("line renewed", by=book.name_of(told.by), updates=line.updates)
+        # Of a beginning that was known this seal may say anything: what was checked is passed on.
+        begun = self._begun.get(line.beginning, told.begun)
+        self._keep(line, told._replace(begun=begun).encode())
         return True
 
     def _knows_end(self, token: Token) -> bool:
@@ -120,17 +186,27 @@ class Seals:
         if not book.verify(token.ended_by, self._about_end(token), token.end_seal):
             return False
         self._ends[token.digest] = token.end_seal
-        name = book.by_fingerprint[token.ended_by].name
+        name = book.name_of(token.ended_by)
         self._log.info("end declared", by=name, final=token.digest[:12])
         return True
 
-    def _keep(self, line: Line, seal: bytes) -> None:
+    def _keep(self, line: Line, seal: bytes) -> bytes:
+        """Keep it in mind; what the disk tells of is forgotten for no others."""
         if len(self._lines) >= _KEPT:
-            self._lines.pop(next(iter(self._lines)))
-        self._lines[line.beginning] = seal
+            oldest = next(each for each in self._lines if each not in self._written)
+            del self._lines[oldest]
+            if oldest.beginning not in {each.beginning for each in self._written}:
+                self._begun.pop(oldest.beginning, None)
+        self._lines[line] = seal
+        self._begun[line.beginning] = _Seal.decode(seal).begun
+        return seal
+
+    def _about_beginning(self, line: Line) -> bytes:
+        return f"line {self._plan} {line.counter} {line.reclaimer} {line.walk}".encode()
 
     def _about_line(self, line: Line) -> bytes:
-        return f"line {self._plan} {line.counter} {line.reclaimer} {line.walk}".encode()
+        told = f"{line.updates} {line.counter} {line.reclaimer} {line.walk}"
+        return f"renewed {self._plan} {told}".encode()
 
     def _about_end(self, token: Token) -> bytes:
         return f"end {self._plan} {token.ended_by} {token.digest}".encode()

@@ -45,7 +45,7 @@ LARGEST_COUNTER = 2**63 - 1
 LARGEST_DEGREE = 10**6
 LARGEST_ENTRY = 1e100  # of a model where W is everything: squares must not overflow
 LONGEST_NAME, LONGEST_REASON, LONGEST_PLAN = 200, 1_000, 1_000_000
-LONGEST_SEAL = 128  # bytes; a signature by P-256 has about 72
+LONGEST_SEAL = 256  # bytes; a signature by P-256 has about 72, and a line has two of them
 PROOF_BYTES = 16
 # What a token has besides its two vectors, and a greeting besides its plan, with room to spare.
 ENVELOPE_BYTES = 4_096
@@ -110,9 +110,9 @@ class Token:
 
     weighted_sum: Σ γ_m w_m, over the models before each update; step_size_sum: Σ γ_m.
     inverse_importance_sum: Σ 1/R over the visits, from which R̄ is estimated.
-    final: the plan's updates are done, the last one by `ended_by`. seal, end_seal: the signatures
-    of the line's beginner and of the end's, where there is a book; proof: by which its last sender
-    would know it again, see `memory`. They are no part of the digest.
+    final: the plan's updates are done, the last one by `ended_by`. seal, end_seal: where there is
+    a book, the signatures of who began and renewed the line and of who declared the end; proof: by
+    which its last sender would know it again, see `memory`. They are no part of the digest.
     memory: where the plan's update remembers gradients; there are then no sums, and no average.
     None begins a new epoch at the next visit: the walk is new, or this is a copy from which it
     goes on, and what nodes keep need not fit it.

@@ -3,7 +3,8 @@
 The plan names the keeper by its fingerprint. So everybody who has the plan can check a book,
 whoever brought it; and everybody who has the book can check what a participant signed, and knows
 its own neighbours, without a paste for each edge. A newer book of the same keeper has a larger
-number and replaces the older one.
+number and replaces the older one. Who is struck out takes part no more, and its key stays in the
+book: what it signed while it took part, a walk that all others are on, must not fall with it.
 
 >>> keeper, alice, bob = (Identity.create(name) for name in ("keeper", "alice", "bob"))
 >>> book = Book.new(keeper)
@@ -36,7 +37,7 @@ from walklearn.node.wire.identity import (
     verified,
 )
 
-FORMAT, VERSION = "walklearn book", 1
+FORMAT, VERSION = "walklearn book", 2
 LARGEST_BOOK = 1_000_000  # bytes: some five thousand participants
 DEGREE = 4
 
@@ -63,6 +64,8 @@ class Book:
         The participants by name, as their invites have them.
     given_edges
         Pairs of names instead of that rule.
+    former
+        Who took part once, by a key that does so no more; without addresses.
     signature
         The keeper's signature; empty before it is signed.
     """
@@ -73,6 +76,7 @@ class Book:
     degree: int = DEGREE
     participants: tuple[Invite, ...] = ()
     given_edges: tuple[tuple[str, str], ...] = ()
+    former: tuple[Invite, ...] = ()
     signature: bytes = b""
 
     @classmethod
@@ -88,9 +92,17 @@ class Book:
         return {each.fingerprint: each for each in self.participants}
 
     def verify(self, fingerprint: str, message: bytes, signature: bytes) -> bool:
-        """Whether that participant signed the message; False for whoever is not in the book."""
-        who = self.by_fingerprint.get(fingerprint)
+        """Whether that participant, or former one, signed the message; False for anyone else."""
+        who = self._signers.get(fingerprint)
         return who is not None and verified(who.public_key, message, signature)
+
+    def name_of(self, fingerprint: str) -> str:
+        """The name of a participant, or a former one."""
+        return self._signers[fingerprint].name
+
+    @cached_property
+    def _signers(self) -> dict[str, Invite]:
+        return {each.fingerprint: each for each in (*self.former, *self.participants)}
 
     def with_participants(self, *more: Invite) -> Self:
         """The next book, where these have joined, or have another address or key now."""
@@ -98,7 +110,7 @@ class Book:
         return self._next(names.values(), self.given_edges)
 
     def without(self, *names: str) -> Self:
-        """The next book, without these."""
+        """The next book, where these take part no more."""
         unknown = set(names) - {each.name for each in self.participants}
         if unknown:
             raise BookError(f"the book has no participant {', '.join(sorted(unknown))}.")
@@ -112,9 +124,12 @@ class Book:
 
     def _next(self, who: Iterable[Invite], edges: Iterable[tuple[str, str]]) -> Self:
         ordered = tuple(sorted(who, key=lambda each: each.name))
+        keys = {each.public_key for each in ordered}
+        past = {replace(each, address="") for each in self._signers.values()}
+        former = sorted(past, key=lambda each: (each.name, each.public_key))
         return replace(
             self, number=self.number + 1, participants=ordered, given_edges=tuple(sorted(edges)),
-            signature=b"",
+            former=tuple(each for each in former if each.public_key not in keys), signature=b"",
         )._checked()  # fmt: skip
 
     def signed(self, keeper: Identity) -> Self:
@@ -183,9 +198,12 @@ class Book:
             plain = json.loads(content)
             if plain["format"] != FORMAT or plain["version"] != VERSION:
                 raise BookError(f"this walklearn reads {FORMAT!r} version {VERSION} only.")
-            participants = tuple(
-                Invite(str(each["name"]), str(each["address"]), from_text(each["key"]))
-                for each in _exactly(list, plain["participants"])
+            participants, former = (
+                tuple(
+                    Invite(str(each["name"]), str(each["address"]), from_text(each["key"]))
+                    for each in _exactly(list, plain[key])
+                )
+                for key in ("participants", "former")
             )
             edges = _exactly(list, plain["edges"])
             number, degree = _exactly(int, plain["number"]), _exactly(int, plain["degree"])
@@ -193,7 +211,7 @@ class Book:
                 raise ValueError("a number in it is negative")
             return cls(
                 from_text(plain["keeper"]), number, str(plain["seed"]), degree, participants,
-                tuple((str(one), str(other)) for one, other in edges),
+                tuple((str(one), str(other)) for one, other in edges), former,
                 from_text(plain["signature"]),
             )  # fmt: skip
         except (ValueError, KeyError, TypeError, RecursionError) as error:
@@ -225,10 +243,8 @@ class Book:
             "seed": self.seed,
             "degree": self.degree,
             "edges": [list(edge) for edge in self.given_edges],
-            "participants": [
-                {"name": each.name, "key": to_text(each.public_key), "address": each.address}
-                for each in self.participants
-            ],
+            "participants": [_plain(each) for each in self.participants],
+            "former": [_plain(each) for each in self.former],
         }
 
     @property
@@ -253,6 +269,10 @@ class Book:
                     "since none of them can dial the other."
                 )
         return self
+
+
+def _plain(who: Invite) -> dict[str, str]:
+    return {"name": who.name, "key": to_text(who.public_key), "address": who.address}
 
 
 def _exactly(kind: type[T], value: Any) -> T:
