@@ -314,12 +314,13 @@ def _network(network: Any) -> Network:
 def _compiled_values(data: Any, models: Array) -> Array:
     from walklearn.simulation import compiled
 
-    count = models[..., 0].size
-    vectors = models.reshape(count * data.outputs, data.dimension)
-    lines = -(-len(vectors) // compiled.LANES) * compiled.LANES
-    padded = np.zeros((lines, data.dimension))
-    padded[: len(vectors)] = vectors
-    laid_out = np.ascontiguousarray(padded.T) if len(data.starts) else padded
+    count, sparse = models[..., 0].size, len(data.starts) > 0
+    together = compiled.TOGETHER_SPARSE if sparse else compiled.TOGETHER
+    vectors = np.zeros((-(-count // together) * together * data.outputs, data.dimension))
+    vectors[: count * data.outputs] = models.reshape(-1, data.dimension)
+    if sparse:
+        vectors = vectors.reshape(-1, together, data.dimension).transpose(0, 2, 1)
+    laid_out = np.ascontiguousarray(vectors)
     values = compiled.values(data, laid_out, count).reshape(models.shape[:-1])
     return np.asarray(values + 0.5 * data.penalty * (models.astype(np.float64) ** 2).sum(axis=-1))
 

@@ -35,7 +35,7 @@ from walklearn.simulation.compiled.memory import Memory, remember_one_row, remem
 from walklearn.simulation.compiled.newton import Parabolas, minimise_along
 from walklearn.simulation.compiled.rows import Data
 from walklearn.simulation.compiled.sparse import Factors, update_sparse
-from walklearn.simulation.compiled.values import LANES, values
+from walklearn.simulation.compiled.values import TOGETHER, TOGETHER_SPARSE, values
 from walklearn.simulation.compiled.walks import (
     HISTORY,
     INDEPENDENT,
@@ -56,13 +56,14 @@ __all__ = [
     "HUBER",
     "INDEPENDENT",
     "JUMPING",
-    "LANES",
     "LOGISTIC",
     "METROPOLIS",
     "NON_BACKTRACKING",
     "SOFTMAX",
     "SQUARED",
     "SQUARED_HINGE",
+    "TOGETHER",
+    "TOGETHER_SPARSE",
     "Chain",
     "Data",
     "Factors",

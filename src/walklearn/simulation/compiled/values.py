@@ -1,5 +1,13 @@
 """f(w) of many models at once: a product of matrices, and the losses of its entries.
 
+`LANES` rows are looked at together, turned so that the same feature of all of them is in one place,
+for all models one after the other. A logistic loss is max(0, −m) + ln(1 + t) with t = e^(−|m|), and
+
+    Σ ln(1 + t_r) = ln Π (1 + t_r) = ln(1 + p)      with p ← p + t (1 + p), beginning at 0,
+
+so that there is one logarithm for many rows. Small t keep all their digits that way. The loss of
+softmax is such a sum as well, over the other classes.
+
 Every entry is summed in the same order whatever it is computed together with, so that f of a model
 does not depend on who else is looked at: the same bits for any number of cores.
 """
@@ -8,75 +16,182 @@ from __future__ import annotations
 
 import numpy as np
 
-from walklearn.simulation.compiled.arithmetic import LOGISTIC, Array, U, exp_of_minus, value_of
-from walklearn.simulation.compiled.cached import kernel
+from walklearn.simulation.compiled.arithmetic import (
+    LOGISTIC,
+    Array,
+    Index,
+    U,
+    exp_of_minus,
+    value_of,
+)
+from walklearn.simulation.compiled.cached import inlined, kernel
 from walklearn.simulation.compiled.rows import Data
 
-LANES = 4  # vectors that share a pass over a row
-BLOCK_NUMBERS = 2048  # numbers of the models that take turns at a row, within the first-level cache
+LANES = 32  # rows that are looked at together
+TOGETHER, TOGETHER_SPARSE = 2, 4  # models whose scores are summed together
+BLOCK = 64  # models for which rows are turned once
+LARGEST_POWER = 1000  # of 2 that a product may reach
+
+
+@inlined
+def _turn(rows: Array, first: int, here: int, width: Index, turned: Array) -> None:
+    """Rows side by side: turned[a, r]."""
+    for r in range(here):
+        base = U(first + r) * width
+        for a in range(width):
+            turned[U(a) * U(LANES) + U(r)] = rows[base + U(a)]
+
+
+@inlined
+def _multiply(
+    turned: Array, vectors: Array, at: Index, width: Index, scores: Array, to: Index
+) -> None:
+    """The scores of two vectors, from vectors[at] on, for the rows that are turned."""
+    other, following = to + U(LANES), at + width
+    for r in range(2 * LANES):
+        scores[to + U(r)] = 0.0
+    whole = width - width % U(4)
+    for step in range(U(0), whole, U(4)):
+        v, w, x = at + U(step), following + U(step), U(step) * U(LANES)
+        v0, v1, v2, v3 = (
+            vectors[v], vectors[v + U(1)], vectors[v + U(2)], vectors[v + U(3)],
+        )  # fmt: skip
+        w0, w1, w2, w3 = (
+            vectors[w], vectors[w + U(1)], vectors[w + U(2)], vectors[w + U(3)],
+        )  # fmt: skip
+        for r in range(LANES):
+            x0, x1 = turned[x + U(r)], turned[x + U(LANES + r)]
+            x2, x3 = turned[x + U(2 * LANES + r)], turned[x + U(3 * LANES + r)]
+            scores[to + U(r)] += v0 * x0 + v1 * x1 + v2 * x2 + v3 * x3
+            scores[other + U(r)] += w0 * x0 + w1 * x1 + w2 * x2 + w3 * x3
+    for a in range(whole, width):
+        v0, w0, x = vectors[at + U(a)], vectors[following + U(a)], U(a) * U(LANES)
+        for r in range(LANES):
+            scores[to + U(r)] += v0 * turned[x + U(r)]
+            scores[other + U(r)] += w0 * turned[x + U(r)]
+
+
+@inlined
+def _gather(
+    rows: Array, columns: Array, starts: Array, first: int, here: int, vectors: Array, at: Index,
+    scores: Array, to: Index,
+) -> None:  # fmt: skip
+    """The scores of four vectors for sparse rows; from vectors[at] on these take turns."""
+    for r in range(here):
+        s0 = s1 = s2 = s3 = 0.0
+        for p in range(U(starts[U(first + r)]), U(starts[U(first + r + 1)])):
+            x, v = rows[U(p)], at + U(4) * U(columns[U(p)])
+            s0 += x * vectors[v]
+            s1 += x * vectors[v + U(1)]
+            s2 += x * vectors[v + U(2)]
+            s3 += x * vectors[v + U(3)]
+        place = to + U(r)
+        scores[place], scores[place + U(LANES)] = s0, s1
+        scores[place + U(2 * LANES)], scores[place + U(3 * LANES)] = s2, s3
+
+
+@inlined
+def _lose(
+    loss: int, parameter: float, form: tuple[int, ...], outputs: int, scores: Array, at: Index,
+    targets: Array, first: int, here: int, sums: Array, products: Array, to: Index, tops: Array,
+    others: Array,
+) -> None:  # fmt: skip
+    """Add the losses of some rows to what is summed, and to the products, of one model."""
+    if len(form) % 2 == 0:
+        tops[:], others[:] = -np.inf, 0.0
+        for c in range(outputs):
+            score = at + U(c * LANES)
+            for r in range(here):
+                tops[U(r)] = max(tops[U(r)], scores[score + U(r)])
+        for c in range(outputs):
+            score = at + U(c * LANES)
+            for r in range(here):
+                others[U(r)] += exp_of_minus(tops[U(r)] - scores[score + U(r)])
+        for r in range(here):
+            own = at + U(np.int64(targets[U(first + r)]) * LANES + r)
+            sums[to + U(r)] += tops[U(r)] - scores[own]
+            products[to + U(r)] += (others[U(r)] - 1.0) * (1.0 + products[to + U(r)])
+    elif loss == LOGISTIC:  # a loop of its own, without a branch: the one to vectorise
+        for r in range(here):
+            margin = targets[U(first + r)] * scores[at + U(r)]
+            size = abs(margin)
+            sums[to + U(r)] += 0.5 * (size - margin)
+            products[to + U(r)] += exp_of_minus(size) * (1.0 + products[to + U(r)])
+    else:
+        for r in range(here):
+            score = scores[at + U(r)]
+            sums[to + U(r)] += value_of(loss, parameter, score, targets[U(first + r)])
+
+
+@inlined
+def _total(
+    weights: Array, first: int, here: int, alike: bool, sums: Array, products: Array, to: Index
+) -> float:
+    """What was summed and multiplied of one model, which begins anew."""
+    total, product, weight = 0.0, 0.0, weights[U(first)]
+    if alike:
+        for r in range(LANES):
+            total += sums[to + U(r)]
+            product += products[to + U(r)] * (1.0 + product)
+        total = weight * (total + np.log1p(product))
+    else:
+        for r in range(here):
+            logarithm = np.log1p(products[to + U(r)])
+            total += weights[U(first + r)] * (sums[to + U(r)] + logarithm)
+    for r in range(LANES):
+        sums[to + U(r)], products[to + U(r)] = 0.0, 0.0
+    return total
 
 
 @kernel
 def values(data: Data, vectors: Array, count: int) -> Array:
     """f(w) without its penalty for each of `count` models, one vector per score.
 
-    For dense rows these are the lines of `vectors`, filled up with zeros to a multiple of `LANES`;
-    for sparse ones its columns, so that an entry of a row meets all of them in one place.
+    For dense rows these are the lines of `vectors`, filled up to a multiple of `TOGETHER` models.
+    For sparse ones four of them take turns, number by number, so that an entry of a row meets all
+    four in one place; filled up to a multiple of `TOGETHER_SPARSE` models.
     """
     width, outputs, nodes = U(data.dimension), data.outputs, data.offsets.size - 1
     rows, columns, starts, flat = data.rows, data.columns, data.starts, vectors.reshape(-1)
     targets, weights, form = data.targets, data.weights, data.form
-    loss, parameter, total_vectors = data.loss, data.loss_parameter, vectors.size // data.dimension
-    together = LANES * outputs
-    block = max(1, BLOCK_NUMBERS // (data.dimension * together)) * together
-    if len(form) > 2:
-        block = total_vectors
-    scores = np.empty(block, dtype=np.float64)
+    loss, parameter, row_count = data.loss, data.loss_parameter, targets.size
+    sparse = len(form) > 2
+    together = TOGETHER_SPARSE if sparse else TOGETHER
+    at_once = LARGEST_POWER // int(LANES * np.ceil(np.log2(max(outputs, 2))))  # turns of rows
+    turned = np.zeros(0 if sparse else LANES * data.dimension)
+    scores = np.zeros(together * outputs * LANES)
+    sums, products = np.zeros((BLOCK + together) * LANES), np.zeros((BLOCK + together) * LANES)
+    tops, others = np.empty(LANES), np.empty(LANES)
     result = np.zeros(count)
-    for begin in range(0, total_vectors, block):
-        end = min(total_vectors, begin + block)
-        first, last = begin // outputs, min(end // outputs, count)
-        for row in range(targets.size):
-            if len(form) > 2:
-                for v in range(block):
-                    scores[U(v)] = 0.0
-                for p in range(starts[row], starts[row + 1]):
-                    x, base = rows[U(p)], U(columns[U(p)]) * U(block)
-                    for v in range(block):
-                        scores[U(v)] += x * flat[base + U(v)]
-            else:
-                base = U(row) * width
-                for v in range(begin, end, LANES):
-                    at = U(v) * width
-                    s0 = s1 = s2 = s3 = 0.0
-                    for a in range(width):
-                        x = rows[base + U(a)]
-                        s0 += x * flat[at + U(a)]
-                        s1 += x * flat[at + width + U(a)]
-                        s2 += x * flat[at + U(2) * width + U(a)]
-                        s3 += x * flat[at + U(3) * width + U(a)]
-                    place = U(v - begin)
-                    scores[place], scores[place + U(1)] = s0, s1
-                    scores[place + U(2)], scores[place + U(3)] = s2, s3
-            weight, target = weights[row] / nodes, targets[row]
-            if len(form) % 2 == 0:
-                for m in range(first, last):
-                    own = U((m - first) * outputs)
-                    top = scores[own]
-                    for c in range(1, outputs):
-                        top = max(top, scores[own + U(c)])
-                    total = 0.0
-                    for c in range(outputs):
-                        total += exp_of_minus(top - scores[own + U(c)])
-                    result[m] += weight * (
-                        np.log(total) + (top - scores[own + U(np.int64(target))])
-                    )
-            elif loss == LOGISTIC:  # a loop of its own, without a branch: the one to vectorise
-                for m in range(last - first):
-                    value = value_of(LOGISTIC, parameter, scores[U(m)], target)
-                    result[U(first) + U(m)] += weight * value
-            else:
-                for m in range(last - first):
-                    value = value_of(loss, parameter, scores[U(m)], target)
-                    result[U(first) + U(m)] += weight * value
-    return result
+    for begin in range(0, count, BLOCK):
+        end, turns = min(count, begin + BLOCK), 0
+        for first in range(0, row_count, LANES):
+            here = min(LANES, row_count - first)
+            if not sparse:
+                _turn(rows, first, here, width, turned)
+            for model in range(begin, end, together):
+                for line in range(0, together * outputs, together):
+                    at, to = U(model * outputs + line) * width, U(line * LANES)
+                    if sparse:
+                        _gather(rows, columns, starts, first, here, flat, at, scores, to)
+                    else:
+                        _multiply(turned, flat, at, width, scores, to)
+                for m in range(together):
+                    at, to = U(m * outputs * LANES), U((model + m - begin) * LANES)
+                    _lose(
+                        loss, parameter, form, outputs, scores, at, targets, first, here, sums,
+                        products, to, tops, others,
+                    )  # fmt: skip
+            turns += 1
+            following, alike = min(row_count, first + 2 * LANES), True
+            for r in range(first, min(row_count, first + LANES)):
+                alike = alike and weights[U(r)] == weights[U(first)]
+            goes_on = alike and turns < at_once and first + LANES < row_count
+            for r in range(first + LANES, following):
+                goes_on = goes_on and weights[U(r)] == weights[U(first)]
+            if not goes_on:
+                turns = 0
+                for m in range(begin, end):
+                    to = U((m - begin) * LANES)
+                    result[m] += _total(weights, first, here, alike, sums, products, to)
+    return result / nodes
