@@ -107,8 +107,9 @@ def compare(case: tuple[Any, ...], quick: bool) -> Iterator[Measurement]:
 
     def walk(amount: int) -> Any:
         return RandomWalkClassifier(
-            penalty=PENALTY, standardise=False, steps=amount, batch=batch, random_state=0
-        ).fit(X, y, nodes=owners)
+            walk="weighted", update="sgd", penalty=PENALTY, standardise=False, steps=amount,
+            batch=batch, random_state=0,
+        ).fit(X, y, nodes=owners)  # fmt: skip
 
     needed, _ = fewest(passes, 1, level, X, y)
     updates, reached = fewest(walk, 1000, level, X, y)

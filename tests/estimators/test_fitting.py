@@ -37,13 +37,15 @@ def optimum(X: Any, targets: Any, loss: Any, **options: Any) -> Any:
 
 
 # ============================================================== where it ends
+# By the paper's update; test_memory.py has where walks end that remember.
 
 
 @pytest.mark.parametrize("walk", ["weighted", "uniform", "simple"])
 def test_a_classifier_walks_to_the_minimiser(walk: str) -> None:
     """With many steps the gap is below a thousandth of what there was at the start."""
     X, y = CANCER
-    model = RandomWalkClassifier(walk=walk, penalty=0.01, steps=400_000, random_state=1).fit(X, y)
+    common: dict[str, Any] = {"penalty": 0.01, "steps": 400_000, "random_state": 1}
+    model = RandomWalkClassifier(walk=walk, update="sgd", **common).fit(X, y)
     problem, best = optimum(X, 2.0 * y - 1.0, Logistic())
     gap = model.trace_.average_loss[0, -1] - problem.optimum.value
     assert 0 <= gap < 1e-3 * np.log(2)
@@ -54,7 +56,8 @@ def test_a_classifier_walks_to_the_minimiser(walk: str) -> None:
 
 def test_many_classes_walk_to_the_minimiser() -> None:
     X, y = IRIS
-    model = RandomWalkClassifier(penalty=0.01, steps=400_000, random_state=1).fit(X, y)
+    common: dict[str, Any] = {"penalty": 0.01, "steps": 400_000, "random_state": 1}
+    model = RandomWalkClassifier(walk="weighted", update="sgd", **common).fit(X, y)
     problem, best = optimum(X, y, Softmax(3))
     assert 0 <= model.trace_.average_loss[0, -1] - problem.optimum.value < 1e-3 * np.log(3)
     np.testing.assert_allclose(model.decision_function(X), standard(X) @ best.T, atol=0.25)
@@ -65,7 +68,8 @@ def test_many_classes_walk_to_the_minimiser() -> None:
 @pytest.mark.parametrize("loss", ["squared", Huber(30.0)], ids=repr)
 def test_a_regressor_walks_to_the_minimiser(loss: Any) -> None:
     X, y = DIABETES
-    model = RandomWalkRegressor(loss=loss, penalty=0.01, steps=400_000, random_state=1).fit(X, y)
+    common: dict[str, Any] = {"penalty": 0.01, "steps": 400_000, "random_state": 1}
+    model = RandomWalkRegressor(loss=loss, walk="weighted", update="sgd", **common).fit(X, y)
     centre = y.mean()
     problem, best = optimum(X, y - centre, Squared() if loss == "squared" else loss)
     start = problem.value(np.zeros(problem.size))
@@ -158,7 +162,8 @@ def test_labels_and_probabilities() -> None:
 
 def test_it_stops_when_a_doubling_brings_little() -> None:
     X, y = CANCER
-    model = RandomWalkClassifier(tol=0.003, random_state=0).fit(X, y)
+    common: dict[str, Any] = {"walk": "weighted", "update": "sgd", "random_state": 0}
+    model = RandomWalkClassifier(tol=0.003, **common).fit(X, y)
     loss = model.trace_.average_loss[0]
     change = np.abs(np.diff(loss)) / np.log(2)
     been_round = model.trace_.updates[1:] > 10 * len(X)  # before, some nodes are left out
@@ -166,15 +171,17 @@ def test_it_stops_when_a_doubling_brings_little() -> None:
     assert (change[:-1] > 0.003)[been_round[:-1]].all()
     assert model.n_iter_ == model.trace_.updates[-1]
     np.testing.assert_allclose(model.trace_.updates[1:] / model.trace_.updates[:-1], 2.0, rtol=0.02)
-    longer = RandomWalkClassifier(tol=1e-4, random_state=0).fit(X, y)
+    longer = RandomWalkClassifier(tol=1e-4, **common).fit(X, y)
     assert longer.n_iter_ > model.n_iter_
     assert longer.trace_.average_loss[0, -1] < loss[-1]
 
 
-def test_a_walk_that_has_not_settled_says_what_to_do() -> None:
+@pytest.mark.parametrize("update", ["sgd", "saga"])
+def test_a_walk_that_has_not_settled_says_what_to_do(update: str) -> None:
+    common: dict[str, Any] = {"update": update, "random_state": 0}
     with pytest.warns(ConvergenceWarning, match=r"after 8000 updates .* Raise max_steps or tol"):
-        RandomWalkClassifier(max_steps=8000, tol=1e-6, random_state=0).fit(*CANCER)
-    model = RandomWalkClassifier(steps=4000, random_state=0).fit(*CANCER)  # asked for: no warning
+        RandomWalkClassifier(max_steps=8000, tol=1e-6, **common).fit(*CANCER)
+    model = RandomWalkClassifier(steps=4000, **common).fit(*CANCER)  # asked for: no warning
     assert model.n_iter_ == 4000
 
 
@@ -196,7 +203,9 @@ def test_steps_that_are_too_long_are_found_out() -> None:
 def test_which_model_predicts() -> None:
     X, y = CANCER
     models = {
-        average: RandomWalkClassifier(average=average, steps=5000, random_state=0).fit(X, y)
+        average: RandomWalkClassifier(
+            update="sgd", average=average, steps=5000, random_state=0
+        ).fit(X, y)
         for average in ("tail", "all", "none")
     }
     last = models["none"].weights_
@@ -333,10 +342,11 @@ def test_pandas_columns_are_remembered() -> None:
         model.predict(frame[["b", "a", "c", "d"]])
 
 
-def test_the_trace_draws_and_is_kept(tmp_path: Any) -> None:
-    model = RandomWalkClassifier(random_state=0).fit(*CANCER)
+@pytest.mark.parametrize(("update", "metric"), [("sgd", "average_loss"), ("saga", "loss")])
+def test_the_trace_draws_and_is_kept(update: str, metric: str, tmp_path: Any) -> None:
+    model = RandomWalkClassifier(update=update, penalty=0.01, random_state=0).fit(*CANCER)
     axes = model.trace_.plot()
-    assert axes.get_ylabel() == wl.plot.METRICS["average_loss"]
+    assert axes.get_ylabel() == wl.plot.METRICS[metric]
     axes.figure.savefig(tmp_path / "trace.png")
     model.trace_.save(tmp_path / "trace.npz")
     assert wl.Trace.load(tmp_path / "trace.npz") == model.trace_

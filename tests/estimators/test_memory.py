@@ -9,7 +9,14 @@ import pytest
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine
 from sklearn.exceptions import ConvergenceWarning
 
-from walklearn import PowerStep, RandomWalkClassifier, RandomWalkRegressor, updates, walks
+from walklearn import (
+    PowerStep,
+    RandomWalkClassifier,
+    RandomWalkRegressor,
+    privacy,
+    updates,
+    walks,
+)
 
 CANCER = load_breast_cancer(return_X_y=True)
 
@@ -26,8 +33,8 @@ CANCER = load_breast_cancer(return_X_y=True)
 def test_it_arrives_at_the_minimiser(estimator: Any, load: Any) -> None:
     """The model, in the units it is trained in, is w* to 1e-4."""
     X, y = load(return_X_y=True)
-    model = estimator(update="saga", penalty=0.01, random_state=0).fit(X, y)
-    problem, _ = estimator(update="saga", penalty=0.01, random_state=0).pose(X, y)
+    model = estimator(penalty=0.01, random_state=0).fit(X, y)
+    problem, _ = estimator(penalty=0.01, random_state=0).pose(X, y)
     best = problem.optimum.model
     assert np.linalg.norm(model._state.token.model - best) < 1e-4 * np.linalg.norm(best)
     np.testing.assert_array_equal(model.average_, model.weights_)
@@ -59,5 +66,43 @@ def test_what_does_not_go_together_is_refused() -> None:
         RandomWalkClassifier(update="saga", step_size=PowerStep(0.1)).fit(X, y)
     with pytest.raises(ValueError, match="saga"):
         RandomWalkClassifier(update="sagaa").fit(X, y)
+    with pytest.raises(ValueError, match="average='tail' is for the paper's update"):
+        RandomWalkClassifier(update="saga", average="tail").fit(X, y)
     with pytest.raises(ValueError, match="update must be"):
         RandomWalkClassifier(update=3).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("settings", "update"),
+    [
+        ({}, updates.Saga),
+        ({"average": "none"}, updates.Saga),
+        ({"walk": "weighted"}, updates.Saga),
+        ({"average": "tail"}, updates.Sgd),
+        ({"step_size": 0.1}, updates.Sgd),
+        ({"epsilon": 3.0, "delta": 1e-5, "row_length": 5.5}, updates.Sgd),
+        (
+            {"epsilon": 3.0, "delta": 0.0, "feature_bound": 8.0, "model": "in the clear"},
+            updates.Sgd,
+        ),
+        ({"model_privacy": privacy.ModelNoise(1.0, 1.0, 5), "feature_bound": 8.0}, updates.Sgd),
+        (
+            {
+                "walk": walks.Weighted(
+                    privacy=privacy.calibrate("laplace", epsilon=1.0, delta=0.0, bounds=(0.1, 40.0))
+                )
+            },
+            updates.Sgd,
+        ),
+    ],
+    ids=str,
+)
+def test_auto_remembers_unless_something_is_private(settings: Any, update: Any) -> None:
+    model = RandomWalkClassifier(steps=50, random_state=0, **settings).fit(*CANCER)
+    assert isinstance(model.update_, update)
+    tells = "walk" in settings or settings.get("model") == "in the clear"
+    assert (model.walk_ == walks.Uniform()) != tells
+    with pytest.raises(ValueError, match="remembers gradients"):
+        RandomWalkClassifier(
+            update="saga", epsilon=3.0, delta=1e-5, row_length=5.5, random_state=0
+        ).fit(*CANCER)

@@ -71,8 +71,8 @@ def test_a_table_goes_through_the_encoding() -> None:
 @pytest.mark.parametrize(
     ("settings", "protected", "exposed"),
     [
-        ({}, "", r"L_i of every node goes to its neighbours in the clear"),
-        ({"walk": "uniform"}, "Nodes tell each other their degree", "model is not protected"),
+        ({"walk": "weighted"}, "", r"L_i of every node goes to its neighbours in the clear"),
+        ({}, "Nodes tell each other their degree", "model is not protected"),
         (PRIVATE, r"\(ε, δ\) = \(3, 0.03\) of this number alone", "ε = ∞: the model is not"),
         (
             {"walk": wl.walks.Jumping(wl.walks.Weighted(privacy=MECHANISM)), "step_size": 0.1},

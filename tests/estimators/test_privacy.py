@@ -356,7 +356,7 @@ def test_a_walk_that_tells_nothing_needs_no_release() -> None:
 
 
 def test_without_epsilon_the_ledger_says_what_is_in_the_clear() -> None:
-    model = RandomWalkClassifier(steps=1000, random_state=0).fit(X, Y)
+    model = RandomWalkClassifier(walk="weighted", steps=1000, random_state=0).fit(X, Y)
     assert {each.what: each.mechanism for each in model.ledger_.charges(0)} == {
         "importance": None,
         "model": None,

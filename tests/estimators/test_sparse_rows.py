@@ -136,6 +136,7 @@ def test_batches_of_big_nodes_lead_to_the_same_place() -> None:
     y = rows @ np.arange(5.0) + generator.standard_normal(400)
     for estimator, targets in ((RandomWalkClassifier, y > 0), (RandomWalkRegressor, y)):
         common = {"graph": "complete", "penalty": 0.01, "steps": 100_000, "random_state": 0}
+        common["update"] = "sgd"
         whole, some = (
             estimator(batch=batch, **common).fit(rows, targets, nodes=np.arange(400) % 4)
             for batch in (None, 20)

@@ -42,7 +42,7 @@ def test_partial_fit_is_one_walk_over_changing_rows() -> None:
             np.column_stack([X[rows], np.ones(40)]), y[rows], loss=wl.losses.Squared(),
             penalty=0.1, objective="mean",
         )  # fmt: skip
-        setting = WalkSetting(problem, graph, wl.walks.Weighted(), wl.updates.Sgd(step))
+        setting = WalkSetting(problem, graph, wl.walks.Uniform(), wl.updates.Sgd(step))
         batch = ReferenceWalks(
             setting, [seeds_of(7, call).streams], token if token is None else [token]
         )
@@ -122,14 +122,17 @@ def test_rows_one_per_node_may_be_more_than_before() -> None:
     assert model.n_iter_ == 50 + 150 + 20
 
 
-def test_warm_start_goes_on() -> None:
+@pytest.mark.parametrize("update", ["sgd", "saga"])
+def test_warm_start_goes_on(update: str) -> None:
+    """With memory w stays until the token has met every node's rows again: some 4,000 hops."""
     X, y = CANCER
-    model = RandomWalkClassifier(warm_start=True, steps=3000, random_state=0).fit(X, y)
+    common: dict[str, Any] = {"update": update, "steps": 10_000, "random_state": 0}
+    model = RandomWalkClassifier(warm_start=True, **common).fit(X, y)
     first = model.weights_
     model.fit(X, y)
-    assert model.n_iter_ == 6000
+    assert model.n_iter_ == 20_000
     assert np.abs(model.weights_ - first).max() > 0
-    cold = RandomWalkClassifier(steps=3000, random_state=0).fit(X, y)
+    cold = RandomWalkClassifier(**common).fit(X, y)
     np.testing.assert_array_equal(cold.weights_, first)
     cold.fit(X, y)  # begins anew
     np.testing.assert_array_equal(cold.weights_, first)
@@ -139,10 +142,29 @@ def test_warm_start_goes_on() -> None:
 
 def test_a_warm_start_needs_fewer_updates() -> None:
     X, y = CANCER
-    model = RandomWalkClassifier(warm_start=True, tol=1e-3, random_state=0).fit(X, y)
+    model = RandomWalkClassifier(update="sgd", warm_start=True, tol=1e-3, random_state=0).fit(X, y)
     before = model.n_iter_
     model.fit(X, y)
     assert model.n_iter_ - before < before / 10
+
+
+def test_partial_fit_goes_on_from_the_minimiser_that_a_fit_has_found() -> None:
+    """The paper's update takes w over and k with it, so its steps are short: w* is not thrown off.
+
+    What the walk remembered is of other rows: a fit that goes on begins to collect anew.
+    """
+    X, y = CANCER
+    model = RandomWalkClassifier(penalty=0.01, warm_start=True, random_state=0).fit(X, y)
+    found, updates = model.coef_, model.n_iter_
+    model.partial_fit(X, y)
+    assert isinstance(model.update_, wl.updates.Sgd)
+    assert model.n_iter_ == updates + len(X)
+    np.testing.assert_array_equal(model.coef_[0], model.average_[:-1])
+    assert 0 < np.linalg.norm(model.coef_ - found) < 0.1 * np.linalg.norm(found)
+    model.fit(X, y)
+    assert model.update_ == wl.updates.Saga()
+    np.testing.assert_array_equal(model.coef_[0], model.weights_[:-1])
+    assert np.linalg.norm(model.coef_ - found) < 2e-4 * np.linalg.norm(found)
 
 
 def test_a_release_is_drawn_anew_and_charged_whether_rows_changed_or_not() -> None:

@@ -214,7 +214,8 @@ def test_notes_of_a_run_that_is_no_mistake_but_surprises(
         ("--epsilon 3 --delta 0.03 --feature-bound 0.5 --steps 100",
          r"4\d of 40 rows were longer than the feature bound 0\.5.*--scale"),
         ("--graph ring --walk uniform --steps 100", r"never mixes\. Pass --laziness 0\.1"),
-        ("--max-steps 1000 --tol 0", r"loss was .*Raise --max-steps or --tol"),
+        ("--max-steps 1000 --tol 0", r"gradient, .* Raise --max-steps or --tol"),
+        ("--update sgd --max-steps 1000 --tol 0", r"loss was .*Raise --max-steps or --tol"),
     ):  # fmt: skip
         command = f"train apart.csv --target y --seed 1 {options} --out m --force"
         result = invoke(*command.split())

@@ -60,11 +60,12 @@ _OPTIONS = [
                  help="λ of the penalty (λ/2)‖w‖²."),
     click.option("--walk", type=click.Choice(["auto", *WALKS.names_of(Metropolis)]),
                  default="auto", show_default=True,
-                 help="Whom the token visits more often. auto: weighted, and uniform where the "
-                      "model is protected, since that walk tells nothing of the rows."),
-    click.option("--update", type=click.Choice(["auto", *UPDATES.names]), default="sgd",
-                 show_default=True, help="What a visit does: saga ends at the minimiser; sgd is "
-                 "the paper's, which auto takes where something is private or steps are given."),
+                 help="Whom the token visits more often. auto: uniform, which tells neighbours "
+                      "only degrees, and weighted where --epsilon is about L_i alone."),
+    click.option("--update", type=click.Choice(["auto", *UPDATES.names]), default="auto",
+                 show_default=True, help="What a visit does. auto: saga, which ends at the "
+                 "minimiser; where something is private or --step-constant is given, sgd, the "
+                 "paper's."),
     click.option("--laziness", type=click.FloatRange(0, 1, max_open=True), default=0.0,
                  show_default=True, help="Chance of staying put before anything is proposed."),
     click.option("--steps", type=click.IntRange(1),

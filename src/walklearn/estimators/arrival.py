@@ -33,8 +33,9 @@ from walklearn.updates.memory import EVERY_NODE, GradientMemory
 
 Array = NDArray[Any]
 
-LOOKS = 4  # for each time that the token could have been everywhere
-LEAST_HOPS = 50  # between two looks
+# A look costs as much as some hundred hops. So between two looks there are at least so many, as
+# many as there are nodes, and a share of all hops so far: a walk is that much longer than need be.
+LEAST_HOPS, SHARE = 500, 1 / 16
 FLAT = 1e-3  # of L̂: stands for λ where there is no penalty
 ROUNDING = 1e-10  # of the first gradient that was known of all nodes: w* may be 0
 
@@ -59,7 +60,8 @@ class Arrival:
     @staticmethod
     def hops(batch: WalkBatch) -> int:
         """How many updates to make before the next look."""
-        return max(LEAST_HOPS, batch.setting.problem.node_count // LOOKS)
+        nodes, so_far = batch.setting.problem.node_count, int(batch.visits.sum())
+        return max(LEAST_HOPS, nodes, int(SHARE * so_far))
 
     def has_come(self, batch: WalkBatch) -> bool:
         """Whether the gradient is small, and was at all looks while every node was visited."""

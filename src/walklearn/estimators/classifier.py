@@ -38,12 +38,11 @@ class RandomWalkClassifier(ClassifierMixin, RandomWalk):
     for each name in `nodes`.
     walk: "uniform" (nodes tell neighbours only their degrees), "weighted" (visits, and the steps of
     the paper's update, follow L_i, which the nodes tell), "simple", or a walk such as
-    walks.Jumping(...). "auto" is weighted, and uniform where the model is protected or the
-    update has memory.
-    update: what a visit does. "sgd" is the paper's; "saga" remembers gradients and ends at the
-    minimiser; "sag" and "newton" are others, or pass an update such as updates.Saga(). "auto" is
-    Saga, unless something is private or a step_size is given: then the paper's. With memory the
-    walk says only who is next, and the last model predicts.
+    walks.Jumping(...). "auto" is uniform, and weighted only where ε is about L_i alone.
+    update: what a visit does. "saga" remembers gradients and ends at the minimiser; "sgd" is the
+    paper's; "sag" and "newton" are others, or pass an update such as updates.Saga(). "auto" is
+    Saga, unless something is private, or step_size or average is given: then the paper's. With
+    memory the walk says only who is next, and the last model predicts.
     loss: "logistic", "squared-hinge" (two classes, no probabilities) or a loss.
     epsilon, delta: the total for everything that leaves a node because of its rows, the model
     included. Clip, noise, number of contributions, steps and length of the walk follow from public
@@ -75,9 +74,9 @@ class RandomWalkClassifier(ClassifierMixin, RandomWalk):
     the constants L_i, under privacy from what was released and the public bounds.
     batch: how many of its rows, picked at random, a node looks at in an update; by default all.
     For big nodes: a few dozen are nearly as good as hundreds, and cost less.
-    average: with the paper's update, the model that predicts: "tail" is the average over the
+    average: of the paper's update, the model that predicts: "tail" is the average over the
     last half of the walk, "all" the paper's over all of it, "none" the last model. "auto"
-    is "tail", but "none" where epsilon protects the model.
+    is "tail", but "none" where epsilon protects the model, and with memory.
     standardise: train in units in which columns have mean 0 and deviation 1 (penalty and domain
     apply there). "auto" does unless something is private, for the units come from the rows.
     Columns of sparse rows are not shifted, only divided by their largest entry.
@@ -100,7 +99,7 @@ class RandomWalkClassifier(ClassifierMixin, RandomWalk):
     --------
     >>> from sklearn.datasets import load_breast_cancer
     >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> classifier = RandomWalkClassifier(walk="uniform", random_state=0).fit(X, y)
+    >>> classifier = RandomWalkClassifier(random_state=0).fit(X, y)
     >>> classifier.score(X, y) > 0.97
     True
     """

@@ -25,7 +25,8 @@ from walklearn.updates.random_streams import Streams, generators
 from walklearn.updates.step_sizes import ConstantStep, PowerStep, StepSize
 from walklearn.updates.update import UPDATES, Remembering, Sgd, Update
 
-AVERAGES = ("auto", "tail", "all", "none")
+MEANS = ("tail", "all")
+AVERAGES = ("auto", *MEANS, "none")
 
 
 def check_parameters(estimator: Any) -> None:
@@ -45,7 +46,7 @@ def check_parameters(estimator: Any) -> None:
             f"domain must be None or a domain such as domains.Ball(10.0), got {given['domain']!r}."
         )
     step_of(given["step_size"])
-    _check_update(given["update"], given["step_size"])
+    _check_update(given["update"], given["step_size"], given["average"])
     _check_privacy(given)
 
 
@@ -61,13 +62,16 @@ def step_of(step_size: Any) -> StepSize | None:
     )
 
 
-def memory_of(update: str | Update, step_size: Any, private: bool) -> Remembering | None:
+def memory_of(estimator: Any, private: bool) -> Remembering | None:
     """The update with memory that a fit makes; None for the paper's.
 
-    "auto" is Saga, unless something is private or a step size is given: that is of the paper's.
+    "auto" is Saga, unless something is private, or a step size or an average is asked for, which
+    the paper's update has.
     """
+    update = estimator.update
     if update == "auto":
-        return None if private or step_size is not None else Saga()
+        papers = estimator.step_size is not None or estimator.average in MEANS
+        return None if private or papers else Saga()
     chosen = UPDATES.by_name(update) if isinstance(update, str) else type(update)
     if not issubclass(chosen, Remembering):
         return None
@@ -77,10 +81,10 @@ def memory_of(update: str | Update, step_size: Any, private: bool) -> Rememberin
             'about unprotected: leave update at "auto", which then is the paper\'s, or drop what '
             "is private."
         )
-    return chosen() if isinstance(update, str) else update  # type: ignore[return-value]
+    return chosen() if isinstance(update, str) else update
 
 
-def _check_update(update: Any, step_size: Any) -> None:
+def _check_update(update: Any, step_size: Any, average: str) -> None:
     if isinstance(update, str) and update != "auto":
         UPDATES.by_name(update)
     elif not isinstance(update, str | Update):
@@ -92,6 +96,11 @@ def _check_update(update: Any, step_size: Any) -> None:
         raise ValueError(
             f"step_size is for the paper's update and would say nothing to update={update!r}: "
             "leave it out, or give the update its own, such as updates.Saga(ConstantStep(0.1))."
+        )
+    if average in MEANS and not (update in ("auto", Sgd.name) or isinstance(update, Sgd)):
+        raise ValueError(
+            f"average={average!r} is for the paper's update: of update={update!r} the last model "
+            "is the one that arrives. Leave average out."
         )
 
 

@@ -47,8 +47,11 @@ from walklearn.walks.disclosure import check_scale, is_known, mechanism_of, tell
 Bounds = tuple[float, float]
 
 
-def walk_of(walk: str | Walk, laziness: float, tells_nothing: bool = False) -> Walk:
-    """The walk with this name, or the walk itself; "auto" is uniform where it must tell nothing."""
+def walk_of(walk: str | Walk, laziness: float, about_constants: bool = False) -> Walk:
+    """The walk with this name, or the walk itself; "auto" is uniform, which tells only degrees.
+
+    about_constants: ε is about the L_i alone, and so about a walk that tells them.
+    """
     if isinstance(walk, Walk):
         if laziness:
             raise ValueError(
@@ -56,7 +59,7 @@ def walk_of(walk: str | Walk, laziness: float, tells_nothing: bool = False) -> W
                 f"(laziness={laziness!r}) instead."
             )
         return walk
-    kind = WALKS.get(("uniform" if tells_nothing else "weighted") if walk == "auto" else walk)
+    kind = WALKS.get(("weighted" if about_constants else "uniform") if walk == "auto" else walk)
     if not (isinstance(kind, type) and issubclass(kind, Metropolis)):
         names = ", ".join(WALKS.names_of(Metropolis))
         raise ValueError(
@@ -83,11 +86,9 @@ class Terms:
     model_privacy: ModelNoise | None
 
     @property
-    def tells_nothing(self) -> bool:
-        """Whether the walk "auto" must not tell anything of the rows."""
-        return self.model_privacy is not None or (
-            self.epsilon is not None and not self.in_the_clear
-        )
+    def about_constants(self) -> bool:
+        """Whether ε is about the L_i alone, which a weighted walk tells."""
+        return self.epsilon is not None and self.in_the_clear
 
     @property
     def hides_counts(self) -> bool:

@@ -104,7 +104,7 @@ class RandomWalk(BaseEstimator):
         *,
         graph: Any = "erdos-renyi",
         walk: str | Walk = "auto",
-        update: str | Update = "sgd",
+        update: str | Update = "auto",
         loss: str | Loss | None = None,
         penalty: float = 1e-3,
         epsilon: float | None = None,
@@ -234,7 +234,7 @@ class RandomWalk(BaseEstimator):
         """
         state = self._state if go_on else State()
         seeds, terms = seeds_of(self.random_state, state.calls), self._terms()
-        walk = walk_of(self.walk, self.laziness, terms.tells_nothing or self._remembers)
+        walk = walk_of(self.walk, self.laziness, terms.about_constants)
         private = terms.are_private(walk)
         _check_same(state, terms, private)
         with threadpool_limits(1 if X.shape[1] < MANY_FEATURES else None, user_api="blas"):
@@ -244,7 +244,7 @@ class RandomWalk(BaseEstimator):
             allotted = state.allotted or terms.allotted(walk, problem, updates)
             noise = self.model_privacy if allotted is None else allotted.noise
             drawn = released(terms.applied(walk, problem, allotted), problem, graph, seeds.release)
-            memory = None if one_call else memory_of(self.update, self.step_size, private)
+            memory = None if one_call else memory_of(self, private)
             update = memory or self._sgd(terms, problem, drawn, graph, allotted)
             update.check(problem)
         ledger = self._entered(state, drawn, noise, graph, seeds, terms)
@@ -280,9 +280,7 @@ class RandomWalk(BaseEstimator):
     ) -> Posed:
         """The problem as it is trained on: clipped, in its units, on its network."""
         terms = self._terms()
-        private = terms.are_private(
-            walk_of(self.walk, self.laziness, terms.tells_nothing or self._remembers)
-        )
+        private = terms.are_private(walk_of(self.walk, self.laziness, terms.about_constants))
         count = X.shape[0]
         weights, clipped = check_weights(sample_weight, count), None
         units = self._units(X, targets, weights, private, state.units)
@@ -366,11 +364,6 @@ class RandomWalk(BaseEstimator):
         shifted = targets if self._shifts_targets else None
         return Units.standard(X, weights, bool(self.fit_intercept), shifted)
 
-    @property
-    def _remembers(self) -> bool:
-        """Whether an update with memory was asked for: the walk need not tell anything then."""
-        return self.update not in ("sgd", "auto") and not isinstance(self.update, Sgd)
-
     def _sgd(
         self,
         terms: Terms,
@@ -427,7 +420,7 @@ class RandomWalk(BaseEstimator):
             most=most,
             first=max(FIRST_LOOK, nodes),
             tolerance=default if self.tol is None else self.tol,
-            average=self._averages,
+            average=self._average_of(update),
             go_on=one_call,
         )
 
@@ -472,7 +465,13 @@ class RandomWalk(BaseEstimator):
 
     @property
     def _averages(self) -> Average:
+        """What predicts."""
+        return self._average_of(self.update_)
+
+    def _average_of(self, update: Update) -> Average:
         """What predicts. Steps that ε has chosen are short, and an average would lag behind."""
+        if not (isinstance(update, Sgd) and update.average):
+            return "none"
         if self.average != "auto":
             return self.average
         return "tail" if self.epsilon is None or self.model == IN_THE_CLEAR else "none"

@@ -147,7 +147,7 @@ def why_not_settled(walked: Walked, stopping: Stopping) -> str:
             f"in the last half of {walked.updates[-1]} updates the token has seen only "
             f"{100 * walked.been:.0f} % of the network's {len(walked.visits)} nodes. Raise "
             "max_steps, or help it along: a graph with more edges, or a walk that jumps, such as "
-            "walks.Jumping(walks.Weighted())."
+            "walks.Jumping(walks.Uniform())."
         )
     before = losses[-2] if len(losses) > 1 else walked.value_of_zeros
     return (
@@ -205,11 +205,12 @@ def _advance(
     numbers = batch.setting.draws
     if batch.setting.model_noise is not None:
         numbers += batch.setting.problem.size
-    block = max(1, NUMBERS_AT_ONCE // numbers)
-    if arrival is not None and may_end:
-        block = min(block, arrival.hops(batch))
+    most = max(1, NUMBERS_AT_ONCE // numbers)
     while batch.iterations < target:
-        batch.advance(min(block, target - batch.iterations))
+        block = min(most, target - batch.iterations)
+        if arrival is not None and may_end:
+            block = min(block, arrival.hops(batch))
+        batch.advance(block)
         if arrival is not None and may_end and arrival.has_come(batch):
             return True
     return False

@@ -275,7 +275,8 @@ class Trace:
         """
         if metric is None:
             only_loss = self.loss is not None and np.isnan(self.distance).all()
-            metric = "average_loss" if only_loss else "distance"
+            last = self.spec.get("average") == "none"
+            metric = ("loss" if last else "average_loss") if only_loss else "distance"
         return convergence([self], x=x, metric=metric, ax=ax, **options)
 
     def to_pandas(self) -> pandas.DataFrame:
