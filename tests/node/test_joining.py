@@ -177,6 +177,14 @@ def test_books_that_a_node_does_not_join_by(tmp_path: Path) -> None:
         one.peers()
 
 
+def test_an_older_book_does_not_take_the_place_of_a_newer(tmp_path: Path) -> None:
+    one, other = make(tmp_path, 2)
+    older, newer = write_down(tmp_path, one), write_down(tmp_path, one, other)
+    assert one.join(newer).number == one.join(newer).number > 1
+    with pytest.raises(DirectoryError, match="this is book 1, and the node has the newer book 2"):
+        one.join(older)
+
+
 def test_two_that_cannot_be_dialled_are_told_at_once(tmp_path: Path) -> None:
     one, other = make(tmp_path, 2, dial_only=2)
     with pytest.raises(DirectoryError, match="neither this node nor node1 has an address"):

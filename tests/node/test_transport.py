@@ -631,7 +631,7 @@ def test_connections_that_never_speak_are_counted_and_others_are_not(
 def test_hundreds_of_silent_connections_do_not_keep_a_neighbour_out(
     source: str, claims: bool
 ) -> None:
-    """600 that stay and are opened anew when they are closed, of a neighbour's address or not.
+    """200 that stay and are opened anew when they are closed, of a neighbour's address or not.
 
     Some say that they are the neighbour, whose certificate is no secret, and then say nothing.
 
@@ -639,7 +639,7 @@ def test_hundreds_of_silent_connections_do_not_keep_a_neighbour_out(
     handshake may take, over and over.
     """
 
-    async def meet() -> tuple[int, int]:
+    async def meet() -> int:
         async with world() as here:
             here.make_friends()
             host, port = here.invites["bob"].address.split(":")
@@ -659,10 +659,10 @@ def test_hundreds_of_silent_connections_do_not_keep_a_neighbour_out(
                                     b"walklearn 1\n" + len(alice).to_bytes(2, "big") + alice
                                 )
                             await reader.read()
-                    await asyncio.sleep(0.5)
+                    await asyncio.sleep(1.0)
 
-            strangers = [asyncio.ensure_future(silent()) for _ in range(100 if claims else 600)]
-            await asyncio.sleep(1.0)
+            strangers = [asyncio.ensure_future(silent()) for _ in range(100 if claims else 200)]
+            await until(lambda: len(here.refusals) > 50)
             for _ in range(2):
                 most = max(most, len(here.at["bob"]._door.waiting))
                 assert await here.call("alice", "bob", b"x", 20.0)
@@ -671,10 +671,9 @@ def test_hundreds_of_silent_connections_do_not_keep_a_neighbour_out(
             for each in strangers:
                 each.cancel()
             await asyncio.gather(*strangers, return_exceptions=True)
-            return most, len(here.refusals)
+            return most
 
-    most, refused = asyncio.run(meet())
-    assert refused > 50
+    most = asyncio.run(meet())
     assert most <= (MOST_WAITING if source == "127.0.0.1" else MOST_OF_ADDRESS) + 1
 
 
@@ -701,7 +700,7 @@ def test_who_claims_to_be_a_neighbour_elsewhere_does_not_drive_it_out(hosts: int
         if hosts > 1:
             door.known.add("127.0.0.1")
         port = door.listen("127.0.0.1", 0)
-        with contextlib.ExitStack() as stack:
+        with closing(door), contextlib.ExitStack() as stack:
             for host in [1, *(2 + at for at in range(hosts) for _ in range(MOST_PROVING + 1))]:
                 connection = socket.create_connection(
                     ("127.0.0.1", port), source_address=(f"127.0.0.{host}", 0)
@@ -712,7 +711,6 @@ def test_who_claims_to_be_a_neighbour_elsewhere_does_not_drive_it_out(hosts: int
             claims = len(door._claims)
             proved.set()
             await until(lambda: not door._hosts)
-            door.close()
         return refused, claims
 
     refused, claims = asyncio.run(meet())
