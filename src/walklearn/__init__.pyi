@@ -9,6 +9,7 @@ from . import updates as updates
 from . import walks as walks
 from .advice import Advice as Advice
 from .advice import advise as advise
+from .estimators import MlflowCallback as MlflowCallback
 from .estimators import RandomWalkClassifier as RandomWalkClassifier
 from .estimators import RandomWalkRegressor as RandomWalkRegressor
 from .graphs import DisconnectedGraphError as DisconnectedGraphError

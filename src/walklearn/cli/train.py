@@ -19,6 +19,7 @@ from walklearn.cli.data_options import (
     task_of,
     with_options,
 )
+from walklearn.cli.tracking import TRACKING_OPTIONS, logged, tracker_of
 from walklearn.privacy import MECHANISMS
 from walklearn.problem.losses import LOSSES
 from walklearn.updates import UPDATES
@@ -95,6 +96,7 @@ _OPTIONS = [
 @with_options(DATA_OPTIONS)
 @with_options(PRIVACY_OPTIONS)
 @with_options(_OPTIONS)
+@with_options(TRACKING_OPTIONS)
 @plainly
 def train(data: Path, out: Path, force: bool, as_json: bool, **options: Any) -> None:
     """Train a model on the rows of the file DATA and keep it in the directory OUT.
@@ -143,6 +145,7 @@ def _train(data: Path, options: DataOptions, settings: dict[str, Any]) -> _Train
     from walklearn.estimators.outcome import for_the_owner, is_claimed
     from walklearn.model.score import score_of
 
+    tracker = tracker_of(settings)
     table, held_out = _split(options.read(data), settings["test_fraction"], settings["seed"])
     target = options.target_of(table)
     task = task_of(table[target], target, settings["task"])
@@ -165,6 +168,7 @@ def _train(data: Path, options: DataOptions, settings: dict[str, Any]) -> _Train
         scores["test"] = score_of(model.kind, model.predict(tested), tested[rows.target])
     notes = [in_shell_words(str(warning.message)) for warning in caught]
     notes += _notes(estimator, rows, network, scores["training"])
+    notes += logged(tracker, estimator, scores)
     owners |= {f"{name}_score": score._asdict() for name, score in scores.items()}
     if not is_claimed(estimator):
         model = model.with_details(owners)

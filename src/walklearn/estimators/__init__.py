@@ -22,5 +22,6 @@ from walklearn.files.extras import extra as _extra
 with _extra("sklearn", "the estimators need"):
     from walklearn.estimators.classifier import RandomWalkClassifier
     from walklearn.estimators.regressor import RandomWalkRegressor
+    from walklearn.estimators.tracking import MlflowCallback
 
-__all__ = ["RandomWalkClassifier", "RandomWalkRegressor"]
+__all__ = ["MlflowCallback", "RandomWalkClassifier", "RandomWalkRegressor"]

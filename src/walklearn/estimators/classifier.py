@@ -87,7 +87,8 @@ class RandomWalkClassifier(ClassifierMixin, RandomWalk):
     random_state: a number makes everything repeatable, releases too: these then protect nobody,
     and the ledger says "simulated". None draws noise exactly, from the operating system's entropy
     (the extra `privacy`), which takes some 40 µs a number.
-    callback: called as callback(updates, loss) at the end of each round.
+    callback: called as callback(updates, loss) at the end of each round; `MlflowCallback()` logs
+    every fit to MLflow.
 
     After fit: `coef_`, `intercept_`, `classes_`, `n_iter_` (updates), `trace_` (losses and
     messages on the way), `ledger_` (what was published, at what cost), `allotment_` (what became of

@@ -111,9 +111,9 @@ def model_of(
         uses="last" if estimator._averages == "none" else "average",
         target=target,
         walk=_name(estimator.walk_),
-        privacy=_privacy(estimator),
+        privacy=privacy_of(estimator),
         ledger=estimator.ledger_.to_dict(),
-        details=_details(estimator),
+        details=details_of(estimator),
     )
 
 
@@ -131,7 +131,7 @@ def for_the_owner(estimator: RandomWalk) -> dict[str, Any]:
     return {"rows": trace.spec["problem"]["rows"], "loss": float(loss[0, -1])}
 
 
-def _details(estimator: RandomWalk) -> dict[str, Any]:
+def details_of(estimator: RandomWalk) -> dict[str, Any]:
     """How it was trained; of the rows nothing where something is claimed to be protected."""
     trace, graph, seed = estimator.trace_, estimator.graph_, estimator.random_state
     step = estimator.step_size_
@@ -185,7 +185,7 @@ def _rounded_up(epsilon: float) -> float:
     return math.ceil(epsilon * 10.0**digits) / 10.0**digits
 
 
-def _privacy(estimator: RandomWalk) -> dict[str, Any]:
+def privacy_of(estimator: RandomWalk) -> dict[str, Any]:
     """What is protected, what is not, and what counts as public."""
     protected, exposed = _importance(estimator)
     noise, total = estimator.model_noise_, _total(estimator)

@@ -267,6 +267,8 @@ class RandomWalk(BaseEstimator):
         self.allotment_, self.model_noise_ = allotted, noise
         self._bring_home(setting, walked, posed, ledger)
         self.trace_ = trace_of(self, setting, walked, seeds)
+        if hasattr(self.callback, "fitted"):
+            self.callback.fitted(self)
 
     def _posed(
         self,

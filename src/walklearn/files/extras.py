@@ -20,6 +20,7 @@ _INSTALLED_AS = {
     "google": "protobuf",
     "grpc": "grpcio",
     "flint": "python-flint",
+    "mlflow": "mlflow-skinny",
 }
 
 

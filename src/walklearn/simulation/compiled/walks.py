@@ -219,7 +219,7 @@ def find_paths(
                 while hops < most_hops and uniforms[b, k, U(1)] >= lengths[hops - 1]:
                     hops += 1
                 j = _jump(indptr, indices, i, hops, uniforms[b], k)
-            messages[b] += max(hops, j != i)
+            messages[b] += max(hops, int(j != i))  # Numba 0.61 compares numbers of one kind
             previous[b] = i if j != i else previous[b]
             here[b] = j
             path[b, k + U(1)] = j
