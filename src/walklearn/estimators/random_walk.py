@@ -267,8 +267,9 @@ class RandomWalk(BaseEstimator):
         self.allotment_, self.model_noise_ = allotted, noise
         self._bring_home(setting, walked, posed, ledger)
         self.trace_ = trace_of(self, setting, walked, seeds)
-        if hasattr(self.callback, "fitted"):
-            self.callback.fitted(self)
+        fitted = getattr(self.callback, "fitted", None)
+        if fitted is not None:
+            fitted(self)
 
     def _posed(
         self,
