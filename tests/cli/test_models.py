@@ -52,7 +52,7 @@ def test_predict_gives_probabilities_scores_and_json(place: Path) -> None:
     expected = Model.load(place / "model").predict_proba(TABLE)
     np.testing.assert_allclose(written[["P(no)", "P(yes)"]], expected)
     found = json.loads(invoke("predict", place / "model", place / "new.csv", "--json").stdout)
-    assert found == {"label": ["no", "yes", "no", "yes"]}
+    assert found == {"predictions": {"label": ["no", "yes", "no", "yes"]}, "rows": 4}
     before = out.read_bytes()
     result = invoke("predict", place / "model", place / "new.csv", "--out", out)
     assert result.exit_code == 2

@@ -179,7 +179,7 @@ def test_the_directory_of_a_private_model_can_be_published(place: Path, tmp_path
     )  # fmt: skip
     own = ("--model-noise", "3", "1e-5", "1", "10")
     for name, options in (("total", PRIVATE), ("own", own), ("constants", CONSTANTS)):
-        result = invoke("train", *asked, *options, "--out", tmp_path / name)
+        result = invoke("train", *asked, *options, "--verbose", "--out", tmp_path / name)
         assert result.exit_code == 0, result.output
         assert "accuracy" in result.stdout
         pair = {"own": "(ε, δ) = (3, 1e-05) for everything", "constants": "(3, 0.03) of this"}
@@ -190,7 +190,9 @@ def test_the_directory_of_a_private_model_can_be_published(place: Path, tmp_path
             assert not re.search(rb"accuracy 0|_score|\"loss\": [0-9]", path.read_bytes())
         details = Model.load(tmp_path / name).details
         assert {"loss", "training_score", "test_score"}.isdisjoint(details)
-    result = invoke("train", *asked, *PRIVATE, "--seed", "1", "--out", tmp_path / "seeded")
+    result = invoke(
+        "train", *asked, *PRIVATE, "--seed", "1", "--verbose", "--out", tmp_path / "seeded"
+    )
     assert "published" not in result.stdout  # noise from a seed protects nobody
     assert "Not protected: - simulated: the noise came" in " ".join(result.stdout.split())
     assert "\nProtected" not in result.stdout
@@ -322,7 +324,7 @@ def test_a_test_file_is_encoded_as_the_training_was(place: Path, tmp_path: Path)
 
 def test_advise_from_the_shell(place: Path, tmp_path: Path) -> None:
     said = ("--graph", place / "edges.txt", *CONSTANTS, "--feature-bound", "8", "--rows", "400")
-    result = invoke("advise", *said)
+    result = invoke("advise", *said, "--verbose")
     assert result.exit_code == 0, result.output
     for part in ("ε = ∞", "no data were looked at", "uniform", "laplace", "constant", "Because:"):
         assert part in result.stdout, part
@@ -352,6 +354,7 @@ def test_advise_from_the_shell(place: Path, tmp_path: Path) -> None:
     result = invoke(
         "advise", place / "data.csv", "--target", "grade", *NETWORK, "ring", *REST["grade"],
         "--drop", "city", *CONSTANTS, "--feature-bound", "8", "--steps", "500", "--replicates", "3",
+        "--verbose",
     )  # fmt: skip
     assert result.exit_code == 0, result.output
     assert "not private" in result.stdout

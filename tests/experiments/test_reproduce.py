@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 from collections.abc import Iterator
@@ -117,8 +118,9 @@ def test_what_is_finished_is_not_computed_again(done: tuple[Path, Result], shrun
     out, _ = done
     cells = sorted((out / "slope" / "cells").iterdir())
     before = [cell.stat().st_mtime_ns for cell in cells]
-    result = call("slope", "--quick", "--cores", "1", "--out", out)
+    result = call("slope", "--quick", "--cores", "1", "--out", out, "--json")
     assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["studies"]["slope"]["verdicts"]
     assert [cell.stat().st_mtime_ns for cell in cells] == before
 
 

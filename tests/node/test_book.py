@@ -177,3 +177,4 @@ def test_the_keeper_uses_the_command_line(tmp_path: Path) -> None:
     assert "only the keeper changes a book" in book("add", file, *invites)
     assert book("show", file).startswith("book 4, 2 participants")
     assert "took part once: carol" in book("show", file)
+    assert json.loads(book("show", file, "--json"))["participants"][0]["neighbours"] == ["bob"]

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import urllib.request
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -44,6 +45,29 @@ def init(tmp_path: Path, name: str, *options: str) -> Result:
         "init", tmp_path / name, "--plan", tmp_path / "plan.toml", "--data", tmp_path / "rows.csv",
         "--listen", address, "--address", address, *options,
     )  # fmt: skip
+
+
+def test_all_of_it_as_json(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    def facts(*arguments: object) -> Any:
+        done = node(*arguments, "--json")
+        assert done.exit_code == 0, done.output
+        return json.loads(done.stdout)
+
+    for name in ("alice", "bob"):
+        assert json.loads(init(tmp_path, name, "--json").stdout)["rows"] == 2
+    alice, bob = tmp_path / "alice", tmp_path / "bob"
+    invites = {name: facts("invite", tmp_path / name) for name in ("alice", "bob")}
+    added = facts("peer", alice, invites["bob"]["invite"])["added"]
+    assert added["fingerprint"] == invites["bob"]["fingerprint"]
+    facts("peer", bob, invites["alice"]["invite"])
+    assert facts("peer", bob)["neighbours"][0]["name"] == "alice"
+    with processes([NodeDirectory(alice), NodeDirectory(bob)], "--json") as running:
+        assert facts("start-walk", alice) == {"walk": "begun"}
+        assert [each.wait() for each in running] == [0, 0]
+    ended = [json.loads(line) for line in capfd.readouterr().out.splitlines()]
+    assert [each["final"] for each in ended] == [True, True]
+    assert facts("model", bob, "--out", tmp_path / "model")["updates"] == 30
+    assert "leave it out" in node("status", bob, "--watch", "--json").stderr
 
 
 def test_from_init_to_a_prediction(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 from pathlib import Path
 
 import pytest
@@ -196,6 +197,8 @@ def test_joining_from_the_shell(tmp_path: Path) -> None:
     lines = [invoke("node", "invite", each.path).stdout.strip() for each in (one, other)]
     assert all(len(line) <= 100 for line in lines)
     assert invoke("node", "book", "add", tmp_path / "book", *lines).exit_code == 0
-    done = invoke("node", "join", one.path, tmp_path / "book")
-    assert done.output == "book 1, 2 participants; neighbours: node1\n"
+    done = invoke("node", "join", one.path, tmp_path / "book", "--json")
+    assert json.loads(done.stdout) == {"book": 1, "participants": 2, "neighbours": ["node1"]}
+    again = invoke("node", "join", one.path, tmp_path / "book")
+    assert again.output == "book 1, 2 participants; neighbours: node1\n"
     assert Book.decode((one.path / "book.json").read_bytes(), one.plan.keeper or "").number == 1

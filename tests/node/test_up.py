@@ -34,12 +34,13 @@ def test_a_private_network_learns_and_every_node_ends_with_the_same_model(tmp_pa
     out = tmp_path / "network"
     options = ["--nodes", "6", "--graph", "ring", "--updates", "300", "--out", out,
                "--walk", "weighted", "--epsilon", "3", "--delta", "0.03"]  # fmt: skip
-    done = subprocess.run([*COMMAND, *options], capture_output=True, text=True, timeout=120,
-                          check=False)  # fmt: skip
+    done = subprocess.run([*COMMAND, *options, "--json"], capture_output=True, text=True,
+                          timeout=120, check=False)  # fmt: skip
     assert done.returncode == 0, done.stderr
-    assert "All 6 nodes hold the same final model" in done.stdout
-    rows = [line.split() for line in done.stdout.splitlines() if line.startswith("node-")]
-    assert sum(int(row[2]) for row in rows) == 300  # every update was made once, by somebody
+    facts = json.loads(done.stdout)
+    assert all(node["final"] for node in facts["nodes"])
+    # Every update was made once, by somebody.
+    assert sum(node["updates"] for node in facts["nodes"]) == facts["updates"] == 300
     assert alive(out) == []
     with Image.open(out / "network.png") as picture:
         assert picture.width > 500

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import shlex
 from dataclasses import replace
@@ -12,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from walklearn.cli.bad_input import plainly
 from walklearn.cli.data_options import (
     DATA_OPTIONS,
     PRIVACY_OPTIONS,
@@ -22,6 +20,7 @@ from walklearn.cli.data_options import (
     task_of,
     with_options,
 )
+from walklearn.cli.talk import Talk, talking, wrapped_sentences
 
 if TYPE_CHECKING:
     from walklearn.advice import Advice
@@ -46,10 +45,19 @@ _OPTIONS = [
     click.option("--replicates", type=click.IntRange(2), default=16, show_default=True,
                  help="Simulations of each walk."),
     click.option("--seed", type=click.IntRange(0), default=1, show_default=True),
-    click.option("--json", "as_json", is_flag=True, help="Print JSON for machines."),
 ]
 # fmt: on
-_OF_THE_ADVICE = ("nodes", "rows", "features", "steps", "replicates", "seed", "as_json")
+_OF_THE_ADVICE = (
+    "nodes",
+    "rows",
+    "features",
+    "steps",
+    "replicates",
+    "seed",
+    "as_json",
+    "verbose",
+    "quiet",
+)  # fmt: skip
 
 
 @click.command()
@@ -57,8 +65,8 @@ _OF_THE_ADVICE = ("nodes", "rows", "features", "steps", "replicates", "seed", "a
 @with_options(DATA_OPTIONS)
 @with_options(PRIVACY_OPTIONS)
 @with_options(_OPTIONS)
-@plainly
-def advise(data: Path | None, as_json: bool, **options: Any) -> None:
+@talking
+def advise(data: Path | None, talk: Talk, **options: Any) -> None:
     """Recommend a walk, what protects it, a laziness and a step, with the numbers behind it.
 
     ε and δ are the total for everything that leaves a node because of its rows, the model included.
@@ -79,10 +87,8 @@ def advise(data: Path | None, as_json: bool, **options: Any) -> None:
         advice = _from_public_facts(described, options)
     else:
         advice = _by_simulation(data, described, options)
-    if as_json:
-        click.echo(json.dumps(advice.to_dict(), ensure_ascii=False))
-    else:
-        _tell(advice, _asked(click.get_current_context()))
+    talk.facts |= advice.to_dict()
+    _tell(talk, advice, _asked(click.get_current_context()))
 
 
 def _from_public_facts(described: DataOptions, options: dict[str, Any]) -> Advice:
@@ -171,9 +177,7 @@ def _by_simulation(data: Path, described: DataOptions, options: dict[str, Any]) 
     )
 
 
-def _tell(advice: Advice, asked: dict[str, list[str]]) -> None:
-    from walklearn.cli.tables import show
-
+def _tell(talk: Talk, advice: Advice, asked: dict[str, list[str]]) -> None:
     step = advice.step_size
     steps = f"{step.constant:.3g} / k^{step.exponent:g}" if step else "left to the training"
     rows = [
@@ -183,19 +187,21 @@ def _tell(advice: Advice, asked: dict[str, list[str]]) -> None:
         ["laziness", f"{advice.laziness:g}"],
         ["step", steps],
     ]
-    show(["", ""], rows, title=advice.headline)
-    names = list(advice.candidates[0].numbers)
-    lines = [
-        [each.name, *(f"{each.numbers[name]:.4g}" for name in names)] for each in advice.candidates
-    ]
-    click.echo("")
-    show(["walk considered", *names], lines)
-    if advice.comparison is not None:
-        click.echo(f"\n{advice.comparison}")
-    click.echo("\nBecause:")
-    for reason in advice.reasons:
-        click.echo(click.wrap_text(f"- {reason}", 88, "  ", "    "))
-    click.echo(f"\nTrain with: walklearn train ... {_options_of(advice, asked)}")
+    talk.show(["", ""], rows, title=advice.headline)
+    if talk.verbose:
+        names = list(advice.candidates[0].numbers)
+        lines = [
+            [each.name, *(f"{each.numbers[name]:.4g}" for name in names)]
+            for each in advice.candidates
+        ]
+        talk.tell()
+        talk.show(["walk considered", *names], lines)
+        if advice.comparison is not None:
+            talk.tell(f"\n{advice.comparison}")
+        talk.tell("\nBecause:\n" + wrapped_sentences(advice.reasons))
+    else:
+        talk.tell("Why, and what else was considered: --verbose.")
+    talk.tell(f"\nTrain with: walklearn train ... {_options_of(advice, asked)}")
 
 
 def _not_told(advice: Advice) -> str:

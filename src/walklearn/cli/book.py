@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from walklearn.cli.node_extra import with_node_extra
+from walklearn.cli.talk import Talk
 
 if TYPE_CHECKING:
     from walklearn.node.wire.book import Book
@@ -32,13 +33,15 @@ def book() -> None:
 @click.option("--degree", type=int, default=4, show_default=True,
               help="How many neighbours everybody has, about; an even number.")  # fmt: skip
 @with_node_extra
-def new(book: Path, degree: int) -> None:
+def new(book: Path, degree: int, talk: Talk) -> None:
     """Make a keeper's key and an empty book; print the line that the plan needs."""
     from walklearn.node.disk.keeper import key_file, new_book
 
     made = new_book(book, degree)
-    click.echo(f"{book} is for everybody, {key_file(book)} for the keeper alone. In the plan:")
-    click.echo(f'keeper = "{made.keeper_fingerprint}"')
+    keeper = made.keeper_fingerprint
+    talk.facts |= {"book": str(book), "key": str(key_file(book)), "keeper": keeper}
+    talk.tell(f"{book} is for everybody, {key_file(book)} for the keeper alone. In the plan:")
+    talk.tell(f'keeper = "{keeper}"')
 
 
 @book.command()
@@ -49,8 +52,9 @@ def new(book: Path, degree: int) -> None:
               help="Make these two neighbours; then no rule makes others.")  # fmt: skip
 @with_node_extra
 def add(
-    book: Path, invites: tuple[str, ...], remove: tuple[str, ...], edges: tuple[tuple[str, str]]
-) -> None:
+    book: Path, invites: tuple[str, ...], remove: tuple[str, ...], edges: tuple[tuple[str, str]],
+    talk: Talk,
+) -> None:  # fmt: skip
     """Add the participants of INVITES, or give them their new address, and sign the book.
 
     Compare each fingerprint with its owner: the book vouches for them to everybody.
@@ -67,17 +71,36 @@ def add(
         changed = changed.with_participants(*found) if found else changed
         return changed.with_edges(*edges) if edges else changed
 
-    click.echo(_page(change_book(book, change)))
+    _show(change_book(book, change), talk)
 
 
 @book.command()
 @_book
 @with_node_extra
-def show(book: Path) -> None:
+def show(book: Path, talk: Talk) -> None:
     """Who is in the book, and whose neighbours they are."""
     from walklearn.node.wire.book import Book
 
-    click.echo(_page(Book.decode(book.read_bytes(), Book.keeper_of(book.read_bytes()))))
+    _show(Book.decode(book.read_bytes(), Book.keeper_of(book.read_bytes())), talk)
+
+
+def _show(book: Book, talk: Talk) -> None:
+    talk.facts |= _facts(book)
+    talk.tell(_page(book))
+
+
+def _facts(book: Book) -> dict[str, Any]:
+    participants = [
+        {"name": each.name, "address": each.address, "fingerprint": each.fingerprint,
+         "neighbours": [other.name for other in book.neighbours(each.fingerprint)]}
+        for each in book.participants
+    ]  # fmt: skip
+    return {
+        "number": book.number,
+        "keeper": book.keeper_fingerprint,
+        "parts": book.parts,
+        "participants": participants,
+    }
 
 
 def _page(book: Book) -> str:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import click
 from click.shell_completion import get_completion_class
 
+from walklearn.cli.talk import Talk, talking
+
 
 @click.command()
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @click.pass_context
-def completion(ctx: click.Context, shell: str) -> None:
+@talking
+def completion(ctx: click.Context, shell: str, talk: Talk) -> None:
     """Print a script that completes commands and options with the Tab key.
 
     \b
@@ -22,4 +25,5 @@ def completion(ctx: click.Context, shell: str) -> None:
     found = get_completion_class(shell)
     assert found is not None
     whole = ctx.find_root().command
-    click.echo(found(whole, {}, "walklearn", "_WALKLEARN_COMPLETE").source())
+    script = found(whole, {}, "walklearn", "_WALKLEARN_COMPLETE").source()
+    talk.give(script, shell=shell, script=script)

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import click
 
+from walklearn.cli.talk import Talk, talking
+
 
 @click.command()
 @click.option(
@@ -17,7 +19,8 @@ import click
 @click.option("--replicates", type=click.IntRange(1), default=32, show_default=True,
               help="Runs per method.")  # fmt: skip
 @click.option("--seed", type=click.IntRange(0), default=1, show_default=True)
-def demo(out: Path, steps: int, replicates: int, seed: int) -> None:
+@talking
+def demo(out: Path, steps: int, replicates: int, seed: int, talk: Talk) -> None:
     """The paper's comparison and a walk with memory, in about a minute.
 
     Uniform walk, weighted walk and asynchronous gossip on 100 nodes (Erdős–Rényi, p = 0.3), for
@@ -28,7 +31,7 @@ def demo(out: Path, steps: int, replicates: int, seed: int) -> None:
     from walklearn.cli.tables import aligned
     from walklearn.experiments import comparison
 
-    click.echo(
+    talk.tell(
         "Tuning and running walks and gossip on 100 nodes "
         "(the first time also compiles, about half a minute) …"
     )
@@ -47,8 +50,9 @@ def demo(out: Path, steps: int, replicates: int, seed: int) -> None:
                 line.trace.save(out / f"{title} {line.trace.label}.npz".replace(" ", "-"))
     except OSError as error:
         raise click.ClickException(f"cannot write to {out}: {error}") from error
-    click.echo(text)
-    click.echo(
+    talk.facts |= {"out": str(out), "runs": comparison.facts(results)}
+    talk.tell(text)
+    talk.tell(
         f"\n{replicates} runs each; median and its confidence interval. Each method has the step "
         "constant c that was\nbest for it on other seeds; memory finds its own. Picture of "
         f"variance 10: {out / 'comparison.png'}"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from walklearn.cli.bad_input import plainly
+from walklearn.cli.talk import Talk, talking
 
 if TYPE_CHECKING:
     import numpy as np
@@ -46,8 +46,8 @@ What comes after node init: docs/network.md."""
 @click.argument("name", type=click.Choice(["hospitals"]))
 @click.argument("folder", metavar="[DIR]", type=click.Path(path_type=Path, file_okay=False),
                 default=None, required=False)  # fmt: skip
-@plainly
-def example(name: str, folder: Path | None) -> None:
+@talking
+def example(name: str, folder: Path | None, talk: Talk) -> None:
     """Write the example NAME to DIR: rows of each site, edges, a schema and a plan.
 
     The 500 patients and the 69 whose numbers are public are those of scikit-learn's breast cancer
@@ -75,7 +75,8 @@ def example(name: str, folder: Path | None) -> None:
     (folder / "edges.txt").write_text("\n".join(EDGES) + "\n", encoding="utf-8")
     (folder / "schema.toml").write_text(_schema(features, rows), encoding="utf-8")
     (folder / "plan.toml").write_text(_plan(folder, len(owned)), encoding="utf-8")
-    click.echo(_NEXT.format(folder=folder, count=len(ROWS_OF)))
+    talk.facts |= {"folder": str(folder), "sites": ROWS_OF}
+    talk.tell(_NEXT.format(folder=folder, count=len(ROWS_OF)))
 
 
 def _patients() -> tuple[list[str], list[list[Any]]]:

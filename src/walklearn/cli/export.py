@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from walklearn.cli.bad_input import plainly
+from walklearn.cli.talk import Talk, talking
 
 if TYPE_CHECKING:
     from walklearn.model import Model
@@ -20,8 +20,8 @@ SUFFIXES = {".onnx": "ONNX", ".joblib": "a scikit-learn estimator"}
 @click.argument("model", type=click.Path(path_type=Path))
 @click.argument("out", type=click.Path(dir_okay=False, path_type=Path))
 @click.option("--force", is_flag=True, help="Overwrite the file OUT.")
-@plainly
-def export(model: Path, out: Path, force: bool) -> None:
+@talking
+def export(model: Path, out: Path, force: bool, talk: Talk) -> None:
     """Write the model directory MODEL to the file OUT, as its name says.
 
     OUT.onnx is ONNX, which servers and other languages run. OUT.joblib is a fitted scikit-learn
@@ -43,7 +43,8 @@ def export(model: Path, out: Path, force: bool) -> None:
     trained = Model.load(model)
     content = trained.to_onnx().SerializeToString() if out.suffix == ".onnx" else _joblib(trained)
     atomic_write(out, content)
-    click.echo(f"{out}: {trained!r} as {SUFFIXES[out.suffix]}")
+    talk.facts |= {"out": str(out), "format": out.suffix[1:], "bytes": len(content)}
+    talk.tell(f"{out}: {trained!r} as {SUFFIXES[out.suffix]}")
 
 
 def _joblib(model: Model) -> bytes:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from contextlib import suppress
@@ -13,10 +12,12 @@ import click
 
 from walklearn.cli.book import book
 from walklearn.cli.node_extra import with_node_extra
+from walklearn.cli.talk import Talk
 
 if TYPE_CHECKING:
     from walklearn.node.disk.creation import Created
     from walklearn.node.disk.directory import NodeDirectory
+    from walklearn.node.wire.identity import Invite
 
 # Threads of the linear algebra gain nothing on one node's rows, and many nodes on one machine
 # would keep each other waiting. It is read when NumPy is loaded, which is not yet.
@@ -28,7 +29,6 @@ _FORGOTTEN = (
     "forgotten: a neighbour had a token that this node does not know of. Its disk was put back to "
     "an earlier time, and its rows show no more until `walklearn node recount`."
 )
-_json = click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
 
 
 @click.group()
@@ -64,7 +64,7 @@ def node() -> None:
 @with_node_extra
 def init(
     directory: Path, plan: Path, data: Path, listen: str, address: str, name: str | None,
-    budget: tuple[float, float] | None,
+    budget: tuple[float, float] | None, talk: Talk,
 ) -> None:  # fmt: skip
     """Make the node DIRECTORY: check the rows against the plan, make a key, draw the release.
 
@@ -76,13 +76,21 @@ def init(
     created = create_node(
         directory, plan=plan, data=data, listen=listen, address=address, name=name, budget=budget
     )
-    click.echo(_describe(created))
+    talk.facts |= {
+        "directory": str(created.directory.path),
+        "name": created.directory.settings.name,
+        "rows": created.rows,
+        "shortened": created.shortened,
+        "outside": created.outside,
+        "privacy": created.release.told or created.directory.plan.told,
+    }
+    talk.tell(_describe(created))
 
 
 @node.command()
 @_directory
 @with_node_extra
-def invite(directory: Path) -> None:
+def invite(directory: Path, talk: Talk) -> None:
     """Print the line that neighbours add with `walklearn node peer`.
 
     Send it over any channel and compare the fingerprint over another, by telephone for example.
@@ -90,8 +98,8 @@ def invite(directory: Path) -> None:
     from walklearn.node.wire.identity import for_eyes
 
     mine = _open(directory).invite
-    click.echo(mine.encode())
-    click.echo(f"fingerprint of {mine.name}: {for_eyes(mine.fingerprint)}", err=True)
+    talk.give(mine.encode(), invite=mine.encode(), name=mine.name, fingerprint=mine.fingerprint)
+    talk.aside(f"fingerprint of {mine.name}: {for_eyes(mine.fingerprint)}")
 
 
 @node.command()
@@ -101,7 +109,9 @@ def invite(directory: Path) -> None:
 @click.option("--trust", metavar="NAME",
               help="Let the walk go there again, though it was lost there twice.")  # fmt: skip
 @with_node_extra
-def peer(directory: Path, invite: str | None, remove: str | None, trust: str | None) -> None:
+def peer(
+    directory: Path, invite: str | None, remove: str | None, trust: str | None, talk: Talk
+) -> None:
     """Add the neighbour of INVITE, or remove one; a running node follows at once.
 
     Both sides must add each other. Without INVITE, list the neighbours.
@@ -114,18 +124,22 @@ def peer(directory: Path, invite: str | None, remove: str | None, trust: str | N
         raise ValueError("add a neighbour, remove one or trust one, not both in one command.")
     if trust is not None:
         ask(directory, "Trust", name=trust)
-        click.echo(f"The walk may go to {trust} again.")
+        talk.facts["trusted"] = trust
+        talk.tell(f"The walk may go to {trust} again.")
         return
     if invite is not None:
         added = opened.add_peer(invite)
         place = f"at {added.address}" if added.address else "that will dial this node"
-        click.echo(f"{added.name} {place}, fingerprint {for_eyes(added.fingerprint)}")
+        talk.facts["added"] = _peer_facts(added)
+        talk.tell(f"{added.name} {place}, fingerprint {for_eyes(added.fingerprint)}")
     elif remove is not None:
         opened.remove_peer(remove)
-        click.echo(f"{remove} is no neighbour any more.")
+        talk.facts["removed"] = remove
+        talk.tell(f"{remove} is no neighbour any more.")
     else:
+        talk.facts["neighbours"] = [_peer_facts(each) for each in opened.peers()]
         for each in opened.peers():
-            click.echo(f"{each.name}  {each.address or 'dials'}  {for_eyes(each.fingerprint)}")
+            talk.tell(f"{each.name}  {each.address or 'dials'}  {for_eyes(each.fingerprint)}")
         return
     with suppress(NotRunningError):  # then it will see for itself when it starts
         ask(directory, "PeersChanged")
@@ -135,7 +149,7 @@ def peer(directory: Path, invite: str | None, remove: str | None, trust: str | N
 @_directory
 @click.argument("book", type=click.Path(path_type=Path, dir_okay=False))
 @with_node_extra
-def join(directory: Path, book: Path) -> None:
+def join(directory: Path, book: Path, talk: Talk) -> None:
     """Take the neighbours from BOOK, which the plan's keeper signed; a running node follows.
 
     Neighbours pass a newer book on by themselves. Those added by `peer` remain.
@@ -145,9 +159,12 @@ def join(directory: Path, book: Path) -> None:
     opened = _open(directory)
     joined = opened.join(book.read_bytes())
     names = ", ".join(peer.name for peer in opened.peers()) or "none"
-    click.echo(
-        f"book {joined.number}, {len(joined.participants)} participants; neighbours: {names}"
-    )
+    talk.facts |= {
+        "book": joined.number,
+        "participants": len(joined.participants),
+        "neighbours": [peer.name for peer in opened.peers()],
+    }
+    talk.tell(f"book {joined.number}, {len(joined.participants)} participants; neighbours: {names}")
     with suppress(NotRunningError):  # then it will see for itself when it starts
         ask(directory, "PeersChanged")
 
@@ -158,7 +175,7 @@ def join(directory: Path, book: Path) -> None:
 @click.option("--metrics-port", type=click.IntRange(1, 65535),
               help="Answer Prometheus on 127.0.0.1 at this port.")  # fmt: skip
 @click.option("--log-level", type=click.Choice(["debug", "info", "warning", "error"]),
-              default="info", show_default=True)  # fmt: skip
+              help="Default: info; with --quiet error, with --verbose debug.")  # fmt: skip
 @click.option("--linger-seconds", type=click.FloatRange(0), default=60.0, show_default=True,
               help="After the end, how long to wait for neighbours without the model.")  # fmt: skip
 @click.option("--stop-seconds", type=click.FloatRange(0), default=20.0, show_default=True,
@@ -172,15 +189,16 @@ def join(directory: Path, book: Path) -> None:
 @click.option("--serve", is_flag=True, help="Stay after the end, for nodes that return later.")
 @with_node_extra
 def run(
-    directory: Path, listen: str | None, metrics_port: int | None, log_level: str,
+    directory: Path, listen: str | None, metrics_port: int | None, log_level: str | None,
     linger_seconds: float, stop_seconds: float, serve: bool, web: bool, web_port: int,
-    validation: Path | None,
+    validation: Path | None, talk: Talk,
 ) -> None:  # fmt: skip
     """Run the node until the plan's updates are done and its neighbours have the model.
 
     Safe to stop (Ctrl-C, SIGTERM: the token is handed over first), to kill and to start again.
     Log lines are JSON on standard error.
     """
+    from walklearn.files.progress import rest
     from walklearn.node.process.service import Options, run_node
     from walklearn.node.wire.identity import check_address
 
@@ -190,9 +208,14 @@ def run(
         raise ValueError("--validation is for the page: say --web too.")
     options = Options(
         listen, metrics_port, linger_seconds, stop_seconds, stay=serve,
-        web_port=web_port if web else None, validation=validation,
+        web_port=web_port if web else None, validation=validation, announce=talk.announce,
     )  # fmt: skip
-    raise SystemExit(run_node(_open(directory), options, log_level))
+    level = log_level or ("error" if talk.quiet else "debug" if talk.verbose else "info")
+    rest()  # its log shows that it is alive
+    opened = _open(directory)
+    code = run_node(opened, options, level)
+    talk.facts |= _status(opened)
+    raise SystemExit(code)
 
 
 @node.command("start-walk")
@@ -204,7 +227,9 @@ def run(
 @click.option("--wait", "wait_seconds", type=click.FloatRange(0), default=0.0, metavar="SECONDS",
               help="How long to wait for a node that was just started.")  # fmt: skip
 @with_node_extra
-def start_walk(directory: Path, resume: bool, force: bool, wait_seconds: float) -> None:
+def start_walk(
+    directory: Path, resume: bool, force: bool, wait_seconds: float, talk: Talk
+) -> None:
     """Begin the token at this node, which must be running. One node does this, once."""
     from walklearn.node.process.control import NotRunningError, ask
 
@@ -220,14 +245,15 @@ def start_walk(directory: Path, resume: bool, force: bool, wait_seconds: float) 
             if time.monotonic() >= deadline:
                 raise
             time.sleep(0.2)
-    click.echo("The walk goes on from here." if resume else "The walk has begun.")
+    talk.facts["walk"] = "resumed" if resume else "begun"
+    talk.tell("The walk goes on from here." if resume else "The walk has begun.")
 
 
 @node.command()
 @_directory
 @click.argument("contributions", type=click.IntRange(0))
 @with_node_extra
-def recount(directory: Path, contributions: int) -> None:
+def recount(directory: Path, contributions: int, talk: Talk) -> None:
     """Say how often this node's rows have shown in the model: it has forgotten.
 
     For a node whose disk was put back to an earlier time, which its neighbours have told it. Until
@@ -238,23 +264,24 @@ def recount(directory: Path, contributions: int) -> None:
 
     _open(directory)
     ask(directory, "Recount", contributions=contributions)
-    click.echo(f"Its rows have shown {contributions} times, by your word.")
+    talk.facts["contributions"] = contributions
+    talk.tell(f"Its rows have shown {contributions} times, by your word.")
 
 
 @node.command()
 @_directory
 @click.option("--watch", is_flag=True, help="Show it again every second, until Ctrl-C.")
-@_json
 @with_node_extra
-def status(directory: Path, watch: bool, as_json: bool) -> None:
+def status(directory: Path, watch: bool, talk: Talk) -> None:
     """Where the walk is as far as this node knows, and how its neighbours are."""
+    if watch and (talk.as_json or talk.quiet):
+        raise click.UsageError("--watch is for people who look on: leave it out.")
     opened = _open(directory)
     while True:
-        now = _status(opened)
-        text = json.dumps(now) if as_json else _page(now)
-        if watch and not as_json:
+        talk.facts = _status(opened)
+        if watch:
             click.clear()
-        click.echo(text)
+        talk.tell(_page(talk.facts))
         if not watch:
             return
         time.sleep(1.0)
@@ -266,7 +293,7 @@ def status(directory: Path, watch: bool, as_json: bool) -> None:
               help="The model directory to write.")  # fmt: skip
 @click.option("--force", is_flag=True, help="Overwrite a model that is there.")
 @with_node_extra
-def model(directory: Path, out: Path, force: bool) -> None:
+def model(directory: Path, out: Path, force: bool, talk: Talk) -> None:
     """Write the newest model this node has seen, or the final one, as a model directory.
 
     `walklearn predict` and `walklearn export` take it.
@@ -276,12 +303,17 @@ def model(directory: Path, out: Path, force: bool) -> None:
     trained, final = newest_model(_open(directory))
     trained.save(out, overwrite=force)
     which = "the final model" if final else "not final yet: the newest model seen here"
-    click.echo(f"{out}: {which}, {trained.updates} updates.")
+    talk.facts |= {"out": str(out), "final": final, "updates": trained.updates}
+    talk.tell(f"{out}: {which}, {trained.updates} updates.")
     if final:
-        click.echo(_confirmation(_status(_open(directory))))
+        talk.tell(_confirmation(_status(_open(directory))))
 
 
 node.add_command(book)
+
+
+def _peer_facts(peer: Invite) -> dict[str, Any]:
+    return {"name": peer.name, "address": peer.address, "fingerprint": peer.fingerprint}
 
 
 def _open(directory: Path) -> NodeDirectory:

@@ -8,13 +8,18 @@ from typing import Any
 
 import click
 
-from walklearn.cli.bad_input import BadInput, plainly
+from walklearn.cli.bad_input import BadInput
+from walklearn.cli.talk import talking
 
 
 def with_node_extra(command: Callable[..., None]) -> Callable[..., None]:
-    """A missing package is told with the name of the extra, and the store's errors plainly."""
+    """A missing package is told with the name of the extra, and the store's errors plainly.
 
-    @wraps(command)
+    What is not about nodes alone is that of every command (`talking`).
+    """
+    talks = talking(command)
+
+    @wraps(talks)
     def wrapped(*arguments: Any, **options: Any) -> None:
         from walklearn.files.extras import extra
 
@@ -22,7 +27,7 @@ def with_node_extra(command: Callable[..., None]) -> Callable[..., None]:
             from walklearn.node.disk.store import DiskError, StoreError
             from walklearn.node.process.control import NotAnsweringError, NotRunningError
         try:
-            plainly(command)(*arguments, **options)
+            talks(*arguments, **options)
         except (StoreError, NotRunningError, NotAnsweringError) as error:
             raise BadInput(str(error)) from error
         except DiskError as error:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from walklearn.cli.bad_input import plainly
 from walklearn.cli.data_options import with_options
+from walklearn.cli.talk import WIDTH, Talk, talking
 
 if TYPE_CHECKING:
     from walklearn.advice import Advice
@@ -69,8 +68,8 @@ def plan() -> None:
 
 @plan.command()
 @with_options(_NEW_OPTIONS)
-@plainly
-def new(out: Path, **options: Any) -> None:
+@talking
+def new(out: Path, talk: Talk, **options: Any) -> None:
     """Make a plan from a schema and what is public, as `walklearn advise` advises, and explain it.
 
     Under ε the walk is uniform, since that tells nothing of the rows, and clip, noise, step and
@@ -86,34 +85,29 @@ def new(out: Path, **options: Any) -> None:
     text = plan_from(**options)
     made = Plan.from_text(text, str(out))
     out.write_text(text, encoding="utf-8")
-    click.echo(f"{out} is for everybody who takes part:\n")
-    _explain(made)
-    click.echo(f"\nNext, beside the rows of each: walklearn node init mynode --plan {out} --data …")
+    talk.facts["out"] = str(out)
+    talk.tell(f"{out} is for everybody who takes part:\n")
+    _explain(made, talk)
+    talk.tell(f"\nNext, beside the rows of each: walklearn node init mynode --plan {out} --data …")
 
 
 @plan.command()
 @click.argument("plan", type=click.Path(path_type=Path, dir_okay=False))
 @click.option("--data", type=click.Path(path_type=Path, dir_okay=False), multiple=True,
               help="A file of rows that should fit the plan.")  # fmt: skip
-@click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
-@plainly
-def check(plan: Path, data: tuple[Path, ...], as_json: bool) -> None:
+@talking
+def check(plan: Path, data: tuple[Path, ...], talk: Talk) -> None:
     """Check the file PLAN, and say in plain words what it comes to and what to mind."""
-    from walklearn.cli.plan_text import explained, notes
     from walklearn.node.agreement.node_rows import read_node_rows
     from walklearn.node.agreement.plan import Plan
 
     read = Plan.read(plan)
     rows = {str(path): len(read_node_rows(path, read).y) for path in data}
-    if as_json:
-        told = {"explained": dict(explained(read)), "notes": notes(read)}
-        content = {"digest": read.digest, "plan": read.to_dict(), **told, "rows": rows}
-        click.echo(json.dumps(content, ensure_ascii=False))
-        return
-    click.echo(f"{plan} can be used:\n")
-    _explain(read)
+    talk.facts["rows"] = rows
+    talk.tell(f"{plan} can be used:\n")
+    _explain(read, talk)
     for path, count in rows.items():
-        click.echo(f"{path}: {count} rows, all of which fit.")
+        talk.tell(f"{path}: {count} rows, all of which fit.")
 
 
 def plan_from(**given: Any) -> str:
@@ -129,15 +123,17 @@ def plan_from(**given: Any) -> str:
     return text_of(Choices(encoding, classes, loss, graph.node_count, advice, options))
 
 
-def _explain(plan: Plan) -> None:
+def _explain(plan: Plan, talk: Talk) -> None:
     from walklearn.cli.plan_text import explained, notes
 
     topics = explained(plan)
+    talk.facts |= {"digest": plan.digest, "plan": plan.to_dict()}
+    talk.facts |= {"explained": dict(topics), "notes": notes(plan)}
     width = max(len(topic) for topic, _ in topics) + 2
     for topic, text in topics:
-        click.echo(click.wrap_text(text, 88, topic.ljust(width), " " * width))
+        talk.tell(click.wrap_text(text, WIDTH, topic.ljust(width), " " * width))
     for note in notes(plan):
-        click.echo(click.wrap_text(f"Note: {note}", 88, "", "  "), err=True)
+        talk.note(note)
 
 
 def _listed(values: str | None) -> tuple[str, ...] | None:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import click
 
-from walklearn.cli.bad_input import plainly
+from walklearn.cli.talk import Talk, talking
 
 
 @click.command()
@@ -21,12 +20,11 @@ from walklearn.cli.bad_input import plainly
               help="Write the predictions to this CSV file instead of the screen.")  # fmt: skip
 @click.option("--proba", is_flag=True, help="Also the probability of each class.")
 @click.option("--delimiter", help="What separates the cells of a CSV file; guessed by default.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
 @click.option("--force", is_flag=True, help="Overwrite the file given by --out.")
-@plainly
+@talking
 def predict(
-    model: Path, data: Path, out: Path | None, proba: bool, delimiter: str | None, as_json: bool,
-    force: bool,
+    model: Path, data: Path, out: Path | None, proba: bool, delimiter: str | None, force: bool,
+    talk: Talk,
 ) -> None:  # fmt: skip
     """Predict with the model directory MODEL for each row of the file DATA.
 
@@ -55,17 +53,19 @@ def predict(
         shares = trained.probabilities(scores)
         names = trained.classes or ()
         columns |= {f"P({name})": shares[:, at].tolist() for at, name in enumerate(names)}
-    content = json.dumps(columns) if as_json else _csv(columns)
     if out is None:
-        click.echo(content, nl=as_json)
+        talk.give(_csv(columns), predictions=columns)
     else:
         from walklearn.files.atomic_write import atomic_write
 
-        atomic_write(out, content.encode())
+        atomic_write(out, _csv(columns).encode())
+        talk.facts["out"] = str(out)
+    talk.facts["rows"] = len(predicted)
     if trained.target in table:
         with suppress(DataError):  # new rows may well have an empty column for the target
             score = score_of(trained.kind, predicted, table[trained.target])
-            click.echo(f"{data}: {score}", err=True)
+            talk.facts["score"] = score._asdict()
+            talk.aside(f"{data}: {score}")
 
 
 def _csv(columns: dict[str, list[Any]]) -> str:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import click
 
-from walklearn.cli.bad_input import plainly
+from walklearn.cli.talk import Talk, talking
 from walklearn.privacy import MECHANISMS
 
 _epsilon = click.option("--epsilon", type=float, required=True, help="Privacy loss ε.")
@@ -27,7 +27,6 @@ _mechanism = click.option(
     "--mechanism", type=click.Choice(MECHANISMS.names), default="clamped-gamma", show_default=True
 )
 _WALKS = {"compiled": 20_000, "reference": 500, "released": 200}  # by default, in an audit
-_json = click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
 
 
 @click.group()
@@ -45,11 +44,10 @@ def privacy() -> None:
 @_mechanism
 @click.option("--accounting", type=click.Choice(["tight", "lemma"]), default="tight",
               show_default=True, help="Exact, or the paper's lemma (gamma only).")  # fmt: skip
-@_json
-@plainly
+@talking
 def calibrate(
     epsilon: float, delta: float, bounds: tuple[float, float], mechanism: str, accounting: Any,
-    as_json: bool,
+    talk: Talk,
 ) -> None:  # fmt: skip
     """The least noise that gives (ε, δ) for values within the bounds."""
     from walklearn import privacy as wl_privacy
@@ -66,10 +64,8 @@ def calibrate(
         "mean": float(found.mean(middle)),
         "standard_deviation": float(found.variance(middle)) ** 0.5,
     }
-    if as_json:
-        click.echo(json.dumps(facts))
-        return
-    click.echo(
+    talk.facts |= facts
+    talk.tell(
         f"{facts['mechanism']}\n"
         f"  delta at epsilon = {epsilon:g}:  {facts['delta']:.6g}\n"
         f"  epsilon at delta = {delta:g}:  {facts['epsilon']:.6g}\n"
@@ -92,11 +88,10 @@ def calibrate(
 @click.option("--max-contributions", type=click.IntRange(1), default=20, show_default=True,
               help="With --model: how often a node's rows show in it at most.")  # fmt: skip
 @click.option("--seed", type=click.IntRange(0), default=1, show_default=True)
-@_json
-@plainly
+@talking
 def compare(
     epsilon: float, delta: float, bounds: tuple[float, float] | None, of_model: bool, graph: str,
-    nodes: int, max_contributions: int, seed: int, as_json: bool,
+    nodes: int, max_contributions: int, seed: int, talk: Talk,
 ) -> None:  # fmt: skip
     """All mechanisms at the same (ε, δ), by the error of what they release.
 
@@ -104,16 +99,14 @@ def compare(
     beside the ε against everyone who sees all tokens.
     """
     if of_model:
-        _compare_observers(epsilon, delta, graph, nodes, max_contributions, seed, as_json)
+        _compare_observers(epsilon, delta, graph, nodes, max_contributions, seed, talk)
         return
     if bounds is None:
         raise ValueError("give the public bounds of the values, --bounds LO HI, or --model.")
     from walklearn import privacy as wl_privacy
 
     comparison = wl_privacy.compare(epsilon=epsilon, delta=delta, bounds=bounds)
-    if not as_json:
-        click.echo(str(comparison))
-        return
+    talk.tell(str(comparison))
     rows = [
         {
             "mechanism": row.kind,
@@ -125,16 +118,16 @@ def compare(
         }
         for row in comparison.rows
     ]
-    click.echo(
-        json.dumps(
-            {"rows": rows, "constant": comparison.constant_error, "verdict": comparison.verdict}
-        )
-    )
+    talk.facts |= {
+        "rows": rows,
+        "constant": comparison.constant_error,
+        "verdict": comparison.verdict,
+    }
 
 
 def _compare_observers(
     epsilon: float, delta: float, graph: str, nodes: int, contributions: int, seed: int,
-    as_json: bool,
+    talk: Talk,
 ) -> None:  # fmt: skip
     import numpy as np
 
@@ -151,10 +144,8 @@ def _compare_observers(
          "largest": float(seen[at].max())}
         for distance in np.unique(hops) if (at := hops == distance).any()
     ]  # fmt: skip
-    if as_json:
-        click.echo(json.dumps({"local": claim.local(delta), "delta": delta, "rows": rows}))
-        return
-    click.echo(
+    talk.facts |= {"local": claim.local(delta), "delta": delta, "rows": rows}
+    talk.tell(
         f"{network}, uniform walk, at most {contributions} contributions of a node, δ = {delta:g}\n"
         f"everyone who sees all tokens: ε = {claim.local(delta):.3g}\n"
         f"node {observer} alone, if it does not collude, and if what theory.seen_from_one_node "
@@ -162,7 +153,7 @@ def _compare_observers(
         "token that carries the model alone, no relays); a published final model is not covered:"
     )
     for row in rows:
-        click.echo(
+        talk.tell(
             f"  {row['hops']} hops away, {row['nodes']} nodes: ε = {row['median']:.3g} at the "
             f"median, {row['largest']:.3g} at most"
         )
@@ -173,8 +164,8 @@ def _compare_observers(
 @click.option("--theta", type=float, multiple=True, help="Noise levels of the left picture.")
 @click.option("--out", type=click.Path(dir_okay=False, path_type=Path),
               default=Path("privacy.png"), show_default=True)  # fmt: skip
-@plainly
-def plot(bounds: tuple[float, float], theta: tuple[float, ...], out: Path) -> None:
+@talking
+def plot(bounds: tuple[float, float], theta: tuple[float, ...], out: Path, talk: Talk) -> None:
     """The paper's Figure 1 for these bounds: δ against ε, and θ against ε.
 
     Left: δ of the Gamma mechanism by the paper's lemma (dashed) and exactly (solid), with the
@@ -185,7 +176,8 @@ def plot(bounds: tuple[float, float], theta: tuple[float, ...], out: Path) -> No
 
     out.parent.mkdir(parents=True, exist_ok=True)
     draw(figure1.both(bounds, theta)).savefig(out, dpi=144)
-    click.echo(f"Picture: {out}")
+    talk.facts["picture"] = str(out)
+    talk.tell(f"Picture: {out}")
 
 
 @privacy.command()
@@ -198,10 +190,10 @@ def plot(bounds: tuple[float, float], theta: tuple[float, ...], out: Path) -> No
               help="Norm that a visit's gradient is clipped to.")  # fmt: skip
 @click.option("--max-contributions", type=click.IntRange(1), default=20, show_default=True)
 @click.option("--seed", type=click.IntRange(0), default=1, show_default=True)
-@plainly
+@talking
 def attack(
     nodes: int, dimension: int, steps: int, epsilon: float, delta: float, clip: float,
-    max_contributions: int, seed: int,
+    max_contributions: int, seed: int, talk: Talk,
 ) -> None:  # fmt: skip
     """Recover rows from consecutive tokens, with and without protection.
 
@@ -217,12 +209,13 @@ def attack(
         epsilon=epsilon, delta=delta, clip=clip, max_contributions=max_contributions,
         protect="node",
     )  # fmt: skip
-    click.echo(f"Uniform walk on {graph}, {steps} visits, {dimension} features.")
+    talk.tell(f"Uniform walk on {graph}, {steps} visits, {dimension} features.")
     for title, protection in (("in the clear", None), (f"with {noise}", noise)):
         found = wl.attack(
             problem, graph, wl.walks.Uniform(), wl.PowerStep(0.1), steps, protection, seed
         )
-        click.echo(f"{title}:\n  {found}")
+        talk.facts[title] = {"recovered": found.recovered, "nodes": len(found.nodes)}
+        talk.tell(f"{title}:\n  {found}")
 
 
 @privacy.command()
@@ -242,11 +235,11 @@ def attack(
 @click.option("--samples", type=click.IntRange(100),
               help="Draws of each value (200,000), or walks (20,000, 500, 200).")  # fmt: skip
 @click.option("--seed", type=click.IntRange(0), default=1, show_default=True)
-@plainly
+@talking
 def audit(
     mechanism: str, epsilon: float, delta: float, bounds: tuple[float, float] | None,
     of_walk: bool, max_contributions: int, protect: Any, engine: Any, samples: int | None,
-    seed: int,
+    seed: int, talk: Talk,
 ) -> None:  # fmt: skip
     """Monte Carlo test of a mechanism's claim: draws that contradict its δ would show.
 
@@ -263,12 +256,14 @@ def audit(
         walked = wl.audit_walk(
             noise, delta=delta, walks=samples or _WALKS[engine], engine=engine, seed=seed
         )
-        click.echo(walked)
+        talk.facts |= {"claim": repr(noise), **asdict(walked), "verdict": walked.verdict}
+        talk.tell(str(walked))
         raise SystemExit(int(walked.violated))
     if bounds is None:
         raise ValueError("give the public bounds of the values, --bounds LO HI, or --walk.")
     found = wl.privacy.calibrate(mechanism, epsilon=epsilon, delta=delta, bounds=bounds)
     result = wl.privacy.audit(found, epsilon, samples=samples or 200_000, seed=seed)
-    click.echo(f"{found}\n{result}")
+    talk.facts |= {"claim": repr(found), **asdict(result), "verdict": result.verdict}
+    talk.tell(f"{found}\n{result}")
     if result.violated:
         raise SystemExit(1)

@@ -9,10 +9,10 @@ from typing import Any
 
 import click
 
-from walklearn.cli.bad_input import BadInput, plainly
+from walklearn.cli.bad_input import BadInput
 from walklearn.cli.data_options import with_options
 from walklearn.cli.run import WORKERS, run_to_end
-from walklearn.cli.tables import show
+from walklearn.cli.talk import Talk, talking
 
 
 @click.command()
@@ -21,8 +21,8 @@ from walklearn.cli.tables import show
 @click.option("--out", type=click.Path(file_okay=False, path_type=Path), default=Path("results"),
               show_default=True, help="Directory for tables, pictures and the page.")  # fmt: skip
 @with_options(WORKERS)
-@plainly
-def reproduce(names: tuple[str, ...], quick: bool, out: Path, **workers: Any) -> None:
+@talking
+def reproduce(names: tuple[str, ...], quick: bool, out: Path, talk: Talk, **workers: Any) -> None:
     """Every figure of the paper, a verdict on every claim, and experiments beyond it.
 
     NAMES choose some of: fig1a, fig1b, fig2a, fig2b, fig3 (fig1 and fig2 stand for both), slope,
@@ -45,20 +45,21 @@ def reproduce(names: tuple[str, ...], quick: bool, out: Path, **workers: Any) ->
     tallies = []
     for name in chosen:
         if name in COMPUTED:
-            click.echo(f"{name}: computed, not simulated")
+            talk.tell(f"{name}: computed, not simulated")
             _compute(name, out)
             continue
         study = shipped_study(name)
-        results = run_to_end(study.quick() if quick else study, out, most_notes=3, **workers)
+        results = run_to_end(study.quick() if quick else study, out, talk, 3, **workers)
         _draw(name, out)
         tallies += findings.tally(name, results.verdicts())
-    stored = [out / name for name in _shown(chosen, out)]
+    stored = [out / name for name in _shown(chosen, out, talk)]
     with _writing(out):
         write_report(stored, out / "report.html", shipped_texts())
     if tallies:
-        click.echo("\nVerdicts over all readings (details on the page and in verdicts.parquet):")
-        show(findings.HEADER, tallies)
-    click.echo(f"\nReport: {out / 'report.html'}")
+        talk.tell("\nVerdicts over all readings (details on the page and in verdicts.parquet):")
+        talk.show(findings.HEADER, tallies)
+    talk.facts |= {"chosen": chosen, "report": str(out / "report.html")}
+    talk.tell(f"\nReport: {out / 'report.html'}")
 
 
 def _check(names: list[str], out: Path, **workers: Any) -> None:
@@ -104,23 +105,23 @@ def _writing(to: Path) -> Iterator[None]:
         raise BadInput(f"cannot write to {to}: {error.strerror or error}.") from error
 
 
-def _shown(chosen: list[str], out: Path) -> list[str]:
+def _shown(chosen: list[str], out: Path, talk: Talk) -> list[str]:
     """All that is stored in `out`, as a page of a few would replace that of all."""
     from walklearn.experiments.shipped import NAMES
 
     stored = {file.parent.name for file in out.glob("*/about.json")}
     ordered = [*(name for name in NAMES if name in stored), *sorted(stored.difference(NAMES))]
-    return [name for name in ordered if name in chosen or _is_drawable(out / name)]
+    return [name for name in ordered if name in chosen or _is_drawable(out / name, talk)]
 
 
-def _is_drawable(folder: Path) -> bool:
+def _is_drawable(folder: Path, talk: Talk) -> bool:
     """Whether it holds anything to draw, under its own name and not as a copy of another."""
     from walklearn.studies import Results, ResultsError
 
     try:
         results = Results.open(folder)
     except ResultsError as error:
-        click.echo(f"Note: not on the page: {error}")
+        talk.tell(f"Note: not on the page: {error}")
         return False
     has_rows = results.finished_count > 0 or not results.about["cells"]  # computed: without cells
     return has_rows and results.about["study"] == folder.name

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from walklearn.cli.bad_input import BadInput, plainly
+from walklearn.cli.bad_input import BadInput
 from walklearn.cli.data_options import with_options
-from walklearn.cli.tables import show
+from walklearn.cli.talk import Talk, talking
 
 if TYPE_CHECKING:
     from walklearn.studies import Results, Study
@@ -33,8 +34,8 @@ WORKERS = [
               show_default=True, help="Where the study gets a directory of its own.")  # fmt: skip
 @click.option("--quick", is_flag=True, help="The smaller run that the study describes.")
 @with_options(WORKERS)
-@plainly
-def run(study: Path, out: Path, quick: bool, **workers: Any) -> None:
+@talking
+def run(study: Path, out: Path, quick: bool, talk: Talk, **workers: Any) -> None:
     """Run the study in the file STUDY: a grid of graphs, problems, methods and step sizes.
 
     Each finished cell of the grid is kept in OUT/name-of-the-study; the same command goes on
@@ -49,17 +50,20 @@ def run(study: Path, out: Path, quick: bool, **workers: Any) -> None:
     from walklearn.studies import Study
 
     described = Study.read(study)
-    show_verdicts(run_to_end(described.quick() if quick else described, out, **workers))
+    results = run_to_end(described.quick() if quick else described, out, talk, **workers)
+    show_verdicts(results, talk)
 
 
-def run_to_end(study: Study, out: Path, most_notes: int | None = None, **workers: Any) -> Results:
+def run_to_end(
+    study: Study, out: Path, talk: Talk, most_notes: int | None = None, **workers: Any
+) -> Results:
     """Run a study, judge its claims, and tell what a person at a terminal wants to know."""
     from walklearn.studies import run_study
     from walklearn.studies.facts import notes
     from walklearn.studies.pools import WorkerDiedError
 
     cells = len(study.cells())
-    click.echo(
+    talk.tell(
         f"{study.name}: {cells} cells, {study.instances} instances of {study.updates:,} updates"
         + (" (quick)" if study.is_quick else "")
     )
@@ -82,14 +86,27 @@ def run_to_end(study: Study, out: Path, most_notes: int | None = None, **workers
         ) from error
     told = notes(results)
     for note in told[:most_notes]:
-        click.echo(f"Note: {note}")
+        talk.tell(f"Note: {note}")
     if most_notes is not None and len(told) > most_notes:
-        click.echo(f"Note: … and {len(told) - most_notes} more; walklearn run tells all of them.")
-    click.echo(f"Results: {results.directory}")
+        talk.tell(f"Note: … and {len(told) - most_notes} more; walklearn run tells all of them.")
+    talk.tell(f"Results: {results.directory}")
+    talk.facts.setdefault("studies", {})[study.name] = {
+        "results": str(results.directory),
+        "cells": cells,
+        "quick": study.is_quick,
+        "notes": told,
+        "verdicts": verdicts_of(results),
+    }
     return results
 
 
-def show_verdicts(results: Results) -> None:
+def verdicts_of(results: Results) -> list[dict[str, Any]]:
+    """The verdicts as plain values."""
+    found: list[dict[str, Any]] = json.loads(results.verdicts().to_json(orient="records"))
+    return found
+
+
+def show_verdicts(results: Results, talk: Talk) -> None:
     """A line per reading of every claim; where they are many, per claim."""
     from walklearn.experiments.findings import HEADER, READING_HEADER, lines, tally
 
@@ -97,9 +114,9 @@ def show_verdicts(results: Results) -> None:
     if found.empty:
         return
     if len(found) <= MOST_LINES:
-        show(READING_HEADER, lines(found))
+        talk.show(READING_HEADER, lines(found))
     else:
-        show(HEADER, tally(results.study.name, found))
+        talk.show(HEADER, tally(results.study.name, found))
 
 
 def _finished(folder: Path) -> int:

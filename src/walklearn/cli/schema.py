@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from walklearn.cli.bad_input import plainly
+from walklearn.cli.talk import Talk, talking
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -38,8 +38,8 @@ _HEADER = """\
               help="A column that is text even if it looks like numbers.")  # fmt: skip
 @click.option("--delimiter", help="What separates the cells of a CSV file. Default: guessed.")
 @click.option("--out", type=click.Path(path_type=Path), help="A file; default: print it.")
-@plainly
-def schema(data: Path, out: Path | None, **options: Any) -> None:
+@talking
+def schema(data: Path, out: Path | None, talk: Talk, **options: Any) -> None:
     """Write a schema of the columns of DATA, to be filled in with public numbers.
 
     Its own numbers come from the rows, and it says so: a training with ε refuses them until you
@@ -59,12 +59,14 @@ def schema(data: Path, out: Path | None, **options: Any) -> None:
     if out is not None and out.exists():
         raise FileExistsError(f"{out} exists, and may have been filled in: choose another place.")
     text = schema_of(features, out.name if out else "schema.toml")
+    talk.facts["columns"] = list(features)
     if out is None:
-        click.echo(text, nl=False)
+        talk.give(text, schema=text)
     else:
         out.write_text(text, encoding="utf-8")
-        click.echo(f"{out} has {len(list(features))} columns. Its numbers come from the rows: ")
-        click.echo("put public ones there, and take the lines from_rows = true out.")
+        talk.facts["out"] = str(out)
+        talk.tell(f"{out} has {len(list(features))} columns. Its numbers come from the rows: ")
+        talk.tell("put public ones there, and take the lines from_rows = true out.")
 
 
 def schema_of(table: Table, name: str) -> str:

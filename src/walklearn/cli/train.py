@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from walklearn.cli.bad_input import in_shell_words, plainly
+from walklearn.cli.bad_input import in_shell_words
 from walklearn.cli.data_options import (
     DATA_OPTIONS,
     PRIVACY_OPTIONS,
@@ -19,6 +18,7 @@ from walklearn.cli.data_options import (
     task_of,
     with_options,
 )
+from walklearn.cli.talk import WIDTH, Talk, talking, wrapped_sentences
 from walklearn.cli.tracking import TRACKING_OPTIONS, logged, tracker_of
 from walklearn.privacy import MECHANISMS
 from walklearn.problem.losses import LOSSES
@@ -86,7 +86,6 @@ _OPTIONS = [
                  help="Test on this share of the rows, and do not train on them."),
     click.option("--seed", type=click.IntRange(0),
                  help="Repeat a run exactly. Noise from a seed protects nobody."),
-    click.option("--json", "as_json", is_flag=True, help="Print JSON for machines."),
 ]
 # fmt: on
 
@@ -97,8 +96,8 @@ _OPTIONS = [
 @with_options(PRIVACY_OPTIONS)
 @with_options(_OPTIONS)
 @with_options(TRACKING_OPTIONS)
-@plainly
-def train(data: Path, out: Path, force: bool, as_json: bool, **options: Any) -> None:
+@talking
+def train(data: Path, out: Path, force: bool, talk: Talk, **options: Any) -> None:
     """Train a model on the rows of the file DATA and keep it in the directory OUT.
 
     DATA is CSV, Parquet, npz or SVMlight. Each row belongs to a node of the graph: the one that
@@ -119,12 +118,10 @@ def train(data: Path, out: Path, force: bool, as_json: bool, **options: Any) -> 
     check_target(out, force)
     trained = _train(data, DataOptions.take(options), options)
     trained.model.save(out, overwrite=force)
-    if as_json:
-        click.echo(json.dumps({"out": str(out), **_facts(trained)}, ensure_ascii=False))
-    else:
-        _tell(trained, out)
+    talk.facts |= {"out": str(out), **_facts(trained)}
+    _tell(talk, trained, out)
     for note in trained.notes:
-        click.echo(click.wrap_text(f"Note: {note}", 88, "", "  "), err=True)
+        talk.note(note)
 
 
 class _Trained(NamedTuple):
@@ -333,24 +330,44 @@ def _facts(trained: _Trained) -> dict[str, Any]:
     return facts | {"training": training, "for_the_owner_alone": owners, "notes": trained.notes}
 
 
-def _tell(trained: _Trained, out: Path) -> None:
+def _tell(talk: Talk, trained: _Trained, out: Path) -> None:
     """What was trained, how good it is, and what it revealed."""
-    from walklearn.cli.tables import show
-
     model, details = trained.model, {**trained.model.details, **trained.owners}
     size = f"{details['rows']} rows of {details['features']} features"
+    loss = f"{details['loss']:.4g} ({model.loss}, penalty {model.penalty:g})"
     rows = [
         ["data", f"{size} on {details['nodes']} nodes with {details['edges']} edges"],
         ["walk", f"{model.walk}: {model.updates:,} updates, {details['messages']:,} messages"],
-        ["loss", f"{details['loss']:.4g} ({model.loss}, penalty {model.penalty:g})"],
+        *([["loss", loss]] if talk.verbose else []),
         *([name, str(score)] for name, score in trained.scores.items()),
     ]
-    show(["", ""], rows, title=f"A {model.kind} of {model.target!r}")
+    talk.show(["", ""], rows, title=f"A {model.kind} of {model.target!r}")
+    talk.tell()
+    if talk.verbose:
+        _tell_privacy(talk, trained, out)
+    else:
+        for name, what in _privacy_in_short(model).items():
+            talk.tell(click.wrap_text(f"{name}: {what}", WIDTH, "", "  "))
+        talk.tell(f"More: --verbose, or {out / 'report.md'}.")
+    talk.tell(f"\nThe model is in {out}. Next: walklearn predict {out} new.csv")
+
+
+def _privacy_in_short(model: Model) -> dict[str, str]:
+    """What is claimed and what is not, a sentence each; the first of a list is the widest."""
+    privacy = model.privacy
+    claim = privacy["protected"][0] if privacy["epsilon"] != "∞" else "nothing"
+    return {
+        "Private": claim.partition(": ")[0].removesuffix(".") + ".",
+        "Not private": privacy["not_protected"][0].partition(". ")[0].removesuffix(".") + ".",
+    }
+
+
+def _tell_privacy(talk: Talk, trained: _Trained, out: Path) -> None:
+    model = trained.model
     for heading in ("protected", "not_protected", "taken_to_be_public"):
         if model.privacy[heading]:
-            click.echo(f"\n{heading.replace('_', ' ').capitalize()}:")
-        for sentence in model.privacy[heading]:
-            click.echo(click.wrap_text(f"- {sentence}", 88, "  ", "    "))
+            talk.tell(f"{heading.replace('_', ' ').capitalize()}:")
+            talk.tell(wrapped_sentences(model.privacy[heading]) + "\n")
     if model.details.keys().isdisjoint(trained.owners):
         real = model.privacy["epsilon"] != "∞" and not model.privacy["simulated"]
         told = (
@@ -359,5 +376,4 @@ def _tell(trained: _Trained, out: Path) -> None:
                 ", so that it can be published as it is." if real else "."
             )
         )  # fmt: skip
-        click.echo("\n" + click.wrap_text(told, 88))
-    click.echo(f"\nThe model is in {out} (see report.md). Next: walklearn predict {out} new.csv")
+        talk.tell(click.wrap_text(told, WIDTH))

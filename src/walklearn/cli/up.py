@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from walklearn.cli.bad_input import BadInput, plainly
+from walklearn.cli.bad_input import BadInput
+from walklearn.cli.talk import Talk, talking
 
 if TYPE_CHECKING:
     from walklearn.cli.walk_panel import Curve
@@ -42,10 +43,10 @@ _LOOK_SECONDS = 0.25
               show_default=True, help="For the nodes, the model and the picture.")  # fmt: skip
 @click.option("--view", is_flag=True,
               help="Watch it on a page in the browser, kill nodes and start them.")  # fmt: skip
-@plainly
+@talking
 def up(
     nodes: int, graph: str, walk: str, epsilon: float | None, delta: float | None, updates: int,
-    seed: int, out: Path, view: bool,
+    seed: int, out: Path, view: bool, talk: Talk,
 ) -> None:  # fmt: skip
     """Start a whole network on this machine and watch it learn.
 
@@ -71,26 +72,26 @@ def up(
     privacy = None if epsilon is None or delta is None else (epsilon, delta)
     trial = Trial.draw(as_graph(graph, nodes=nodes, seed=seed), walk, updates, privacy, seed)
     if privacy is not None:
-        click.echo("ε = ∞: L_i is released with noise, and the model goes in the clear.")
-    click.echo(f"Making {nodes} nodes in {out}: keys, rows, invites …")
+        talk.tell("ε = ∞: L_i is released with noise, and the model goes in the clear.")
+    talk.tell(f"Making {nodes} nodes in {out}: keys, rows, invites …")
     with LocalNetwork.create(out, trial.plan, trial.graph, trial.rows()) as network:
         try:
             network.start()
-            click.echo(f"{nodes} processes run.")
-            with _view(network, trial, f"{graph}, {walk} walk", view) as page:
-                click.echo(f"The walk begins at {network.directories[0].settings.name}.")
+            talk.tell(f"{nodes} processes run.")
+            with _view(network, trial, f"{graph}, {walk} walk", view, talk) as page:
+                talk.tell(f"The walk begins at {network.directories[0].settings.name}.")
                 network.start_walk()
-                last, curve = _watch(network, trial, page)
-                _conclude(network, trial, last, curve, out)
+                last, curve = _watch(network, trial, page, talk)
+                _conclude(network, trial, last, curve, out, talk)
                 if page is not None:
-                    _stay(network, trial, page)
+                    _stay(network, trial, page, talk)
         except LocalNetworkError as error:
             raise click.ClickException(str(error)) from error
 
 
 @contextmanager
 def _view(
-    network: LocalNetwork, trial: Trial, about: str, wanted: bool
+    network: LocalNetwork, trial: Trial, about: str, wanted: bool, talk: Talk
 ) -> Iterator[NetworkView | None]:
     """The page, once a browser looks at it; None where none is wanted."""
     if not wanted:
@@ -99,7 +100,7 @@ def _view(
     from walklearn.node.trial.view import NetworkView
 
     with NetworkView(network, trial, about) as view:
-        click.echo(f"Open this page, and the walk begins: {view.page.address}")
+        talk.announce(f"Open this page, and the walk begins: {view.page.address}")
         view.page.opened.wait()
         view.begin()
         yield view
@@ -122,14 +123,18 @@ def _check(walk: str, epsilon: float | None, delta: float | None, out: Path) -> 
         )
 
 
-def _watch(network: LocalNetwork, trial: Trial, view: NetworkView | None) -> tuple[Glimpse, Curve]:
+def _watch(
+    network: LocalNetwork, trial: Trial, view: NetworkView | None, talk: Talk
+) -> tuple[Glimpse, Curve]:
     """Show the walk until it ends; returns the last glimpse, and the error as it fell."""
     from walklearn.cli.walk_panel import WalkPanel
+    from walklearn.files.progress import rest
     from walklearn.node.trial.two_gaussians import watch
 
     curve: Curve = []
     begin = time.monotonic()
-    with WalkPanel() as show:
+    rest()
+    with WalkPanel(talk) as show:
         for glimpse in watch(network, trial):
             if glimpse.error is not None and (not curve or curve[-1][0] < glimpse.updates):
                 curve.append((glimpse.updates, glimpse.error))
@@ -140,20 +145,21 @@ def _watch(network: LocalNetwork, trial: Trial, view: NetworkView | None) -> tup
     return glimpse, curve
 
 
-def _stay(network: LocalNetwork, trial: Trial, view: NetworkView) -> None:
+def _stay(network: LocalNetwork, trial: Trial, view: NetworkView, talk: Talk) -> None:
     """Keep the page alive, with its buttons, until Ctrl-C."""
     from walklearn.node.trial.two_gaussians import watch
 
-    click.echo("The nodes and the page stay until Ctrl-C.")
+    talk.announce("The nodes and the page stay until Ctrl-C.")
     while True:
         for glimpse in watch(network, trial):
             view.show(glimpse)
             time.sleep(_LOOK_SECONDS)
 
 
-def _conclude(network: LocalNetwork, trial: Trial, last: Glimpse, curve: Curve, out: Path) -> None:
+def _conclude(
+    network: LocalNetwork, trial: Trial, last: Glimpse, curve: Curve, out: Path, talk: Talk
+) -> None:
     """The table, whether all nodes agree, the model and the picture."""
-    from walklearn.cli.tables import show
     from walklearn.node.disk.kept_model import newest_model
     from walklearn.node.trial.two_gaussians import draw
 
@@ -162,7 +168,7 @@ def _conclude(network: LocalNetwork, trial: Trial, last: Glimpse, curve: Curve, 
          str(node.handovers), "yes" if node.final else "no"]
         for number, node in enumerate(last.nodes)
     ]  # fmt: skip
-    show(["node", "neighbours", "updates", "handovers", "final model"], rows)
+    talk.show(["node", "neighbours", "updates", "handovers", "final model"], rows)
     there = [number for number, node in enumerate(last.nodes) if node.final]
     models = [network.newest(number) for number in there]
     bodies = {None if token is None else token.model.tobytes() for token in models}
@@ -174,9 +180,19 @@ def _conclude(network: LocalNetwork, trial: Trial, last: Glimpse, curve: Curve, 
     draw(trial, list(made), list(law), curve, out / "network.png")
     final = models[0]
     assert final is not None
-    click.echo(
+    error = trial.error(final.model)
+    talk.facts |= {
+        "out": str(out),
+        "model": str(out / "model"),
+        "updates": final.updates,
+        "distance": error,
+        "distance_at_the_start": curve[0][1],
+        "nodes": [{"name": node.name, "updates": node.updates, "handovers": node.handovers,
+                   "final": node.final} for node in last.nodes],
+    }  # fmt: skip
+    talk.tell(
         f"{_all(len(models), len(last.nodes))} hold the same final model, at ‖w − w*‖ = "
-        f"{trial.error(final.model):.3g} after {final.updates} updates "
+        f"{error:.3g} after {final.updates} updates "
         f"(began at {curve[0][1]:.3g})."
     )
-    click.echo(f"Picture: {out / 'network.png'}. Model: {out / 'model'}.")
+    talk.tell(f"Picture: {out / 'network.png'}. Model: {out / 'model'}.")

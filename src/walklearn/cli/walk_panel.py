@@ -6,11 +6,10 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-import click
-
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from walklearn.cli.talk import Talk
     from walklearn.node.trial.two_gaussians import Glimpse
 
 Curve = list[tuple[int, float]]
@@ -24,12 +23,13 @@ _DOTS = {"down": "○", "starting": "◌", "frozen": "◌"}
 class WalkPanel:
     """Entered, it gives the function that shows a glimpse of the network."""
 
-    def __init__(self) -> None:
+    def __init__(self, talk: Talk) -> None:
+        self._talk = talk
         self._said = -_LINE_SECONDS
         self._live: Any = None
 
     def __enter__(self) -> Show:
-        if not sys.stdout.isatty():
+        if self._talk.quiet or self._talk.as_json or not sys.stdout.isatty():
             return self._line
         from rich.live import Live
 
@@ -44,7 +44,7 @@ class WalkPanel:
     def _line(self, glimpse: Glimpse, seconds: float, curve: Curve) -> None:
         if seconds - self._said >= _LINE_SECONDS:
             self._said = seconds
-            click.echo(
+            self._talk.tell(
                 f"{seconds:5.1f} s  {glimpse.updates:>6,} of {glimpse.of:,} updates  "
                 f"‖w − w*‖ = {_error(glimpse):<8}  {_where(glimpse)}"
             )

@@ -163,6 +163,25 @@ def _write_ends(
         )
 
 
+def facts(results: dict[str, list[Result]]) -> list[dict[str, Any]]:
+    """What the table says, as plain numbers."""
+    return [
+        {
+            "setting": title,
+            "method": result.trace.label,
+            "step_constant": None if result.step_size is None else result.step_size.constant,
+            "updates": int(result.trace.updates[-1]),
+            "messages": float(result.trace.messages[:, -1].mean()),
+            "bytes": float(result.trace.bytes[:, -1].mean()),
+            "median_gap": float(summary.median[-1]),
+            "interval": [float(summary.lower[-1]), float(summary.upper[-1])],
+        }
+        for title, rows in results.items()
+        for result in rows
+        if (summary := result.trace.summary("gap"))
+    ]
+
+
 def table(results: dict[str, list[Result]]) -> list[list[str]]:
     """A line for each setting and method: step constant, cost, final error with its interval."""
     lines = [["setting", "method", "c", "updates", "messages", "MB", "f(w) − f*", "interval"]]

@@ -1,4 +1,4 @@
-"""A long run and the person who waits for it: how far it is, and Ctrl-C.
+"""A long run and the person who waits for it: how far it is, that it is alive, and Ctrl-C.
 
 >>> import threading
 >>> stop = threading.Event()
@@ -13,6 +13,8 @@ from __future__ import annotations
 import signal
 import sys
 import threading
+import time
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,20 +26,35 @@ if TYPE_CHECKING:
 SoFar = Callable[[int], object]  # is told how far something is
 WORTH_A_BAR = 2**22  # bytes of a file
 BAR_AFTER = 0.5  # seconds of reading it
+SILENCE = 2.0  # seconds without anything that moves, after which a line says what is going on
+LONGEST_SILENCE = 60.0  # between lines in a file, where each stays
+ANOTHER = 0.75  # seconds: an interrupt that soon after another means all of it
+
+_bars: weakref.WeakSet[Any] = weakref.WeakSet()  # those that are shown
+_pulse: _Pulse | None = None
+_interrupted_at = -ANOTHER
 
 
 @contextmanager
 def stop_on_interrupt(stop: threading.Event) -> Iterator[None]:
-    """The first Ctrl-C asks the batches to stop; a second one interrupts as usual."""
+    """The first Ctrl-C asks the batches to stop; a second one interrupts as usual.
+
+    So does one that comes right after another: whoever stops a search over many fits means
+    the search, and not one fit after the other.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
     former = signal.getsignal(signal.SIGINT)
 
     def ask(number: int, frame: Any) -> None:
-        del number, frame
-        stop.set()
+        global _interrupted_at
         signal.signal(signal.SIGINT, former)
+        again = time.monotonic() - _interrupted_at < ANOTHER
+        _interrupted_at = time.monotonic()
+        if again and callable(former):
+            former(number, frame)
+        stop.set()
 
     signal.signal(signal.SIGINT, ask)
     try:
@@ -55,13 +72,17 @@ def progress_bar(
     """
     from tqdm import tqdm
 
-    shown = (sys.stderr.isatty() or _in_notebook()) if progress is None else progress
+    shown = (_is_watched() or _in_notebook()) if progress is None else progress
     look: Any = {"total": total, "desc": label, "unit": unit, "unit_scale": True, "delay": delay}
     if shown and _in_notebook():
         from tqdm.notebook import tqdm as notebook_bar
 
         return notebook_bar(**look)
-    return tqdm(**look, disable=not shown)
+    moved()
+    bar = tqdm(**look, disable=not shown)
+    if shown:
+        _bars.add(bar)
+    return bar
 
 
 @contextmanager
@@ -71,12 +92,116 @@ def reading_bar(path: Path) -> Iterator[SoFar]:
     >>> with reading_bar(Path(__file__)) as so_far:
     ...     so_far(1000)
     """
+    doing(f"reading {path.name}")
     size = path.stat().st_size
     if size < WORTH_A_BAR:
         yield lambda position: None
         return
     with progress_bar(None, size, f"reading {path.name}", unit="B", delay=BAR_AFTER) as bar:
         yield lambda position: bar.update(position - bar.n)
+
+
+@contextmanager
+def alive(shown: bool | None = None) -> Iterator[None]:
+    """Whenever nothing has moved for two seconds, say on standard error what is going on.
+
+    Parameters
+    ----------
+    shown
+        By default in a terminal only, where the line is rewritten. False also hides the bars that
+        are not asked for.
+
+    Examples
+    --------
+    >>> with alive(False):
+    ...     doing("training")
+    """
+    global _pulse
+    before, _pulse = _pulse, _Pulse(shown)
+    try:
+        with _pulse:
+            yield
+    finally:
+        _pulse = before
+
+
+def doing(what: str) -> None:
+    """Say what is going on from now on, for whoever asks why nothing moves."""
+    if _pulse is not None:
+        _pulse.what = what
+
+
+def moved() -> None:
+    """Something else is about to be shown: the line that is rewritten makes room."""
+    if _pulse is not None:
+        _pulse.moved()
+
+
+def rest() -> None:
+    """From here on the command itself shows that it is alive."""
+    if _pulse is not None:
+        _pulse.end()
+
+
+class _Pulse:
+    """The thread that looks whether anything moves; it writes, and the rest goes on."""
+
+    def __init__(self, shown: bool | None) -> None:
+        self.what = "working"
+        self.hides = shown is False
+        self._terminal = sys.stderr.isatty()
+        self._shown = self._terminal if shown is None else shown
+        self._begun = self._moved = time.monotonic()
+        self._silence, self._written = SILENCE, False
+        self._end, self._lock = threading.Event(), threading.Lock()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+
+    def __enter__(self) -> None:
+        if self._shown:
+            self._thread.start()
+
+    def __exit__(self, *error: object) -> None:
+        self.end()
+
+    def end(self) -> None:
+        self._end.set()
+        self.moved()
+
+    def moved(self) -> None:
+        with self._lock:
+            self._moved, self._silence = time.monotonic(), SILENCE
+            if self._written:
+                sys.stderr.write("\r\x1b[K")
+                sys.stderr.flush()
+                self._written = False
+
+    def _watch(self) -> None:
+        while not self._end.wait(SILENCE / 8):
+            with self._lock:
+                if time.monotonic() - self._moved >= self._silence and not self._end.is_set():
+                    self._beat()
+
+    def _beat(self) -> None:
+        """Let the bars show the time, or write a line."""
+        self._moved = time.monotonic()
+        bars = [bar for bar in _bars if not bar.disable]
+        for bar in bars:
+            bar.refresh()
+        if bars:
+            return
+        line = f"… {self.what}, {self._moved - self._begun:.0f} s"
+        if self._terminal:
+            self._written = True
+            sys.stderr.write(f"\r{line}\x1b[K")
+        else:
+            self._silence = min(2 * self._silence, LONGEST_SILENCE)
+            sys.stderr.write(f"{line}\n")
+        sys.stderr.flush()
+
+
+def _is_watched() -> bool:
+    """Whether somebody sits in front of a terminal, and has not asked for silence."""
+    return sys.stderr.isatty() and (_pulse is None or not _pulse.hides)
 
 
 def _in_notebook() -> bool:

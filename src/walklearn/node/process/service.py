@@ -15,8 +15,9 @@ import contextlib
 import os
 import secrets
 import signal
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -69,6 +70,8 @@ class Options:
         Where the node's page is, on 127.0.0.1, 0 for a free port, None for no page.
     validation
         A file of public rows, whose loss the page shows.
+    announce
+        Is told the address of the page, since the log is for others too.
     """
 
     listen: str | None = None
@@ -78,6 +81,7 @@ class Options:
     stay: bool = False
     web_port: int | None = None
     validation: str | os.PathLike[str] | None = None
+    announce: Callable[[str], object] = partial(print, flush=True)
 
 
 class Node:
@@ -328,7 +332,7 @@ async def _page(node: Node, options: Options) -> AsyncIterator[None]:
 
     public = None if options.validation is None else Validation(options.validation, node.plan)
     with NodePage(options.web_port, public) as page:
-        print(f"Watch this node at {page.page.address}", flush=True)  # the log is for others too
+        options.announce(f"Watch this node at {page.page.address}")
 
         async def show() -> None:
             while True:
