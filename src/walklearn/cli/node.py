@@ -227,9 +227,7 @@ def run(
 @click.option("--wait", "wait_seconds", type=click.FloatRange(0), default=0.0, metavar="SECONDS",
               help="How long to wait for a node that was just started.")  # fmt: skip
 @with_node_extra
-def start_walk(
-    directory: Path, resume: bool, force: bool, wait_seconds: float, talk: Talk
-) -> None:
+def start_walk(directory: Path, resume: bool, force: bool, wait_seconds: float, talk: Talk) -> None:
     """Begin the token at this node, which must be running. One node does this, once."""
     from walklearn.node.process.control import NotRunningError, ask
 

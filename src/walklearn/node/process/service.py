@@ -47,6 +47,7 @@ from walklearn.node.protocol.state import Phase
 UNCONFIRMED = 3
 # How often the directory is looked at for neighbours that were added or removed by hand.
 _LOOK_SECONDS = 1.0
+PRINT = partial(print, flush=True)
 _SHOW_SECONDS = 0.5  # between two pictures on the node's page
 
 
@@ -81,7 +82,7 @@ class Options:
     stay: bool = False
     web_port: int | None = None
     validation: str | os.PathLike[str] | None = None
-    announce: Callable[[str], object] = partial(print, flush=True)
+    announce: Callable[[str], object] = PRINT
 
 
 class Node:
