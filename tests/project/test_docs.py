@@ -2,8 +2,9 @@
 
 The blocks of a page run one after the other in an empty directory: `python` is executed, the
 commands of a `console` block are run, those of a `sh` block are checked against the command line
-but not run. A `text` block is what the Python block before it prints, or how it fails; after a
-command of a `console` block comes what it prints. In both, ... stands for anything.
+but not run (`docs/run_blocks.py` runs all of README and docs/start.md). A `text` block is what the
+Python block before it prints, or how it fails; after a command of a `console` block comes what it
+prints. In both, ... stands for anything.
 """
 
 from __future__ import annotations
@@ -112,6 +113,8 @@ def check_command(command: str) -> None:
     words = words_of(command)
     if not words or words[0] != "walklearn":
         return
+    # What is for the shell: where output goes, that it goes on in the background.
+    words = list(itertools.takewhile(lambda word: not re.match(r"\d?[<>&|]", word), words))
     found, arguments = main, words[1:]
     context = click.Context(main, info_name="walklearn")
     while isinstance(found, click.Group):
@@ -214,6 +217,23 @@ def test_messages_that_are_only_quoted_are_in_the_source() -> None:
         message = re.sub(r" \S+ In the clone of walklearn: pip install '\.\[\w+\]'", "", message)
         parts = [" ".join(part.split()) for part in message.split("...")]
         assert any(all(part in source for part in parts) for source in sources), message
+
+
+def test_blocks_are_run_as_a_newcomer_would(tmp_path: Path) -> None:
+    """What the runner makes of a page: names last for a section, tests are left out."""
+    runner = loaded(DOCS / "run_blocks.py")
+    page = tmp_path / "page.md"
+    page.write_text(
+        "## One\n```sh\nmkdir a && cd a\n```\n```python\nx = 1\n```\n```text\nno\n```\n"
+        "```python\nprint(x)\n```\n## Two\n```console\n$ touch b \\\n  c\nsaid\n$ ls\n```\n"
+        "```sh\npip install -e . && python -m pytest\n```\n```sh\npip install .\n```\n"
+    )
+    blocks = list(runner.blocks_of(page))
+    assert [block.line for block in blocks] == [3, 6, 12, 16, 25]
+    assert "x = 1\nprint(x)" in blocks[2].commands
+    assert blocks[3].commands == "touch b \\\n  c\nls\n"
+    assert [block.installs for block in blocks] == [False, False, False, False, True]
+    assert all(any(block.installs for block in runner.blocks_of(page)) for page in runner.PAGES)
 
 
 def test_commands_that_do_not_exist_are_found_out() -> None:
