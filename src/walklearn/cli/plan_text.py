@@ -47,7 +47,7 @@ def text_of(chosen: Choices) -> str:
         f"nodes = {chosen.nodes}",
         f"rows = {options['rows']}  # of all nodes together, about; public",
         "",
-        f"features = {_toml(features)}",
+        f"features = {_in_lines(features)}",
         f"target = {_toml(options['target'])}",
         *([f"classes = {_toml(list(chosen.classes))}"] if chosen.classes is not None else []),
         f"loss = {_toml(chosen.loss.name)}",
@@ -115,6 +115,13 @@ def _time_limits(slowest_answer: float | None) -> list[str]:
 def _toml(value: Any) -> str:
     """A text, a number or a list of them; JSON writes these as TOML does."""
     return json.dumps(value, ensure_ascii=False)
+
+
+def _in_lines(names: Sequence[str]) -> str:
+    """A list, with a line for each of many names."""
+    short = _toml(list(names))
+    long = "".join(f"\n    {_toml(name)}," for name in names)
+    return short if len(short) <= 80 else f"[{long}\n]"
 
 
 def explained(plan: Plan) -> list[tuple[str, str]]:
