@@ -198,6 +198,12 @@ def from_networkx(graph: "networkx.Graph[Any]", *, connected: WhenDisconnected =
     -------
     Graph
         The graph, connected and without loops.
+
+    Examples
+    --------
+    >>> import networkx
+    >>> from_networkx(networkx.karate_club_graph())
+    Graph(34 nodes, 78 edges)
     """
     if graph.is_directed():
         raise ValueError("the graph is directed; pass graph.to_undirected()")
@@ -231,6 +237,12 @@ def from_igraph(graph: Any, *, connected: WhenDisconnected = "error") -> Graph:
     -------
     Graph
         The graph, connected and without loops.
+
+    Examples
+    --------
+    >>> import igraph
+    >>> from_igraph(igraph.Graph.Ring(5))
+    Graph(5 nodes, 5 edges)
     """
     if graph.is_directed():
         raise ValueError("the graph is directed; pass graph.as_undirected()")
@@ -254,6 +266,13 @@ def to_networkx(graph: Graph) -> "networkx.Graph[int]":
     -------
     networkx.Graph[int]
         The same nodes and edges; nodes are called 0 to N − 1.
+
+    Examples
+    --------
+    >>> import networkx
+    >>> from walklearn import graphs
+    >>> networkx.diameter(to_networkx(graphs.ring(6)))
+    3
     """
     with extra("networkx", "to_networkx needs"):
         import networkx

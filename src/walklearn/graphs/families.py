@@ -51,6 +51,11 @@ def grid(rows: int, columns: int) -> Graph:
     -------
     Graph
         The graph, connected and without loops.
+
+    Examples
+    --------
+    >>> grid(2, 3).edges().tolist()
+    [[0, 1], [0, 3], [1, 2], [1, 4], [2, 5], [3, 4], [4, 5]]
     """
     return _lattice(whole("rows", rows, 1), whole("columns", columns, 1), wrap=False)
 
@@ -71,6 +76,11 @@ def torus(rows: int, columns: int) -> Graph:
     -------
     Graph
         The graph, connected and without loops.
+
+    Examples
+    --------
+    >>> torus(3, 4)
+    Graph(12 nodes, 24 edges)
     """
     rows, columns = whole("rows", rows, 1), whole("columns", columns, 1)
     family = ("torus", rows, columns) if min(rows, columns) >= 3 else ()
@@ -89,6 +99,11 @@ def complete(nodes: int) -> Graph:
     -------
     Graph
         The graph, connected and without loops.
+
+    Examples
+    --------
+    >>> complete(5)
+    Graph(5 nodes, 10 edges)
     """
     nodes = whole("nodes", nodes, 1)
     others = np.arange(nodes - 1)
@@ -108,6 +123,11 @@ def star(nodes: int) -> Graph:
     -------
     Graph
         The graph, connected and without loops.
+
+    Examples
+    --------
+    >>> star(4).degrees.tolist()
+    [3, 1, 1, 1]
     """
     nodes = whole("nodes", nodes, 1)
     leaves = np.arange(1, nodes)
@@ -126,6 +146,11 @@ def hypercube(dimension: int) -> Graph:
     -------
     Graph
         The graph, connected and without loops.
+
+    Examples
+    --------
+    >>> hypercube(3).neighbours(0).tolist()
+    [1, 2, 4]
     """
     dimension = whole("dimension", dimension, 0, 40)
     words, bits = np.arange(2**dimension), 2 ** np.arange(dimension)

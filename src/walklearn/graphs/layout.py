@@ -34,6 +34,12 @@ def spring_layout(graph: Graph) -> NDArray[np.float64]:
     -------
     NDArray[np.float64]
         The position of each node within [−1, 1]², the same for the same graph.
+
+    Examples
+    --------
+    >>> from walklearn import graphs
+    >>> spring_layout(graphs.ring(5)).shape
+    (5, 2)
     """
     count = graph.node_count
     if count > MOST_NODES:

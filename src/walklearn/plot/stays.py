@@ -49,6 +49,14 @@ def entrapment(
     -------
     matplotlib.axes.Axes
         The axes drawn on.
+
+    Examples
+    --------
+    >>> import walklearn as wl
+    >>> from matplotlib.figure import Figure
+    >>> axes = entrapment(wl.graphs.star(8), wl.walks.Uniform(), ax=Figure().subplots())
+    >>> axes.get_xlabel() != ""
+    True
     """
     from matplotlib.colors import LogNorm
 

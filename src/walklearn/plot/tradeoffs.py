@@ -48,6 +48,14 @@ def privacy_tradeoff(
     -------
     matplotlib.axes.Axes
         The axes drawn on.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> axes = privacy_tradeoff(bounds=(1.0, 10.0), delta=0.03, epsilons=[1.0, 3.0],
+    ...                         ax=Figure().subplots())
+    >>> axes.get_xscale()
+    'log'
     """
     from walklearn.privacy.comparison import CONSTANT_ERROR, compare
 

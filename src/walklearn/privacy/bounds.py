@@ -127,6 +127,12 @@ def clip_features(X: ArrayLike, bound: float) -> tuple[Array, int]:
         The rows, each with ‖x‖ ≤ bound.
     shortened : int
         How many of them were longer.
+
+    Examples
+    --------
+    >>> clip_features([[3.0, 4.0], [0.1, 0.0]], bound=1.0)
+    (array([[0.6, 0.8],
+           [0.1, 0. ]]), 1)
     """
     check_size("bound", bound, zero=False)
     if is_sparse(X):

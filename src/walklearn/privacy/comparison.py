@@ -182,6 +182,13 @@ def release_error(mechanism: Mechanism) -> tuple[float, float, float]:
         The same after `shrunk`.
     shrinkage : float
         The factor of `shrunk`.
+
+    Examples
+    --------
+    >>> from walklearn.privacy.mechanisms import Laplace
+    >>> raw, shrunk, shrinkage = release_error(Laplace(scale=3.0, bounds=(1.0, 10.0)))
+    >>> raw > shrunk
+    True
     """
     if isinstance(mechanism, Gamma):
         # Clamping what it releases is free.

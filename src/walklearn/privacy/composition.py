@@ -141,6 +141,13 @@ def compose(charges: Iterable[Charge]) -> Composition:
     -------
     Composition
         The total, which gives δ for an ε and ε for a δ.
+
+    Examples
+    --------
+    >>> from walklearn.privacy.mechanisms import Laplace
+    >>> release = Laplace(scale=1.0, bounds=(1.0, 2.0))
+    >>> 1.9 < compose([Charge("L_i", release, times=2)]).epsilon(0.0) < 2.1
+    True
     """
     total: Counter[Release | None] = Counter()
     for charge in charges:

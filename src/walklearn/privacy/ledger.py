@@ -109,6 +109,14 @@ class Ledger:
     simulated
         Whether the noise came from a seed: the costs are then those a network would have, and
         nobody is protected.
+
+    Examples
+    --------
+    >>> from walklearn.privacy.mechanisms import Laplace
+    >>> ledger = Ledger(2)
+    >>> ledger.charge("L_i", Laplace(scale=1.0, bounds=(1.0, 2.0)), nodes=[0])
+    >>> round(ledger.total(0, delta=0.0), 6), ledger.total(1, delta=0.0)
+    (1.0, 0.0)
     """
 
     def __init__(

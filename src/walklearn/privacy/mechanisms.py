@@ -238,6 +238,11 @@ class Gamma(_GammaLaw):
         The scale θ of the noise; more of it is more noise.
     bounds
         Public lo and hi over all data a node could hold, never computed from data.
+
+    Examples
+    --------
+    >>> Gamma(theta=2.0, bounds=(1.0, 10.0)).delta(3.0) < 1.0
+    True
     """
 
     name: ClassVar[str] = "gamma"
@@ -290,6 +295,11 @@ class ClampedGamma(_GammaLaw):
         Public lo and hi over all data a node could hold, never computed from data.
     clamp
         Where the release is clamped, by default at the bounds; None leaves it unclamped.
+
+    Examples
+    --------
+    >>> ClampedGamma(theta=2.0, bounds=(1.0, 10.0)).delta(3.0) < 1.0
+    True
     """
 
     name: ClassVar[str] = "clamped-gamma"
@@ -381,6 +391,11 @@ class TruncatedLaplace(Mechanism):
         Public lo and hi over all data a node could hold, never computed from data.
     clamp
         Where the release is clamped, by default at the bounds; None leaves it unclamped.
+
+    Examples
+    --------
+    >>> TruncatedLaplace(scale=1.0, cut=5.0, bounds=(1.0, 2.0)).delta(1.0) < 0.01
+    True
     """
 
     name: ClassVar[str] = "truncated-laplace"
@@ -428,6 +443,11 @@ class Gaussian(Mechanism):
         Public lo and hi over all data a node could hold, never computed from data.
     clamp
         Where the release is clamped, by default at the bounds; None leaves it unclamped.
+
+    Examples
+    --------
+    >>> round(Gaussian(sigma=1.0, bounds=(1.0, 2.0), clamp=None).delta(1.0), 4)
+    0.1269
     """
 
     name: ClassVar[str] = "gaussian"

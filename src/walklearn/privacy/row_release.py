@@ -122,6 +122,13 @@ def row_sensitivity(
     -------
     float
         The sensitivity, including what rounding may add.
+
+    Examples
+    --------
+    >>> from walklearn.problem.losses import Logistic
+    >>> moved = row_sensitivity(Logistic(), 10, 1.0, total_rows=100)
+    >>> round(moved, 6)
+    0.025
     """
     check_count("nodes", nodes)
     sizes = {"feature_bound": feature_bound, "total_rows": total_rows, "min_rows": min_rows,
@@ -187,6 +194,14 @@ def row_release(
     -------
     RowGaussian
         The mechanism for `Weighted(privacy=…)`.
+
+    Examples
+    --------
+    >>> from walklearn.problem.losses import Logistic
+    >>> released = row_release(Logistic(), epsilon=1.0, delta=1e-5, nodes=10, feature_bound=1.0,
+    ...                        total_rows=100)
+    >>> released.sigma > released.sensitivity
+    True
     """
     check_size("penalty", penalty, zero=True)
     moved = row_sensitivity(

@@ -92,6 +92,12 @@ def heterogeneous_rows(
     -------
     tuple[Rows, Rows]
         The rows X and the targets y.
+
+    Examples
+    --------
+    >>> X, y = heterogeneous_rows(100, dimension=3, spread=2.0, seed=1)
+    >>> X.shape, y.shape
+    ((100, 3), (100,))
     """
     _check_counts(rows, dimension)
     if not (spread >= 0 and noise >= 0):
@@ -112,6 +118,12 @@ def breast_cancer() -> tuple[Rows, Rows]:
     -------
     tuple[Rows, Rows]
         The rows X and the targets y.
+
+    Examples
+    --------
+    >>> X, y = breast_cancer()
+    >>> X.shape
+    (569, 30)
     """
     X, y = _bundled("load_breast_cancer")
     return _standardised(X), 2.0 * y - 1.0
@@ -124,6 +136,12 @@ def digits() -> tuple[Rows, Rows]:
     -------
     tuple[Rows, Rows]
         The rows X and the targets y.
+
+    Examples
+    --------
+    >>> X, y = digits()
+    >>> X.shape
+    (1797, 64)
     """
     X, y = _bundled("load_digits")
     return _standardised(X), y
@@ -136,6 +154,12 @@ def diabetes() -> tuple[Rows, Rows]:
     -------
     tuple[Rows, Rows]
         The rows X and the targets y.
+
+    Examples
+    --------
+    >>> X, y = diabetes()
+    >>> X.shape
+    (442, 10)
     """
     X, y = _bundled("load_diabetes")
     return _standardised(X), _standardised(y)
@@ -190,6 +214,11 @@ def split_by_similarity(
     -------
     NDArray[np.int64]
         The node of each row, to be given to `Problem` as `node_of_row`.
+
+    Examples
+    --------
+    >>> split_by_similarity([[3.0], [1.0], [4.0], [2.0]], nodes=2, targets=[1, -1, 1, -1]).tolist()
+    [1, 0, 1, 0]
     """
     data = np.asarray(X, dtype=float)
     _check_split(len(data), nodes)

@@ -118,6 +118,12 @@ class Box(Domain):
         The smallest value of an entry.
     high
         The largest value of an entry.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Box(-1.0, 1.0).project(np.array([3.0, 0.5]))
+    array([1. , 0.5])
     """
 
     name: ClassVar[str] = "box"

@@ -112,7 +112,14 @@ class _MarginLoss(Loss):
 @LOSSES.register
 @dataclass(frozen=True)
 class Logistic(_MarginLoss):
-    """ln(1 + e^(−m)) with m = target · score; labels ±1."""
+    """ln(1 + e^(−m)) with m = target · score; labels ±1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Logistic().value(np.array([0.0]), np.array([1.0])).round(4)
+    array([0.6931])
+    """
 
     name: ClassVar[str] = "logistic"
     smoothness: ClassVar[float] = 0.25
@@ -145,7 +152,14 @@ class Logistic(_MarginLoss):
 @LOSSES.register
 @dataclass(frozen=True)
 class Squared(Loss):
-    """½(score − target)²."""
+    """½(score − target)².
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Squared().value(np.array([3.0]), np.array([1.0]))
+    array([2.])
+    """
 
     name: ClassVar[str] = "squared"
     smoothness: ClassVar[float] = 1.0
@@ -173,6 +187,12 @@ class Huber(Loss):
     ----------
     threshold
         The residual at which the parabola becomes a straight line.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Huber(1.0).value(np.array([0.5, 3.0]), np.array([0.0, 0.0]))
+    array([0.125, 2.5  ])
     """
 
     name: ClassVar[str] = "huber"
@@ -207,7 +227,14 @@ class Huber(Loss):
 @LOSSES.register
 @dataclass(frozen=True)
 class SquaredHinge(_MarginLoss):
-    """½ max(0, 1 − m)² with m = target · score; labels ±1."""
+    """½ max(0, 1 − m)² with m = target · score; labels ±1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> SquaredHinge().value(np.array([0.0, 2.0]), np.array([1.0, 1.0]))
+    array([0.5, 0. ])
+    """
 
     name: ClassVar[str] = "squared-hinge"
     smoothness: ClassVar[float] = 1.0
@@ -234,6 +261,12 @@ class Softmax(Loss):
     ----------
     classes
         The number of classes K; by default the largest label plus one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Softmax(3).value(np.array([[0.0, 0.0, 0.0]]), np.array([2.0])).round(4)
+    array([1.0986])
     """
 
     name: ClassVar[str] = "softmax"

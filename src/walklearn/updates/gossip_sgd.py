@@ -65,6 +65,15 @@ class AsynchronousGossip:
         Whether to scale the gradient of node i by (2 / (N r_i))^(1−q), which makes all weights
         equal. For a constant step, q = 0, that is 2 / (N r_i); as q → 1 nothing is left to
         correct.
+
+    Examples
+    --------
+    >>> import walklearn as wl
+    >>> X, y = wl.datasets.two_gaussians(9, dimension=2, seed=1)
+    >>> run = wl.simulate(wl.Problem(X, y, penalty=1.0), wl.graphs.ring(9), wl.AsynchronousGossip(),
+    ...                   steps=1_000, step_size=wl.PowerStep(0.05), seed=1)
+    >>> bool(run.messages[0, -1] == run.updates[-1])
+    True
     """
 
     name: ClassVar[str] = "asynchronous"
@@ -97,7 +106,17 @@ class AsynchronousGossip:
 @GOSSIP.register
 @dataclass(frozen=True)
 class SynchronousGossip:
-    """Gossip over all links at once, in rounds (D-SGD with Metropolis weights)."""
+    """Gossip over all links at once, in rounds (D-SGD with Metropolis weights).
+
+    Examples
+    --------
+    >>> import walklearn as wl
+    >>> X, y = wl.datasets.two_gaussians(9, dimension=2, seed=1)
+    >>> run = wl.simulate(wl.Problem(X, y, penalty=1.0), wl.graphs.ring(9), wl.SynchronousGossip(),
+    ...                   steps=900, step_size=wl.PowerStep(0.05), seed=1)
+    >>> int(run.messages[0, -1])
+    1800
+    """
 
     name: ClassVar[str] = "synchronous"
     vectors: ClassVar[int] = 1

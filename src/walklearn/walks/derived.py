@@ -94,6 +94,12 @@ class NonBacktracking(Derived):
     ----------
     walk
         The walk that it improves; by default `Uniform()`.
+
+    Examples
+    --------
+    >>> from walklearn import graphs, walks
+    >>> NonBacktracking(walks.Uniform()).stationary(graphs.star(4)).tolist()
+    [0.25, 0.25, 0.25, 0.25]
     """
 
     name: ClassVar[str] = "non-backtracking"
@@ -153,6 +159,12 @@ class Jumping(Derived):
         The parameter of the geometric law of r.
     longest
         The largest r.
+
+    Examples
+    --------
+    >>> from walklearn import walks
+    >>> Jumping(walks.Uniform(), probability=0.2).longest
+    3
     """
 
     name: ClassVar[str] = "jumping"
@@ -244,6 +256,12 @@ class Independent(Derived):
     walk
         The walk whose stationary law is drawn from: `Uniform()` for plain SGD, `Weighted()` for
         importance sampling.
+
+    Examples
+    --------
+    >>> from walklearn import graphs, walks
+    >>> Independent(walks.Uniform()).stationary(graphs.star(4)).tolist()
+    [0.25, 0.25, 0.25, 0.25]
     """
 
     name: ClassVar[str] = "independent"
