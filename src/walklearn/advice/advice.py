@@ -52,13 +52,22 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Advice:
-    """What to do, and why. Print it.
+    """What to do, and why; it can be printed.
 
     Parameters
     ----------
     mode
         "public", or "simulation" if the data were looked at: then the advice itself is not
-        private. step_size is None where nothing public bounds the smoothness.
+        private.
+    walk
+        Who should be next.
+    step_size
+        The step of the paper's update; None where nothing public bounds the smoothness, or the
+        update finds its own.
+    reasons
+        Why, in sentences.
+    candidates
+        The walks that were considered.
     comparison
         What releases of L_i are worth, where the model is in the clear.
     allotment
@@ -173,7 +182,7 @@ def advise(
     replicates: int = 16,
     seed: int = 1,
 ) -> Advice:
-    """Recommend a walk, what protects it, a laziness and a step size.
+    """Recommend a walk, what a visit does, what protects it, a laziness and a step size.
 
     Parameters
     ----------
@@ -182,20 +191,41 @@ def advise(
     problem
         Simulate on it; without it only public facts are used.
     epsilon, delta
-        The total for everything that leaves a node because of its rows, the model included;
-        protect says whether one row of a node ("rows") or all of them ("node") are the unit. It
+        The total for everything that leaves a node because of its rows, the model included. It
         needs public facts: how long rows typically are (row_length) or at most (feature_bound),
         and without a problem how many features there are and rows in all (total_rows).
+    protect
+        What ε is about: one row of a node ("rows") or all of them ("node").
     model
         "in the clear" asks what the paper asks: the model is not protected, ε is about the
         constants L_i alone, within the public feature_bound, and the total is ε = ∞.
+    features
+        How many columns the rows have; `problem` brings its own.
+    row_length
+        A public length that rows typically have.
+    feature_bound
+        A public bound on the length of a row.
     loss, penalty, objective, intercept, max_rows, total_rows
         What is public of the problem; `problem` brings its own loss, penalty, objective and
         numbers of rows.
     lower
-        a public lower bound of L_i, where there is neither penalty nor intercept.
+        A public lower bound of L_i, where there is neither penalty nor intercept.
     steps, replicates
-        Of the simulations.
+        How long and how many the simulations are.
+    seed
+        The seed of the simulations.
+
+    Returns
+    -------
+    Advice
+        What to do, and why.
+
+    Examples
+    --------
+    >>> from walklearn import graphs
+    >>> advice = advise(graphs.ring(10), features=5, total_rows=100)
+    >>> advice.mode
+    'public'
     """
     if (epsilon is None) != (delta is None):
         given, other = ("epsilon", "delta") if delta is None else ("delta", "epsilon")

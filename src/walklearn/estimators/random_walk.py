@@ -94,10 +94,146 @@ class Posed(NamedTuple):
 
 
 class RandomWalk(BaseEstimator):
-    """The parameters that both estimators have; `RandomWalkClassifier` explains them."""
+    """A linear model that walks over a graph and learns at every node; the estimators build on it.
+
+    Rows may be sparse (any of SciPy's kinds) and stay so: an update then costs their entries that
+    are not 0 (in a `Box` all). The trace and the counts of clipped rows are computed from the rows:
+    they are for you, not for publishing.
+
+    Parameters
+    ----------
+    graph
+        Who can talk to whom: a name ("erdos-renyi", …), a `Graph`, a networkx or igraph graph,
+        a SciPy adjacency, or the path of an edge list. A graph that is named is drawn with a
+        node for each name in `nodes`.
+    walk
+        "uniform" (nodes tell neighbours only their degrees), "weighted" (visits, and the steps
+        of the paper's update, follow L_i, which the nodes tell), "simple", or a walk such as
+        walks.Jumping(...). "auto" is uniform, and weighted only where ε is about L_i alone.
+    update
+        What a visit does. "saga" remembers gradients and ends at the minimiser; "sgd" is the
+        paper's; "sag" and "newton" are others, or pass an update such as updates.Saga(). "auto"
+        is Saga, unless something is private, or step_size or average is given: then the
+        paper's. With memory the walk says only who is next, and the last model predicts.
+    loss
+        A loss, or its name: "logistic" or "squared-hinge" (two classes, no probabilities) for a
+        classifier, "squared" or "huber" for a regressor, such as losses.Huber(10.0), whose
+        threshold is in the units of y. By default "logistic" for two classes, softmax for more,
+        and "squared" for numbers.
+    penalty
+        The factor of ½‖w‖² in the objective, the intercept included.
+    epsilon, delta
+        The total for everything that leaves a node because of its rows, the model included. The
+        clip, the noise, the number of contributions, the steps and the length of the walk
+        follow from public facts (`privacy.allot`, `allotment_`): `schema`, or `row_length`, or
+        `feature_bound`.
+    protect
+        What ε is about: one row of a node is replaced ("rows"), or all of them ("node").
+    model
+        "in the clear" leaves the model unprotected: ε is then about the L_i of a weighted walk
+        alone, released by `mechanism`, and the total is ε = ∞.
+    schema
+        Public scales of the columns, a `files.Schema`, the path of its file or its content,
+        such as {"*": {"centre": 0, "spread": 1}}. Columns of arrays are x0, x1, … What is
+        beyond 3 spreads, or a range, is cut off, also of rows to predict.
+    row_length
+        How long rows typically are, where they come in units of a typical spread.
+    feature_bound
+        A public length, in the units that are trained in (those of the schema, where there is
+        one); longer rows are shortened to it and counted in `clipped_rows_` (those to predict
+        are taken as they are). What was scaled by the rows' own numbers before (a
+        StandardScaler) leaks.
+    max_rows
+        A public cap on the rows of a node (on their total weight, where they have weights), for
+        the bounds of L_i. How many rows a node has counts as public, cap or not, unless
+        protect="node": then it does not show.
+    total_rows
+        The number M of all rows, where it is public. Without it and with protect="node" every
+        node counts the same.
+    mechanism
+        What releases L_i where the model is in the clear: a name in `privacy.MECHANISMS`.
+    model_privacy
+        A `ModelNoise` made by hand: clipping, noise and a cap on what each node adds to the
+        model. It cannot be given together with epsilon, from which one follows; its ε is told
+        at `delta`, or 1e-5.
+    steps
+        How many updates to make. By default a walk with memory goes on until the gradient that
+        the token knows is at most `tol` · penalty · ‖w‖ and stays so for a whole round of the
+        network; one with the paper's update until doubling the walk changes the loss by less
+        than `tol` times what a model of zeros loses. Under privacy the loss is not looked at,
+        and the length follows from public numbers.
+    max_steps
+        The most updates a walk without `steps` makes: by default a million or 50 per node, with
+        memory 20 times that.
+    tol
+        When a walk without `steps` stops; by default 1e-4 with memory, and so close are the
+        coefficients to the minimiser, else 3e-3.
+    step_size
+        The step of the paper's update: a step size, or the constant c of c / k^0.75. By default
+        it follows from the constants L_i, under privacy from what was released and the public
+        bounds.
+    batch
+        How many of its rows, picked at random, a node looks at in an update; by default all.
+        Where nodes are big a few dozen are nearly as good as hundreds, and cost less.
+    average
+        Which model of the paper's update predicts: "tail" is the average over the last half of
+        the walk, "all" the paper's over all of it, "none" the last model. "auto" is "tail", but
+        "none" where epsilon protects the model, and with memory.
+    fit_intercept
+        Whether the model has an intercept.
+    standardise
+        Whether to train in units in which columns have mean 0 and deviation 1 (penalty and
+        domain apply there). "auto" does unless something is private, for the units come from
+        the rows. Columns of sparse rows are not shifted, only divided by their largest entry.
+    domain
+        The set that the model is kept in, such as domains.Ball(10.0).
+    laziness
+        The chance that a walk given by name stays put; any above 0 cures a walk of period 2.
+    warm_start
+        Whether fit goes on with the token of the last fit; what was remembered of its rows is
+        forgotten, the model is not.
+    random_state
+        A number makes everything repeatable, releases too, which then protect nobody, and the
+        ledger says "simulated". None draws noise exactly, from the operating system's entropy
+        (the extra `privacy`), which takes some 40 µs a number.
+    callback
+        A function that is called as callback(updates, loss) at the end of each round;
+        `MlflowCallback()` logs every fit to MLflow.
+
+    Attributes
+    ----------
+    coef_, intercept_
+        The model that predicts.
+    classes_
+        The labels, of a classifier.
+    n_iter_
+        How many updates were made.
+    trace_
+        Losses and messages on the way.
+    ledger_
+        What was published, at what cost.
+    allotment_
+        What became of ε and δ.
+    model_noise_
+        The clipping, noise and cap that protected the model.
+    graph_, walk_, update_
+        What was walked on, who was next, and what a visit did.
+    step_size_
+        The step of the paper's update; None where an update found its own.
+    weights_, average_
+        The last model and the average, the intercept last.
+    """
 
     _state: State
     _shifts_targets = False
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """An estimator's docstring explains all parameters, which are written here once."""
+        super().__init_subclass__(**options)
+        if cls.__doc__ and RandomWalk.__doc__:
+            shared = RandomWalk.__doc__[RandomWalk.__doc__.index("    Parameters\n") :].rstrip()
+            head, mark, examples = cls.__doc__.partition("    Examples\n")
+            cls.__doc__ = f"{head}{shared}\n\n{mark}{examples}"
 
     def __init__(
         self,

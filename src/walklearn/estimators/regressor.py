@@ -20,8 +20,7 @@ class RandomWalkRegressor(RegressorMixin, RandomWalk):
     """A linear regression trained by a model that walks over a graph.
 
     The objective is the mean of ½(x·w − y)² over all rows plus (penalty/2)‖w‖², the intercept
-    included. loss: "squared", "huber" or a loss such as losses.Huber(10.0), whose threshold is in
-    the units of y. All other parameters are those of `RandomWalkClassifier`.
+    included.
 
     Examples
     --------
