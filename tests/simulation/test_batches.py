@@ -10,6 +10,7 @@ import pytest
 
 import walklearn as wl
 from walklearn import walks
+from walklearn.simulation import compiled
 from walklearn.simulation.compiled_batches import CompiledWalks
 from walklearn.simulation.reference_batches import ReferenceWalks
 from walklearn.updates.random_streams import generators
@@ -86,3 +87,13 @@ def test_the_estimated_mean_walks_on_too(batch_class: Any) -> None:
     sums = [batch.tokens[0].inverse_importance_sum for batch in (whole, second)]
     assert sums[0] == sums[1] > 0
     np.testing.assert_allclose(second.models, whole.models, rtol=1e-12)
+
+
+@pytest.mark.parametrize("exponent", [0.0, 0.51, 0.75, 1.0])
+def test_step_sizes_are_powers_wherever_they_begin(exponent: float) -> None:
+    numbers = np.arange(1, 20_001)
+    whole = compiled.step_sizes(1.3, exponent, 1, len(numbers))
+    np.testing.assert_allclose(whole, 1.3 / numbers**exponent, rtol=1e-15)
+    for first, count in ((1, 5000), (5001, 70), (5071, 14_930)):
+        part = compiled.step_sizes(1.3, exponent, first, count)
+        assert (part == whole[first - 1 : first - 1 + count]).all()

@@ -14,6 +14,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -21,7 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 from walklearn.estimators.accounts import charge_model, charge_release, ledger_for
 from walklearn.estimators.outcome import model_of, trace_of
@@ -373,7 +374,8 @@ class RandomWalk(BaseEstimator):
         walk = walk_of(self.walk, self.laziness, terms.about_constants)
         private = terms.are_private(walk)
         _check_same(state, terms, private)
-        with threadpool_limits(1 if X.shape[1] < MANY_FEATURES else None, user_api="blas"):
+        threads = 1 if X.shape[1] < MANY_FEATURES else None
+        with _pools().limit(limits=threads, user_api="blas"):
             posed = self._posed(X, targets, loss, nodes, sample_weight, state, seeds.graph)
             problem, graph = posed.problem, posed.network.graph
             updates = None if one_call else self.steps
@@ -629,6 +631,12 @@ class RandomWalk(BaseEstimator):
         units = self._state.units
         cut = rows if units is None else units.cut(rows)
         return np.asarray(cut @ coefficients.T + self.intercept_)
+
+
+@cache
+def _pools() -> ThreadpoolController:
+    """The pools of threads of this process; to look for them takes 6 ms."""
+    return ThreadpoolController()
 
 
 def _check_same(state: State, terms: Terms, private: bool) -> None:

@@ -42,21 +42,16 @@ from walklearn.problem.owned_rows import (
     check_weights,
     is_sparse,
 )
+from walklearn.problem.smoothness import ROWS_AT_ONCE, largest_eigenvalues
 
 Array = NDArray[Any]
 T = TypeVar("T")
 
 # Up to this many entries a linear program decides whether a minimiser exists.
 LARGEST_PROGRAM = 5_000_000
-# Dense rows that are passed over at a time, so that what is made of them stays in the cache.
-ROWS_AT_ONCE = 2**16
 # From so many rows on w* is first sought over a sample, of so many of them.
 MANY_ROWS = 2**20
 SAMPLED_ROWS = 2**18
-# Up to this many rows or features of a node all eigenvalues are computed, beyond the largest alone.
-LARGEST_GRAM = 1000
-# Up to this many entries the sparse rows of a node are multiplied faster with all their zeros.
-SMALL_BLOCK = 100_000
 _NO_MINIMISER = (
     "the objective has no minimiser: the classes can be separated by a hyperplane, there is no "
     "penalty and the domain is unbounded, so the loss falls for ever as the model grows. Add a "
@@ -265,52 +260,10 @@ class Problem:
     @cached_property
     def smoothness(self) -> NDArray[np.float64]:
         """L_i, the Lipschitz constant of ∇f_i, for each node."""
-        largest = self._largest_sparse() if self.is_sparse else self._largest_dense()
+        X, weights, offsets = self.X, self.row_weights, self.offsets
+        squares = self.row_squares if self.is_sparse else np.empty(0)
+        largest = largest_eigenvalues(X, weights, squares, offsets)
         return _frozen(self.penalty + self.loss.smoothness * largest)
-
-    def _largest_sparse(self) -> NDArray[np.float64]:
-        """λ_max(Σ c_r x_r x_rᵀ) of each node, from rows that are sparse."""
-        from scipy.sparse import csr_array
-
-        X, lengths = self.X, np.diff(self.X.indptr)
-        weighted = csr_array(
-            (X.data * np.repeat(np.sqrt(self.row_weights), lengths), X.indices, X.indptr), X.shape
-        )
-        largest = np.zeros(self.node_count)
-        counts = np.diff(self.offsets)
-        alone = self.offsets[:-1][counts == 1]
-        largest[counts == 1] = self.row_squares[alone] * self.row_weights[alone]
-        for node in np.flatnonzero(counts > 1):
-            block: Any = weighted[self._rows_of(int(node))]
-            if counts[node] * self.dimension <= SMALL_BLOCK:
-                block = block.toarray()
-            gram = block @ block.T if counts[node] <= self.dimension else block.T @ block
-            if gram.shape[0] <= LARGEST_GRAM:
-                full = gram if isinstance(gram, np.ndarray) else gram.toarray()
-                largest[node] = np.linalg.eigvalsh(full)[-1]
-            else:
-                largest[node] = _largest_eigenvalue(gram)
-        return largest
-
-    def _largest_dense(self) -> NDArray[np.float64]:
-        counts = np.diff(self.offsets)
-        largest = np.zeros(self.node_count)
-        for count in np.unique(counts[counts > 0]):
-            alike = np.flatnonzero(counts == count)
-            for nodes in np.split(alike, np.arange(0, alike.size, ROWS_AT_ONCE // count + 1)[1:]):
-                largest[nodes] = self._largest_of(nodes, count)
-        return largest
-
-    def _largest_of(self, nodes: Array, count: int) -> NDArray[np.float64]:
-        """λ_max(Σ c_r x_r x_rᵀ) of nodes that have so many rows each."""
-        rows = self.offsets[nodes][:, None] + np.arange(count)
-        block = self.X[rows] * np.sqrt(self.row_weights[rows])[:, :, None]
-        if count > self.dimension:
-            block = block.transpose(0, 2, 1)
-        gram = np.asarray(block @ block.transpose(0, 2, 1), dtype=np.float64)
-        if gram.shape[1] == 1:
-            return np.asarray(gram[:, 0, 0])
-        return np.asarray(np.linalg.eigvalsh(gram)[:, -1])
 
     @cached_property
     def row_lengths(self) -> NDArray[np.float64]:
@@ -614,16 +567,6 @@ class Problem:
             "dtype": self.dtype, "assume_finite": True,
         }  # fmt: skip
         return Problem(**{**settings, **changes})
-
-
-def _largest_eigenvalue(gram: Any) -> float:
-    """The largest eigenvalue of a sparse matrix that has no negative ones."""
-    from scipy.sparse.linalg import eigsh
-
-    if not gram.count_nonzero():
-        return 0.0
-    start = np.random.default_rng(0).standard_normal(gram.shape[0])  # the same answer every time
-    return float(eigsh(gram, k=1, which="LA", v0=start, return_eigenvectors=False)[0])
 
 
 def _frozen(value: T) -> T:

@@ -148,7 +148,8 @@ class CompiledWalks(WalkBatch):
 
         setting, chain, tokens = self.setting, self._chain, self._tokens
         numbers = np.arange(self.iterations + 1, self.iterations + iterations + 1)
-        gammas = setting.step_size(numbers)
+        step = setting.step_size
+        gammas = compiled.step_sizes(step.constant, step.exponent, numbers[0], iterations)
         own = self._node_streams  # where these are not empty, the uniforms are drawn on the way
         shape = (len(self.streams), iterations, setting.draws)
         uniforms = np.empty(shape) if own.size else self.draw(iterations)

@@ -27,7 +27,7 @@ from walklearn.node.disk.store import Release, Store
 from walklearn.node.protocol.learner import Learner
 from walklearn.node.wire.identity import Identity
 from walklearn.problem.owned_rows import is_sparse
-from walklearn.problem.problem import LARGEST_GRAM
+from walklearn.problem.smoothness import LARGEST_GRAM
 
 if TYPE_CHECKING:
     from walklearn.privacy.composition import Charge

@@ -23,6 +23,7 @@ from walklearn.simulation.compiled.arithmetic import (
     SOFTMAX,
     SQUARED,
     SQUARED_HINGE,
+    step_sizes,
 )
 from walklearn.simulation.compiled.gossip import (
     Nodes,
@@ -80,6 +81,7 @@ __all__ = [
     "minimise_along",
     "remember_one_row",
     "remember_rows",
+    "step_sizes",
     "track_gradients",
     "update_one_row",
     "update_rows",

@@ -11,7 +11,7 @@ from numba.extending import intrinsic
 from numba.np.arrayobj import make_array
 from numpy.typing import NDArray
 
-from walklearn.simulation.compiled.cached import exact_helper, helper
+from walklearn.simulation.compiled.cached import exact_helper, helper, kernel
 
 Array = NDArray[Any]
 Index = Any  # np.uint64: an unsigned index spares Numba's test for negative ones
@@ -22,6 +22,7 @@ U = np.uint64
 _LOG2_E = 1.4426950408889634
 _LN2_HIGH, _LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
 _SHIFT = 1.5 * 2.0**52
+POWERS_FROM, POWERS_EVERY = 4096, 32  # in `step_sizes`; a power takes ten times as long
 _LARGEST_EXPONENT = 708.0  # beyond, e^(−x) is not a normal number and counts as nothing
 
 
@@ -124,6 +125,34 @@ def log_of_one_plus(t: float) -> float:
     c = c * q + 1.0 / 5.0
     c = c * q + 1.0 / 3.0
     return 2.0 * s + 2.0 * s * (q * c)
+
+
+@kernel
+def step_sizes(constant: float, exponent: float, first: int, count: int) -> Array:
+    """c / k^q for count numbers k from the first one on; see `PowerStep`.
+
+    Powers of large numbers are computed now and then, at fixed k. Those in between follow from
+    the binomial series of (1 + x)^(−q), whose eighth term is below the rounding.
+    """
+    c1 = -exponent
+    c2 = c1 * (c1 - 1.0) / 2.0
+    c3 = c2 * (c1 - 2.0) / 3.0
+    c4 = c3 * (c1 - 3.0) / 4.0
+    c5 = c4 * (c1 - 4.0) / 5.0
+    c6 = c5 * (c1 - 5.0) / 6.0
+    c7 = c6 * (c1 - 6.0) / 7.0
+    result = np.empty(count)
+    k, end = first, first + count
+    while k < end:
+        known = k if k < POWERS_FROM else k - k % POWERS_EVERY
+        last = k + 1 if k < POWERS_FROM else min(end, known + POWERS_EVERY)
+        step, inverse = constant / np.float64(known) ** exponent, 1.0 / known
+        for number in range(k, last):
+            x = (number - known) * inverse
+            series = c4 + x * (c5 + x * (c6 + x * c7))
+            result[U(number - first)] = step + step * x * (c1 + x * (c2 + x * (c3 + x * series)))
+        k = last
+    return result
 
 
 @helper

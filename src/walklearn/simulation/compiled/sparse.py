@@ -17,10 +17,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from walklearn.simulation.compiled.arithmetic import Array, Index, U, slope_of
+from walklearn.simulation.compiled.arithmetic import Array, Index, U, prefetch, slope_of
 from walklearn.simulation.compiled.cached import inlined, kernel
 from walklearn.simulation.compiled.rows import Data, row_at, score_of, to_slopes
-from walklearn.simulation.compiled.walks import Records, Tokens
+from walklearn.simulation.compiled.walks import AHEAD, Records, Tokens
 
 SMALLEST, LARGEST = 1e-6, 1e6  # of a, or digits get lost
 SETTLE_EVERY = 10_000  # visits, or as many as a model has numbers
@@ -46,6 +46,26 @@ def _settle(
         models[at + U(a)] = v
         squared_norm += v * v
     return squared_norm
+
+
+@inlined
+def _ask_for(
+    path: Array, b: Index, k: Index, steps: Index, offsets: Array, starts: Array, rows: Array,
+    columns: Array, targets: Array, weights: Array,
+) -> None:  # fmt: skip
+    """The first row of a node that is next but a few, and before that where it begins."""
+    if k + U(2 * AHEAD) < steps:
+        later = U(path[b, k + U(2 * AHEAD)])
+        prefetch(offsets, later)
+        prefetch(starts, U(offsets[U(path[b, k + U(AHEAD + 1)])]))
+        row = U(offsets[U(path[b, k + U(AHEAD)])])
+        if row < U(targets.size):
+            first = U(starts[row])
+            prefetch(rows, first)
+            prefetch(rows, first + U(8))
+            prefetch(columns, first)
+            prefetch(targets, row)
+            prefetch(weights, row)
 
 
 @kernel
@@ -74,6 +94,7 @@ def update_sparse(
         for t in range(steps):
             k = U(t)
             i = U(path[b, k])
+            _ask_for(path, b, k, U(steps), offsets, starts, rows, columns, targets, weights)
             visits[i] += 1
             first = offsets[i]
             count = offsets[i + U(1)] - first
