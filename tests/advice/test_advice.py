@@ -53,13 +53,15 @@ def test_public_facts_need_no_data_and_are_told() -> None:
     assert uniform.numbers["step smoothness"] == pytest.approx(high, rel=0.1)
     assert weighted.numbers["step smoothness"] == pytest.approx((low + high) / 2, rel=0.1)
     assert uniform.numbers["noise factor"] == 1.0
-    assert isinstance(advice.walk, Uniform)
-    assert advice.step_size is not None
+    assert advice.without_memory is not None
+    assert isinstance(advice.without_memory.walk, Uniform)
+    assert advice.without_memory.step_size is not None
 
 
 def test_weighting_is_advised_from_public_facts_where_the_range_is_narrow() -> None:
     advice = advise(GRAPH, feature_bound=1.5, penalty=0.6, objective="node-mean")
-    assert isinstance(advice.walk, Weighted)
+    assert advice.without_memory is not None
+    assert isinstance(advice.without_memory.walk, Weighted)
     uniform, weighted = (each.numbers for each in advice.candidates)
     longer = uniform["step smoothness"] / weighted["step smoothness"]
     assert longer**2 > weighted["noise factor"]
@@ -94,12 +96,14 @@ def test_simulation_finds_where_weighting_pays_and_where_not() -> None:
     advice = advise(GRAPH, interpolated(), steps=6000, replicates=8)
     assert advice.mode == "simulation"
     assert "not private" in str(advice)
-    assert isinstance(advice.walk, Weighted)
+    assert advice.without_memory is not None
+    assert isinstance(advice.without_memory.walk, Weighted)
     gap = {each.name: each.numbers["gap"] for each in advice.candidates}
     assert gap["weighted, in the clear"] < gap["uniform"]
     assert "95 % interval" in reason_of(advice, "Weighted")
     advice = advise(GRAPH, noisy(), steps=6000, replicates=8)
-    assert isinstance(advice.walk, Uniform)
+    assert advice.without_memory is not None
+    assert isinstance(advice.without_memory.walk, Uniform)
 
 
 def test_simulation_with_privacy_never_advises_a_walk_in_the_clear() -> None:
@@ -191,9 +195,15 @@ def test_mistakes(settings: dict[str, Any], message: str) -> None:
 
 def test_memory_is_advised_unless_something_is_protected() -> None:
     graph = wl.graphs.erdos_renyi(12, 0.5, seed=1)
-    open_advice = wl.advise(graph)
+    open_advice = wl.advise(graph, feature_bound=1.5, penalty=0.6, objective="node-mean")
     assert open_advice.update == wl.updates.Saga()
     assert open_advice.to_dict()["update"] == "saga"
+    assert open_advice.walk == Uniform()
+    assert open_advice.step_size is None
+    assert "step size  found on the way" in str(open_advice)
+    paper = open_advice.without_memory
+    assert paper is not None
+    assert f"by SGD, it would be {paper.walk!r} with {paper.step_size}" in str(open_advice)
     released = wl.advise(graph, epsilon=3.0, delta=0.03, feature_bound=1.0, model="in the clear")
     assert released.update is None
     assert released.to_dict()["update"] == "sgd"

@@ -27,6 +27,40 @@ def simulate(method: Any = None, **changes: Any) -> wl.Trace:
     return wl.simulate(method=method or walks.Uniform(), **{**options, **changes})
 
 
+def fit(**options: Any) -> Any:
+    return wl.RandomWalkClassifier(**options).fit(X, Y)
+
+
+def plan(**changes: str) -> Any:
+    """A plan of nodes, from the content of its file."""
+    from walklearn.node import Plan
+
+    keys = {
+        "name": '"a"',
+        "nodes": "3",
+        "features": '["age"]',
+        "target": '"ill"',
+        "classes": '["no", "yes"]',
+        "loss": '"logistic"',
+        "updates": "1000",
+        **changes,
+    }
+    return Plan.from_text("\n".join(f"{name} = {value}" for name, value in keys.items()))
+
+
+def hand_over(problem: wl.Problem) -> Any:
+    """A walk that goes on, on another problem, with what token and nodes remember."""
+    from walklearn.simulation.reference_batches import ReferenceWalks
+    from walklearn.updates.random_streams import generators
+    from walklearn.updates.walk_sgd import WalkSetting
+
+    settings = [WalkSetting(p, RING, walks.Uniform(), updates.Saga()) for p in (PROBLEM, problem)]
+    streams = [generators(np.random.SeedSequence(1))]
+    begun = ReferenceWalks(settings[0], streams)
+    begun.advance(5)
+    return ReferenceWalks(settings[1], streams, begun.tokens, begun.kept)
+
+
 class Stay(walks.Uniform):
     def hop(self, *_: Any) -> walks.Hop:
         return walks.Hop(0, 0)
@@ -231,6 +265,28 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
         ),
         r"at most 256 features",
     ),
+    "unknown update of an estimator": (
+        lambda: fit(update="sagaa"), r"'sagaa', did you mean 'saga'"),
+    "no update of an estimator": (
+        lambda: fit(update=3), r"update must be \"auto\", one of .*saga.* updates.Saga\(\), got 3"),
+    "a step for an estimator's memory": (
+        lambda: fit(update="saga", step_size=0.1),
+        r"nothing to update='saga': leave it out, or give the update its own"),
+    "an average of an estimator's memory": (
+        lambda: fit(update="saga", average="tail"), r"average='tail' is for the paper's update"),
+    "an estimator's memory and ε": (
+        lambda: fit(update="saga", epsilon=3.0, delta=1e-5, row_length=1.0),
+        r"remembers gradients and curvature.*leave update at \"auto\""),
+    "unknown update of a plan": (
+        lambda: plan(update='"sagaa"'), r'line 8: update is "sagaa".*did you mean "saga"\?'),
+    "an update that nodes do not have": (lambda: plan(update='"newton"'), r"update.*newton"),
+    "a step for a plan's memory": (
+        lambda: plan(update='"saga"', step_size="{ constant = 0.1 }"),
+        r"step_size must be left out: saga finds its own"),
+    "memory of another problem": (
+        lambda: hand_over(wl.Problem(X, -Y, penalty=1.0)), r"made by Saga\(\)"),
+    "memory of a wider problem": (
+        lambda: hand_over(wl.Problem(np.eye(3, 5), Y, penalty=1.0)), r"memory is not one of"),
     "negative variance": (lambda: wl.datasets.two_gaussians(3, variance=-1.0), r"variance"),
 }  # fmt: skip
 

@@ -74,6 +74,8 @@ class Advice:
         What protects the model and all else that leaves a node, where a total ε was asked for.
     update
         What a visit should do; None for SGD with that walk and step.
+    without_memory
+        Where the update has memory, what to do with SGD instead.
     """
 
     mode: Mode
@@ -84,6 +86,7 @@ class Advice:
     comparison: Comparison | None = None
     allotment: Allotment | None = None
     update: Update | None = None
+    without_memory: Advice | None = None
 
     @property
     def epsilon(self) -> float:
@@ -99,6 +102,11 @@ class Advice:
     def laziness(self) -> float:
         """The probability of staying put before anything is proposed."""
         return float(getattr(self.walk, "laziness", 0.0))
+
+    @property
+    def step_source(self) -> str:
+        """Where the step comes from if none is advised."""
+        return "left to the training" if self.update is None else "found on the way"
 
     @property
     def headline(self) -> str:
@@ -155,7 +163,7 @@ class Advice:
             f"  model      {'in the clear' if self.allotment is None else self.allotment.noise}",
             f"  L_i        {'not told' if self.mechanism is None else self.mechanism}",
             f"  update     {'Sgd' if self.update is None else self.update}",
-            f"  step size  {'left to the training' if self.step_size is None else self.step_size}",
+            f"  step size  {self.step_size or self.step_source}",
         ]
         return "\n".join([*lines, *(f"- {reason}" for reason in self.reasons)])
 
@@ -288,20 +296,24 @@ def _with_memory(
     """Where nothing is protected, let visits remember; with a problem, tried beside SGD."""
     from walklearn.simulation import simulate
 
-    update, tried = Saga(), ""
+    update, walk, tried = Saga(), Uniform(laziness=advice.laziness), ""
     if problem is not None:
-        walk = Uniform(laziness=advice.laziness)
         run = simulate(problem, graph, walk, update=update, steps=steps, replicates=4, seed=seed,
                        records=1, progress=False)  # fmt: skip
         tried = f" After {steps} updates it left f(w) − f* = {np.median(run.gap):.2g} here."
     reason = (
         "Saga: a node keeps a number for each of its rows and classes, the token carries the sum "
-        "of gradients beside the model, and so the model arrives at the minimiser, where SGD with "
-        "the walk and the step above only comes near. It finds its step itself, and the uniform "
-        f"walk will do, which tells degrees only.{tried} It tells neighbours a curvature beside "
-        "the model, so under ε it is SGD again."
+        "of gradients beside the model, and so the model arrives at the minimiser, where SGD only "
+        "comes near. It finds its step itself, and the uniform walk will do, which tells degrees "
+        f"only.{tried} It tells neighbours a curvature beside the model, so under ε it is SGD."
     )
-    return replace(advice, update=update, reasons=(*advice.reasons, reason))
+    step = advice.step_size or f"the step {advice.step_source}"
+    instead = f"Without memory, by SGD, it would be {advice.walk!r} with {step}, as follows."
+    about_laziness, *others = advice.reasons
+    reasons = (about_laziness, reason, instead, *others)
+    return replace(
+        advice, walk=walk, step_size=None, update=update, without_memory=advice, reasons=reasons
+    )
 
 
 def _facts_of(

@@ -179,12 +179,13 @@ def _by_simulation(data: Path, described: DataOptions, options: dict[str, Any]) 
 
 def _tell(talk: Talk, advice: Advice, asked: dict[str, list[str]]) -> None:
     step = advice.step_size
-    steps = f"{step.constant:.3g} / k^{step.exponent:g}" if step else "left to the training"
+    steps = f"{step.constant:.3g} / k^{step.exponent:g}" if step else advice.step_source
     rows = [
         ["walk", advice.to_dict()["walk"]],
         ["model", str(advice.allotment.noise if advice.allotment else "in the clear")],
         ["L_i", str(advice.mechanism or _not_told(advice))],
         ["laziness", f"{advice.laziness:g}"],
+        ["update", advice.to_dict()["update"]],
         ["step", steps],
     ]
     talk.show(["", ""], rows, title=advice.headline)
@@ -230,6 +231,7 @@ def _options_of(advice: Advice, asked: dict[str, list[str]]) -> str:
     """What to pass to `walklearn train`: what was asked here, and what is advised."""
     facts = advice.to_dict()
     advised = {"--walk": facts["walk"], "--laziness": facts["laziness"] or None}
+    advised["--update"] = None if advice.update is None else facts["update"]
     if advice.allotment is None:  # else training allots the same from the same public facts
         step = facts["step_constant"]
         advised |= {
