@@ -1,6 +1,7 @@
 """Run every block of README and docs/start.md as a newcomer would; the first that fails ends it.
 
-    python docs/run_blocks.py
+    python docs/run_blocks.py                  # both
+    python docs/run_blocks.py docs/start.md    # that one
 
 A block that installs (`pip install …`) is run in a copy of the clone, in a new virtual environment.
 The blocks after it are run with what it installed, in a directory that was empty at the top of the
@@ -25,7 +26,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 PROJECT = Path(__file__).parents[1]
-PAGES = (PROJECT / "README.md", PROJECT / "docs" / "start.md")
+PAGES = ("README.md", "docs/start.md")
 NOT_COPIED = (".*", "__pycache__", "build", "dist", "results", "walklearn-*")
 BLOCK = re.compile(r"^```(python|console|sh)\n(.*?)^```$|^## ", flags=re.DOTALL | re.MULTILINE)
 MOST_SECONDS = 20 * 60  # for a page, on a machine with much else to do
@@ -69,8 +70,9 @@ class Newcomer:
         shutil.copytree(PROJECT, self._clone, ignore=shutil.ignore_patterns(*NOT_COPIED))
         self._environments: dict[str, Path] = {}
 
-    def follow(self, page: Path) -> None:
-        """Run the page's blocks from top to bottom."""
+    def follow(self, name: str) -> None:
+        """Run the blocks of a page of the clone from top to bottom."""
+        page = self._clone / name
         empty = Path(tempfile.mkdtemp(prefix=f"{page.stem}-", dir=self._folder))
         script = [f"cd {shlex.quote(str(empty))}"]
         for block in blocks_of(page):
@@ -110,15 +112,15 @@ class Newcomer:
 
 
 def main() -> None:
-    """Both pages, and how long they took."""
+    """Run the pages that were named, or both, and say how long they took."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what was begun is ended
     with tempfile.TemporaryDirectory(prefix="newcomer-") as folder:
         newcomer = Newcomer(Path(folder))
-        for page in PAGES:
+        for page in sys.argv[1:] or PAGES:
             begin = time.monotonic()
             newcomer.follow(page)
-            print(
-                f"\n{page.name}: every block ran, in {time.monotonic() - begin:.0f} s", flush=True
-            )
+            seconds = time.monotonic() - begin
+            print(f"\n{page}: every block ran, in {seconds:.0f} s", flush=True)
 
 
 if __name__ == "__main__":

@@ -233,7 +233,9 @@ def test_blocks_are_run_as_a_newcomer_would(tmp_path: Path) -> None:
     assert "x = 1\nprint(x)" in blocks[2].commands
     assert blocks[3].commands == "touch b \\\n  c\nls\n"
     assert [block.installs for block in blocks] == [False, False, False, False, True]
-    assert all(any(block.installs for block in runner.blocks_of(page)) for page in runner.PAGES)
+    assert all(
+        any(block.installs for block in runner.blocks_of(PROJECT / page)) for page in runner.PAGES
+    )
 
 
 def test_commands_that_do_not_exist_are_found_out() -> None:

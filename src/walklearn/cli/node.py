@@ -375,6 +375,8 @@ def _page(now: dict[str, Any]) -> str:
 def _confirmation(now: dict[str, Any]) -> str:
     """The final model's hash, and who has said that it has the same one."""
     names = [each["name"] for each in now["neighbours"] if each.get("confirmed")]
+    if not now["running"]:  # its neighbours told it before it ended, or exit code 3 said so
+        return f"{now['final_hash']}, to be compared with the others'"
     by = f"confirmed by {', '.join(names)}" if names else "confirmed by nobody that runs"
     return f"{now['final_hash']}, {by}"
 
