@@ -3,11 +3,14 @@
     python -m benchmarks.soak                    # 20 runs of 10 nodes, a minute of kills each
     python -m benchmarks.soak --runs 1 --seconds 10 --updates 3000
 
-Every second a random node gets SIGKILL, at whatever instruction it is, and is started again. The
-walk must outlast the kills, or they would prove nothing. Then it must come to its end, every node
-must hold the same final model with exactly the plan's number of updates, and its error must be at
-most twice the largest of 1,000 simulated walks on the same plan, which nobody disturbs: kills
-hold the token up where neighbours are silent, so some more error is no sign of loss.
+Every second a random node gets SIGKILL, at whatever instruction it is, and is started again. Two
+nodes can dial and cannot be dialled. One is put back to a backup that was made a third of the time
+before. When the kills are over, whoever has the token is killed for good.
+
+The walk must outlast the kills, or they would prove nothing. Then it must come to its end, every
+node that runs must hold the same final model with exactly the plan's number of updates, and its
+error must be at most twice the largest of 1,000 simulated walks on the same plan, which nobody
+disturbs: kills hold the token up where neighbours are silent, so some more error is no loss.
 """
 
 from __future__ import annotations
@@ -23,11 +26,13 @@ import numpy as np
 
 import walklearn as wl
 from walklearn.node.agreement.plan import Plan
+from walklearn.node.disk.directory import NodeDirectory
 from walklearn.node.process.control import NotRunningError
 from walklearn.node.trial.local_network import LocalNetwork
 from walklearn.node.trial.two_gaussians import Trial, watch
+from walklearn.node.wire.identity import Invite
 
-NODES = 10
+NODES, UNDIALLABLE = 10, 2
 SIMULATED = 1000
 TOLERANCE = 2.0
 
@@ -37,7 +42,8 @@ class Outcome(NamedTuple):
 
     kills: int
     holder_kills: int  # of a node that had the token
-    reclaims: int
+    begun_again: int
+    noticed: bool  # who was put back to a backup was told so by a neighbour
     updates_then: int  # made when the kills were over
     updates: int
     error: float
@@ -70,39 +76,105 @@ def soak(
     graph = wl.graphs.as_graph("erdos-renyi", nodes=NODES, seed=seed)
     trial = Trial.draw(graph, "uniform", updates, None, seed)
     with LocalNetwork.create(folder, trial.plan, graph, trial.rows()) as network:
+        _hide(network, graph, UNDIALLABLE)
         network.start()
         begin = time.monotonic()
         network.start_walk()
         kills, holder_kills = _kill_for(network, seconds, every_seconds, generator)
         network.wait_until_up()
+        noticed = any(status["forgot"] for status in network.statuses())
         updates_then = max(status["updates"] for status in network.statuses())
+        gone = _kill_the_holder(network, graph, patience)
         limit = time.monotonic() + patience
         for glimpse in watch(network, trial):
             if time.monotonic() > limit:
                 raise TimeoutError(f"the walk did not end: {glimpse}")
             time.sleep(0.2)
-        tokens = [network.newest(number) for number in range(NODES)]
+        tokens = [network.newest(number) for number in range(NODES) if number != gone]
     finals = [token for token in tokens if token is not None]
     same = len({(t.updates, t.line, t.model.tobytes()) for t in finals}) == 1
     return Outcome(
-        kills, holder_kills, finals[0].line.counter - 1, updates_then, finals[0].updates,
-        trial.error(finals[0].model), largest_error(trial, seed),
-        same and len(finals) == NODES and finals[0].updates == updates, time.monotonic() - begin,
+        kills, holder_kills, finals[0].line.counter - 1, noticed, updates_then,
+        finals[0].updates, trial.error(finals[0].model), largest_error(trial, seed),
+        same and len(finals) == len(tokens) and finals[0].updates == updates,
+        time.monotonic() - begin,
     )  # fmt: skip
 
 
 def _kill_for(
     network: LocalNetwork, seconds: float, every_seconds: float, generator: np.random.Generator
 ) -> tuple[int, int]:
-    end, kills, holder_kills = time.monotonic() + seconds, 0, 0
-    while time.monotonic() < end:
+    begin, kills, holder_kills = time.monotonic(), 0, 0
+    backup: Backup | None = None
+    while (past := time.monotonic() - begin) < seconds:
         time.sleep(every_seconds)
+        restores = backup is not None and not backup.used and past > seconds * 2 / 3
         victim = int(generator.integers(NODES))
+        if backup is not None and restores:
+            victim = backup.number
         holder_kills += _has_token(network, victim)
         network.kill(victim)
         kills += 1
+        if backup is None and past > seconds / 3:
+            backup = Backup(victim, network.directories[victim])
+        elif backup is not None and restores:
+            backup.restore()
         network.restart(victim)
     return kills, holder_kills
+
+
+class Backup:
+    """A copy of a node's database, made while its process is down."""
+
+    def __init__(self, number: int, directory: NodeDirectory) -> None:
+        self.number, self.used = number, False
+        self._place = directory.store_path
+        self._files = {file.name: file.read_bytes() for file in self._present()}
+
+    def restore(self) -> None:
+        """Put the node back to that time."""
+        for file in self._present():
+            file.unlink()
+        for name, content in self._files.items():
+            self._place.with_name(name).write_bytes(content)
+        self.used = True
+
+    def _present(self) -> list[Path]:
+        names = [self._place.name + ending for ending in ("", "-wal", "-shm")]
+        return [file for file in map(self._place.with_name, names) if file.exists()]
+
+
+def _hide(network: LocalNetwork, graph: wl.Graph, count: int) -> None:
+    """Let so many nodes, none of them neighbours, have no address that others could dial."""
+    hidden: list[int] = []
+    for number in range(NODES):
+        around = set(graph.neighbours(number).tolist())
+        if len(hidden) == count or around & set(hidden):
+            continue
+        hidden.append(number)
+        own = network.directories[number].invite
+        for other in around:
+            network.directories[other].remove_peer(own.name)
+            network.directories[other].add_peer(Invite(own.name, "", own.public_key).encode())
+
+
+def _kill_the_holder(network: LocalNetwork, graph: wl.Graph, patience: float) -> int | None:
+    """Kill for good whoever has the token, if the others can still reach each other."""
+    limit = time.monotonic() + patience
+    while time.monotonic() < limit:
+        for number, look in enumerate(network.looks()):
+            if look["phase"] in ("holding", "handing over") and _is_connected(graph, number):
+                network.kill(number)
+                return number
+    return None
+
+
+def _is_connected(graph: wl.Graph, without: int) -> bool:
+    reached, border = {without}, [0 if without else 1]
+    while border:
+        reached.add(node := border.pop())
+        border += set(graph.neighbours(node).tolist()) - reached
+    return len(reached) == NODES
 
 
 def _has_token(network: LocalNetwork, number: int) -> bool:
@@ -131,15 +203,16 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0, help="of the first run; the next has +1")
     chosen = parser.parse_args()
     failures = 0
-    print("run  kills  of the holder  reclaims  updates then  in the end   error  simulated  "
-          "seconds", flush=True)  # fmt: skip
+    print("run  kills  of the holder  begun again  backup noticed  updates then  in the end   "
+          "error  simulated  seconds", flush=True)  # fmt: skip
     for number in range(chosen.runs):
         with tempfile.TemporaryDirectory() as folder:
             seed = chosen.seed + number
             outcome = soak(Path(folder), chosen.seconds, chosen.updates, seed, chosen.patience)
         failures += bool(outcome.failure)
-        print(f"{number:>3}  {outcome.kills:>5}  {outcome.holder_kills:>13}  {outcome.reclaims:>8}"
-              f"  {outcome.updates_then:>12}  {outcome.updates:>10}  {outcome.error:>6.3f}"
+        print(f"{number:>3}  {outcome.kills:>5}  {outcome.holder_kills:>13}  "
+              f"{outcome.begun_again:>11}  {outcome.noticed!s:>14}  {outcome.updates_then:>12}  "
+              f"{outcome.updates:>10}  {outcome.error:>6.3f}"
               f"  {outcome.largest_error:>9.3f}  {outcome.seconds:>7.0f}  {outcome.failure}",
               flush=True)  # fmt: skip
     print(f"{chosen.runs - failures} of {chosen.runs} runs lost nothing")
