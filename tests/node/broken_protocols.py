@@ -24,9 +24,10 @@ from walklearn.node.protocol.events import (
     Visit,
 )
 from walklearn.node.protocol.learner import Draws, Kept
-from walklearn.node.protocol.messages import Line, Mark, Memory, Outcome, Receipt, Token
+from walklearn.node.protocol.messages import Outcome, Receipt
 from walklearn.node.protocol.neighbours import Result
 from walklearn.node.protocol.state import Handover, Phase, Place, Record, State
+from walklearn.node.protocol.tokens import Line, Mark, Memory, Token
 
 Handle = Callable[[State, Any], Result]
 _handle, _epoch_of = protocol.handle, learner.epoch_of

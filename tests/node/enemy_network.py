@@ -17,16 +17,9 @@ from walklearn import graphs
 from walklearn.node.agreement.plan import Plan
 from walklearn.node.protocol import messages
 from walklearn.node.protocol.events import Announced, FinalArrived, SendToken, TokenArrived
-from walklearn.node.protocol.messages import (
-    Announcement,
-    Line,
-    Mark,
-    Outcome,
-    Progress,
-    Receipt,
-    Token,
-)
+from walklearn.node.protocol.messages import Announcement, Outcome, Progress, Receipt
 from walklearn.node.protocol.state import Phase
+from walklearn.node.protocol.tokens import Line, Mark, Token
 from walklearn.updates.random_streams import generators
 
 NODES, UPDATES = 6, 400

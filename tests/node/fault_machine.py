@@ -31,8 +31,8 @@ from walklearn.node.protocol.events import (
     Tick,
 )
 from walklearn.node.protocol.learner import Draws, Kept, Learner, Visited
-from walklearn.node.protocol.messages import Line, Mark, Token, decode_token
 from walklearn.node.protocol.state import Place, Record
+from walklearn.node.protocol.tokens import Line, Mark, Token, decode_token
 from walklearn.updates.random_streams import generators
 
 NODES = 4

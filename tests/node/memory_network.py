@@ -43,7 +43,7 @@ from typing import Any
 
 from walklearn.graphs import Graph
 from walklearn.node.disk.store import StoreError
-from walklearn.node.protocol import messages
+from walklearn.node.protocol import messages, tokens
 from walklearn.node.protocol.events import (
     Announced,
     Answered,
@@ -69,9 +69,10 @@ from walklearn.node.protocol.events import (
     Visit,
 )
 from walklearn.node.protocol.learner import Draws, Learner, Vector
-from walklearn.node.protocol.messages import Announcement, Greeting, Mark, Receipt
+from walklearn.node.protocol.messages import Announcement, Greeting, Receipt
 from walklearn.node.protocol.protocol import handle, recover
 from walklearn.node.protocol.state import Phase, Record, State
+from walklearn.node.protocol.tokens import Mark
 from walklearn.updates.random_streams import Streams
 
 _DIGEST = "0" * 64
@@ -315,7 +316,7 @@ class MemoryNetwork:
             told = callee.state.announcement(caller, self.now)
             answer = None if callee.running is None else _greeting(told)
         else:
-            token = messages.decode_token(call.content, callee.learner.limits)
+            token = tokens.decode_token(call.content, callee.learner.limits)
             event = (
                 TokenArrived(caller, token, callee.draws(), self.now)
                 if call.sort is SendToken

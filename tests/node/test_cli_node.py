@@ -29,8 +29,8 @@ from tests.node.small_network import (
 from tests.running import WALKLEARN, invoke
 from walklearn.node.disk.directory import NodeDirectory
 from walklearn.node.disk.store import Store
-from walklearn.node.protocol.messages import Limits
 from walklearn.node.protocol.state import Record
+from walklearn.node.protocol.tokens import Limits
 
 
 def node(*arguments: object) -> Result:

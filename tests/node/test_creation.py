@@ -25,8 +25,8 @@ from walklearn.node.disk.kept_releases import kept_releases
 from walklearn.node.disk.store import Store
 from walklearn.node.process.status import stored_status
 from walklearn.node.protocol.learner import Learner
-from walklearn.node.protocol.messages import Limits, Line, Token
 from walklearn.node.protocol.state import Place, Record
+from walklearn.node.protocol.tokens import Limits, Line, Token
 from walklearn.node.wire.identity import IdentityError
 
 PRIVATE = """

@@ -22,14 +22,12 @@ from walklearn.node.process.control import ask
 from walklearn.node.protocol.messages import (
     Announcement,
     Greeting,
-    Line,
     Outcome,
-    Token,
     decode_greeting,
     decode_receipt,
     encode_greeting,
-    encode_token,
 )
+from walklearn.node.protocol.tokens import Line, Token, encode_token
 from walklearn.node.wire.identity import Identity
 from walklearn.node.wire.transport import Refused, Transport, Unanswered, Undelivered
 

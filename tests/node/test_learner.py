@@ -13,7 +13,7 @@ import pytest
 import walklearn as wl
 from walklearn.node.agreement.plan import Plan
 from walklearn.node.protocol.learner import DivergedError, Draws, Learner, own_problem
-from walklearn.node.protocol.messages import Line, Token, decode_token
+from walklearn.node.protocol.tokens import Line, Token, decode_token
 from walklearn.privacy.model_noise import ModelNoise
 
 PLAN = """

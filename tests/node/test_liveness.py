@@ -12,9 +12,9 @@ from tests.node.broken_protocols import keep_the_older_final
 from tests.node.enemy_network import holder_gone_for_good
 from walklearn.node.protocol import handover
 from walklearn.node.protocol.learner import Learner
-from walklearn.node.protocol.messages import Mark
 from walklearn.node.protocol.pace import Bound
 from walklearn.node.protocol.state import State
+from walklearn.node.protocol.tokens import Mark
 from walklearn.node.protocol.values import replace
 
 Scenario = Callable[[int], object]

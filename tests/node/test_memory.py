@@ -22,8 +22,9 @@ from walklearn.node.protocol import neighbours, protocol
 from walklearn.node.protocol.events import Announced, Note, PeersChanged, Recount
 from walklearn.node.protocol.learner import Learner
 from walklearn.node.protocol.memory import LISTEN_SECONDS, Memory
-from walklearn.node.protocol.messages import Limits, Line, Mark, Outcome, Reminder
+from walklearn.node.protocol.messages import Outcome, Reminder
 from walklearn.node.protocol.state import Phase, Record
+from walklearn.node.protocol.tokens import Limits, Line, Mark
 from walklearn.privacy.model_noise import ModelNoise
 from walklearn.updates.random_streams import generators
 

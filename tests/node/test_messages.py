@@ -18,28 +18,25 @@ from hypothesis.extra.numpy import arrays
 
 import walklearn
 from walklearn.node.protocol import messages_pb2 as wire
-from walklearn.node.protocol.messages import (
+from walklearn.node.protocol.fields import (
     LARGEST_COUNTER,
     LARGEST_DEGREE,
     LONGEST_REASON,
     VERSION,
+    MessageError,
+)
+from walklearn.node.protocol.messages import (
     Announcement,
     Greeting,
-    Limits,
-    Line,
-    Mark,
-    MessageError,
     Outcome,
     Progress,
     Receipt,
-    Token,
     decode_greeting,
     decode_receipt,
-    decode_token,
     encode_greeting,
     encode_receipt,
-    encode_token,
 )
+from walklearn.node.protocol.tokens import Limits, Line, Mark, Token, decode_token, encode_token
 from walklearn.problem.domains import Ball, Box, Domain, Everywhere
 
 SIZE, UPDATES = 3, 100

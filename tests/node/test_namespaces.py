@@ -27,8 +27,8 @@ from walklearn.node.disk.kept_model import newest_model
 from walklearn.node.disk.store import Store
 from walklearn.node.process.control import ask
 from walklearn.node.process.service import UNCONFIRMED
-from walklearn.node.protocol.messages import Limits
 from walklearn.node.protocol.state import Place
+from walklearn.node.protocol.tokens import Limits
 
 HOSTS = 5
 EDGES = [*ring(HOSTS), (0, 2), (1, 3), (2, 4)]

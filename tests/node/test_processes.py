@@ -24,7 +24,7 @@ from walklearn.node.disk.kept_model import newest_model
 from walklearn.node.disk.store import Store
 from walklearn.node.process.control import ask
 from walklearn.node.process.service import UNCONFIRMED
-from walklearn.node.protocol.messages import Limits, Token
+from walklearn.node.protocol.tokens import Limits, Token
 
 PRIVATE = """
 walk = "weighted"

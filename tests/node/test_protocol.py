@@ -37,19 +37,12 @@ from walklearn.node.protocol.events import (
     Unknown,
     Visit,
 )
+from walklearn.node.protocol.fields import LARGEST_COUNTER
 from walklearn.node.protocol.learner import Draws, Learner
-from walklearn.node.protocol.messages import (
-    LARGEST_COUNTER,
-    Announcement,
-    Line,
-    Mark,
-    Outcome,
-    Progress,
-    Receipt,
-    Token,
-)
+from walklearn.node.protocol.messages import Announcement, Outcome, Progress, Receipt
 from walklearn.node.protocol.protocol import handle, recover
 from walklearn.node.protocol.state import Phase, Place, Record, State
+from walklearn.node.protocol.tokens import Line, Mark, Token
 from walklearn.privacy.model_noise import ModelNoise
 
 PLAN = Plan.from_text("""

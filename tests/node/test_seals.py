@@ -22,16 +22,13 @@ from walklearn.node.process.seals import Seals
 from walklearn.node.protocol.messages import (
     Announcement,
     Greeting,
-    Line,
-    Mark,
     Outcome,
     Progress,
     Receipt,
-    Token,
     decode_greeting,
     encode_greeting,
-    encode_token,
 )
+from walklearn.node.protocol.tokens import Line, Mark, Token, encode_token
 from walklearn.node.wire.book import Book
 from walklearn.node.wire.identity import Identity, Invite
 from walklearn.node.wire.transport import Refused

@@ -30,7 +30,8 @@ from walklearn.node.process.control import CommandError
 from walklearn.node.process.service import Node, Options
 from walklearn.node.protocol import pace
 from walklearn.node.protocol.events import StartWalk
-from walklearn.node.protocol.messages import Greeting, Limits
+from walklearn.node.protocol.messages import Greeting
+from walklearn.node.protocol.tokens import Limits
 from walklearn.node.wire.transport import Refused, Unanswered, Undelivered
 from walklearn.privacy import exact_draws
 

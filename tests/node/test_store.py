@@ -22,8 +22,8 @@ from tests.node.small_network import fill
 from walklearn.node.disk import store as store_module
 from walklearn.node.disk.store import LARGEST_ROW, DiskError, Release, Store, StoreError
 from walklearn.node.protocol.learner import Kept
-from walklearn.node.protocol.messages import Limits, Line, Mark, Memory, Token
 from walklearn.node.protocol.state import Place, Record
+from walklearn.node.protocol.tokens import Limits, Line, Mark, Memory, Token
 from walklearn.problem.domains import Everywhere
 
 LIMITS = Limits(size=3, updates=100, domain=Everywhere())

@@ -7,7 +7,7 @@ from walklearn.model.model import kind_of
 from walklearn.node.disk.creation import ledger_of
 from walklearn.node.disk.directory import NodeDirectory
 from walklearn.node.disk.store import Release, Store
-from walklearn.node.protocol.messages import Limits
+from walklearn.node.protocol.tokens import Limits
 
 
 def newest_model(directory: NodeDirectory) -> tuple[Model, bool]:

@@ -38,19 +38,12 @@ from typing import Any, Self
 import numpy as np
 
 from walklearn.files.atomic_write import sync_directory
+from walklearn.node.protocol.fields import PROOF_BYTES, MessageError
 from walklearn.node.protocol.learner import Kept
 from walklearn.node.protocol.memory import Memory
-from walklearn.node.protocol.messages import (
-    PROOF_BYTES,
-    Limits,
-    Line,
-    Mark,
-    MessageError,
-    Reminder,
-    Token,
-    decode_token,
-)
+from walklearn.node.protocol.messages import Reminder
 from walklearn.node.protocol.state import Place, Record
+from walklearn.node.protocol.tokens import Limits, Line, Mark, Token, decode_token
 
 FORMAT = 1
 APPLICATION = 0x77616C6B  # "walk": SQLite keeps it in the header of the file

@@ -20,13 +20,8 @@ from walklearn.node.agreement.plan import Plan
 from walklearn.node.process.logs import Log
 from walklearn.node.process.seals import Seals
 from walklearn.node.protocol.events import Announced, Event, NeighbourDown, NeighbourUp
-from walklearn.node.protocol.messages import (
-    LONGEST_PLAN,
-    Greeting,
-    MessageError,
-    decode_greeting,
-    encode_greeting,
-)
+from walklearn.node.protocol.fields import LONGEST_PLAN, MessageError
+from walklearn.node.protocol.messages import Greeting, decode_greeting, encode_greeting
 from walklearn.node.protocol.state import Link, State
 from walklearn.node.wire.transport import Refused, Transport, Unanswered, Undelivered
 

@@ -16,7 +16,7 @@ from walklearn.node.process.live_page import LivePage
 
 if TYPE_CHECKING:
     from walklearn.node.agreement.plan import Plan
-    from walklearn.node.protocol.messages import Token
+    from walklearn.node.protocol.tokens import Token
 
 _RATE_SECONDS = 10.0
 _MOST_LOSSES = 2000

@@ -26,20 +26,18 @@ from walklearn.node.process.seals import Seals
 from walklearn.node.process.status import Watch
 from walklearn.node.protocol import events as happened
 from walklearn.node.protocol.events import Event
+from walklearn.node.protocol.fields import MessageError, Vector
 from walklearn.node.protocol.learner import Draws
 from walklearn.node.protocol.messages import (
-    MessageError,
     Outcome,
     Receipt,
-    Token,
-    Vector,
     decode_greeting,
     decode_receipt,
-    decode_token,
     encode_receipt,
 )
 from walklearn.node.protocol.protocol import handle
 from walklearn.node.protocol.state import Phase, Place, Record, State
+from walklearn.node.protocol.tokens import Token, decode_token
 from walklearn.node.wire.book import LARGEST_BOOK
 from walklearn.node.wire.identity import Identity, Invite
 from walklearn.node.wire.transport import Refused, Transport, Unanswered, Undelivered

@@ -13,7 +13,8 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from walklearn.node.process.logs import Log
-from walklearn.node.protocol.messages import Greeting, Line, Receipt, Token
+from walklearn.node.protocol.messages import Greeting, Receipt
+from walklearn.node.protocol.tokens import Line, Token
 from walklearn.node.wire.book import Book
 from walklearn.node.wire.identity import Identity
 

@@ -39,9 +39,10 @@ from walklearn.node.process.status import (
 )
 from walklearn.node.protocol.events import Recount, TrustAgain
 from walklearn.node.protocol.learner import Draws, Learner
-from walklearn.node.protocol.messages import Limits, Outcome, Token
+from walklearn.node.protocol.messages import Outcome
 from walklearn.node.protocol.protocol import recover
 from walklearn.node.protocol.state import Phase
+from walklearn.node.protocol.tokens import Limits, Token
 
 # The exit code of a node that has a final model which some neighbour did not confirm.
 UNCONFIRMED = 3

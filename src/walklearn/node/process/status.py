@@ -18,9 +18,9 @@ from walklearn.node.protocol.events import (
     TokenArrived,
     Visit,
 )
-from walklearn.node.protocol.messages import Limits, Line
 from walklearn.node.protocol.pace import patience
 from walklearn.node.protocol.state import Link, Phase, Place, Record, State
+from walklearn.node.protocol.tokens import Limits, Line
 
 # Where the plan resumes no walk: after so long it is called stalled.
 STALLED_SECONDS = 10.0

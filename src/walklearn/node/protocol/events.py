@@ -10,8 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from walklearn.node.protocol.fields import Vector
 from walklearn.node.protocol.learner import Draws
-from walklearn.node.protocol.messages import Announcement, Mark, Receipt, Token, Vector
+from walklearn.node.protocol.messages import Announcement, Receipt
+from walklearn.node.protocol.tokens import Mark, Token
 
 if TYPE_CHECKING:
     from walklearn.node.protocol.state import Record

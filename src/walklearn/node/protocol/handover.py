@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from walklearn.node.protocol import events as happened
 from walklearn.node.protocol.events import Commit, Effect, Note, Remember, Reply, SendToken
 from walklearn.node.protocol.learner import DivergedError, Draws
-from walklearn.node.protocol.messages import Line, Mark, Outcome, Receipt, Token
+from walklearn.node.protocol.messages import Outcome, Receipt
 from walklearn.node.protocol.neighbours import Result, decline, spread, up
 from walklearn.node.protocol.state import (
     RENEWED_AFTER,
@@ -22,6 +22,7 @@ from walklearn.node.protocol.state import (
     Sent,
     State,
 )
+from walklearn.node.protocol.tokens import Line, Mark, Token
 from walklearn.node.protocol.values import replace
 
 # How many refused handovers are kept in mind; honest neighbours have one under way at a time.

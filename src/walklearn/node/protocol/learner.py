@@ -34,7 +34,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from walklearn.node.protocol.messages import Limits, Line, Memory, Token, Vector, is_inside
+from walklearn.node.protocol.fields import Vector, is_inside
+from walklearn.node.protocol.tokens import Limits, Line, Memory, Token
 from walklearn.node.protocol.values import replace
 from walklearn.problem import Problem
 from walklearn.updates import walk_sgd

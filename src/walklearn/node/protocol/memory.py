@@ -14,7 +14,7 @@ A process that has just begun does not know whether it has forgotten: for `LISTE
 every neighbour has spoken, its rows do not show either. A neighbour that is silent for longer can
 only tell later.
 
->>> from walklearn.node.protocol.messages import Line
+>>> from walklearn.node.protocol.tokens import Line
 >>> line = Line(0, 1, reclaimer="ab" * 32, walk="cd" * 16)
 >>> sent = Mark(line, 7)
 >>> bob = Memory().with_token_from("alice", sent, proof_of(b"alice's secret", "bob", sent))
@@ -35,7 +35,9 @@ import hmac
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from walklearn.node.protocol.messages import PROOF_BYTES, Mark, Reminder
+from walklearn.node.protocol.fields import PROOF_BYTES
+from walklearn.node.protocol.messages import Reminder
+from walklearn.node.protocol.tokens import Mark
 from walklearn.node.protocol.values import replace
 
 LISTEN_SECONDS = 10.0

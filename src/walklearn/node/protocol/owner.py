@@ -5,9 +5,10 @@ from __future__ import annotations
 from walklearn.node.protocol import events as happened
 from walklearn.node.protocol.events import Commit, Effect, Greet, Note, Reply
 from walklearn.node.protocol.handover import begin, finish, refuse, rest, take_a_rest
-from walklearn.node.protocol.messages import Line, Mark, Outcome, Receipt
+from walklearn.node.protocol.messages import Outcome, Receipt
 from walklearn.node.protocol.neighbours import Result, decline
 from walklearn.node.protocol.state import State
+from walklearn.node.protocol.tokens import Line, Mark
 from walklearn.node.protocol.values import replace
 
 # What is answered with a receipt, besides a token.

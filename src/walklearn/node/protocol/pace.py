@@ -10,7 +10,7 @@ from __future__ import annotations
 import zlib
 from typing import TYPE_CHECKING, NamedTuple
 
-from walklearn.node.protocol.messages import Mark
+from walklearn.node.protocol.tokens import Mark
 
 if TYPE_CHECKING:
     from walklearn.node.agreement.plan import TimeLimits

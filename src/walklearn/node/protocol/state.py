@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from walklearn.node.protocol.learner import Kept, Learner
 from walklearn.node.protocol.memory import LISTEN_SECONDS, Memory, proof_of
-from walklearn.node.protocol.messages import Announcement, Line, Mark, Progress, Token
+from walklearn.node.protocol.messages import Announcement, Progress
 from walklearn.node.protocol.pace import (
     Bound,
     Longest,
@@ -24,6 +24,7 @@ from walklearn.node.protocol.pace import (
     patience,
     reclaim_after,
 )
+from walklearn.node.protocol.tokens import Line, Mark, Token
 from walklearn.node.protocol.values import replace
 from walklearn.walks.proposal import accepts, propose
 

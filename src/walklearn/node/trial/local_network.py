@@ -34,7 +34,7 @@ from walklearn.node.process.control import (
     NotRunningError,
     ask,
 )
-from walklearn.node.protocol.messages import Limits, Token
+from walklearn.node.protocol.tokens import Limits, Token
 from walklearn.node.trial import child
 
 START_SECONDS = 60.0  # for all nodes to answer, on a busy machine

@@ -4,7 +4,7 @@ A node answers at its door whoever holds the key of a present neighbour, and dia
 an address. Either way there is one session with a neighbour (`session`, `links`). A removed
 neighbour is out at once, and one that was added is let in without a restart.
 
-How a call can end: see `session`. Messages are bytes here; `protocol.messages`
+How a call can end: see `session`. Messages are bytes here; `node.protocol`
 knows what they mean.
 """
 

@@ -1,0 +1,120 @@
+"""What a field of a message may be: each check gives the value, or says which field is wrong."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any, TypeVar
+
+import numpy as np
+from google.protobuf.message import DecodeError, Message
+from numpy.typing import NDArray
+
+from walklearn.problem.domains import Domain
+
+Vector = NDArray[np.float64]
+Sort = TypeVar("Sort", bound=Message)
+
+VERSION = 1
+LARGEST_COUNTER = 2**63 - 1
+LARGEST_DEGREE = 10**6
+LARGEST_ENTRY = 1e100  # of a model where W is everything: squares must not overflow
+LONGEST_NAME, LONGEST_REASON, LONGEST_PLAN = 200, 1_000, 1_000_000
+LONGEST_SEAL = 256  # bytes; a signature by P-256 has about 72, and a line has two of them
+PROOF_BYTES = 16
+# What a token has besides its two vectors, and a greeting besides its plan, with room to spare.
+ENVELOPE_BYTES = 4_096
+
+FINGERPRINT = re.compile(r"[0-9a-f]{64}")
+WALK = re.compile(r"[0-9a-f]{32}")
+DIGEST_OR_NONE = re.compile(r"([0-9a-f]{64})?")
+DOUBLE = np.dtype("<f8")
+
+
+class MessageError(ValueError):
+    """A message that cannot be what it says it is: which field, and what is wrong with it."""
+
+
+def parsed(sort: type[Sort], content: bytes, name: str) -> Any:
+    """The message in the bytes, if it is of this sort and of a version that is known."""
+    message: Any = sort()
+    try:
+        message.ParseFromString(content)
+    except DecodeError:
+        raise MessageError(f"these bytes are no {name}.") from None
+    if not 1 <= message.version <= VERSION:
+        raise MessageError(
+            f"the {name} needs version {message.version} of the messages, and this node reads "
+            f"1 to {VERSION}: one of the two must be updated."
+        )
+    return message
+
+
+def count(value: int, name: str, most: int, least: int = 0) -> int:
+    """A whole number in these bounds."""
+    if not least <= value <= most:
+        raise MessageError(f"{name} must be {least} to {most}, it is {value}.")
+    return value
+
+
+def number(value: float, name: str) -> float:
+    """A finite number that is not negative."""
+    if not (math.isfinite(value) and value >= 0):
+        raise MessageError(f"{name} must be finite and at least 0, it is {value!r}.")
+    return value
+
+
+def matching(value: str, name: str, pattern: re.Pattern[str]) -> str:
+    """A text that matches the pattern."""
+    if not pattern.fullmatch(value):
+        raise MessageError(f"{name} must match {pattern.pattern}, it is {value[:80]!r}.")
+    return value
+
+
+def text(value: str, name: str, longest: int) -> str:
+    """A text that is not too long."""
+    if len(value) > longest:
+        raise MessageError(f"{name} has {len(value)} characters, the most are {longest}.")
+    return value
+
+
+def octets(value: bytes, name: str, longest: int = LONGEST_SEAL) -> bytes:
+    """Bytes that are not too many."""
+    if len(value) > longest:
+        raise MessageError(f"{name} has {len(value)} bytes, the most are {longest}.")
+    return value
+
+
+def vector(content: bytes, name: str, size: int) -> Vector:
+    """A model of so many finite numbers."""
+    if len(content) != size * DOUBLE.itemsize:
+        raise MessageError(
+            f"{name} has {len(content)} bytes, and the plan's model of {size} numbers has "
+            f"{size * DOUBLE.itemsize}."
+        )
+    vector: Vector = np.frombuffer(content, DOUBLE)
+    if not DOUBLE.isnative:
+        vector = vector.astype(np.float64)
+    total = np.dot(vector, vector)  # NaN and infinity show in it, and one number is soon seen
+    if not math.isfinite(total) and not np.isfinite(vector).all():
+        raise MessageError(f"{name} has an entry that is NaN or infinite.")
+    return vector
+
+
+def check_inside(model: Vector, domain: Domain, name: str, rounding: float = 0.0) -> None:
+    """Refuse a model outside of the domain, but for rounding."""
+    if not is_inside(model, domain, rounding):
+        distance = float(np.linalg.norm(model - domain.project(model)))
+        raise MessageError(f"{name} lies outside {domain!r}, by {distance:g}.")
+
+
+def is_inside(model: Vector, domain: Domain, rounding: float = 0.0) -> bool:
+    """Whether the model is finite, of a size to be computed with, and in W up to rounding."""
+    squared = float(np.dot(model, model))
+    if not squared <= (LARGEST_ENTRY * (1.0 + rounding)) ** 2:  # NaN compares false
+        return False
+    nearest = domain.project(model)
+    if nearest is model:
+        return True
+    distance = float(np.linalg.norm(model - nearest))
+    return distance <= (1e-9 + rounding) * (1.0 + math.sqrt(squared))
