@@ -55,7 +55,10 @@ def symmetric_rows(
     """
     if sources.size <= FEW_PAIRS:
         places = np.concatenate([sources, targets]).astype(np.int64) * nodes
-        rows, columns = np.divmod(np.unique(places + np.concatenate([targets, sources])), nodes)
+        places += np.concatenate([targets, sources])
+        places.sort()  # np.unique would look such numbers up in a table, 30 times as slowly
+        once = np.diff(places, prepend=-1) > 0
+        rows, columns = np.divmod(places[once], nodes)
         ends = np.cumsum(np.bincount(rows, minlength=nodes))
         return np.append(0, ends).astype(np.int32), columns.astype(np.int32)
     from scipy.sparse import coo_array
