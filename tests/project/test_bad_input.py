@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import walklearn as wl
+from tests.running import invoke
 from walklearn import domains, graphs, losses, updates, walks
 
 X, Y = np.eye(3), np.array([1.0, -1.0, 1.0])
@@ -319,6 +323,86 @@ def test_value_errors(case: str) -> None:
 def test_type_errors(call: Callable[[], Any], message: str) -> None:
     with pytest.raises(TypeError, match=message):
         call()
+
+
+# What people type, on files that look right: "exit code 0 and a model" would be the trap.
+ROWS = {
+    "rows": "a,b,y\n1,2,0\n2,1,1\n3,5,0\n4,3,1\n5,4,0\n6,8,1\n",
+    "signs": "a,b,y\n1,2,-1\n2,1,1\n",
+    "words": "a,b,y\nhigh,2,1\nlow,1,0\n",
+    "twice": "a,a,y\n1,2,0\n2,1,1\n",
+    "gaps": "a,b,y\n1,,0\n2,,1\n",
+    "one": "a,b,y\n1,2,1\n2,1,1\n",
+    "commas": "a;b;y\n" + "".join(f"{i},5;{2 * i},1;{i % 2}\n" for i in range(60)),
+}
+TYPED: dict[str, tuple[str, str]] = {
+    "labels that training does not know": (
+        "train rows.csv --target y --test signs.csv --out m",
+        r"signs.csv: column 'y' has '-1' in 1 of 2 rows.*knows '0' and '1' only"),
+    "words where numbers are predicted": (
+        "train rows.csv --target a --drop y --task regression --test words.csv --out m",
+        r"words.csv: column 'a' is text.*predicts numbers"),
+    "the target owns the rows": (
+        "train rows.csv --target y --node-column y --out m", r"both.*another --node-column"),
+    "advice on a target that owns the rows": (
+        "advise rows.csv --target y --node-column y", r"both.*another --node-column"),
+    "the target is dropped": ("train rows.csv --target y --drop y --out m", r"leave out --drop"),
+    "the owner is dropped": (
+        "train rows.csv --target y --node-column a --drop a --out m", r"leave out --drop"),
+    "two ways to test": (
+        "train rows.csv --target y --test rows.csv --test-fraction 0.5 --out m", r"give one"),
+    "advice on what the file says": (
+        "advise rows.csv --target y --nodes 7", r"--nodes says what rows.csv says itself"),
+    "a model in the way and a wrong column": (
+        "train rows.csv --target z --out model",
+        r"no column 'z'.*Also: model already holds a model: choose another --out, or.*--force"),
+    "a model in the way": ("train rows.csv --target y --out model", r"overwrite it with --force"),
+    "a file in the way and no model": ("export nothing rows.onnx", r"there is no nothing"),
+    "a name for two columns": ("train twice.csv --target y --out m", r"name of columns 1 and 2"),
+    "an empty column": ("train gaps.csv --target y --out m", r"column 'b': the value is missing"),
+    "a single class": ("train one.csv --target y --out m", r"in every row.*the right column"),
+    "commas in numbers": ("train commas.csv --target y --out m", r"a number in disguise"),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("typed")
+    for name, content in ROWS.items():
+        (folder / f"{name}.csv").write_text(content)
+    model = wl.Model([1.0, 0.0], [1.0, 0.0], kind="classifier", loss="logistic",
+                     columns=["a", "b"], classes=[0, 1], target="y")  # fmt: skip
+    model.save(folder / "model")
+    return folder
+
+
+@pytest.mark.parametrize("case", TYPED)
+def test_what_is_typed_by_mistake(case: str, files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(files)
+    command, message = TYPED[case]
+    result = invoke(*command.split())
+    assert result.exit_code == 2, result.output
+    assert re.search(f"(?s){message}", result.stderr), result.stderr
+    assert not Path("m").exists()
+
+
+def test_what_may_be_a_mistake_is_noted(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(files)
+    lines = [f"s{i % 25},{i},{i % 8},{3},{i % 3},{i % 2}" for i in range(60)]
+    Path("doubtful.csv").write_text("\n".join(["place,number,site,same,b,y", *lines]))
+    said = "train doubtful.csv --target y --steps 10 --seed 1 --out doubtful --json"
+    notes = " ".join(json.loads(invoke(*said.split()).stdout)["notes"])
+    for part in (
+        "'place' is text, of which 25 features were made", "--node-column place",
+        "'site' is taken as a number", "--node-column site",
+        "'number' is another whole number in every row", "'same' is 3 in every row",
+    ):  # fmt: skip
+        assert part in notes, notes
+    assert "'b'" not in notes
+    result = invoke("predict", "model", "signs.csv")
+    assert result.stdout == "y\n1\n1\n"
+    assert "accuracy" not in result.stderr
+    assert "has '-1' in 1 of 2 rows" in result.stderr
 
 
 @pytest.mark.parametrize("exponent", [0.3, 0.5, 1.0, 2.0])

@@ -86,6 +86,9 @@ def advise(data: Path | None, talk: Talk, **options: Any) -> None:
     if data is None:
         advice = _from_public_facts(described, options)
     else:
+        for name in ("nodes", "rows", "features"):
+            if options[name] is not None:
+                raise ValueError(f"--{name} says what {data} says itself: leave it out.")
         advice = _by_simulation(data, described, options)
     talk.facts |= advice.to_dict()
     _tell(talk, advice, _asked(click.get_current_context()))

@@ -38,9 +38,9 @@ def export(model: Path, out: Path, force: bool, talk: Talk) -> None:
     if out.suffix not in SUFFIXES:
         known = " or ".join(f"{suffix} ({what})" for suffix, what in SUFFIXES.items())
         raise ValueError(f"cannot tell from the name {out} what to write: end it in {known}.")
+    trained = Model.load(model)
     if out.exists() and not force:
         raise FileExistsError(f"{out} exists: choose another file, or overwrite it with --force.")
-    trained = Model.load(model)
     content = trained.to_onnx().SerializeToString() if out.suffix == ".onnx" else _joblib(trained)
     atomic_write(out, content)
     talk.facts |= {"out": str(out), "format": out.suffix[1:], "bytes": len(content)}

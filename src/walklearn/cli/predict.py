@@ -37,12 +37,13 @@ def predict(
       walklearn predict model/ new.csv
       walklearn predict model/ new.csv --proba --out predictions.csv
     """
+    import numpy as np
+
+    from walklearn.cli.doubts import unknown_labels
     from walklearn.files import DataError, read_table
     from walklearn.model import Model
     from walklearn.model.score import score_of
 
-    if out is not None and out.exists() and not force:
-        raise FileExistsError(f"{out} exists: choose another file, or overwrite it with --force.")
     trained = Model.load(model)
     text = [column.name for column in trained.encoding.columns if column.categories is not None]
     table = read_table(data, delimiter=delimiter, text=text)
@@ -53,6 +54,8 @@ def predict(
         shares = trained.probabilities(scores)
         names = trained.classes or ()
         columns |= {f"P({name})": shares[:, at].tolist() for at, name in enumerate(names)}
+    if out is not None and out.exists() and not force:
+        raise FileExistsError(f"{out} exists: choose another file, or overwrite it with --force.")
     if out is None:
         talk.give(_csv(columns), predictions=columns)
     else:
@@ -63,6 +66,10 @@ def predict(
     talk.facts["rows"] = len(predicted)
     if trained.target in table:
         with suppress(DataError):  # new rows may well have an empty column for the target
+            wrong = unknown_labels(table, trained.target, np.array(trained.classes or ()))
+            if wrong is not None:
+                talk.note(f"how good that is cannot be told. {wrong}")
+                return
             score = score_of(trained.kind, predicted, table[trained.target])
             talk.facts["score"] = score._asdict()
             talk.aside(f"{data}: {score}")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -18,6 +20,7 @@ from walklearn.cli.data_options import (
     task_of,
     with_options,
 )
+from walklearn.cli.doubts import about_columns, unknown_labels
 from walklearn.cli.talk import WIDTH, Talk, talking, wrapped_sentences
 from walklearn.cli.tracking import TRACKING_OPTIONS, logged, tracker_of
 from walklearn.privacy import MECHANISMS
@@ -27,6 +30,7 @@ from walklearn.walks import WALKS, Metropolis
 
 if TYPE_CHECKING:
     from walklearn.estimators.random_walk import RandomWalk
+    from walklearn.estimators.tracking import MlflowCallback
     from walklearn.files import Rows, Table
     from walklearn.graphs import Network
     from walklearn.model import Model
@@ -113,10 +117,9 @@ def train(data: Path, out: Path, force: bool, talk: Talk, **options: Any) -> Non
 
     Exit codes: 0 done, 1 it went wrong on the way, 2 bad input, 130 Ctrl-C.
     """
-    from walklearn.model.directory import check_target
-
-    check_target(out, force)
-    trained = _train(data, DataOptions.take(options), options)
+    with _told_together(out, force):
+        prepared = _prepared(data, DataOptions.take(options), options)
+    trained = _train(prepared)
     trained.model.save(out, overwrite=force)
     talk.facts |= {"out": str(out), **_facts(trained)}
     _tell(talk, trained, out)
@@ -137,11 +140,43 @@ class _Trained(NamedTuple):
     notes: list[str]
 
 
-def _train(data: Path, options: DataOptions, settings: dict[str, Any]) -> _Trained:
-    """Read, check, place, walk, test."""
-    from walklearn.estimators.outcome import for_the_owner, is_claimed
-    from walklearn.model.score import score_of
+class _Prepared(NamedTuple):
+    """What is trained on, and all that can be wrong with it checked."""
 
+    estimator: RandomWalk
+    rows: Rows
+    network: Network
+    tested: Table | None
+    tracker: MlflowCallback | None
+    notes: list[str]
+
+
+@contextmanager
+def _told_together(out: Path, force: bool) -> Iterator[None]:
+    """What is in the way of OUT is told before anything is computed, after what else is wrong."""
+    from walklearn.model.directory import check_target
+
+    try:
+        check_target(out, force)
+        in_the_way = None
+    except FileExistsError as error:
+        in_the_way = error
+    try:
+        yield
+    except (ValueError, OSError) as error:
+        if in_the_way is None:
+            raise
+        raise ValueError(f"{error}\nAlso: {in_the_way}") from error
+    if in_the_way is not None:
+        raise in_the_way
+
+
+def _prepared(data: Path, options: DataOptions, settings: dict[str, Any]) -> _Prepared:
+    """Read, check and place the rows."""
+    if settings["test"] is not None and settings["test_fraction"] is not None:
+        raise ValueError(
+            "--test has rows to test on and --test-fraction keeps some back: give one."
+        )
     tracker = tracker_of(settings)
     table, held_out = _split(options.read(data), settings["test_fraction"], settings["seed"])
     target = options.target_of(table)
@@ -151,19 +186,33 @@ def _train(data: Path, options: DataOptions, settings: dict[str, Any]) -> _Train
     if any(settings[name] is not None for name in ("epsilon", "delta", "model_noise")):
         lengths = public_facts(rows, options.schema, settings)
     tested = held_out if settings["test"] is None else options.read(settings["test"])
+    notes = about_columns(table, rows.columns, rows.nodes is not None)
     if tested is not None:
-        tested[rows.target]  # before the walk: a missing column is an error
+        classes = rows.classes if task == "classification" else rows.classes[:0]
+        wrong = unknown_labels(tested, rows.target, classes)
+        if wrong is not None and tested is not held_out:
+            raise ValueError(wrong)
+        notes += [] if wrong is None else [f"of the rows that are tested on: {wrong}"]
     network = options.network(rows, settings["seed"])
+    parameters = _parameters(settings) | {"graph": network.graph, **lengths}
+    estimator = estimator_for(task)(**parameters)
+    return _Prepared(estimator, rows, network, tested, tracker, notes)
+
+
+def _train(prepared: _Prepared) -> _Trained:
+    """Walk, test."""
+    from walklearn.estimators.outcome import for_the_owner, is_claimed
+    from walklearn.model.score import score_of
+
+    estimator, rows, network, tested, tracker, notes = prepared
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        parameters = _parameters(settings) | {"graph": network.graph, **lengths}
-        estimator = estimator_for(task)(**parameters)
         fitted = _fit(estimator, rows, network)
     model, owners = estimator.to_model(rows.encoding, target=rows.target), for_the_owner(estimator)
     scores = {"training": score_of(model.kind, fitted, rows.y)}
     if tested is not None:
         scores["test"] = score_of(model.kind, model.predict(tested), tested[rows.target])
-    notes = [in_shell_words(str(warning.message)) for warning in caught]
+    notes = [in_shell_words(str(warning.message)) for warning in caught] + notes
     notes += _notes(estimator, rows, network, scores["training"])
     notes += logged(tracker, estimator, scores)
     owners |= {f"{name}_score": score._asdict() for name, score in scores.items()}

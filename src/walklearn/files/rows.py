@@ -135,6 +135,7 @@ def rows_of(
     Rows
         The rows, ready to learn from.
     """
+    _check_roles(target, node_column, drop)
     y = _whole_if_possible(table[target])
     nodes = None if node_column is None else _whole_if_possible(table[node_column])
     apart = [target, *drop, *([] if node_column is None else [node_column])]
@@ -149,6 +150,18 @@ def rows_of(
         encoding = declared.applied(encoding)
     X = encoding.encode(features)
     return Rows(X, y, nodes, encoding, target, table.place)
+
+
+def _check_roles(target: str, node_column: str | None, drop: Sequence[str]) -> None:
+    """A column is predicted, names the owner, or is left out."""
+    if target == node_column:
+        raise DataError(
+            f"the column {target!r} cannot be both what is predicted and who owns a row: choose "
+            "another target or another node_column."
+        )
+    for name, role in ((target, "is to be predicted"), (node_column, "names who owns a row")):
+        if name in drop:
+            raise DataError(f"the column {name!r} {role}, so it cannot be dropped: take it out.")
 
 
 def _text_columns(encoding: Encoding | None) -> list[str]:
