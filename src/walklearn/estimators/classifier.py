@@ -74,12 +74,14 @@ class RandomWalkClassifier(ClassifierMixin, RandomWalk):
     ) -> Self:
         """Let the token walk on over new rows by the paper's update: it keeps w, w̄ and k.
 
+        A call makes `steps` updates, by default five for each node with new rows (under privacy one
+        for each node). What predicts is by default the average over the last half of all updates so
+        far. What the nodes release of the new rows is charged in the ledger once more.
+
         Parameters
         ----------
         classes
-            All labels there will be, needed in the first call. It makes `steps` updates, by
-            default as many as there are nodes with new rows. What the nodes release of the new
-            rows is charged in the ledger once more.
+            All labels there will be, needed in the first call.
         """
         check_parameters(self)
         go_on = hasattr(self, "_state")

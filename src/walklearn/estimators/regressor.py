@@ -55,8 +55,9 @@ class RandomWalkRegressor(RegressorMixin, RandomWalk):
     ) -> Self:
         """Let the token walk on over new rows by the paper's update: it keeps w, w̄ and k.
 
-        It makes `steps` updates, by default as many as there are nodes with new rows. What the
-        nodes release of the new rows is charged in the ledger once more.
+        A call makes `steps` updates, by default five for each node with new rows (under privacy one
+        for each node). What predicts is by default the average over the last half of all updates so
+        far. What the nodes release of the new rows is charged in the ledger once more.
         """
         go_on = hasattr(self, "_state")
         return self._learn(X, y, nodes, sample_weight, go_on, one_call=True)

@@ -12,7 +12,7 @@ start, and forgets it slowly.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -35,6 +35,7 @@ Average = Literal["tail", "all", "none"]
 
 NUMBERS_AT_ONCE = 1_000_000  # random numbers that are drawn at a time
 A_MINUTE = 60.0
+MARKS = 32  # places in the last half of a stream that its average may begin at
 EARLY_LOOKS = 32  # the first look, for pictures, is at this fraction of where a walk may end
 
 
@@ -44,7 +45,7 @@ class Stopping:
 
     first: updates before the loss may settle. average: what predicts, the average of the last
     round ("tail") or of the whole walk ("all"), or the last model ("none").
-    go_on: the average goes on as well, in one round of `steps` updates.
+    go_on: a call of a stream, of `steps` updates: the "tail" is the last half of the whole stream.
 
     A walk that remembers gradients ends when it has arrived instead (`arrival`), at any time.
     """
@@ -59,6 +60,8 @@ class Stopping:
     def rounds(self) -> list[int]:
         """The updates, from here, after which a round ends."""
         ends = [self.steps or self.most]
+        if self.go_on and ends[0] > 1:
+            return [ends[0] // 2, ends[0]]
         while not self.go_on and ends[0] >= 2 * self.first / EARLY_LOOKS:
             ends.insert(0, ends[0] // 2)
         return ends
@@ -72,12 +75,16 @@ class Stopping:
 class Walked:
     """Where a walk has got to: its token, and what was seen at the end of each round.
 
+    carried: the token that a later call goes on with, which knows the sums of the whole stream.
+    marks: the token as it was, wherever the last half of a stream may begin.
     been: the share of the network, by the walk's visit law, where the token was in the last.
     arrival: of a walk that remembers gradients.
     """
 
     token: Token
     value_of_zeros: float
+    carried: Token
+    marks: list[Token]
     settled: bool = False
     been: float = 0.0
     arrival: Arrival | None = None
@@ -97,6 +104,7 @@ def walk_on(
     contributions: Array | None = None,
     callback: Callable[[int, float], object] | None = None,
     real: bool = False,
+    marks: Sequence[Token] = (),
 ) -> Walked:
     """Walk from a token, or from a new one, as `stopping` says.
 
@@ -106,14 +114,14 @@ def walk_on(
     """
     batch = _batch(setting, streams, token, contributions, real)
     begun = batch.tokens[0]
-    seen = Walked(begun, _values(batch, np.zeros_like(begun.model))[0])
+    of_zeros = _values(batch, np.zeros_like(begun.model))[0]
+    seen = Walked(begun, of_zeros, begun, list(marks) or [begun])
     if isinstance(begun.memory, GradientMemory):
         seen.arrival = Arrival(stopping.tolerance)
     for end in stopping.rounds():
         round_begun, visits_before = batch.tokens[0], batch.visits.copy()
         arrived = _advance(batch, begun.updates + end, seen.arrival, stopping.steps is None)
-        whole = stopping.average == "all" or stopping.go_on
-        seen.token = batch.tokens[0] if whole else _since(round_begun, batch.tokens[0])
+        _average(seen, batch.tokens[0], round_begun, stopping)
         _look(batch, seen)
         losses = seen.values if stopping.average == "none" else seen.average_values
         if callback is not None:
@@ -214,6 +222,37 @@ def _advance(
         if arrival is not None and may_end and arrival.has_come(batch):
             return True
     return False
+
+
+def _average(seen: Walked, now: Token, round_begun: Token, stopping: Stopping) -> None:
+    """The token with the average that predicts, and the one that walks on."""
+    seen.carried = now
+    if stopping.average == "all":
+        seen.token = now
+    elif stopping.go_on:
+        seen.token = _since(_tail_begin(seen.marks, now), now)
+        seen.marks = _thinned([*seen.marks, now], now.updates)
+    else:
+        seen.token = seen.carried = _since(round_begun, now)
+
+
+def _tail_begin(marks: Sequence[Token], now: Token) -> Token:
+    """Where the last half of a stream begins: at the newest mark that is as old, or the first."""
+    return max(
+        (mark for mark in marks if 2 * mark.updates <= now.updates),
+        key=lambda mark: mark.updates,
+        default=marks[0],
+    )
+
+
+def _thinned(marks: Sequence[Token], now: int) -> list[Token]:
+    """The marks that a last half may still begin at, and not too many of them."""
+    early = [mark for mark in marks if 2 * mark.updates <= now]
+    kept = early[-1:]
+    for mark in marks[len(early) :]:
+        if not kept or MARKS * (mark.updates - kept[-1].updates) >= now:
+            kept.append(mark)
+    return kept
 
 
 def _since(before: Token, now: Token) -> Token:
