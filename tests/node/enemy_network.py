@@ -30,6 +30,8 @@ class EnemyNetwork(MemoryNetwork):
     """One node may swallow tokens, or hand each to two neighbours."""
 
     swallower: MemoryNode | None = None
+    claims = False
+    taken = 0
     forger: MemoryNode | None = None
     forged = 0
 
@@ -37,8 +39,20 @@ class EnemyNetwork(MemoryNetwork):
         if call.callee is self.swallower and call.sort is SendToken:
             receipt = messages.encode_receipt(Receipt(Outcome.ACCEPTED))
             self._send(replace(call, way=Way.ANSWERED, content=receipt))
+            self.taken += 1
+            if self.claims:
+                self._at(self.now + 3 * self.latency_seconds, self._claim, call)
             return
         super()._ask(call, crash_after)
+
+    def _claim(self, call: Call) -> None:
+        """The swallower says that it has passed the token on."""
+        token = messages.decode_token(call.content, call.callee.learner.limits)
+        beyond = Progress(Mark(token.line, token.hop + 1), token.updates + 1, 0.0)
+        for name in call.callee.neighbours:
+            told = call.callee.state.announcement(name, self.now)
+            told = replace(told, progress=beyond, newest=token.line)
+            self.feed(self._named[name], Announced(call.callee.fingerprint, told, self.now))
 
     def _send(self, call: Call) -> None:
         super()._send(call)
@@ -161,6 +175,21 @@ def token_swallowed(seed: int = 1) -> None:
     the_end(network, without=enemy)
     around = [node for node in network.nodes if enemy.fingerprint in node.neighbours]
     assert any(node.state.distrusts(enemy.fingerprint) for node in around)
+
+
+def token_swallowed_and_claimed(seed: int = 1) -> None:
+    """A neighbour keeps every token, and claims each time that the walk moved on beyond it."""
+    network = network_of(seed=seed)
+    network.run(lambda: newest(network) > 60)
+    network.swallower, network.claims = network.nodes[2], True
+    enemy = network.swallower.fingerprint
+    around = [node for node in network.nodes if enemy in node.neighbours]
+    within(network, 900.0, lambda: all(node.state.distrusts(enemy) for node in around))
+    the_end(network, without=network.swallower)
+    honest = [node for node in network.nodes if node is not network.swallower]
+    wrong = [(a.fingerprint, b) for a in honest for b in a.neighbours if b != enemy
+             and a.state.distrusts(b)]  # fmt: skip
+    assert not wrong
 
 
 def lies(seed: int = 1) -> None:

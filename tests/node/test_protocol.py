@@ -42,6 +42,7 @@ from walklearn.node.protocol.learner import Draws, Learner
 from walklearn.node.protocol.messages import Announcement, Outcome, Progress, Receipt
 from walklearn.node.protocol.protocol import handle, recover
 from walklearn.node.protocol.state import Phase, Place, Record, State
+from walklearn.node.protocol.tally import Tally
 from walklearn.node.protocol.tokens import Line, Mark, Token
 from walklearn.privacy.model_noise import ModelNoise
 
@@ -209,6 +210,20 @@ def test_an_acknowledged_token_is_forgotten_but_its_model_is_kept() -> None:
     assert effects[0].record.place is Place.GONE
     assert state.record.newest_model is not None
     assert state.record.newest_model.updates == 4
+
+
+def test_what_is_sent_and_what_comes_back_is_counted() -> None:
+    state, _ = handle(handing_over(), Answered(Mark(LINE, 5), ACCEPTED, 101.0))
+    assert state.record.tallies[RIGHT][:3] == (1, 0, 0)
+    back, _ = arrive(state, token(hop=9, updates=8))  # from the left: it has gone around
+    assert back.record.tallies[RIGHT][:3] == (1, 1, 0)
+    early, _ = arrive(handing_over(), token(hop=9, updates=8))  # before the receipt
+    assert early.record.tallies[RIGHT][:3] == (1, 1, 0)
+    newer = LINE._replace(counter=2, updates=4)
+    heard, _ = handle(state, Announced(LEFT, told(newest=newer), 102.0))
+    assert heard.record.tallies[RIGHT] == Tally(1, 0, 1, 0.5, 1, 0)
+    other, _ = arrive(state, token(line=newer, hop=3, updates=5))
+    assert other.record.tallies[RIGHT][:3] == (1, 0, 1)
 
 
 def test_no_connection_is_a_rejection_and_the_next_offer_has_a_new_mark() -> None:
@@ -633,7 +648,7 @@ def test_of_two_final_models_the_newer_line_wins() -> None:
     assert [each.neighbour for each in effects if isinstance(each, SendFinal)] == [LEFT]
     after, effects = handle(state, FinalArrived(LEFT, old, 100.0))
     assert reply(effects).outcome is Outcome.OBSOLETE
-    assert after.record.final is new
+    assert after.record.final_digest == new.digest
     _, effects = handle(state, FinalArrived(LEFT, new, 100.0))
     assert sorts(effects) == [Reply]
     assert reply(effects).outcome is Outcome.ACCEPTED

@@ -202,7 +202,7 @@ def test_a_neighbour_that_forges_a_line_or_an_end_does_not_disturb_the_walk(
     tmp_path: Path,
 ) -> None:
     """Its own lines it may begin: it is a participant. So it forges one of nobody's."""
-    nodes = make(tmp_path, 4, updates=5_000)
+    nodes = make(tmp_path, 4, updates=1_500)
     content = write_down(tmp_path, *nodes)
     for each in nodes:
         each.join(content)
@@ -216,7 +216,7 @@ def test_a_neighbour_that_forges_a_line_or_an_end_does_not_disturb_the_walk(
         await enemy.say("Hello", encode_greeting(greeting))
         vector = np.zeros(2)
         forged = Token(line, 1, 50, vector, vector, 1.0, 50.0)
-        end = replace(forged, updates=5_000, final=True, ended_by=liar.identity.fingerprint)
+        end = replace(forged, updates=1_500, final=True, ended_by=liar.identity.fingerprint)
         for method, token in (("Handover", forged), ("Final", end)):
             with pytest.raises(Refused) as refusal:
                 await enemy.say(method, encode_token(token))

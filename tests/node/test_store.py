@@ -23,6 +23,7 @@ from walklearn.node.disk import store as store_module
 from walklearn.node.disk.store import LARGEST_ROW, DiskError, Release, Store, StoreError
 from walklearn.node.protocol.learner import Kept
 from walklearn.node.protocol.state import Place, Record
+from walklearn.node.protocol.tally import Tally
 from walklearn.node.protocol.tokens import Limits, Line, Mark, Memory, Token
 from walklearn.problem.domains import Everywhere
 
@@ -44,7 +45,8 @@ def record(limits: Limits = LIMITS, updates: int = 5) -> Record:
 def same(one: Record, other: Record) -> bool:
     def plain(each: Record) -> Any:
         tokens = [token and token.encoded for token in (each.token, each.final)]
-        return (*tokens, each.newest, each.place, each.receiver, each.contributions)
+        known = each.newest, each.place, each.receiver, each.contributions, each.tallies
+        return (*tokens, *known)
 
     return bool(plain(one) == plain(other))
 
@@ -62,7 +64,9 @@ def test_what_is_committed_is_there_after_opening_again(path: Path, limits: Limi
         replace(record(limits, 6), place=Place.HERE, receiver=None),
         Record(Mark(LINE, 7), None, Place.GONE, None, token(limits, 100, final=True), 9),
         replace(record(limits, 8), final=token(limits, 100, final=True)),
-        Record(Mark(LINE, 0), contributions=9),
+        Record(
+            Mark(LINE, 0), contributions=9, tallies={"ab" * 32: Tally(9, 5, 3, 1 / 3, 1, 2**40)}
+        ),
     ]
     Store.create(path, limits).close()
     for each in written:

@@ -29,6 +29,7 @@ _FORGOTTEN = (
     "forgotten: a neighbour had a token that this node does not know of. Its disk was put back to "
     "an earlier time, and its rows show no more until `walklearn node recount`."
 )
+_COLUMNS = ["neighbour", "link", "silent", "sent, back", "final model"]
 
 
 @click.group()
@@ -107,7 +108,7 @@ def invite(directory: Path, talk: Talk) -> None:
 @click.argument("invite", required=False)
 @click.option("--remove", metavar="NAME", help="Forget this neighbour instead, at once.")
 @click.option("--trust", metavar="NAME",
-              help="Let the walk go there again, though it was lost there twice.")  # fmt: skip
+              help="Let the walk go there again, though it was lost there.")  # fmt: skip
 @with_node_extra
 def peer(
     directory: Path, invite: str | None, remove: str | None, trust: str | None, talk: Talk
@@ -365,11 +366,12 @@ def _page(now: dict[str, Any]) -> str:
             each["name"],
             _link(each),
             _silence(each),
+            f"{each['sent']}, {each['came_back']}" if "sent" in each else "?",
             {True: "yes", False: "no"}.get(each.get("final"), "?"),
         ]
         for each in now["neighbours"]
     ]
-    return "\n".join([*lines, *aligned(["neighbour", "link", "silent", "final model"], rows)])
+    return "\n".join([*lines, *aligned(_COLUMNS, rows)])
 
 
 def _confirmation(now: dict[str, Any]) -> str:

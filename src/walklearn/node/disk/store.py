@@ -43,6 +43,7 @@ from walklearn.node.protocol.learner import Kept
 from walklearn.node.protocol.memory import Memory
 from walklearn.node.protocol.messages import Reminder
 from walklearn.node.protocol.state import Place, Record
+from walklearn.node.protocol.tally import Tally
 from walklearn.node.protocol.tokens import Limits, Line, Mark, Token, decode_token
 
 FORMAT = 1
@@ -56,8 +57,8 @@ _SCHEMA = """
 CREATE TABLE record (
     id INTEGER PRIMARY KEY CHECK (id = 1),
     newest TEXT, place TEXT NOT NULL, receiver TEXT, contributions INTEGER NOT NULL,
-    token BLOB, token_file TEXT, final BLOB, final_file TEXT, counted TEXT NOT NULL, lost TEXT,
-    memory BLOB NOT NULL, kept BLOB
+    token BLOB, token_file TEXT, final BLOB, final_file TEXT, counted TEXT NOT NULL,
+    tallies BLOB NOT NULL, memory BLOB NOT NULL, kept BLOB
 );
 CREATE TABLE release (
     id INTEGER PRIMARY KEY CHECK (id = 1),
@@ -71,13 +72,15 @@ CREATE TABLE seals (line TEXT PRIMARY KEY, seal BLOB NOT NULL);
 # One statement is its own transaction: a hop costs no more than this.
 _PUT = "INSERT OR REPLACE INTO record VALUES (1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _GET = (
-    "SELECT newest, place, receiver, contributions, counted, lost, memory, kept, "
+    "SELECT newest, place, receiver, contributions, counted, tallies, memory, kept, "
     "token, token_file, final, final_file FROM record"
 )
 # A token as the row has it: itself, or the name of its file.
 Body = tuple[bytes | None, str | None]
 _NO_BODY: Body = (None, None)
-# What is remembered for a neighbour: its fingerprint, the line's place in a list, hop, proof.
+# What is counted of a neighbour, after its fingerprint; and what is remembered for it: its
+# fingerprint, the line's place in a list, hop, proof.
+_TALLY = struct.Struct("<32s3Qd2Q")
 _HAD = struct.Struct(f"<32sIQ{PROOF_BYTES}s")
 
 
@@ -218,7 +221,7 @@ class Store:
                 self._put(
                     (_mark_out(record.newest), record.place.value, record.receiver,
                      record.contributions, *token, *final, json.dumps(dict(self.counted)),
-                     _text(record.lost or None), memory, _kept_out(record.kept)),
+                     _tallies_out(record.tallies), memory, _kept_out(record.kept)),
                 )  # fmt: skip
         except StoreError:
             for file in made:
@@ -257,7 +260,7 @@ class Store:
         row = self._connection.execute(_GET).fetchone()
         if row is None:
             return Record()
-        newest, place, receiver, contributions, counted, lost, memory, kept, *bodies = row
+        newest, place, receiver, contributions, counted, tallies, memory, kept, *bodies = row
         self._token, self._final = (bodies[0], bodies[1]), (bodies[2], bodies[3])
         self._memory = memory
         try:
@@ -269,7 +272,7 @@ class Store:
                 receiver=receiver,
                 final=self._read_body(self._final),
                 contributions=contributions,
-                lost=json.loads(lost or "{}"),
+                tallies=_tallies_in(tallies),
                 memory=_memory_in(memory),
                 kept=_kept_in(kept),
             )
@@ -452,6 +455,14 @@ def _write_file(path: Path, content: bytes) -> None:
 
 def _text(description: Mapping[str, Any] | None) -> str | None:
     return None if description is None else json.dumps(dict(description))
+
+
+def _tallies_out(tallies: Mapping[str, Tally]) -> bytes:
+    return b"".join(_TALLY.pack(bytes.fromhex(who), *each) for who, each in tallies.items())
+
+
+def _tallies_in(content: bytes) -> dict[str, Tally]:
+    return {who.hex(): Tally(*counts) for who, *counts in _TALLY.iter_unpack(content)}
 
 
 def _memory_out(memory: Memory) -> bytes:

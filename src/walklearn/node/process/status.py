@@ -20,6 +20,7 @@ from walklearn.node.protocol.events import (
 )
 from walklearn.node.protocol.pace import patience
 from walklearn.node.protocol.state import Link, Phase, Place, Record, State
+from walklearn.node.protocol.tally import Tally
 from walklearn.node.protocol.tokens import Limits, Line
 
 # Where the plan resumes no walk: after so long it is called stalled.
@@ -178,7 +179,8 @@ def confirmed_by(state: State) -> list[str]:
 
 
 def _neighbour(name: str, fingerprint: str, state: State, watch: Watch) -> dict[str, Any]:
-    link = state.links.get(fingerprint, Link())
+    link, tally = state.links.get(fingerprint, Link()), state.record.tallies.get(fingerprint)
+    tally = tally or Tally()
     return {
         "name": name,
         "fingerprint": fingerprint,
@@ -188,8 +190,9 @@ def _neighbour(name: str, fingerprint: str, state: State, watch: Watch) -> dict[
         "degree": None if link.theirs is None else link.theirs.degree,
         "final": link.theirs is not None and link.theirs.final is not None,
         "confirmed": fingerprint in confirmed_by(state),
-        "handed_over": link.handed_over,
-        "lost": state.record.lost.get(fingerprint, 0),
+        "sent": tally.sent,
+        "came_back": tally.back,
+        "missed": tally.missed,
         "distrusted": state.distrusts(fingerprint),
     }
 

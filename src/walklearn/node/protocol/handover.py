@@ -19,7 +19,6 @@ from walklearn.node.protocol.state import (
     Link,
     Phase,
     Place,
-    Sent,
     State,
 )
 from walklearn.node.protocol.tokens import Line, Mark, Token
@@ -46,20 +45,26 @@ def receive(state: State, event: happened.TokenArrived) -> Result:
         # Two tokens of one epoch cannot both be right.
         token = replace(token, line=line, hop=0, seal=b"", memory=None)
         arrived.append(Note("forked token", f"hop {event.token.hop}", event.sender))
+    counted = _counted(state, event.token.mark)
     record = replace(
-        state.record, newest=token.mark, token=token, place=Place.HERE, receiver=None,
+        counted.record, newest=token.mark, token=token, place=Place.HERE, receiver=None,
         memory=state.record.memory.with_token_from(
             event.sender, event.token.mark, event.token.proof
         ),
     )  # fmt: skip
     arrivals = state.arrivals.and_also(event.token)
-    taken = replace(state, record=record, handover=None, arrivals=arrivals, rests_until=None)
+    taken = replace(counted, record=record, handover=None, arrivals=arrivals, rests_until=None)
     try:
         after_visit, after = _visit(taken, event.draws, event.now)
     except DivergedError as error:
         return refuse(state, event.token.mark, str(error))
     accepted = Reply(Receipt(Outcome.ACCEPTED, newest=event.token.line))
     return after_visit, [Commit(after_visit.record), accepted, *arrived, *after]
+
+
+def _counted(state: State, mark: Mark) -> State:
+    """A token has arrived: what was sent has come back, also if no receipt for it did yet."""
+    return (state.handed_over() if state.proves_arrival(mark) else state).came_back(mark)
 
 
 def _is_fork(state: State, token: Token) -> bool:
@@ -94,18 +99,19 @@ def _visit(state: State, draws: Draws, now: float) -> Result:
         record.token, draws, record.contributions, state.withholds(now), record.kept
     )
     record = replace(record, token=token, contributions=contributions, kept=kept)
+    state = replace(state, record=record)
     if token.updates == state.learner.plan.updates:
-        return finish(replace(state, record=record), replace(token, final=True, memory=None))
+        return finish(state, replace(token, final=True, memory=None))
     receiver, silent = state.next_holder(float(draws.uniforms[0]))
     if receiver is None:
         notes: list[Effect] = [Note("silent neighbour")] if silent else []
-        return replace(state.saw(token.mark, token.updates, now), record=record), notes
+        return state.saw(token.mark, token.updates, now), notes
     offered = _renewed(token)
     offered = state.proved(replace(offered, hop=offered.hop + 1), receiver)
-    record = replace(
-        record, newest=offered.mark, token=offered, place=Place.LEAVING, receiver=receiver
-    )
     state = state.saw(offered.mark, offered.updates, now)
+    record = replace(
+        state.record, newest=offered.mark, token=offered, place=Place.LEAVING, receiver=receiver
+    )
     handover = Handover(since=now, doubtful=False)
     sent_to = {**state.sent_to, receiver: offered.mark}
     state = replace(state, record=record, handover=handover, sent_to=sent_to)
@@ -125,7 +131,7 @@ def _renewed(token: Token) -> Token:
 
 def finish(state: State, final: Token) -> Result:
     """The plan's updates are done: this is the final model."""
-    final = replace(final, ended_by=state.fingerprint, end_seal=b"")
+    final = replace(final, ended_by=state.fingerprint, end_seal=b"", proof=b"")
     newest = max(state.record.newest or final.mark, final.mark)
     record = replace(
         state.record, newest=newest, token=None, place=Place.GONE, receiver=None, final=final
@@ -170,11 +176,7 @@ def answered(state: State, event: happened.Answered) -> Result:
         return _take_back(state, receipt.reason)
     if receipt.outcome is Outcome.OBSOLETE:
         return _obsolete(state, event)
-    receiver = state.record.receiver
-    if receiver is not None and receiver in state.links:
-        links = state.with_link(receiver, handed_over=state.links[receiver].handed_over + 1)
-        state = replace(state, links=links, sent=Sent(receiver, event.mark))
-    return _forgotten(state, Note("handed over"))
+    return _forgotten(state.handed_over(), Note("handed over"))
 
 
 def _obsolete(state: State, event: happened.Answered) -> Result:

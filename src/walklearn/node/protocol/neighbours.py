@@ -121,7 +121,8 @@ def learn(state: State, event: happened.FinalArrived) -> Result:
         return state, [*effects, Note("incredible end", final.digest[:12], event.sender)]
     arrived = [Note("handed over")] if state.proves_arrival(final.mark) else []
     memory = state.record.memory.with_token_from(event.sender, final.mark, final.proof)
-    record = replace(state.record, final=final, memory=memory)
+    state = state.came_back(final.mark)
+    record = replace(state.record, final=replace(final, proof=b""), memory=memory)
     if record.newest is None or final.line >= record.newest.line:
         newest = max(record.newest or final.mark, final.mark)
         record = replace(record, newest=newest, place=Place.GONE, receiver=None)

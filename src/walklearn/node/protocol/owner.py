@@ -71,14 +71,14 @@ def _begin_again(state: State, now: float) -> Result:
 
 def trust(state: State, event: happened.TrustAgain) -> Result:
     """The owner has spoken with the neighbour's: forget what was lost to it."""
-    if not state.record.lost.get(event.neighbour):
+    tally = state.record.tallies.get(event.neighbour)
+    if tally is None or tally == tally.forgiven():
         return decline(
             state, "the walk was not lost to this neighbour: there is nothing to forgive."
         )
-    lost = {each: often for each, often in state.record.lost.items() if each != event.neighbour}
-    record = replace(state.record, lost=lost)
-    effects: list[Effect] = [Commit(record), Reply(Receipt(Outcome.ACCEPTED))]
-    return replace(state, record=record), [*effects, Greet(event.neighbour)]
+    state = state.with_tally(event.neighbour, tally.forgiven(), state.sent)
+    effects: list[Effect] = [Commit(state.record), Reply(Receipt(Outcome.ACCEPTED))]
+    return state, [*effects, Greet(event.neighbour)]
 
 
 def recount(state: State, event: happened.Recount) -> Result:

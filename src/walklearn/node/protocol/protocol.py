@@ -45,8 +45,8 @@ If the walk was not lost, only work is: one of the two lines lives.
 **Enemies inside.** Lines, updates and ends that no network can have reached since the last known
 progress are refused (`state.believes`). A token that arrives under a mark which this node has not
 taken, though it has seen a later one, is a second token of one line: it goes on as a new line, so
-that the two do not die of each other's traces. A neighbour to which the walk was lost twice within
-a hundred handovers is not proposed any more, until the owner says so.
+that the two do not die of each other's traces. A neighbour to which the walk is lost too often is
+not proposed any more, until the owner says so: see `tally`.
 
 **Durability.** One commit a handover on either side: the receiver makes its visit before it
 commits, so the updated token and whom it leaves for are one transaction; forgetting is written

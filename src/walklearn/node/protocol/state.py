@@ -24,6 +24,7 @@ from walklearn.node.protocol.pace import (
     patience,
     reclaim_after,
 )
+from walklearn.node.protocol.tally import Tally
 from walklearn.node.protocol.tokens import Line, Mark, Token
 from walklearn.node.protocol.values import replace
 from walklearn.walks.proposal import accepts, propose
@@ -39,8 +40,6 @@ RENEWED_AFTER = 16
 LINES_AT_ONCE, LINES_A_SECOND = 1_000, 10
 # How many arrivals of a line are kept in mind.
 ARRIVALS_KEPT = 64
-# A neighbour that the walk was lost to so often, within so many handovers to it, is distrusted.
-LOSSES, LOSSES_WITHIN = 2, 100
 
 
 class Place(enum.Enum):
@@ -68,7 +67,8 @@ class Record:
     the line. token: the last one here, with the place it is at; if gone, still the newest model
     seen. receiver: whom it leaves for. final: the final model. contributions: how often this
     node's rows have shown in a model. kept: what the node remembers of the token's last visit.
-    lost: how often the walk was lost to a neighbour. memory: what is remembered for neighbours.
+    tallies: what became of the tokens that each neighbour took. memory: what is remembered for
+    neighbours.
     """
 
     newest: Mark | None = None
@@ -78,7 +78,7 @@ class Record:
     final: Token | None = None
     contributions: int = 0
     kept: Kept | None = None
-    lost: Mapping[str, int] = field(default_factory=dict)
+    tallies: Mapping[str, Tally] = field(default_factory=dict)
     memory: Memory = field(default_factory=Memory)
 
     @property
@@ -109,15 +109,13 @@ class Link:
     """What is known of a neighbour.
 
     up: the last call to it was answered. theirs: what it announced last. told: what it was told
-    when it last answered. final_sent: the digest of the final model sent to it. handed_over: how
-    many tokens since the walk was last lost to it.
+    when it last answered. final_sent: the digest of the final model sent to it.
     """
 
     up: bool = False
     theirs: Announcement | None = None
     told: Announcement | None = None
     final_sent: str = ""
-    handed_over: int = 0
 
     def usable(self, degree: int) -> bool:
         """Whether the token may cross: up for both sides, and both know the other's degree.
@@ -186,10 +184,11 @@ class Bounds(NamedTuple):
 
 
 class Sent(NamedTuple):
-    """The handover that was acknowledged last."""
+    """The handover that was acknowledged last, and has not come back."""
 
     receiver: str
     mark: Mark
+    updates: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -327,7 +326,8 @@ class State:
 
     def distrusts(self, neighbour: str) -> bool:
         """Whether the walk was lost to it too often. Then the link is closed, both ways."""
-        return self.record.lost.get(neighbour, 0) >= LOSSES
+        tally = self.record.tallies.get(neighbour)
+        return tally is not None and tally.is_distrusted
 
     def announcement(self, neighbour: str, now: float | None = None) -> Announcement:
         """What to tell that neighbour now; without a time, without the progress."""
@@ -412,13 +412,11 @@ class State:
             return self
         moved_at = min(now, max(now - age_seconds, known.moved_at))
         seen = Sighting(mark, updates, moved_at)
-        begun_again = mark.line != known.mark.line and updates <= known.updates
+        begun_again = mark.line.beginning != known.mark.line.beginning and updates <= known.updates
         returns = longest_return(self.returns, known, seen, begun_again)
         bounds = self.bounds.and_also(mark.line, updates, moved_at)
         state = replace(self, seen=seen, returns=returns, bounds=bounds)
-        if begun_again and self.sent is not None and self.sent.mark == known.mark:
-            return state.lost_to(self.sent.receiver)
-        return state
+        return state._missed(mark.line, known.updates)
 
     def first_saw(self, mark: Mark, updates: int, now: float, away_seconds: float = 0.0) -> State:
         """The first that this process knows of the walk, from so many seconds before it began."""
@@ -441,15 +439,40 @@ class State:
             Bound(counter, now, lines, LINES_A_SECOND, LINES_AT_ONCE),
         )
 
-    def lost_to(self, neighbour: str) -> State:
-        """The walk was begun again from a copy, and nobody had seen it beyond this neighbour."""
-        lost, often = self.record.lost, self.links.get(neighbour, Link()).handed_over
-        count = 1 if often >= LOSSES_WITHIN else lost.get(neighbour, 0) + 1
-        record = replace(self.record, lost={**lost, neighbour: count})
-        state = replace(self, record=record, sent=None)
-        if neighbour not in state.links:
-            return state
-        return replace(state, links=state.with_link(neighbour, handed_over=0))
+    def handed_over(self) -> State:
+        """The receiver of the offer under way has taken it."""
+        token, receiver = self.record.token, self.record.receiver
+        if token is None or receiver not in self.neighbours:
+            return replace(self, sent=None)
+        sent = Sent(receiver, token.mark, token.updates)
+        return self.with_tally(receiver, self._tally(receiver).and_sent(), sent)
+
+    def came_back(self, mark: Mark) -> State:
+        """A token or the end is here: of what was sent last, if it is of the same line."""
+        if self.sent is None or mark < self.sent.mark:
+            return self
+        if mark.line.beginning != self.sent.mark.line.beginning:
+            return self
+        return self.with_tally(self.sent.receiver, self._tally(self.sent.receiver).and_back(), None)
+
+    def _missed(self, line: Line, known: int) -> State:
+        """If this line was begun since, what was sent has not come back, nor will.
+
+        known: how many updates had been heard of; the line may have been begun from more.
+        """
+        if self.sent is None or line.beginning == self.sent.mark.line.beginning:
+            return self
+        beyond = max(0, known - self.sent.updates, line.updates - self.sent.updates)
+        tally = self._tally(self.sent.receiver).and_missed(beyond)
+        return self.with_tally(self.sent.receiver, tally, None)
+
+    def with_tally(self, neighbour: str, tally: Tally, sent: Sent | None) -> State:
+        """With what is counted of a neighbour now, and what is waited for."""
+        tallies = {**self.record.tallies, neighbour: tally}
+        return replace(self, record=replace(self.record, tallies=tallies), sent=sent)
+
+    def _tally(self, neighbour: str) -> Tally:
+        return self.record.tallies.get(neighbour, Tally())
 
     def proves_arrival(self, mark: Mark) -> bool:
         """Whether that handover, or one after it, shows that the offer under way was taken."""

@@ -1,0 +1,72 @@
+"""What was sent to a neighbour and what came back of it: how a swallower is found out.
+
+A *swallower* takes the token and keeps it. The walk is then begun again, and what was sent has
+not come back, by whatever way: what has come back has passed through the neighbour. Each token that
+is missed makes the neighbour suspect, the less so the further beyond it the walk was seen, and what
+comes back clears it. Twice is enough to distrust a neighbour beyond which nobody saw the walk,
+three times where it was seen one update beyond, 2 + h times at h updates.
+
+Nobody signs progress, so a swallower may claim some: each update costs it one more token. And
+whoever is behind an honest neighbour of a swallower sees more than that neighbour does: so it is
+the swallower that is distrusted first, and in a large network a loss far away tells nothing.
+
+>>> swallower = Tally().and_sent().and_missed(beyond=1).and_sent().and_missed(beyond=1)
+>>> swallower.is_distrusted, swallower.and_sent().and_missed(beyond=1).is_distrusted
+(False, True)
+>>> swallower.and_sent().and_back().and_sent().and_missed(beyond=1).is_distrusted
+False
+
+What comes back now and then does not clear a neighbour to which the walk is lost in plain sight,
+twice within a hundred handovers.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+# A neighbour that the walk was lost to so often, within so many handovers to it, is distrusted.
+LOSSES, LOSSES_WITHIN = 2, 100
+_ROUNDING = 1e-9
+
+
+class Tally(NamedTuple):
+    """What became of the tokens that one neighbour took.
+
+    sent: how many it took. back: how many of those came back here. missed: how many did not before
+    the walk was begun again. suspicion: what these weigh, since one came back; 1 is distrust.
+    lost: how often nobody had seen the walk beyond it, within `LOSSES_WITHIN` handovers; since: how
+    many it took after the last time.
+    """
+
+    sent: int = 0
+    back: int = 0
+    missed: int = 0
+    suspicion: float = 0.0
+    lost: int = 0
+    since: int = 0
+
+    def and_sent(self) -> Tally:
+        """It took one more."""
+        return self._replace(sent=self.sent + 1, since=self.since + 1)
+
+    def and_back(self) -> Tally:
+        """The last one came back."""
+        return self._replace(back=self.back + 1, suspicion=0.0)
+
+    def and_missed(self, beyond: int) -> Tally:
+        """The walk was begun again, the last one had not come back, and was seen so far beyond."""
+        suspicion = self.suspicion + 1.0 / (LOSSES + beyond)
+        missed = self._replace(missed=self.missed + 1, suspicion=suspicion)
+        if beyond:
+            return missed
+        lost = 1 if self.since >= LOSSES_WITHIN else self.lost + 1
+        return missed._replace(lost=lost, since=0)
+
+    def forgiven(self) -> Tally:
+        """Its owner was spoken with."""
+        return self._replace(suspicion=0.0, lost=0)
+
+    @property
+    def is_distrusted(self) -> bool:
+        """Whether the token should go there no more."""
+        return self.lost >= LOSSES or self.suspicion >= 1.0 - _ROUNDING
