@@ -33,7 +33,9 @@ def tiny(name: str) -> Study:
         key: {**table, "constants": table["constants"][1:5:3]} if "constants" in table else table
         for key, table in study.step_sizes.items()
     }
-    kept = {"map": lambda t: t["spread"] in (0.0, 1.0) and t["noise"] in (0.0, 0.1),
+    graphs = {key: table for key, table in study.graphs.items() if name != "memory" or key == "er"}
+    kept = {"memory": lambda t: t.get("variance") == 10.0,
+            "map": lambda t: t["spread"] in (0.0, 1.0) and t["noise"] in (0.0, 0.1),
             "bounds": lambda t: "objective" in t,
             "real-data": lambda t: t["data"] == "diabetes"}.get(name, bool)  # fmt: skip
     problems = {key: table for key, table in study.problems.items() if kept(table)}
@@ -44,6 +46,7 @@ def tiny(name: str) -> Study:
     }
     return replace(
         study,
+        graphs=graphs,
         problems=problems,
         methods=methods,
         step_sizes=steps,

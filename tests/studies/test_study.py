@@ -52,6 +52,18 @@ MISTAKES = {
         'line 11: graphs.ring.family is "rings", which is not known; did you mean "ring"? Choose'),
     "data": ('"two_gaussians"', '"gaussians"', 'did you mean "two_gaussians"?'),
     "walk": ('walk = "uniform"', 'walk = "unifrom"', 'did you mean "uniform"? Choose one of'),
+    "update": (
+        'walk = "uniform"', 'walk = "uniform"\nupdate = "sagaa"',
+        'line 23: methods.uniform.update is "sagaa", which is not known; did you mean "saga"?'),
+    "argument of an update": (
+        'walk = "uniform"', 'walk = "uniform"\nupdate = { name = "sgd", avarage = true }',
+        "line 23: methods.uniform.update.avarage is no key of Sgd; did you mean average?"),
+    "steps of a method": (
+        'walk = "uniform"', 'walk = "uniform"\nsteps = { constant = -1.0 }',
+        "line 23: methods.uniform.steps.constant must be a finite number greater than 0"),
+    "update of gossip": (
+        'walk = "uniform"', 'gossip = "asynchronous"\nupdate = "saga"',
+        "line 23: methods.uniform.update is no key of AsynchronousGossip"),
     "metric": ('"gap"', '"gaps"', 'line 7: metric is "gaps", which is not known; did you mean'),
     "loss": (
         "penalty = 1.0", 'penalty = 1.0\nloss = "logstic"',
@@ -226,6 +238,23 @@ def test_the_grid_in_order() -> None:
     kept = changed('walk = "weighted"', 'walk = "weighted"\nstep_sizes = ["tuned"]')
     cells = Study.from_text(kept + TUNED).cells()
     assert [cell.method for cell in cells] == ["uniform", "uniform", "weighted"]
+
+
+def test_a_method_may_have_an_update_and_steps_of_its_own() -> None:
+    text = changed('walk = "uniform"', 'walk = "uniform"\nupdate = "saga"')
+    assert cell(text, graph="ring", method="uniform").description["step_size"] == {"found": True}
+    own = text.replace('"saga"', '"saga"\nsteps = { constants = [0.1, 0.2], exponent = 0 }')
+    steps = cell(own, graph="ring", method="uniform").description["step_size"]
+    assert steps["constants"] == [0.1, 0.2]
+    assert "steps" not in cell(own, graph="ring", method="uniform").description["method"]
+    quick = replace(Study.from_text(own), quick_changes={"tuning_instances": 2}).quick()
+    assert {c.tuning_instances for c in quick.cells() if c.method == "uniform"} == {2}
+
+
+def test_memory_and_a_private_walk_are_refused_when_the_study_is_read() -> None:
+    text = SMALL + PRIVATE + 'update = "saga"'
+    with pytest.raises(StudyError, match="and privacy do not go together"):
+        Study.from_text(text)
 
 
 def test_quick_changes_what_it_says() -> None:

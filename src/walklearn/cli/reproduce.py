@@ -26,7 +26,8 @@ def reproduce(names: tuple[str, ...], quick: bool, out: Path, talk: Talk, **work
     """Every figure of the paper, a verdict on every claim, and experiments beyond it.
 
     NAMES choose some of: fig1a, fig1b, fig2a, fig2b, fig3 (fig1 and fig2 stand for both), slope,
-    bounds, heterogeneous, map, topologies, price, communication, real-data. All by default.
+    bounds, heterogeneous, map, topologies, price, communication, memory, memory-private, real-data.
+    All by default.
 
     Each gets a directory in OUT with its tables and its picture (PNG and SVG); OUT/report.html
     shows all that is stored in OUT. What is finished is not computed again.

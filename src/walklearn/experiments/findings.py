@@ -1,7 +1,8 @@
 """What was found, in words: a tally of every claim, and in which readings it holds.
 
 A claim has a verdict for each reading. The tally counts them; the Markdown lists the readings by
-what came of them, for each error and cost at the largest number of updates (or messages, …) judged.
+what came of them, for each error and cost at the largest number of updates (or messages, …) judged,
+and where costs to a target are compared, what every method needed.
 
     python -m walklearn.experiments.findings results docs/experiments.md
 
@@ -29,7 +30,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from walklearn.files.atomic_write import atomic_write
+from walklearn.report import spending
 from walklearn.report.bands import METRIC_SYMBOLS
+from walklearn.report.sections import Stored
 from walklearn.report.verdict_table import SYMBOLS
 from walklearn.studies import Results
 
@@ -153,7 +156,35 @@ def markdown(results: Iterable[Results]) -> str:
             cells = ("; ".join(reading.lists[word]) or "–" for word in VERDICTS)
             text, last = "" if reading.text == last else reading.text, reading.text
             parts[-1] += "\n" + " | ".join(["| " + text, reading.measure, *cells]) + " |"
+        parts += costs(Stored(one, one.directory.parent))
     return "\n\n".join(parts) + "\n"
+
+
+def costs(stored: Stored) -> list[str]:
+    """Where costs to a target are compared, a table for each: median updates of every method."""
+    block = spending.cost(stored.cells, stored.facts, stored.results.study.claims)
+    if block is None:
+        return []
+    targets = [str(name) for name in block.figures[0].series[0].columns["target"]]
+    methods = list(dict.fromkeys(one.name for figure in block.figures for one in figure.series))
+    tables = []
+    for place, target in enumerate(targets):
+        heads = [f"updates to {target}", *(figure.title for figure in block.figures)]
+        rows = [" | ".join(["| " + heads[0], *heads[1:]]) + " |", "|---" * len(heads) + "|"]
+        for method in methods:
+            known = ({one.name: one for one in figure.series} for figure in block.figures)
+            cells = (
+                _spent(panel[method].numbers("updates median")[place]) if method in panel else ""
+                for panel in known
+            )
+            rows.append(" | ".join([f"| {method}", *cells]) + " |")
+        tables.append("\n".join(rows))
+    return tables
+
+
+def _spent(value: float) -> str:
+    """Three digits, or that half of the instances never got there."""
+    return f"{float(f'{value:.3g}'):,.0f}" if value < float("inf") else "never"
 
 
 def insert(page: Path, text: str) -> None:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from walklearn.plot.axes import COLOURS
-from walklearn.report.bands import cost_control
+from walklearn.report.bands import centre_control, cost_control
 from walklearn.report.figures import Block, Control, Figure, Series
 from walklearn.report.final_errors import scatter, tradeoff
 from walklearn.report.pictures import Picture
@@ -50,6 +50,16 @@ _FIGURE_3 = {
     "laplace-unclamped": ("unclamped Laplace (3, 0), as printed", DOTTED + 2),
     "gamma-equal-released": ("unclamped Gamma, Laplace's variance, released weights", 3),
     "gamma-equal-printed": ("unclamped Gamma, Laplace's variance, as printed", DASHED + 3),
+}
+# The paper's walks in two blues, gossip in greens, and warm what remembers; others are on the page.
+_MEMORY = {
+    "sgd-uniform": ("uniform walk, the paper's update", 0),
+    "sgd-weighted": ("weighted walk, the paper's update", 5),
+    "gossip": ("asynchronous gossip", 2),
+    "tracking": ("gossip with gradient tracking", DASHED + 2),
+    "saga-uniform": ("uniform walk with memory (SAGA)", 1),
+    "saga-history": ("history-driven walk with memory (SAGA)", DASHED + 1),
+    "newton-uniform": ("uniform walk with memory (Newton)", 4),
 }
 _LEVELS = {"uniform": "uniform walk, no noise", "weighted": "weighted walk, no noise"}
 _REWEIGHTINGS = {"released": "released weights R̄ / R", "printed": "printed weights L̄ / L"}
@@ -241,6 +251,40 @@ def communication(stored: Stored) -> Picture:
     return Picture(blocks, len(figures), (3.5, 2.9), shared="xy")
 
 
+def memory(stored: Stored) -> Picture:
+    """A column for each problem, a row for each graph; medians of a few methods of the many."""
+    block = _curves(stored, {name: label for name, (label, _) in _MEMORY.items()})
+    error, spent, _ = block.controls
+    styles = dict(_MEMORY.values())
+    figures = [
+        replace(
+            figure,
+            title=f"{figure.of['graph']}, {figure.of['problem']}",
+            series=[one for one in figure.series if one.name in styles],
+        )
+        for figure in block.figures
+    ]
+    controls = [error, spent, centre_control("median")]
+    block = replace(block, figures=figures, styles=styles, controls=controls)
+    return Picture([block], len(stored.results.study.problems), (3.7, 3.0))
+
+
+def memory_private(stored: Stored) -> Picture:
+    """A panel for each kind of steps: a colour for each update, solid ε = 3 and dashed ε = 1."""
+    updates = {"sgd": "the paper's update", "sag": "SAG", "saga": "SAGA"}
+    names, styles = {}, {}
+    for number, (update, said) in enumerate(updates.items()):
+        for epsilon, dash in ((3, 0), (1, DASHED)):
+            label = f"{said}, ε = {epsilon}"
+            names[f"{update}-{epsilon}"], styles[label] = label, number + dash
+    block = _curves(stored, names)
+    figures = [
+        replace(figure, title=f"{figure.of['step_size']} steps, tuned") for figure in block.figures
+    ]
+    block = replace(block, figures=figures, styles=styles)
+    return Picture([block], len(figures), (4.6, 3.6), shared="y")
+
+
 def who_wins(stored: Stored) -> Picture:
     """A panel for each comparison; colour and number are the ratio, the mark is the verdict."""
     study = stored.results.study
@@ -291,5 +335,7 @@ PICTURES: dict[str, Callable[[Stored], Picture]] = {
     "topologies": topologies,
     "price": price,
     "communication": communication,
+    "memory": memory,
+    "memory-private": memory_private,
     "real-data": real_data,
 }

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from importlib.resources import files
 
-from walklearn.experiments import figure3_walks
+from walklearn.experiments import figure3_walks, noisy_memory
 from walklearn.studies import Study
 
 COMPUTED = {
@@ -23,7 +23,7 @@ COMPUTED = {
 }
 STUDIES = (
     "fig2a", "fig2b", "fig3", "slope", "bounds", "heterogeneous", "map", "topologies", "price",
-    "communication", "real-data",
+    "communication", "memory", "memory-private", "real-data",
 )  # fmt: skip
 NAMES = (*COMPUTED, *STUDIES)
 
@@ -42,6 +42,7 @@ def select(wanted: Sequence[str]) -> list[str]:
 def shipped_study(name: str) -> Study:
     """A shipped study, read from its file."""
     figure3_walks.register()
+    noisy_memory.register()
     return Study.from_text(_text(name), f"{name}.toml")
 
 

@@ -30,7 +30,7 @@ from walklearn.studies.cell import Cell
 from walklearn.studies.cell_runs import run
 from walklearn.studies.choices import StudyError
 from walklearn.studies.engines import run_study
-from walklearn.studies.homes import register_walk
+from walklearn.studies.homes import register_update, register_walk
 from walklearn.studies.results import Results, ResultsError
 from walklearn.studies.study import Study
 from walklearn.studies.tables import CellResult
@@ -42,6 +42,7 @@ __all__ = [
     "ResultsError",
     "Study",
     "StudyError",
+    "register_update",
     "register_walk",
     "run",
     "run_study",

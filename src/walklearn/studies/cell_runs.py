@@ -35,7 +35,7 @@ from walklearn.studies.cell import Cell, CellError
 from walklearn.studies.choices import step_size_of
 from walklearn.studies.facts import edges_of, facts_of, nodes_of
 from walklearn.studies.homes import register_homes
-from walklearn.studies.methods import method_of, step_smoothness
+from walklearn.studies.methods import method_of, step_smoothness, update_of
 from walklearn.studies.tables import (
     CellResult,
     Columns,
@@ -49,6 +49,7 @@ from walklearn.studies.worlds import GRAPH, RUN, TUNE, WALK, World, kept_world, 
 from walklearn.updates.gossip_sgd import Gossip
 from walklearn.updates.step_choice import best_step
 from walklearn.updates.step_sizes import StepSize
+from walklearn.updates.update import Update
 from walklearn.walks import Walk
 
 
@@ -110,8 +111,8 @@ def tuning_errors(cell: Cell, instances: Sequence[int]) -> NDArray[np.float64]:
             except InfeasiblePrivacyError:
                 continue
             for column, constant in enumerate(cell.constants):
-                step_size = instance.step_size(method, constant)
-                trace = instance.simulate(method, step_size, [cell.tuning_updates])
+                update = instance.update(method, constant)
+                trace = instance.simulate(method, update, [cell.tuning_updates])
                 errors[row, column] = instance.errors(trace, metric)[:, -1].mean()
     return errors
 
@@ -120,7 +121,7 @@ def choose(cell: Cell, errors: NDArray[np.float64]) -> Tuning:
     """The constant with the least mean error; the smallest of them where several are equal."""
     steps = cell.description["step_size"]
     if "constants" not in steps:
-        return Tuning(float(steps["constant"]))
+        return Tuning(float(steps.get("constant", np.nan)))  # NaN: the step finds itself
     feasible = errors[~np.isnan(errors).any(axis=1)]
     means = feasible.mean(axis=0) if len(feasible) else np.full(errors.shape[1], np.inf)
     constants = tuple(map(float, steps["constants"]))
@@ -164,6 +165,12 @@ class _Instance:
                 raise
             raise CellError(str(error)) from error
 
+    def update(self, method: Walk | Gossip, constant: float) -> Update:
+        """What a visit does, with the constant in its step unless it finds that itself."""
+        told = self.cell.description
+        found = "found" in told["step_size"]
+        return update_of(told["method"], None if found else self.step_size(method, constant))
+
     def step_size(self, method: Walk | Gossip, constant: float) -> StepSize:
         """With a constant as it is, or if `relative`, in units of 1 / (smoothness of the steps)."""
         step_size = step_size_of(constant, self.exponent)
@@ -172,11 +179,11 @@ class _Instance:
         smoothness = step_smoothness(method, self.world.graph, self.world.problem, step_size)
         return step_size_of(constant / smoothness, self.exponent)
 
-    def simulate(self, method: Walk | Gossip, step_size: StepSize, records: list[int]) -> Trace:
+    def simulate(self, method: Walk | Gossip, update: Update, records: list[int]) -> Trace:
         told, problem = self.cell.description, self.world.problem
-        compiled = uncompiled_part(problem, method) is None
+        compiled = uncompiled_part(problem, method, update) is None
         trace = simulate(
-            problem, self.world.graph, method, steps=records[-1], step_size=step_size,
+            problem, self.world.graph, method, steps=records[-1], update=update,
             replicates=told["replicates"], seed=self.walks, records=records,
             gaps=told.get("gaps") or True, cores=1, progress=False,
             engine="compiled" if compiled else "reference",
@@ -206,9 +213,9 @@ def _run_instance(instance: _Instance, tuning: Tuning) -> CellResult:
     except InfeasiblePrivacyError as error:
         facts = facts_of(world, None, cell.description, instance.walks, refusal=error)
         return CellResult({}, repeated({**common, **facts, **chosen}, 1), {}, {})
-    step_size = instance.step_size(method, tuning.constant)
-    common["constant"] = step_size.constant
-    trace = instance.simulate(method, step_size, _recorded_at(cell))
+    update = instance.update(method, tuning.constant)
+    common["constant"] = np.nan if update.step_size is None else update.step_size.constant
+    trace = instance.simulate(method, update, _recorded_at(cell))
     facts = facts_of(world, method, cell.description, instance.walks, trace=trace)
     first = number == 0
     nodes = nodes_of(world, method, instance.walks, trace) if first else {}

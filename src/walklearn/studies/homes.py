@@ -22,13 +22,14 @@ from walklearn.graphs import FAMILIES
 from walklearn.privacy import MECHANISMS
 from walklearn.problem.domains import DOMAINS
 from walklearn.problem.losses import LOSSES
-from walklearn.updates.gossip_sgd import GOSSIP
+from walklearn.updates import GOSSIP, UPDATES
 from walklearn.walks import WALKS
 
 Homes = Mapping[str, Mapping[str, str]]
 
 _REGISTRIES: dict[str, Registry[Any]] = {
-    registry.kind: registry for registry in (FAMILIES, LOSSES, DOMAINS, WALKS, GOSSIP, MECHANISMS)
+    registry.kind: registry
+    for registry in (FAMILIES, LOSSES, DOMAINS, WALKS, UPDATES, GOSSIP, MECHANISMS)
 }
 
 
@@ -46,6 +47,11 @@ def register_walk(name: str, home: str) -> None:
         Where it is, written "package.module:Class".
     """
     WALKS.register_home(name, home)
+
+
+def register_update(name: str, home: str) -> None:
+    """Let studies say `update = name` for the update at `home`, as with a walk."""
+    UPDATES.register_home(name, home)
 
 
 def homes_of(*tables: Mapping[str, Any]) -> dict[str, dict[str, str]]:

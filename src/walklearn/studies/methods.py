@@ -17,7 +17,7 @@ A walk of one's own is named after it was registered in `WALKS`, or by `register
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -26,8 +26,7 @@ from walklearn.graphs import Graph
 from walklearn.privacy import MECHANISMS, Mechanism, calibrate, smoothness_bounds
 from walklearn.problem import Problem
 from walklearn.studies.choices import Table, arguments, table_of, typed
-from walklearn.updates.gossip_sgd import GOSSIP, Gossip
-from walklearn.updates.step_sizes import StepSize
+from walklearn.updates import GOSSIP, UPDATES, Gossip, Sgd, StepSize, Update
 from walklearn.walks import WALKS, Derived, Metropolis, Walk
 
 # Keys about what a private walk releases, and arguments of walks that they stand for.
@@ -35,8 +34,10 @@ _RELEASE = (
     "mechanism", "epsilon", "delta", "bounds", "clamp", "accounting", "reweight", "infeasible",
 )  # fmt: skip
 _OURS = ("walk", "importance", "privacy", "reweight", "bounds", "public")
-# Keys that say where a method is run; the study reads them.
+# Keys that say where a method is run, and by which steps of its own; the study reads them.
 WHERE = ("graphs", "problems", "step_sizes")
+STEPS = "steps"
+_ALSO = (*WHERE, STEPS)
 
 
 def method_of(content: Table, problem_table: Table, problem: Problem) -> Walk | Gossip:
@@ -44,7 +45,7 @@ def method_of(content: Table, problem_table: Table, problem: Problem) -> Walk | 
     table = table_of(content)
     if "gossip" in table:
         kind = GOSSIP[table.choice("gossip", GOSSIP)]
-        return kind(**arguments(kind, table, ["gossip", *WHERE]))
+        return kind(**arguments(kind, table, ["gossip", *_ALSO]))
     if "walk" not in table:
         raise table.error(
             "", f"needs walk (one of {', '.join(WALKS)}) or gossip (one of {', '.join(GOSSIP)})."
@@ -55,11 +56,44 @@ def method_of(content: Table, problem_table: Table, problem: Problem) -> Walk | 
     bases = WALKS.names_of(Metropolis, also=table.get("base"))
     base = WALKS[table.choice("base", bases, walk().walk.name)]
     own = [key for key in inspect.signature(walk).parameters if key != "walk"]
-    outer = arguments(walk, table, ["walk", "base", *_keys(base), *WHERE], ours=["walk"])
+    outer = arguments(walk, table, ["walk", "base", "update", *_keys(base), *_ALSO], ours=["walk"])
     plain = {key: value for key, value in table.items() if key not in (*own, "base")}
     inner = CheckedTable(plain, table.source, table.path)
     inside: Any = _walk(base, inner, problem_table, problem)
     return walk(walk=inside, **outer)
+
+
+def update_of(content: Table, step_size: StepSize | None = None) -> Update:
+    """What a visit of a method does: by the step size, or by one that the update finds itself.
+
+    >>> update_of({"walk": "uniform", "update": "saga"})
+    Saga()
+    >>> from walklearn import PowerStep
+    >>> update_of({"update": {"name": "sgd", "average": False}}, PowerStep(0.1))
+    Sgd(step_size=PowerStep(constant=0.1, exponent=0.75), average=False)
+    """
+    kind, table = _named_update(content)
+    settings = arguments(kind, table, ["name"], ours=["step_size"])
+    if step_size is not None:
+        settings["step_size"] = step_size
+    update: Update = kind(**settings)
+    return update
+
+
+def finds_step(content: Table) -> bool:
+    """Whether the method's update needs no step size."""
+    kind, _ = _named_update(content)
+    step_size = inspect.signature(kind).parameters.get("step_size")
+    return step_size is None or step_size.default is not inspect.Parameter.empty
+
+
+def _named_update(content: Table) -> tuple[Any, CheckedTable]:
+    """The class of a method's `update`, a name or a table with one, and its other settings."""
+    table = table_of(content)
+    if not isinstance(table.get("update"), Mapping):
+        return UPDATES[table.choice("update", UPDATES.names, Sgd.name)], CheckedTable({})
+    inner = table.table("update")
+    return UPDATES[inner.choice("name", UPDATES.names)], inner
 
 
 def _noise() -> list[str]:
@@ -80,7 +114,7 @@ def _walk(
     walk: Callable[..., Walk], table: CheckedTable, problem_table: Table, problem: Problem
 ) -> Walk:
     release = [*_RELEASE, *_noise()]
-    keys = ["walk", *WHERE, *(key for key in _keys(walk) if key in release)]
+    keys = ["walk", "update", *_ALSO, *(key for key in _keys(walk) if key in release)]
     settings = arguments(walk, table, keys, ours=_OURS)
     privacy = [key for key in release if key in table]
     if "mechanism" in privacy:

@@ -20,14 +20,16 @@ from typing import Any
 
 from walklearn.files.checked_table import CheckedTable, is_number, shown
 from walklearn.privacy import InfeasiblePrivacyError
+from walklearn.simulation.arguments import check_update
 from walklearn.simulation.trace_files import ERRORS
 from walklearn.studies.cell import Cell, digest
 from walklearn.studies.choices import StudyError, Table, graph_of
 from walklearn.studies.claims import Claim, read_claims
 from walklearn.studies.homes import homes_of
-from walklearn.studies.methods import WHERE, method_of
+from walklearn.studies.methods import STEPS, WHERE, finds_step, method_of, update_of
 from walklearn.studies.view import View, read_view
 from walklearn.studies.worlds import DATA, GRAPH, RUN, draw_problem, one_thread, stream
+from walklearn.updates import ConstantStep
 
 _GRIDS = ("graphs", "problems", "step_sizes", "methods")
 _KEYS = (
@@ -152,13 +154,25 @@ class Study:
                 name: {**table, "tuning_instances": tuning} if "constants" in table else table
                 for name, table in steps.items()
             }
-        return replace(self, **changes, step_sizes=steps, is_quick=True)
+        methods = self.methods
+        if tuning is not None:
+            methods = {
+                name: {**table, STEPS: {**table[STEPS], "tuning_instances": tuning}}
+                if "constants" in table.get(STEPS, ())
+                else table
+                for name, table in methods.items()
+            }
+        return replace(self, **changes, methods=methods, step_sizes=steps, is_quick=True)
 
     def _cell(self, graph: str, problem: str, method: str, step_size: str) -> Cell:
-        steps = dict(self.step_sizes[step_size])
+        told, steps = self.methods[method], dict(self.step_sizes[step_size])
+        if STEPS in told:
+            steps = dict(told[STEPS])
+        elif finds_step(told):
+            steps = {"found": True}
         if "constants" in steps:
             steps = {"tuning_instances": TUNING_INSTANCES, "metric": self.metric, **steps}
-        described = {key: each for key, each in self.methods[method].items() if key not in WHERE}
+        described = {key: each for key, each in told.items() if key not in (*WHERE, STEPS)}
         homes = homes_of(self.graphs[graph], self.problems[problem], described)
         return Cell.of(
             (self.name, graph, problem, method, step_size),
@@ -225,6 +239,8 @@ def _grid(study: CheckedTable, grid: str) -> dict[str, Any]:
         if grid == "methods":
             for key in WHERE:
                 table.names(key, study.get(key, ()), None)
+            if STEPS in table:
+                _check_steps(table.table(STEPS))
     return dict(tables)
 
 
@@ -269,7 +285,9 @@ def _build(study: Study, table: CheckedTable) -> None:
                 continue
             with method.explained(note=f" (with problem {problem})"):
                 try:
-                    method_of(method, study.problems[problem], posed)
+                    made = method_of(method, study.problems[problem], posed)
+                    any_step = None if finds_step(method) else ConstantStep(1.0)
+                    check_update(posed, made, update_of(method, any_step), False, "exact")
                 except InfeasiblePrivacyError as error:
                     if method.get("infeasible") != "skip":
                         hint = 'Or say infeasible = "skip" to record that it is.'

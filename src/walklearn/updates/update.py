@@ -15,7 +15,7 @@ walk says only who is next: gradients are not scaled, and the fixed point is w =
 however often each node is visited.
 
 >>> from walklearn import updates
->>> updates.UPDATES.names
+>>> updates.UPDATES.names[:4]
 ('sgd', 'sag', 'saga', 'newton')
 >>> updates.Saga()
 Saga()
