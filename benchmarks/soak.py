@@ -70,10 +70,11 @@ def soak(
     seed: int,
     patience: float,
     every_seconds: float = 1.0,
+    nodes: int = NODES,
 ) -> Outcome:
     """One run: kills for so many seconds, then `patience` seconds at most until the end."""
     generator = np.random.default_rng(seed)
-    graph = wl.graphs.as_graph("erdos-renyi", nodes=NODES, seed=seed)
+    graph = wl.graphs.as_graph("erdos-renyi", nodes=nodes, seed=seed)
     trial = Trial.draw(graph, "uniform", updates, None, seed)
     with LocalNetwork.create(folder, trial.plan, graph, trial.rows()) as network:
         _hide(network, graph, UNDIALLABLE)
@@ -90,7 +91,7 @@ def soak(
             if time.monotonic() > limit:
                 raise TimeoutError(f"the walk did not end: {glimpse}")
             time.sleep(0.2)
-        tokens = [network.newest(number) for number in range(NODES) if number != gone]
+        tokens = [network.newest(number) for number in range(nodes) if number != gone]
     finals = [token for token in tokens if token is not None]
     same = len({(t.updates, t.line, t.model.tobytes()) for t in finals}) == 1
     return Outcome(
@@ -109,7 +110,7 @@ def _kill_for(
     while (past := time.monotonic() - begin) < seconds:
         time.sleep(every_seconds)
         restores = backup is not None and not backup.used and past > seconds * 2 / 3
-        victim = int(generator.integers(NODES))
+        victim = int(generator.integers(len(network.directories)))
         if backup is not None and restores:
             victim = backup.number
         holder_kills += _has_token(network, victim)
@@ -147,7 +148,7 @@ class Backup:
 def _hide(network: LocalNetwork, graph: wl.Graph, count: int) -> None:
     """Let so many nodes, none of them neighbours, have no address that others could dial."""
     hidden: list[int] = []
-    for number in range(NODES):
+    for number in range(graph.node_count):
         around = set(graph.neighbours(number).tolist())
         if len(hidden) == count or around & set(hidden):
             continue
@@ -174,7 +175,7 @@ def _is_connected(graph: wl.Graph, without: int) -> bool:
     while border:
         reached.add(node := border.pop())
         border += set(graph.neighbours(node).tolist()) - reached
-    return len(reached) == NODES
+    return len(reached) == graph.node_count
 
 
 def _has_token(network: LocalNetwork, number: int) -> bool:
