@@ -87,6 +87,37 @@ def test_relays_own_streams_sparse_rows_and_single_precision(update: Any) -> Non
     assert_same(make_problem(rows=40, dtype=np.float32), update, tolerance=2e-4)
 
 
+@pytest.mark.parametrize("loss", LOSSES[:4], ids=repr)
+@pytest.mark.parametrize("update", GRADIENTS, ids=repr)
+def test_one_sparse_row_per_node_costs_its_entries_and_gives_the_same(
+    update: Any, loss: Any
+) -> None:
+    dense = make_problem(loss)
+    thinned = csr_array(np.where(np.abs(dense.X) < 0.5, 0.0, dense.X))
+    for penalty in (0.0, 0.5):
+        assert_same(Problem(thinned, dense.y, loss=loss, penalty=penalty + 1e-3), update)
+
+
+def test_factors_are_taken_in_now_and_then_wherever_a_call_ends() -> None:
+    """The step is so long that the factor of w falls by a tenth, or leaves it, in every visit."""
+    dense = make_problem()
+    rows = csr_array(np.where(np.abs(dense.X) < 0.5, 0.0, dense.X))
+    problem = Problem(rows, dense.y, penalty=2.0)
+    for step in (0.05, 0.5):  # at 0.5 nothing is kept of w
+        assert_same(problem, updates.Saga(step), steps=400, tolerance=1e-8)
+    settings = [WalkSetting(problem, GRAPH, walks.Uniform(), updates.Saga()) for _ in range(2)]
+    whole, part = (
+        compiled_class(each.update)(each, [generators(np.random.SeedSequence(3))])
+        for each in settings
+    )
+    whole.advance(25_000)
+    for hops in (7, 9_993, 5_000, 10_000):
+        part.advance(hops)
+    np.testing.assert_array_equal(part.models, whole.models)
+    reached = whole.models[0, 0]
+    np.testing.assert_allclose(reached, problem.optimum.model, rtol=1e-9, atol=1e-12)
+
+
 @pytest.mark.parametrize("update", [*GRADIENTS[:2], updates.Newton()], ids=repr)
 def test_rows_of_very_different_length(update: Any) -> None:
     """The curvature has to double on the way, and the token comes round slowly."""

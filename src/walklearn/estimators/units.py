@@ -154,5 +154,6 @@ class Units:
         weights = model[..., :features] / self.scale
         if not self.intercept:
             return np.asarray(weights)
-        constant = model[..., features] - weights @ self.shift + self.target_shift
+        shifted = weights @ self.shift if self.shift.any() else 0.0
+        constant = model[..., features] - shifted + self.target_shift
         return np.concatenate([weights, np.asarray(constant)[..., None]], axis=-1)

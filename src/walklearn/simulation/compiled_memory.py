@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from walklearn.problem import Problem
+from walklearn.problem.domains import Everywhere
 from walklearn.simulation.batches import Array, Counts, Seen
 from walklearn.simulation.compiled_batches import CompiledWalks
 from walklearn.updates.found_step import Pace
@@ -90,14 +92,16 @@ class CompiledMemory(CompiledWalks):
 
 
 class CompiledGradientMemory(CompiledMemory):
-    """Sag and Saga, by `compiled.remember_one_row` and `compiled.remember_rows`."""
+    """Sag and Saga, by `remember_one_row`, `remember_sparse` and `remember_rows`."""
 
     def _remember(self, memories: list[Any]) -> None:
         from walklearn.simulation import compiled
 
         problem, update = self.setting.problem, self.setting.update
         tokens, nodes = len(memories), problem.node_count
-        if self._one_row:  # side by side: a visit then misses the cache once
+        self._by_factors = _one_sparse_row(problem)
+        side_by_side = self._one_row or self._by_factors
+        if side_by_side:  # side by side: a visit then misses the cache once
             self._kept_numbers = np.zeros((tokens, nodes, 2))
             self._slopes = self._kept_numbers[:, :, :1]
             self._updated = self._kept_numbers[:, :, 1]
@@ -121,12 +125,21 @@ class CompiledGradientMemory(CompiledMemory):
             curvatures=np.array([memory.curvature for memory in memories], dtype=np.float64),
             wait=np.where(self._collects, EVERY_NODE * nodes, 0.0),
             kept=self._kept_numbers.reshape(-1),
-            updated=np.empty(0) if self._one_row else self._updated.reshape(-1),
+            updated=np.empty(0) if side_by_side else self._updated.reshape(-1),
             squares=problem.row_weights * problem.row_squares,
             smoothness=problem.loss.smoothness,
             saga=isinstance(update, Saga),
             step=0.0 if update.step_size is None else update.step_size.constant,
         )
+
+    @property
+    def models(self) -> Array:
+        """w of each token; what it is made of, in `remember_sparse`, is put together."""
+        models = super().models
+        if not self._by_factors:
+            return models
+        pulls = self._factors.shares[:, None] * self._tokens.sums.reshape(len(models), -1)
+        return np.asarray(models - pulls[:, None])
 
     def _memory_of(self, replicate: int) -> GradientMemory:
         m, size = self._memory, self.setting.problem.size
@@ -150,6 +163,8 @@ class CompiledGradientMemory(CompiledMemory):
         along = (path, self._data, self._tokens, self._memory, numbers, records)
         if self._one_row:
             compiled.remember_one_row(*along, self._group, self._far)
+        elif self._by_factors:
+            compiled.remember_sparse(*along, self._factors.shares)
         else:
             compiled.remember_rows(*along, uniforms, self.setting.walk.draws)
 
@@ -183,6 +198,17 @@ class CompiledNewton(CompiledMemory):
 
         compiled.minimise_along(path, self._data, self._tokens, self._parabolas, records, uniforms,
                                 self.setting.walk.draws)  # fmt: skip
+
+
+def _one_sparse_row(problem: Problem) -> bool:
+    """One sparse row per node and one score, of models in double precision that go anywhere."""
+    return (
+        problem.is_sparse
+        and problem.outputs == 1
+        and problem.dtype == np.float64
+        and isinstance(problem.domain, Everywhere)
+        and bool((np.diff(problem.offsets) == 1).all())
+    )
 
 
 def compiled_class(update: Update) -> type[CompiledWalks]:

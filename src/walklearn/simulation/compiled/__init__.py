@@ -8,6 +8,7 @@ compiles; tests/simulation/test_equivalence.py holds every one of them against i
     rows         a visit to any rows: gradient and step, for any loss and domain
     sparse       updates that cost as much as a row has entries that are not 0
     memory       updates that remember gradients
+    sparse_memory  the same at the cost of a row's entries
     newton       updates that remember parabolas
     values       f of many models
     arithmetic   losses, exponentials, random numbers
@@ -36,6 +37,7 @@ from walklearn.simulation.compiled.memory import Memory, remember_one_row, remem
 from walklearn.simulation.compiled.newton import Parabolas, minimise_along
 from walklearn.simulation.compiled.rows import Data
 from walklearn.simulation.compiled.sparse import Factors, update_sparse
+from walklearn.simulation.compiled.sparse_memory import remember_sparse
 from walklearn.simulation.compiled.values import TOGETHER, TOGETHER_SPARSE, values
 from walklearn.simulation.compiled.walks import (
     HISTORY,
@@ -81,6 +83,7 @@ __all__ = [
     "minimise_along",
     "remember_one_row",
     "remember_rows",
+    "remember_sparse",
     "step_sizes",
     "track_gradients",
     "update_one_row",

@@ -2,7 +2,8 @@
 
 A token's s takes the place of its Σγw. `remember_one_row` is for one dense row per node, where all
 of a step is one pass over w and s, which sums up the next row's score as well; `remember_rows` is
-for any rows, picked or not, sparse ones with all their zeros.
+for any rows, picked or not, sparse ones with all their zeros. One sparse row per node is the matter
+of `sparse_memory`.
 
 Sag and Saga differ in two factors only: w ← Π((1 − γλ)w − p·change − q·s), where change is g − h_i,
 with p = γ/n, q = γ/n for Sag and p = γ, q = (1 − unseen)γ/n for Saga.
@@ -54,7 +55,7 @@ class Memory(NamedTuple):
 
 
 @helper
-def _pace(nodes: float, ages: float, squared_ages: float) -> float:
+def pace_of(nodes: float, ages: float, squared_ages: float) -> float:
     """min(1, n/τ̂)."""
     if 2.0 * nodes * ages < squared_ages:
         return 2.0 * nodes * ages / squared_ages
@@ -114,6 +115,21 @@ def _raised_by_one(
     return curvature
 
 
+@helper
+def step_curvature(
+    curvature: float, pace: float, decay: float, loss: int, parameter: float, score: float,
+    target: float, slope: float, weight: float, square: float,
+) -> float:  # fmt: skip
+    """L̂ after a visit to one row: decayed, and doubled as long as the row contradicts it."""
+    curvature = _decayed(curvature, pace, decay)
+    if _may_fail(loss, parameter, score, target, slope, square, curvature):
+        along, squared_norm = slope * square, weight * slope * slope * square
+        curvature = _raised_by_one(
+            curvature, loss, parameter, score, target, slope, weight, along, squared_norm
+        )
+    return curvature
+
+
 @kernel
 def remember_one_row(
     path: Array, data: Data, tokens: Tokens, memory: Memory, numbers: Array, records: Records,
@@ -165,14 +181,11 @@ def remember_one_row(
                 n = seen[b]
                 gamma = given
                 if given == 0.0:
-                    pace = _pace(n, ages[b], squared_ages[b])
-                    curvature = _decayed(curvatures[b], pace, decay)
-                    square = squares[i]
-                    if _may_fail(loss, parameter, score, target, slope, square, curvature):
-                        curvature = _raised_by_one(
-                            curvature, loss, parameter, score, target, slope, weight,
-                            slope * square, weight * slope * slope * square,
-                        )  # fmt: skip
+                    pace = pace_of(n, ages[b], squared_ages[b])
+                    curvature = step_curvature(
+                        curvatures[b], pace, decay, loss, parameter, score, target, slope, weight,
+                        squares[i],
+                    )  # fmt: skip
                     curvatures[b] = curvature
                     total = curvature + penalty
                     gamma = pace * SHARE / total if total > 0.0 else 0.0
@@ -315,7 +328,7 @@ def remember_rows(
                 squared_ages[b] += (now - last) * (now - last)
             n, gamma = seen[b], given
             if given == 0.0:
-                pace = _pace(n, ages[b], squared_ages[b])
+                pace = pace_of(n, ages[b], squared_ages[b])
                 curvature = _decayed(curvatures[b], pace, decay)
                 if curvature < bound:
                     squared_norm, value = 0.0, 0.0

@@ -49,7 +49,7 @@ def _settle(
 
 
 @inlined
-def _ask_for(
+def ask_for(
     path: Array, b: Index, k: Index, steps: Index, offsets: Array, starts: Array, rows: Array,
     columns: Array, targets: Array, weights: Array,
 ) -> None:  # fmt: skip
@@ -94,7 +94,7 @@ def update_sparse(
         for t in range(steps):
             k = U(t)
             i = U(path[b, k])
-            _ask_for(path, b, k, U(steps), offsets, starts, rows, columns, targets, weights)
+            ask_for(path, b, k, U(steps), offsets, starts, rows, columns, targets, weights)
             visits[i] += 1
             first = offsets[i]
             count = offsets[i + U(1)] - first
