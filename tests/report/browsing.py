@@ -26,6 +26,7 @@ def until(condition: Callable[[], Any], what: str) -> Any:
 def unfolded(chrome: Chrome, page: Path) -> Chrome:
     """The page opened, every fold unfolded, every figure drawn."""
     chrome.get(page.as_uri())
+    until(lambda: chrome.execute_script("return window.Plotly"), "the library of the figures")
     chrome.execute_script(
         "document.querySelectorAll('details').forEach((one) => { one.open = true; })"
     )

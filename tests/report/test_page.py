@@ -42,7 +42,8 @@ def without_scripts(text: str) -> str:
 
 
 def test_nothing_is_fetched_and_only_our_scripts_may_run(text: str) -> None:
-    assert text.count("<script>") == 2  # Plotly's, once, and ours
+    assert text.count("<script>") == 1  # ours, which unpacks Plotly's
+    assert len(text) < 4_000_000
     own = without_scripts(text)
     assert not re.search(r"""(src|href)\s*=\s*["']?(https?:)?//""", own)
     policy = re.search(r'Content-Security-Policy" content="([^"]+)"', own)
@@ -115,11 +116,23 @@ def test_verdicts_are_those_that_are_stored(results: Results, drawn: Section, pa
             assert (page.parent / each).is_file()
 
 
+def test_every_claim_has_a_sentence_that_counts_its_readings(drawn: Section, text: str) -> None:
+    for claim in drawn.claims:
+        head, _, tail = claim.sentence.partition(": ")
+        numbers = list(map(int, re.findall(r"in (\d+)", tail)))
+        assert numbers == sorted(claim.counts.values(), reverse=True)
+        assert f"in {numbers[0]} of {len(claim.rows)} reading" in tail
+        most = max(claim.counts, key=claim.counts.__getitem__)
+        assert (most in head.lower()) == (2 * numbers[0] > len(claim.rows))
+        assert html.escape(claim.sentence) in text
+    assert "weighted is better" in drawn.claims[0].sentence
+
+
 def test_readings_stand_side_by_side(drawn: Section) -> None:
     beats, rank, cost = drawn.claims
     assert [at for _, at in beats.columns] == ["50 updates", "200 updates"] * 2
     assert sum(len(line) for line in beats.lines.values()) == len(beats.rows)
-    assert beats.lines["ring · d · printed"].keys() == set(beats.columns)
+    assert beats.lines["ring, 11 nodes · variance 4, λ = 1"].keys() == set(beats.columns)
     assert rank.columns == []
     assert [at for _, at in cost.columns] == ["updates to 0.8", "messages to 0.8"]
 

@@ -1,7 +1,8 @@
 """A token learning on a small graph, as a moving picture.
 
 Left the graph: the token is the ring, its last hops the trail, a node darkens with its visits.
-Right the error ‖w − w*‖ so far. It is the reference algorithm that is drawn, step by step.
+Right the error ‖w − w*‖ so far, and faintly what is to come. It is the reference algorithm that is
+drawn, step by step.
 
 >>> import tempfile, pathlib, walklearn as wl
 >>> X, y = wl.datasets.two_gaussians(8, dimension=2, seed=1)
@@ -142,7 +143,10 @@ class _Picture:
         left.set(aspect="equal", xticks=[], yticks=[], xlim=(-1.2, 1.2), ylim=(-1.2, 1.2))
         left.spines[:].set_visible(False)
         dress(right, "updates", "distance to the optimum, $\\|w - w^*\\|$")
+        # What is still to come is faint, so that a still of the first frame tells something too.
+        right.plot(walked.errors, color=_INK, linewidth=1.2, alpha=0.25)
         (self.line,) = right.plot([], [], color=_INK, linewidth=1.8)
+        (self.now,) = right.plot([], [], "o", color=_ACCENT, markersize=7)
         visible = walked.errors[walked.errors > 0]
         right.set(yscale="log", xlim=(0, len(walked.nodes) - 1),
                   ylim=(visible.min() * 0.8, visible.max() * 1.25))  # fmt: skip
@@ -157,7 +161,8 @@ class _Picture:
         self.token.set_data(*self.positions[nodes[-1:]].T)
         self.title.set_text(f"after {frame} updates the token is at node {nodes[-1]}")
         self.line.set_data(np.arange(frame + 1), self.walked.errors[: frame + 1])
-        return [self.dots, self.trail, self.token, self.title, self.line]
+        self.now.set_data([frame], [self.walked.errors[frame]])
+        return [self.dots, self.trail, self.token, self.title, self.line, self.now]
 
 
 def _encoded(film: Any, suffix: str, frames_per_second: int) -> bytes:

@@ -1,7 +1,8 @@
 """The page: one HTML file with everything in it, drawn from stored results.
 
-Nothing is computed anew and nothing is fetched: scripts and numbers are inside the file, and its
-Content-Security-Policy allows only those very scripts, by their hash, and no network at all. So a
+Nothing is computed anew and nothing is fetched: scripts and numbers are inside the file, Plotly's
+compressed, and its Content-Security-Policy allows only those very scripts, by their hash, and no
+network at all. So a
 text of a study that looks like a script stays a text, twice over: it is escaped, and it would not
 run.
 """
@@ -9,6 +10,7 @@ run.
 from __future__ import annotations
 
 import base64
+import gzip
 import hashlib
 import os
 from collections import Counter
@@ -116,12 +118,13 @@ def render(sections: Sequence[Section], command: str) -> str:
     )
     environment.policies["json.dumps_kwargs"] = {"separators": (",", ":")}  # and in our order
     templates = files("walklearn.report") / "templates"
-    drawing, behaviour, style = (
+    unpacking, drawing, behaviour, style = (
         (templates / name).read_text(encoding="utf-8")
-        for name in ("figures.js", "page.js", "page.css")
+        for name in ("unpack.js", "figures.js", "page.js", "page.css")
     )
-    # In a block of their own the scripts' names don't meet those of the browser.
-    scripts = [plotly.get_plotlyjs(), f'"use strict";\n{{\n{drawing}{behaviour}}}\n']
+    library: str = plotly.get_plotlyjs()
+    # In a function of their own the scripts' names don't meet those of the browser.
+    script = f'"use strict";\n(async () => {{\n{unpacking}{drawing}{behaviour}}})();\n'
     found = Counter(row.verdict for one in sections for claim in one.claims for row in claim.rows)
     text: str = environment.get_template("page.html").render(
         sections=sections,
@@ -130,8 +133,9 @@ def render(sections: Sequence[Section], command: str) -> str:
             for one in sections
             for place, block in enumerate(one.blocks)
         },
-        scripts=scripts,
-        policy=POLICY.format(scripts=" ".join(map(_fingerprint, scripts))),
+        library=base64.b64encode(gzip.compress(library.encode(), mtime=0)).decode(),
+        script=script,
+        policy=POLICY.format(scripts=f"{_fingerprint(library)} {_fingerprint(script)}"),
         style=style,
         symbols=SYMBOLS,
         counts={verdict: found[verdict] for verdict in SYMBOLS},

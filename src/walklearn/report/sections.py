@@ -13,7 +13,7 @@ unless the study says so itself, in its table ``[figure]`` (see `walklearn.studi
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
@@ -24,6 +24,7 @@ from walklearn.report.bands import PANEL, CellBands, all_bands
 from walklearn.report.figures import Block, computed_curves
 from walklearn.report.final_errors import scatter, tradeoff, tradeoff_axis
 from walklearn.report.graph_visits import graph_visits
+from walklearn.report.readings import readings_of
 from walklearn.report.spending import convergence, cost
 from walklearn.report.verdict_table import Claim, claims, number
 from walklearn.report.win_map import map_axes, win_map
@@ -109,6 +110,7 @@ class Section:
     notices: Sequence[str] = ()
     notes: Sequence[str] = ()
     claims: Sequence[Claim] = ()
+    names: Mapping[str, str] = field(default_factory=dict)  # of its grid, and what they stand for
     facts: FactsTable = field(default_factory=FactsTable)
 
 
@@ -123,6 +125,7 @@ def section(results: Results, start: Path, shipped: Collection[str] = ()) -> Sec
             f"run the study first: walklearn run {results.directory / 'study.toml'}"
         )
     study = results.study
+    words = readings_of(study)
     return Section(
         name=study.name,
         question=study.question,
@@ -136,7 +139,13 @@ def section(results: Results, start: Path, shipped: Collection[str] = ()) -> Sec
         + " --quick" * study.is_quick,
         notices=list(_notices(results)),
         notes=notes(results),
-        claims=claims(study.name, stored.verdicts, stored.file_of),
+        claims=claims(study.name, stored.verdicts, stored.file_of, words),
+        names={
+            name: text
+            for kind in words.values()
+            for name, text in kind.items()
+            if text and text != name
+        },
         blocks=list(blocks(stored)),
         facts=_facts_table(stored.facts, stored.file_of),
         provenance=_provenance(results, stored.records),

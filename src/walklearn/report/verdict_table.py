@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -67,6 +67,7 @@ class Claim:
 
     id: str
     text: str
+    sides: tuple[str, str]  # what is so where it holds, and what where it does not
     source: str
     estimate: str
     rows: list[Row]
@@ -91,20 +92,64 @@ class Claim:
         found = Counter(row.verdict for row in self.rows)
         return {verdict: found[verdict] for verdict in SYMBOLS if found[verdict]}
 
+    @property
+    def sentence(self) -> str:
+        """How it came out over all readings, in a sentence."""
+        counts, all_of_them = self.counts, len(self.rows)
+        readings = "reading" if all_of_them == 1 else "readings"
+        (first, often), *others = sorted(counts.items(), key=lambda item: -item[1])
+        if often == all_of_them:
+            head = first.capitalize()
+        elif 2 * often > all_of_them:
+            head = f"Mostly {first}"
+        else:
+            head = "Depends on the reading"
+        said = dict(zip(SYMBOLS, (*self.sides, "it is undecided"), strict=True))
+        parts = [f"in {often} of {all_of_them} {readings} {said[first]}"]
+        parts += [f"in {count} {said[verdict]}" for verdict, count in others]
+        return f"{head}: {', '.join(parts)}."
 
-def claims(study: str, verdicts: pandas.DataFrame, file_of: Callable[[str], str]) -> list[Claim]:
-    """The verdicts of one study, grouped by claim; ``file_of`` names files of its directory."""
+
+def _sides(kind: str, pair: Mapping[str, str]) -> tuple[str, str]:
+    if kind == "beats":
+        return f"{pair['better']} is better", f"{pair['worse']} is better"
+    if kind == "cost-to-target":
+        return f"{pair['better']} gets there at less cost", f"{pair['worse']} does"
+    if kind == "slope":
+        return "the error falls as fast as claimed", "it falls more slowly"
+    return "the order is as claimed", "it is the other way round"
+
+
+def claims(
+    study: str,
+    verdicts: pandas.DataFrame,
+    file_of: Callable[[str], str],
+    words: Mapping[str, Mapping[str, str]],
+) -> list[Claim]:
+    """The verdicts of one study, grouped by claim; ``file_of`` names files of its directory.
+
+    words: what the names of graphs, problems and step sizes stand for.
+    """
     if verdicts.empty:
         return []
     groups = verdicts.reset_index(drop=True).groupby("claim", sort=False)
-    return [_claim(f"{study}-{key}", rows, file_of) for key, rows in groups]
+    return [_claim(f"{study}-{key}", rows, file_of, words) for key, rows in groups]
 
 
-def _claim(name: str, rows: pandas.DataFrame, file_of: Callable[[str], str]) -> Claim:
+def _claim(
+    name: str,
+    rows: pandas.DataFrame,
+    file_of: Callable[[str], str],
+    words: Mapping[str, Mapping[str, str]],
+) -> Claim:
     first = rows.iloc[0]
     reach = _reach(rows)
     # Readings differ in graph, problem and step size, some claims also in who is compared.
-    labels = rows[list(PANEL)].astype(str).agg(" · ".join, axis=1)
+    names = rows[list(PANEL)].astype(str)
+    told = [names[kind].map(lambda name, kind=kind: words[kind].get(name, name)) for kind in PANEL]
+    labels = names["problem"].copy()
+    for place in labels.index:
+        labels[place] = " · ".join(filter(None, (one[place] for one in told))) or "as it is"
     pair = {side: " / ".join(rows[side].unique()) for side in ("better", "worse")}
     for side in ("better", "worse"):
         if rows[side].nunique() > 1:
@@ -113,6 +158,7 @@ def _claim(name: str, rows: pandas.DataFrame, file_of: Callable[[str], str]) -> 
     return Claim(
         id=name,
         text=str(first["text"]),
+        sides=_sides(str(first["kind"]), pair),
         source=str(first["source"]),
         estimate=_ESTIMATES[first["kind"]].format(**pair),
         rows=[
