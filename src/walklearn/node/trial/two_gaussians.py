@@ -207,6 +207,11 @@ def draw(
     left, right = figure.subplots(1, 2)
     left.plot(*zip(*curve, strict=True), color="#0072B2")
     left.set(xlabel="updates", ylabel=r"distance to the optimum, $\|w - w^*\|$", yscale="log")
+    why_it_jumps = (
+        "the model as it was seen: each visit pulls it towards one node's rows,\n"
+        "so it jumps about the optimum, by less as the steps shrink"
+    )
+    left.set_title(why_it_jumps, fontsize="small")
     left.grid(alpha=0.3)
     draw_visits(trial.graph, updates, law, ax=right)
     right.set_title("updates made by each node")
