@@ -179,6 +179,8 @@ def test_any_bytes_are_read_or_refused(content: bytes, name: str) -> None:
 
 MISTAKES: dict[str, tuple[str | bytes, str]] = {
     "empty": ("", r"people.csv is empty"),
+    "cut off": (gzip.compress(b"a,y\n1,2\n")[:-4], r"compressed, and is cut off or damaged"),
+    "not quite compressed": (b"\x1f\x8b", r"compressed, and is cut off or damaged"),
     "only a header": ("a,y\n", r"no rows of data"),
     "no header": ("1,2\n3,4\n", r"first line should name the columns.*'1,2'"),
     "too few cells": ("a,b,y\n1,2,3\n1,2\n", r"row 2 \(line 3\) has 2 cells, the header has 3"),

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import zipfile
+import zlib
 from collections.abc import Callable, Collection
 from functools import partial
 from pathlib import Path
@@ -62,7 +64,13 @@ def read_table(
         raise DataError(f"{source} is not CSV, so it has no delimiter.")
     if source.stat().st_size == 0:
         raise DataError(f"{source} is empty.")
-    return reader(source, delimiter, text)
+    try:
+        return reader(source, delimiter, text)
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise DataError(
+            f"{source} begins as a file that gzip has compressed, and is cut off or damaged "
+            f"({error}). Copy it again."
+        ) from error
 
 
 def _read_parquet(path: Path, delimiter: str | None, text: Collection[str]) -> Table:
