@@ -14,7 +14,7 @@ from tests.node.fault_machine import FaultMachine
 
 TestFaults = FaultMachine.TestCase
 TestFaults.settings = settings(
-    max_examples=100, stateful_step_count=100, deadline=None, derandomize=True
+    max_examples=60, stateful_step_count=100, deadline=None, derandomize=True
 )
 
 

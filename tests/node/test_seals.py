@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import io
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -213,11 +214,15 @@ def test_a_neighbour_that_forges_a_line_or_an_end_does_not_disturb_the_walk(
         line = Line(9, 2, "f" * 64, "c" * 32)
         told = Announcement(1, 1.0, True, newest=line)
         greeting = Greeting("node3", enemy.plan.digest, told, enemy.plan.canonical)
-        await enemy.say("Hello", encode_greeting(greeting))
-        vector = np.zeros(2)
+        under_way, vector = None, np.zeros(2)
+        while under_way is None:
+            answer = decode_greeting(await enemy.say("Hello", encode_greeting(greeting)))
+            under_way = answer.announcement.newest
         forged = Token(line, 1, 50, vector, vector, 1.0, 50.0)
+        renewed = under_way._replace(updates=1_400)
+        renewal = replace(forged, updates=1_450, line=renewed, seal=answer.newest_seal)
         end = replace(forged, updates=1_500, final=True, ended_by=liar.identity.fingerprint)
-        for method, token in (("Handover", forged), ("Final", end)):
+        for method, token in (("Handover", forged), ("Handover", renewal), ("Final", end)):
             with pytest.raises(Refused) as refusal:
                 await enemy.say(method, encode_token(token))
             assert refusal.value.reason == "not signed"
@@ -246,3 +251,62 @@ def test_a_neighbour_that_forges_a_line_or_an_end_does_not_disturb_the_walk(
         assert ("line not signed", "node3") in {(e["event"], e.get("peer")) for e in events}
 
     asyncio.run(walk())
+
+
+def take_lines_unsigned(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Seals, "_knows_line", lambda seals, line, seal: True)
+
+
+def take_renewals_unsigned(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Seals, "_knows_line", Seals._knows_beginning)
+
+
+def sign_for_others(patch: pytest.MonkeyPatch) -> None:
+    """Who passes a line on vouches for it, whoever renewed it."""
+    of_line = Seals._of_line
+
+    def signed(seals: Seals, line: Line, renewed_here: bool = False) -> bytes:
+        seals._lines.pop(line, None)
+        return of_line(seals, line, renewed_here)
+
+    patch.setattr(Seals, "_of_line", signed)
+
+
+def take_ends_unsigned(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Seals, "_knows_end", lambda seals, token: True)
+
+
+def forget_who_is_struck_out(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Book, "_signers", property(lambda book: book.by_fingerprint))
+
+
+def keep_no_seals(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Seals, "write", lambda seals, lines, keep: keep({}))
+
+
+@pytest.mark.parametrize(
+    ("broken", "notices"),
+    [
+        (take_lines_unsigned, lambda patch: test_what_nobody_in_the_book_signed_is_not()),
+        (take_renewals_unsigned, lambda patch: test_a_renewal_that_nobody_signed_is_refused()),
+        (
+            sign_for_others,
+            lambda patch: test_a_renewed_line_is_signed_by_who_renewed_it_and_logged_by_name(),
+        ),
+        (take_ends_unsigned, lambda patch: test_what_nobody_in_the_book_signed_is_not()),
+        (
+            forget_who_is_struck_out,
+            lambda patch: test_what_was_signed_holds_when_who_signed_it_is_struck_out(False),
+        ),
+        (keep_no_seals, test_the_disk_keeps_the_seals_of_what_it_tells_of),
+    ],
+    ids=lambda it: getattr(it, "__name__", ""),
+)
+def test_a_rule_of_seals_that_is_broken_on_purpose_is_noticed(
+    broken: Callable[[pytest.MonkeyPatch], None],
+    notices: Callable[[pytest.MonkeyPatch], None],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    broken(monkeypatch)
+    with pytest.raises((AssertionError, pytest.fail.Exception, KeyError)):
+        notices(monkeypatch)
