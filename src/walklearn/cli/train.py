@@ -21,6 +21,7 @@ from walklearn.cli.data_options import (
     with_options,
 )
 from walklearn.cli.doubts import about_columns, unknown_labels
+from walklearn.cli.resuming import begin_with, how_to_go_on, is_private
 from walklearn.cli.talk import WIDTH, Talk, talking, wrapped_sentences
 from walklearn.cli.tracking import TRACKING_OPTIONS, logged, tracker_of
 from walklearn.privacy import MECHANISMS
@@ -56,6 +57,8 @@ _OPTIONS = [
     click.option("--out", type=click.Path(path_type=Path), required=True,
                  help="Directory for the model."),
     click.option("--force", is_flag=True, help="Overwrite a model that is there."),
+    click.option("--resume", is_flag=True,
+                 help="Go on from the model in OUT, whose training was interrupted."),
     click.option("--task", type=click.Choice(["auto", "classification", "regression"]),
                  default="auto", show_default=True,
                  help="Whether the target is a class or a number."),
@@ -101,7 +104,7 @@ _OPTIONS = [
 @with_options(_OPTIONS)
 @with_options(TRACKING_OPTIONS)
 @talking
-def train(data: Path, out: Path, force: bool, talk: Talk, **options: Any) -> None:
+def train(data: Path, out: Path, force: bool, resume: bool, talk: Talk, **options: Any) -> None:
     """Train a model on the rows of the file DATA and keep it in the directory OUT.
 
     DATA is CSV, Parquet, npz or SVMlight. Each row belongs to a node of the graph: the one that
@@ -115,16 +118,26 @@ def train(data: Path, out: Path, force: bool, talk: Talk, **options: Any) -> Non
           --epsilon 3 --delta 1e-5 --schema schema.toml --out model/
       walklearn train data.csv --target price --test-fraction 0.2 --out model/ --json
 
+    Ctrl-C keeps the model so far in OUT, and the same command with --resume goes on from it.
+
     Exit codes: 0 done, 1 it went wrong on the way, 2 bad input, 130 Ctrl-C.
     """
-    with _told_together(out, force):
+    with _told_together(out, force or resume):
         prepared = _prepared(data, DataOptions.take(options), options)
+        if resume:
+            begin_with(out, prepared.estimator, prepared.rows, options)
     trained = _train(prepared)
-    trained.model.save(out, overwrite=force)
+    trained.model.save(out, overwrite=force or resume)
     talk.facts |= {"out": str(out), **_facts(trained)}
     _tell(talk, trained, out)
     for note in trained.notes:
         talk.note(note)
+    if trained.model.details.get("interrupted"):
+        talk.note(
+            f"interrupted: {out} holds the model after {trained.model.updates} updates. "
+            + how_to_go_on(prepared.estimator)
+        )
+        raise SystemExit(130)
 
 
 class _Trained(NamedTuple):
@@ -212,7 +225,8 @@ def _train(prepared: _Prepared) -> _Trained:
     scores = {"training": score_of(model.kind, fitted, rows.y)}
     if tested is not None:
         scores["test"] = score_of(model.kind, model.predict(tested), tested[rows.target])
-    notes = [in_shell_words(str(warning.message)) for warning in caught] + notes
+    said = [str(each.message) for each in caught]
+    notes = [in_shell_words(each) for each in said if not each.startswith("interrupted")] + notes
     notes += _notes(estimator, rows, network, scores["training"])
     notes += logged(tracker, estimator, scores)
     owners |= {f"{name}_score": score._asdict() for name, score in scores.items()}
@@ -286,7 +300,8 @@ def _fit(estimator: Any, rows: Rows, network: Network) -> Any:
     with finite, progress_bar(None, estimator.steps, "training") as bar:
 
         def progress(updates: int, loss: float) -> None:
-            bar.set_postfix(loss=f"{loss:.4g}", refresh=False)
+            if not is_private(estimator):  # no eye on the rows decides when it is interrupted
+                bar.set_postfix(loss=f"{loss:.4g}", refresh=False)
             bar.update(updates - bar.n)
 
         estimator.set_params(callback=progress).fit(rows.X, rows.y, nodes=network.owners)

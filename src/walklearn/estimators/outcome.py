@@ -146,6 +146,8 @@ def details_of(estimator: RandomWalk) -> dict[str, Any]:
         "step_exponent": None if step is None else float(step.exponent),
         "seed": int(seed) if isinstance(seed, int | np.integer) else None,
     }
+    if estimator.interrupted_:
+        details["interrupted"] = True
     return details if is_claimed(estimator) else for_the_owner(estimator) | details
 
 
@@ -205,6 +207,11 @@ def privacy_of(estimator: RandomWalk) -> dict[str, Any]:
         "Training ran on one machine that saw all rows, and the accuracy and loss that it tells "
         "are computed from them: they are for you, not for publishing."
     )
+    if estimator.interrupted_ and is_claimed(estimator):
+        exposed.append(
+            "The training was interrupted by hand. If that was because of what the loss on the "
+            "rows was, then when it ended tells of them, and no ε covers it."
+        )
     counts = "" if estimator._terms().hides_counts else "how many rows each node has, "
     simulated = bool(estimator.ledger_.simulated)
     claims = {

@@ -59,7 +59,7 @@ from walklearn.updates.memory import GradientMemory
 from walklearn.updates.step_choice import FIRST_LOOK, choose_step, most_steps, public_steps
 from walklearn.updates.step_sizes import ConstantStep, StepSize
 from walklearn.updates.update import Remembering, Sgd, Update
-from walklearn.updates.walk_sgd import Token, WalkSetting
+from walklearn.updates.walk_sgd import Token, WalkSetting, token_at
 from walklearn.walks import ReleasedWeighted, Walk
 
 Array = NDArray[Any]
@@ -229,6 +229,7 @@ class RandomWalk(BaseEstimator):
     """
 
     _state: State
+    _begun: Model
     _shifts_targets = False
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -391,7 +392,7 @@ class RandomWalk(BaseEstimator):
         ledger = self._entered(state, drawn, noise, graph, seeds, terms)
         setting = WalkSetting(problem, graph, drawn, update, self.batch, noise)
         stopping = self._stopping(problem, private, one_call, allotted, update)
-        token = _at_home(state.token, graph, problem, update)
+        token = _at_home(state.token or self._begun_with(posed), graph, problem, update)
         _warn_if_spent(noise, state.contributions)
         real = noise is not None and not seeds.simulated
         if real:
@@ -400,7 +401,14 @@ class RandomWalk(BaseEstimator):
             setting, seeds.streams, token, stopping, state.contributions, self.callback, real,
             state.marks,
         )  # fmt: skip
-        if not (one_call or private or walked.settled) and self.steps is None:
+        self.interrupted_ = walked.interrupted
+        if walked.interrupted:
+            warnings.warn(
+                f"interrupted after {walked.token.updates} updates: the model so far is kept. With "
+                "warm_start=True another fit goes on from it.",
+                stacklevel=4,
+            )
+        elif not (one_call or private or walked.settled) and self.steps is None:
             warnings.warn(why_not_settled(walked, stopping), ConvergenceWarning, stacklevel=4)
         self._state = State(
             state.calls + 1, posed.units, posed.network, walked.carried, ledger,
@@ -412,6 +420,15 @@ class RandomWalk(BaseEstimator):
         fitted = getattr(self.callback, "fitted", None)
         if fitted is not None:
             fitted(self)
+
+    def _begun_with(self, posed: Posed) -> Token | None:
+        """The token that carried the model `_begun`, if the estimator was given one."""
+        model: Model | None = getattr(self, "_begun", None)
+        if model is None:
+            return None
+        weights = posed.units.forth(model.weights).reshape(-1)
+        token = token_at(0, weights.astype(posed.problem.X.dtype, copy=False))
+        return token._replace(updates=model.updates, messages=int(model.details["messages"]))
 
     def _posed(
         self,

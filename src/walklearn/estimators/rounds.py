@@ -11,6 +11,7 @@ start, and forgets it slowly.
 
 from __future__ import annotations
 
+import threading
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -20,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from walklearn.estimators.arrival import Arrival
+from walklearn.files.progress import doing, stop_on_interrupt
 from walklearn.simulation.batches import WalkBatch
 from walklearn.simulation.compiled_batches import uncompiled_part
 from walklearn.simulation.compiled_memory import compiled_class
@@ -36,6 +38,7 @@ Average = Literal["tail", "all", "none"]
 NUMBERS_AT_ONCE = 1_000_000  # random numbers that are drawn at a time
 A_MINUTE = 60.0
 MARKS = 32  # places in the last half of a stream that its average may begin at
+SLOWER = 500  # times that the reference is: Ctrl-C should not have to wait for it longer
 EARLY_LOOKS = 32  # the first look, for pictures, is at this fraction of where a walk may end
 
 
@@ -86,6 +89,7 @@ class Walked:
     carried: Token
     marks: list[Token]
     settled: bool = False
+    interrupted: bool = False
     been: float = 0.0
     arrival: Arrival | None = None
     updates: list[int] = field(default_factory=list)
@@ -118,10 +122,21 @@ def walk_on(
     seen = Walked(begun, of_zeros, begun, list(marks) or [begun])
     if isinstance(begun.memory, GradientMemory):
         seen.arrival = Arrival(stopping.tolerance)
+    stop, before = threading.Event(), begun
     for end in stopping.rounds():
         round_begun, visits_before = batch.tokens[0], batch.visits.copy()
-        arrived = _advance(batch, begun.updates + end, seen.arrival, stopping.steps is None)
-        _average(seen, batch.tokens[0], round_begun, stopping)
+        with stop_on_interrupt(stop):
+            arrived = _advance(
+                batch, begun.updates + end, seen.arrival, stopping.steps is None, stop
+            )
+        seen.interrupted = batch.iterations < begun.updates + end and not arrived
+        if seen.interrupted and batch.iterations == begun.updates:
+            raise KeyboardInterrupt  # nothing is done that could be kept
+        if seen.interrupted and batch.iterations == round_begun.updates:
+            break  # between two rounds: all is kept already
+        # The average of a round that was cut short may be over next to nothing.
+        _average(seen, batch.tokens[0], before if seen.interrupted else round_begun, stopping)
+        before = round_begun
         _look(batch, seen)
         losses = seen.values if stopping.average == "none" else seen.average_values
         if callback is not None:
@@ -132,7 +147,7 @@ def walk_on(
             seen.settled = arrived
         else:
             seen.settled = settled(losses, seen.value_of_zeros, stopping.tolerance, seen.been)
-        if arrived or (seen.settled and stopping.may_end(end)):
+        if seen.interrupted or arrived or (seen.settled and stopping.may_end(end)):
             break
     _check_finite(seen.token)
     seen.visits = batch.visits
@@ -207,14 +222,16 @@ def _batch(
 
 
 def _advance(
-    batch: WalkBatch, target: int, arrival: Arrival | None = None, may_end: bool = False
+    batch: WalkBatch, target: int, arrival: Arrival | None, may_end: bool, stop: threading.Event
 ) -> bool:
-    """Walk to that many updates, or until it has arrived, which is then told."""
+    """Walk to that many updates, until it is stopped, or has arrived, which is then told."""
     numbers = batch.setting.draws
     if batch.setting.model_noise is not None:
         numbers += batch.setting.problem.size
-    most = max(1, NUMBERS_AT_ONCE // numbers)
-    while batch.iterations < target:
+    slower = SLOWER if isinstance(batch, ReferenceWalks) else 1
+    most = max(1, NUMBERS_AT_ONCE // (numbers * slower))
+    while batch.iterations < target and not stop.is_set():
+        doing(f"training, {batch.iterations:,} updates")
         block = min(most, target - batch.iterations)
         if arrival is not None and may_end:
             block = min(block, arrival.hops(batch))

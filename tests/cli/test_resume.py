@@ -1,0 +1,78 @@
+"""Ctrl-C in a training keeps the model so far, and --resume goes on from it."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from tests.running import WALKLEARN, invoke
+from walklearn.model import Model
+
+ASKED = ("--target", "y", "--node-column", "site", "--seed", "1")
+PRIVATE = ("--epsilon", "3", "--delta", "1e-5", "--scale", "*=0,1", "--steps", "100")
+
+
+@pytest.fixture(scope="module")
+def rows(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    X = np.random.default_rng(1).normal(size=(400, 3))
+    table = pd.DataFrame(X, columns=["a", "b", "c"])
+    table["y"] = np.where(X @ [1.0, -1.0, 0.5] > 0, "yes", "no")
+    table["site"] = np.arange(400) % 20
+    path = tmp_path_factory.mktemp("resume") / "rows.csv"
+    table.to_csv(path, index=False)
+    return path
+
+
+def test_a_real_interrupt_keeps_the_model_and_resume_ends_where_it_would_have(
+    rows: Path, tmp_path: Path
+) -> None:
+    """So many steps take hours, so that only the interrupt ends the first run."""
+    out = tmp_path / "model"
+    command = [*WALKLEARN, "train", rows, *ASKED, "--out", out, "--verbose"]
+    process = subprocess.Popen(
+        [*map(str, command), "--steps", "2000000000"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert process.stderr is not None
+    for line in process.stderr:  # what goes on, since nothing else moves
+        if "training," in line:
+            break
+    process.send_signal(signal.SIGINT)
+    said, notes = process.communicate(timeout=120)
+    assert process.returncode == 130, notes
+    assert "with --resume goes on" in " ".join(notes.split())
+    assert "A classifier of 'y'" in said
+    kept = Model.load(out)
+    assert kept.details["interrupted"] is True
+    assert kept.updates > 0
+    assert invoke("train", rows, *ASKED, "--out", out).exit_code == 2  # it is there
+    done = invoke("train", rows, *ASKED, "--out", out, "--resume", "--json")
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout)["updates"] > kept.updates
+    resumed = Model.load(out)
+    assert "interrupted" not in resumed.details
+    invoke("train", rows, *ASKED, "--out", tmp_path / "whole")
+    whole = Model.load(tmp_path / "whole")
+    np.testing.assert_allclose(resumed.weights, whole.weights, rtol=2e-3, atol=2e-3)
+    again = invoke("train", rows, *ASKED, "--out", out, "--resume")
+    assert again.exit_code == 2
+    assert "was not interrupted" in again.stderr
+
+
+def test_what_cannot_be_resumed_is_refused(rows: Path, tmp_path: Path) -> None:
+    out = tmp_path / "model"
+    for options, why in (
+        ((*ASKED, *PRIVATE), "a private training is not resumed"),
+        ((*ASKED[:4], "--test-fraction", "0.2"), "needs the --seed of the first run"),
+        (ASKED, "there is no"),
+    ):
+        result = invoke("train", rows, *options, "--out", out, "--resume")
+        assert result.exit_code == 2
+        assert why in result.stderr
+    assert not out.exists()
