@@ -27,7 +27,7 @@ def test_the_estimators_are_as_accurate_as_logistic_regression() -> None:
     result = run(sys.executable, "-m", "benchmarks.estimators", "--quick", cwd=PROJECT)
     assert result.returncode == 0, result.stderr
     rows = dict(line.strip("| ").split(" | ", 1) for line in result.stdout.splitlines()[3:])
-    for contestant in ("weighted walk, raw", "weighted walk, standardised", "uniform walk, raw"):
+    for contestant in ("walk with memory, raw", "weighted walk, raw", "uniform walk, raw"):
         assert float(rows[contestant].split(" | ")[1]) > -1.0
 
 
