@@ -19,7 +19,7 @@ from walklearn.node.protocol import messages
 from walklearn.node.protocol.events import Announced, FinalArrived, SendToken, TokenArrived
 from walklearn.node.protocol.messages import Announcement, Outcome, Progress, Receipt
 from walklearn.node.protocol.state import Phase
-from walklearn.node.protocol.tokens import Line, Mark, Token
+from walklearn.node.protocol.tokens import Line, Mark, Token, decode_token
 from walklearn.updates.random_streams import generators
 
 NODES, UPDATES = 6, 400
@@ -47,7 +47,7 @@ class EnemyNetwork(MemoryNetwork):
 
     def _claim(self, call: Call) -> None:
         """The swallower says that it has passed the token on."""
-        token = messages.decode_token(call.content, call.callee.learner.limits)
+        token = decode_token(call.content, call.callee.learner.limits)
         beyond = Progress(Mark(token.line, token.hop + 1), token.updates + 1, 0.0)
         for name in call.callee.neighbours:
             told = call.callee.state.announcement(name, self.now)
