@@ -119,7 +119,7 @@ SHELL = {
         r"--force"),
     "a file in the way": Mistake(
         "train rows.csv --target label --out rows.csv --force", r"never overwritten", r"rows\.csv",
-        r"choose another place"),
+        r"choose another --out"),
     "predicting without a model": Mistake(
         "predict m rows.csv", r"there is no m", r"m", r"walklearn train"),
     "model and data swapped": Mistake(
