@@ -56,7 +56,7 @@ def symmetric_rows(
     if sources.size <= FEW_PAIRS:
         places = np.concatenate([sources, targets]).astype(np.int64) * nodes
         places += np.concatenate([targets, sources])
-        places.sort()  # np.unique would look such numbers up in a table, 30 times as slowly
+        places.sort()  # np.unique hashes such numbers first, which is slower
         once = np.diff(places, prepend=-1) > 0
         rows, columns = np.divmod(places[once], nodes)
         ends = np.cumsum(np.bincount(rows, minlength=nodes))
