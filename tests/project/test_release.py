@@ -9,14 +9,14 @@ import walklearn
 from tests.running import PROJECT
 
 PYPROJECT = tomllib.loads((PROJECT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-DEVELOPERS = {"docs", "test"}  # extras that nobody needs to use walklearn
+LEFT_OUT = {"docs", "test", "ray"}  # extras of developers, and one that takes too long to install
 
 
 def lower_bounds() -> dict[str, str]:
     """The oldest version of every package that walklearn may use, its own extras aside."""
     asked = list(PYPROJECT["dependencies"])
     for name, extra in PYPROJECT["optional-dependencies"].items():
-        asked += [] if name in DEVELOPERS else extra
+        asked += [] if name in LEFT_OUT else extra
     bounds = {}
     for requirement in asked:
         if not requirement.startswith("walklearn["):
