@@ -12,8 +12,8 @@ import pytest
 
 import walklearn as wl
 from walklearn.node.agreement.plan import Plan
-from walklearn.node.protocol.learner import DivergedError, Draws, Learner, own_problem
-from walklearn.node.protocol.tokens import Line, Token, decode_token
+from walklearn.node.protocol.learner import DivergedError, Draws, Kept, Learner, own_problem
+from walklearn.node.protocol.tokens import Line, Memory, Token, decode_token, encode_token
 from walklearn.privacy.model_noise import ModelNoise
 
 PLAN = """
@@ -206,6 +206,44 @@ def test_an_epoch_that_a_node_has_lost_its_gradient_of_is_not_gone_on_with() -> 
     assert goes_on.memory is not None
     assert goes_on.memory.epoch == draws[2].epoch
     assert goes_on.memory.nodes == 1.0
+
+
+@pytest.mark.parametrize(
+    ("wrong", "kept"),
+    [
+        ({"nodes": 3.0}, None),
+        ({"nodes": 3.0}, Kept("12" * 16, np.ones(1), 1)),
+        ({"nodes": 3.0}, Kept("ef" * 16, np.array([np.nan]), 1)),
+        ({}, Kept("ef" * 16, np.ones(1), 50)),  # an age of -48
+        ({}, Kept("ef" * 16, np.ones(1), 1).forgotten()),
+    ],
+)
+def test_a_memory_that_does_not_fit_the_node_is_begun_anew(
+    wrong: dict[str, Any], kept: Kept | None
+) -> None:
+    learner = Learner.of_plan(Plan.from_text(MEMORY_PLAN), [[1.0]], [1.0])
+    fresh = learner.first_token(LINE, np.zeros(1))
+    memory = replace(Memory("ef" * 16, np.zeros(1), nodes=2.0, curvature=1.0), **wrong)
+    draws = Draws(np.array([0.5]), epoch="34" * 16)
+    token, _, keeps = learner.visit(replace(fresh, updates=1, memory=memory), draws, kept=kept)
+    got = decode_token(encode_token(token), learner.limits).memory
+    assert got is not None
+    assert keeps is not None
+    assert (got.epoch, got.nodes, got.collects) == (keeps.epoch, 1.0, True)
+    assert keeps.epoch == draws.epoch
+    assert keeps.past == (() if kept is None else kept.given)
+    np.testing.assert_array_equal(token.model, fresh.model)
+
+
+def test_a_curvature_that_fades_away_is_found_anew() -> None:
+    """Where no row has a gradient it halves every N visits, and neighbours refuse a tiny one."""
+    learner = Learner.of_plan(Plan.from_text(MEMORY_PLAN), [[1.0]], [0.0])
+    memory = Memory("ef" * 16, np.zeros(1), nodes=2.0, curvature=1e-100)
+    token = replace(learner.first_token(LINE, np.zeros(1)), updates=1, memory=memory)
+    token, *_ = learner.visit(token, DRAWS)
+    got = decode_token(encode_token(token), learner.limits).memory
+    assert got is not None
+    assert (got.epoch, got.curvature) == (memory.epoch, 0.0)
 
 
 def test_a_plan_may_let_the_token_carry_the_model_alone() -> None:

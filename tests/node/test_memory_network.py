@@ -12,6 +12,7 @@ import walklearn as wl
 from tests.node.memory_network import MemoryNetwork
 from walklearn.node.agreement.plan import Plan
 from walklearn.node.protocol.learner import Learner
+from walklearn.node.protocol.state import Place, Record
 from walklearn.privacy.model_noise import ModelNoise
 from walklearn.updates.random_streams import Streams, generators, replicate_seed
 from walklearn.updates.sgd import start
@@ -202,6 +203,40 @@ def test_a_walk_that_remembers_arrives_whatever_happens_to_it() -> None:
         assert final is not None
         error = np.linalg.norm(final.model - problem.optimum.model)
         assert error < 1e-6 * np.linalg.norm(problem.optimum.model)
+
+
+@pytest.mark.parametrize("disk", ["new", "from before the first visit", "of the same epoch"])
+def test_a_walk_that_remembers_arrives_though_a_node_has_forgotten(disk: str) -> None:
+    """Its gradient is in the token's sum, and it does not know which: a new epoch begins."""
+    plan = Plan.from_text(
+        PLAN.replace(STEPS, 'update = "saga"').replace("updates = 400", "updates = 2500")
+    )
+    problem = wl.Problem(X, Y, penalty=1.0, domain=wl.domains.Ball(3.0), node_of_row=OWNERS)
+    network = network_of(plan, generators(np.random.SeedSequence(3), NODES))
+    network.run(lambda: network.connected)
+    node = network.nodes[4]
+    network.flush(node)
+    backup = Record() if disk == "new" else node.written
+    network.start_walk(network.nodes[0], np.zeros(3))
+    if disk == "of the same epoch":
+        network.run(lambda: node.drawn >= 2 and node.written.place is Place.GONE)
+        backup = node.written
+    network.run(lambda: furthest(network.nodes) >= 500 and node.written.place is Place.GONE)
+    assert node.written.kept is not None
+    if backup.kept is not None:
+        assert backup.kept.epoch == node.written.kept.epoch
+        assert np.any(backup.kept.slopes != node.written.kept.slopes)
+    network.crash(node)
+    node.written = backup
+    network.restart(node)
+    visits = [each.drawn for each in network.nodes]
+    network.run(lambda: network.finished)
+    shares = np.array([each.drawn for each in network.nodes]) - visits
+    assert shares.min() > 50  # the token went round as before
+    final = node.state.record.final
+    assert final is not None
+    error = np.linalg.norm(final.model - problem.optimum.model)
+    assert error < 1e-6 * np.linalg.norm(problem.optimum.model)
 
 
 def updates_of(node: Any) -> int:

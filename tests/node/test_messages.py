@@ -36,7 +36,15 @@ from walklearn.node.protocol.messages import (
     encode_greeting,
     encode_receipt,
 )
-from walklearn.node.protocol.tokens import Limits, Line, Mark, Token, decode_token, encode_token
+from walklearn.node.protocol.tokens import (
+    Limits,
+    Line,
+    Mark,
+    Memory,
+    Token,
+    decode_token,
+    encode_token,
+)
 from walklearn.problem.domains import Ball, Box, Domain, Everywhere
 
 SIZE, UPDATES = 3, 100
@@ -197,6 +205,34 @@ def doubles(*numbers: float) -> bytes:
 def test_tokens_that_the_plan_does_not_allow(changes: dict[str, Any], reason: str) -> None:
     with pytest.raises(MessageError, match=reason):
         decode_token(token_message(**changes), LIMITS)
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"nodes": 4.001}, "memory.nodes is 4.001, and the plan has 4"),
+        ({"nodes": float("nan")}, "memory.nodes must be finite"),
+        ({"squared_ages": 0.0}, "memory.squared_ages cannot be 0 where memory.ages is 3"),
+        ({"squared_ages": 2.9}, "memory.squared_ages cannot be 2.9"),
+        ({"squared_ages": 9.1}, "memory.squared_ages cannot be 9.1"),
+        ({"ages": 1e300, "squared_ages": 5e-324}, "memory.squared_ages cannot be"),
+        ({"ages": 0.0}, "memory.squared_ages cannot be 5 where memory.ages is 0"),
+        ({"ages": 1e300, "squared_ages": float("inf")}, "memory.squared_ages must be finite"),
+        ({"curvature": 1e-101}, "memory.curvature must be 0 or at least 1e-100"),
+        ({"curvature": float("inf")}, "memory.curvature must be finite"),
+        ({"gradient_sum": np.array([0.0, np.inf, 0.0])}, "gradient_sum has an entry"),
+    ],
+)  # fmt: skip
+def test_memories_that_no_visits_leave(changes: dict[str, Any], reason: str) -> None:
+    limits = Limits(SIZE, UPDATES, Ball(2.0), remembers=4)
+    memory = Memory("ef" * 16, np.ones(3), nodes=4.0, ages=3.0, squared_ages=5.0, curvature=1.0)
+    token = Token(LINE, 4, 5, TOKEN.model, np.zeros(0), 0.0, 0.0, memory=memory)
+    got = decode_token(encode_token(token), limits).memory
+    assert got is not None
+    assert (got.ages, got.squared_ages, got.curvature) == (3.0, 5.0, 1.0)
+    wrong = replace(token, memory=replace(memory, **changes))
+    with pytest.raises(MessageError, match=reason):
+        decode_token(encode_token(wrong), limits)
 
 
 @pytest.mark.parametrize(

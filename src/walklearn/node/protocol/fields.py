@@ -95,10 +95,15 @@ def vector(content: bytes, name: str, size: int) -> Vector:
     vector: Vector = np.frombuffer(content, DOUBLE)
     if not DOUBLE.isnative:
         vector = vector.astype(np.float64)
+    check_finite(vector, name)
+    return vector
+
+
+def check_finite(vector: Vector, name: str) -> None:
+    """Refuse a vector with an entry that is no number."""
     total = np.dot(vector, vector)  # NaN and infinity show in it, and one number is soon seen
     if not math.isfinite(total) and not np.isfinite(vector).all():
         raise MessageError(f"{name} has an entry that is NaN or infinite.")
-    return vector
 
 
 def check_inside(model: Vector, domain: Domain, name: str, rounding: float = 0.0) -> None:

@@ -34,8 +34,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from walklearn.node.protocol.fields import Vector, is_inside
-from walklearn.node.protocol.tokens import Limits, Line, Memory, Token
+from walklearn.node.protocol.fields import MessageError, Vector, is_inside
+from walklearn.node.protocol.tokens import (
+    LEAST_CURVATURE,
+    Limits,
+    Line,
+    Memory,
+    Token,
+    check_memory,
+)
 from walklearn.node.protocol.values import replace
 from walklearn.problem import Problem
 from walklearn.updates import walk_sgd
@@ -83,7 +90,11 @@ class Kept(NamedTuple):
     @property
     def given(self) -> tuple[str, ...]:
         """All epochs that this node has given gradients to, as far as it remembers."""
-        return (*self.past, self.epoch)[-EPOCHS_REMEMBERED:]
+        return tuple(filter(None, (*self.past, self.epoch)))[-EPOCHS_REMEMBERED:]
+
+    def forgotten(self) -> Kept:
+        """Of no epoch any more: tokens have newer gradients of this node than it keeps."""
+        return Kept("", np.zeros(0), 0, self.given)
 
 
 class Visited(NamedTuple):
@@ -238,7 +249,28 @@ class Learner:
         contributions: int,
         kept: Kept | None,
     ) -> Visited:
-        """A visit with memory: the token's part and the node's are of one epoch, or 0."""
+        """A visit with memory, in a new epoch if the token's could not be gone on with after it.
+
+        So it is where all nodes are counted already and this one keeps nothing of the epoch: its
+        disk is new or an old one, and the sum has a gradient of it that it does not know.
+        """
+        visited, wrong = self._remembered(update, token, draws, contributions, kept)
+        if wrong and token.memory is not None:
+            token = replace(token, memory=None)
+            visited, wrong = self._remembered(update, token, draws, contributions, kept)
+        if wrong:
+            raise DivergedError(f"update {visited.token.updates} cannot be remembered: {wrong}")
+        return visited
+
+    def _remembered(
+        self,
+        update: Remembering,
+        token: Token,
+        draws: Draws,
+        contributions: int,
+        kept: Kept | None,
+    ) -> tuple[Visited, str]:
+        """A visit where the token's part and the node's are of one epoch, or 0; what is wrong."""
         memory, belongs = epoch_of(token, kept, draws, self.problem.size)
         pace = Pace(memory.nodes, memory.ages, memory.squared_ages)
         carried = walk_sgd.token_at(0, token.model)._replace(
@@ -252,17 +284,19 @@ class Learner:
             carried, now, *_ = update.visit(self.problem, carried, before, draws.uniforms[1:])
             self._check(carried)
         known: GradientMemory = carried.memory
-        improved = replace(
-            token,
-            updates=carried.updates,
-            model=carried.model,
-            memory=Memory(
-                memory.epoch, known.gradient_sum, *known.pace, known.curvature, known.collects
-            ),
-        )
+        # Where no row has a gradient any more L̂ decays without end; the next one finds it anew.
+        curvature = known.curvature if known.curvature >= LEAST_CURVATURE else 0.0
+        memory = Memory(memory.epoch, known.gradient_sum, *known.pace, curvature, known.collects)
+        improved = replace(token, updates=carried.updates, model=carried.model, memory=memory)
         past = () if kept is None else kept.past if belongs else kept.given
         keeps = Kept(memory.epoch, now.slopes, now.updated, past)
-        return Visited(improved, contributions, keeps)
+        visited = Visited(improved, contributions, keeps)
+        try:
+            with np.errstate(over="ignore", invalid="ignore"):
+                check_memory(memory, self.limits)
+        except MessageError as error:
+            return visited, str(error)
+        return visited, ""
 
     def _check(self, carried: walk_sgd.Token) -> None:
         """Refuse what can no longer be computed with."""

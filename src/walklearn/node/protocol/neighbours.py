@@ -76,7 +76,12 @@ def _remind(state: State, neighbour: str, had: Reminder | None) -> Result:
     told = f"hop {had.mark.hop} of {had.mark.line.updates} updates"
     if not is_own(had, state.secret, neighbour):
         return state, [Note("false reminder", told, neighbour)]
-    record = replace(state.record, memory=memory.reminded_of(had.mark))
+    kept = state.record.kept  # older than what tokens have of it
+    record = replace(
+        state.record,
+        memory=memory.reminded_of(had.mark),
+        kept=None if kept is None else kept.forgotten(),
+    )
     note = Note("forgot", told, neighbour)
     return replace(state, record=record), [Commit(record), note]
 

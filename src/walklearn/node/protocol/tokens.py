@@ -38,6 +38,8 @@ _MODEL_FIELD = wire.Token.MODEL_FIELD_NUMBER
 _SUM_FIELD = wire.Token.WEIGHTED_SUM_FIELD_NUMBER
 _GRADIENTS_FIELD = wire.Token.GRADIENT_SUM_FIELD_NUMBER
 
+LEAST_CURVATURE = 1e-100  # of a token that knows one: a step must not overflow
+
 
 class Line(NamedTuple):
     """Which walk, begun or resumed by whom. Lines are ordered, and the largest one lives.
@@ -265,20 +267,39 @@ def _memory(token: wire.Token, limits: Limits) -> Memory:
     message = token.memory
     if not limits.remembers:
         raise fields.MessageError("memory is given, and the plan's update has none.")
-    nodes = fields.number(message.nodes, "memory.nodes")
-    if nodes > limits.remembers * (1.0 + 1e-6):
-        raise fields.MessageError(
-            f"memory.nodes is {nodes:g}, and the plan has {limits.remembers}."
-        )
-    return Memory(
+    memory = Memory(
         epoch=fields.matching(message.epoch, "memory.epoch", fields.WALK),
         gradient_sum=fields.vector(token.gradient_sum, "gradient_sum", limits.size),
-        nodes=nodes,
-        ages=fields.number(message.ages, "memory.ages"),
-        squared_ages=fields.number(message.squared_ages, "memory.squared_ages"),
-        curvature=fields.number(message.curvature, "memory.curvature"),
+        nodes=message.nodes,
+        ages=message.ages,
+        squared_ages=message.squared_ages,
+        curvature=message.curvature,
         collects=message.collects,
     )
+    check_memory(memory, limits)
+    return memory
+
+
+def check_memory(memory: Memory, limits: Limits) -> None:
+    """Refuse what no visits of the plan's nodes can have left, whether it comes or is to go."""
+    fields.check_finite(memory.gradient_sum, "gradient_sum")
+    for name in ("nodes", "ages", "squared_ages", "curvature"):
+        fields.number(getattr(memory, name), f"memory.{name}")
+    if memory.nodes > limits.remembers * (1.0 + 1e-6):
+        raise fields.MessageError(
+            f"memory.nodes is {memory.nodes:g}, and the plan has {limits.remembers}."
+        )
+    # Ages are whole numbers of hops: Σa ≤ Σa² ≤ (Σa)².
+    if not memory.ages <= memory.squared_ages <= memory.ages * memory.ages:
+        raise fields.MessageError(
+            f"memory.squared_ages cannot be {memory.squared_ages:g} where memory.ages is "
+            f"{memory.ages:g}."
+        )
+    if 0 < memory.curvature < LEAST_CURVATURE:
+        raise fields.MessageError(
+            f"memory.curvature must be 0 or at least {LEAST_CURVATURE:g}, it is "
+            f"{memory.curvature:g}."
+        )
 
 
 def _varint(number: int) -> bytes:
