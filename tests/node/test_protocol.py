@@ -220,10 +220,25 @@ def test_what_is_sent_and_what_comes_back_is_counted() -> None:
     early, _ = arrive(handing_over(), token(hop=9, updates=8))  # before the receipt
     assert early.record.tallies[RIGHT][:3] == (1, 1, 0)
     newer = LINE._replace(counter=2, updates=4)
-    heard, _ = handle(state, Announced(LEFT, told(newest=newer), 102.0))
+    heard, _ = handle(state, Announced(LEFT, told(newest=newer), 103.0))
     assert heard.record.tallies[RIGHT] == Tally(1, 0, 1, 0.5, 1, 0)
-    other, _ = arrive(state, token(line=newer, hop=3, updates=5))
+    late = TokenArrived(LEFT, token(line=newer, hop=3, updates=5), GO_RIGHT, 103.0)
+    other, _ = handle(state, late)
     assert other.record.tallies[RIGHT][:3] == (1, 0, 1)
+
+
+def test_a_line_that_nobody_had_waited_for_is_no_loss_to_the_receiver() -> None:
+    """Else a third node could begin lines until two honest ones distrust each other."""
+    state, _ = handle(handing_over(), Answered(Mark(LINE, 5), ACCEPTED, 101.0))
+    newer = LINE._replace(counter=2, updates=4)
+    heard, _ = handle(state, Announced(LEFT, told(newest=newer), 102.0))
+    assert heard.record.newest_line == newer
+    assert heard.record.tallies[RIGHT] == Tally(sent=1, since=1)
+    assert heard.sent is None  # nor is it one later
+    own = Announced(LEFT, told(newest=newer._replace(reclaimer=RIGHT)), 102.0)
+    assert handle(state, own)[0].record.tallies[RIGHT][2] == 0  # anyone can write its name
+    signed = replace(LEARNER, plan=replace(PLAN, keeper="c" * 64))
+    assert handle(replace(state, learner=signed), own)[0].record.tallies[RIGHT][2] == 1
 
 
 def test_no_connection_is_a_rejection_and_the_next_offer_has_a_new_mark() -> None:
@@ -672,6 +687,18 @@ def test_a_token_of_a_newer_line_works_on_beside_an_older_final_model() -> None:
     state, effects = arrive(state, token(line=newer), sender=RIGHT)
     assert reply(effects).outcome is Outcome.ACCEPTED
     assert state.phase is Phase.HANDING_OVER
+
+
+def test_an_older_final_model_hides_no_newer_token_from_memory() -> None:
+    """Neither what was sent, or the sender would seem to have forgotten it, nor what was had."""
+    newer = Line(1, 2, RIGHT, LINE.walk)
+    state, _ = arrive(node(), token(line=newer), GO_RIGHT, LEFT)
+    sent, had = state.sent_to[RIGHT], state.record.memory.had[LEFT]
+    assert sent == Mark(newer, 5)
+    state, effects = handle(state, FinalArrived(LEFT, token(9, 10, final=True), 100.0))
+    assert [each.neighbour for each in effects if isinstance(each, SendFinal)] == [RIGHT]
+    assert state.sent_to[RIGHT] == sent
+    assert state.record.memory.had[LEFT] == had
 
 
 @pytest.mark.parametrize(

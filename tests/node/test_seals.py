@@ -29,6 +29,7 @@ from walklearn.node.protocol.messages import (
     decode_greeting,
     encode_greeting,
 )
+from walklearn.node.protocol.state import Place, Record
 from walklearn.node.protocol.tokens import Line, Mark, Token, encode_token
 from walklearn.node.wire.book import Book
 from walklearn.node.wire.identity import Identity, Invite
@@ -172,6 +173,49 @@ def test_lines_in_greetings_and_receipts_are_signed_too() -> None:
     receipt = Receipt(Outcome.OBSOLETE, newest=line)
     assert seals_of(BOB).checks_receipt(alice.on_receipt(receipt))
     assert not seals_of(BOB).checks_receipt(receipt)
+    only_final = replace(told, newest=None, progress=None)
+    assert seals_of(BOB).checked_greeting(Greeting("alice", PLAN, only_final))[1]
+
+
+def test_what_was_taken_is_not_taken_back_for_want_of_a_seal() -> None:
+    """Only that there is a newer line is worth a signature: else there would be two tokens."""
+    accepted = Receipt(Outcome.ACCEPTED, newest=line_of(STRANGER))
+    assert seals_of(BOB).checks_receipt(accepted)
+    assert not seals_of(BOB).checks_receipt(replace(accepted, outcome=Outcome.OBSOLETE))
+
+
+def test_few_ends_are_kept_in_mind() -> None:
+    alice, bob, carol = seals_of(ALICE), seals_of(BOB), seals_of(CAROL)
+    ends = [replace(a_token(ALICE, final=True), updates=each) for each in range(9, 99)]
+    sent = [alice.on_token(each) for each in ends]
+    assert not any(map(bob.refusal, sent))
+    assert len(alice._ends) == len(bob._ends) == 16
+    assert bob.refusal(alice.on_token(ends[0])) == ""  # it is signed again
+    assert carol.refusal(bob.on_token(sent[1])) == ""  # and what came with it is passed on
+
+
+def test_a_line_that_is_renewed_here_is_on_the_disk_with_its_seal(tmp_path: Path) -> None:
+    """A crash between the commit and the handover leaves nothing that nobody can prove."""
+    one, other = make(tmp_path, 2)
+    content = write_down(tmp_path, one, other)
+    for each in (one, other):
+        each.join(content)
+    friend = Seals(other.identity, one.plan.digest, lambda: one.book, Log("test", io.StringIO()))
+
+    async def renew() -> tuple[Line, dict[Line, bytes]]:
+        node, _ = in_process(one)
+        async with node.started():
+            runtime = node._runtime
+            arrived = friend.on_token(a_token(other.identity))
+            assert runtime._seals is not None
+            assert runtime._seals.refusal(arrived) == ""
+            token = renewed(arrived)
+            leaving = Record(token.mark, token, Place.LEAVING, other.identity.fingerprint)
+            runtime._keep_seals(leaving)
+            return token.line, runtime._store.seals()
+
+    line, seals = asyncio.run(renew())
+    assert friend.checks_receipt(Receipt(Outcome.OBSOLETE, newest=line, newest_seal=seals[line]))
 
 
 def test_a_line_that_was_only_heard_of_is_signed_for_after_a_restart_too(tmp_path: Path) -> None:

@@ -232,13 +232,17 @@ class Store:
         self._remove_orphans()
 
     def _put(self, row: tuple[Any, ...]) -> None:
+        self._with_room(lambda: self._connection.execute(_PUT, row))
+
+    def _with_room(self, write: Callable[[], object]) -> None:
+        """Write; if the disk is full, the log is emptied first."""
         try:
-            self._connection.execute(_PUT, row)
+            write()
         except sqlite3.OperationalError as error:
             if error.sqlite_errorcode != sqlite3.SQLITE_FULL:
                 raise
             self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-            self._connection.execute(_PUT, row)
+            write()
 
     def later(self, record: Record) -> None:
         """Write the record with the next commit, or at the next `flush`."""
@@ -319,7 +323,11 @@ class Store:
 
     def keep_seals(self, seals: Mapping[Line, bytes]) -> None:
         """Write the seals of the lines that the next record tells of, instead of those before."""
-        with self._one_at_a_time, _explained(self.path), self._transaction() as run:
+        with self._one_at_a_time, _explained(self.path):
+            self._with_room(lambda: self._replace_seals(seals))
+
+    def _replace_seals(self, seals: Mapping[Line, bytes]) -> None:
+        with self._transaction() as run:
             run("DELETE FROM seals")
             for line, seal in seals.items():
                 run("INSERT INTO seals VALUES (?, ?)", (_mark_out(Mark(line, 0)), seal))
@@ -328,7 +336,10 @@ class Store:
         """Those that were written last."""
         with _explained(self.path):
             rows = self._connection.execute("SELECT line, seal FROM seals").fetchall()
-        found = [(_mark_in(line), bytes(seal)) for line, seal in rows]
+        try:
+            found = [(_mark_in(line), bytes(seal)) for line, seal in rows]
+        except (ValueError, TypeError) as error:
+            raise StoreError(f"{self.path} is damaged: {error}") from None
         return {mark.line: seal for mark, seal in found if mark is not None}
 
     # ── the release ──────────────────────────────────────────────────────────────────────────

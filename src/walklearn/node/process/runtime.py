@@ -224,6 +224,8 @@ class Runtime:
     def _keep_seals(self, record: Record) -> None:
         """What the record tells of lines must be provable after a restart too."""
         if self._seals is not None:
+            if record.token is not None and record.place is Place.LEAVING:
+                self._seals.on_token(record.token)  # if its line was renewed here, that is signed
             self._seals.write((record.newest_line, record.final_line), self._store.keep_seals)
 
     def _fail(self, error: BaseException) -> None:
@@ -319,7 +321,7 @@ class Runtime:
         await self.dispatch(event)
 
     def _sealed(self, token: Token) -> Token:
-        """With its seals, which are made before anyone is told of a line that was renewed here."""
+        """With its seals."""
         return token if self._seals is None else self._seals.on_token(token)
 
     async def _send_final(self, neighbour: str, token: Token) -> None:

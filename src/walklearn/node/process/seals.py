@@ -13,13 +13,15 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from walklearn.node.process.logs import Log
-from walklearn.node.protocol.messages import Greeting, Receipt
+from walklearn.node.protocol.messages import Greeting, Outcome, Receipt
 from walklearn.node.protocol.tokens import Line, Token
 from walklearn.node.wire.book import Book
 from walklearn.node.wire.identity import Identity
 
 # How many seals are kept in mind; one walk has few lines.
 _KEPT = 1_000
+# How many ends; what is forgotten is signed or checked again.
+_ENDS_KEPT = 16
 _FINGERPRINT_BYTES = 32
 _Beginning = tuple[int, str, str]
 
@@ -128,11 +130,17 @@ class Seals:
         if (newest, final) == (told.newest, told.final) and progress is told.progress:
             return greeting, False
         announcement = replace(told, newest=newest, final=final, progress=progress)
-        return replace(greeting, announcement=announcement), told.newest is not newest
+        unsigned = told.newest is not newest or told.final is not final
+        return replace(greeting, announcement=announcement), unsigned
 
     def checks_receipt(self, receipt: Receipt) -> bool:
-        """Whether the line that the receipt tells of, if any, was begun by a participant."""
-        return receipt.newest is None or self._knows_line(receipt.newest, receipt.newest_seal)
+        """Whether the newer line that the receipt tells of, if any, was begun by a participant.
+
+        What was accepted was: to take it back for want of a signature would make two tokens.
+        """
+        if receipt.outcome is not Outcome.OBSOLETE or receipt.newest is None:
+            return True
+        return self._knows_line(receipt.newest, receipt.newest_seal)
 
     # ── signatures ───────────────────────────────────────────────────────────────────────────
 
@@ -152,7 +160,7 @@ class Seals:
         if not token.final:
             return b""
         if token.ended_by == self._identity.fingerprint and token.digest not in self._ends:
-            self._ends[token.digest] = self._identity.sign(self._about_end(token))
+            self._keep_end(token.digest, self._identity.sign(self._about_end(token)))
         return self._ends.get(token.digest, b"")
 
     def _knows_beginning(self, line: Line, seal: bytes) -> bool:
@@ -186,7 +194,7 @@ class Seals:
             return True
         if not book.verify(token.ended_by, self._about_end(token), token.end_seal):
             return False
-        self._ends[token.digest] = token.end_seal
+        self._keep_end(token.digest, token.end_seal)
         name = book.name_of(token.ended_by)
         self._log.info("end declared", by=name, final=token.digest[:12])
         return True
@@ -201,6 +209,11 @@ class Seals:
         self._lines[line] = seal
         self._begun[line.beginning] = _Seal.decode(seal).begun
         return seal
+
+    def _keep_end(self, digest: str, seal: bytes) -> None:
+        if len(self._ends) >= _ENDS_KEPT:
+            del self._ends[next(iter(self._ends))]
+        self._ends[digest] = seal
 
     def _about_beginning(self, line: Line) -> bytes:
         return f"line {self._plan} {line.counter} {line.reclaimer} {line.walk}".encode()

@@ -1,7 +1,7 @@
 """What neighbours remember for each other, so that a disk put back to an earlier time is noticed.
 
 A node counts on its disk how often its rows have shown. If a backup is restored, the count goes
-back and what was shown does not. So each node remembers the mark of the last token it had from each
+back and what was shown does not. So each node remembers the newest mark of a token it had from each
 neighbour, in the same commit as the token, and says it in its greetings. The neighbour has
 committed every mark before it sent it: one that it does not know proves that it has forgotten. From
 then on its rows show no more, until its owner says how often they have (`Recount`).
@@ -59,7 +59,7 @@ def is_own(told: Reminder, secret: bytes, receiver: str) -> bool:
 class Memory:
     """What is remembered for neighbours, and whether this node has forgotten.
 
-    had: the last token or final model from each neighbour. reminded: the newest mark that a
+    had: the newest token or final model from each neighbour. reminded: the newest mark that a
     neighbour had from this node and this node did not know of. forgot: since then its owner
     has not said how often its rows have shown.
     """
@@ -69,7 +69,9 @@ class Memory:
     forgot: bool = False
 
     def with_token_from(self, sender: str, mark: Mark, proof: bytes) -> Memory:
-        """A token or a final model came from there."""
+        """A token or a final model came from there; an older one tells its sender nothing new."""
+        if sender in self.had and mark < self.had[sender].mark:
+            return self
         return replace(self, had={**self.had, sender: Reminder(mark, proof)})
 
     def knows(self, mark: Mark, began: Mark | None, sent: Mark | None = None) -> bool:

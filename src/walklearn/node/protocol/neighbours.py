@@ -161,7 +161,8 @@ def spread(state: State, effects: list[Effect]) -> Result:
         )
         if link.up and not has and link.final_sent != final.digest:
             links = state.with_link(each, final_sent=final.digest)
-            state = replace(state, links=links, sent_to={**state.sent_to, each: final.mark})
+            sent = max(state.sent_to.get(each, final.mark), final.mark)
+            state = replace(state, links=links, sent_to={**state.sent_to, each: sent})
             effects.append(SendFinal(each, state.proved(final, each)))
     return state, effects
 

@@ -26,6 +26,8 @@ _LONGEST = 3600.0
 _BYTES_A_SECOND = 1e6
 # Seconds between signs of life while a walk is under way, and while none is.
 _HELLO_WALKING, _HELLO_IDLE = 2.0, 5.0
+# And at most so many: one neighbour that answers late must not make this node silent for all.
+_HELLO_LONGEST = 10.0
 # A line that was begun from a copy was waited for: the next wait is twice as long. So a network
 # that is slower than anyone thought finds its pace instead of beginning again for ever.
 _BEGUN_AGAIN = 2.0 / _TIMES
@@ -103,6 +105,11 @@ def patience(limits: TimeLimits, returns: Longest) -> float:
     return min(_LONGEST, max(_SHORTEST_PATIENCE, _TIMES * returns.seconds))
 
 
+def shortest_patience(limits: TimeLimits) -> float:
+    """Nobody takes the walk for lost sooner than this."""
+    return limits.resume_after_seconds or _SHORTEST_PATIENCE
+
+
 def answer_within(limits: TimeLimits, answers: Longest, size: int = 0, attempts: int = 0) -> float:
     """How long to wait for an answer; the attempts before, which had none, make it longer."""
     if limits.handover_timeout_seconds is not None:
@@ -119,10 +126,15 @@ def reclaim_after(limits: TimeLimits, answers: Longest, size: int) -> float:
 
 
 def hello_every(limits: TimeLimits, walking: bool, answers: Longest) -> float:
-    """How many seconds lie between signs of life: no fewer than an answer takes."""
+    """How many seconds lie between signs of life: no fewer than an answer takes, up to a limit.
+
+    >>> from walklearn.node.agreement.plan import TimeLimits
+    >>> [hello_every(TimeLimits(), True, Longest(each)) for each in (0.1, 4.0, 3600.0)]
+    [2.0, 4.0, 10.0]
+    """
     if limits.hello_every_seconds is not None:
         return limits.hello_every_seconds
-    return max(_HELLO_WALKING if walking else _HELLO_IDLE, answers.seconds)
+    return max(_HELLO_WALKING if walking else _HELLO_IDLE, min(_HELLO_LONGEST, answers.seconds))
 
 
 def lot(fingerprint: str, mark: Mark, updates: int) -> float:

@@ -23,6 +23,7 @@ from walklearn.node.protocol.pace import (
     lot,
     patience,
     reclaim_after,
+    shortest_patience,
 )
 from walklearn.node.protocol.tally import Tally
 from walklearn.node.protocol.tokens import Line, Mark, Token
@@ -416,7 +417,7 @@ class State:
         returns = longest_return(self.returns, known, seen, begun_again)
         bounds = self.bounds.and_also(mark.line, updates, moved_at)
         state = replace(self, seen=seen, returns=returns, bounds=bounds)
-        return state._missed(mark.line, known.updates)
+        return state._missed(mark.line, known.updates, waited=now - known.moved_at)
 
     def first_saw(self, mark: Mark, updates: int, now: float, away_seconds: float = 0.0) -> State:
         """The first that this process knows of the walk, from so many seconds before it began."""
@@ -455,13 +456,19 @@ class State:
             return self
         return self.with_tally(self.sent.receiver, self._tally(self.sent.receiver).and_back(), None)
 
-    def _missed(self, line: Line, known: int) -> State:
+    def _missed(self, line: Line, known: int, waited: float) -> State:
         """If this line was begun since, what was sent has not come back, nor will.
 
-        known: how many updates had been heard of; the line may have been begun from more.
+        known: how many updates had been heard of; the line may have been begun from more. waited:
+        how long nothing had moved. A line that was begun sooner than anyone takes a walk for lost
+        says nothing of the receiver, unless it has signed it: with a book, its name is no forgery.
         """
         if self.sent is None or line.beginning == self.sent.mark.line.beginning:
             return self
+        too_soon = waited < shortest_patience(self._time_limits)
+        its_own = self.learner.plan.keeper is not None and line.reclaimer == self.sent.receiver
+        if too_soon and not its_own:
+            return replace(self, sent=None)
         beyond = max(0, known - self.sent.updates, line.updates - self.sent.updates)
         tally = self._tally(self.sent.receiver).and_missed(beyond)
         return self.with_tally(self.sent.receiver, tally, None)
