@@ -23,6 +23,10 @@ from walklearn import (
 )
 
 CANCER = load_breast_cancer(return_X_y=True)
+LAPLACE = privacy.calibrate("laplace", epsilon=1.0, delta=0.0, bounds=(0.1, 40.0))
+RELEASED = walks.ReleasedWeighted(
+    np.full(569, 8.0), true_importance=np.full(569, 8.0), mechanism=LAPLACE
+)
 
 
 def uneven() -> tuple[Any, Any, Any]:
@@ -118,14 +122,9 @@ def test_what_does_not_go_together_is_refused() -> None:
             updates.Sgd,
         ),
         ({"model_privacy": privacy.ModelNoise(1.0, 1.0, 5), "feature_bound": 8.0}, updates.Sgd),
-        (
-            {
-                "walk": walks.Weighted(
-                    privacy=privacy.calibrate("laplace", epsilon=1.0, delta=0.0, bounds=(0.1, 40.0))
-                )
-            },
-            updates.Sgd,
-        ),
+        ({"walk": walks.Weighted(privacy=LAPLACE)}, updates.Sgd),
+        ({"walk": RELEASED}, updates.Sgd),
+        ({"walk": walks.Jumping(RELEASED)}, updates.Sgd),
     ],
     ids=str,
 )
@@ -138,3 +137,9 @@ def test_auto_remembers_unless_something_is_private(settings: Any, update: Any) 
         RandomWalkClassifier(
             update="saga", epsilon=3.0, delta=1e-5, row_length=5.5, random_state=0
         ).fit(*CANCER)
+
+
+@pytest.mark.parametrize("walk", [RELEASED, walks.Jumping(RELEASED)], ids=str)
+def test_memory_would_tell_what_a_walk_has_released_by_a_mechanism(walk: Any) -> None:
+    with pytest.raises(ValueError, match="remembers gradients"):
+        RandomWalkClassifier(walk=walk, update="saga", random_state=0).fit(*CANCER)

@@ -19,6 +19,7 @@ RAW = X
 X = (X - X.mean(axis=0)) / X.std(axis=0)
 TOTAL: dict[str, Any] = {"epsilon": 3.0, "delta": 1e-5}
 NODES = np.arange(len(X)) % 20
+LAPLACE = privacy.calibrate("laplace", epsilon=1.0, delta=0.0, bounds=(0.25, 20.0))
 # What the paper asks: L_i alone is protected, and the model is said to be in the clear.
 PRIVATE: dict[str, Any] = {
     "epsilon": 3.0,
@@ -262,6 +263,13 @@ def test_a_mechanism_that_cannot_is_refused_with_advice() -> None:
         ({"schema": {"age": {"spread": 1}}}, "'age', which is not a column"),
         (
             {**TOTAL, "schema": {"*": {"spread": 1, "from_rows": True}}},
+            "were computed from rows",
+        ),
+        (
+            {
+                "walk": walks.Weighted(privacy=LAPLACE),
+                "schema": {"*": {"spread": 1, "from_rows": True}},
+            },
             "were computed from rows",
         ),
         (

@@ -24,6 +24,7 @@ PRIVATE: dict[str, Any] = {
     "feature_bound": 8.0,
     "model": "in the clear",
 }
+LAPLACE = wl.privacy.calibrate("laplace", epsilon=1.0, delta=0.0, bounds=(0.1, 40.0))
 
 
 def test_partial_fit_is_one_walk_over_changing_rows() -> None:
@@ -281,6 +282,42 @@ def test_terms_stay_as_they_were() -> None:
     model.partial_fit(X[:40], y[:40], [0, 1])
     with pytest.raises(ValueError, match="must stay as they were in the first call"):
         model.set_params(epsilon=9.0).partial_fit(X[:40], y[:40])
+
+
+@pytest.mark.parametrize(
+    ("first", "then"),
+    [
+        (wl.walks.Weighted(privacy=LAPLACE), "weighted"),
+        (wl.walks.Weighted(privacy=LAPLACE), "uniform"),
+        ("weighted", wl.walks.Weighted(privacy=LAPLACE)),
+    ],
+    ids=str,
+)
+def test_the_mechanism_of_a_walk_stays_as_it_was(first: Any, then: Any) -> None:
+    X, y = CANCER
+    model = RandomWalkClassifier(walk=first, random_state=0, steps=20, standardise=False)
+    model.partial_fit(X[:40], y[:40], [0, 1])
+    with pytest.raises(ValueError, match="must stay as they were in the first call"):
+        model.set_params(walk=then).partial_fit(X[:40], y[:40])
+
+
+@pytest.mark.parametrize(
+    ("terms", "claim", "what"),
+    [
+        ({}, "not_protected", "told its neighbours its L_i in the clear"),
+        (PRIVATE, "protected", "released in an earlier call"),
+    ],
+)
+def test_what_an_earlier_call_told_of_the_constants_is_not_forgotten(
+    terms: Any, claim: str, what: str
+) -> None:
+    X, y = CANCER
+    model = RandomWalkClassifier(walk="weighted", steps=20, **terms)
+    model.partial_fit(X[:40], y[:40], [0, 1])
+    model.set_params(walk="uniform").partial_fit(X[:40], y[:40])
+    told = model.to_model().privacy
+    assert any(what in each for each in told[claim])
+    assert not any("no constant" in each for each in told["protected"])
 
 
 def test_new_rows_and_new_nodes_of_a_call_are_within_the_total() -> None:

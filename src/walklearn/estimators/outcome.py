@@ -18,6 +18,7 @@ from walklearn.estimators.rounds import Walked
 from walklearn.files.encoding import Encoding
 from walklearn.model import Model
 from walklearn.privacy import ModelNoise
+from walklearn.privacy.ledger import IN_THE_CLEAR
 from walklearn.problem.losses import LOSSES
 from walklearn.simulation.trace import Trace
 from walklearn.updates.walk_sgd import WalkSetting
@@ -207,7 +208,7 @@ def privacy_of(estimator: RandomWalk) -> dict[str, Any]:
         "Training ran on one machine that saw all rows, and the accuracy and loss that it tells "
         "are computed from them: they are for you, not for publishing."
     )
-    if estimator.interrupted_ and is_claimed(estimator):
+    if estimator._state.interrupted and is_claimed(estimator):
         exposed.append(
             "The training was interrupted by hand. If that was because of what the loss on the "
             "rows was, then when it ended tells of them, and no ε covers it."
@@ -260,8 +261,17 @@ def _importance(estimator: RandomWalk) -> tuple[list[str], list[str]]:
         return [], [f"What {_name(estimator.walk_)} tells of the rows is not known here."]
     if shown_by(estimator.walk_).scaled_by:
         return [], ["Steps are scaled by the true L_i of each node, which the model then shows."]
+    told = {
+        each["mechanism"] == IN_THE_CLEAR
+        for each in estimator.ledger_.to_dict()["releases"]
+        if each["what"] == "importance"
+    }
+    if True in told and not shown_by(estimator.walk_).in_the_clear:
+        return [], ["In an earlier call every node told its neighbours its L_i in the clear."]
     if isinstance(walk, ReleasedWeighted):
         return [_release(estimator, walk)], []
+    if told and not tells(estimator.walk_):
+        return ["The constant L_i of every node, released in an earlier call: see the ledger."], []
     if tells(estimator.walk_):
         what = "constant L_i" if getattr(walk, "importance", None) is None else "importance"
         return [], [

@@ -106,8 +106,12 @@ class Terms:
         return "node-mean" if self.hides_counts and self.total_rows is None else "mean"
 
     def are_private(self, walk: Walk) -> bool:
-        """Whether anything is protected; a walk whose steps would give it away is refused."""
-        if self.epsilon is None and self.model_privacy is None and not walk.is_private:
+        """Whether anything is protected; a walk whose steps would give it away is refused.
+
+        A walk may also bring what its nodes have released already.
+        """
+        releases = walk.is_private or mechanism_of(walk) is not None
+        if self.epsilon is None and self.model_privacy is None and not releases:
             return False
         check_scale(walk)
         return True

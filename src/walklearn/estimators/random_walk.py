@@ -48,7 +48,7 @@ from walklearn.files.schema import Schema, from_rows_message
 from walklearn.files.wording import listed
 from walklearn.graphs import Graph, Network, place_rows
 from walklearn.model import Model
-from walklearn.privacy import Allotment, Ledger, ModelNoise
+from walklearn.privacy import Allotment, Ledger, Mechanism, ModelNoise
 from walklearn.privacy.ledger import IN_THE_CLEAR
 from walklearn.privacy.model_noise import Unit
 from walklearn.problem import Problem
@@ -60,7 +60,8 @@ from walklearn.updates.step_choice import FIRST_LOOK, choose_step, most_steps, p
 from walklearn.updates.step_sizes import ConstantStep, StepSize
 from walklearn.updates.update import Remembering, Sgd, Update
 from walklearn.updates.walk_sgd import Token, WalkSetting, token_at
-from walklearn.walks import ReleasedWeighted, Walk
+from walklearn.walks import Walk
+from walklearn.walks.disclosure import mechanism_of
 
 Array = NDArray[Any]
 
@@ -75,7 +76,10 @@ VISITS = 5
 
 @dataclass(eq=False)
 class State:
-    """What a token takes from one call to the next."""
+    """What a token takes from one call to the next.
+
+    mechanism: the one that the walk brought itself. interrupted: whether any call was, by hand.
+    """
 
     calls: int = 0
     units: Units | None = None
@@ -84,8 +88,10 @@ class State:
     ledger: Ledger | None = None
     contributions: Array | None = None
     terms: Terms | None = None
+    mechanism: Mechanism | None = None
     allotted: Allotment | None = None
     marks: list[Token] = field(default_factory=list)
+    interrupted: bool = False
 
 
 class Posed(NamedTuple):
@@ -377,7 +383,7 @@ class RandomWalk(BaseEstimator):
         seeds, terms = seeds_of(self.random_state, state.calls), self._terms()
         walk = walk_of(self.walk, self.laziness, terms.about_constants)
         private = terms.are_private(walk)
-        _check_same(state, terms, private)
+        _check_same(state, terms, mechanism_of(walk), private)
         threads = 1 if X.shape[1] < MANY_FEATURES else None
         with _pools().limit(limits=threads, user_api="blas"):
             posed = self._posed(X, targets, loss, nodes, sample_weight, state, seeds.graph)
@@ -412,7 +418,8 @@ class RandomWalk(BaseEstimator):
             warnings.warn(why_not_settled(walked, stopping), ConvergenceWarning, stacklevel=4)
         self._state = State(
             state.calls + 1, posed.units, posed.network, walked.carried, ledger,
-            walked.contributions, terms, allotted, walked.marks if one_call else [],
+            walked.contributions, terms, mechanism_of(walk), allotted,
+            walked.marks if one_call else [], state.interrupted or walked.interrupted,
         )  # fmt: skip
         self.allotment_, self.model_noise_ = allotted, noise
         self._bring_home(setting, walked, posed, ledger)
@@ -491,8 +498,6 @@ class RandomWalk(BaseEstimator):
                 f"the schema declares categories of {listed(list(schema.categories))}, and X has "
                 "numbers only: encode columns of text first (files.read_rows(..., schema=...))."
             )
-        if schema.from_rows and (self.epsilon or self.model_privacy):
-            raise ValueError(from_rows_message(schema))
         return list(schema.applied(Encoding.of_numbers(names)).columns)
 
     def _units(
@@ -504,6 +509,8 @@ class RandomWalk(BaseEstimator):
                 "standardise=True takes the scale of every column from the rows, which would leak. "
                 "Declare public scales (schema=...), and leave standardise out."
             )
+        if private and self.schema is not None and Schema.of(self.schema).from_rows:
+            raise ValueError(from_rows_message(Schema.of(self.schema)))
         if private and known is not None and known.from_rows:
             raise ValueError(
                 "earlier rows were standardised by their own scale, which what is private now "
@@ -552,7 +559,7 @@ class RandomWalk(BaseEstimator):
             return given
         if allotted is not None:
             return ConstantStep(allotted.step)
-        if terms.are_private(walk) or isinstance(walk.innermost, ReleasedWeighted):
+        if terms.are_private(walk):
             return terms.step(problem, graph, walk)
         return choose_step(problem, graph, walk, self.batch)
 
@@ -660,11 +667,16 @@ def _pools() -> ThreadpoolController:
     return ThreadpoolController()
 
 
-def _check_same(state: State, terms: Terms, private: bool) -> None:
-    """What was claimed of earlier calls rests on terms that must not change."""
-    if state.terms is None or state.terms == terms:
+def _check_same(state: State, terms: Terms, mechanism: Mechanism | None, private: bool) -> None:
+    """What was claimed of earlier calls rests on terms that must not change.
+
+    mechanism: the one that the walk brings itself.
+    """
+    before = state.terms
+    if before is None or (before, state.mechanism) == (terms, mechanism):
         return
-    if private or state.terms.epsilon is not None or state.terms.model_privacy is not None:
+    claimed = before.epsilon is not None or before.model_privacy is not None
+    if private or claimed or state.mechanism is not None:
         raise ValueError(
             "what is protected, and the public facts that it rests on, must stay as they were in "
             "the first call: begin with a new estimator."
