@@ -38,7 +38,7 @@ from numpy.typing import NDArray
 
 from walklearn.problem import Problem
 from walklearn.problem.problem import NodeRows
-from walklearn.updates.found_step import Pace, raised
+from walklearn.updates.found_step import Pace, halving_visits, raised
 from walklearn.updates.sgd import picked_rows
 from walklearn.updates.step_sizes import ConstantStep
 from walklearn.updates.update import UPDATES, Remembering, Visited
@@ -138,7 +138,8 @@ class _GradientMemoryUpdate(Remembering):
         pace = memory.pace.counted(looked.seen, k - kept.updated if kept.updated else 0)
         curvature = memory.curvature
         if self.step_size is None:
-            curvature = pace.decayed(curvature, problem.node_count)
+            visits = halving_visits(problem.node_count, kept.slopes.shape[0], len(rows.y))
+            curvature = pace.decayed(curvature, visits)
             curvature = raised(curvature, problem.loss, rows, scores, slopes)
             gamma = pace.step(curvature + problem.penalty)
         else:

@@ -29,8 +29,8 @@ from walklearn.simulation.compiled.cached import helper, inlined, kernel
 from walklearn.simulation.compiled.rows import Data, add_row, row_at, score_of, to_slopes
 from walklearn.simulation.compiled.walks import AHEAD, Records, Tokens
 
-SHARE, ROUNDING, SLACK = 1.0 / 3.0, 1e-8, 1e-6  # as in `found_step`
-FEW = 0.02  # ln 2 / N from 35 nodes on
+SHARE, ROUNDING, SLACK, FEW_NODES, MOST_VISITS = 1.0 / 3.0, 1e-8, 1e-6, 100, 1000  # `found_step`
+FEW = 0.02  # ln 2 / H from 35 visits on
 
 
 class Memory(NamedTuple):
@@ -63,8 +63,16 @@ def pace_of(nodes: float, ages: float, squared_ages: float) -> float:
 
 
 @helper
+def _decay_of(nodes: int, held: int, looks: int) -> float:
+    """ln 2 / H, with the visits H of `found_step.halving_visits`."""
+    if held <= 1 or nodes >= FEW_NODES:
+        return np.log(2.0) / nodes
+    return np.log(2.0) / min(max(nodes * looks, FEW_NODES), MOST_VISITS)
+
+
+@helper
 def _decayed(curvature: float, pace: float, decay: float) -> float:
-    """L̂ · 2^(−pace/N), with ln 2 / N as the decay; for many nodes a short series has all digits."""
+    """L̂ · 2^(−pace/H), with ln 2 / H as the decay; for large H a short series has all digits."""
     x = pace * decay
     if decay < FEW:
         x2 = x * x
@@ -259,7 +267,6 @@ def remember_rows(
     updated, saga, given = memory.updated, memory.saga, memory.step
     smoothness = memory.smoothness
     nodes, row_count = U(offsets.size - 1), U(targets.size)
-    decay = np.log(2.0) / nodes
     most = np.diff(offsets).max() * outputs
     scores, slopes, along = np.empty(most), np.empty(most), np.zeros(most)
     gradient, correction = np.empty(size), np.empty(size)
@@ -329,6 +336,7 @@ def remember_rows(
             n, gamma = seen[b], given
             if given == 0.0:
                 pace = pace_of(n, ages[b], squared_ages[b])
+                decay = _decay_of(offsets.size - 1, count, looks)
                 curvature = _decayed(curvatures[b], pace, decay)
                 if curvature < bound:
                     squared_norm, value = 0.0, 0.0
