@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import subprocess
 from pathlib import Path
@@ -76,3 +77,62 @@ def test_what_cannot_be_resumed_is_refused(rows: Path, tmp_path: Path) -> None:
         assert result.exit_code == 2
         assert why in result.stderr
     assert not out.exists()
+
+
+def interrupted(out: Path) -> Model:
+    """The model in OUT, as if Ctrl-C had ended its training just where it did end."""
+    kept = Model.load(out).with_details({"interrupted": True})
+    kept.save(out, overwrite=True)
+    return kept
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        (("--walk", "weighted"), "walk of the training in .* was Uniform.*now it is Weighted"),
+        (("--laziness", "0.1"), "walk of the training"),
+        (("--update", "sgd"), "update of the training in .* was saga, and now it is sgd"),
+        (("--seed", "2"), "seed of the training in .* was 1, and now it is 2"),
+        (("--test-fraction", "0.3"), "test fraction of the training in .* was 0.2"),
+        (("--penalty", "0.5"), "penalty of the training"),
+        (("--loss", "squared-hinge"), "loss of the training in .* was logistic"),
+        (("--steps", "300"), "counts the updates in all, and the model in .* has made 300"),
+        (("--max-steps", "200"), "--max-steps 200 counts the updates in all"),
+    ],
+    ids=str,
+)
+def test_another_command_than_before_is_refused(
+    rows: Path, tmp_path: Path, changes: tuple[str, ...], why: str
+) -> None:
+    out, command = tmp_path / "model", ("train", rows, *ASKED, "--test-fraction", "0.2")
+    assert invoke(*command, "--steps", "300", "--out", out).exit_code == 0
+    kept = interrupted(out)
+    result = invoke(*command, *changes, "--out", out, "--resume")
+    assert result.exit_code == 2
+    assert re.search(why, " ".join(result.stderr.split()))
+    assert Model.load(out).updates == kept.updates
+
+
+def test_steps_count_those_before_the_interruption(rows: Path, tmp_path: Path) -> None:
+    out = tmp_path / "model"
+    assert invoke("train", rows, *ASKED, "--steps", "300", "--out", out).exit_code == 0
+    interrupted(out)
+    assert invoke("train", rows, *ASKED, "--steps", "500", "--out", out, "--resume").exit_code == 0
+    assert Model.load(out).updates == 500
+
+
+def test_a_private_training_is_not_resumed_by_leaving_epsilon_out(
+    rows: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "model"
+    assert invoke("train", rows, *ASKED, *PRIVATE, "--out", out).exit_code == 0
+    interrupted(out)
+    result = invoke("train", rows, *ASKED, "--update", "sgd", "--out", out, "--resume")
+    assert result.exit_code == 2
+    assert "a private training is not resumed" in " ".join(result.stderr.split())
+
+
+def test_a_mechanism_without_epsilon_is_refused(rows: Path, tmp_path: Path) -> None:
+    result = invoke("train", rows, *ASKED, "--mechanism", "laplace", "--out", tmp_path / "model")
+    assert result.exit_code == 2
+    assert "pass --epsilon and --delta, too" in " ".join(result.stderr.split())

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
+from click.core import ParameterSource
 
 from walklearn.cli.bad_input import in_shell_words
 from walklearn.cli.data_options import (
@@ -79,7 +80,8 @@ _OPTIONS = [
     click.option("--steps", type=click.IntRange(1),
                  help="Updates. Default: until the model has arrived, or the loss settled."),
     click.option("--max-steps", type=click.IntRange(1),
-                 help="Stop there at the latest. Default: a million updates, or 50 per node."),
+                 help="Stop there at the latest. Default: a million updates, or 50 per node; "
+                      "with memory, 20 times that."),
     click.option("--tol", type=click.FloatRange(0),
                  help="Stop when the gradient that is left is less than this share of the "
                       "penalty's (1e-4); with sgd, when a doubling of the updates changes the loss "
@@ -123,11 +125,14 @@ def train(data: Path, out: Path, force: bool, resume: bool, talk: Talk, **option
     Exit codes: 0 done, 1 it went wrong on the way, 2 bad input, 130 Ctrl-C.
     """
     with _told_together(out, force or resume):
+        _check_mechanism(options["epsilon"])
         prepared = _prepared(data, DataOptions.take(options), options)
         if resume:
             begin_with(out, prepared.estimator, prepared.rows, options)
     trained = _train(prepared)
-    trained.model.save(out, overwrite=force or resume)
+    fraction = options["test_fraction"]
+    kept = {} if fraction is None else {"test_fraction": fraction}  # --resume asks for the same
+    trained.model.with_details(kept).save(out, overwrite=force or resume)
     talk.facts |= {"out": str(out), **_facts(trained)}
     _tell(talk, trained, out)
     for note in trained.notes:
@@ -138,6 +143,16 @@ def train(data: Path, out: Path, force: bool, resume: bool, talk: Talk, **option
             + how_to_go_on(prepared.estimator)
         )
         raise SystemExit(130)
+
+
+def _check_mechanism(epsilon: float | None) -> None:
+    """A mechanism that was asked for, and would draw nothing, is refused."""
+    source = click.get_current_context().get_parameter_source("mechanism")
+    if epsilon is None and source is not ParameterSource.DEFAULT:
+        raise ValueError(
+            "--mechanism says what draws the noise that --epsilon asks for, and without that "
+            "there is none: pass --epsilon and --delta, too, or leave --mechanism out."
+        )
 
 
 class _Trained(NamedTuple):
@@ -297,7 +312,9 @@ def _fit(estimator: Any, rows: Rows, network: Network) -> Any:
 
     # The cells were checked when they were read.
     finite = config_context(assume_finite=True)
-    with finite, progress_bar(None, estimator.steps, "training") as bar:
+    begun = getattr(estimator, "_begun", None)
+    steps = estimator.steps and estimator.steps + (0 if begun is None else begun.updates)
+    with finite, progress_bar(None, steps, "training") as bar:
 
         def progress(updates: int, loss: float) -> None:
             if not is_private(estimator):  # no eye on the rows decides when it is interrupted
