@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import warnings
 from typing import Any
 
@@ -274,6 +276,25 @@ def test_what_would_take_a_node_past_the_total_is_refused() -> None:
     with pytest.raises(wl.privacy.BudgetExceededError, match="past the budget of ε = 3"):
         walk_on()
     assert 2.5 < model.ledger_.largest_total(1e-5)[1] <= 3.0  # nothing half done
+
+
+def test_an_interrupt_between_two_rounds_keeps_the_model_and_is_told_after_going_on() -> None:
+    X, y = CANCER
+
+    def interrupt(updates: int, loss: float) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+
+    model = RandomWalkClassifier(
+        steps=1000, random_state=0, warm_start=True, callback=interrupt, **PRIVATE
+    )
+    with pytest.warns(UserWarning, match="interrupted after"):
+        model.fit(X, y)
+    assert model.interrupted_
+    assert 0 < model.n_iter_ < 1000
+    model.set_params(callback=None).fit(X, y)
+    assert not model.interrupted_
+    told = model.to_model().privacy["not_protected"]
+    assert any("interrupted by hand" in each for each in told)
 
 
 def test_terms_stay_as_they_were() -> None:

@@ -123,32 +123,32 @@ def walk_on(
     if isinstance(begun.memory, GradientMemory):
         seen.arrival = Arrival(stopping.tolerance)
     stop, before = threading.Event(), begun
-    for end in stopping.rounds():
-        round_begun, visits_before = batch.tokens[0], batch.visits.copy()
-        with stop_on_interrupt(stop):
+    with stop_on_interrupt(stop):  # also between two rounds
+        for end in stopping.rounds():
+            round_begun, visits_before = batch.tokens[0], batch.visits.copy()
             arrived = _advance(
                 batch, begun.updates + end, seen.arrival, stopping.steps is None, stop
             )
-        seen.interrupted = batch.iterations < begun.updates + end and not arrived
-        if seen.interrupted and batch.iterations == begun.updates:
-            raise KeyboardInterrupt  # nothing is done that could be kept
-        if seen.interrupted and batch.iterations == round_begun.updates:
-            break  # between two rounds: all is kept already
-        # The average of a round that was cut short may be over next to nothing.
-        _average(seen, batch.tokens[0], before if seen.interrupted else round_begun, stopping)
-        before = round_begun
-        _look(batch, seen)
-        losses = seen.values if stopping.average == "none" else seen.average_values
-        if callback is not None:
-            callback(seen.token.updates, losses[-1])
-        visits = batch.visits - visits_before
-        seen.been = been_round(setting.walk, setting.graph, setting.problem, visits)
-        if seen.arrival is not None:
-            seen.settled = arrived
-        else:
-            seen.settled = settled(losses, seen.value_of_zeros, stopping.tolerance, seen.been)
-        if seen.interrupted or arrived or (seen.settled and stopping.may_end(end)):
-            break
+            seen.interrupted = batch.iterations < begun.updates + end and not arrived
+            if seen.interrupted and batch.iterations == begun.updates:
+                raise KeyboardInterrupt  # nothing is done that could be kept
+            if seen.interrupted and batch.iterations == round_begun.updates:
+                break  # between two rounds: all is kept already
+            # The average of a round that was cut short may be over next to nothing.
+            _average(seen, batch.tokens[0], before if seen.interrupted else round_begun, stopping)
+            before = round_begun
+            _look(batch, seen)
+            losses = seen.values if stopping.average == "none" else seen.average_values
+            if callback is not None:
+                callback(seen.token.updates, losses[-1])
+            visits = batch.visits - visits_before
+            seen.been = been_round(setting.walk, setting.graph, setting.problem, visits)
+            if seen.arrival is not None:
+                seen.settled = arrived
+            else:
+                seen.settled = settled(losses, seen.value_of_zeros, stopping.tolerance, seen.been)
+            if seen.interrupted or arrived or (seen.settled and stopping.may_end(end)):
+                break
     _check_finite(seen.token)
     seen.visits = batch.visits
     seen.contributions = None if batch.contributions is None else batch.contributions[0]
