@@ -5,7 +5,8 @@
 
 Every second a random node gets SIGKILL, at whatever instruction it is, and is started again. Two
 nodes can dial and cannot be dialled. One is put back to a backup that was made a third of the time
-before. When the kills are over, whoever has the token is killed for good.
+before; when the kills are over its owner lets it contribute again. After four fifths of the walk
+whoever has the token is killed for good, so late that its rows are hardly missed.
 
 The walk must outlast the kills, or they would prove nothing. Then it must come to its end, every
 node that runs must hold the same final model with exactly the plan's number of updates, and its
@@ -27,7 +28,7 @@ import numpy as np
 import walklearn as wl
 from walklearn.node.agreement.plan import Plan
 from walklearn.node.disk.directory import NodeDirectory
-from walklearn.node.process.control import NotRunningError
+from walklearn.node.process.control import NotRunningError, ask
 from walklearn.node.trial.local_network import LocalNetwork
 from walklearn.node.trial.two_gaussians import Trial, watch
 from walklearn.node.wire.identity import Invite
@@ -84,8 +85,11 @@ def soak(
         kills, holder_kills = _kill_for(network, seconds, every_seconds, generator)
         network.wait_until_up()
         noticed = any(status["forgot"] for status in network.statuses())
+        for directory, status in zip(network.directories, network.statuses(), strict=True):
+            if status["forgot"]:
+                ask(directory.path, "Recount", contributions=status["contributions"])
         updates_then = max(status["updates"] for status in network.statuses())
-        gone = _kill_the_holder(network, graph, patience)
+        gone = _kill_the_holder(network, graph, patience, updates * 4 // 5)
         limit = time.monotonic() + patience
         for glimpse in watch(network, trial):
             if time.monotonic() > limit:
@@ -159,12 +163,15 @@ def _hide(network: LocalNetwork, graph: wl.Graph, count: int) -> None:
             network.directories[other].add_peer(Invite(own.name, "", own.public_key).encode())
 
 
-def _kill_the_holder(network: LocalNetwork, graph: wl.Graph, patience: float) -> int | None:
+def _kill_the_holder(
+    network: LocalNetwork, graph: wl.Graph, patience: float, after: int
+) -> int | None:
     """Kill for good whoever has the token, if the others can still reach each other."""
     limit = time.monotonic() + patience
     while time.monotonic() < limit:
         for number, look in enumerate(network.looks()):
-            if look["phase"] in ("holding", "handing over") and _is_connected(graph, number):
+            has_it = look["phase"] in ("holding", "handing over") and look["updates"] >= after
+            if has_it and _is_connected(graph, number):
                 network.kill(number)
                 return number
     return None

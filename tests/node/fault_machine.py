@@ -225,7 +225,11 @@ class FaultMachine(RuleBasedStateMachine):
 
     @invariant()
     def the_living_token_remembers_what_nodes_keep(self) -> None:
-        """s = Σ h_i over the nodes of the token's epoch, whatever has gone wrong before."""
+        """s = Σ h_i over the nodes of the token's epoch, whatever has gone wrong before.
+
+        Where a node gave another line its gradient since, and knows that it once gave this epoch
+        one, the token begins a new epoch when it comes there.
+        """
         lines = [node.state.record.newest_line for node in self.network.nodes]
         newest = max(line for line in lines if line is not None)
         for node in self.network.nodes:
@@ -233,6 +237,8 @@ class FaultMachine(RuleBasedStateMachine):
             if not self.is_holder(node, newest) or token is None or token.memory is None:
                 continue
             kept = [each.state.record.kept for each in self.network.nodes]
+            if any(each and token.memory.epoch in each.past for each in kept):
+                continue
             given = [each.slopes[0] for each in kept if each and each.epoch == token.memory.epoch]
             assert token.memory.gradient_sum[0] == sum(given), (token.line, token.memory, kept)
 

@@ -14,7 +14,6 @@ import click
 
 from walklearn import __version__
 from walklearn.cli.bad_input import BadInput
-from walklearn.files.extras import MissingExtra
 
 # Heading -> command -> (its module in this package, one line for the overview).
 _SECTIONS = {
@@ -86,8 +85,12 @@ class _Lazy(click.Group):
         except KeyboardInterrupt:
             click.echo("\nInterrupted.", err=True)
             raise SystemExit(130) from None
-        except MissingExtra as error:
-            raise BadInput(str(error)) from error
+        except ImportError as error:
+            from walklearn.files.extras import MissingExtra  # with NumPy, which --help does without
+
+            if isinstance(error, MissingExtra):
+                raise BadInput(str(error)) from error
+            raise
 
 
 @click.group(cls=_Lazy, context_settings={"help_option_names": ["-h", "--help"]})

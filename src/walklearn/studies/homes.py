@@ -50,7 +50,15 @@ def register_walk(name: str, home: str) -> None:
 
 
 def register_update(name: str, home: str) -> None:
-    """Let studies say `update = name` for the update at `home`, as with a walk."""
+    """Let studies say `update = name` for an update of your own.
+
+    Parameters
+    ----------
+    name
+        What studies call it.
+    home
+        Where it is, written "package.module:Class".
+    """
     UPDATES.register_home(name, home)
 
 
