@@ -19,6 +19,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 import walklearn as wl
 from tests.node.small_network import Process, introduce, is_running, ring, rows_of, wait_until
@@ -32,6 +33,8 @@ from walklearn.node.process.control import ask
 from walklearn.node.process.service import UNCONFIRMED
 from walklearn.node.protocol.state import Place
 from walklearn.node.protocol.tokens import Limits
+
+pytestmark = pytest.mark.slow
 
 HOSTS = 5
 EDGES = [*ring(HOSTS), (0, 2), (1, 3), (2, 4)]

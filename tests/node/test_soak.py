@@ -1,6 +1,10 @@
 """Real processes that are killed at random: the short form of `python -m benchmarks.soak`."""
 
+import pytest
+
 from benchmarks.soak import soak
+
+pytestmark = pytest.mark.slow
 
 
 def test_a_walk_survives_the_death_of_its_nodes(tmp_path):

@@ -12,6 +12,8 @@ from benchmarks.__main__ import NAMES, rows_of
 from benchmarks.measurement import Measurement, missed_lines, table
 from tests.running import PROJECT, missing, run
 
+pytestmark = pytest.mark.slow
+
 
 def test_the_contestants_do_the_same_work() -> None:
     """The script checks that itself, before it times anything."""

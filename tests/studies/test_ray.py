@@ -24,6 +24,9 @@ sys.stdin.read()
 """
 
 
+pytestmark = pytest.mark.slow
+
+
 def test_a_cluster_of_this_machine(tmp_path: Path) -> None:
     text = SMALL + PRIVATE + TUNED
     (tmp_path / "study.toml").write_text(text)
