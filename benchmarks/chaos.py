@@ -95,8 +95,9 @@ def relayed(network: LocalNetwork, graph: wl.Graph) -> Relays:
 
 
 def updates_of(network: LocalNetwork) -> int:
-    """How far the walk has come, as far as anyone who answers knows."""
-    return max((look.get("updates", 0) for look in network.looks()), default=0)
+    """How far the walk has come, by the disks: some nodes are down, stopped or frozen."""
+    newest = [network.newest(number) for number in range(NODES)]
+    return max(token.updates for token in newest if token is not None)
 
 
 def rate(network: LocalNetwork, seconds: float, meanwhile: Callable[[float], None]) -> float:
