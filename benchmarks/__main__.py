@@ -1,8 +1,8 @@
 """All benchmarks but soak and chaos, in one table: `python -m benchmarks [--quick] [NAME ...]`.
 
 Each runs in a process of its own, so that it starts with empty memory, and one that fails takes
-no other with it. The table comes with the machine and the commit, and after it the targets that
-are missed.
+no other with it. What is printed is the page `results.md`: the machine and the commit, the table,
+and the targets that are missed.
 """
 
 from __future__ import annotations
@@ -49,6 +49,7 @@ def main() -> None:
     for name in options.names or NAMES:
         print(name, file=sys.stderr, flush=True)
         rows += rows_of(name, options.quick)
+    print("# One run of the benchmarks\n\n[README.md](README.md) says what is measured.\n")
     print("\n".join(f"- {line}" for line in machine()))
     print(f"- {(time.monotonic() - begun) / 60:.0f} minutes\n")
     print(table(rows), *missed_lines(rows), sep="\n")

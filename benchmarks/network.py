@@ -1,9 +1,8 @@
 """Durable handovers per second between two nodes, against the least that could do the job.
 
-    python -m benchmarks.network              # about 5 minutes
-    python -m benchmarks.network --markdown   # the tables of README.md
-    python -m benchmarks.network --idle       # memory, start-up and work of nodes that wait
-    python -m benchmarks.network --crowd      # a new link to a node that 600 strangers besiege
+    python -m benchmarks.network            # about 5 minutes
+    python -m benchmarks.network --idle     # memory, start-up and work of nodes that wait
+    python -m benchmarks.network --crowd    # a new link to a node that 600 strangers besiege
 
 Two processes hand a token to each other, over loopback. A token is twice the model: w and Σ γ w.
 
@@ -111,11 +110,13 @@ def pair_turn(kind: str, folder: Path, body: int, seconds: float) -> Turn:
         ports = [str(each.getsockname()[1]) for each in held]
     shared = [sys.executable, "-m", "benchmarks.network", "--role", kind, "--folder", str(folder),
               "--ports", *ports, "--body", str(body), "--seconds", str(seconds)]  # fmt: skip
+    # Each has a session of its own, as nodes have: the scheduler shares a busy machine among them.
     # What it says when its partner ends first is of no interest.
-    other = subprocess.Popen([*shared, "--me", "1"], stderr=subprocess.DEVNULL)
+    other = subprocess.Popen([*shared, "--me", "1"], stderr=subprocess.DEVNULL,
+                             start_new_session=True)  # fmt: skip
     try:
         done = subprocess.run([*shared, "--me", "0"], check=True, capture_output=True, text=True,
-                              timeout=60 + 4 * seconds)  # fmt: skip
+                              timeout=60 + 4 * seconds, start_new_session=True)  # fmt: skip
         return Turn(*map(float, done.stdout.split()))
     finally:
         other.kill()
@@ -172,7 +173,8 @@ async def over_frames(folder: Path, ports: list[int], me: int, take: Take) -> Se
 
     transport = Transport(own, answer, lambda *_: None, LARGEST)
     await transport.listen(f"127.0.0.1:{ports[me]}")
-    transport.set_peers([Invite(NAMES[1 - me], f"127.0.0.1:{ports[1 - me]}", other.public_key)])
+    invite = Invite(NAMES[1 - me], f"127.0.0.1:{ports[1 - me]}", other.public_key)
+    transport.set_neighbours([invite])
     while not transport.is_connected(other.fingerprint):
         with suppress(Undelivered):
             await transport.call(other.fingerprint, "Book", b"", 1.0) if me else None
@@ -325,7 +327,7 @@ async def crowd(folder: Path, strangers: int, links: int = 20) -> list[float]:
         await asyncio.sleep(3.0)
         for _ in range(links):
             transport = Transport(neighbour.identity, answer, lambda *_: None, 10**6)
-            transport.set_peers([node.invite])
+            transport.set_neighbours([node.invite])
             begin = time.perf_counter()
             while not transport.is_connected(node.identity.fingerprint):
                 with suppress(Refused, Undelivered):  # refused: an answer all the same
@@ -392,7 +394,6 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=3.0, help="of each turn")
-    parser.add_argument("--markdown", action="store_true")
     parser.add_argument("--crowd", action="store_true", help="a new link among strangers instead")
     parser.add_argument("--idle", action="store_true", help="memory and start-up instead")
     for name in ("--role", "--folder", "--ports", "--body", "--me"):  # of the processes it starts
@@ -421,13 +422,9 @@ def main() -> None:
     header = ["model", *CONTESTANTS, *(f"nodes / {other}" for other in CONTESTANTS[1:]),
               *(f"{name} [µs]" for name in CONTESTANTS)]  # fmt: skip
     lines = measure(chosen.rounds, chosen.seconds)
-    separator = " | " if chosen.markdown else "  "
     widths = [max(map(len, column)) for column in zip(header, *lines, strict=True)]
-    for number, line in enumerate([header, *lines]):
-        text = separator.join(cell.rjust(width) for cell, width in zip(line, widths, strict=True))
-        print(f"| {text} |" if chosen.markdown else text)
-        if chosen.markdown and number == 0:
-            print("|" + "|".join("-" * (width + 1) + ":" for width in widths) + "|")
+    for line in [header, *lines]:
+        print("  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True)))
 
 
 if __name__ == "__main__":

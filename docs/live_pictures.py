@@ -71,7 +71,7 @@ def chromium() -> webdriver.Chrome:
     """A browser without a window, as wide as a desk has it."""
     options = webdriver.ChromeOptions()
     options.binary_location = str(shutil.which("chromium"))
-    for argument in ("--headless=new", "--no-sandbox", "--window-size=1200,1560", "--no-first-run"):
+    for argument in ("--headless=new", "--no-sandbox", "--window-size=1200,1600", "--no-first-run"):
         options.add_argument(argument)
     service = webdriver.ChromeService(shutil.which("chromedriver"))
     return webdriver.Chrome(options=options, service=service)

@@ -5,16 +5,25 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
+import signal
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import joblib
 import pytest
+from hypothesis import settings
 
 from tests.running import missing
 
 if TYPE_CHECKING:
     from selenium.webdriver import Chrome
+
+
+# Every run tries the same examples, here as on a CI server; --hypothesis-profile=search looks for
+# new ones.
+settings.register_profile("same", derandomize=True)
+settings.register_profile("search", derandomize=False, print_blob=True)
+settings.load_profile("same")
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
@@ -27,10 +36,14 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Every process keeps what Numba compiles for itself.
+    """Every process keeps what Numba compiles for itself, and heeds a Ctrl-C.
 
-    Its cache is not made for two that write at a time: both may give their code one name.
+    Numba's cache is not made for two that write at a time: both may give their code one name.
+    What a script starts in the background inherits that SIGINT is ignored, and hands it on to
+    the commands that tests start and interrupt.
     """
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     worker = os.environ.get("PYTEST_XDIST_WORKER")
     if worker and "NUMBA_CACHE_DIR" not in os.environ:
         os.environ["NUMBA_CACHE_DIR"] = str(config.rootpath / ".pytest_cache" / "numba" / worker)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +44,16 @@ def python(code: str, *arguments: object, **options: Any) -> subprocess.Complete
     return run(sys.executable, "-c", code, *arguments, **options)
 
 
+@contextmanager
+def started(*command: object, **options: Any) -> Iterator[subprocess.Popen[str]]:
+    """A program that runs meanwhile, and is not left behind whatever becomes of the test."""
+    with subprocess.Popen([str(word) for word in command], text=True, **options) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
 def wait_until(condition: Callable[[], Any], what: str = "this", seconds: float = 60.0) -> Any:
     """What the condition gives once it is true; the limit only ends what would fail anyway."""
     deadline = time.monotonic() + seconds
@@ -49,6 +61,13 @@ def wait_until(condition: Callable[[], Any], what: str = "this", seconds: float 
         assert time.monotonic() < deadline, f"never happened: {what}"
         time.sleep(0.01)
     return found
+
+
+async def until(condition: Callable[[], Any], seconds: float = 60.0) -> None:
+    """The same, while everything else of the loop goes on."""
+    async with asyncio.timeout(seconds):
+        while not condition():
+            await asyncio.sleep(0.01)
 
 
 def missing(what: str) -> None:

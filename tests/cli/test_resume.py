@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tests.running import WALKLEARN, invoke
+from tests.running import WALKLEARN, invoke, started
 from walklearn.model import Model
 
 ASKED = ("--target", "y", "--node-column", "site", "--seed", "1")
@@ -36,16 +36,14 @@ def test_a_real_interrupt_keeps_the_model_and_resume_ends_where_it_would_have(
     """So many steps take hours, so that only the interrupt ends the first run."""
     out = tmp_path / "model"
     command = [*WALKLEARN, "train", rows, *ASKED, "--out", out, "--verbose"]
-    process = subprocess.Popen(
-        [*map(str, command), "--steps", "2000000000"],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
-    assert process.stderr is not None
-    for line in process.stderr:  # what goes on, since nothing else moves
-        if "training," in line:
-            break
-    process.send_signal(signal.SIGINT)
-    said, notes = process.communicate(timeout=120)
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with started(*command, "--steps", 2_000_000_000, **pipes) as process:
+        assert process.stderr is not None
+        for line in process.stderr:  # what goes on, since nothing else moves
+            if "training," in line:
+                break
+        process.send_signal(signal.SIGINT)
+        said, notes = process.communicate(timeout=120)
     assert process.returncode == 130, notes
     assert "with --resume goes on" in " ".join(notes.split())
     assert "A classifier of 'y'" in said
@@ -70,8 +68,8 @@ def test_what_cannot_be_resumed_is_refused(rows: Path, tmp_path: Path) -> None:
     out = tmp_path / "model"
     for options, why in (
         ((*ASKED, *PRIVATE), "a private training is not resumed"),
-        ((*ASKED[:4], "--test-fraction", "0.2"), "needs the --seed of the first run"),
         (ASKED, "there is no"),
+        (ASKED[:4], "there is no"),
     ):
         result = invoke("train", rows, *options, "--out", out, "--resume")
         assert result.exit_code == 2
@@ -89,13 +87,26 @@ def interrupted(out: Path) -> Model:
 @pytest.mark.parametrize(
     ("changes", "why"),
     [
-        (("--walk", "weighted"), "walk of the training in .* was Uniform.*now it is Weighted"),
-        (("--laziness", "0.1"), "walk of the training"),
-        (("--update", "sgd"), "update of the training in .* was saga, and now it is sgd"),
+        (("--walk", "weighted"), "walk of the training in .* was auto, and now it is weighted"),
+        (("--laziness", "0.1"), "laziness of the training in .* was 0.0, and now it is 0.1"),
+        (("--update", "sgd"), "update of the training in .* was auto, and now it is sgd"),
+        (("--step-constant", "0.5"), "step constant .* was not given, and now it is 0.5: give"),
+        (("--batch", "7"), "batch of the training in .* was not given, and now it is 7"),
+        (("--tol", "0.01"), "tol of the training in .* was not given, and now it is 0.01"),
+        (
+            ("--graph", "ring"),
+            r"graph .* was Graph\(20 nodes, .* now it is Graph\(20 nodes, 20 edges",
+        ),
+        (("--feature-bound", "2"), "feature bound of the training"),
+        (("--scale", "a=0,2"), "other columns or scales"),
+        (("--drop", "c"), "other columns or scales"),
         (("--seed", "2"), "seed of the training in .* was 1, and now it is 2"),
         (("--test-fraction", "0.3"), "test fraction of the training in .* was 0.2"),
         (("--penalty", "0.5"), "penalty of the training"),
-        (("--loss", "squared-hinge"), "loss of the training in .* was logistic"),
+        (
+            ("--loss", "squared-hinge"),
+            "loss of the training in .* was not given, and now it is squared-hinge",
+        ),
         (("--steps", "300"), "counts the updates in all, and the model in .* has made 300"),
         (("--max-steps", "200"), "--max-steps 200 counts the updates in all"),
     ],
@@ -119,6 +130,19 @@ def test_steps_count_those_before_the_interruption(rows: Path, tmp_path: Path) -
     interrupted(out)
     assert invoke("train", rows, *ASKED, "--steps", "500", "--out", out, "--resume").exit_code == 0
     assert Model.load(out).updates == 500
+
+
+def test_without_a_seed_the_graph_that_was_drawn_is_walked_on(rows: Path, tmp_path: Path) -> None:
+    out, command = tmp_path / "model", ("train", rows, *ASKED[:4], "--step-constant", "0.5")
+    assert invoke(*command, "--steps", "300", "--out", out).exit_code == 0
+    before = interrupted(out).details["asked"]
+    assert before["step_constant"] == 0.5
+    tested = invoke(*command, "--test-fraction", "0.2", "--out", out, "--resume")
+    assert "needs the --seed of the first run" in " ".join(tested.stderr.split())
+    assert invoke(*command, "--steps", "500", "--out", out, "--resume").exit_code == 0
+    assert Model.load(out).details["asked"] == before
+    assert invoke(*command, "--steps", "300", "--out", tmp_path / "other").exit_code == 0
+    assert Model.load(tmp_path / "other").details["asked"]["graph"] != before["graph"]  # drawn anew
 
 
 def test_a_private_training_is_not_resumed_by_leaving_epsilon_out(

@@ -207,16 +207,20 @@ def test_a_model_that_learnt_nothing_is_told_of_loudly(place: Path, tmp_path: Pa
         "--drop", "city", *SCALES, "--delta", "1e-5",
     )  # fmt: skip
     poor = train(*asked, "--epsilon", "0.001", "--protect", "node", "--out", tmp_path / "poor")
-    (loud,) = [note for note in poor["notes"] if "HARDLY BETTER THAN" in note]
+    (loud,) = [
+        note for note in poor["for_the_owner_alone"]["notes"] if "HARDLY BETTER THAN" in note
+    ]
     for help in ("--scale", "more rows", "fewer columns", "a larger ε", "--protect rows"):
         assert help in loud
     good = train(*asked, "--epsilon", "5", "--out", tmp_path / "good")
-    assert not any("HARDLY" in note for note in good["notes"])
+    assert not any("HARDLY" in note for note in good["for_the_owner_alone"]["notes"])
     alone = (
         place / "data.csv", "--target", "label", *REST["label"], "--drop", "city", "--drop", "site",
         *SCALES, *PRIVATE, "--protect", "node", "--out", tmp_path / "alone",
     )  # fmt: skip
-    assert any("every node has one row" in note for note in train(*alone)["notes"])
+    told = train(*alone)
+    assert any("every node has one row" in note for note in told["for_the_owner_alone"]["notes"])
+    assert "notes" not in {*poor, *good, *told}  # they were computed from the rows
 
 
 def test_nothing_of_the_encoding_comes_from_private_data(place: Path, tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import sklearn
+from scipy.sparse import csr_array
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 from sklearn.exceptions import ConvergenceWarning
@@ -18,6 +19,7 @@ from sklearn.preprocessing import StandardScaler
 
 import walklearn as wl
 from walklearn import RandomWalkClassifier, RandomWalkRegressor
+from walklearn.estimators import rounds
 from walklearn.problem.losses import Huber, Logistic, Softmax, Squared
 
 CANCER = load_breast_cancer(return_X_y=True)
@@ -195,6 +197,18 @@ def test_a_walk_that_has_not_been_round_is_not_done() -> None:
         RandomWalkClassifier(graph="ring", max_steps=500, random_state=0).fit(X, y)
 
 
+@pytest.mark.parametrize("update", ["sgd", "saga"])
+@pytest.mark.parametrize("make", [np.asarray, csr_array])
+def test_columns_of_very_different_size_are_named_as_what_is_slow(update: str, make: Any) -> None:
+    X, y = CANCER
+    given: dict[str, Any] = {"update": update, "max_steps": 4000, "tol": 1e-9, "random_state": 0}
+    with pytest.warns(ConvergenceWarning, match=r'times as large as others.*standardise="auto"'):
+        RandomWalkClassifier(standardise=False, **given).fit(make(X), y)
+    with pytest.warns(ConvergenceWarning, match="Raise max_steps") as warned:
+        RandomWalkClassifier(**given).fit(make(X), y)
+    assert "as large as others" not in str(warned[0].message)
+
+
 def test_steps_that_are_too_long_are_found_out() -> None:
     with pytest.raises(ValueError, match="diverged to infinity: the steps are too long"):
         RandomWalkRegressor(step_size=wl.ConstantStep(10.0), random_state=0).fit(*DIABETES)
@@ -361,6 +375,21 @@ def test_a_callback_hears_of_every_round() -> None:
     assert heard == list(
         zip(model.trace_.updates.tolist(), model.trace_.average_loss[0].tolist(), strict=True)
     )
+
+
+@pytest.mark.parametrize("update", ["sgd", "saga"])
+@pytest.mark.parametrize("numbers", [1, 100, 1_000_000])
+def test_losses_that_nobody_waits_for_are_the_same(
+    update: str, numbers: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are found together at the end, or as soon as so many numbers wait."""
+    options: dict[str, Any] = {"update": update, "steps": 2000, "random_state": 0}
+    heard = RandomWalkClassifier(callback=lambda updates, loss: None, **options).fit(*CANCER)
+    monkeypatch.setattr(rounds, "NUMBERS_AT_ONCE", numbers)
+    alone = RandomWalkClassifier(**options).fit(*CANCER)
+    assert len(alone.trace_.updates) > 3
+    for name in ("updates", "messages", "loss", "average_loss"):
+        np.testing.assert_array_equal(getattr(alone.trace_, name), getattr(heard.trace_, name))
 
 
 # ============================================================== bad input

@@ -153,3 +153,37 @@ def test_auto_remembers_unless_something_is_private(settings: Any, update: Any) 
 def test_memory_would_tell_what_a_walk_has_released_by_a_mechanism(walk: Any) -> None:
     with pytest.raises(ValueError, match="remembers gradients"):
         RandomWalkClassifier(walk=walk, update="saga", random_state=0).fit(*CANCER)
+
+
+def test_rows_that_hide_how_curved_they_are_do_not_keep_a_walk_from_arriving() -> None:
+    """L̂ fell and rose for ever: 400,000 updates, 2,000,000 of the doubled rows, did not do."""
+    generator = np.random.default_rng(173)
+    nodes = np.arange(300) % 20
+    X, y = generator.standard_t(2, size=(300, 5)), generator.normal(size=300)
+    wide = RandomWalkRegressor(random_state=0, max_steps=50_000)
+    generator = np.random.default_rng(0)
+    few = generator.normal(size=(300, 5))[:10]
+    signs = few[:, 0] + 0.5 * generator.normal(size=300)[:10] > 0
+    doubled = RandomWalkClassifier(random_state=0, max_steps=50_000)
+    for estimator, rows, targets in (
+        (wide, X, y),
+        (doubled, np.repeat(few, 30, axis=0), np.repeat(signs, 30)),
+    ):
+        problem, _ = estimator.pose(rows, targets, nodes=nodes)
+        estimator.fit(rows, targets, nodes=nodes)
+        found = estimator._state.units.forth(estimator.weights_)
+        wanted = problem.optimum.model
+        assert estimator.n_iter_ < 50_000
+        assert np.linalg.norm(found - wanted) < 1e-4 * np.linalg.norm(wanted)
+
+
+@pytest.mark.parametrize("settings", [{}, {"update": "sgd", "steps": 300}, {"steps": 300}])
+def test_classes_that_are_apart_have_no_minimiser_without_a_penalty(settings: Any) -> None:
+    """The walk ended as if it had arrived; its length was all that the coefficients told."""
+    X = np.array([[-3.0], [-2.0], [2.0], [3.0]])
+    apart = RandomWalkClassifier(penalty=0.0, random_state=0, **settings)
+    with pytest.warns(ConvergenceWarning, match="no minimiser.*penalty"):
+        apart.fit(X, [0, 0, 1, 1])
+    for held in ({"penalty": 0.1}, {"domain": domains.Ball(2.0)}, {"loss": "squared-hinge"}):
+        RandomWalkClassifier(**{**apart.get_params(), **held}).fit(X, [0, 0, 1, 1])
+    RandomWalkClassifier(penalty=0.0, random_state=0, **settings).fit(X, [0, 1, 0, 1])

@@ -14,6 +14,8 @@ from sklearn.exceptions import NotFittedError
 
 import walklearn as wl
 from walklearn import Model, RandomWalkClassifier, RandomWalkRegressor
+from walklearn.estimators import random_walk
+from walklearn.estimators.outcome import trace_of
 
 IRIS = load_iris(return_X_y=True)
 CANCER = load_breast_cancer(return_X_y=True)
@@ -110,14 +112,24 @@ def test_only_what_is_fitted_becomes_a_model() -> None:
 
 
 @pytest.mark.parametrize("settings", [{}, PRIVATE, {"feature_bound": 8.0, "graph": "ring"}])
-def test_the_problem_that_is_posed_is_the_one_that_is_solved(settings: Any) -> None:
+def test_the_problem_that_is_posed_is_the_one_that_is_solved(
+    settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    solved: list[wl.Problem] = []
+
+    def told(estimator: Any, ended: Any) -> Any:
+        solved.append(ended.setting.problem)
+        return trace_of(estimator, ended)
+
+    monkeypatch.setattr(random_walk, "trace_of", told)
     X, y = CANCER
     nodes = np.arange(len(X)) % 20
     estimator = RandomWalkClassifier(steps=50, random_state=0, **settings)
     problem, graph = estimator.pose(X, y, nodes=nodes)
     assert not hasattr(estimator, "n_features_in_")
     estimator.fit(X, y, nodes=nodes)
-    assert problem.describe() == estimator.trace_.spec["problem"]
+    assert solved == [problem]
+    assert estimator.trace_.spec["problem"] == problem.facts()
     assert graph == estimator.graph_
 
 

@@ -12,6 +12,7 @@ from sklearn.datasets import load_breast_cancer, load_diabetes
 
 import walklearn as wl
 from walklearn import RandomWalkClassifier, RandomWalkRegressor, privacy, walks
+from walklearn.estimators.places import Places
 from walklearn.files import Schema
 
 X, Y = load_breast_cancer(return_X_y=True)
@@ -61,6 +62,16 @@ def test_a_model_whose_noise_came_from_a_seed_claims_nothing() -> None:
         assert told["protected"] == []
         first = "simulated: the noise came from a seed and protects nobody"
         assert told["not_protected"][0].startswith(first)
+
+
+def test_a_delta_that_is_not_small_is_told_with_the_claim() -> None:
+    with pytest.warns(UserWarning, match="δ = 0.01 is large for 569 rows"):
+        large = total(delta=0.01, random_state=None, steps=3).fit(X, Y, nodes=NODES)
+    told = large.to_model().privacy
+    assert told["epsilon"] == 3.0
+    assert any("5.69 of them as they are" in sentence for sentence in told["not_protected"])
+    small = total(random_state=None, steps=3).fit(X, Y, nodes=NODES).to_model().privacy
+    assert not any("is large" in sentence for sentence in small["not_protected"])
 
 
 def test_under_a_total_the_last_model_predicts() -> None:
@@ -354,6 +365,15 @@ def test_the_true_constants_are_not_carried_about() -> None:
     assert X[:1].tobytes() not in content
 
 
+def test_marks_of_rows_are_not_carried_about() -> None:
+    """Whoever has a row could look its mark up in a pickled estimator."""
+    rows, targets, nodes = X[:3], Y[:3], np.arange(3)
+    places, _ = Places().with_rows(rows, targets, nodes)
+    again = pickle.loads(pickle.dumps(places))
+    assert (places.rows.size, again.rows.size, again.at_nodes.size) == (3, 0, 0)
+    assert again.with_rows(rows, targets, nodes[::-1])[1].size == 0
+
+
 def test_a_walk_that_tells_nothing_needs_no_release() -> None:
     model = private(walk="uniform").fit(X, Y)
     assert [each.what for each in model.ledger_.charges(0)] == ["model"]
@@ -455,3 +475,34 @@ def test_private_regression_learns() -> None:
     plain = RandomWalkRegressor(random_state=0).fit(rows, targets).score(rows, targets)
     model = RandomWalkRegressor(**PRIVATE, random_state=0).fit(rows, targets)
     assert model.score(rows, targets) > plain - 0.05
+
+
+def test_what_is_claimed_is_what_was_done_whatever_the_parameters_say_by_now() -> None:
+    """Claims that were read off the parameters could be talked down after the release."""
+    clear = private(random_state=None, walk="weighted", steps=30).fit(X, Y, nodes=NODES)
+    private_total = total(random_state=None, steps=30).fit(X, Y, nodes=NODES)
+    said = clear.to_model().privacy
+    clear.set_params(epsilon=0.01, delta=1e-9, protect="node", fit_intercept=False)
+    assert clear.to_model().privacy == said
+    assert any("(ε, δ) = (3, 0.03) of this number alone" in each for each in said["protected"])
+    told = private_total.to_model()
+    private_total.set_params(protect="node", epsilon=None, average="all", model="in the clear")
+    assert private_total.to_model().privacy == told.privacy
+    assert private_total.to_model().uses == told.uses == "last"
+    assert "how many rows each node has" in told.privacy["taken_to_be_public"][0]
+    assert private_total.to_model().details == told.details
+
+
+def test_a_constant_that_was_released_again_is_not_claimed_as_if_it_was_once() -> None:
+    twice = private(random_state=None, walk="weighted", steps=30, warm_start=True)
+    for _ in range(2):
+        twice.fit(X, Y, nodes=NODES)
+    (told,) = (each for each in twice.to_model().privacy["protected"] if "L_i" in each)
+    assert "of this number alone" not in told
+    assert "released 2 times" in told
+
+
+def test_a_walk_that_tells_cannot_follow_one_that_had_the_whole_budget() -> None:
+    model = total(steps=30, warm_start=True, feature_bound=5.5).fit(X, Y, nodes=NODES)
+    with pytest.raises(ValueError, match="nothing of it is left for Weighted"):
+        model.set_params(walk="weighted").fit(X, Y, nodes=NODES)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 
 import walklearn as wl
@@ -238,7 +239,9 @@ def test_a_release_is_drawn_anew_and_charged_whether_rows_changed_or_not() -> No
 
     for times, rows in ((2, slice(None)), (3, slice(None, None, -1))):
         released = model.trace_.released
-        model.fit(X[rows], y[rows])
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # that the rows are at other nodes
+            model.fit(X[rows], y[rows])
         assert importance()["times"] == times
         assert not np.array_equal(model.trace_.released, released)
 
@@ -295,6 +298,35 @@ def test_an_interrupt_between_two_rounds_keeps_the_model_and_is_told_after_going
     assert not model.interrupted_
     told = model.to_model().privacy["not_protected"]
     assert any("interrupted by hand" in each for each in told)
+
+
+@pytest.mark.parametrize("schema", [None, {"*": {"centre": 1.0, "spread": 2.0}}], ids=str)
+def test_a_kept_model_is_gone_on_from_in_its_units(schema: Any) -> None:
+    """An update more moves the minimiser by next to nothing, whatever units it is kept in."""
+    X, y = IRIS
+    common: dict[str, Any] = {"penalty": 0.1, "schema": schema, "random_state": 0}
+    found = RandomWalkClassifier(**common).fit(X, y)
+    resumed = RandomWalkClassifier(**common, steps=1).resume_from(found.to_model()).fit(X, y)
+    assert resumed.n_iter_ == found.n_iter_ + 1
+    assert np.linalg.norm(resumed.coef_ - found.coef_) < 1e-2 * np.linalg.norm(found.coef_)
+    anew = resumed.fit(X, y)  # the next fit, without warm_start, begins with zeros
+    assert anew.n_iter_ == 1
+
+
+def test_what_does_not_fit_a_kept_model_is_refused() -> None:
+    X, y = IRIS
+    model = RandomWalkClassifier(steps=10, random_state=0).fit(X, y).to_model()
+    for rows, labels, parameters, why in (
+        (X, y, PRIVATE, "a private walk cannot begin with a model that was trained before"),
+        (X[:, :3], y, {}, "has 15 numbers, the softmax loss and an intercept; here they are 12"),
+        (X, y, {"fit_intercept": False}, "here they are 12, softmax and no intercept"),
+        (X[:100], y[:100], {}, r"tells the classes \(0, 1, 2\) apart, and y has \(0, 1\)"),
+    ):
+        with pytest.raises(ValueError, match=why):
+            RandomWalkClassifier(**parameters, random_state=0).resume_from(model).fit(rows, labels)
+    other = RandomWalkRegressor(random_state=0).resume_from(model)
+    with pytest.raises(ValueError, match=r"the softmax loss .* here they are 5, squared"):
+        other.fit(X, y)
 
 
 def test_terms_stay_as_they_were() -> None:
@@ -374,3 +406,25 @@ def test_the_cap_on_contributions_outlives_a_call() -> None:
         assert max(model.ledger_.charges(node)[0].times for node in range(30)) == 7
         assert model.n_iter_ == 300 * call
     assert model.trace_.contributions.min() == 7  # every node has reached it, and is not past it
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_a_row_that_is_given_again_at_another_node_is_told_of(sparse: bool) -> None:
+    """Its cap is kept at each of its nodes, so that it may add to the model more than ε allows."""
+    X, y = CANCER[0][:40], CANCER[1][:40]
+    rows = csr_array(X) if sparse else X
+    shuffled = np.random.default_rng(3).permutation(40)
+    elsewhere = int((shuffled != np.arange(40)).sum())
+
+    def stream(**settings: Any) -> RandomWalkClassifier:
+        model = RandomWalkClassifier(steps=20, random_state=0, **settings)
+        return model.partial_fit(rows, y, [0, 1])
+
+    total: dict[str, Any] = {"epsilon": 3.0, "delta": 1e-5, "row_length": 5.5}
+    with pytest.warns(UserWarning, match=f"{elsewhere} of 40 rows were at other nodes"):
+        stream(**total).partial_fit(rows[shuffled], y[shuffled])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        stream(**total).partial_fit(rows, y)  # where they were
+        stream(**total).partial_fit(rows, 1 - y)  # others
+        stream().partial_fit(rows[shuffled], y[shuffled])  # nothing is claimed

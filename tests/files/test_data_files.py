@@ -282,6 +282,9 @@ def test_tables_in_memory_are_checked_too() -> None:
     broken.loc[2, "age"] = "old"
     with pytest.raises(DataError, match=r"row 2, column 'age': 'old' is not a number"):
         encoding.encode(broken)
+    broken.loc[2, "age"] = "1,5"
+    with pytest.raises(DataError, match=r"row 2, column 'age': '1,5' is not a number, .* a point"):
+        encoding.encode(broken)
     with pytest.raises(DataError, match=r"row 1, column 'age': the value is infinite"):
         encoding.encode(PEOPLE.assign(age=[1.0, np.inf, 2.0, 3.0]))
     with pytest.raises(DataError, match=r"the table has no column 'age'"):
@@ -354,7 +357,7 @@ def test_separators_of_old_files_around_a_number_are_space(tmp_path: Path, rows:
 def test_a_site_that_is_joined_to_itself_is_told_of(tmp_path: Path) -> None:
     path = tmp_path / "edges.txt"
     path.write_text("oslo rome\noslo oslo\n")
-    with pytest.warns(UserWarning, match="1 lines join a node to itself"):
+    with pytest.warns(UserWarning, match="1 line joins a node to itself"):
         network = read_network(path, ["oslo", "rome"])
     assert network.names == ("oslo", "rome")
 

@@ -227,6 +227,14 @@ def test_positions_of_pairs(position):
     assert j * (j - 1) // 2 + i == position
 
 
+@given(st.lists(st.integers(0, 500), unique=True), st.integers(0, 10**12), st.integers(1, 7))
+def test_pairs_at_ascending_positions(gaps, first, block):
+    positions = first + np.array(sorted(gaps), dtype=np.int64) ** 2
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pairs, "BLOCK", block)
+        np.testing.assert_array_equal(pairs.narrow_pairs_at(positions), pairs.pair_at(positions))
+
+
 def fit(counts: Counter, probabilities: dict, draws: int) -> float:
     """The p-value of Pearson's test of observed counts against exact probabilities."""
     assert set(counts) <= set(probabilities)
@@ -443,6 +451,7 @@ def test_to_networkx_says_how_to_get_it(monkeypatch):
         "# a triangle\n\n0 1  # first\n1\t2\n\n2 0",
         "0,1\n1 , 2\n2, 0\n0,2\n",
         "0,1\n1 2\n2\t0\n",  # mixed: only the careful reader takes it
+        "id_1,id_2\n0,1\n1,2\n2,0\n",  # with a header, as SNAP's newer files have
         "\ufeff# saved by an editor that marks the start\n0 1\n1 2\n2 0\n",
     ],
 )
@@ -460,6 +469,7 @@ def test_read_edge_list(tmp_path, text):
         ("# nothing\n\n", "no edges"),
         ("0\n1\n", "line 1: expected two nodes"),
         ("0,1\n1,,2\n", "line 2"),
+        ("north wing oslo\noslo rome\n", "line 1: expected two nodes.* need a comma or a tab"),
         ("0 1\n2 3\n", "2 components"),
     ],
 )
@@ -485,7 +495,10 @@ def test_read_edge_list_as_snap_publishes_them(tmp_path):
     [
         ("0 1 0.5\n1 2 7\n2 0 1\n", "first two of 3 columns"),
         ("0,1,5\n1,2,3\n2,0,1\n", "first two of 3 columns"),
-        ("0 1\n1 1\n1 2\n2 0\n", "1 lines join a node to itself"),
+        ("0 1\n1 1\n1 2\n2 0\n", "1 line joins a node to itself and is left"),
+        ("0 1\n1 1\n2 2\n1 2\n2 0\n", "2 lines join a node to itself and are left"),
+        ("from,to,km\n0,1,5\n1,2,3\n2,0,1\n", "first two of 3 columns"),
+        ("from,to\n0,1\n1 2\n2,0\n", "line 1, 'from,to', is taken for a header"),
         ("% konect\n1 2\n2 3\n3 1\n", "numbered 0 to 2"),
         ("oslo;rome\nrome;new york\nnew york;oslo\n", "'new york', 'oslo' and 'rome'"),
     ],

@@ -94,7 +94,8 @@ def test_probabilities_of_large_scores_do_not_overflow() -> None:
 def test_a_directory_gives_the_model_back(kind: str, tmp_path: Path) -> None:
     model = model_of(
         kind, target="label", walk="Uniform()", updates=12, penalty=0.5, uses="last",
-        privacy={"protected": "nothing"}, ledger={"nodes": 3}, details={"rows": 200},
+        privacy={"protected": "nothing"}, ledger={"nodes": 3},
+        details={"rows": 200, "seed": None, "final": True, "names": ["a", "b"]},
     )  # fmt: skip
     model.save(tmp_path / "deep" / "model")
     loaded = Model.load(tmp_path / "deep" / "model")
@@ -106,8 +107,10 @@ def test_a_directory_gives_the_model_back(kind: str, tmp_path: Path) -> None:
     ):  # fmt: skip
         assert getattr(loaded, name) == getattr(model, name), name
     report = (tmp_path / "deep" / "model" / "report.md").read_text(encoding="utf-8")
-    for part in ("'label'", "city=Zürich", "(intercept)", "Uniform()", "rows: 200", "nothing"):
+    for part in ("'label'", "city=Zürich", "(intercept)", "Uniform()", "rows: 200", "nothing",
+                 "final: yes", "names: a, b"):  # fmt: skip
         assert part in report, part
+    assert "None" not in report
     assert loaded.report == report
     assert [each.name for each in (tmp_path / "deep").iterdir()] == ["model"]
 

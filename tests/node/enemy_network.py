@@ -30,25 +30,30 @@ class EnemyNetwork(MemoryNetwork):
     """One node may swallow tokens, or hand each to two neighbours."""
 
     swallower: MemoryNode | None = None
-    claims = False
+    claims = 0
     taken = 0
+    gives_back = 0  # one of so many that come to it; 0 for none
     forger: MemoryNode | None = None
     forged = 0
 
     def _ask(self, call: Call, crash_after: int | None) -> None:
-        if call.callee is self.swallower and call.sort is SendToken:
+        if call.callee is self.swallower and call.sort is SendToken and self._keeps():
             receipt = messages.encode_receipt(Receipt(Outcome.ACCEPTED))
             self._send(replace(call, way=Way.ANSWERED, content=receipt))
-            self.taken += 1
             if self.claims:
                 self._at(self.now + 3 * self.latency_seconds, self._claim, call)
             return
         super()._ask(call, crash_after)
 
+    def _keeps(self) -> bool:
+        self.taken += 1
+        return not self.gives_back or self.taken % self.gives_back != 0
+
     def _claim(self, call: Call) -> None:
-        """The swallower says that it has passed the token on."""
+        """The swallower says that it has passed the token on, and that it has come so far."""
         token = decode_token(call.content, call.callee.learner.limits)
-        beyond = Progress(Mark(token.line, token.hop + 1), token.updates + 1, 0.0)
+        updates = min(token.updates + self.claims, call.callee.learner.plan.updates - 1)
+        beyond = Progress(Mark(token.line, token.hop + 1), updates, 0.0)
         for name in call.callee.neighbours:
             told = call.callee.state.announcement(name, self.now)
             told = replace(told, progress=beyond, newest=token.line)
@@ -181,7 +186,7 @@ def token_swallowed_and_claimed(seed: int = 1) -> None:
     """A neighbour keeps every token, and claims each time that the walk moved on beyond it."""
     network = network_of(seed=seed)
     network.run(lambda: newest(network) > 60)
-    network.swallower, network.claims = network.nodes[2], True
+    network.swallower, network.claims = network.nodes[2], 1
     enemy = network.swallower.fingerprint
     around = [node for node in network.nodes if enemy in node.neighbours]
     within(network, 900.0, lambda: all(node.state.distrusts(enemy) for node in around))
@@ -190,6 +195,21 @@ def token_swallowed_and_claimed(seed: int = 1) -> None:
     wrong = [(a.fingerprint, b) for a in honest for b in a.neighbours if b != enemy
              and a.state.distrusts(b)]  # fmt: skip
     assert not wrong
+
+
+def token_given_back_now_and_then(seed: int = 1) -> None:
+    """A swallower that claims gives back one token of six, so that it need not be distrusted.
+
+    What it can do is bounded: a token that it keeps costs a wait of less than three times the
+    patience, here 9 s, and what was done since the copy from which another goes on.
+    """
+    network = network_of("resume_after_seconds = 3.0", seed)
+    network.run(lambda: newest(network) > 20)
+    network.swallower, network.claims, network.gives_back = network.nodes[2], 50, 6
+    nodes, begin = [node for node in network.nodes if node is not network.swallower], network.now
+    within(network, 3_000.0, lambda: all(n.state.phase is Phase.FINISHED for n in nodes))
+    assert network.now - begin < 30.0 + 9.0 * network.taken
+    the_end(network, without=network.swallower)
 
 
 def lies(seed: int = 1) -> None:
@@ -264,4 +284,21 @@ def old_news(seed: int = 1) -> None:
         say(network, liar, victim, further)
         goal = newest(network) + 5
         within(network, 1.0, lambda goal=goal: newest(network) > goal)  # type: ignore[misc]
+    assert the_end(network).line.counter == 1
+
+
+def progress_inflated(seed: int = 1) -> None:
+    """A neighbour tells of more hops than were made, again and again; nobody misses the walk."""
+    network = network_of("resume_after_seconds = 3.0", seed)
+    network.run(lambda: newest(network) > 20)
+    network.latency_seconds = 0.2  # so the line is seldom renewed for its age
+    liar = network.nodes[2]
+    while newest(network) < UPDATES - 40:
+        victim = idle_neighbour(network, liar)
+        seen = victim.state.seen
+        assert seen is not None
+        far = UPDATES - 1
+        say(network, liar, victim, Progress(Mark(seen.mark.line, far), far, 0.0))
+        then = network.now + 8.0
+        network.run(lambda then=then: network.now > then)  # type: ignore[misc]
     assert the_end(network).line.counter == 1

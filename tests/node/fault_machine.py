@@ -22,26 +22,34 @@ from walklearn import graphs
 from walklearn.node.agreement.plan import Plan
 from walklearn.node.protocol import learner
 from walklearn.node.protocol.events import (
+    Announced,
+    Event,
+    FinalArrived,
     Greet,
-    PeersChanged,
+    NewNeighbours,
     ResumeWalk,
     SendToken,
     StartWalk,
     StopAsked,
     Tick,
+    TokenArrived,
 )
 from walklearn.node.protocol.learner import Draws, Kept, Learner, Visited
-from walklearn.node.protocol.state import Place, Record
+from walklearn.node.protocol.memory import proof_of
+from walklearn.node.protocol.messages import Announcement, Progress, Reminder
+from walklearn.node.protocol.record import Place, Record
 from walklearn.node.protocol.tokens import Line, Mark, Token, decode_token
 from walklearn.updates.random_streams import generators
 
 NODES = 4
+MOST_A_SECOND = 60  # so that there are numbers of updates which nobody can have made yet
+LATENCY_SECONDS = 0.05  # the walk is slower than that
 GRAPH = graphs.from_edges([(0, 1), (1, 2), (2, 0), (2, 3)])
 EDGES = [(int(a), int(b)) for a, b in GRAPH.edges()]
 History = tuple[int, ...]
 
 
-def plan_of(updates: int) -> Plan:
+def plan_of(updates: int, more: str = "") -> Plan:
     return Plan.from_text(f"""
 name = "faults"
 nodes = {NODES}
@@ -50,7 +58,11 @@ target = "y"
 loss = "squared"
 update = "saga"
 updates = {updates}
-time_limits = {{ retry_after_seconds = 1.0, reclaim_after_seconds = 30.0 }}
+[time_limits]
+retry_after_seconds = 1.0
+reclaim_after_seconds = 30.0
+most_updates_per_second = {MOST_A_SECOND}
+{more}
 """)
 
 
@@ -105,19 +117,27 @@ TROUBLES = st.sampled_from(
      "disk", "flush", "stop", "peers", "wait 1", "wait 5", "wait 31", "StartWalk", "ResumeWalk",
      "message", "lose", "duplicate"]
 )  # fmt: skip
+LIES = st.sampled_from(
+    ["counter", "updates", "token", "final", "reminder", "numbers", "stranger", "age", "replay"]
+)
 
 
 class FaultMachine(RuleBasedStateMachine):
-    """Crashes between any two effects, losses, duplicates, delays, cuts, full disks, new walks."""
+    """Crashes between any two effects, losses, duplicates, delays, cuts, full disks, new walks.
+
+    And lies by neighbours that nobody may believe; `enemy_machine` has those that cost work.
+    """
 
     @initialize(seed=st.integers(0, 1000), updates=st.sampled_from([10, 100]))
     def begin(self, seed: int, updates: int) -> None:
         plan, rows = plan_of(updates), np.eye(updates)[:1]
         self.zero = np.zeros(updates)
         nodes = [Numbered.of_plan(plan, rows, [1.0]) for _ in range(NODES)]
-        self.network = WatchedNetwork(nodes, GRAPH, generators(np.random.SeedSequence(seed), NODES))
+        streams = generators(np.random.SeedSequence(seed), NODES)
+        self.network = WatchedNetwork(nodes, GRAPH, streams, LATENCY_SECONDS)
         self.seen: dict[Line, dict[int, History]] = defaultdict(dict)
         self.shown: dict[Learner, set[int]] = defaultdict(set)
+        self.sent: list[Token] = []
         self.network.watch = self.note
         self.around = {node.fingerprint: node.neighbours for node in self.network.nodes}
         self.network.run(lambda: self.network.connected)
@@ -193,12 +213,83 @@ class FaultMachine(RuleBasedStateMachine):
         elif kind == "peers":  # one neighbour is removed, or all are there again
             around = self.around[node.fingerprint]
             node.neighbours = around[1:] if node.neighbours == around else around
-            self.network.feed(node, PeersChanged(node.neighbours))
+            self.network.feed(node, NewNeighbours(node.neighbours))
         elif kind in ("StartWalk", "ResumeWalk"):
             now = self.network.now
             start = StartWalk(node.fingerprint[-32:], self.zero, now)
             event = start if kind == "StartWalk" else ResumeWalk(now)
             self.network.feed(node, event, crash_after)
+
+    @precondition(lambda self: self.running)
+    @rule(kind=LIES, which=WHICH)
+    def lie(self, kind: str, which: int) -> None:
+        """Somebody speaks with a neighbour's key; what it says must change nothing."""
+        node = self.pick(self.running, which)
+        before, around = node.state, self.around[node.fingerprint]
+        liar = self.pick(around, which // NODES)
+        lies = self.lies_of(kind, which, node, liar)
+        for event in lies:
+            self.network.feed(node, event)
+        after = node.state
+        mine = (before.record, after.record)
+        assert mine[0].newest == mine[1].newest, kind
+        assert mine[0].token is mine[1].token, kind
+        assert mine[0].final is mine[1].final, kind
+        assert mine[0].place is mine[1].place, kind
+        assert kind != "numbers" or not lies or not after.is_usable(liar)
+        if before.seen is not None and after.seen is not None:
+            assert before.seen.moved_at <= after.seen.moved_at, kind
+
+    def lies_of(self, kind: str, which: int, node: MemoryNode, liar: str) -> list[Event]:
+        """What the liar says; nothing where such a lie could be believed, or there is none."""
+        now, state, said = self.network.now, node.state, self.announced(liar, node)
+        line, seen = state.record.newest_line, state.seen
+        if line is None or seen is None or state.bounds is None:
+            return []
+        far = Token(line, 1, len(self.zero) - 1, self.zero, np.zeros(0), 0.0, 0.0)
+        incredible = state.bounds.updates.most(now) < far.updates
+        if kind == "counter":
+            said = replace(said, newest=line._replace(counter=2**62))
+        elif kind == "updates":
+            said = replace(said, newest=line._replace(updates=len(self.zero) + 1, counter=1))
+        elif kind == "reminder":
+            mark = Mark(line._replace(updates=line.updates + 1), 3 + which)
+            proof = self.pick([b"", bytes(16), proof_of(b"no secret", liar, mark)], which)
+            said = replace(said, had=Reminder(mark, proof))
+        elif kind == "numbers":
+            numbers = self.pick([(1e300, 1), (1.0, NODES), (1.0, 0), (1e-300, 1)], which)
+            said = replace(said, importance=numbers[0], degree=numbers[1], reaches_you=True)
+        elif kind == "age":
+            mark = Mark(seen.mark.line, seen.mark.hop + 1)
+            said = replace(said, progress=Progress(mark, seen.updates + 1, 1e9))
+        elif kind == "replay":
+            old = [token for token in self.sent if token.line < line and not token.final]
+            again = [self.pick(old, which)] if old else []
+            return [TokenArrived(liar, each, node.draws(), now) for each in again]
+        elif kind == "stranger":
+            token = replace(
+                far, line=seen.mark.line, hop=seen.mark.hop + 1, updates=seen.updates + 1
+            )
+            said = replace(said, newest=line._replace(counter=line.counter + 1))
+            token = replace(token, line=said.newest or line)
+            fits = token.updates < len(self.zero)
+            arrived = [TokenArrived("f" * 64, token, node.draws(), now)] if fits else []
+            end = replace(far, line=token.line, updates=len(self.zero), final=True)
+            return [Announced("f" * 64, said, now), *arrived, FinalArrived("f" * 64, end, now)]
+        elif kind in ("token", "final") and incredible:
+            return [
+                TokenArrived(liar, far, node.draws(), now)
+                if kind == "token"
+                else FinalArrived(liar, replace(far, updates=len(self.zero), final=True), now)
+            ]
+        else:
+            return []
+        return [Announced(liar, said, now)]
+
+    def announced(self, liar: str, node: MemoryNode) -> Announcement:
+        (speaker,) = (each for each in self.network.nodes if each.fingerprint == liar)
+        honest = speaker.state.announcement(node.fingerprint)
+        return replace(honest, newest=None, final=None, progress=None, had=None)
 
     def wait(self, seconds: float) -> None:
         """Time passes, and all that run look at the clock; what is under way stays so."""
@@ -265,6 +356,7 @@ class FaultMachine(RuleBasedStateMachine):
             assert longer[: len(shorter)] == shorter, (token.line, hop, token.hop, old, new)
         if not token.final:
             assert line.setdefault(token.hop, new) == new
+        self.sent.append(token)
         for number in new:
             self.shown[Numbered.made_by[number][0]].add(number)
 
@@ -290,7 +382,7 @@ class FaultMachine(RuleBasedStateMachine):
         for node in self.network.nodes:
             node.disk_fails = False
             node.neighbours = self.around[node.fingerprint]
-            self.network.feed(node, PeersChanged(node.neighbours))
+            self.network.feed(node, NewNeighbours(node.neighbours))
         # A sound protocol takes fewer than 500 happenings for it.
         self.network.run(lambda: self.network.finished, most=4_000)
         finals = [node.state.record.final for node in self.network.nodes]

@@ -42,7 +42,7 @@ from itertools import count
 from typing import Any
 
 from walklearn.graphs import Graph
-from walklearn.node.disk.store import StoreError
+from walklearn.node.disk.database import StoreError
 from walklearn.node.protocol import messages, tokens
 from walklearn.node.protocol.events import (
     Announced,
@@ -71,7 +71,8 @@ from walklearn.node.protocol.events import (
 from walklearn.node.protocol.learner import Draws, Learner, Vector
 from walklearn.node.protocol.messages import Announcement, Greeting, Receipt
 from walklearn.node.protocol.protocol import handle, recover
-from walklearn.node.protocol.state import Phase, Record, State
+from walklearn.node.protocol.record import Record
+from walklearn.node.protocol.state import Phase, State
 from walklearn.node.protocol.tokens import Mark
 from walklearn.updates.random_streams import Streams
 

@@ -20,7 +20,7 @@ from walklearn.node.disk.creation import create_node
 from walklearn.node.disk.directory import NodeDirectory
 from walklearn.node.process.control import NotRunningError, ask
 from walklearn.node.process.logs import Log
-from walklearn.node.process.service import Node
+from walklearn.node.process.node import Node
 
 PLAN = """
 name = "small"

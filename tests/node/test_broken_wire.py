@@ -79,6 +79,11 @@ def an_older_book_takes_the_place_of_a_newer(patch: pytest.MonkeyPatch, folder: 
     test_joining.test_an_older_book_does_not_take_the_place_of_a_newer(folder)
 
 
+def a_stranger_is_a_neighbour(patch: pytest.MonkeyPatch, folder: Path) -> None:
+    patch.setattr(NodeDirectory, "_takes_part", lambda *_: True)
+    test_joining.test_who_is_not_in_the_book_is_no_neighbour(folder)
+
+
 def whoever_stands_side_by_side_is_joined(patch: pytest.MonkeyPatch, _: Path) -> None:
     def ring(order: list[Invite]) -> set[tuple[str, str]]:
         names = [each.name for each in order]
@@ -100,6 +105,7 @@ BROKEN: list[Callable[[pytest.MonkeyPatch, Path], None]] = [
     any_signature_is_believed,
     any_keeper_is_believed,
     an_older_book_takes_the_place_of_a_newer,
+    a_stranger_is_a_neighbour,
     whoever_stands_side_by_side_is_joined,
 ]
 

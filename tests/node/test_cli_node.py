@@ -29,7 +29,7 @@ from tests.node.small_network import (
 from tests.running import WALKLEARN, invoke
 from walklearn.node.disk.directory import NodeDirectory
 from walklearn.node.disk.store import Store
-from walklearn.node.protocol.state import Record
+from walklearn.node.protocol.record import Record
 from walklearn.node.protocol.tokens import Limits
 
 
@@ -274,7 +274,7 @@ def test_status_and_init_begin_with_the_epsilon_and_say_when_it_is_spent(tmp_pat
     shutil.rmtree(tmp_path / "anew")
     made = node("init", tmp_path / "anew", "--plan", tmp_path / "plan.toml",
                 "--data", tmp_path / "rows.csv", "--listen", "127.0.0.1:7447")  # fmt: skip
-    assert "these rows, or some of them, have 1 earlier charges" in made.output
+    assert "these rows, or some of them, have 1 earlier charge, beside" in made.output
     both = "this plan: ε = 3 at δ = 1e-05 for all rows of a node; these rows in all: ε = "
     assert both in made.output
     assert both in node("status", tmp_path / "anew").output

@@ -25,7 +25,7 @@ from walklearn.node.disk.kept_releases import kept_releases
 from walklearn.node.disk.store import Store
 from walklearn.node.process.status import stored_status
 from walklearn.node.protocol.learner import Learner
-from walklearn.node.protocol.state import Place, Record
+from walklearn.node.protocol.record import Place, Record
 from walklearn.node.protocol.tokens import Limits, Line, Token
 from walklearn.node.wire.identity import IdentityError
 
@@ -155,6 +155,7 @@ def test_another_release_of_the_same_rows_is_charged_beside_the_first(tmp_path: 
         ("max_contributions = 20", "max_contributions = 20\n[columns.a]\nspread = 1.000000001"),
         ("intercept = true", "intercept = false"),
         ("feature_bound = 2.0", "feature_bound = 2.1"),
+        ("epsilon = 6.0", "epsilon = 5.9999999"),  # a mechanism that prints as the first does
     ],
 )
 def test_no_change_of_the_plan_hides_what_was_released(tmp_path: Path, old: str, new: str) -> None:
@@ -179,29 +180,38 @@ def test_one_row_that_comes_back_is_recognised_however_the_file_is_written(tmp_p
 
 def test_both_totals_are_told_by_init_status_and_model(tmp_path: Path) -> None:
     first = create(tmp_path)
-    assert first.release.told == ""
+    assert first.release.claim_in_all == ""
     again = made_anew(tmp_path, first, more=PRIVATE.replace("epsilon = 6.0", "epsilon = 5.0"))
     plan = again.directory.plan
     total = ledger_of(plan, again.release).total(0, 0.06)
     assert total > 6.0
-    before, _, after = again.release.told.partition("; these rows in all: ε = ")
+    before, _, after = again.release.claim_in_all.partition("; these rows in all: ε = ")
     assert before == "this plan: ε = 5 at δ = 0.06 for all rows of a node"
     told, _, unit = after.partition(" ")
     assert 0.0 <= float(told) - total <= 0.01
     assert unit == "at δ = 0.06 for all rows of a node"
-    assert stored_status(again.directory)["privacy"] == again.release.told
+    assert stored_status(again.directory)["privacy"] == again.release.claim_in_all
     token = Token(Line(0, 1, "ab" * 32, "cd" * 16), 5, 5, np.ones(3), np.ones(3), 0.5, 5.0, False)
     with Store.open(again.directory.store_path, Limits.of_plan(plan)) as store:
         store.commit(Record(token.mark, token, Place.HERE))
     model, _ = newest_model(again.directory)
     assert model.privacy["epsilon"] == 5.0
-    assert model.privacy["in_all"] == again.release.told
+    assert model.privacy["in_all"] == again.release.claim_in_all
+    assert model.uses == "average"
+
+
+def test_a_plan_without_an_average_gives_the_last_model(tmp_path: Path) -> None:
+    made = create(tmp_path, more="average = false\n" + PRIVATE).directory
+    token = Token(Line(0, 1, "ab" * 32, "cd" * 16), 5, 5, np.ones(3), np.zeros(0), 0.0, 5.0, False)
+    with Store.open(made.store_path, Limits.of_plan(made.plan)) as store:
+        store.commit(Record(token.mark, token, Place.HERE))
+    assert newest_model(made)[0].uses == "last"
 
 
 def test_rows_once_shown_in_the_clear_stay_so(tmp_path: Path) -> None:
     first = create(tmp_path, more="")
     again = made_anew(tmp_path, first)
-    assert again.release.told.endswith(
+    assert again.release.claim_in_all.endswith(
         "these rows in all: ε = ∞: these rows were shown in the clear by plan 'small'"
     )
     ledger = ledger_of(again.directory.plan, again.release)
@@ -238,6 +248,9 @@ def test_the_owners_record_is_private_and_its_digests_are_keyed(tmp_path: Path) 
     again = {"plan": tmp_path / "plan.toml", "data": tmp_path / "rows.csv", "releases": folder}
     (folder / "key").rename(tmp_path / "key")
     with pytest.raises(DirectoryError, match="key is gone"):
+        create_node(tmp_path / "bob", **again)  # type: ignore[arg-type]
+    (folder / "key").write_bytes(bytes(32))
+    with pytest.raises(DirectoryError, match="key is another than it was"):
         create_node(tmp_path / "bob", **again)  # type: ignore[arg-type]
     (tmp_path / "key").rename(folder / "key")
     (folder / "releases.sqlite").write_text(100 * "{")
@@ -333,7 +346,7 @@ def test_neighbours_are_added_once_and_by_their_own_key(tmp_path: Path) -> None:
     with pytest.raises(IdentityError, match="checksum"):
         one.add_peer(third.invite.encode()[:-1])
     one.add_peer(other.invite.encode())  # again is harmless
-    assert [peer.name for peer in one.peers()] == ["node1"]
+    assert [peer.name for peer in one.neighbours()] == ["node1"]
     (tmp_path / "elsewhere").mkdir()
     false = make_node(tmp_path / "elsewhere" / "node1", tmp_path / "plan.toml")
     with pytest.raises(DirectoryError, match=r"'node1' with another key.*--remove node1"):

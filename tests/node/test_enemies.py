@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 from tests.node.small_network import Process, make_nodes, processes, wait_until
+from tests.running import until
 from walklearn.node.disk.directory import NodeDirectory
 from walklearn.node.process.control import ask
 from walklearn.node.protocol.messages import (
@@ -45,7 +46,7 @@ class Enemy:
         self.target = target.identity.fingerprint
         self.plan = target.plan
         self.transport = Transport(identity, answer, lambda *_: None, largest)
-        self.transport.set_peers([target.invite])
+        self.transport.set_neighbours([target.invite])
 
     async def say(self, method: str, message: bytes, seconds: float = 10.0) -> bytes:
         return await self.transport.call(self.target, method, message, seconds)
@@ -173,6 +174,7 @@ def test_a_node_that_takes_anothers_place_gets_no_token(tmp_path: Path) -> None:
     """Who sits at a neighbour's address without its key is not spoken to."""
     node, neighbour = make_nodes(tmp_path, 2, [(0, 1)], updates=50)
     heard: list[bytes] = []
+    hung_up: list[tuple[str, str]] = []
 
     async def impersonate() -> None:
         async def answer(caller: str, method: str, message: bytes) -> bytes:
@@ -180,10 +182,10 @@ def test_a_node_that_takes_anothers_place_gets_no_token(tmp_path: Path) -> None:
             raise Refused("no")
 
         forger = Identity.create(neighbour.settings.name)
-        transport = Transport(forger, answer, lambda *_: None, 10**6)
+        transport = Transport(forger, answer, lambda *why: hung_up.append(why), 10**6)
         await transport.listen(neighbour.settings.listen)
-        transport.set_peers([node.invite])
-        await asyncio.sleep(3.0)
+        transport.set_neighbours([node.invite])
+        await until(lambda: len(hung_up) > 1)
         await transport.close(0.0)
 
     with processes([node]) as (process,):
@@ -230,7 +232,7 @@ def test_garbage_on_the_port(attacked: tuple[Process, NodeDirectory]) -> None:
     host, port = process.directory.settings.listen.rsplit(":", 1)
     noise = np.random.default_rng(1)
     for attempt in range(200):
-        with socket.create_connection((host, int(port)), timeout=5.0) as one:
+        with socket.create_connection((host, int(port)), timeout=60.0) as one:
             content = noise.bytes(int(noise.integers(1, 3000)))
             if attempt % 3 == 0:  # the beginning of a TLS handshake, then noise
                 content = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + content
@@ -279,4 +281,4 @@ def test_lines_and_ends_that_cannot_be_do_not_disturb_a_walk(
     assert status["counters"]["notes"]["incredible line"] == 2
     assert status["counters"]["notes"]["incredible end"] == 1
     assert '"incredible line"' in process.log.read_text()
-    assert '"peer":"node1"' in process.log.read_text()
+    assert '"neighbour":"node1"' in process.log.read_text()

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.node.small_network import PLAN, free_port, in_process, make_node, rows_of
-from tests.node.test_service import is_met, until
-from tests.running import invoke
+from tests.node.test_service import is_met
+from tests.running import invoke, until
 from walklearn.node.disk.creation import create_node
 from walklearn.node.disk.directory import DirectoryError, NodeDirectory
 from walklearn.node.disk.keeper import change_book, new_book
@@ -49,7 +49,7 @@ def test_a_network_joins_by_the_book_and_ends_with_nodes_that_cannot_be_dialled(
     content = write_down(tmp_path, *nodes)
     for each in nodes:
         each.join(content)
-    assert all(peer.address for node in nodes[3:] for peer in node.peers())
+    assert all(peer.address for node in nodes[3:] for peer in node.neighbours())
 
     async def walk() -> None:
         running = [in_process(each)[0] for each in nodes]
@@ -76,10 +76,10 @@ def test_a_newer_book_is_passed_on_and_changes_the_neighbours(tmp_path: Path) ->
         async with first.started(), second.started():
             await until(lambda: is_met(first) and is_met(second))
             one.join(newer)
-            await first.look_for_peers()
+            await first.look_for_neighbours()
             await until(lambda: other.book is not None and other.book.number == 2)
-            await second.look_for_peers()
-            assert [peer.name for peer in other.peers()] == ["node0", "node2"]
+            await second.look_for_neighbours()
+            assert [peer.name for peer in other.neighbours()] == ["node0", "node2"]
             late.join(newer)
             (third, _) = in_process(late)
             async with third.started():
@@ -148,16 +148,46 @@ def test_who_is_removed_by_hand_stays_removed_and_hand_made_neighbours_remain(
     tmp_path: Path,
 ) -> None:
     one, other, third = make(tmp_path, 3)
-    one.join(write_down(tmp_path, one, other))
+    write_down(tmp_path, one, other, third)
+    change_book(tmp_path / "book", lambda old: old.with_edges(("node0", "node1")))
+    one.join((tmp_path / "book").read_bytes())
     one.add_peer(third.invite.encode())
-    assert [peer.name for peer in one.peers()] == ["node1", "node2"]
+    assert [peer.name for peer in one.neighbours()] == ["node1", "node2"]
     one.remove_peer("node1")
     one.remove_peer("node2")
-    assert one.peers() == []
-    one.join(write_down(tmp_path, third))
-    assert [peer.name for peer in one.peers()] == ["node2"]
+    assert one.neighbours() == []
+    change_book(tmp_path / "book", lambda old: old.with_edges(("node0", "node2")))
+    one.join((tmp_path / "book").read_bytes())
+    assert [peer.name for peer in one.neighbours()] == ["node2"]
     one.add_peer(other.invite.encode())
-    assert [peer.name for peer in one.peers()] == ["node1", "node2"]
+    assert [peer.name for peer in one.neighbours()] == ["node1", "node2"]
+
+
+def test_who_is_not_in_the_book_is_no_neighbour(tmp_path: Path) -> None:
+    """Nobody would take what it signs: a token that it renewed would stay with it."""
+    one, other, third = make(tmp_path, 3)
+    with pytest.raises(DirectoryError, match="node1 is not in the book"):
+        one.add_peer(other.invite.encode())  # there is none yet
+    write_down(tmp_path, one, other)
+    one.join(write_down(tmp_path, third))
+    one.add_peer(third.invite.encode())
+    change_book(tmp_path / "book", lambda old: old.without("node2"))
+    one.join((tmp_path / "book").read_bytes())
+    assert [peer.name for peer in one.neighbours()] == ["node1"]
+    assert one.strangers() == ["node2"]
+    with pytest.raises(DirectoryError, match="node2 is not in the book"):
+        one.add_peer(third.invite.encode())
+
+    async def start() -> str:
+        node, log = in_process(one)
+        async with node.started():
+            assert [each["name"] for each in node.status()["neighbours"]] == ["node1"]
+        return log.getvalue()
+
+    assert '"not in the book"' in (log := asyncio.run(start()))
+    assert '"node2"' in log
+    one.remove_peer("node2")
+    assert one.strangers() == []
 
 
 def test_books_that_a_node_does_not_join_by(tmp_path: Path) -> None:
@@ -175,7 +205,7 @@ def test_books_that_a_node_does_not_join_by(tmp_path: Path) -> None:
         without.join(full)
     (one.path / "book.json").write_text("{}")
     with pytest.raises(DirectoryError, match=r"book\.json.*takes it anew"):
-        one.peers()
+        one.neighbours()
 
 
 def test_an_older_book_does_not_take_the_place_of_a_newer(tmp_path: Path) -> None:

@@ -8,17 +8,22 @@ from collections.abc import Callable
 import pytest
 
 from tests.node import enemy_network
-from tests.node.broken_protocols import keep_the_older_final
+from tests.node.broken_protocols import (
+    believe_any_age,
+    believe_everything,
+    believe_who_claims_to_have_passed_it_on,
+    forgive_each_claim,
+    keep_the_older_final,
+    let_false_progress_stand,
+    never_resume,
+    take_a_twin_for_a_repetition,
+    trust_everyone,
+)
 from tests.node.enemy_network import holder_gone_for_good
 from walklearn.node.protocol import handover
 from walklearn.node.protocol.learner import Learner
-from walklearn.node.protocol.pace import Bound
 from walklearn.node.protocol.state import State
-from walklearn.node.protocol.tally import Tally
-from walklearn.node.protocol.tokens import Mark
-from walklearn.node.protocol.values import replace
-
-Scenario = Callable[[int], object]
+from walklearn.node.protocol.tally import FURTHEST, LOSSES, LOSSES_WITHIN, Tally
 
 
 def test_a_walk_outlives_its_holder() -> None:
@@ -37,17 +42,15 @@ def test_a_walk_outlives_its_holder() -> None:
         "two_tokens_of_one_line",
         "token_swallowed",
         "token_swallowed_and_claimed",
+        "token_given_back_now_and_then",
         "lies",
         "small_lies_many",
         "old_news",
+        "progress_inflated",
     ],
 )
 def test_there_is_one_end(name: str, seed: int) -> None:
     getattr(enemy_network, name)(seed)
-
-
-def never_resume(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(State, "resumes_at", property(lambda state: None))
 
 
 def resume_at_once(patch: pytest.MonkeyPatch) -> None:
@@ -55,53 +58,40 @@ def resume_at_once(patch: pytest.MonkeyPatch) -> None:
     patch.setattr("walklearn.node.protocol.state.patience", lambda limits, returns: 0.5)
 
 
+def resume_late(patch: pytest.MonkeyPatch) -> None:
+    """Each loss of the walk costs more than three times the patience."""
+    resumes_at = State.resumes_at.fget
+    assert resumes_at is not None
+
+    def late(state: State) -> float | None:
+        due = resumes_at(state)
+        return None if due is None else due + 9.0
+
+    patch.setattr(State, "resumes_at", property(late))
+
+
+def test_a_swallower_that_claims_may_keep_five_tokens_of_six() -> None:
+    """And no more: what one neighbour gives it, in a row. In plain sight, one of a hundred."""
+    often = Tally()
+    for _ in range(1_000):
+        for _ in range(LOSSES + FURTHEST - 1):
+            often = often.and_sent().and_missed(beyond=10**6)
+            assert not often.is_distrusted
+        often = often.and_sent().and_back()
+    assert often.missed == 5 * often.back
+    for _ in range(LOSSES + FURTHEST):
+        often = often.and_sent().and_missed(beyond=10**6)
+    assert often.is_distrusted
+    for between, distrusted in ((LOSSES_WITHIN - 1, False), (LOSSES_WITHIN - 2, True)):
+        seldom = Tally().and_sent().and_missed(beyond=0)
+        for _ in range(between):
+            seldom = seldom.and_sent().and_back()
+        assert seldom.and_sent().and_missed(beyond=0).is_distrusted == distrusted
+
+
 def renew_no_line(patch: pytest.MonkeyPatch) -> None:
     """A walk under way is as old as at its birth, so the larger fingerprint lives."""
-    patch.setattr(handover, "_renewed", lambda token: token)
-
-
-def take_a_twin_for_a_repetition(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(handover, "_is_fork", lambda state, token: False)
-
-
-def trust_everyone(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(State, "distrusts", lambda state, neighbour: False)
-
-
-def believe_who_claims_to_have_passed_it_on(patch: pytest.MonkeyPatch) -> None:
-    """Only what nobody claims to have seen again counts as lost."""
-    missed = Tally.and_missed
-    patch.setattr(
-        Tally, "and_missed", lambda tally, beyond: tally if beyond else missed(tally, beyond)
-    )
-
-
-def believe_everything(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(State, "believes", lambda state, line, updates, now: True)
-
-
-def forgive_each_claim(patch: pytest.MonkeyPatch) -> None:
-    """What was believed beyond the rate is not spent."""
-
-    def and_also(bound: Bound, reached: float, at: float) -> Bound:
-        return bound._replace(reached=max(bound.reached, reached), at=at, spare=bound.at_once)
-
-    patch.setattr(Bound, "and_also", and_also)
-
-
-def believe_any_age(patch: pytest.MonkeyPatch) -> None:
-    """The wait begins when a neighbour says that it did."""
-    saw = State.saw
-
-    def saw_then(
-        state: State, mark: Mark, updates: int, now: float, age_seconds: float = 0.0
-    ) -> State:
-        after = saw(state, mark, updates, now, age_seconds)
-        if after is state or after.seen is None:
-            return after
-        return replace(after, seen=after.seen._replace(moved_at=now - age_seconds))
-
-    patch.setattr(State, "saw", saw_then)
+    patch.setattr(handover, "_renewed", lambda token, told: token)
 
 
 BROKEN: list[tuple[Callable[[pytest.MonkeyPatch], None], str]] = [
@@ -112,9 +102,11 @@ BROKEN: list[tuple[Callable[[pytest.MonkeyPatch], None], str]] = [
     (take_a_twin_for_a_repetition, "two_tokens_of_one_line"),
     (trust_everyone, "token_swallowed"),
     (believe_who_claims_to_have_passed_it_on, "token_swallowed_and_claimed"),
+    (resume_late, "token_given_back_now_and_then"),
     (believe_everything, "lies"),
     (forgive_each_claim, "small_lies_many"),
     (believe_any_age, "old_news"),
+    (let_false_progress_stand, "progress_inflated"),
 ]
 
 

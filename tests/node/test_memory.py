@@ -12,18 +12,19 @@ import pytest
 
 from tests.node.memory_network import MemoryNetwork, MemoryNode
 from tests.node.small_network import in_process, log_lines, make_nodes
-from tests.node.test_service import is_met, until
-from tests.running import invoke
+from tests.node.test_service import is_met
+from tests.running import invoke, until
 from walklearn import graphs
 from walklearn.node.agreement.plan import Plan
 from walklearn.node.disk.store import Store
 from walklearn.node.process.control import CommandError
 from walklearn.node.protocol import neighbours, protocol
-from walklearn.node.protocol.events import Announced, Note, PeersChanged, Recount
+from walklearn.node.protocol.events import Announced, NewNeighbours, Note, Recount
 from walklearn.node.protocol.learner import Learner
 from walklearn.node.protocol.memory import LISTEN_SECONDS, Memory
 from walklearn.node.protocol.messages import Outcome, Reminder
-from walklearn.node.protocol.state import Phase, Record
+from walklearn.node.protocol.record import Record
+from walklearn.node.protocol.state import Phase
 from walklearn.node.protocol.tokens import Limits, Line, Mark
 from walklearn.privacy.model_noise import ModelNoise
 from walklearn.updates.random_streams import generators
@@ -42,10 +43,10 @@ updates = 1200
 CAP = 500
 
 
-def network() -> MemoryNetwork:
+def network(plan: Plan = PLAN) -> MemoryNetwork:
     noise = ModelNoise(clip=1.0, noise_multiplier=0.5, max_contributions=CAP, protect="node")
     learners = [
-        Learner.of_plan(PLAN, [[1.0 + i]], [1.0], noise=noise, simulated=True) for i in range(3)
+        Learner.of_plan(plan, [[1.0 + i]], [1.0], noise=noise, simulated=True) for i in range(3)
     ]
     made = MemoryNetwork(learners, graphs.ring(3), generators(np.random.SeedSequence(1), nodes=3))
     made.run(lambda: made.connected)
@@ -80,6 +81,28 @@ def test_a_restored_backup_is_noticed_and_its_rows_show_no_more() -> None:
     assert node.written.memory.forgot  # another start does not change it
     others = [each for each in made.nodes if each is not node]
     assert not any(each.state.record.memory.forgot for each in others)
+
+
+def test_a_backup_from_before_the_last_visits_is_noticed_too() -> None:
+    """The final model shows them, and it comes by no handover but the one to this node."""
+    lazy = Plan.from_dict({**PLAN.to_dict(), "laziness": 0.9, "updates": 60})
+    made = network(lazy)
+    backup: dict[MemoryNode, Record] = {}
+
+    def ended() -> bool:
+        backup.update({node: node.written for node in made.nodes if node.written.final is None})
+        return any(node.state.phase is Phase.FINISHED for node in made.nodes)
+
+    made.run(ended)
+    (node,) = (each for each in made.nodes if each.state.phase is Phase.FINISHED)
+    shown = contributed(node)
+    assert backup[node].contributions < shown  # it stayed here, and nothing was written
+    made.run(lambda: made.finished)
+    made.crash(node)
+    node.written = backup[node]
+    made.restart(node)
+    made.run(lambda: made.connected)
+    assert node.state.record.memory.forgot
 
 
 def test_the_owner_decides() -> None:
@@ -120,14 +143,14 @@ def test_a_neighbour_removed_and_added_again_reminds_of_nothing() -> None:
     made.run(lambda: contributed(node) >= 20)
     for number in range(6):
         kept = (node.neighbours[number % 2],)
-        made.feed(node, PeersChanged(kept))
-        made.feed(node, PeersChanged(tuple(node.neighbours)))
+        made.feed(node, NewNeighbours(kept))
+        made.feed(node, NewNeighbours(tuple(node.neighbours)))
         made.run(lambda goal=made.now + 1.0: made.now >= goal, most=20_000)  # type: ignore[misc]
         assert not any(each.state.record.memory.forgot for each in made.nodes)
 
 
 def test_rows_wait_until_every_neighbour_has_spoken_but_not_for_ever() -> None:
-    made = network()
+    made = network(Plan.from_dict({**PLAN.to_dict(), "updates": 5_000}))
     silent, node = made.nodes[2], made.nodes[1]
     made.run(lambda: contributed(node) >= 5)
     made.crash(silent)

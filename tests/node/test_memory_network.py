@@ -12,7 +12,7 @@ import walklearn as wl
 from tests.node.memory_network import MemoryNetwork
 from walklearn.node.agreement.plan import Plan
 from walklearn.node.protocol.learner import Learner
-from walklearn.node.protocol.state import Place, Record
+from walklearn.node.protocol.record import Place, Record
 from walklearn.privacy.model_noise import ModelNoise
 from walklearn.updates.random_streams import Streams, generators, replicate_seed
 from walklearn.updates.sgd import start
@@ -237,6 +237,33 @@ def test_a_walk_that_remembers_arrives_though_a_node_has_forgotten(disk: str) ->
     assert final is not None
     error = np.linalg.norm(final.model - problem.optimum.model)
     assert error < 1e-6 * np.linalg.norm(problem.optimum.model)
+
+
+def test_a_walk_that_remembers_goes_on_without_a_node_that_is_gone_for_good() -> None:
+    """It cannot wait for all nodes, and ends at the minimum of Σ f_i over the others."""
+    plan = Plan.from_text(
+        PLAN.replace(STEPS, 'update = "saga"').replace("updates = 400", "updates = 3000")
+    )
+    network = network_of(plan, generators(np.random.SeedSequence(3), NODES))
+    network.run(lambda: network.connected)
+    network.start_walk(network.nodes[0], np.zeros(3))
+    network.run(lambda: furthest(network.nodes) >= 100)
+    network.run(lambda: any(node.state.wants_visit for node in network.nodes))
+    (gone,) = (number for number in range(NODES) if network.nodes[number].state.wants_visit)
+    network.crash(network.nodes[gone])
+    left = [node for node in network.nodes if node is not network.nodes[gone]]
+    network.run(lambda: all(node.state.record.final is not None for node in left))
+    there = gone != OWNERS
+    problem = wl.Problem(
+        X[there], Y[there], penalty=len(left) / NODES, domain=wl.domains.Ball(3.0),
+        node_of_row=np.unique(OWNERS[there], return_inverse=True)[1],
+    )  # fmt: skip
+    for node in left:
+        final = node.state.record.final
+        assert final is not None
+        assert final.line.counter > 1
+        error = np.linalg.norm(final.model - problem.optimum.model)
+        assert error < 1e-6 * np.linalg.norm(problem.optimum.model)
 
 
 def updates_of(node: Any) -> int:

@@ -2,7 +2,7 @@
 
 A switch is a namespace with a bridge, a host one with a cable (veth) to it. Cutting a host off
 is setting its cable down at the switch, as when a plug is pulled: no message says so. A token that
-was about to cross may have arrived or not; its sender waits, then goes on with a new generation.
+was about to cross may have arrived or not; its sender waits, then goes on with a new line.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ import numpy as np
 import pytest
 
 import walklearn as wl
+from tests.node import small_network
 from tests.node.small_network import Process, introduce, is_running, ring, rows_of, wait_until
 from tests.running import missing
 from walklearn.node.disk.creation import create_node
@@ -31,7 +32,7 @@ from walklearn.node.disk.kept_model import newest_model
 from walklearn.node.disk.store import Store
 from walklearn.node.process.control import ask
 from walklearn.node.process.service import UNCONFIRMED
-from walklearn.node.protocol.state import Place
+from walklearn.node.protocol.record import Place
 from walklearn.node.protocol.tokens import Limits
 
 pytestmark = pytest.mark.slow
@@ -41,27 +42,14 @@ EDGES = [*ring(HOSTS), (0, 2), (1, 3), (2, 4)]
 UPDATES = 3000
 CUT = 1
 OTHERS = [number for number in range(HOSTS) if number != CUT]
-PLAN = f"""
-name = "hosts"
-nodes = {HOSTS}
-features = ["a", "b"]
-target = "y"
-classes = ["no", "yes"]
-loss = "logistic"
-penalty = 1.0
-domain = {{ ball = 10.0 }}
-step_size = {{ constant = 0.05 }}
-updates = {UPDATES}
-[time_limits]
-handover_timeout_seconds = 1.0
-retry_after_seconds = 0.2
-hello_every_seconds = 0.5
-reclaim_after_seconds = 3.0
-"""
+PLAN = (
+    small_network.PLAN.format(nodes=HOSTS, updates=UPDATES, more="")
+    + "handover_timeout_seconds = 1.0\nreclaim_after_seconds = 3.0\n"
+)
 
 
 def ip(*arguments: str) -> None:
-    subprocess.run(["ip", *arguments], check=True, capture_output=True, timeout=20)
+    subprocess.run(["ip", *arguments], check=True, capture_output=True, timeout=60)
 
 
 class Hosts:
@@ -123,9 +111,24 @@ def hosts(count: int) -> Iterator[Hosts]:
         made.remove()
 
 
-def make_nodes(folder: Path) -> list[NodeDirectory]:
+@contextmanager
+def on_hosts(nodes: list[NodeDirectory], hosts: Hosts, *options: str) -> Iterator[list[OnHost]]:
+    """Each node on its host, all of them answering; none is left behind."""
+    pairs = zip(nodes, hosts.names, strict=True)
+    running = [OnHost(node, host, *options) for node, host in pairs]
+    try:
+        for each in running:
+            wait_until(lambda each=each: is_running(each))  # type: ignore[misc]
+        yield running
+    finally:
+        for each in running:
+            each.end()
+
+
+def make_nodes(folder: Path, updates: int = UPDATES, more: str = "") -> list[NodeDirectory]:
     plan = folder / "plan.toml"
-    plan.write_text(PLAN.replace("step_size = { constant = 0.05 }", 'update = "saga"'))
+    text = PLAN.replace(f"updates = {UPDATES}", f"updates = {updates}\n{more}")
+    plan.write_text(text.replace("step_size = { constant = 0.05 }", 'update = "saga"'))
     made = []
     for number in range(HOSTS):
         address = f"10.77.0.{number + 1}:7447"
@@ -140,44 +143,57 @@ def make_nodes(folder: Path) -> list[NodeDirectory]:
     return made
 
 
-def test_a_host_that_is_cut_off_is_walked_around_and_joins_again(tmp_path: Path) -> None:
-    """The walk remembers, and ends at w* although it was long without one node's rows."""
-    nodes = make_nodes(tmp_path)
-    with hosts(HOSTS) as made:
-        running = cut_off_and_heal(nodes, made)
-    models = [newest_model(node)[0] for node in nodes]
-    assert {model.updates for model in models} == {UPDATES}
+def assert_at_the_minimum(nodes: list[NodeDirectory], whose: list[int], updates: int) -> None:
+    """All of them have one model, that which minimises Σ f_i over these nodes."""
+    models = [newest_model(nodes[number])[0] for number in whose]
+    assert {model.updates for model in models} == {updates}
     assert len({model.weights.tobytes() for model in models}) == 1
-    rows = [rows_of(number) for number in range(HOSTS)]
+    rows = [rows_of(number) for number in whose]
     problem = wl.Problem(
         np.concatenate([each.X for each in rows]), np.concatenate([each.y for each in rows]),
-        penalty=1.0, domain=wl.domains.Ball(10.0), node_of_row=np.repeat(np.arange(HOSTS), 5),
+        penalty=len(whose) / HOSTS, domain=wl.domains.Ball(10.0),
+        node_of_row=np.repeat(np.arange(len(whose)), 5),
     )  # fmt: skip
     best = problem.optimum.model
     assert np.linalg.norm(models[0].weights - best) < 1e-6 * np.linalg.norm(best)
+
+
+def test_a_host_that_is_cut_off_is_walked_around_and_joins_again(tmp_path: Path) -> None:
+    """The walk remembers, and ends at w* although it was long without one node's rows."""
+    nodes = make_nodes(tmp_path)
+    with hosts(HOSTS) as made, on_hosts(nodes, made) as running:
+        cut_off_and_heal(running, made)
+        assert [each.wait() for each in running] == [0] * HOSTS
+    assert_at_the_minimum(nodes, list(range(HOSTS)), UPDATES)
     assert "neighbour down" in "".join(each.log.read_text() for each in running)
 
 
-def cut_off_and_heal(nodes: list[NodeDirectory], hosts: Hosts) -> list[OnHost]:
-    running = [OnHost(node, host) for node, host in zip(nodes, hosts.names, strict=True)]
-    try:
-        for each in running:
-            wait_until(lambda each=each: is_running(each))  # type: ignore[misc]
-        ask(nodes[0].path, "StartWalk", resume=False)
-        wait_until(lambda: progress(running, [CUT]) > 100)
-        hosts.cut(CUT)
-        reached = progress(running, range(HOSTS))
-        wait_until(lambda: progress(running, OTHERS) > reached + 300)  # they work on without it
-        assert progress(running, [CUT]) < progress(running, OTHERS)
-        assert not any(n["usable"] for n in running[CUT].status()["neighbours"])
-        hosts.heal(CUT)
-        healed = progress(running, range(HOSTS))
-        wait_until(lambda: progress(running, [CUT]) > healed)  # the token comes to it again
-        assert [each.wait() for each in running] == [0] * HOSTS
-    finally:
-        for each in running:
-            each.end()
-    return running
+def test_a_walk_that_remembers_outlives_a_partition_and_its_holder(tmp_path: Path) -> None:
+    """Its host cut off and healed, then whoever has the token is gone, and its rows with it."""
+    updates = 2 * UPDATES
+    nodes = make_nodes(tmp_path, updates, "laziness = 0.8")
+    with hosts(HOSTS) as made, on_hosts(nodes, made, "--linger-seconds", "5") as running:
+        cut_off_and_heal(running, made)
+        dead = kill_the_holder(running)
+        left = [number for number in range(HOSTS) if running[number] is not dead]
+        ends = [running[number].wait() for number in left]
+    assert UNCONFIRMED in ends
+    assert_at_the_minimum(nodes, left, updates)
+    assert "resumed" in "".join(running[number].log.read_text() for number in left)
+
+
+def cut_off_and_heal(running: list[OnHost], hosts: Hosts) -> None:
+    """Begin a walk; one host is cut off for a while, and walked to again."""
+    ask(running[0].directory.path, "StartWalk", resume=False)
+    wait_until(lambda: progress(running, [CUT]) > 100)
+    hosts.cut(CUT)
+    reached = progress(running, range(HOSTS))
+    wait_until(lambda: progress(running, OTHERS) > reached + 300)  # they work on without it
+    assert progress(running, [CUT]) < progress(running, OTHERS)
+    assert not any(n["usable"] for n in running[CUT].status()["neighbours"])
+    hosts.heal(CUT)
+    healed = progress(running, range(HOSTS))
+    wait_until(lambda: progress(running, [CUT]) > healed)  # the token comes to it again
 
 
 def progress(running: list[OnHost], whose: range | list[int]) -> int:
@@ -192,28 +208,20 @@ def test_a_walk_outlives_its_holder_among_nodes_that_cannot_be_dialled(tmp_path:
     end by themselves, with one model; its neighbours say that it never confirmed.
     """
     nodes = joined_by_the_book(tmp_path, 12, behind_nat=2)
-    with hosts(12) as made:
-        pairs = zip(nodes, made.names, strict=True)
-        running = [OnHost(node, host, "--linger-seconds", "5") for node, host in pairs]
-        try:
-            for each in running:
-                wait_until(lambda each=each: is_running(each))  # type: ignore[misc]
-            wait_until(lambda: all(map(is_met, running)))
-            ask(nodes[0].path, "StartWalk", resume=False)
-            wait_until(lambda: progress(running, range(12)) > 200)
-            dead = kill_the_holder(running[:10])
-            left = [each for each in running if each is not dead]
-            ends = {each.directory: each.wait() for each in left}
-        finally:
-            for each in running:
-                each.end()
+    with hosts(12) as made, on_hosts(nodes, made, "--linger-seconds", "5") as running:
+        wait_until(lambda: all(map(is_met, running)))
+        ask(nodes[0].path, "StartWalk", resume=False)
+        wait_until(lambda: progress(running, range(12)) > 200)
+        dead = kill_the_holder(running[:10])
+        left = [each for each in running if each is not dead]
+        ends = {each.directory: each.wait() for each in left}
     models = [newest_model(node) for node in ends]
     assert all(final for _, final in models)
     assert len({model.weights.tobytes() for model, _ in models}) == 1
     assert "resumed" in "".join(each.log.read_text() for each in left)
     bereft = dead.directory.identity.fingerprint
     for node, code in ends.items():
-        beside = bereft in {peer.fingerprint for peer in node.peers()}
+        beside = bereft in {peer.fingerprint for peer in node.neighbours()}
         assert code == (UNCONFIRMED if beside else 0)
 
 

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from walklearn.node.agreement.plan import Plan, PlanError
-from walklearn.node.agreement.plan_privacy import told_as
+from walklearn.node.agreement.plan_privacy import claim_in_words
 from walklearn.privacy import Charge, compose
 from walklearn.privacy.budget import CLIP_SHARE
-from walklearn.privacy.row_release import RowGaussian
+from walklearn.privacy.row_releases import RowGaussian
 from walklearn.problem.domains import Ball, Box, Everywhere
 from walklearn.problem.losses import Huber, Softmax
 from walklearn.updates.step_sizes import ConstantStep, PowerStep
@@ -112,7 +112,7 @@ def test_a_model_in_the_clear_is_said_in_so_many_words() -> None:
     assert plan.calibrated_noise() is None
     assert mechanism is not None
     assert mechanism.delta(3.0) <= 0.03  # all of it goes to L_i
-    assert told_as(plan.to_dict()["privacy"]).startswith("ε = ∞")
+    assert claim_in_words(plan.to_dict()["privacy"]).startswith("ε = ∞")
     with pytest.raises(PlanError, match="epsilon would protect nothing"):
         Plan.from_text(ROWS + 'model = "in the clear"\n')
 

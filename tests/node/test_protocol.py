@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from walklearn import graphs, walks
-from walklearn.node.agreement.plan import Plan
+from walklearn.node.agreement.plan import Plan, TimeLimits
 from walklearn.node.protocol import events, protocol
 from walklearn.node.protocol.events import (
     Announced,
@@ -20,9 +20,9 @@ from walklearn.node.protocol.events import (
     Greet,
     NeighbourDown,
     NeighbourUp,
+    NewNeighbours,
     Note,
     NotSent,
-    PeersChanged,
     Remember,
     Reply,
     ResumeWalk,
@@ -41,7 +41,8 @@ from walklearn.node.protocol.fields import LARGEST_COUNTER
 from walklearn.node.protocol.learner import Draws, Learner
 from walklearn.node.protocol.messages import Announcement, Outcome, Progress, Receipt
 from walklearn.node.protocol.protocol import handle, recover
-from walklearn.node.protocol.state import Phase, Place, Record, State
+from walklearn.node.protocol.record import Place, Record
+from walklearn.node.protocol.state import Phase, State
 from walklearn.node.protocol.tally import Tally
 from walklearn.node.protocol.tokens import Line, Mark, Token
 from walklearn.privacy.model_noise import ModelNoise
@@ -58,6 +59,8 @@ updates = 10
 time_limits = { retry_after_seconds = 2.0, reclaim_after_seconds = 60.0 }
 """)
 LEARNER = Learner.of_plan(PLAN, [[1.0]], [1.0])
+# Whose time limits are what the node measures.
+ADAPTIVE = Learner.of_plan(replace(PLAN, time_limits=TimeLimits()), [[1.0]], [1.0])
 ME, LEFT, RIGHT = "5" * 64, "1" * 64, "9" * 64
 LINE = Line(1, 1, LEFT, "a" * 32)
 GO_LEFT, GO_RIGHT = Draws(np.array([0.0])), Draws(np.array([0.5]))
@@ -149,7 +152,7 @@ def test_alone_it_rests() -> None:
     state, _ = handle(state, NeighbourDown(LEFT))
     assert not state.wants_visit
     assert up(state, LEFT).wants_visit
-    alone, _ = handle(up(state, LEFT), PeersChanged(()))
+    alone, _ = handle(up(state, LEFT), NewNeighbours(()))
     assert not alone.wants_visit  # the plan has other nodes: they will be added
     single = replace(LEARNER, plan=replace(PLAN, nodes=1))
     assert replace(alone, learner=single).wants_visit  # there is nobody to wait for
@@ -297,6 +300,31 @@ def test_after_the_time_to_reclaim_it_goes_on_with_a_new_line() -> None:
     assert reply(effects) == Receipt(Outcome.OBSOLETE, newest=Line(4, 2, ME, LINE.walk))
 
 
+def test_a_neighbour_that_answers_late_stretches_its_own_limits_only() -> None:
+    state = node(learner=ADAPTIVE)
+    usual = state.greeted_within_seconds(RIGHT, 0)
+    late = NeighbourUp(LEFT, state.announcement(LEFT), told(), 100.0, seconds=4.0)
+    state, _ = handle(state, late)
+    assert state.greeted_within_seconds(LEFT, 0) == 5 * 4.0
+    assert state.greeted_within_seconds(RIGHT, 0) == usual < 4.0
+    state, _ = arrive(state, token(), GO_RIGHT)
+    assert state.reclaims_at == 100.0 + 2.0 * state.answer_within_seconds(RIGHT) < 104.0
+    state, _ = handle(state, Answered(Mark(LINE, 5), ACCEPTED, 101.5))
+    assert state.greeted_within_seconds(RIGHT, 0) == 5 * 1.5
+
+
+def test_who_was_given_up_is_waited_for_twice_as_long_the_next_time() -> None:
+    """Or a receiver that is slower than anyone thought would be lost again and again."""
+    state, _ = arrive(node(learner=ADAPTIVE), token(), GO_RIGHT)
+    usual = state.greeted_within_seconds(RIGHT, 0)
+    state, _ = handle(state, Unknown(Mark(LINE, 5), 101.0))
+    state, effects = handle(state, Tick(state.reclaims_at))
+    assert Commit in sorts(effects)
+    assert state.phase is Phase.HOLDING
+    assert state.greeted_within_seconds(RIGHT, 0) == 2 * usual
+    assert state.greeted_within_seconds(LEFT, 0) == usual
+
+
 def test_who_hears_of_a_newer_line_lets_the_token_die_and_tells_of_it() -> None:
     newer = Line(1, 2, RIGHT, LINE.walk)
     for state in (holding(), handing_over()):
@@ -400,6 +428,29 @@ def test_who_knows_nothing_believes_no_counter_that_the_others_would_not() -> No
         assert (heard.record.newest_line == lie) == believed
 
 
+def test_nobody_believes_in_a_line_that_began_beyond_the_plan() -> None:
+    for updates, outcome in ((PLAN.updates, Outcome.ACCEPTED), (11, Outcome.REFUSED)):
+        _, effects = arrive(node(), token(line=Line(updates, 1, LEFT, "a" * 32)))
+        assert reply(effects).outcome is outcome
+
+
+@pytest.mark.parametrize("seconds", [None, 0.0])
+def test_how_far_the_walk_is_is_told_only_where_walks_are_resumed(seconds: float | None) -> None:
+    """It shows which way the token went."""
+    plan = replace(PLAN, time_limits=TimeLimits(resume_after_seconds=seconds))
+    state, _ = arrive(node(learner=Learner.of_plan(plan, [[1.0]], [1.0])), token())
+    assert (state.announcement(LEFT, 101.0).progress is None) == (seconds == 0.0)
+
+
+def test_old_news_told_again_as_new_does_not_make_the_walk_move() -> None:
+    state = node()
+    for now in (101.0, 130.0):
+        news = Progress(Mark(LINE, 4), 3, 0.0)
+        state, _ = handle(state, Announced(LEFT, told(newest=LINE, progress=news), now))
+        assert state.seen is not None
+        assert (state.seen.mark, state.seen.moved_at) == (Mark(LINE, 4), 101.0)
+
+
 def test_after_a_long_silence_much_is_believed() -> None:
     """A partition that heals is not refused: it had the time."""
     state = node(learner=Learner.of_plan(LONG, [[1.0]], [1.0]))
@@ -417,7 +468,7 @@ def test_a_receiver_that_believes_in_a_line_that_cannot_be_does_not_get_the_toke
     lie = Receipt(Outcome.OBSOLETE, newest=Line(1, 2**62, RIGHT, LINE.walk))
     state, effects = handle(handing_over(), Answered(Mark(LINE, 5), lie, 101.0))
     assert state.phase is Phase.HOLDING
-    assert Note("incredible line", f"1 updates, counter {2**62}", RIGHT) in effects
+    assert Note("incredible line", f"1 update, counter {2**62}", RIGHT) in effects
 
 
 def test_a_token_that_is_back_before_its_receipt_was_handed_over() -> None:
@@ -535,12 +586,12 @@ def test_a_link_is_used_only_when_it_is_up_both_ways() -> None:
 
 
 def test_a_new_degree_is_announced_before_it_is_walked_by() -> None:
-    state, effects = handle(node(), PeersChanged((LEFT, RIGHT, "c" * 64)))
+    state, effects = handle(node(), NewNeighbours((LEFT, RIGHT, "c" * 64)))
     assert [effect.neighbour for effect in effects] == [LEFT, RIGHT]
     assert not state.is_usable(LEFT)
     assert up(state, LEFT).is_usable(LEFT)
     assert state.neighbours == (LEFT, RIGHT, "c" * 64)
-    state, _ = handle(state, PeersChanged((RIGHT,)))
+    state, _ = handle(state, NewNeighbours((RIGHT,)))
     assert state.degree == 1
     assert LEFT not in state.links
     unknown = [

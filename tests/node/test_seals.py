@@ -16,8 +16,8 @@ import pytest
 from tests.node.small_network import in_process, log_lines
 from tests.node.test_enemies import Enemy
 from tests.node.test_joining import make, write_down
-from tests.node.test_service import until
-from walklearn.node.disk.store import StoreError
+from tests.running import until
+from walklearn.node.disk.database import StoreError
 from walklearn.node.process.logs import Log
 from walklearn.node.process.seals import Seals
 from walklearn.node.protocol.messages import (
@@ -29,7 +29,7 @@ from walklearn.node.protocol.messages import (
     decode_greeting,
     encode_greeting,
 )
-from walklearn.node.protocol.state import Place, Record
+from walklearn.node.protocol.record import Place, Record
 from walklearn.node.protocol.tokens import Line, Mark, Token, encode_token
 from walklearn.node.wire.book import Book
 from walklearn.node.wire.identity import Identity, Invite
@@ -108,6 +108,23 @@ def test_a_renewed_line_is_signed_by_who_renewed_it_and_logged_by_name() -> None
     assert carol.on_token(passed_on).seal == passed_on.seal  # and does not sign for another
 
 
+def test_progress_is_told_of_a_signed_line_only() -> None:
+    """Of a renewed line it is heard before its token; else anyone could tell of a later renewal."""
+    sent, bob, carol = seals_of(ALICE).on_token(a_token(ALICE)), seals_of(BOB), seals_of(CAROL)
+    assert bob.refusal(sent) == carol.refusal(sent) == ""
+    line = bob.on_token(renewed(sent)).line
+    told = Announcement(2, 1.0, True, sent.line, progress=Progress(Mark(line, 4), 510, 0.0))
+    greeting = bob.on_greeting(Greeting("b", PLAN, told))
+    assert carol.checked_greeting(greeting) == (greeting, False)
+    again = carol.on_greeting(Greeting("c", PLAN, told))  # and is told on
+    assert seals_of(ALICE).checked_greeting(again) == (again, False)
+    later = replace(told, progress=Progress(Mark(line._replace(updates=900), 4), 910, 0.0))
+    for lie in (replace(greeting, announcement=later), Greeting("c", PLAN, later)):
+        bare, wrong = carol.checked_greeting(lie)
+        assert wrong
+        assert bare.announcement == replace(later, progress=None)
+
+
 def test_a_renewal_that_nobody_signed_is_refused() -> None:
     sent, bob, eve = seals_of(ALICE).on_token(a_token(ALICE)), seals_of(BOB), seals_of(STRANGER)
     assert bob.refusal(sent) == ""
@@ -117,7 +134,7 @@ def test_a_renewal_that_nobody_signed_is_refused() -> None:
         told = Announcement(2, 1.0, True, forged.line, None, Progress(Mark(forged.line, 4), 9, 0.0))
         bare, wrong = bob.checked_greeting(Greeting("e", PLAN, told, newest_seal=forged.seal))
         assert wrong
-        assert bare.announcement == replace(told, newest=None)  # progress is nobody's word
+        assert bare.announcement == replace(told, newest=None, progress=None)
         receipt = Receipt(Outcome.OBSOLETE, newest=forged.line, newest_seal=forged.seal)
         assert not bob.checks_receipt(receipt)
     mixed = seals_of(ALICE).on_token(replace(a_token(ALICE), line=line_of(ALICE, 500)))
@@ -252,7 +269,8 @@ def test_a_neighbour_that_forges_a_line_or_an_end_does_not_disturb_the_walk(
     for each in nodes:
         each.join(content)
     liar = nodes[-1]
-    target = next(each for each in nodes[:-1] if liar.invite.name in {p.name for p in each.peers()})
+    name = liar.invite.name
+    target = next(each for each in nodes[:-1] if name in {near.name for near in each.neighbours()})
 
     async def attack(enemy: Enemy) -> None:
         line = Line(9, 2, "f" * 64, "c" * 32)
@@ -292,7 +310,7 @@ def test_a_neighbour_that_forges_a_line_or_an_end_does_not_disturb_the_walk(
         assert ("line begun", "node0") in {(each["event"], each.get("by")) for each in events}
         assert "line renewed" in {each["event"] for each in events}
         assert "end declared" in {each["event"] for each in events}
-        assert ("line not signed", "node3") in {(e["event"], e.get("peer")) for e in events}
+        assert ("line not signed", "node3") in {(e["event"], e.get("neighbour")) for e in events}
 
     asyncio.run(walk())
 
@@ -333,6 +351,7 @@ def keep_no_seals(patch: pytest.MonkeyPatch) -> None:
     [
         (take_lines_unsigned, lambda patch: test_what_nobody_in_the_book_signed_is_not()),
         (take_renewals_unsigned, lambda patch: test_a_renewal_that_nobody_signed_is_refused()),
+        (take_renewals_unsigned, lambda patch: test_progress_is_told_of_a_signed_line_only()),
         (
             sign_for_others,
             lambda patch: test_a_renewed_line_is_signed_by_who_renewed_it_and_logged_by_name(),

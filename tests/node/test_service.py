@@ -22,24 +22,20 @@ from tests.node.small_network import (
     ring,
 )
 from tests.node.test_processes import PRIVATE
+from tests.running import until
 from walklearn.node.agreement.node_rows import NodeRows
 from walklearn.node.agreement.plan import Plan
+from walklearn.node.disk.database import DiskError, StoreError
 from walklearn.node.disk.directory import NodeDirectory
-from walklearn.node.disk.store import DiskError, Store, StoreError
+from walklearn.node.disk.store import Store
 from walklearn.node.process.control import CommandError
-from walklearn.node.process.service import Node, Options
+from walklearn.node.process.node import Node, Options
 from walklearn.node.protocol import pace
 from walklearn.node.protocol.events import StartWalk
 from walklearn.node.protocol.messages import Greeting
 from walklearn.node.protocol.tokens import Limits
 from walklearn.node.wire.transport import Refused, Unanswered, Undelivered
 from walklearn.privacy import exact_draws
-
-
-async def until(condition: Any) -> None:
-    async with asyncio.timeout(60):
-        while not condition():
-            await asyncio.sleep(0.01)
 
 
 def is_met(node: Node) -> bool:
@@ -108,7 +104,7 @@ def test_a_neighbour_that_answers_late_is_waited_for_longer(
         node, _ = in_process(one)
         async with node.started(), slow.started():
             await until(lambda: is_met(node))
-        return node._runtime.state.greeted_within_seconds(0)
+        return node._runtime.state.greeted_within_seconds(other.identity.fingerprint, 0)
 
     assert asyncio.run(meet()) >= 5 * 0.2
 
@@ -145,14 +141,14 @@ def test_a_removed_neighbour_is_out_at_once_and_may_come_back(tmp_path: Path) ->
         async with first.started(), second.started():
             await until(lambda: is_met(first) and is_met(second))
             one.remove_peer("node1")
-            await first.look_for_peers()
+            await first.look_for_neighbours()
             transport = second._runtime.transport
             with pytest.raises((Unanswered, Undelivered)):
                 await transport.call(one.identity.fingerprint, "Hello", b"", 5.0)
             await until(lambda: not is_met(second))
             await until(lambda: "not a neighbour" in log.getvalue())
             one.add_peer(other.invite.encode())
-            await first.look_for_peers()
+            await first.look_for_neighbours()
             await until(lambda: is_met(first) and is_met(second))
 
     asyncio.run(quarrel())
@@ -165,15 +161,15 @@ def test_a_damaged_invite_in_the_directory_hides_no_other(tmp_path: Path) -> Non
         (first, log), (second, _) = in_process(one), in_process(other)
         async with first.started(), second.started():
             (one.path / "peers" / "x.invite").write_text("nonsense")
-            await first.look_for_peers()
+            await first.look_for_neighbours()
             assert "cannot read a neighbour" in log.getvalue()
             await until(lambda: is_met(first) and is_met(second))
             known = one.path / "peers" / f"{other.settings.name}.invite"
             known.write_text("damaged")  # it was read before, so it stays
-            await first.look_for_peers()
+            await first.look_for_neighbours()
             assert [each["name"] for each in first.status()["neighbours"]] == [other.settings.name]
             known.unlink()
-            await first.look_for_peers()
+            await first.look_for_neighbours()
             assert first.status()["neighbours"] == []
 
     asyncio.run(run())

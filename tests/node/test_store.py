@@ -19,10 +19,12 @@ import numpy as np
 import pytest
 
 from tests.node.small_network import fill
-from walklearn.node.disk import store as store_module
-from walklearn.node.disk.store import LARGEST_ROW, DiskError, Release, Store, StoreError
+from walklearn.node.disk import bodies
+from walklearn.node.disk.bodies import LARGEST_ROW
+from walklearn.node.disk.database import DiskError, StoreError
+from walklearn.node.disk.store import Release, Store
 from walklearn.node.protocol.learner import Kept
-from walklearn.node.protocol.state import Place, Record
+from walklearn.node.protocol.record import Place, Record
 from walklearn.node.protocol.tally import Tally
 from walklearn.node.protocol.tokens import Limits, Line, Mark, Memory, Token
 from walklearn.problem.domains import Everywhere
@@ -347,7 +349,7 @@ def test_the_directory_of_large_tokens_is_forced_to_the_disk(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     forced: list[Path] = []
-    monkeypatch.setattr(store_module, "sync_directory", forced.append)
+    monkeypatch.setattr(bodies, "sync_directory", forced.append)
     with Store.create(path, LARGE) as store:
         del forced[:]
         store.commit(record(LARGE))
@@ -369,23 +371,34 @@ def test_a_full_database_changes_nothing(path: Path) -> None:
         assert store.record.contributions == 2
 
 
+def fail(name: str) -> Any:
+    error = sqlite3.OperationalError("disk I/O error")
+    error.sqlite_errorname = name
+
+    def write(*arguments: object) -> None:
+        raise error
+
+    return write
+
+
+@pytest.mark.parametrize(("name", "left"), [("SQLITE_IOERR_WRITE", 0), ("SQLITE_IOERR_FSYNC", 1)])
+def test_the_file_of_a_record_is_left_only_where_the_record_may_be_written(
+    path: Path, monkeypatch: pytest.MonkeyPatch, name: str, left: int
+) -> None:
+    with Store.create(path, LARGE) as store:
+        monkeypatch.setattr(store, "_put", fail(name))
+        with pytest.raises((StoreError, DiskError), match="disk I/O error"):
+            store.commit(record(LARGE))
+        assert len(list(path.with_suffix(".bodies").iterdir())) == left
+
+
 def test_a_failing_disk_is_not_a_refusal(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whether it was written is unknown, so nobody may be told that it was not."""
-
-    def fail(name: str) -> Any:
-        error = sqlite3.OperationalError("disk I/O error")
-        error.sqlite_errorname = name
-
-        def write(*arguments: object) -> None:
-            raise error
-
-        return write
-
     with Store.create(path, LARGE) as store:
-        monkeypatch.setattr(store, "_write_body", fail("SQLITE_IOERR_FSYNC"))
+        monkeypatch.setattr(store._bodies, "write", fail("SQLITE_IOERR_FSYNC"))
         with pytest.raises(DiskError, match="SQLITE_IOERR_FSYNC"):
             store.commit(record(LARGE))
-        monkeypatch.setattr(store, "_write_body", fail("SQLITE_IOERR_WRITE"))
+        monkeypatch.setattr(store._bodies, "write", fail("SQLITE_IOERR_WRITE"))
         with pytest.raises(StoreError, match="I/O error"):
             store.commit(record(LARGE))
         monkeypatch.undo()
@@ -400,7 +413,7 @@ def test_a_file_that_cannot_be_forced_to_the_disk_is_not_left(
 
     with Store.create(path, LARGE) as store:
         with monkeypatch.context() as patch:
-            patch.setattr(store_module.os, "fsync", fail)
+            patch.setattr("os.fsync", fail)
             with pytest.raises(StoreError, match="Input/output error"):
                 store.commit(record(LARGE))
         assert list(path.with_suffix(".bodies").iterdir()) == []

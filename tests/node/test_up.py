@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from tests.running import WALKLEARN, wait_until
+from tests.running import WALKLEARN, started, wait_until
 from walklearn.model import Model
 
 COMMAND = [*WALKLEARN, "up"]
@@ -54,20 +54,19 @@ def test_a_private_network_learns_and_every_node_ends_with_the_same_model(tmp_pa
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_however_it_ends_no_process_is_left(tmp_path, number):
     out = tmp_path / "network"
-    process = subprocess.Popen([*COMMAND, "--nodes", "3", "--updates", "1000000", "--out", out],
-                               stdout=subprocess.PIPE, text=True)  # fmt: skip
-    try:
+    command = [*COMMAND, "--nodes", "3", "--updates", "1000000", "--out", out]
+    with started(*command, stdout=subprocess.PIPE) as process:
         for line in process.stdout:
             if "processes run" in line:
                 break
-        assert len(alive(out / "node-")) == 3
+        running = alive(out / "node-")
+        assert len(running) == 3
+        for each in running:  # or their threads would wait for each other
+            with open(f"/proc/{each}/environ", "rb") as file:
+                assert b"OPENBLAS_NUM_THREADS=1" in file.read().split(b"\0")
         process.send_signal(number)
         process.wait(60)
         wait_until(lambda: alive(out) == [], "its end")
-    finally:
-        process.kill()
-        process.stdout.close()
-        process.wait()
 
 
 @pytest.mark.parametrize(

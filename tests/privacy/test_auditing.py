@@ -16,12 +16,12 @@ import pytest
 from scipy import special
 
 from walklearn.privacy.auditing import audit
+from walklearn.privacy.mechanism import Mechanism
 from walklearn.privacy.mechanisms import (
     ClampedGamma,
     Gamma,
     Gaussian,
     Laplace,
-    Mechanism,
     TruncatedLaplace,
 )
 

@@ -55,6 +55,18 @@ def test_the_paper() -> None:
     assert smoothness_bounds(losses.Logistic(), 1.0, 20, 3.0) == (1.0, 1.0 + 20 * 9 / 4)
 
 
+def test_a_node_of_light_rows_is_within_the_bounds() -> None:
+    """With an intercept the constant is at least what the rows of a node weigh."""
+    lo, _ = smoothness_bounds(
+        losses.Squared(), 0.5, 2, 1.0, max_rows=2.0, min_rows=0.25, intercept=True
+    )
+    constants = wl.Problem(
+        [[0.0, 1.0], [0.0, 1.0]], [1.0, 1.0], loss=losses.Squared(), penalty=0.5,
+        sample_weight=[0.25, 2.0],
+    ).smoothness  # fmt: skip
+    assert constants.min() == pytest.approx(lo)
+
+
 def test_a_lower_bound_is_asked_for() -> None:
     with pytest.raises(ValueError, match=r"positive public lower bound \(lower=...\)"):
         smoothness_bounds(losses.Squared(), 0.0, 10, 1.0)

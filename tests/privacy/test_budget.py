@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import pytest
@@ -11,6 +12,8 @@ from hypothesis import strategies as st
 from walklearn.privacy import Allotment, allot, row_length
 from walklearn.problem.losses import LOSSES, Logistic, Softmax, Squared
 
+# Facts are taken as they come, and with them a δ that is not small.
+pytestmark = pytest.mark.filterwarnings("ignore:δ = .* is large")
 FACTS: dict[str, Any] = {
     "loss": Logistic(),
     "nodes": 20,
@@ -120,7 +123,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "a share of all": ({"constants_share": 1.0, "tells": True}, r"between 0 and 1"),
     "too little noise": (
         {"noise_multiplier": 1.0},
-        r"already one contribution .* Raise it, or ε\.$",
+        r"already 1 contribution .* Raise it, or ε\.$",
     ),
     "too large a cap": (
         {"noise_multiplier": 10.0, "max_contributions": 50},
@@ -137,3 +140,20 @@ def test_bad_input_is_refused(case: str) -> None:
     changes, message = BAD[case]
     with pytest.raises(ValueError, match=message):
         allotted(**changes)
+
+
+def test_a_delta_that_would_let_rows_be_shown_is_told_of() -> None:
+    with pytest.warns(UserWarning, match=r"δ = 0.01 is large for 455 rows.*4.55 of.*as 0.0001"):
+        allotted(delta=0.01)
+    with pytest.warns(UserWarning, match="large for 20 nodes"):
+        allotted(delta=0.05, protect="node")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        allotted(delta=1e-3)
+        allotted(delta=0.01, protect="node")
+
+
+def test_noise_that_cannot_be_drawn_says_what_to_ask_for() -> None:
+    noise = allotted(epsilon=0.0, delta=1e-9).noise
+    with pytest.raises(ValueError, match=r"more than can be drawn.*larger epsilon or delta"):
+        noise.draw(1)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from walklearn import privacy
@@ -29,6 +29,7 @@ def powers(low: float, high: float) -> st.SearchStrategy[float]:
     lo=powers(-6, 6),
     spread=powers(-3, 6),
 )
+@example(epsilon=1000.0, delta=1e-13, lo=1.0, spread=1.0)  # e^ε is more than a number can hold
 @settings(max_examples=60, deadline=None)
 def test_never_above_the_target(
     kind: str, epsilon: float, delta: float, lo: float, spread: float

@@ -15,12 +15,12 @@ from scipy import integrate, special
 from tests.running import python
 from walklearn.privacy import composition
 from walklearn.privacy.composition import Charge, Composition, Release, compose, privacy_loss
+from walklearn.privacy.mechanism import Mechanism
 from walklearn.privacy.mechanisms import (
     ClampedGamma,
     Gamma,
     Gaussian,
     Laplace,
-    Mechanism,
     TruncatedLaplace,
 )
 from walklearn.privacy.model_noise import ModelNoise

@@ -195,7 +195,7 @@ def test_model_noise_is_drawn_in_its_own_steps() -> None:
     assert steps.dtype == np.int64
     # Four standard errors either way: fails for one seed in 16,000.
     assert np.std(steps) * noise.clip_step == pytest.approx(2.1, rel=4 / math.sqrt(800))
-    with pytest.raises(ValueError, match="is not drawn in steps"):
+    with pytest.raises(ValueError, match="is more than can be drawn"):
         privacy.ModelNoise(1.0, 1e30, 1).draw(1)
 
 

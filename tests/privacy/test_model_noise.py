@@ -137,6 +137,17 @@ def test_each_row_is_clipped_before_the_sum_and_the_noise(objective: Any) -> Non
     np.testing.assert_array_equal(NOISE.protected(problem, 1, ZEROS, normal=ONES), ZEROS)
 
 
+def test_past_the_cap_a_release_is_the_noise_alone() -> None:
+    steps = NOISE.draw(2)
+    one, other = pull([30.0, 40.0]), pull([-1.0, 0.5])
+    noise = NOISE.clip_step * steps
+    for problem in (one, other):
+        past = NOISE.released(problem, 0, ZEROS, steps=steps, contributes=False)
+        np.testing.assert_array_equal(past, noise)
+    before = NOISE.released(one, 0, ZEROS, steps=steps) - noise
+    np.testing.assert_allclose(before, [1.2, 1.6], atol=1e-6)
+
+
 def test_rows_of_softmax_are_matrices() -> None:
     problem = wl.Problem([[3.0, 4.0]], [1.0], loss=Softmax(3), node_of_row=[0])
     gradient = NOISE.clipped(problem, 0, np.zeros(6))

@@ -8,11 +8,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.sparse import eye_array
 
 import walklearn as wl
 from walklearn.privacy import ModelNoise, RowGaussian, allot, row_release, row_sensitivity
 from walklearn.privacy.composition import Charge, compose
-from walklearn.privacy.ledger import Ledger, describe, from_description
+from walklearn.privacy.description import describe, from_description
+from walklearn.privacy.ledger import Ledger
 
 BOUND, NODES, ROWS = 2.0, 4, 24
 OWNERS = np.arange(ROWS) % NODES
@@ -65,6 +67,30 @@ def test_some_row_moves_it_that_far(objective: Any) -> None:
     change = after - before
     moved = row_sensitivity(loss, objective=objective, min_rows=6.0, **FACTS)
     assert np.abs(change).max() == pytest.approx(moved, rel=1e-9)
+
+
+def test_an_intercept_lets_a_row_turn_the_constant_further() -> None:
+    """Of rows that all point one way, with the intercept, one is replaced by its opposite."""
+    X = np.zeros((ROWS, 3))
+    X[:, 0] = 1.0
+    other = X.copy()
+    other[5] *= -1.0
+    ones, loss = np.ones(ROWS), wl.losses.Logistic()
+    before, after = (smoothness(rows, ones, loss, "mean", True) for rows in (X, other))
+    moved = row_sensitivity(loss, intercept=True, **FACTS | {"feature_bound": 1.0})
+    assert np.abs(after - before).max() == pytest.approx(moved, rel=1e-9)
+
+
+def test_a_clamp_makes_no_claim_smaller() -> None:
+    """It is public and comes after the noise."""
+    for clamp in (None, (1.0, 2.0), (1.4, 1.5)):
+        release = RowGaussian(3.0, (1.0, 2.0), clamp, sensitivity=1.0)
+        assert release.delta(0.5) == pytest.approx(ModelNoise(1.0, 6.0, 1).delta(0.5), rel=1e-9)
+
+
+def test_no_release_is_below_the_penalty_which_is_public() -> None:
+    release = row_release(wl.losses.Logistic(), epsilon=1.0, delta=1e-6, penalty=50.0, **FACTS)
+    assert release.bounds[0] == release.clamp[0] == 50.0
 
 
 def test_the_noise_is_that_of_the_gaussian_and_little() -> None:
@@ -139,3 +165,36 @@ def test_bad_input_is_refused(changes: dict[str, Any], message: str) -> None:
         row_sensitivity(wl.losses.Logistic(), **{**FACTS, **changes})
     with pytest.raises(ValueError, match="sensitivity must be"):
         RowGaussian(0.5, (0.1, 9.0))
+
+
+@pytest.mark.parametrize("penalty", [0.0, 1e6, 1e8])
+def test_the_last_digit_of_a_large_penalty_is_in_the_sensitivity(penalty: float) -> None:
+    """λ cancels in L_i − L_i', but not in how each of them was rounded."""
+    release = row_release(
+        wl.losses.Logistic(), epsilon=1.0, delta=1e-5, nodes=2, feature_bound=1.0, total_rows=10,
+        penalty=penalty, features=1,
+    )  # fmt: skip
+    generator, owners, moved = np.random.default_rng(0), [0] * 5 + [1] * 5, []
+    for _ in range(200):
+        X = np.append(generator.random(5), np.zeros(5))[:, None]
+        ends = []
+        for end in (0.0, 1.0):
+            X[0] = end
+            problem = wl.Problem(
+                X, np.ones(10), penalty=penalty, node_of_row=owners, objective="mean"
+            )
+            ends.append(problem.exact_smoothness[0])
+        moved.append(ends[1] - ends[0])
+    assert 0.9 * release.sensitivity < max(moved) <= release.sensitivity
+
+
+def test_a_constant_that_is_only_iterated_is_not_released_for_single_rows() -> None:
+    X = eye_array(1001, format="csr")
+    problem = wl.Problem(X, np.ones(1001), node_of_row=np.zeros(1001, int), objective="mean")
+    facts: dict[str, Any] = {"nodes": 1, "feature_bound": 1.0, "total_rows": 1001.0}
+    for_rows = row_release(wl.losses.Logistic(), epsilon=1.0, delta=1e-5, **facts)
+    graph = wl.graphs.complete(1)
+    with pytest.raises(ValueError, match="1001 sparse rows with 1001 columns L_i is only iterated"):
+        wl.walks.Weighted(privacy=for_rows).realise(graph, problem)
+    for_nodes = wl.privacy.calibrate("laplace", epsilon=1.0, delta=0.0, bounds=(1e-4, 1.0))
+    wl.walks.Weighted(privacy=for_nodes).realise(graph, problem)  # holds for every value

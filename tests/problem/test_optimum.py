@@ -12,6 +12,7 @@ from tests.problem.cases import Case, every_loss, every_objective, targets_for
 from walklearn.problem import Problem
 from walklearn.problem.domains import Ball, Box, Everywhere
 from walklearn.problem.losses import Huber, Logistic, Softmax, Squared, SquaredHinge
+from walklearn.problem.minimiser import found_from_sample
 from walklearn.problem.optimum import NoMinimiserError
 
 
@@ -338,12 +339,12 @@ def test_of_many_rows_a_sample_is_solved_first(monkeypatch, loss, objective, dom
     owners = np.sort(np.random.default_rng(1).integers(0, 40, len(X)))
     arguments = {"loss": loss, "objective": objective, "penalty": 0.1, "domain": domain}
     usual = Problem(X, y, node_of_row=owners, **arguments)
-    monkeypatch.setattr("walklearn.problem.problem.SAMPLED_ROWS", 2000)
-    monkeypatch.setattr("walklearn.problem.problem.MANY_ROWS", 5000)
+    monkeypatch.setattr("walklearn.problem.minimiser.SAMPLED_ROWS", 2000)
+    monkeypatch.setattr("walklearn.problem.minimiser.MANY_ROWS", 5000)
     many = Problem(X, y, node_of_row=owners, **arguments)
     pull = np.linalg.norm(usual.gradient(usual.optimum.model))
     inside = pull < 1e-9 * np.linalg.norm(usual.gradient(np.zeros(usual.size)))
-    quickly = many._found_from_sample() is not None
+    quickly = found_from_sample(many) is not None
     assert quickly <= inside
     assert quickly or not isinstance(loss, Logistic | Squared | Softmax) or not inside
     assert_minimiser(many)
@@ -353,13 +354,13 @@ def test_of_many_rows_a_sample_is_solved_first(monkeypatch, loss, objective, dom
 
 def test_a_sample_that_knows_too_little_is_no_start(monkeypatch):
     """One row in three thousand is of the third class, and one keeps the others apart."""
-    monkeypatch.setattr("walklearn.problem.problem.SAMPLED_ROWS", 20)
+    monkeypatch.setattr("walklearn.problem.minimiser.SAMPLED_ROWS", 20)
     X, y = data_for(Softmax(2), seed=2, rows=3000)
     y = np.where(np.arange(3000) == 17, 2, y % 2)
-    assert Problem(X, y, loss=Softmax(3), penalty=0.1)._found_from_sample() is None
+    assert found_from_sample(Problem(X, y, loss=Softmax(3), penalty=0.1)) is None
     x = np.where(np.arange(3000) == 17, -1.0, 1.0)[:, None]
     problem = Problem(x, np.ones(3000))
-    assert problem._found_from_sample() is None
+    assert found_from_sample(problem) is None
     assert_minimiser(problem)
 
 

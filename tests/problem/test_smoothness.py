@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from walklearn.problem import smoothness
+from walklearn import graphs, privacy, walks
+from walklearn.problem import Problem, smoothness
 from walklearn.problem.smoothness import largest_eigenvalues
 
 COUNTS = [1, 2, 40, 0, 33, 70, 3]
@@ -56,3 +57,27 @@ def test_rows_of_zeros_have_none() -> None:
     rows = sparse.csr_array((80, 40))
     offsets = np.array([0, 40, 80])
     assert (largest_eigenvalues(rows, np.ones(80), np.zeros(80), offsets) == 0).all()
+
+
+def test_what_is_released_of_sparse_rows_is_not_iterated(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A claim about single rows rests on the largest eigenvalue itself, whatever the rows."""
+    rows, _ = drawn(1.0)
+    settings = {"node_of_row": np.repeat(np.arange(7), COUNTS), "nodes": 7, "empty_nodes": "relay",
+                "objective": "mean", "penalty": 0.1}  # fmt: skip
+    problem = Problem(sparse.csr_array(rows), np.ones(len(rows)), **settings)
+    dense = Problem(rows, np.ones(len(rows)), **settings)
+
+    def iterate(*arguments: object) -> None:
+        raise AssertionError("iterated")
+
+    monkeypatch.setattr(smoothness, "_by_lanczos", iterate)
+    np.testing.assert_allclose(problem.exact_smoothness, dense.smoothness, rtol=1e-14)
+    with pytest.raises(AssertionError, match="iterated"):
+        assert problem.smoothness.size
+    monkeypatch.undo()
+    release = privacy.row_release(
+        problem.loss, epsilon=1.0, delta=1e-5, nodes=7, feature_bound=20.0, total_rows=len(rows)
+    )
+    walk = walks.Weighted(privacy=release).realise(graphs.complete(7), problem)
+    told = np.array(COUNTS) > 0
+    np.testing.assert_array_equal(walk.true_importance[told], problem.exact_smoothness[told])

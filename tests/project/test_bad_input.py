@@ -107,7 +107,7 @@ def book(content: bytes) -> Any:
 
 CASES: dict[str, tuple[Callable[[], Any], str]] = {
     "more noise than can be counted": (
-        lambda: wl.privacy.ModelNoise(1.0, 1e30, 1).draw(1), r"Take less noise, or a larger step"),
+        lambda: wl.privacy.ModelNoise(1.0, 1e30, 1).draw(1), r"ask for a larger epsilon or delta"),
     # who takes part in a network
     "half an invite": (lambda: invite("walklearn1:alice@host:1/abc"), r"copy the whole line again"),
     "no invite": (lambda: invite("alice"), r"begins with \"walklearn1:\".*`walklearn node invite`"),
@@ -135,6 +135,10 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
     # rows
     "NaN": (lambda: wl.Problem(with_value(np.nan), Y), r"row 1 .*NaN or infinite"),
     "infinity": (lambda: wl.Problem(with_value(np.inf), Y), r"row 1 .*NaN or infinite"),
+    "rows beyond double precision": (
+        lambda: wl.Problem(1e160 * np.asarray(X), Y, penalty=1.0).optimum,
+        r"squares of their lengths are beyond.*divide the columns",
+    ),
     "NaN target": (lambda: wl.Problem(X, [1, np.nan, 1]), r"row 1 .*NaN or infinite"),
     "lengths differ": (lambda: wl.Problem(X, [1.0, -1.0]), r"X has 3 rows, y has shape \(2,\)"),
     "one-dimensional X": (lambda: wl.Problem([1.0, 2.0], [1.0, 1.0]), r"shape \(rows, features\)"),
@@ -361,7 +365,7 @@ TYPED: dict[str, tuple[str, str]] = {
     "a name for two columns": ("train twice.csv --target y --out m", r"name of columns 1 and 2"),
     "an empty column": ("train gaps.csv --target y --out m", r"column 'b': the value is missing"),
     "a single class": ("train one.csv --target y --out m", r"in every row.*the right column"),
-    "commas in numbers": ("train commas.csv --target y --out m", r"a number in disguise"),
+    "commas in numbers": ("train commas.csv --target y --out m", r"holds numbers with a comma"),
 }  # fmt: skip
 
 

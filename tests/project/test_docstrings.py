@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib
 import inspect
+from collections.abc import Iterator
+from pydoc import locate
 
 import pytest
 from numpydoc.validate import validate
@@ -12,6 +14,12 @@ PACKAGES = (
     "walklearn", "walklearn.graphs", "walklearn.walks", "walklearn.updates", "walklearn.privacy",
     "walklearn.problem.losses", "walklearn.problem.domains", "walklearn.problem.datasets",
     "walklearn.theory", "walklearn.plot", "walklearn.files", "walklearn.studies", "walklearn.node",
+    "walklearn.updates.update", "walklearn.updates.memory", "walklearn.updates.newton",
+    "walklearn.updates.found_step", "walklearn.updates.walk_sgd", "walklearn.updates.gossip_sgd",
+)  # fmt: skip
+RETURNED = (  # not exported, but what exported functions give
+    "walklearn.problem.optimum.Optimum", "walklearn.simulation.trace.Summary",
+    "walklearn.advice.Candidate",
 )  # fmt: skip
 MISTAKES = {
     "GL08": "there is no docstring",
@@ -23,7 +31,7 @@ MISTAKES = {
 
 def exported() -> list[str]:
     """Where each exported function and class of walklearn is defined."""
-    found = set()
+    found = set(RETURNED)
     for package in map(importlib.import_module, PACKAGES):
         own = [
             name for name, value in vars(package).items()
@@ -36,7 +44,54 @@ def exported() -> list[str]:
     return sorted(found)
 
 
-@pytest.mark.parametrize("name", exported())
+def public_methods(owner: type) -> Iterator[tuple[str, int]]:
+    """The methods that a class and its bases define, but for overrides: where, and their arguments.
+
+    An override says what it does otherwise; its arguments are explained where it was named first.
+    """
+    for at, base in enumerate(owner.__mro__):
+        inherited = {name for further in owner.__mro__[at + 1 :] for name in vars(further)}
+        for name, value in vars(base).items():
+            method = getattr(value, "__func__", value)
+            if name in inherited or name.startswith("_") or not inspect.isfunction(method):
+                continue
+            if base.__module__.startswith("walklearn"):
+                arguments = set(inspect.signature(method).parameters) - {"self", "cls"}
+                yield f"{base.__module__}.{base.__qualname__}.{name}", len(arguments)
+
+
+def with_arguments() -> list[str]:
+    """The public methods of exported classes that take two arguments or more.
+
+    Of a single argument, or none, a sentence may tell all there is to say.
+    """
+    owners = [value for value in map(locate, exported()) if isinstance(value, type)]
+    methods = {pair for owner in owners for pair in public_methods(owner)}
+    return sorted(name for name, arguments in methods if arguments >= 2)
+
+
+def in_daily_use() -> list[str]:
+    """The methods that everybody calls, of which all is explained, however little it is."""
+    learn = ("fit", "partial_fit", "predict", "to_model")
+    methods = {
+        "walklearn.estimators.classifier.RandomWalkClassifier": (
+            *learn, "decision_function", "predict_proba", "predict_log_proba"),
+        "walklearn.estimators.regressor.RandomWalkRegressor": learn,
+        "walklearn.model.model.Model": ("scores", "predict", "predict_proba", "save", "load"),
+        "walklearn.simulation.trace.Trace": ("save", "load", "plot", "error", "summary"),
+    }  # fmt: skip
+    return [f"{name}.{method}" for name, each in methods.items() for method in each]
+
+
+@pytest.mark.parametrize("name", sorted({*exported(), *with_arguments(), *in_daily_use()}))
 def test_what_is_exported_is_explained(name: str) -> None:
     wrong = [what for code, what in validate(name)["errors"] if code in MISTAKES]
     assert wrong == []
+
+
+def test_the_rule_finds_methods_with_arguments_and_leaves_overrides_alone() -> None:
+    found = set(with_arguments())
+    assert "walklearn.walks.walk.Walk.hop" in found
+    assert "walklearn.walks.metropolis.Metropolis.hop" not in found
+    assert "walklearn.node.wire.book.Book.new" in found  # a class method
+    assert "walklearn.node.wire.book.Book.name_of" not in found  # of one argument

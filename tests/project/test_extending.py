@@ -16,9 +16,9 @@ from tests.node.memory_network import MemoryNetwork
 from walklearn.node.agreement.plan import Plan
 from walklearn.node.protocol.learner import Learner
 from walklearn.privacy import MECHANISMS
+from walklearn.privacy.description import describe, from_description
 from walklearn.privacy.exact_draws import Law
-from walklearn.privacy.ledger import describe, from_description
-from walklearn.privacy.mechanisms import AT_BOUNDS
+from walklearn.privacy.mechanism import AT_BOUNDS
 from walklearn.problem.losses import LOSSES, Targets
 from walklearn.studies import Study, run
 from walklearn.updates.random_streams import generators, replicate_seed

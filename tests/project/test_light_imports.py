@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
-from tests.running import python
+from tests.running import PROJECT, python
 
 HEAVY = {"scipy", "numba", "dp_accounting", "matplotlib", "pandas", "joblib", "sklearn", "networkx"}
 
@@ -48,6 +50,13 @@ def test_a_nodes_work_loads_nothing_heavy(work: str) -> None:
     done = python(program)
     assert done.returncode == 0, done.stderr
     assert done.stdout == "[]\n"
+
+
+def test_no_public_name_is_that_of_its_module() -> None:
+    """Whoever imports the module first would put it in the name's place."""
+    for stub in (PROJECT / "src").rglob("__init__.pyi"):
+        found = re.findall(r"from \.(\w+) import \w+ as (\w+)", stub.read_text(encoding="utf-8"))
+        assert not [name for module, name in found if module == name], stub
 
 
 def test_the_privacy_package_has_all_that_it_names() -> None:

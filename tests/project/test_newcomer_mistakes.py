@@ -90,6 +90,15 @@ SHELL = {
     "edges with a word too many": Mistake(
         "train rows.csv --target label --node-column site --graph weights.txt --out m",
         r"expected two nodes", r"weights\.txt, line 1", r'such as "oslo rome"'),
+    "a public graph in pieces": Mistake(
+        "train rows.csv --target label --drop site --graph pieces.txt --out m",
+        r"not connected: it has 2 components", r"", r"leave all but the largest .*out of the file"),
+    "a graph with an edge from a node to itself": Mistake(
+        "train rows.csv --target label --drop site --graph loop.txt --out m",
+        r"^Note: loop\.txt: 1 line joins a node to itself", r"10 nodes", r"--node-column"),
+    "numbers with a decimal comma": Mistake(
+        "train comma.csv --target label --out m", r"numbers with a comma, such as '36,5'",
+        r"comma\.csv: column 'temperature'", r"36\.5"),
     "a graph that does not fit the rows": Mistake(
         "train rows.csv --target label --drop site --graph edges.txt --out m",
         r"10 nodes and there are 120 rows", r"edges\.txt", r"--node-column"),
@@ -128,9 +137,22 @@ SHELL = {
     "predicting from other columns": Mistake(
         "predict there letter.csv", r"no column 'income'", r"letter\.csv",
         r"The model needs 'age' and 'income'"),
+    "predictions in a directory that is not there": Mistake(
+        "predict there rows.csv --out no/p.csv", r"there is no directory no\.", r"",
+        r"mkdir -p no"),
+    "a schema in a directory that is not there": Mistake(
+        "schema rows.csv --target label --out no/s.toml", r"there is no directory no\.", r"",
+        r"mkdir -p no"),
+    "predictions as Parquet": Mistake(
+        "predict there rows.csv --out p.parquet", r"predictions are written as CSV", r"p\.parquet",
+        r"end it in \.csv"),
+    "probabilities of numbers": Mistake(
+        "predict numbers rows.csv --proba", r"not probabilities", r"'squared'",
+        r"leave --proba out"),
     "a category that the model does not know": Mistake(
         "predict cities strange.csv", r"'rome' is not among its categories",
-        r"strange\.csv, row 3 \(line 4\), column 'city'", r"did you mean 'Rome'"),
+        r"strange\.csv, row 3 \(line 4\), column 'city'",
+        r"did you mean 'Rome'.*leave such rows out.*declare it when training"),
     "advice without the number of nodes": Mistake(
         "advise --graph ring", r"how many nodes", r"'ring'", r"--nodes"),
     "an export of unknown kind": Mistake(
@@ -172,16 +194,25 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "from1": [f"{i + 1} {j + 1}" for i, j in ring],
         "pieces": [f"{i} {j}" for i, j in ring if i not in (4, 9)],
         "weights": [f"{i} {j} heavy" for i, j in ring],
+        "loop": [*(f"{i} {j}" for i, j in ring), "3 3"],
         "names": ["oslo rome", "rome bern"],
     }.items():
         (folder / f"{name}.txt").write_text("\n".join(lines))
-    for data, drop, out in (("rows.csv", "site", "there"), ("cities.csv", "age", "cities")):
-        command = f"train {folder / data} --target label --drop {drop} --steps 100 --out "
+    cities.assign(temperature=np.tile(["36,5", "37,0", "38,5"], 40)).to_csv(
+        folder / "comma.csv", index=False, sep=";"
+    )
+    for data, target, drop, out in (
+        ("rows.csv", "label", "site", "there"),
+        ("cities.csv", "label", "age", "cities"),
+        ("rows.csv", "income", "site", "numbers"),
+    ):
+        command = f"train {folder / data} --target {target} --drop {drop} --steps 100 --out "
         result = invoke(*command.split(), folder / out)
         assert result.exit_code == 0, result.output
     return folder
 
 
+@pytest.mark.filterwarnings("default")  # as for users, who are to see notes instead
 @pytest.mark.parametrize("name", SHELL)
 def test_mistakes_in_the_shell(name: str, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     mistake = SHELL[name]
@@ -209,7 +240,7 @@ def test_notes_of_a_run_that_is_no_mistake_but_surprises(
     table = pd.DataFrame(X, columns=list("abcde")).assign(y=y)
     table.to_csv("apart.csv", index=False)
     for options, note in (
-        ("--penalty 0 --max-steps 20000", r"separates the classes.*--penalty 0\.001"),
+        ("--penalty 0 --max-steps 20000", r"separated by a hyperplane.*--penalty 0\.001"),
         ("--steps 100", r"40 rows are few for 5 features.*--test-fraction 0\.2"),
         ("--epsilon 3 --delta 0.03 --feature-bound 0.5 --steps 100",
          r"4\d of 40 rows were longer than the feature bound 0\.5.*--scale"),

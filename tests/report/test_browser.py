@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.report.browsing import unfolded, until
+from tests.report.browsing import unfolded
 from tests.report.everything import HOSTILE
+from tests.running import wait_until
 
 if TYPE_CHECKING:
     from selenium.webdriver import Chrome
@@ -115,11 +116,11 @@ def test_the_legend_hides_and_shows_by_key_too(drawn: Chrome) -> None:
     button = legend.find_element("css selector", "[data-series=weighted]")
     assert "weighted" in before
     button.send_keys(" ")
-    until(lambda: "weighted" not in lines(drawn, block), "a line hides")
+    wait_until(lambda: "weighted" not in lines(drawn, block), "a line hides")
     assert button.get_attribute("aria-pressed") == "false"
     assert lines(drawn, block) == {k: v for k, v in before.items() if k != "weighted"}
     button.click()
-    until(lambda: lines(drawn, block) == before, "the line is back")
+    wait_until(lambda: lines(drawn, block) == before, "the line is back")
 
 
 def test_switches_change_what_is_drawn(drawn: Chrome) -> None:
@@ -132,13 +133,13 @@ def test_switches_change_what_is_drawn(drawn: Chrome) -> None:
     for metric in ("distance", "average_gap"):
         Select(element.find_element("css selector", "[data-control=y]")).select_by_value(metric)
         wanted = {name: each[f"{metric} mean"] for name, each in columns.items()}
-        until(lambda wanted=wanted: lines(drawn, block) == wanted, f"{metric} is drawn")
+        wait_until(lambda wanted=wanted: lines(drawn, block) == wanted, f"{metric} is drawn")
     x = (
         "const block = document.querySelectorAll('.block')[arguments[0]];"
         "return block.querySelector('.plot').layout.xaxis.title.text"
     )
     Select(element.find_element("css selector", "[data-control=x]")).select_by_value("messages")
-    until(lambda: "messages" in drawn.execute_script(x, block), "messages are the axis")
+    wait_until(lambda: "messages" in drawn.execute_script(x, block), "messages are the axis")
     label = element.find_element("css selector", ".plot").get_attribute("aria-label")
     assert "uniform" in str(label)
     assert "f(w̄) − f*" in str(label)
@@ -152,8 +153,8 @@ def test_numbers_can_be_taken_along(drawn: Chrome, tmp_path: Path) -> None:
         "Browser.setDownloadBehavior", {"behavior": "allow", "downloadPath": str(tmp_path)}
     )
     drawn.execute_script("document.querySelector('.block .download').click()")
-    file = until(lambda: list(tmp_path.glob("*.csv")), "the download")[0]
-    head, *rows = until(lambda: file.read_text(encoding="utf-8"), "its content").splitlines()
+    file = wait_until(lambda: list(tmp_path.glob("*.csv")), "the download")[0]
+    head, *rows = wait_until(lambda: file.read_text(encoding="utf-8"), "its content").splitlines()
     assert head.startswith("series,")
     assert head.endswith(",file")
     first = data(drawn)["everything/0"]["figures"][0]["series"]
@@ -185,7 +186,7 @@ def test_the_system_may_prefer_dark(drawn: Chrome) -> None:
     features = [{"name": "prefers-color-scheme", "value": "dark"}]
     drawn.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
     script = "return getComputedStyle(document.body).backgroundColor"
-    until(lambda: brightness(drawn.execute_script(script)) < 60, "the page follows the system")
+    wait_until(lambda: brightness(drawn.execute_script(script)) < 60, "the page follows the system")
     drawn.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
 
 
@@ -194,16 +195,17 @@ def test_nothing_sticks_out_on_a_small_screen(drawn: Chrome, width: int) -> None
     size = {"width": width, "height": 844, "deviceScaleFactor": 1, "mobile": width < 500}
     drawn.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
     try:
-        until(lambda: drawn.execute_script("return innerWidth") == width, "the screen is small")
-        # Only what is near the screen is drawn again, and lines that now break moved the page.
-        drawn.execute_script(
-            "document.querySelector('.plot').scrollIntoView({ behavior: 'instant' })"
+        wait_until(
+            lambda: drawn.execute_script("return innerWidth") == width, "the screen is small"
         )
+        # Only what is near the screen is drawn again. A browser may lay the page out anew after it
+        # has told its width, and lines that then break move the figure away: so scroll each time.
         script = (
             "const root = document.documentElement, plot = document.querySelector('.plot');"
+            "plot.scrollIntoView({ behavior: 'instant' });"
             "return root.scrollWidth <= root.clientWidth && plot.layout.width === plot.clientWidth"
         )
-        until(lambda: drawn.execute_script(script), "page and figure fit the screen")
+        wait_until(lambda: drawn.execute_script(script), "page and figure fit the screen")
     finally:
         drawn.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 

@@ -16,6 +16,7 @@ import walklearn as wl
 from tests.simulation.test_equivalence import DOMAINS, GRAPH, LOSSES, make_problem
 from walklearn import updates, walks
 from walklearn.problem import Problem
+from walklearn.simulation.compiled import found_step
 from walklearn.simulation.compiled_memory import compiled_class
 from walklearn.simulation.reference_batches import ReferenceWalks
 from walklearn.updates.random_streams import generators, replicate_seed
@@ -116,6 +117,28 @@ def test_factors_are_taken_in_now_and_then_wherever_a_call_ends() -> None:
     np.testing.assert_array_equal(part.models, whole.models)
     reached = whole.models[0, 0]
     np.testing.assert_allclose(reached, problem.optimum.model, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("loss", LOSSES[:4], ids=repr)
+def test_a_row_that_is_not_tried_would_not_have_contradicted(loss: Any) -> None:
+    """L̂ would stay as it is by the test in full, wherever the short one says so."""
+    generator = np.random.default_rng(1)
+    scores, square = 8.0 * generator.standard_normal(4000), 2.5
+    targets = np.sign(generator.standard_normal(4000))
+    slopes = loss.slope(scores, targets)
+    code, parameter = LOSSES.index(loss), getattr(loss, "threshold", 0.0)
+    untried = 0
+    for score, target, slope in zip(scores, targets, slopes, strict=True):
+        curvature = square * np.exp(generator.uniform(-6.0, 1.0))
+        if found_step._may_fail(code, parameter, score, target, slope, square, curvature):
+            continue
+        untried += 1
+        tried = found_step._raised_by_one(
+            curvature, code, parameter, score, target, slope, 1.0, slope * square,
+            slope**2 * square,
+        )  # fmt: skip
+        assert tried == curvature
+    assert untried > 100
 
 
 @pytest.mark.parametrize("update", [*GRADIENTS[:2], updates.Newton()], ids=repr)

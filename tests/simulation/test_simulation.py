@@ -236,7 +236,7 @@ INTERRUPTED = """
     problem = wl.Problem(X, y, penalty=1.0, domain=wl.domains.Ball(3.0))
     options = dict(step_size=wl.PowerStep(0.02), seed=1, cores=2)
     wl.simulate(problem, wl.graphs.ring(20), wl.walks.Weighted(), steps=10, **options)
-    threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT)).start()
+    INTERRUPT
     warnings.simplefilter("ignore")
     run = wl.simulate(problem, wl.graphs.ring(20), wl.walks.Weighted(), steps=10**11,
                       replicates={replicates}, records={records}, **options)
@@ -245,12 +245,27 @@ INTERRUPTED = """
     print(run.complete, run.replicates, run.records, bool((run.distance > 0).all() & fits.all()))
 """
 
+AT_A_RECORD = """
+import itertools
+from walklearn.simulation.recording import Recording
+plain, calls = Recording._record, itertools.count(1)
+def record(*everything):
+    plain(*everything)
+    if next(calls) == 3:
+        os.kill(os.getpid(), signal.SIGINT)
+Recording._record = record
+"""
+SOON = "threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT)).start()"
+
+
+def interrupted(when: str, **options: int) -> str:
+    return textwrap.dedent(INTERRUPTED).format(**options).replace("INTERRUPT", when)
+
 
 @pytest.mark.parametrize("replicates", [1, 40])
 def test_interrupt_keeps_what_is_done(replicates: int) -> None:
     """A real SIGINT in the middle of a run that would take hours."""
-    script = textwrap.dedent(INTERRUPTED).format(replicates=replicates, records=200)
-    result = python(script, check=True)
+    result = python(interrupted(AT_A_RECORD, replicates=replicates, records=200), check=True)
     complete, kept, records, positive = result.stdout.split()
     assert (complete, positive) == ("False", "True")
     assert 1 <= int(kept) <= replicates
@@ -258,8 +273,7 @@ def test_interrupt_keeps_what_is_done(replicates: int) -> None:
 
 
 def test_interrupt_before_the_first_record_is_an_interrupt() -> None:
-    script = textwrap.dedent(INTERRUPTED).format(replicates=1, records=1)
-    result = python(script)
+    result = python(interrupted(SOON, replicates=1, records=1))
     assert result.returncode != 0
     assert "KeyboardInterrupt" in result.stderr
 

@@ -22,6 +22,8 @@ from hypothesis.extra import numpy as hnp
 
 from walklearn import plot
 from walklearn.files.atomic_write import atomic_write
+from walklearn.privacy import Charge, ClampedGamma, ModelNoise
+from walklearn.privacy.description import describe
 from walklearn.simulation import trace_files
 from walklearn.simulation.trace import Trace, TraceFileError
 
@@ -468,3 +470,25 @@ def test_a_saved_file_has_the_permissions_of_any_other(tmp_path):
     make_trace().save(tmp_path / "trace.npz")
     modes = {path.stat().st_mode for path in tmp_path.iterdir()}
     assert len(modes) == 1
+
+
+def test_a_trace_has_a_ledger_for_each_world() -> None:
+    noise = ModelNoise(clip=1.0, noise_multiplier=20.0, max_contributions=5)
+    constant = ClampedGamma(20.0, (1.0, 50.0))
+    published = {"importance": describe(constant), "model": describe(noise), "nodes": 3}
+    counts = np.array([[0, 2, 5], [1, 1, 3]])
+    first, second = make_trace(2, privacy=published, contributions=counts).ledger
+    for ledger in (first, second):
+        assert ledger.simulated
+        for node in range(3):  # whoever sees the tokens chooses when to stop: the cap is charged
+            assert ledger.charges(node) == [
+                Charge("importance", constant, 1),
+                Charge("model", noise, 5),
+            ]
+    assert "nodes have made 0 to 5 so far" in str(first)
+    assert "nodes have made 1 to 3 so far" in str(second)
+    assert make_trace(1, privacy=published).ledger[0].charges(0)[1].times == 5
+    in_the_clear = {"importance": "in the clear", "model": "in the clear", "nodes": 2}
+    assert make_trace(1, privacy=in_the_clear).ledger[0].total(0, 0.1) == math.inf
+    with pytest.raises(ValueError, match="does not say what was published"):
+        make_trace(1).ledger  # noqa: B018

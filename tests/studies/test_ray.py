@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.running import wait_until
 from tests.studies.examples import PRIVATE, SMALL, TUNED
 from tests.studies.test_engines import LONG, cells_in, command, equal, wait_for_cells, walklearn_run
 from walklearn.studies import Results, Study, run_study
@@ -53,7 +54,9 @@ def test_a_cluster_that_is_there_and_loses_a_worker(
         ) as running:
             wait_for_cells(tmp_path, running)
             before = cells_in(tmp_path)
-            os.kill(busy_workers(cluster.pid)[0], signal.SIGKILL)
+            # A worker between two tasks is called idle, so the first look may find none at work.
+            busy = wait_until(lambda: busy_workers(cluster.pid), "a worker at its task")
+            os.kill(busy[0], signal.SIGKILL)
             _, errors = running.communicate(timeout=200)
         assert running.returncode == 0, errors
         assert cluster.poll() is None  # who was there before stays

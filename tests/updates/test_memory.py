@@ -10,6 +10,7 @@ import pytest
 import walklearn as wl
 from walklearn import updates, walks
 from walklearn.problem import Problem
+from walklearn.problem.minimiser import hessian
 from walklearn.simulation.reference_batches import ReferenceWalks
 from walklearn.updates.found_step import Pace
 from walklearn.updates.random_streams import generators, replicate_seed
@@ -102,7 +103,7 @@ def test_newton_carries_the_inverse_and_least_squares_is_exact_after_one_cover()
     while not walking.visits.all():
         walking.advance(1)
     np.testing.assert_allclose(walking.models[0, 0], problem.optimum.model, atol=1e-10)
-    inverse = np.linalg.inv(problem._hessian(problem.optimum.model))
+    inverse = np.linalg.inv(hessian(problem, problem.optimum.model))
     np.testing.assert_allclose(walking.tokens[0].memory.inverse, inverse, atol=1e-12)
 
 

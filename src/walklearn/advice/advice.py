@@ -12,8 +12,8 @@ from walklearn.graphs import Graph
 from walklearn.privacy.bounds import smoothness_bounds
 from walklearn.privacy.budget import Allotment, allot
 from walklearn.privacy.comparison import Comparison, compare
-from walklearn.privacy.ledger import IN_THE_CLEAR
-from walklearn.privacy.mechanisms import Mechanism
+from walklearn.privacy.description import IN_THE_CLEAR
+from walklearn.privacy.mechanism import Mechanism
 from walklearn.privacy.model_noise import Unit
 from walklearn.problem import Objective, Problem
 from walklearn.problem.losses import Logistic, Loss

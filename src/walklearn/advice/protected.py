@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from walklearn.advice.advice import Advice, Candidate, Mode, choose_laziness
+from walklearn.files.wording import plural
 from walklearn.graphs import Graph
 from walklearn.privacy.budget import Allotment
 from walklearn.privacy.model_noise import ModelNoise
@@ -35,9 +36,10 @@ def advise_protected(
         "Uniform: it tells neighbours nothing of the rows, so the whole budget goes to the model. "
         "A weighted walk would have to release L_i out of the same budget.",
         f"Noise of {noise.noise_multiplier:.3g} times the clip {noise.clip:.3g} at each visit, and "
-        f"at most {noise.max_contributions} contributions of a node: together they are within "
-        f"(ε, δ) = ({allotted.epsilon:g}, {allotted.delta:g}). Training does all this by itself.",
-        f"Step {allotted.step:.3g}, {allotted.updates} updates: from public facts.",
+        f"at most {plural(noise.max_contributions, 'contribution')} of a node: together they "
+        f"are within (ε, δ) = ({allotted.epsilon:g}, {allotted.delta:g}). Training does all this "
+        "by itself.",
+        f"Step {allotted.step:.3g}, {plural(allotted.updates, 'update')}: from public facts.",
         about_noise(allotted),
     ]
     if problem is not None:

@@ -3,8 +3,8 @@
 Step constants are tuned on seeds of their own. Then all walks run from the same seeds, and a
 weighted walk is advised only if the mean gap f(w̄) − f* it leaves, w̄ being the average over the
 second half of the updates, is smaller than the uniform walk's beyond doubt: the 95 % interval of
-their ratio (bootstrap over pairs of runs) lies below 1. The uniform walk releases nothing, so a
-tie is its.
+their ratio (bootstrap over pairs of runs) lies below 1. The uniform walk releases nothing, so it
+is the one that is advised in a tie.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import numpy as np
 
 from walklearn import theory
 from walklearn.advice.advice import Advice, Candidate, choose_laziness
+from walklearn.files.wording import plural
 from walklearn.graphs import Graph
 from walklearn.privacy.comparison import Comparison
 from walklearn.problem import Problem
@@ -56,7 +57,7 @@ def advise_by_simulation(
         about_laziness,
         _about_walk(uniform, best, ratio, comparison),
         f"Step constant {chosen.step_size.constant:.3g}: the best of {len(MULTIPLES)} for "
-        f"this walk, tuned on other seeds; {steps} updates, {replicates} runs.",
+        f"this walk, tuned on other seeds; {plural(steps, 'update')}, {plural(replicates, 'run')}.",
         *_cautions(graph, problem, chosen.walk),
     )
     candidates = tuple(Candidate(each.name, each.walk, each.numbers) for each in tried)

@@ -7,6 +7,8 @@ extra that is not installed; 3 a node ended with a model that some neighbour did
 
 from __future__ import annotations
 
+import atexit
+import gc
 from importlib import import_module
 from typing import Any
 
@@ -101,3 +103,6 @@ def main() -> None:
     The model walks from neighbour to neighbour; each node it visits improves it with its own
     data.
     """
+    # All memory is given back at once when the process ends; Python would first look through the
+    # modules that a command has loaded for garbage, a tenth of the time that `train` takes.
+    atexit.register(gc.freeze)

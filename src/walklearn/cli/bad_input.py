@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from functools import wraps
+from pathlib import Path
 from typing import Any
 
 import click
@@ -21,6 +22,10 @@ _IN_SHELL = {
     "never overwritten: choose another place": "never overwritten: choose another --out",
     "already holds a model: choose another place": "already holds a model: choose another --out",
     "ask to overwrite it (--force, or save(..., overwrite=True))": "overwrite it with --force",
+    'Keep only the largest component with connected="largest", or add edges': "Add edges, or leave "
+    "all but the largest component out of the file",
+    ": train with the logistic loss, or use `scores`": ": leave --proba out, or train with --loss "
+    "logistic",
     "steps=...": "--steps N",
     " tol,": " --tol,",
     "step_size out, take": "--step-constant out or take",
@@ -49,10 +54,24 @@ def plainly(command: Callable[..., None]) -> Callable[..., None]:
             command(*arguments, **options)
         except BrokenPipeError:
             raise  # whoever read has seen enough, as in `walklearn predict … | head`
-        except (ValueError, OSError) as error:
+        except OSError as error:
+            raise BadInput(in_shell_words(_of_the_system(error))) from error
+        except ValueError as error:
             raise BadInput(in_shell_words(str(error))) from error
 
     return wrapped
+
+
+def _of_the_system(error: OSError) -> str:
+    """What the system refused, without its number."""
+    from walklearn.files.atomic_write import no_directory
+
+    if error.filename is None or error.strerror is None:
+        return str(error)
+    folder = Path(error.filename).parent
+    if isinstance(error, FileNotFoundError) and not folder.is_dir():
+        return no_directory(folder)
+    return f"{error.filename}: {error.strerror}."
 
 
 def in_shell_words(message: str) -> str:

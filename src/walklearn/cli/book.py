@@ -9,6 +9,7 @@ import click
 
 from walklearn.cli.node_extra import with_node_extra
 from walklearn.cli.talk import Talk
+from walklearn.files.wording import plural
 
 if TYPE_CHECKING:
     from walklearn.node.wire.book import Book
@@ -113,7 +114,8 @@ def _page(book: Book) -> str:
         for each in book.participants
     ]  # fmt: skip
     lines = [
-        f"book {book.number}, {len(rows)} participants, keeper {for_eyes(book.keeper_fingerprint)}",
+        f"book {book.number}, {plural(len(rows), 'participant')}, "
+        f"keeper {for_eyes(book.keeper_fingerprint)}",
         *aligned(["name", "address", "fingerprint", "neighbours"], rows),
     ]
     if book.former:

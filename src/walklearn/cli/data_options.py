@@ -17,7 +17,7 @@ import click
 from walklearn.files.checked_table import CheckedTable, Source
 from walklearn.files.encoding import Column
 from walklearn.files.schema import CUT_OFF, Schema, from_rows_message, of_range
-from walklearn.privacy.ledger import IN_THE_CLEAR
+from walklearn.privacy.description import IN_THE_CLEAR
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

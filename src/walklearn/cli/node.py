@@ -12,7 +12,9 @@ import click
 
 from walklearn.cli.book import book
 from walklearn.cli.node_extra import with_node_extra
+from walklearn.cli.node_status import confirmation, status_of, status_page
 from walklearn.cli.talk import Talk
+from walklearn.files.wording import often, plural
 
 if TYPE_CHECKING:
     from walklearn.node.disk.creation import Created
@@ -24,12 +26,6 @@ if TYPE_CHECKING:
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 _directory = click.argument("directory", type=click.Path(path_type=Path))
-_PHASES = {"frozen": "its process does not answer: frozen, or very busy"}
-_FORGOTTEN = (
-    "forgotten: a neighbour had a token that this node does not know of. Its disk was put back to "
-    "an earlier time, and its rows show no more until `walklearn node recount`."
-)
-_COLUMNS = ["neighbour", "link", "silent", "sent, back", "final model"]
 
 
 @click.group()
@@ -83,7 +79,7 @@ def init(
         "rows": created.rows,
         "shortened": created.shortened,
         "outside": created.outside,
-        "privacy": created.release.told or created.directory.plan.told,
+        "privacy": created.privacy_claim,
     }
     talk.tell(_describe(created))
 
@@ -138,12 +134,12 @@ def peer(
         talk.facts["removed"] = remove
         talk.tell(f"{remove} is no neighbour any more.")
     else:
-        talk.facts["neighbours"] = [_peer_facts(each) for each in opened.peers()]
-        for each in opened.peers():
+        talk.facts["neighbours"] = [_peer_facts(each) for each in opened.neighbours()]
+        for each in opened.neighbours():
             talk.tell(f"{each.name}  {each.address or 'dials'}  {for_eyes(each.fingerprint)}")
         return
     with suppress(NotRunningError):  # then it will see for itself when it starts
-        ask(directory, "PeersChanged")
+        ask(directory, "NewNeighbours")
 
 
 @node.command()
@@ -153,21 +149,22 @@ def peer(
 def join(directory: Path, book: Path, talk: Talk) -> None:
     """Take the neighbours from BOOK, which the plan's keeper signed; a running node follows.
 
-    Neighbours pass a newer book on by themselves. Those added by `peer` remain.
+    Neighbours pass a newer book on by themselves. Those added by `peer` remain if it has them.
     """
     from walklearn.node.process.control import NotRunningError, ask
 
     opened = _open(directory)
     joined = opened.join(book.read_bytes())
-    names = ", ".join(peer.name for peer in opened.peers()) or "none"
+    names = ", ".join(peer.name for peer in opened.neighbours()) or "none"
     talk.facts |= {
         "book": joined.number,
         "participants": len(joined.participants),
-        "neighbours": [peer.name for peer in opened.peers()],
+        "neighbours": [peer.name for peer in opened.neighbours()],
     }
-    talk.tell(f"book {joined.number}, {len(joined.participants)} participants; neighbours: {names}")
+    participants = plural(len(joined.participants), "participant")
+    talk.tell(f"book {joined.number}, {participants}; neighbours: {names}")
     with suppress(NotRunningError):  # then it will see for itself when it starts
-        ask(directory, "PeersChanged")
+        ask(directory, "NewNeighbours")
 
 
 @node.command()
@@ -200,7 +197,8 @@ def run(
     Log lines are JSON on standard error.
     """
     from walklearn.files.progress import rest
-    from walklearn.node.process.service import Options, run_node
+    from walklearn.node.process.node import Options
+    from walklearn.node.process.service import run_node
     from walklearn.node.wire.identity import check_address
 
     if listen is not None:
@@ -215,7 +213,7 @@ def run(
     rest()  # its log shows that it is alive
     opened = _open(directory)
     code = run_node(opened, options, level)
-    talk.facts |= _status(opened)
+    talk.facts |= status_of(opened)
     raise SystemExit(code)
 
 
@@ -264,7 +262,7 @@ def recount(directory: Path, contributions: int, talk: Talk) -> None:
     _open(directory)
     ask(directory, "Recount", contributions=contributions)
     talk.facts["contributions"] = contributions
-    talk.tell(f"Its rows have shown {contributions} times, by your word.")
+    talk.tell(f"Its rows have shown {often(contributions)}, by your word.")
 
 
 @node.command()
@@ -277,10 +275,10 @@ def status(directory: Path, watch: bool, talk: Talk) -> None:
         raise click.UsageError("--watch is for people who look on: leave it out.")
     opened = _open(directory)
     while True:
-        talk.facts = _status(opened)
+        talk.facts = status_of(opened)
         if watch:
             click.clear()
-        talk.tell(_page(talk.facts))
+        talk.tell(status_page(talk.facts))
         if not watch:
             return
         time.sleep(1.0)
@@ -303,9 +301,9 @@ def model(directory: Path, out: Path, force: bool, talk: Talk) -> None:
     trained.save(out, overwrite=force)
     which = "the final model" if final else "not final yet: the newest model seen here"
     talk.facts |= {"out": str(out), "final": final, "updates": trained.updates}
-    talk.tell(f"{out}: {which}, {trained.updates} updates.")
+    talk.tell(f"{out}: {which}, {plural(trained.updates, 'update')}.")
     if final:
-        talk.tell(_confirmation(_status(_open(directory))))
+        talk.tell(confirmation(status_of(_open(directory))))
 
 
 node.add_command(book)
@@ -321,86 +319,11 @@ def _open(directory: Path) -> NodeDirectory:
     return NodeDirectory(directory)
 
 
-def _status(opened: NodeDirectory) -> dict[str, Any]:
-    from walklearn.node.process.control import (
-        STATUS_SECONDS,
-        NotAnsweringError,
-        NotRunningError,
-        ask,
-    )
-    from walklearn.node.process.status import stored_status
-
-    try:
-        return ask(opened.path, "Status", STATUS_SECONDS)
-    except NotRunningError:
-        return stored_status(opened)
-    except NotAnsweringError:
-        return stored_status(opened, "frozen")
-
-
-def _page(now: dict[str, Any]) -> str:
-    from walklearn.cli.tables import aligned
-
-    end = f", the final model is here: {_confirmation(now)}" if now["final"] else ""
-    lines = [
-        f"{now['name']} ({_PHASES.get(now['phase'], now['phase'])}), plan {now['plan']['name']}",
-        f"newest model: {now['updates']} of {now['of']} updates{end}",
-    ]
-    if now.get("token_seconds") is not None and not now["holds_token"]:
-        lines.append(f"token: here {now['token_seconds']:g} s ago, last with {now['last_holder']}")
-    if now.get("stalled"):
-        lines.append(f"the walk stands still: nothing has moved for {now['moved_seconds']:g} s")
-    if now.get("may_contribute") is not None:
-        spent = now["contributions"] >= now["may_contribute"]
-        rest = ": spent, it passes the token on with noise only" if spent else ""
-        lines.append(f"contributions: {now['contributions']} of {now['may_contribute']}{rest}")
-    if "privacy" in now:
-        lines.append(now["privacy"])
-    if now.get("forgot"):
-        lines.append(_FORGOTTEN)
-    refusals = now.get("counters", {}).get("refusals", {})
-    if refusals:
-        lines.append("refused: " + ", ".join(f"{n} × {why}" for why, n in refusals.items()))
-    rows = [
-        [
-            each["name"],
-            _link(each),
-            _silence(each),
-            f"{each['sent']}, {each['came_back']}" if "sent" in each else "?",
-            {True: "yes", False: "no"}.get(each.get("final"), "?"),
-        ]
-        for each in now["neighbours"]
-    ]
-    return "\n".join([*lines, *aligned(_COLUMNS, rows)])
-
-
-def _confirmation(now: dict[str, Any]) -> str:
-    """The final model's hash, and who has said that it has the same one."""
-    names = [each["name"] for each in now["neighbours"] if each.get("confirmed")]
-    if not now["running"]:  # its neighbours told it before it ended, or exit code 3 said so
-        return f"{now['final_hash']}, to be compared with the others'"
-    by = f"confirmed by {', '.join(names)}" if names else "confirmed by nobody that runs"
-    return f"{now['final_hash']}, {by}"
-
-
-def _link(neighbour: dict[str, Any]) -> str:
-    if "up" not in neighbour:
-        return "?"
-    if neighbour.get("distrusted"):
-        return "distrusted"
-    return "up" if neighbour["usable"] else "one way" if neighbour["up"] else "down"
-
-
-def _silence(neighbour: dict[str, Any]) -> str:
-    seconds = neighbour.get("silent_seconds")
-    return "?" if seconds is None else f"{seconds:.0f} s"
-
-
 def _describe(created: Created) -> str:
     path, name = created.directory.path, created.directory.settings.name
-    lines = [f"{path}: node {name}, {created.rows} rows"]
+    lines = [f"{path}: node {name}, {plural(created.rows, 'row')}"]
     if created.shortened:
-        lines.append(f"{created.shortened} rows were longer than the feature bound: shortened.")
+        lines.append(f"{plural(created.shortened, 'row')} shortened to the feature bound.")
     if created.outside:
         lines.append("L_i lies outside the public bounds and was moved to them before its release.")
     if created.release.mechanism is not None:
@@ -411,8 +334,8 @@ def _describe(created: Created) -> str:
             "so the weighted walk is a uniform one: agree on another mechanism or narrower bounds."
         )
     if created.release.noise is not None:
-        lines.append(f"its rows show in the model at most {created.release.may_contribute} times.")
-    lines.append(created.release.told or created.directory.plan.told)
+        lines.append(f"its rows show in the model at most {often(created.release.may_contribute)}.")
+    lines.append(created.privacy_claim)
     if created.earlier:
         lines.append(created.earlier)
     lines.append(f"next: walklearn node invite {path}")

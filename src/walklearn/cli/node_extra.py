@@ -24,7 +24,7 @@ def with_node_extra(command: Callable[..., None]) -> Callable[..., None]:
         from walklearn.files.extras import extra
 
         with extra("node", "nodes need"):
-            from walklearn.node.disk.store import DiskError, StoreError
+            from walklearn.node.disk.database import DiskError, StoreError
             from walklearn.node.process.control import NotAnsweringError, NotRunningError
         try:
             talks(*arguments, **options)

@@ -9,6 +9,7 @@ import click
 
 from walklearn.cli.data_options import with_options
 from walklearn.cli.talk import WIDTH, Talk, talking
+from walklearn.files.wording import plural
 
 if TYPE_CHECKING:
     from walklearn.advice import Advice
@@ -41,7 +42,8 @@ _NEW_OPTIONS = [
     click.option("--penalty", type=click.FloatRange(0), default=1e-3, show_default=True,
                  help="λ of the penalty (λ/2)‖w‖²."),
     click.option("--updates", type=click.IntRange(1),
-                 help="Of the token in all. Default: what ε allows; else 200 for each node."),
+                 help="Of the token in all. Default: what ε allows; else 400 for each node, and at "
+                      "least 5000."),
     click.option("--slowest-answer", type=click.FloatRange(0, min_open=True), metavar="SECONDS",
                  help="How long the slowest participant takes to answer, at worst: the time "
                       "limits follow. Default: nodes measure it themselves."),
@@ -74,7 +76,7 @@ def new(out: Path, talk: Talk, **options: Any) -> None:
 
     Under ε the walk is uniform, since that tells nothing of the rows, and clip, noise, step and
     number of updates follow from public facts. Without ε a visit remembers (update "saga"), so that
-    the walk ends at the minimiser. No rows are looked at.
+    the walk goes to the minimiser itself. No rows are looked at.
     """
     from walklearn.node.agreement.plan import Plan
 
@@ -107,7 +109,7 @@ def check(plan: Path, data: tuple[Path, ...], talk: Talk) -> None:
     talk.tell(f"{plan} can be used:\n")
     _explain(read, talk)
     for path, count in rows.items():
-        talk.tell(f"{path}: {count} rows, all of which fit.")
+        talk.tell(f"{path}: {plural(count, 'row')}, all of which fit.")
 
 
 def plan_from(**given: Any) -> str:

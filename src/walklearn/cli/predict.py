@@ -44,6 +44,8 @@ def predict(
     from walklearn.model import Model
     from walklearn.model.score import score_of
 
+    if out is not None and out.suffix not in ("", ".csv", ".txt"):
+        raise ValueError(f"{out}: predictions are written as CSV, so end it in .csv.")
     trained = Model.load(model)
     text = [column.name for column in trained.encoding.columns if column.categories is not None]
     table = read_table(data, delimiter=delimiter, text=text)

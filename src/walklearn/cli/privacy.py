@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from walklearn.cli.talk import Talk, talking
+from walklearn.files.wording import plural
 from walklearn.privacy import MECHANISMS
 
 _epsilon = click.option("--epsilon", type=float, required=True, help="Privacy loss ε.")
@@ -146,7 +147,8 @@ def _compare_observers(
     ]  # fmt: skip
     talk.facts |= {"local": claim.local(delta), "delta": delta, "rows": rows}
     talk.tell(
-        f"{network}, uniform walk, at most {contributions} contributions of a node, δ = {delta:g}\n"
+        f"{network}, uniform walk, at most {plural(contributions, 'contribution')} of a node, "
+        f"δ = {delta:g}\n"
         f"everyone who sees all tokens: ε = {claim.local(delta):.3g}\n"
         f"node {observer} alone, if it does not collude, and if what theory.seen_from_one_node "
         "checks holds (constant steps γ with γL ≤ 2, rows clipped one by one, one score a row, a "
@@ -154,8 +156,8 @@ def _compare_observers(
     )
     for row in rows:
         talk.tell(
-            f"  {row['hops']} hops away, {row['nodes']} nodes: ε = {row['median']:.3g} at the "
-            f"median, {row['largest']:.3g} at most"
+            f"  {plural(row['hops'], 'hop')} away, {plural(row['nodes'], 'node')}: "
+            f"ε = {row['median']:.3g} at the median, {row['largest']:.3g} at most"
         )
 
 
@@ -209,7 +211,7 @@ def attack(
         epsilon=epsilon, delta=delta, clip=clip, max_contributions=max_contributions,
         protect="node",
     )  # fmt: skip
-    talk.tell(f"Uniform walk on {graph}, {steps} visits, {dimension} features.")
+    talk.tell(f"Uniform walk on {graph}, {plural(steps, 'visit')}, {plural(dimension, 'feature')}.")
     for title, protection in (("in the clear", None), (f"with {noise}", noise)):
         found = wl.attack(
             problem, graph, wl.walks.Uniform(), wl.PowerStep(0.1), steps, protection, seed

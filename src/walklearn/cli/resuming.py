@@ -1,6 +1,7 @@
 """`walklearn train --resume`: going on from the model of a training that was interrupted.
 
-The token begins with the model that was kept and the count of its updates. With memory it first
+The token begins with the model that was kept and the count of its updates, on the same graph, and
+whatever else was asked for is asked for again, or refused. With memory it first
 collects the gradients of all nodes and then ends at the minimiser, as it would have without the
 interruption; the paper's update goes on with the steps that come next. A private walk is not gone
 on with: what ε claims rests on how often the rows of each node have shown in the model, and that
@@ -9,18 +10,22 @@ is not kept with it.
 
 from __future__ import annotations
 
-from copy import copy
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from walklearn.privacy.ledger import IN_THE_CLEAR
-from walklearn.updates import Sgd
+from walklearn.privacy.description import IN_THE_CLEAR
 
 if TYPE_CHECKING:
     from walklearn.estimators.random_walk import RandomWalk
     from walklearn.files import Rows
+    from walklearn.graphs import Graph
     from walklearn.model import Model
 
+# What must be asked for again, as these options are called, for it decides what the walk ends at.
+SAME = (
+    "task", "loss", "penalty", "walk", "laziness", "update", "step_constant", "batch", "tol",
+    "feature_bound", "total_rows", "test_fraction", "seed",
+)  # fmt: skip
 PRIVATE = (
     "a private training is not resumed: how often the rows of each node have shown in the model is "
     "not kept with it, so that what is claimed of them could not hold. Train anew with --force: "
@@ -40,8 +45,33 @@ def how_to_go_on(estimator: RandomWalk) -> str:
     return "The same command with --resume goes on from there."
 
 
-def begin_with(out: Path, estimator: RandomWalk, rows: Rows, settings: dict[str, Any]) -> None:
-    """Let the estimator begin with the model in OUT; what does not fit it is refused."""
+def graph_seed(out: Path, resume: bool, seed: int | None) -> int:
+    """The seed of a graph that is drawn: --seed, that of the training in OUT, or a new one."""
+    import secrets
+
+    from walklearn.model import Model
+
+    if seed is not None:
+        return seed
+    if resume:
+        return int(Model.load(out).details.get("asked", {}).get("graph_seed", 0))
+    return secrets.randbits(32)
+
+
+def asked_for(settings: dict[str, Any], graph: Graph) -> dict[str, Any]:
+    """What a training was asked for, as it is kept with its model."""
+    from hashlib import sha256
+
+    digest = sha256(graph.indptr.tobytes() + graph.indices.tobytes()).hexdigest()[:12]
+    given = {name: settings[name] for name in (*SAME, "graph_seed") if settings[name] is not None}
+    return given | {"graph": f"{graph!r} {digest}"}
+
+
+def begin_with(out: Path, estimator: RandomWalk, rows: Rows, settings: dict[str, Any]) -> int:
+    """Let the estimator begin with the model in OUT; what does not fit it is refused.
+
+    Returns how many updates were made before.
+    """
     from walklearn.model import Model
 
     if is_private(estimator):
@@ -56,15 +86,8 @@ def begin_with(out: Path, estimator: RandomWalk, rows: Rows, settings: dict[str,
         raise ValueError(f"{out}: {PRIVATE}")
     if not model.details.get("interrupted"):
         raise ValueError(f"the training of {out} was not interrupted: leave --resume out.")
-    names = None if model.classes is None else [str(each) for each in model.classes]
-    found = [str(each) for each in rows.classes] if names is not None else None
-    same = model.target == rows.target and names == found
-    if not same or model.encoding.feature_names != rows.encoding.feature_names:
-        raise ValueError(
-            f"the model in {out} was trained on another target, other classes or other columns: "
-            "give the same command as before, or train anew with --force."
-        )
-    _check_asked(out, model, estimator, rows, settings)
+    _check_same_command(out, model, asked_for(settings, estimator.graph))
+    _check_same_rows(out, model, rows)
     for name in ("steps", "max_steps"):  # of the whole training
         most = settings[name]
         if most is not None and most <= model.updates:
@@ -73,37 +96,35 @@ def begin_with(out: Path, estimator: RandomWalk, rows: Rows, settings: dict[str,
                 f"{out} has made {model.updates}: ask for more, or leave it out."
             )
         estimator.set_params(**{name: None if most is None else most - model.updates})
-    estimator._begun = model
+    estimator.resume_from(model)
+    return model.updates
 
 
-def _check_asked(
-    out: Path, model: Model, estimator: RandomWalk, rows: Rows, settings: dict[str, Any]
-) -> None:
-    """Refuse to go on with another objective, another walk or other rows than before."""
-    from sklearn.base import is_classifier
+def _check_same_rows(out: Path, model: Model, rows: Rows) -> None:
+    """Refuse rows that the model cannot have been trained on."""
+    names = None if model.classes is None else [str(each) for each in model.classes]
+    found = [str(each) for each in rows.classes] if names is not None else None
+    same = (model.target, names, model.encoding) == (rows.target, found, rows.encoding)
+    if not same or model.details.get("rows") != len(rows.y):
+        raise ValueError(
+            f"the model in {out} was trained on another target, other classes, other columns or "
+            "scales, or another number of rows: give the same command as before, or train anew "
+            "with --force."
+        )
 
-    from walklearn.estimators.parameters import memory_of
-    from walklearn.estimators.protection import walk_of
-    from walklearn.problem.losses import LOSSES
 
-    _, _, loss = copy(estimator)._taken(rows.X, rows.y)
-    memory = memory_of(estimator, private=False)
-    kept = model.details
-    for name, before, now in (
-        ("task", model.kind, "classifier" if is_classifier(estimator) else "regressor"),
-        ("loss", model.loss, LOSSES.name_of(loss)),
-        ("penalty", model.penalty, estimator.penalty),
-        ("walk", model.walk, repr(walk_of(estimator.walk, estimator.laziness))),
-        ("update", kept["update"], Sgd.name if memory is None else memory.name),
-        ("seed", kept["seed"], settings["seed"]),
-        ("test fraction", kept.get("test_fraction"), settings["test_fraction"]),
-    ):
-        if before != now:
+def _check_same_command(out: Path, model: Model, now: dict[str, Any]) -> None:
+    """Refuse to go on with anything else asked for than before, such as another objective."""
+    before = model.details.get("asked")
+    if before is None:
+        raise ValueError(
+            f"the model in {out} was not made by walklearn train, so what its training was asked "
+            "for is not known: go on in Python (resume_from), or train anew with --force."
+        )
+    for name in (*SAME, "graph"):
+        if before.get(name) != now.get(name):
             raise ValueError(
-                f"the {name} of the training in {out} was {_said(before)}, and now it is "
-                f"{_said(now)}: give the same command as before, or train anew with --force."
+                f"the {name.replace('_', ' ')} of the training in {out} was "
+                f"{before.get(name, 'not given')}, and now it is {now.get(name, 'not given')}: "
+                "give the same command as before, or train anew with --force."
             )
-
-
-def _said(value: object) -> str:
-    return "not given" if value is None else str(value)

@@ -11,6 +11,7 @@ import click
 from walklearn.cli.bad_input import BadInput
 from walklearn.cli.data_options import with_options
 from walklearn.cli.talk import Talk, talking
+from walklearn.files.wording import plural
 
 if TYPE_CHECKING:
     from walklearn.studies import Results, Study
@@ -64,8 +65,8 @@ def run_to_end(
 
     cells = len(study.cells())
     talk.tell(
-        f"{study.name}: {cells} cells, {study.instances} instances of {study.updates:,} updates"
-        + (" (quick)" if study.is_quick else "")
+        f"{study.name}: {plural(cells, 'cell')}, {plural(study.instances, 'instance')} of "
+        f"{plural(study.updates, 'update')}" + (" (quick)" if study.is_quick else "")
     )
     folder = out / study.name
     try:
@@ -84,17 +85,19 @@ def run_to_end(
             f"cannot write to {folder}: {error.strerror or error}. {_finished(folder)} of {cells} "
             "cells are kept; make room and give the same command again."
         ) from error
-    told = notes(results)
-    for note in told[:most_notes]:
+    all_notes = notes(results)
+    for note in all_notes[:most_notes]:
         talk.tell(f"Note: {note}")
-    if most_notes is not None and len(told) > most_notes:
-        talk.tell(f"Note: … and {len(told) - most_notes} more; walklearn run tells all of them.")
+    if most_notes is not None and len(all_notes) > most_notes:
+        talk.tell(
+            f"Note: … and {len(all_notes) - most_notes} more; walklearn run tells all of them."
+        )
     talk.tell(f"Results: {results.directory}")
     talk.facts.setdefault("studies", {})[study.name] = {
         "results": str(results.directory),
         "cells": cells,
         "quick": study.is_quick,
-        "notes": told,
+        "notes": all_notes,
         "verdicts": verdicts_of(results),
     }
     return results

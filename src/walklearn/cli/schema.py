@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from walklearn.cli.talk import Talk, talking
+from walklearn.files.wording import plural
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -65,7 +66,9 @@ def schema(data: Path, out: Path | None, talk: Talk, **options: Any) -> None:
     else:
         out.write_text(text, encoding="utf-8")
         talk.facts["out"] = str(out)
-        talk.tell(f"{out} has {len(list(features))} columns. Its numbers come from the rows: ")
+        talk.tell(
+            f"{out} has {plural(len(list(features)), 'column')}. Its numbers come from the rows:"
+        )
         talk.tell("put public ones there, and take the lines from_rows = true out.")
 
 

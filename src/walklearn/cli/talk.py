@@ -3,7 +3,6 @@
 Every command has --quiet, --verbose and --json: `talking` adds them, and hands over a `Talk`.
 
     talk.tell(…), talk.show(…)   the result, for people
-    talk.explain(…)              the long version: with --verbose alone
     talk.give(…)                 what was asked for, such as predictions: also with --quiet
     talk.announce(…)             what has to be known at once, such as the address of a page
     talk.aside(…)                beside it, on standard error
@@ -18,6 +17,7 @@ from __future__ import annotations
 
 import json
 import math
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import wraps
@@ -25,7 +25,7 @@ from typing import Any
 
 import click
 
-from walklearn.cli.bad_input import plainly
+from walklearn.cli.bad_input import in_shell_words, plainly
 from walklearn.files.progress import alive, moved
 
 WIDTH = 88  # of wrapped text
@@ -66,11 +66,6 @@ class Talk:
         if not self._hushed:
             moved()
             show(header, rows, title)
-
-    def explain(self, text: str = "") -> None:
-        """Print a part of the long version."""
-        if self.verbose:
-            self.tell(text)
 
     def give(self, text: str, **facts: Any) -> None:
         """Print what was asked for, or with --json put these facts into the document."""
@@ -113,7 +108,12 @@ def talking(command: Callable[..., None]) -> Callable[..., None]:
         if quiet and verbose:
             raise click.UsageError("--quiet and --verbose contradict each other: give one.")
         talk = Talk(quiet, verbose, as_json)
-        with alive(False if quiet else True if verbose else None):
+        with (
+            alive(False if quiet else True if verbose else None),
+            warnings.catch_warnings(),
+        ):
+            # Python would print the line of code that warned.
+            warnings.showwarning = lambda message, *_, **__: talk.note(in_shell_words(str(message)))
             try:
                 plainly(command)(*arguments, talk=talk, **options)
             except SystemExit:  # an exit code of its own, after a result

@@ -22,9 +22,11 @@ from walklearn.cli.data_options import (
     with_options,
 )
 from walklearn.cli.doubts import about_columns, unknown_labels
-from walklearn.cli.resuming import begin_with, how_to_go_on, is_private
-from walklearn.cli.talk import WIDTH, Talk, talking, wrapped_sentences
+from walklearn.cli.resuming import asked_for, begin_with, graph_seed, how_to_go_on, is_private
+from walklearn.cli.talk import Talk, talking
 from walklearn.cli.tracking import TRACKING_OPTIONS, logged, tracker_of
+from walklearn.cli.trained import Trained, facts_of, notes_on, tell
+from walklearn.files.wording import plural
 from walklearn.privacy import MECHANISMS
 from walklearn.problem.losses import LOSSES
 from walklearn.updates import UPDATES
@@ -35,15 +37,9 @@ if TYPE_CHECKING:
     from walklearn.estimators.tracking import MlflowCallback
     from walklearn.files import Rows, Table
     from walklearn.graphs import Network
-    from walklearn.model import Model
-    from walklearn.model.score import Score
     from walklearn.privacy import ModelNoise
     from walklearn.privacy.model_noise import Unit
-    from walklearn.walks import Walk
 
-
-# A private model that closes less than this share of the gap to all right is told of, loudly.
-HARDLY = 0.1
 
 # For more than two classes logistic is softmax, which need not be asked for.
 _LOSSES = [name for name, loss in LOSSES.items() if loss.takes != "class"]
@@ -124,22 +120,23 @@ def train(data: Path, out: Path, force: bool, resume: bool, talk: Talk, **option
 
     Exit codes: 0 done, 1 it went wrong on the way, 2 bad input, 130 Ctrl-C.
     """
-    with _told_together(out, force or resume):
+    with _all_complaints_at_once(out, force or resume):
         _check_mechanism(options["epsilon"])
+        options["graph_seed"] = graph_seed(out, resume, options["seed"])
         prepared = _prepared(data, DataOptions.take(options), options)
-        if resume:
-            begin_with(out, prepared.estimator, prepared.rows, options)
-    trained = _train(prepared)
-    fraction = options["test_fraction"]
-    kept = {} if fraction is None else {"test_fraction": fraction}  # --resume asks for the same
-    trained.model.with_details(kept).save(out, overwrite=force or resume)
-    talk.facts |= {"out": str(out), **_facts(trained)}
-    _tell(talk, trained, out)
+        done = begin_with(out, prepared.estimator, prepared.rows, options) if resume else 0
+    trained = _train(prepared, done)
+    asked = {} if is_private(prepared.estimator) else asked_for(options, prepared.network.graph)
+    trained.model.with_details({"asked": asked} if asked else {}).save(
+        out, overwrite=force or resume
+    )
+    talk.facts |= {"out": str(out), **facts_of(trained)}
+    tell(talk, trained, out)
     for note in trained.notes:
         talk.note(note)
     if trained.model.details.get("interrupted"):
         talk.note(
-            f"interrupted: {out} holds the model after {trained.model.updates} updates. "
+            f"interrupted: {out} holds the model after {plural(trained.model.updates, 'update')}. "
             + how_to_go_on(prepared.estimator)
         )
         raise SystemExit(130)
@@ -155,19 +152,6 @@ def _check_mechanism(epsilon: float | None) -> None:
         )
 
 
-class _Trained(NamedTuple):
-    """A trained model, how good it is, and what the user should note.
-
-    owners: what was computed from the rows. Where something is claimed to be protected, it is
-    told to the owner and not written into the model's directory, which can be published.
-    """
-
-    model: Model
-    owners: dict[str, Any]
-    scores: dict[str, Score]
-    notes: list[str]
-
-
 class _Prepared(NamedTuple):
     """What is trained on, and all that can be wrong with it checked."""
 
@@ -180,7 +164,7 @@ class _Prepared(NamedTuple):
 
 
 @contextmanager
-def _told_together(out: Path, force: bool) -> Iterator[None]:
+def _all_complaints_at_once(out: Path, force: bool) -> Iterator[None]:
     """What is in the way of OUT is told before anything is computed, after what else is wrong."""
     from walklearn.model.directory import check_target
 
@@ -221,33 +205,33 @@ def _prepared(data: Path, options: DataOptions, settings: dict[str, Any]) -> _Pr
         if wrong is not None and tested is not held_out:
             raise ValueError(wrong)
         notes += [] if wrong is None else [f"of the rows that are tested on: {wrong}"]
-    network = options.network(rows, settings["seed"])
+    network = options.network(rows, settings["graph_seed"])
     parameters = _parameters(settings) | {"graph": network.graph, **lengths}
     estimator = estimator_for(task)(**parameters)
     return _Prepared(estimator, rows, network, tested, tracker, notes)
 
 
-def _train(prepared: _Prepared) -> _Trained:
-    """Walk, test."""
+def _train(prepared: _Prepared, done: int) -> Trained:
+    """Walk and test; so many updates were made before."""
     from walklearn.estimators.outcome import for_the_owner, is_claimed
     from walklearn.model.score import score_of
 
     estimator, rows, network, tested, tracker, notes = prepared
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        fitted = _fit(estimator, rows, network)
+        fitted = _fit(estimator, rows, network, done)
     model, owners = estimator.to_model(rows.encoding, target=rows.target), for_the_owner(estimator)
     scores = {"training": score_of(model.kind, fitted, rows.y)}
     if tested is not None:
         scores["test"] = score_of(model.kind, model.predict(tested), tested[rows.target])
     said = [str(each.message) for each in caught]
     notes = [in_shell_words(each) for each in said if not each.startswith("interrupted")] + notes
-    notes += _notes(estimator, rows, network, scores["training"])
+    notes += notes_on(estimator, rows, network, scores["training"])
     notes += logged(tracker, estimator, scores)
     owners |= {f"{name}_score": score._asdict() for name, score in scores.items()}
     if not is_claimed(estimator):
         model = model.with_details(owners)
-    return _Trained(model, owners, scores, notes)
+    return Trained(model, owners, scores, notes)
 
 
 def _split(table: Table, fraction: float | None, seed: int | None) -> tuple[Table, Table | None]:
@@ -304,7 +288,7 @@ def _model_privacy(
     )
 
 
-def _fit(estimator: Any, rows: Rows, network: Network) -> Any:
+def _fit(estimator: Any, rows: Rows, network: Network, done: int) -> Any:
     """Train, with a bar that shows how far the walk is; what is then predicted of the rows."""
     from sklearn import config_context
 
@@ -312,8 +296,7 @@ def _fit(estimator: Any, rows: Rows, network: Network) -> Any:
 
     # The cells were checked when they were read.
     finite = config_context(assume_finite=True)
-    begun = getattr(estimator, "_begun", None)
-    steps = estimator.steps and estimator.steps + (0 if begun is None else begun.updates)
+    steps = estimator.steps and estimator.steps + done
     with finite, progress_bar(None, steps, "training") as bar:
 
         def progress(updates: int, loss: float) -> None:
@@ -323,138 +306,3 @@ def _fit(estimator: Any, rows: Rows, network: Network) -> Any:
 
         estimator.set_params(callback=progress).fit(rows.X, rows.y, nodes=network.owners)
         return estimator.predict(rows.X)
-
-
-def _notes(estimator: RandomWalk, rows: Rows, network: Network, score: Score) -> list[str]:
-    """What a user should know and may not expect."""
-    from walklearn.files.wording import listed
-
-    notes = _about_privacy(estimator, rows, network, score)
-    if estimator.penalty == 0 and score.measure == "accuracy" and score.value == 1.0:
-        notes.append(
-            "without a penalty a model that separates the classes, as here, gets better for ever "
-            "by growing: its size and its probabilities mean nothing. Train with --penalty 0.001."
-        )
-    idle = network.graph.node_count - len(set(network.owners.tolist()))
-    if idle:
-        notes.append(f"{idle} of {network.graph.node_count} nodes own no rows: they only relay.")
-    if _alternates(estimator.walk_, network):
-        notes.append(
-            "this graph has two sides and the token changes sides at every step, so it never "
-            "mixes. Pass --laziness 0.1."
-        )
-    clipped = getattr(estimator, "clipped_rows_", 0)
-    if clipped:
-        notes.append(
-            f"{clipped} of {len(rows.y)} rows were longer than the feature bound "
-            f"{estimator.feature_bound:g} and were shortened to it, which costs accuracy. Bring "
-            "columns to one scale by public numbers (--scale age=50,20), or raise the bound."
-        )
-    crushed = rows.encoding.crushed(rows.X)
-    if crushed:
-        notes.append(
-            f"the values of {listed(crushed)} lie in a small part of the declared range: they are "
-            "nearly the same number, and noise drowns them. Declare what is typical of them "
-            f"instead, such as --scale {crushed[0]}=CENTRE,SPREAD; the few that are far out are "
-            "cut off."
-        )
-    if len(rows.y) < 10 * rows.X.shape[1]:
-        notes.append(
-            f"{len(rows.y)} rows are few for {rows.X.shape[1]} features: look at the accuracy on "
-            "rows that were not trained on (--test-fraction 0.2)."
-        )
-    return notes
-
-
-def _about_privacy(estimator: RandomWalk, rows: Rows, network: Network, score: Score) -> list[str]:
-    """What the owner of private rows should know first."""
-    import numpy as np
-
-    noise, notes = estimator.model_noise_, list[str]()
-    if noise is None:
-        return notes
-    base = 0.0 if score.baseline is None else score.baseline
-    if score.value is not None and score.value - base < HARDLY * (1.0 - base):
-        than = "the most frequent class alone" if score.baseline is not None else "the mean alone"
-        notes.append(
-            f"THIS MODEL IS HARDLY BETTER THAN {than.upper()} ({score}): the noise that ε asks for "
-            "drowns the rows. What would help: a typical spread of every column (--scale) instead "
-            "of its range, more rows, fewer columns, a larger ε"
-            + (", or --protect rows." if noise.protect == "node" else ".")
-        )
-    alone = np.bincount(network.owners).max() == 1
-    if noise.protect == "node" and alone:
-        notes.append(
-            "every node has one row, so --protect node and --protect rows claim the same, at the "
-            "same price."
-        )
-    return notes
-
-
-def _alternates(walk: Walk, network: Network) -> bool:
-    """Whether the token never stays, on a graph with all edges between two sides."""
-    from walklearn.walks import Simple, Uniform
-
-    inner, degrees = walk.innermost, network.graph.degrees
-    regular = degrees.min() == degrees.max()
-    moves = isinstance(inner, Simple) or (isinstance(inner, Uniform) and regular)
-    never_stays = moves and getattr(inner, "laziness", 0.0) == 0.0
-    return never_stays and network.graph.node_count > 1 and network.graph.is_bipartite
-
-
-def _facts(trained: _Trained) -> dict[str, Any]:
-    """Plain JSON values; what was computed from the rows is kept apart from what may be told."""
-    model, owners = trained.model, trained.owners
-    names = ("kind", "target", "classes", "loss", "walk", "updates", "privacy")
-    facts = {name: getattr(model, name) for name in names}
-    training = {name: value for name, value in model.details.items() if name not in owners}
-    return facts | {"training": training, "for_the_owner_alone": owners, "notes": trained.notes}
-
-
-def _tell(talk: Talk, trained: _Trained, out: Path) -> None:
-    """What was trained, how good it is, and what it revealed."""
-    model, details = trained.model, {**trained.model.details, **trained.owners}
-    size = f"{details['rows']} rows of {details['features']} features"
-    loss = f"{details['loss']:.4g} ({model.loss}, penalty {model.penalty:g})"
-    rows = [
-        ["data", f"{size} on {details['nodes']} nodes with {details['edges']} edges"],
-        ["walk", f"{model.walk}: {model.updates:,} updates, {details['messages']:,} messages"],
-        *([["loss", loss]] if talk.verbose else []),
-        *([name, str(score)] for name, score in trained.scores.items()),
-    ]
-    talk.show(["", ""], rows, title=f"A {model.kind} of {model.target!r}")
-    talk.tell()
-    if talk.verbose:
-        _tell_privacy(talk, trained, out)
-    else:
-        for name, what in _privacy_in_short(model).items():
-            talk.tell(click.wrap_text(f"{name}: {what}", WIDTH, "", "  "))
-        talk.tell(f"More: --verbose, or {out / 'report.md'}.")
-    talk.tell(f"\nThe model is in {out}. Next: walklearn predict {out} new.csv")
-
-
-def _privacy_in_short(model: Model) -> dict[str, str]:
-    """What is claimed and what is not, a sentence each; the first of a list is the widest."""
-    privacy = model.privacy
-    claim = privacy["protected"][0] if privacy["epsilon"] != "∞" else "nothing"
-    return {
-        "Private": claim.partition(": ")[0].removesuffix(".") + ".",
-        "Not private": privacy["not_protected"][0].partition(". ")[0].removesuffix(".") + ".",
-    }
-
-
-def _tell_privacy(talk: Talk, trained: _Trained, out: Path) -> None:
-    model = trained.model
-    for heading in ("protected", "not_protected", "taken_to_be_public"):
-        if model.privacy[heading]:
-            talk.tell(f"{heading.replace('_', ' ').capitalize()}:")
-            talk.tell(wrapped_sentences(model.privacy[heading]) + "\n")
-    if model.details.keys().isdisjoint(trained.owners):
-        real = model.privacy["epsilon"] != "∞" and not model.privacy["simulated"]
-        told = (
-            "Rows, loss and accuracy above are computed from the rows and cost no ε: they are for "
-            f"you alone, and {out} does not hold them" + (
-                ", so that it can be published as it is." if real else "."
-            )
-        )  # fmt: skip
-        talk.tell(click.wrap_text(told, WIDTH))

@@ -164,7 +164,7 @@ def _conclude(
     from walklearn.node.trial.two_gaussians import draw
 
     rows = [
-        [node.name, str(len(network.directories[number].peers())), str(node.updates),
+        [node.name, str(len(network.directories[number].neighbours())), str(node.updates),
          str(node.handovers), "yes" if node.final else "no"]
         for number, node in enumerate(last.nodes)
     ]  # fmt: skip

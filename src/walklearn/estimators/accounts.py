@@ -4,13 +4,26 @@ from __future__ import annotations
 
 import numpy as np
 
-from walklearn.graphs import Graph
 from walklearn.privacy import Ledger, ModelNoise
+from walklearn.updates.walk_sgd import WalkSetting
 from walklearn.walks import Walk
 from walklearn.walks.disclosure import mechanism_of, tells
 
 
-def charge_release(ledger: Ledger, walk: Walk) -> None:
+def ledger_of_call(
+    setting: WalkSetting,
+    earlier: Ledger | None,
+    simulated: bool,
+    budget: tuple[float, float] | None,
+) -> Ledger:
+    """The ledger of earlier calls with what this one will publish; past the budget it refuses."""
+    ledger = _ledger_for(setting.graph.node_count, earlier, simulated, budget)
+    _charge_release(ledger, setting.walk)
+    _charge_model(ledger, setting.model_noise, 0 if earlier is None else earlier.nodes)
+    return ledger
+
+
+def _charge_release(ledger: Ledger, walk: Walk) -> None:
     """Enter what every node told of its rows before the walk; whoever told before pays again."""
     if not tells(walk):
         return
@@ -21,7 +34,7 @@ def charge_release(ledger: Ledger, walk: Walk) -> None:
         ledger.charge("importance", mechanism, again=True)
 
 
-def charge_model(ledger: Ledger, noise: ModelNoise | None, charged: int) -> None:
+def _charge_model(ledger: Ledger, noise: ModelNoise | None, charged: int) -> None:
     """Enter what the rows may show in the model: the cap, however many visits there were.
 
     Who sees the tokens may choose when to stop, so that the price of the visits so far would not
@@ -34,14 +47,13 @@ def charge_model(ledger: Ledger, noise: ModelNoise | None, charged: int) -> None
         ledger.charge("model", noise, nodes=nodes, times=noise.max_contributions)
 
 
-def ledger_for(
-    graph: Graph,
+def _ledger_for(
+    nodes: int,
     earlier: Ledger | None,
     simulated: bool,
     budget: tuple[float, float] | None,
 ) -> Ledger:
-    """A ledger for the graph's nodes, with what they published earlier."""
-    nodes = graph.node_count
+    """A ledger for so many nodes, with what they published earlier."""
     if earlier is None:
         return Ledger(nodes, budget, simulated)
     content = earlier.to_dict()

@@ -12,6 +12,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 from walklearn.estimators.parameters import check_parameters, loss_of
+from walklearn.estimators.posing import Given
 from walklearn.estimators.random_walk import RandomWalk
 from walklearn.problem.losses import LOSSES, Loss, Softmax
 
@@ -43,27 +44,6 @@ class RandomWalkClassifier(ClassifierMixin, RandomWalk):
 
     classes_: Array
 
-    def fit(
-        self,
-        X: ArrayLike,
-        y: ArrayLike,
-        nodes: ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
-    ) -> Self:
-        """Train on rows X with labels y; `nodes` names the owner of each row.
-
-        By default every row has a node of its own. sample_weight: how many rows each counts as.
-        """
-        check_parameters(self)
-        go_on = self.warm_start and hasattr(self, "_state")
-        rows, labels = self._checked(X, y, go_on)
-        classes = np.unique(labels)
-        if go_on and not np.array_equal(classes, self.classes_):
-            raise ValueError(
-                f"with warm_start the classes must stay: they were {self.classes_}, now {classes}."
-            )
-        return self._learn(rows, labels, classes, nodes, sample_weight, go_on, one_call=False)
-
     def partial_fit(
         self,
         X: ArrayLike,
@@ -80,21 +60,23 @@ class RandomWalkClassifier(ClassifierMixin, RandomWalk):
 
         Parameters
         ----------
-        classes
+        X, y, nodes, sample_weight
+            As for `fit`.
+        classes : array-like or None
             All labels there will be, needed in the first call.
+
+        Returns
+        -------
+        self
+            The fitted estimator.
         """
-        check_parameters(self)
         go_on = hasattr(self, "_state")
-        rows, labels = self._checked(X, y, go_on)
         if not go_on and classes is None:
             raise ValueError("classes must be passed on the first call to partial_fit.")
         known = self.classes_ if go_on else np.unique(np.asarray(classes))
         if classes is not None and not np.array_equal(known, np.unique(np.asarray(classes))):
             raise ValueError(f"classes must be the same in every call: they were {known}.")
-        unknown = np.setdiff1d(labels, known)
-        if unknown.size:
-            raise ValueError(f"y has labels {unknown} that are not among the classes {known}.")
-        return self._learn(rows, labels, known, nodes, sample_weight, go_on, one_call=True)
+        return self._learn(X, y, nodes, sample_weight, go_on, known)
 
     def _checked(self, X: ArrayLike, y: ArrayLike, go_on: bool) -> tuple[Array, Array]:
         rows, labels = validate_data(
@@ -105,21 +87,37 @@ class RandomWalkClassifier(ClassifierMixin, RandomWalk):
 
     def _learn(
         self,
-        X: Array,
-        y: Array,
-        classes: Array,
+        X: ArrayLike,
+        y: ArrayLike,
         nodes: ArrayLike | None,
         sample_weight: ArrayLike | None,
         go_on: bool,
-        one_call: bool,
+        known: Array | None = None,
     ) -> Self:
-        targets, loss = self._coded(y, classes)
-        self._walk(X, targets, loss, nodes, sample_weight, go_on, one_call)
+        """Learn from rows of the known classes; for `fit` those are the ones in y."""
+        check_parameters(self)
+        rows, labels = self._checked(X, y, go_on)
+        classes = np.unique(labels) if known is None else known
+        if go_on and not np.array_equal(classes, self.classes_):
+            raise ValueError(
+                f"with warm_start the classes must stay: they were {self.classes_}, now {classes}."
+            )
+        unknown = np.setdiff1d(labels, classes)
+        if unknown.size:
+            raise ValueError(f"y has labels {unknown} that are not among the classes {classes}.")
+        begun = None if go_on or self._resumed is None else self._resumed.classes
+        if begun is not None and begun != tuple(classes.tolist()):
+            raise ValueError(
+                f"the model to go on from tells the classes {begun} apart, and y has "
+                f"{tuple(classes.tolist())}: give rows of all its classes and of no other."
+            )
+        given = Given(rows, *self._coded(labels, classes), nodes, sample_weight)
+        self._walk(given, go_on, partial=known is not None)
         self.classes_ = classes
-        self.coef_, self.intercept_ = self._split()
+        self.coef_, self.intercept_ = self._coefficients_and_intercepts()
         return self
 
-    def _taken(self, X: ArrayLike, y: ArrayLike) -> tuple[Array, Array, Loss]:
+    def _validated(self, X: ArrayLike, y: ArrayLike) -> tuple[Array, Array, Loss]:
         rows, labels = self._checked(X, y, go_on=False)
         return rows, *self._coded(labels, np.unique(labels))
 
@@ -142,19 +140,52 @@ class RandomWalkClassifier(ClassifierMixin, RandomWalk):
         return loss.for_classes(classes)
 
     def decision_function(self, X: ArrayLike) -> Array:
-        """Scores: above 0 for the second of two classes; one per class for more."""
+        """Compute the scores of rows.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (rows, features)
+            The rows.
+
+        Returns
+        -------
+        ndarray of shape (rows,) or (rows, classes)
+            Above 0 for the second of two classes; of more classes a score for each.
+        """
         scores = self._scores(X)
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
     def predict(self, X: ArrayLike) -> Array:
-        """The most likely class of each row."""
+        """Predict the most likely class of each row.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (rows, features)
+            The rows.
+
+        Returns
+        -------
+        ndarray of shape (rows,)
+            The labels.
+        """
         scores = self.decision_function(X)
         best = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
         return np.asarray(self.classes_[best])
 
     @available_if(_has_probabilities)
     def predict_proba(self, X: ArrayLike) -> Array:
-        """The probability of each class, in the order of `classes_`."""
+        """Predict the probability of each class.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (rows, features)
+            The rows.
+
+        Returns
+        -------
+        ndarray of shape (rows, classes)
+            The probabilities, in the order of `classes_`.
+        """
         from scipy.special import expit, softmax
 
         scores = self.decision_function(X)
@@ -164,7 +195,18 @@ class RandomWalkClassifier(ClassifierMixin, RandomWalk):
 
     @available_if(_has_probabilities)
     def predict_log_proba(self, X: ArrayLike) -> Array:
-        """The logarithms of the probabilities."""
+        """Predict the logarithm of the probability of each class.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (rows, features)
+            The rows.
+
+        Returns
+        -------
+        ndarray of shape (rows, classes)
+            The logarithms, in the order of `classes_`.
+        """
         from scipy.special import log_expit, log_softmax
 
         scores = self.decision_function(X)

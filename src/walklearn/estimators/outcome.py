@@ -13,32 +13,36 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from walklearn import __version__
-from walklearn.estimators.parameters import Seeds
-from walklearn.estimators.rounds import Walked
+from walklearn.estimators.posing import declared_columns
+from walklearn.estimators.protection import Terms
 from walklearn.files.encoding import Encoding
+from walklearn.files.wording import often
 from walklearn.model import Model
 from walklearn.privacy import ModelNoise
-from walklearn.privacy.ledger import IN_THE_CLEAR
+from walklearn.privacy.budget import doubt_of_delta
+from walklearn.privacy.composition import rounded_up
+from walklearn.privacy.description import IN_THE_CLEAR
 from walklearn.problem.losses import LOSSES
 from walklearn.simulation.trace import Trace
-from walklearn.updates.walk_sgd import WalkSetting
 from walklearn.walks import Derived, Jumping, ReleasedWeighted, Walk, Weighted
 from walklearn.walks.disclosure import is_known, published, shown_by, tells
 
 if TYPE_CHECKING:
     from walklearn.estimators.random_walk import RandomWalk
+    from walklearn.estimators.walking import Ended
 
 
 SIMULATED = (
     "simulated: the noise came from a seed and protects nobody. What it would be worth without "
     "the seed is told under would_be."
 )
-TOLD_DELTA = 1e-5  # at which ε is told of noise made by hand
+REPORTED_DELTA = 1e-5  # the δ at which ε of noise made by hand is reported
 UNITS = {"rows": "one row of one node is replaced", "node": "all rows of one node are replaced"}
 
 
-def trace_of(estimator: Any, setting: WalkSetting, walked: Walked, seeds: Seeds) -> Trace:
+def trace_of(estimator: RandomWalk, ended: Ended) -> Trace:
     """Losses, messages and models. Nobody solved for w*, so there are no errors."""
+    setting, walked, seeds = ended.setting, ended.walked, ended.seeds
     problem, walk = setting.problem, setting.walk
     inner = walk.innermost
     drawn = inner if isinstance(inner, ReleasedWeighted) else None
@@ -50,7 +54,7 @@ def trace_of(estimator: Any, setting: WalkSetting, walked: Walked, seeds: Seeds)
         spec={
             "walklearn": __version__,
             "estimator": type(estimator).__name__,
-            "problem": problem.describe(),
+            "problem": problem.facts(),  # no digest: it would confirm a guess of the rows
             "graph": repr(setting.graph),
             "method": repr(walk),
             "update": repr(setting.update),
@@ -97,7 +101,7 @@ def model_of(
                 "the estimator's schema says already what becomes of the columns: leave encoding "
                 "out, or declare the schema when the rows are read (read_rows(..., schema=...))."
             )
-        encoding = Encoding(tuple(estimator._columns()))
+        encoding = Encoding(tuple(declared_columns(estimator)))
         weights, average = units.forth(weights), units.forth(average)
     return Model(
         weights,
@@ -106,10 +110,10 @@ def model_of(
         loss=LOSSES.name_of(estimator.loss_),
         columns=names if encoding is None else encoding,
         classes=classes,
-        intercept=bool(estimator.fit_intercept),
+        intercept=fitted_terms(estimator).intercept,
         penalty=estimator.penalty,
         updates=estimator.n_iter_,
-        uses="last" if estimator._averages == "none" else "average",
+        uses="last" if estimator.trace_.spec["average"] == "none" else "average",
         target=target,
         walk=_name(estimator.walk_),
         privacy=privacy_of(estimator),
@@ -118,23 +122,32 @@ def model_of(
     )
 
 
+def fitted_terms(estimator: RandomWalk) -> Terms:
+    """The terms of the fit, which parameters that were set since do not change."""
+    terms = estimator._state.terms
+    assert terms is not None
+    return terms
+
+
 def is_claimed(estimator: RandomWalk) -> bool:
     """Whether something is claimed to be protected, so that no more may be told of the rows."""
     released = isinstance(estimator.walk_.innermost, ReleasedWeighted)
-    return released or estimator.model_noise_ is not None or estimator.epsilon is not None
+    asked = fitted_terms(estimator).epsilon is not None
+    return released or estimator.model_noise_ is not None or asked
 
 
 def for_the_owner(estimator: RandomWalk) -> dict[str, Any]:
     """What was computed from the rows and is charged to nobody, so it must not be published."""
     trace = estimator.trace_
-    loss = trace.loss if estimator._averages == "none" else trace.average_loss
+    loss = trace.loss if trace.spec["average"] == "none" else trace.average_loss
     assert loss is not None
     return {"rows": trace.spec["problem"]["rows"], "loss": float(loss[0, -1])}
 
 
 def details_of(estimator: RandomWalk) -> dict[str, Any]:
     """How it was trained; of the rows nothing where something is claimed to be protected."""
-    trace, graph, seed = estimator.trace_, estimator.graph_, estimator.random_state
+    trace, graph = estimator.trace_, estimator.graph_
+    seed = trace.spec["seed"]
     step = estimator.step_size_
     details = {
         "features": estimator.n_features_in_,
@@ -175,17 +188,17 @@ def _total(estimator: RandomWalk) -> _Total | None:
         return _Total(allotted.epsilon, allotted.delta, allotted.protect)
     if estimator.model_noise_ is None or ledger.unit is None:
         return None
-    delta = estimator.delta or TOLD_DELTA
-    epsilon = _rounded_up(ledger.largest_total(delta)[1])
+    delta = fitted_terms(estimator).delta or REPORTED_DELTA
+    epsilon = rounded_up(ledger.largest_total(delta)[1])
     return _Total(epsilon, delta, ledger.unit) if math.isfinite(epsilon) else None
 
 
-def _rounded_up(epsilon: float) -> float:
-    """To six digits, as many as are printed: never less than it is."""
-    if not 0.0 < epsilon < math.inf:
-        return epsilon
-    digits = 5 - math.floor(math.log10(epsilon))
-    return math.ceil(epsilon * 10.0**digits) / 10.0**digits
+def _doubts(estimator: RandomWalk, total: _Total) -> list[str]:
+    """What is to be said of a δ that is not small. With "rows" their number is public."""
+    nodes = estimator.graph_.node_count
+    rows = estimator.trace_.spec["problem"]["rows"] if total.protect == "rows" else nodes
+    doubt = doubt_of_delta(total.delta, rows, "rows" if total.protect == "rows" else "node")
+    return [doubt] if doubt else []
 
 
 def privacy_of(estimator: RandomWalk) -> dict[str, Any]:
@@ -193,7 +206,9 @@ def privacy_of(estimator: RandomWalk) -> dict[str, Any]:
     protected, exposed = _importance(estimator)
     noise, total = estimator.model_noise_, _total(estimator)
     if noise is None:
-        asked = "" if estimator.epsilon is None else ", as was asked for (in the clear)"
+        asked = (
+            "" if fitted_terms(estimator).epsilon is None else ", as was asked for (in the clear)"
+        )
         exposed.insert(
             0,
             f"ε = ∞: the model is not protected{asked}. Whoever sees the token before and after a "
@@ -204,6 +219,7 @@ def privacy_of(estimator: RandomWalk) -> dict[str, Any]:
         protected.append(_of_the_model(noise))
     if total is not None:
         protected.insert(0, str(total))
+        exposed += _doubts(estimator, total)
     exposed.append(
         "Training ran on one machine that saw all rows, and the accuracy and loss that it tells "
         "are computed from them: they are for you, not for publishing."
@@ -213,7 +229,9 @@ def privacy_of(estimator: RandomWalk) -> dict[str, Any]:
             "The training was interrupted by hand. If that was because of what the loss on the "
             "rows was, then when it ended tells of them, and no ε covers it."
         )
-    counts = "" if estimator._terms().hides_counts else "how many rows each node has, "
+    counts = "how many rows each node has and what they weigh together, "
+    if fitted_terms(estimator).hides_counts:
+        counts = ""
     simulated = bool(estimator.ledger_.simulated)
     claims = {
         # The total, of everything together.
@@ -250,7 +268,7 @@ def _of_the_model(noise: ModelNoise) -> str:
         what = "the gradient of all rows of a node is clipped and noised"
     return (
         f"What the rows of a node add to the model, by {noise}: at each visit {what}, and a node "
-        f"adds at most {noise.max_contributions} times."
+        f"adds at most {often(noise.max_contributions)}."
     )
 
 
@@ -261,16 +279,16 @@ def _importance(estimator: RandomWalk) -> tuple[list[str], list[str]]:
         return [], [f"What {_name(estimator.walk_)} tells of the rows is not known here."]
     if shown_by(estimator.walk_).scaled_by:
         return [], ["Steps are scaled by the true L_i of each node, which the model then shows."]
-    told = {
+    in_the_clear = {
         each["mechanism"] == IN_THE_CLEAR
         for each in estimator.ledger_.to_dict()["releases"]
         if each["what"] == "importance"
     }
-    if True in told and not shown_by(estimator.walk_).in_the_clear:
+    if True in in_the_clear and not shown_by(estimator.walk_).in_the_clear:
         return [], ["In an earlier call every node told its neighbours its L_i in the clear."]
     if isinstance(walk, ReleasedWeighted):
         return [_release(estimator, walk)], []
-    if told and not tells(estimator.walk_):
+    if in_the_clear and not tells(estimator.walk_):
         return ["The constant L_i of every node, released in an earlier call: see the ledger."], []
     if tells(estimator.walk_):
         what = "constant L_i" if getattr(walk, "importance", None) is None else "importance"
@@ -290,9 +308,18 @@ def _release(estimator: RandomWalk, walk: ReleasedWeighted) -> str:
         f"The constant L_i of every node, released by {walk.mechanism} within the public bounds "
         f"{low:.4g} to {high:.4g}"
     )
-    target: tuple[float | None, float | None] | None = (estimator.epsilon, estimator.delta)
+    terms = fitted_terms(estimator)
+    target: tuple[float | None, float | None] | None = (terms.epsilon, terms.delta)
     if estimator.allotment_ is not None:
         target = estimator.allotment_.constants
+    times = max(
+        charge.times
+        for node in range(estimator.ledger_.nodes)
+        for charge in estimator.ledger_.charges(node)
+        if charge.what == "importance"
+    )
+    if times > 1:
+        return f"{text}; it was released {times} times, and the ledger tells what that costs."
     if target is None or target[0] is None:
         return f"{text}; the ledger tells its cost."
     return (

@@ -14,9 +14,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from walklearn.estimators.rounds import Average
 from walklearn.privacy import MECHANISMS, ModelNoise
 from walklearn.privacy.arguments import check_delta, check_epsilon
-from walklearn.privacy.ledger import IN_THE_CLEAR
+from walklearn.privacy.description import IN_THE_CLEAR
 from walklearn.privacy.model_noise import check_unit
 from walklearn.problem.domains import Domain
 from walklearn.problem.losses import LOSSES, Loss
@@ -84,6 +85,16 @@ def memory_of(estimator: Any, private: bool) -> Remembering | None:
     return chosen() if isinstance(update, str) else update
 
 
+def average_of(estimator: Any, update: Update) -> Average:
+    """Which model predicts. Steps that ε has chosen are short: an average would lag behind."""
+    if not (isinstance(update, Sgd) and update.average):
+        return "none"
+    if estimator.average != "auto":
+        chosen: Average = estimator.average
+        return chosen
+    return "tail" if estimator.epsilon is None or estimator.model == IN_THE_CLEAR else "none"
+
+
 def _check_update(update: Any, step_size: Any, average: str) -> None:
     if isinstance(update, str) and update != "auto":
         UPDATES.by_name(update)
@@ -119,7 +130,7 @@ class Seeds(NamedTuple):
 
 
 def seeds_of(random_state: Any, call: int) -> Seeds:
-    """Seeds of the so-manieth call, from an integer, a RandomState, a Generator or None."""
+    """The seeds of call number `call`, from an integer, a RandomState, a Generator or None."""
     simulated = random_state is not None
     if random_state is None:
         root = np.random.SeedSequence()

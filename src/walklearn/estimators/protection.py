@@ -172,7 +172,12 @@ class Terms:
                 "Weighted(importance, privacy=calibrate(...)) with bounds of its own and leave "
                 "epsilon out, or Weighted(importance, public=True) if it depends on no node's rows."
             )
-        assert target is not None
+        if target is None:
+            raise ValueError(
+                "all of ε went to the model in the first call, whose walk told nothing of L_i: "
+                f"nothing of it is left for {walk!r}, which does. Keep the walk, or begin with a "
+                "new estimator."
+            )
         mechanism = self._mechanism_for(problem, *target)
         private = replace(inner, privacy=mechanism, shrink=True)
         return replace(walk, walk=private) if isinstance(walk, Derived) else private

@@ -1,106 +1,42 @@
-"""What the classifier and the regressor share: parameters, and a call of fit from end to end.
+"""What the classifier and the regressor share: parameters, attributes and methods.
 
-A call goes one way: the problem is posed (rows are clipped, brought to the units to train in and
-placed on the network); the nodes release what the walk tells; the step is chosen; the token walks;
-and what it brought home becomes attributes, in the units that the rows were given in.
+What `fit` does from end to end is in `walking`: the rows become a problem (`posing`), and the token
+walks. What it ends with becomes attributes here, in the units that the rows were given in.
 """
 
 from __future__ import annotations
 
-import math
 import os
-import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, field
-from functools import cache
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
-from threadpoolctl import ThreadpoolController
 
-from walklearn.estimators.accounts import charge_model, charge_release, ledger_for
 from walklearn.estimators.outcome import model_of, trace_of
-from walklearn.estimators.parameters import (
-    Seeds,
-    check_parameters,
-    memory_of,
-    seeds_of,
-    step_of,
-)
-from walklearn.estimators.protection import Terms, released, walk_of
-from walklearn.estimators.rounds import (
-    Average,
-    Stopping,
-    Walked,
-    walk_on,
-    warn_of_long_draws,
-    why_not_settled,
-)
-from walklearn.estimators.units import Units
-from walklearn.files.encoding import Column, Encoding
-from walklearn.files.schema import Schema, from_rows_message
-from walklearn.files.wording import listed
-from walklearn.graphs import Graph, Network, place_rows
+from walklearn.estimators.parameters import average_of, check_parameters, seeds_of
+from walklearn.estimators.posing import Given, posed, terms_of
+from walklearn.estimators.rounds import Average
+from walklearn.estimators.state import State
+from walklearn.estimators.walking import Ended, walk_over
+from walklearn.files.encoding import Encoding
+from walklearn.files.schema import Schema
+from walklearn.graphs import Graph
 from walklearn.model import Model
-from walklearn.privacy import Allotment, Ledger, Mechanism, ModelNoise
-from walklearn.privacy.ledger import IN_THE_CLEAR
+from walklearn.privacy import ModelNoise
 from walklearn.privacy.model_noise import Unit
 from walklearn.problem import Problem
 from walklearn.problem.domains import Domain
 from walklearn.problem.losses import Loss
-from walklearn.problem.owned_rows import check_weights
-from walklearn.updates.memory import GradientMemory
-from walklearn.updates.step_choice import FIRST_LOOK, choose_step, most_steps, public_steps
-from walklearn.updates.step_sizes import ConstantStep, StepSize
-from walklearn.updates.update import Remembering, Sgd, Update
-from walklearn.updates.walk_sgd import Token, WalkSetting, token_at
+from walklearn.updates.step_sizes import StepSize
+from walklearn.updates.update import Update
 from walklearn.walks import Walk
-from walklearn.walks.disclosure import mechanism_of
 
 Array = NDArray[Any]
-
-# With fewer, the eigenvalues that L_i comes from are found faster by one thread than by several.
-MANY_FEATURES = 1000
-# By default a walk ends when a doubling changes the loss by this share of what zeros lose, or, with
-# memory, when the gradient that is left is this share of the penalty's.
-SETTLED, ARRIVED = 3e-3, 1e-4
-# Updates for each node with new rows in a call of partial_fit: as many would see 63 % of them.
-VISITS = 5
-
-
-@dataclass(eq=False)
-class State:
-    """What a token takes from one call to the next.
-
-    mechanism: the one that the walk brought itself. interrupted: whether any call was, by hand.
-    """
-
-    calls: int = 0
-    units: Units | None = None
-    network: Network | None = None
-    token: Token | None = None
-    ledger: Ledger | None = None
-    contributions: Array | None = None
-    terms: Terms | None = None
-    mechanism: Mechanism | None = None
-    allotted: Allotment | None = None
-    marks: list[Token] = field(default_factory=list)
-    interrupted: bool = False
-
-
-class Posed(NamedTuple):
-    """The problem that a walk trains on, where its rows are, and the units they are in."""
-
-    problem: Problem
-    network: Network
-    units: Units
-    clipped_rows: int | None
 
 
 class RandomWalk(BaseEstimator):
@@ -235,7 +171,7 @@ class RandomWalk(BaseEstimator):
     """
 
     _state: State
-    _begun: Model
+    _resumed: Model | None = None
     _shifts_targets = False
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -314,6 +250,35 @@ class RandomWalk(BaseEstimator):
         tags.input_tags.sparse = True
         return tags
 
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        nodes: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Train on rows, each at the node that owns it.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (rows, features)
+            The rows.
+        y : array-like of shape (rows,)
+            The label or the target of each row.
+        nodes : array-like of shape (rows,) or None
+            The name or number of the node that owns each row. By default every row has a node of
+            its own.
+        sample_weight : array-like of shape (rows,) or None
+            How many rows each one counts as. By default each counts once.
+
+        Returns
+        -------
+        self
+            The fitted estimator.
+        """
+        go_on = self.warm_start and hasattr(self, "_state")
+        return self._learn(X, y, nodes, sample_weight, go_on)
+
     def pose(
         self,
         X: ArrayLike,
@@ -323,9 +288,23 @@ class RandomWalk(BaseEstimator):
     ) -> tuple[Problem, Graph]:
         """The problem that `fit` would solve on these rows, and the graph it would walk on.
 
-        Both are what `simulate`, `theory.diagnose` and `advise` take. The problem is in the units
-        that would be trained in. The estimator itself stays as it is.
+        Both are what `simulate`, `theory.diagnose` and `advise` take. The estimator itself stays as
+        it is.
 
+        Parameters
+        ----------
+        X, y, nodes, sample_weight
+            As for `fit`.
+
+        Returns
+        -------
+        problem : Problem
+            In the units that would be trained in.
+        graph : Graph
+            With a node for each owner of rows.
+
+        Examples
+        --------
         >>> from sklearn.datasets import load_iris
         >>> from walklearn import RandomWalkClassifier
         >>> problem, graph = RandomWalkClassifier(graph="ring").pose(*load_iris(return_X_y=True))
@@ -334,20 +313,31 @@ class RandomWalk(BaseEstimator):
         """
         new = copy(self)
         check_parameters(new)
-        rows, targets, loss = new._taken(X, y)
+        given = Given(*new._validated(X, y), nodes, sample_weight)
         seed = seeds_of(self.random_state, 0).graph
-        posed = new._posed(rows, targets, loss, nodes, sample_weight, State(), seed)
-        return posed.problem, posed.network.graph
+        here = posed(new, given, terms_of(new), State(), seed)
+        return here.problem, here.network.graph
 
     def to_model(
         self, encoding: Encoding | Sequence[str] | None = None, *, target: str = "target"
     ) -> Model:
-        """The fitted model as a `Model`: kept in a directory without pickle, exported to ONNX.
+        """Give the fitted model as a `Model`: kept in a directory without pickle, or as ONNX.
 
-        encoding: how columns became the features: the `encoding` of `read_rows`, or the names of
-        columns of numbers; by default those of the data frame that was fitted, else x0, x1, …
-        target: the name of what is predicted.
+        Parameters
+        ----------
+        encoding
+            How columns became the features: the `encoding` of `read_rows`, or the names of columns
+            of numbers; by default those of the data frame that was fitted, else x0, x1, …
+        target
+            The name of what is predicted.
 
+        Returns
+        -------
+        Model
+            What was learnt, with the ledger.
+
+        Examples
+        --------
         >>> from sklearn.datasets import load_iris
         >>> from walklearn import RandomWalkClassifier
         >>> X, y = load_iris(return_X_y=True, as_frame=True)
@@ -361,293 +351,88 @@ class RandomWalk(BaseEstimator):
         check_is_fitted(self, "coef_")
         return model_of(self, encoding, target)
 
-    @abstractmethod
-    def _taken(self, X: ArrayLike, y: ArrayLike) -> tuple[Array, Array, Loss]:
-        """Rows and targets, checked and as the loss takes them, and the loss."""
+    def resume_from(self, model: Model) -> Self:
+        """Let the next `fit` begin with a model that was kept, and with the count of its updates.
 
-    def _walk(
+        With memory the token first collects the gradients of all nodes and then ends at the
+        minimiser; the paper's update goes on with the steps that come next. `steps` and `max_steps`
+        count from there. Nothing private is gone on with: how often the rows of a node have shown
+        in a model is not kept with it. Within one process `warm_start` does the same.
+
+        Parameters
+        ----------
+        model
+            What `to_model` gave for the same columns, classes and parameters, read again by
+            `Model.load`.
+
+        Returns
+        -------
+        The estimator itself.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from walklearn import RandomWalkClassifier
+        >>> X, y = load_iris(return_X_y=True)
+        >>> model = RandomWalkClassifier(steps=1000, random_state=1).fit(X, y).to_model()
+        >>> RandomWalkClassifier(steps=500, random_state=1).resume_from(model).fit(X, y).n_iter_
+        1500
+        """
+        self._resumed = model
+        return self
+
+    @abstractmethod
+    def _learn(
         self,
-        X: Array,
-        targets: Array,
-        loss: Loss,
+        X: ArrayLike,
+        y: ArrayLike,
         nodes: ArrayLike | None,
         sample_weight: ArrayLike | None,
         go_on: bool,
-        one_call: bool,
-    ) -> None:
-        """Let the token walk over these rows.
+    ) -> Self:
+        """Check the rows, walk over them, and keep what was learnt."""
 
-        go_on: with the token of the last call. one_call: a call of partial_fit.
-        """
-        state = self._state if go_on else State()
-        seeds, terms = seeds_of(self.random_state, state.calls), self._terms()
-        walk = walk_of(self.walk, self.laziness, terms.about_constants)
-        private = terms.are_private(walk)
-        _check_same(state, terms, mechanism_of(walk), private)
-        threads = 1 if X.shape[1] < MANY_FEATURES else None
-        with _pools().limit(limits=threads, user_api="blas"):
-            posed = self._posed(X, targets, loss, nodes, sample_weight, state, seeds.graph)
-            problem, graph = posed.problem, posed.network.graph
-            updates = None if one_call else self.steps
-            allotted = state.allotted or terms.allotted(walk, problem, updates)
-            noise = self.model_privacy if allotted is None else allotted.noise
-            drawn = released(terms.applied(walk, problem, allotted), problem, graph, seeds.release)
-            memory = None if one_call else memory_of(self, private)
-            update = memory or self._sgd(terms, problem, drawn, graph, allotted)
-            update.check(problem)
-        ledger = self._entered(state, drawn, noise, graph, seeds, terms)
-        setting = WalkSetting(problem, graph, drawn, update, self.batch, noise)
-        stopping = self._stopping(problem, private, one_call, allotted, update)
-        token = _at_home(state.token or self._begun_with(posed), graph, problem, update)
-        _warn_if_spent(noise, state.contributions)
-        real = noise is not None and not seeds.simulated
-        if real:
-            warn_of_long_draws(setting, stopping)
-        walked = walk_on(
-            setting, seeds.streams, token, stopping, state.contributions, self.callback, real,
-            state.marks,
-        )  # fmt: skip
-        self.interrupted_ = walked.interrupted
-        if walked.interrupted:
-            warnings.warn(
-                f"interrupted after {walked.token.updates} updates: the model so far is kept. With "
-                "warm_start=True another fit goes on from it.",
-                stacklevel=4,
-            )
-        elif not (one_call or private or walked.settled) and self.steps is None:
-            warnings.warn(why_not_settled(walked, stopping), ConvergenceWarning, stacklevel=4)
-        self._state = State(
-            state.calls + 1, posed.units, posed.network, walked.carried, ledger,
-            walked.contributions, terms, mechanism_of(walk), allotted,
-            walked.marks if one_call else [], state.interrupted or walked.interrupted,
-        )  # fmt: skip
-        self.allotment_, self.model_noise_ = allotted, noise
-        self._bring_home(setting, walked, posed, ledger)
-        self.trace_ = trace_of(self, setting, walked, seeds)
+    @abstractmethod
+    def _validated(self, X: ArrayLike, y: ArrayLike) -> tuple[Array, Array, Loss]:
+        """Rows and targets, checked and as the loss takes them, and the loss."""
+
+    def _walk(self, given: Given, go_on: bool, partial: bool) -> None:
+        """Let the token walk over these rows; `go_on` says that it is the one of the last call."""
+        state = self._state if go_on else State(resumed=self._resumed)
+        ended = walk_over(self, given, state, partial)
+        self._state, self._resumed = ended.state, None
+        self._set_attributes(ended)
+        self.trace_ = trace_of(self, ended)
         fitted = getattr(self.callback, "fitted", None)
         if fitted is not None:
             fitted(self)
 
-    def _begun_with(self, posed: Posed) -> Token | None:
-        """The token that carried the model `_begun`, if the estimator was given one."""
-        model: Model | None = getattr(self, "_begun", None)
-        if model is None:
-            return None
-        weights = posed.units.forth(model.weights).reshape(-1)
-        token = token_at(0, weights.astype(posed.problem.X.dtype, copy=False))
-        return token._replace(updates=model.updates, messages=int(model.details["messages"]))
-
-    def _posed(
-        self,
-        X: Array,
-        targets: Array,
-        loss: Loss,
-        nodes: ArrayLike | None,
-        sample_weight: ArrayLike | None,
-        state: State,
-        seed: np.random.SeedSequence,
-    ) -> Posed:
-        """The problem as it is trained on: clipped, in its units, on its network."""
-        terms = self._terms()
-        private = terms.are_private(walk_of(self.walk, self.laziness, terms.about_constants))
-        count = X.shape[0]
-        weights, clipped = check_weights(sample_weight, count), None
-        units = self._units(X, targets, weights, private, state.units)
-        if self.feature_bound is None:
-            rows = units.rows(X)
-        else:  # in the units that it is trained in: there the claims take it to hold
-            rows, clipped = units.clipped(X, self.feature_bound)
-        network = place_rows(self.graph, nodes, count, seed, state.network)
-        problem = Problem(
-            rows, targets - units.target_shift, loss=loss, penalty=self.penalty,
-            domain=self.domain, node_of_row=network.owners, nodes=network.graph.node_count,
-            objective=terms.objective, empty_nodes="relay", sample_weight=weights,
-            total_rows=self.total_rows if terms.objective == "mean" else None, assume_finite=True,
-            copy=False,
-        )  # fmt: skip
-        return Posed(problem, network, units, clipped)
-
-    def _terms(self) -> Terms:
-        length, bound = self.row_length, self.feature_bound
-        if self.schema is not None:
-            encoding = Encoding(tuple(self._columns()))
-            bound = bound or (encoding.longest if math.isfinite(encoding.longest) else None)
-            length = length or encoding.typical_length
-        return Terms(
-            self.epsilon,
-            self.delta,
-            self.protect,
-            self.model == IN_THE_CLEAR,
-            self.mechanism,
-            length,
-            bound,
-            self.max_rows,
-            self.total_rows,
-            bool(self.fit_intercept),
-            self.model_privacy,
-        )
-
-    def _columns(self) -> list[Column]:
-        """The columns of X as the schema declares them, or as they are."""
-        names = getattr(self, "feature_names_in_", None)
-        if names is None:
-            names = [f"x{at}" for at in range(self.n_features_in_)]
-        schema = Schema.of(self.schema)
-        if schema.categories:
-            raise ValueError(
-                f"the schema declares categories of {listed(list(schema.categories))}, and X has "
-                "numbers only: encode columns of text first (files.read_rows(..., schema=...))."
-            )
-        return list(schema.applied(Encoding.of_numbers(names)).columns)
-
-    def _units(
-        self, X: Array, targets: Array, weights: Array, private: bool, known: Units | None
-    ) -> Units:
-        """The units of the first call, which later ones keep."""
-        if private and self.standardise is True:
-            raise ValueError(
-                "standardise=True takes the scale of every column from the rows, which would leak. "
-                "Declare public scales (schema=...), and leave standardise out."
-            )
-        if private and self.schema is not None and Schema.of(self.schema).from_rows:
-            raise ValueError(from_rows_message(Schema.of(self.schema)))
-        if private and known is not None and known.from_rows:
-            raise ValueError(
-                "earlier rows were standardised by their own scale, which what is private now "
-                "would rest on: begin with a new estimator."
-            )
-        if known is not None:
-            return known
-        if self.schema is not None:
-            if self.standardise is True:
-                raise ValueError(
-                    "standardise=True takes the scale of columns from the rows, and the schema "
-                    "declares it: leave one of them out."
-                )
-            return Units.declared(self._columns(), bool(self.fit_intercept))
-        if private or self.standardise is False:
-            return Units.given(X.shape[1], bool(self.fit_intercept))
-        if not weights.all():
-            counted = weights > 0
-            X, targets, weights = X[counted], targets[counted], weights[counted]
-        shifted = targets if self._shifts_targets else None
-        return Units.standard(X, weights, bool(self.fit_intercept), shifted)
-
-    def _sgd(
-        self,
-        terms: Terms,
-        problem: Problem,
-        walk: Walk,
-        graph: Graph,
-        allotted: Allotment | None,
-    ) -> Sgd:
-        """The paper's update, with the step size that is given or follows."""
-        if isinstance(self.update, Sgd):
-            return self.update
-        return Sgd(self._step(terms, problem, walk, graph, allotted))
-
-    def _step(
-        self,
-        terms: Terms,
-        problem: Problem,
-        walk: Walk,
-        graph: Graph,
-        allotted: Allotment | None,
-    ) -> StepSize:
-        given = step_of(self.step_size)
-        if given is not None:
-            return given
-        if allotted is not None:
-            return ConstantStep(allotted.step)
-        if terms.are_private(walk):
-            return terms.step(problem, graph, walk)
-        return choose_step(problem, graph, walk, self.batch)
-
-    def _stopping(
-        self,
-        problem: Problem,
-        private: bool,
-        one_call: bool,
-        allotted: Allotment | None,
-        update: Update,
-    ) -> Stopping:
-        """How long to walk; where something is private, by public numbers alone."""
-        nodes, remembers = problem.node_count, isinstance(update, Remembering)
-        steps, most = self.steps, self.max_steps or most_steps(nodes, remembers)
-        default = ARRIVED if remembers else SETTLED
-        if one_call:
-            with_rows = int(np.count_nonzero(np.diff(problem.offsets)))
-            steps = steps or (nodes if private else VISITS * with_rows)
-        elif allotted is not None:
-            steps = steps or min(allotted.updates, most)
-        elif private and steps is None:
-            steps = public_steps(nodes, most)
-            if self.model_privacy is not None:  # what comes after the caps is noise only
-                steps = min(steps, self.model_privacy.max_contributions * nodes)
-        return Stopping(
-            steps=steps,
-            most=most,
-            first=max(FIRST_LOOK, nodes),
-            tolerance=default if self.tol is None else self.tol,
-            average=self._average_of(update),
-            go_on=one_call,
-        )
-
-    def _entered(
-        self,
-        state: State,
-        walk: Walk,
-        noise: ModelNoise | None,
-        graph: Graph,
-        seeds: Seeds,
-        terms: Terms,
-    ) -> Ledger:
-        """The ledger with what this call will publish; past the budget nothing is published."""
-        budget = None
-        if self.epsilon is not None and self.delta is not None and not terms.in_the_clear:
-            budget = (self.epsilon, self.delta)
-        ledger = ledger_for(graph, state.ledger, seeds.simulated, budget)
-        charge_release(ledger, walk)
-        charge_model(ledger, noise, 0 if state.ledger is None else state.ledger.nodes)
-        return ledger
-
-    def _bring_home(
-        self, setting: WalkSetting, walked: Walked, posed: Posed, ledger: Ledger
-    ) -> None:
+    def _set_attributes(self, ended: Ended) -> None:
+        """What a walk has ended with, in the units that the rows were given in."""
+        setting, token, here = ended.setting, ended.walked.token, ended.posed
         shape = setting.problem.model_shape
-        self.weights_ = posed.units.back(walked.token.model.reshape(shape))
-        self.average_ = posed.units.back(walked.token.average.reshape(shape))
-        if posed.clipped_rows is not None:
-            self.clipped_rows_ = posed.clipped_rows
+        self.weights_ = here.units.back(token.model.reshape(shape))
+        self.average_ = here.units.back(token.average.reshape(shape))
+        if here.clipped_rows is not None:
+            self.clipped_rows_ = here.clipped_rows
+        self.interrupted_ = ended.walked.interrupted
+        self.allotment_, self.model_noise_ = ended.state.allotted, setting.model_noise
         self.loss_ = setting.problem.loss
         self.graph_ = setting.graph
         self.walk_ = setting.walk
         self.update_ = setting.update
         self.step_size_ = setting.update.step_size
-        self.ledger_ = ledger
-        self.n_iter_ = walked.token.updates
-
-    @property
-    def _used(self) -> Array:
-        """The model that predicts, in given units, one row per score, the intercept last."""
-        return np.atleast_2d(self.weights_ if self._averages == "none" else self.average_)
+        self.ledger_ = ended.ledger
+        self.n_iter_ = token.updates
 
     @property
     def _averages(self) -> Average:
-        """What predicts."""
-        return self._average_of(self.update_)
+        """Which model predicts."""
+        return average_of(self, self.update_)
 
-    def _average_of(self, update: Update) -> Average:
-        """What predicts. Steps that ε has chosen are short, and an average would lag behind."""
-        if not (isinstance(update, Sgd) and update.average):
-            return "none"
-        if self.average != "auto":
-            return self.average
-        return "tail" if self.epsilon is None or self.model == IN_THE_CLEAR else "none"
-
-    def _split(self) -> tuple[Array, Array]:
-        """Coefficients and intercepts of the model that predicts."""
-        used = self._used
+    def _coefficients_and_intercepts(self) -> tuple[Array, Array]:
+        """Those of the model that predicts, in given units, one row per score."""
+        used = np.atleast_2d(self.weights_ if self._averages == "none" else self.average_)
         if self.fit_intercept:
             return used[:, :-1].copy(), used[:, -1].copy()
         return used.copy(), np.zeros(len(used))
@@ -659,47 +444,3 @@ class RandomWalk(BaseEstimator):
         units = self._state.units
         cut = rows if units is None else units.cut(rows)
         return np.asarray(cut @ coefficients.T + self.intercept_)
-
-
-@cache
-def _pools() -> ThreadpoolController:
-    """The pools of threads of this process; to look for them takes 6 ms."""
-    return ThreadpoolController()
-
-
-def _check_same(state: State, terms: Terms, mechanism: Mechanism | None, private: bool) -> None:
-    """What was claimed of earlier calls rests on terms that must not change.
-
-    mechanism: the one that the walk brings itself.
-    """
-    before = state.terms
-    if before is None or (before, state.mechanism) == (terms, mechanism):
-        return
-    claimed = before.epsilon is not None or before.model_privacy is not None
-    if private or claimed or state.mechanism is not None:
-        raise ValueError(
-            "what is protected, and the public facts that it rests on, must stay as they were in "
-            "the first call: begin with a new estimator."
-        )
-
-
-def _warn_if_spent(noise: ModelNoise | None, contributions: Array | None) -> None:
-    if noise is None or contributions is None:
-        return
-    if len(contributions) and int(contributions.min()) >= noise.max_contributions:
-        warnings.warn(
-            f"every node has added to the model {noise.max_contributions} times, as often as ε "
-            "allows: from here on there is noise only. Begin with a new estimator, which pays "
-            "anew.",
-            stacklevel=5,
-        )
-
-
-def _at_home(token: Token | None, graph: Graph, problem: Problem, update: Update) -> Token | None:
-    """The token, at a node that the graph has; what it remembers of other rows is forgotten."""
-    if token is None:
-        return None
-    memory = update.begin(problem) if isinstance(update, Remembering) else None
-    if isinstance(memory, GradientMemory):
-        memory = memory._replace(collects=True)
-    return token._replace(node=token.node % graph.node_count, previous=-1, memory=memory)

@@ -10,6 +10,7 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.validation import validate_data
 
 from walklearn.estimators.parameters import check_parameters, loss_of
+from walklearn.estimators.posing import Given
 from walklearn.estimators.random_walk import RandomWalk
 from walklearn.problem.losses import Loss
 
@@ -32,20 +33,6 @@ class RandomWalkRegressor(RegressorMixin, RandomWalk):
 
     _shifts_targets = True
 
-    def fit(
-        self,
-        X: ArrayLike,
-        y: ArrayLike,
-        nodes: ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
-    ) -> Self:
-        """Train on rows X with targets y; `nodes` names the owner of each row.
-
-        By default every row has a node of its own. sample_weight: how many rows each counts as.
-        """
-        go_on = self.warm_start and hasattr(self, "_state")
-        return self._learn(X, y, nodes, sample_weight, go_on, one_call=False)
-
     def partial_fit(
         self,
         X: ArrayLike,
@@ -58,9 +45,18 @@ class RandomWalkRegressor(RegressorMixin, RandomWalk):
         A call makes `steps` updates, by default five for each node with new rows (under privacy one
         for each node). What predicts is by default the average over the last half of all updates so
         far. What the nodes release of the new rows is charged in the ledger once more.
+
+        Parameters
+        ----------
+        X, y, nodes, sample_weight
+            As for `fit`.
+
+        Returns
+        -------
+        self
+            The fitted estimator.
         """
-        go_on = hasattr(self, "_state")
-        return self._learn(X, y, nodes, sample_weight, go_on, one_call=True)
+        return self._learn(X, y, nodes, sample_weight, hasattr(self, "_state"), partial=True)
 
     def _learn(
         self,
@@ -69,16 +65,18 @@ class RandomWalkRegressor(RegressorMixin, RandomWalk):
         nodes: ArrayLike | None,
         sample_weight: ArrayLike | None,
         go_on: bool,
-        one_call: bool,
+        partial: bool = False,
     ) -> Self:
         check_parameters(self)
-        rows, targets, loss = self._taken(X, y, go_on)
-        self._walk(rows, targets, loss, nodes, sample_weight, go_on, one_call)
-        coefficients, intercepts = self._split()
+        given = Given(*self._validated(X, y, go_on), nodes, sample_weight)
+        self._walk(given, go_on, partial)
+        coefficients, intercepts = self._coefficients_and_intercepts()
         self.coef_, self.intercept_ = coefficients[0], float(intercepts[0])
         return self
 
-    def _taken(self, X: ArrayLike, y: ArrayLike, go_on: bool = False) -> tuple[Array, Array, Loss]:
+    def _validated(
+        self, X: ArrayLike, y: ArrayLike, go_on: bool = False
+    ) -> tuple[Array, Array, Loss]:
         rows, targets = validate_data(
             self, X, y, dtype=np.float64, accept_sparse="csr", y_numeric=True, reset=not go_on
         )
@@ -86,5 +84,16 @@ class RandomWalkRegressor(RegressorMixin, RandomWalk):
         return rows, np.asarray(targets, dtype=np.float64), loss
 
     def predict(self, X: ArrayLike) -> Array:
-        """The predicted target of each row."""
+        """Predict the target of each row.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (rows, features)
+            The rows.
+
+        Returns
+        -------
+        ndarray of shape (rows,)
+            The predicted numbers.
+        """
         return np.asarray(self._scores(X)[:, 0])

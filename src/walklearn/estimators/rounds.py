@@ -22,9 +22,10 @@ from numpy.typing import NDArray
 
 from walklearn.estimators.arrival import Arrival
 from walklearn.files.progress import doing, stop_on_interrupt
+from walklearn.problem import Problem
 from walklearn.simulation.batches import WalkBatch
-from walklearn.simulation.compiled_batches import uncompiled_part
 from walklearn.simulation.compiled_memory import compiled_class
+from walklearn.simulation.layout import uncompiled_part
 from walklearn.simulation.reference_batches import ReferenceWalks, ReleasedWalks
 from walklearn.updates.memory import GradientMemory
 from walklearn.updates.random_streams import Streams
@@ -80,17 +81,18 @@ class Walked:
 
     carried: the token that a later call goes on with, which knows the sums of the whole stream.
     marks: the token as it was, wherever the last half of a stream may begin.
-    been: the share of the network, by the walk's visit law, where the token was in the last.
-    arrival: of a walk that remembers gradients.
+    arrival: of a walk that remembers gradients. Of a walk that ends by itself: whether it has
+    settled, the loss of zeros, and been, the share of the network, by the walk's visit law, where
+    the token was in the last round.
     """
 
     token: Token
-    value_of_zeros: float
     carried: Token
     marks: list[Token]
     settled: bool = False
-    interrupted: bool = False
+    value_of_zeros: float = np.nan
     been: float = 0.0
+    interrupted: bool = False
     arrival: Arrival | None = None
     updates: list[int] = field(default_factory=list)
     messages: list[int] = field(default_factory=list)
@@ -117,38 +119,45 @@ def walk_on(
     exactly, from the operating system's entropy, and protects; else it comes from the streams.
     """
     batch = _batch(setting, streams, token, contributions, real)
-    begun = batch.tokens[0]
-    of_zeros = _values(batch, np.zeros_like(begun.model))[0]
-    seen = Walked(begun, of_zeros, begun, list(marks) or [begun])
+    now = before = begun = batch.tokens[0]
+    seen = Walked(begun, begun, list(marks) or [begun])
+    ends_itself, waiting = stopping.steps is None, list[Token]()
+    if ends_itself:
+        seen.value_of_zeros = _value_of_zeros(setting.problem)
     if isinstance(begun.memory, GradientMemory):
         seen.arrival = Arrival(stopping.tolerance)
-    stop, before = threading.Event(), begun
+    stop = threading.Event()
     with stop_on_interrupt(stop):  # also between two rounds
         for end in stopping.rounds():
-            round_begun, visits_before = batch.tokens[0], batch.visits.copy()
-            arrived = _advance(
-                batch, begun.updates + end, seen.arrival, stopping.steps is None, stop
-            )
+            round_begun, visits_before = now, batch.visits.copy()
+            arrived = _advance(batch, begun.updates + end, seen.arrival, ends_itself, stop)
             seen.interrupted = batch.iterations < begun.updates + end and not arrived
             if seen.interrupted and batch.iterations == begun.updates:
                 raise KeyboardInterrupt  # nothing is done that could be kept
             if seen.interrupted and batch.iterations == round_begun.updates:
                 break  # between two rounds: all is kept already
+            now = batch.tokens[0]
             # The average of a round that was cut short may be over next to nothing.
-            _average(seen, batch.tokens[0], before if seen.interrupted else round_begun, stopping)
+            _average(seen, now, before if seen.interrupted else round_begun, stopping)
             before = round_begun
-            _look(batch, seen)
+            waiting.append(seen.token)
+            # Where nobody waits for the loss, that of several rounds takes fewer passes over rows.
+            numbers = len(waiting) * setting.problem.size
+            if ends_itself or callback is not None or numbers >= NUMBERS_AT_ONCE:
+                _look(batch, seen, waiting)
             losses = seen.values if stopping.average == "none" else seen.average_values
             if callback is not None:
                 callback(seen.token.updates, losses[-1])
-            visits = batch.visits - visits_before
-            seen.been = been_round(setting.walk, setting.graph, setting.problem, visits)
-            if seen.arrival is not None:
+            if ends_itself:
+                visits = batch.visits - visits_before
+                seen.been = been_round(setting.walk, setting.graph, setting.problem, visits)
                 seen.settled = arrived
-            else:
-                seen.settled = settled(losses, seen.value_of_zeros, stopping.tolerance, seen.been)
+                if seen.arrival is None:
+                    of_zeros, tolerance = seen.value_of_zeros, stopping.tolerance
+                    seen.settled = settled(losses, of_zeros, tolerance, seen.been)
             if seen.interrupted or arrived or (seen.settled and stopping.may_end(end)):
                 break
+    _look(batch, seen, waiting)
     _check_finite(seen.token)
     seen.visits = batch.visits
     seen.contributions = None if batch.contributions is None else batch.contributions[0]
@@ -280,14 +289,28 @@ def _since(before: Token, now: Token) -> Token:
     )
 
 
-def _look(batch: WalkBatch, seen: Walked) -> None:
-    seen.updates.append(seen.token.updates)
-    seen.messages.append(seen.token.messages)
-    value, average_value = _values(batch, seen.token.model, seen.token.average)
-    seen.values.append(value)
-    seen.average_values.append(average_value)
+def _look(batch: WalkBatch, seen: Walked, waiting: list[Token]) -> None:
+    """Find the losses of the tokens that wait for it, which is then nobody."""
+    pairs = [(token.model, token.average) for token in waiting]
+    models = [each for w, mean in pairs for each in ([w] if mean is w else [w, mean])]
+    values = iter(_values(batch, models))
+    for token, (w, mean) in zip(waiting, pairs, strict=True):
+        seen.updates.append(token.updates)
+        seen.messages.append(token.messages)
+        seen.values.append(next(values))
+        seen.average_values.append(seen.values[-1] if mean is w else next(values))
+    waiting.clear()
 
 
-def _values(batch: WalkBatch, *models: Array) -> list[float]:
+def _value_of_zeros(problem: Problem) -> float:
+    """f(0), which needs no pass over the rows."""
+    shape = (problem.row_count,) if problem.outputs == 1 else (problem.row_count, problem.outputs)
+    losses = problem.loss.value(np.zeros(shape), problem.y)
+    return float(problem.row_weights @ losses) / problem.node_count
+
+
+def _values(batch: WalkBatch, models: list[Array]) -> list[float]:
+    if not models:
+        return []
     with np.errstate(over="ignore", invalid="ignore"):  # a diverging walk is found out later
         return [float(value) for value in batch.values(np.stack(models)[:, None])[:, 0]]

@@ -73,7 +73,15 @@ class MlflowCallback:
         """Keep nothing: whether a loss may be told is not known before the walk has ended."""
 
     def fitted(self, estimator: Any, scores: Mapping[str, float] | None = None) -> None:
-        """Log the fit that has just ended; what goes wrong is a warning."""
+        """Log the fit that has just ended; what goes wrong is a warning.
+
+        Parameters
+        ----------
+        estimator : RandomWalkClassifier or RandomWalkRegressor
+            It must have been fitted.
+        scores : mapping or None
+            Further numbers that were computed from the rows, such as an accuracy, by name.
+        """
         try:
             self._log(self.record(estimator, scores))
         except Exception as error:  # a server that is away has many ways to say so
@@ -98,10 +106,10 @@ class MlflowCallback:
         Record
             Parameters, tags, metrics (name, value, updates) and documents.
         """
-        trace, told = estimator.trace_, self.owners_too or not is_claimed(estimator)
+        trace, may_tell = estimator.trace_, self.owners_too or not is_claimed(estimator)
         curves = {"messages": trace.messages, "bytes": trace.bytes}
         last: dict[str, float] = {}
-        if told:
+        if may_tell:
             curves |= {"loss": trace.loss, "average_loss": trace.average_loss}
             last = {"rows": for_the_owner(estimator)["rows"], **(scores or {})}
         metrics = [

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from walklearn.files.encoding import Column
 from walklearn.privacy import clip_features
-from walklearn.problem.owned_rows import is_sparse, with_ones
+from walklearn.problem.owned_rows import is_sparse, with_entries_once, with_ones
 
 Array = NDArray[Any]
 
@@ -46,16 +46,21 @@ class Units:
     from_rows: bool = False
     cut_off: Array | None = None
 
+    @property
+    def are_given(self) -> bool:
+        """Whether rows stay as they are."""
+        return bool((self.scale == 1.0).all()) and not self.from_rows
+
     @classmethod
     def declared(cls, columns: Sequence[Column], intercept: bool) -> Units:
-        """As a schema declares them, by public numbers."""
+        """The units that a schema declares, by public numbers."""
         numbers = [[column.centre, column.spread, column.cut_off] for column in columns]
         shift, scale, cut_off = np.array(numbers).T
         return cls(shift, scale, intercept, cut_off=cut_off)
 
     @classmethod
     def given(cls, features: int, intercept: bool) -> Units:
-        """Rows as they are."""
+        """The units in which rows stay as they are."""
         return cls(np.zeros(features), np.ones(features), intercept)
 
     @classmethod
@@ -71,7 +76,7 @@ class Units:
         shares = weights / weights.sum()
         target_shift = float(shares @ targets) if intercept and targets is not None else 0.0
         if is_sparse(X):
-            entries = np.zeros(X.shape[1])
+            X, entries = with_entries_once(X), np.zeros(X.shape[1])
             np.maximum.at(entries, X.indices, np.abs(X.data))
             scale = np.where(entries > 0, entries, 1.0)
             return cls(np.zeros(X.shape[1]), scale, intercept, target_shift, True)
@@ -117,8 +122,8 @@ class Units:
         reach = self.cut_off * self.scale
         if not is_sparse(X):
             return np.clip(X, self.shift - reach, self.shift + reach)
-        cut = X.copy()
-        np.clip(X.data, -reach[X.indices], reach[X.indices], out=cut.data)
+        cut = with_entries_once(X).copy()
+        np.clip(cut.data, -reach[cut.indices], reach[cut.indices], out=cut.data)
         return cut
 
     def _sparse_rows(self, X: Any) -> Any:
@@ -131,10 +136,11 @@ class Units:
                 "schema declares: that would fill sparse rows up. Pass dense rows (X.toarray()), "
                 "begin anew with sparse ones, or declare centres of 0."
             )
-        data = X.data / self.scale[X.indices]
+        X = with_entries_once(X)
+        data = X.data if (self.scale == 1.0).all() else X.data / self.scale[X.indices]
         if self.cut_off is not None:
             ends = self.cut_off[X.indices]
-            np.clip(data, -ends, ends, out=data)
+            data = np.clip(data, -ends, ends)
         if self.intercept:
             return with_ones(csr_array((data, X.indices, X.indptr), shape=X.shape))
         return csr_array((data, X.indices, X.indptr), shape=X.shape, copy=True)

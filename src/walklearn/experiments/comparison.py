@@ -120,8 +120,10 @@ def draw(results: list[Result], path: Path) -> None:
     _write_ends(axes, ends)
     axes.set_title(headline(results), loc="left", pad=24, fontsize=13.5, fontweight="bold")
     runs = results[0].trace.replicates
-    told = f"f(w) − f*, 100 nodes, median of {runs} runs. Blue: the paper's walks, steps tuned."
-    axes.annotate(told, (0, 1.03), xycoords="axes fraction", color="#555555")
+    sure = summary.confidence
+    median = f"median of {runs} runs" + (f" and its {100 * sure:.0f} % interval" if sure else "")
+    subtitle = f"f(w) − f*, 100 nodes: {median}. Blue: the paper's walks, steps tuned."
+    axes.annotate(subtitle, (0, 1.03), xycoords="axes fraction", color="#555555")
     figure.savefig(path, dpi=150)
 
 

@@ -36,8 +36,8 @@ from walklearn.privacy import Gamma, Laplace, Mechanism
 from walklearn.problem import Problem
 from walklearn.studies import register_walk
 from walklearn.walks import Hop, Metropolis, Weighted
-from walklearn.walks.metropolis import Reweight
 from walklearn.walks.walk import Generators, Vector
+from walklearn.walks.weighted import Reweight
 
 
 def register() -> None:
@@ -81,15 +81,15 @@ class Unclamped(Metropolis):
         return replace(self, released=self.privacy.release(true, generator), true=true)
 
     def visit_weights(self, graph: Graph, problem: Problem | None = None) -> Vector:
-        """R, of either sign."""
+        """The weights R, which may have either sign."""
         return self._drawn(self.released)
 
     def divisors(self, graph: Graph, problem: Problem | None = None) -> Vector:
-        """L_i, as printed."""
+        """The divisors L_i, as the paper prints them."""
         return self._drawn(self.true)
 
     def hop(self, graph: Graph, score: Vector, node: int, previous: int, uniforms: Vector) -> Hop:
-        """By the sizes of the scores; never between nodes whose scores differ in sign."""
+        """Hop by the sizes of the scores, and never between nodes whose scores differ in sign."""
         by_size = super().hop(graph, np.abs(score), node, previous, uniforms)
         same_sign = (score[node] > 0) == (score[by_size.node] > 0)
         return by_size if same_sign else Hop(node, 0)

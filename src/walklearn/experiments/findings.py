@@ -30,6 +30,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from walklearn.files.atomic_write import atomic_write
+from walklearn.files.wording import plural
 from walklearn.report import spending
 from walklearn.report.bands import METRIC_SYMBOLS
 from walklearn.report.sections import Stored
@@ -147,8 +148,8 @@ def markdown(results: Iterable[Results]) -> str:
     for one in results:
         study, verdicts = one.study, one.verdicts()
         parts.append(
-            f"### {study.name}\n\n{study.question} ({study.instances} instances, "
-            f"{study.updates:,} updates)\n\n"
+            f"### {study.name}\n\n{study.question} ({plural(study.instances, 'instance')}, "
+            f"{plural(study.updates, 'update')})\n\n"
             "| claim | judged by | holds | does not hold | undecided |\n|---|---|---|---|---|"
         )
         last = ""
@@ -161,7 +162,7 @@ def markdown(results: Iterable[Results]) -> str:
 
 
 def costs(stored: Stored) -> list[str]:
-    """Where costs to a target are compared, a table for each: median updates of every method."""
+    """A table for each target that costs are compared to: median updates of every method."""
     block = spending.cost(stored.cells, stored.facts, stored.results.study.claims)
     if block is None:
         return []

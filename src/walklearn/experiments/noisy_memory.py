@@ -1,18 +1,18 @@
-"""Updates with noise on the model that exist only to tell what memory gains under noise: nothing.
+"""Updates with noise on the model that exist only to show what memory gains under noise: nothing.
 
 Everywhere else memory and noise on the model are refused together. Here both arms show the same:
-at a visit the node clips the gradient of each of its rows, adds Gaussian noise, and tells the sum
+at a visit the node clips the gradient of each of its rows, adds Gaussian noise, and releases
 
     g̃_i = c_i (Σ_r clip(∇ℓ_r(w)) + σ N(0, I)),
 
 at most `contributions` times, with σ calibrated to (ε, δ) by `privacy.ModelNoise`. All else is made
-of what was told, so the arms are private alike:
+of what was released, so the arms are private alike:
 
     noisy-sgd    w ← Π(w − γ_k (g̃_i + λw))
     noisy-sag    s += g̃_i − h_i,  then  w ← Π(w − γ_k (s/n + λw)),           h_i = g̃_i
     noisy-saga   w ← Π(w − γ_k (g̃_i − h_i + s/n + λw)),  s += g̃_i − h_i,     h_i = g̃_i
 
-Past its cap a node tells nothing new. Without memory it lets w be; with memory it lends its last
+Past its cap a node releases nothing new. Without memory it lets w be; with memory it lends its last
 h_i again, which is to the advantage of memory. The step is given: one that looks for L̂ in the rows
 would not be private.
 
@@ -57,15 +57,15 @@ def register() -> None:
         register_update(f"noisy-{kind.lower()}", f"{__name__}:Noisy{kind}")
 
 
-class ToldMemory(NamedTuple):
+class ReleasedMemory(NamedTuple):
     """What the token carries beside w."""
 
     gradient_sum: Array  # s = Σ h_i
-    nodes: int = 0  # n, of those that told something
+    nodes: int = 0  # n, of those that released something
 
 
-class Told(NamedTuple):
-    """What a node keeps: what it told last, h_i, and how often it told something."""
+class Released(NamedTuple):
+    """What a node keeps: h_i, which it released last, and how often it released something."""
 
     gradient: Array
     times: int = 0
@@ -73,10 +73,10 @@ class Told(NamedTuple):
 
 @dataclass(frozen=True)
 class _Noisy(Remembering):
-    """What the three share: all but the direction.
+    """What the three updates share: all but the direction of the step.
 
-    epsilon, delta: of all that a node tells, for one of its rows. clip: C, of a row's gradient.
-    contributions: how often a node tells something. step_size: γ_k.
+    epsilon, delta: of all that a node releases, for one of its rows. clip: C, of a row's gradient.
+    contributions: how often a node releases something. step_size: γ_k.
     """
 
     epsilon: float
@@ -91,48 +91,48 @@ class _Noisy(Remembering):
         return _calibrated(self.epsilon, self.delta, self.clip, self.contributions)
 
     def token_bytes(self, problem: Problem) -> int:
-        """w, s and n."""
+        """The bytes of w, s and n."""
         return problem.model_bytes + 8 * (problem.size + 1)
 
     def node_bytes(self, problem: Problem) -> NDArray[np.int64]:
-        """h_i and how often it was told."""
+        """The bytes of h_i and of how often the node released something."""
         return np.full(problem.node_count, 8 * (problem.size + 1), dtype=np.int64)
 
-    def begin(self, problem: Problem) -> ToldMemory:
-        """Nothing was told yet."""
-        return ToldMemory(np.zeros(problem.size))
+    def begin(self, problem: Problem) -> ReleasedMemory:
+        """What the token carries before any node has released something."""
+        return ReleasedMemory(np.zeros(problem.size))
 
-    def unvisited(self, problem: Problem, node: int) -> Told:
-        """Nothing was told yet."""
-        return Told(np.zeros(problem.size))
+    def unvisited(self, problem: Problem, node: int) -> Released:
+        """What a node keeps before it has released something."""
+        return Released(np.zeros(problem.size))
 
     def visit(self, problem: Problem, token: Token, kept: Any, uniforms: Array) -> Visited:
-        """Tell the noisy gradient, step by what was told, and remember it."""
+        """Release the noisy gradient, step by what was released, and remember it."""
         w, memory, k = token.model, token.memory, token.updates + 1
-        told = self._told(problem, token.node, w, k, kept)
+        released = self._released(problem, token.node, w, k, kept)
         s, n = memory.gradient_sum, memory.nodes + (kept.times == 0)
-        direction = self._direction(told, kept, s, n) + problem.penalty * w
-        gamma = self.step_size(k) * self._moves(told, kept)
-        carried = ToldMemory(s + told.gradient - kept.gradient, n)
+        direction = self._direction(released, kept, s, n) + problem.penalty * w
+        gamma = self.step_size(k) * self._moves(released, kept)
+        carried = ReleasedMemory(s + released.gradient - kept.gradient, n)
         token = token._replace(
             model=problem.domain.project(w - gamma * direction), updates=k, memory=carried
         )
-        return Visited(token, told, gamma, direction)
+        return Visited(token, released, gamma, direction)
 
-    def _told(self, problem: Problem, node: int, w: Array, k: int, kept: Told) -> Told:
-        """g̃_i; past the cap what was told last."""
+    def _released(self, problem: Problem, node: int, w: Array, k: int, kept: Released) -> Released:
+        """What the node releases at this visit: g̃_i, and past the cap what it released last."""
         if kept.times == self.contributions:
             return kept
         noisy = self.noise.protected(problem, node, w, normal=_normal(problem, node, k))
-        return Told(noisy, kept.times + 1)
+        return Released(noisy, kept.times + 1)
 
-    def _moves(self, told: Told, kept: Told) -> bool:
+    def _moves(self, released: Released, kept: Released) -> bool:
         """Whether the visit moves w."""
         return True
 
     @abstractmethod
-    def _direction(self, told: Told, kept: Told, s: Array, n: int) -> Array:
-        """Of the step, without the penalty's part λw."""
+    def _direction(self, released: Released, kept: Released, s: Array, n: int) -> Array:
+        """The direction of the step, without the penalty's part λw."""
 
 
 @dataclass(frozen=True)
@@ -141,33 +141,33 @@ class NoisySgd(_Noisy):
 
     name: ClassVar[str] = "noisy-sgd"
 
-    def _moves(self, told: Told, kept: Told) -> bool:
-        return told is not kept
+    def _moves(self, released: Released, kept: Released) -> bool:
+        return released is not kept
 
-    def _direction(self, told: Told, kept: Told, s: Array, n: int) -> Array:
-        return told.gradient
+    def _direction(self, released: Released, kept: Released, s: Array, n: int) -> Array:
+        return released.gradient
 
 
 @dataclass(frozen=True)
 class NoisySag(_Noisy):
-    """SAG of what was told."""
+    """SAG of what was released."""
 
     name: ClassVar[str] = "noisy-sag"
 
-    def _direction(self, told: Told, kept: Told, s: Array, n: int) -> Array:
-        return np.asarray((s + told.gradient - kept.gradient) / n)
+    def _direction(self, released: Released, kept: Released, s: Array, n: int) -> Array:
+        return np.asarray((s + released.gradient - kept.gradient) / n)
 
 
 @dataclass(frozen=True)
 class NoisySaga(_Noisy):
-    """SAGA of what was told; at its first visit a node has s/n in place of h_i."""
+    """SAGA of what was released; at its first visit a node has s/n in place of h_i."""
 
     name: ClassVar[str] = "noisy-saga"
 
-    def _direction(self, told: Told, kept: Told, s: Array, n: int) -> Array:
+    def _direction(self, released: Released, kept: Released, s: Array, n: int) -> Array:
         if kept.times == 0:
-            return told.gradient
-        return np.asarray(told.gradient - kept.gradient + s / n)
+            return released.gradient
+        return np.asarray(released.gradient - kept.gradient + s / n)
 
 
 @lru_cache(maxsize=64)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from walklearn.files.wording import plural
 from walklearn.plot.axes import COLOURS
 from walklearn.report.bands import centre_control, cost_control
 from walklearn.report.figures import Block, Control, Figure, Series
@@ -85,8 +86,8 @@ def figure_3(stored: Stored) -> Picture:
     for step_size in study.step_sizes:
         for problem in study.problems:
             cell = (facts["method"] == "gamma-equal-released") & (facts["problem"] == problem)
-            told = ["bounds_low", "bounds_high", "achieved_delta"]
-            low, high, delta = facts.loc[cell, told].max()
+            columns = ["bounds_low", "bounds_high", "achieved_delta"]
+            low, high, delta = facts.loc[cell, columns].max()
             title = (
                 f"{problem.replace('d', 'd = ')}, {_STEPS[step_size]}, ρ = {high / low:,.0f}: the "
                 f"unclamped Gamma\nof Laplace's variance has δ = {delta:.2f} at ε = 3"
@@ -321,7 +322,7 @@ def _curves(stored: Stored, names: Mapping[str, str] = _WALKS) -> Block:
 
 def _size(stored: Stored) -> str:
     study = stored.results.study
-    return f"{study.instances} instances of {study.updates:,} updates."
+    return f"{plural(study.instances, 'instance')} of {plural(study.updates, 'update')}."
 
 
 PICTURES: dict[str, Callable[[Stored], Picture]] = {

@@ -5,6 +5,7 @@
 1, with its line) and the column, and says what to do.
 
 >>> import tempfile, pathlib
+>>> from walklearn.files import read_rows
 >>> with tempfile.TemporaryDirectory() as folder:
 ...     file = pathlib.Path(folder, "people.csv")
 ...     _ = file.write_text("age,city,site,label\\n30,Oslo,0,no\\n50,Rome,1,yes\\n")
@@ -15,17 +16,7 @@
 (['no', 'yes'], [0, 1])
 """
 
-from walklearn.files.formats import read_table
-from walklearn.files.rows import Rows, read_rows, rows_of
-from walklearn.files.schema import Schema
-from walklearn.files.table import DataError, Table
+import lazy_loader
 
-__all__ = [
-    "DataError",
-    "Rows",
-    "Schema",
-    "Table",
-    "read_rows",
-    "read_table",
-    "rows_of",
-]
+# On first use: nobody who simulates reads tables.
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

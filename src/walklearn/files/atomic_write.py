@@ -19,6 +19,8 @@ from pathlib import Path
 def atomic_write(path: str | os.PathLike[str], content: bytes) -> None:
     """Put ``content`` at ``path``, in place of what was there; a failure leaves nothing behind."""
     target = Path(path)
+    if not target.parent.is_dir():
+        raise FileNotFoundError(no_directory(target.parent))
     temporary = target.with_name(f".{secrets.token_hex(8)}.tmp")
     try:
         with temporary.open("xb") as file:
@@ -30,6 +32,11 @@ def atomic_write(path: str | os.PathLike[str], content: bytes) -> None:
         temporary.unlink(missing_ok=True)
         raise
     sync_directory(target.parent)
+
+
+def no_directory(folder: Path) -> str:
+    """What to do where a file was to be put into a directory that is not there."""
+    return f"there is no directory {folder}. Make it first: mkdir -p {folder}"
 
 
 def sync_directory(directory: Path) -> None:

@@ -69,6 +69,10 @@ class CheckedTable(Mapping[str, Any]):
     @classmethod
     def read(cls, path: str | os.PathLike[str], error: type[ValueError]) -> CheckedTable:
         """The whole of a file; `error` is raised for what is wrong with it, now and later."""
+        if not Path(path).is_file():
+            from walklearn.files.table import no_such_file  # which loads NumPy
+
+            raise error(no_such_file(Path(path)))
         try:
             text = Path(path).read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as problem:
@@ -100,8 +104,10 @@ class CheckedTable(Mapping[str, Any]):
         full = self._full(key)
         line = line_of(self.source.lines, full) if full else None
         place = self.source.name if line is None else f"{self.source.name}, line {line}"
-        told = problem if problem.startswith(":") or not full else f" {problem}"
-        return self.source.error(f"{place}: {full}{told}" if place else f"{full}{told}".lstrip())
+        message = problem if problem.startswith(":") or not full else f" {problem}"
+        return self.source.error(
+            f"{place}: {full}{message}" if place else f"{full}{message}".lstrip()
+        )
 
     @contextmanager
     def explained(self, note: str = "") -> Iterator[None]:
@@ -111,9 +117,9 @@ class CheckedTable(Mapping[str, Any]):
         except (ValueError, TypeError, ArithmeticError, MemoryError) as error:
             if isinstance(error, self.source.error):
                 raise
-            told = str(error)
-            named = (key for key in self if re.search(rf"\b{re.escape(key)}\b", told))
-            raise self.error(next(named, ""), f": {told}{note}") from error
+            message = str(error)
+            named = (key for key in self if re.search(rf"\b{re.escape(key)}\b", message))
+            raise self.error(next(named, ""), f": {message}{note}") from error
 
     def only(self, keys: Iterable[str], what: str) -> None:
         """Refuse every other key; `what` is the thing that has these."""
@@ -122,8 +128,8 @@ class CheckedTable(Mapping[str, Any]):
             if key not in allowed:
                 near = closest(key, allowed)
                 hint = f"; did you mean {near}?" if near else "."
-                told = f"is no key of {what}{hint} Allowed: {', '.join(allowed) or 'none'}."
-                raise self.error(key, told)
+                message = f"is no key of {what}{hint} Allowed: {', '.join(allowed) or 'none'}."
+                raise self.error(key, message)
 
     def value(
         self, key: str, default: Any = _REQUIRED, *, wanted: str, fits: Callable[[Any], bool]
@@ -190,8 +196,8 @@ class CheckedTable(Mapping[str, Any]):
         """The error that what the key says is none of these names."""
         near = closest(value, names) if is_text(value) else None
         hint = f'; did you mean "{near}"?' if near else "."
-        told = f"is {shown(value)}, which is not known{hint} Choose one of {', '.join(names)}."
-        return self.error(key, told)
+        message = f"is {shown(value)}, which is not known{hint} Choose one of {', '.join(names)}."
+        return self.error(key, message)
 
     def flag(self, key: str, default: T = _REQUIRED) -> bool | T:
         """true or false."""

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from walklearn.files.table import DataError, Place, check_cells, unusable
+from walklearn.files.wording import plural
 
 Array = NDArray[Any]
 
@@ -103,12 +104,11 @@ class CsvColumn:
         if _is_missing(cell):
             shown = "" if not cell or is_number(cell) else f" ({cell!r})"
             raise unusable(self.name, place(row), f"the value is missing{shown}", len(rows))
-        such = "such row" if len(rows) == 1 else "such rows"
         comma = " Write it with a decimal point." if re.fullmatch(r"-?\d+,\d+", cell) else ""
         raise DataError(
             f"{place(row)}, column {self.name!r}: {cell!r} is not a number, as others in this "
-            f"column are ({len(rows)} {such}).{comma} Correct it, or if the column is text, "
-            f"declare it (--text {self.name})."
+            f"column are ({plural(len(rows), 'such row')}).{comma} Correct it, or if the column "
+            f"is text, declare it (--text {self.name})."
         )
 
     def _rows_of(self, wrong: set[str]) -> Iterator[tuple[int, str]]:

@@ -24,7 +24,7 @@ from walklearn.files.csv_blocks import NotPlain, check_plain, read_blocks
 from walklearn.files.csv_column import CsvColumn, is_number
 from walklearn.files.progress import SoFar, reading_bar
 from walklearn.files.table import DataError, Table, place
-from walklearn.files.wording import did_you_mean, listed
+from walklearn.files.wording import did_you_mean, listed, plural
 
 DELIMITERS = (",", ";", "\t", "|")
 ROWS_AT_ONCE = 20_000
@@ -127,10 +127,9 @@ def _checked(reader: Any, source: str, width: int, lines: array[int]) -> Iterato
         if row:
             lines.append(after + 1)
             if len(row) != width:
-                cells = "1 cell" if len(row) == 1 else f"{len(row)} cells"
                 raise DataError(
-                    f"{place(source, lines, len(lines) - 1)} has {cells}, the header has "
-                    f"{width}: {reader.dialect.delimiter.join(row)[:80]!r}. Put a "
+                    f"{place(source, lines, len(lines) - 1)} has {plural(len(row), 'cell')}, the "
+                    f"header has {width}: {reader.dialect.delimiter.join(row)[:80]!r}. Put a "
                     "cell that contains the separator in quotes, and give every column a cell."
                 )
             yield row

@@ -15,12 +15,14 @@ array([[41.,  0.,  1.]])
 Traceback (most recent call last):
     ...
 walklearn.files.table.DataError: row 0, column 'city': 'Rom' is not among its categories, did you
-mean 'Rome'? They are 'Oslo' and 'Rome'.
+mean 'Rome'? They are 'Oslo' and 'Rome': leave such rows out, or declare it when training
+(--categories, or a schema).
 """
 
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -35,6 +37,7 @@ from walklearn.files.wording import did_you_mean, listed
 
 Array = NDArray[Any]
 
+_WITH_COMMA = re.compile(r"[-+]?[\d.]*,\d+")  # a number as it is written in much of Europe
 MOST_CATEGORIES = 1000
 CRUSHED = 1 / 8  # a deviation below this share of the way to the ends; of a uniform law it is .58
 ROWS_AT_ONCE = 1024
@@ -113,7 +116,8 @@ class Column:
             return "the value is missing. Fill it in or leave the row out."
         return (
             f"{text!r} is not among its categories{did_you_mean(text, self.categories)} They are "
-            f"{listed(self.categories)}."
+            f"{listed(self.categories)}: leave such rows out, or declare it when training "
+            "(--categories, or a schema)."
         )
 
 
@@ -324,6 +328,8 @@ def _numbers(name: str, cells: Array, place: Place) -> Array:
         row, cell = next((at, each) for at, each in enumerate(cells) if not _is_number(each))
         missing = cell is None or cell != cell
         what = "the value is missing" if missing else f"{cell!r} is not a number"
+        if _WITH_COMMA.fullmatch(str(cell)):
+            what += ", for numbers are written with a point, as 36.5"
         raise DataError(f"{place(row)}, column {name!r}: {what}.") from None
     if numbers.ndim != 1:
         raise DataError(f"column {name!r} must have one value per row, got shape {cells.shape}.")
@@ -352,6 +358,11 @@ def _categories_of(
             "the row out."
         )
     found = sorted(set(texts))
+    if all(map(_WITH_COMMA.fullmatch, found)):
+        raise DataError(
+            f"column {name!r} holds numbers with a comma, such as {found[0]!r}. Write them with a "
+            f"point, as 36.5 or 1234.5, or leave the column out (--drop {name})."
+        )
     if len(found) > MOST_CATEGORIES or (len(found) > 20 and 2 * len(found) > len(cells)):
         raise DataError(
             f"column {name!r} is text with {len(found)} different values in {len(cells)} rows, "

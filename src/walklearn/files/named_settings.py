@@ -39,7 +39,7 @@ def read_named(table: CheckedTable, key: str, registry: Registry[Any], *also: st
 
 
 def written(thing: object, registry: Registry[Any]) -> Any:
-    """As `read_named` reads it."""
+    """The setting of a thing as `read_named` reads it."""
     name = registry.name_of(thing)
     values = [getattr(thing, setting) for setting in _settings(type(thing))]
     return {name: values if len(values) > 1 else values[0]} if values else name

@@ -71,7 +71,19 @@ class Schema:
 
     @classmethod
     def of(cls, declared: Schema | Mapping[str, Any] | str | os.PathLike[str] | None) -> Schema:
-        """Read a schema from a file, from its content, or make an empty one."""
+        """Read a schema from a file or from its content, or make an empty one.
+
+        Parameters
+        ----------
+        declared
+            The path of a TOML file, a mapping with a table for each column, a schema, which is
+            given back as it is, or None.
+
+        Returns
+        -------
+        Schema
+            A ValueError is raised for what is wrong, with its key and, in a file, its line.
+        """
         if isinstance(declared, Schema):
             return declared
         if declared is None:
@@ -93,7 +105,22 @@ class Schema:
     def typical(
         cls, centre: ArrayLike, spread: ArrayLike, names: Iterable[str] | None = None
     ) -> Schema:
-        """From a centre and a spread for each column of an array, x0, x1, … unless named.
+        """From a centre and a spread for each column of an array.
+
+        Parameters
+        ----------
+        centre
+            A typical value of each column, or one for all.
+        spread
+            How far values typically are from it, likewise. What is three times as far or more is
+            cut off.
+        names
+            The names of the columns; by default x0, x1, …
+
+        Returns
+        -------
+        Schema
+            With a column for each.
 
         Examples
         --------

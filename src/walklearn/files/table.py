@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from walklearn.files.wording import did_you_mean, listed
+from walklearn.files.wording import did_you_mean, listed, plural
 
 Array = NDArray[Any]
 Place = Callable[[int], str]  # names a row, counted from 0, in a message
@@ -135,10 +135,9 @@ def check_cells(name: str, cells: Array, place: Place) -> Array:
 
 def unusable(name: str, where: str, what: str, count: int) -> DataError:
     """That a value is not there, with how often that is so in its column."""
-    rows = "such row" if count == 1 else "such rows"
     return DataError(
-        f"{where}, column {name!r}: {what} ({count} {rows} in this column). Fill it in, or leave "
-        "the row out."
+        f"{where}, column {name!r}: {what} ({plural(count, 'such row')} in this column). Fill it "
+        "in, or leave the row out."
     )
 
 

@@ -1,9 +1,11 @@
-"""What errors say of names: which one may have been meant, and which there are.
+"""What is said of names and numbers: which name may have been meant, which there are, how many.
 
 >>> f"no column 'lable'{did_you_mean('lable', ['age', 'Label'])}"
 "no column 'lable', did you mean 'Label'?"
 >>> f"The columns are {listed(['age', 'Label', 'city'])}."
 "The columns are 'age', 'Label' and 'city'."
+>>> f"{plural(1, 'node')} and {plural(2, 'edge')}, seen {often(1)}."
+'1 node and 2 edges, seen once.'
 """
 
 from __future__ import annotations
@@ -37,5 +39,15 @@ def listed(names: Sequence[str], most: int = 8) -> str:
     """
     shown = [repr(name) for name in names[:most]]
     if len(names) > most:
-        shown.append(f"{len(names) - most} others")
+        shown.append(plural(len(names) - most, "other"))
     return " and ".join([", ".join(shown[:-1]), shown[-1]] if len(shown) > 1 else shown)
+
+
+def plural(count: float, thing: str) -> str:
+    """How many things there are: '1 edge', '20,000 edges'; what ends otherwise is not for it."""
+    return f"{count:,} {thing}" if count == 1 else f"{count:,} {thing}s"
+
+
+def often(count: int) -> str:
+    """How often something was, or may be: 'once', '3 times'."""
+    return "once" if count == 1 else f"{count:,} times"

@@ -12,7 +12,7 @@ token could never visit all nodes.
 >>> from walklearn import graphs
 >>> graph = graphs.erdos_renyi(100, 0.3, seed=1)
 >>> graph
-Graph(100 nodes, 1480 edges)
+Graph(100 nodes, 1,480 edges)
 >>> graphs.ring(5).neighbours(0).tolist()
 [1, 4]
 """

@@ -3,7 +3,7 @@
 Names or numbers, apart by spaces, tabs, commas or semicolons; # and % begin comments; a file may
 be compressed by gzip. Further columns, such as weights or times, are left out with a warning, and
 so are edges from a node to itself: a walk can stay anyway. Repeated edges count once, whichever way
-round they are written.
+round they are written. A first line of words that occur nowhere else is a header.
 
 >>> import pathlib, tempfile
 >>> with tempfile.TemporaryDirectory() as folder:
@@ -18,6 +18,8 @@ from __future__ import annotations
 
 import re
 import warnings
+from collections.abc import Set
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -57,32 +59,47 @@ def read_pairs(path: Path) -> tuple[Integers, list[str] | None]:
 def tell_of_loops(path: Path, count: int) -> None:
     """Warn that edges from a node to itself are left out, if there are any."""
     if count:
-        warnings.warn(
-            f"{path}: {count} lines join a node to itself and are left out.", stacklevel=4
-        )
+        lines = "1 line joins" if count == 1 else f"{count} lines join"
+        left_out = "is left out" if count == 1 else "are left out"
+        warnings.warn(f"{path}: {lines} a node to itself and {left_out}.", stacklevel=4)
 
 
-def named_pairs(path: Path) -> list[tuple[str, str]]:
-    """The pairs as they are written, read with care, so that a wrong line can be named."""
-    pairs, widest = [], 2
+def named_pairs(path: Path, owners: Set[str] = frozenset()) -> list[tuple[str, str]]:
+    """The pairs as they are written, read with care, so that a wrong line can be named.
+
+    owners: names that are known from elsewhere, so that a line with one of them is no header.
+    """
     try:
         with open_text(path) as lines:
-            for at, line in enumerate(lines, start=1):
-                if text := _without_comment(line):
-                    words = _words(text)
-                    if len(words) < 2 or not all(words[:2]) or not all(map(_is_number, words[2:])):
-                        raise DataError(
-                            f'{path}, line {at}: expected two nodes, such as "oslo rome" or '
-                            f'"oslo,rome", got {text[:60]!r}.'
-                        )
-                    widest = max(widest, len(words))
-                    pairs.append((words[0], words[1]))
+            texts = [(at, _without_comment(line)) for at, line in enumerate(lines, start=1)]
     except (UnicodeDecodeError, EOFError, OSError) as error:
         raise DataError(f"{path} is not text in UTF-8, so it is no edge list ({error}).") from error
-    if not pairs:
+    found = [(at, text, _words(text)) for at, text in texts if text]
+    if _has_header([words for *_, words in found], owners):
+        if not owners:  # nobody knows whether it was meant as an edge
+            warnings.warn(
+                f"{path}: line {found[0][0]}, {found[0][1]!r}, is taken for a header, as its words "
+                "occur nowhere else.",
+                stacklevel=4,
+            )
+        del found[0]
+    for at, text, words in found:
+        if len(words) < 2 or not all(words[:2]) or not all(map(_is_number, words[2:])):
+            raise DataError(
+                f'{path}, line {at}: expected two nodes, such as "oslo rome" or "oslo,rome" (names '
+                f"with spaces in them need a comma or a tab between), got {text[:60]!r}."
+            )
+    if not found:
         raise DataError(f"{path}: there are no edges in this file.")
-    _tell_of_columns(path, widest)
-    return pairs
+    _tell_of_columns(path, max(len(words) for *_, words in found))
+    return [(words[0], words[1]) for *_, words in found]
+
+
+def _has_header(rows: list[list[str]], owners: Set[str]) -> bool:
+    if len(rows) < 2 or len(rows[0]) < 2 or len(rows[0]) != len(rows[1]):
+        return False
+    elsewhere = {word for words in rows[1:] for word in words[:2]}
+    return elsewhere.isdisjoint(rows[0][:2]) and owners.isdisjoint(rows[0][:2])
 
 
 def ordered(names: set[str]) -> list[str]:
@@ -94,21 +111,20 @@ def ordered(names: set[str]) -> list[str]:
 def _numbers(path: Path) -> Integers | None:
     """A file of whole numbers in one go; None when a closer look is needed."""
     try:
-        with open_text(path) as lines:
-            first = next((text for line in lines if (text := _without_comment(line))), "")
-        width = len(_words(first))
         with open_text(path) as lines, warnings.catch_warnings():
             warnings.simplefilter("error")  # numpy would read 1.5 as 1 with a warning
-            delimiter = "," if "," in first else None
+            first = next((text for line in lines if (text := _without_comment(line))), "")
+            words, delimiter = _words(first), "," if "," in first else None
+            is_header = not any(map(_is_number, words))  # above numbers, or there is an error below
             pairs = np.loadtxt(
-                lines, dtype=np.int64, delimiter=delimiter, ndmin=2, usecols=(0, 1),
-                comments=COMMENTS,
+                lines if is_header else chain([first], lines), dtype=np.int64, comments=COMMENTS,
+                delimiter=delimiter, ndmin=2, usecols=(0, 1),
             )  # fmt: skip
     except (ValueError, IndexError, Warning, OSError, EOFError):
         return None
     if not pairs.size or (pairs < 0).any():
         return None
-    _tell_of_columns(path, width)
+    _tell_of_columns(path, len(words))
     return pairs
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Literal, Self, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
+from walklearn.files.wording import plural
 from walklearn.graphs.connectivity import component_labels, is_two_sided, refuse_disconnected
 from walklearn.graphs.sparse_rows import (
     IndexArray,
@@ -113,7 +114,18 @@ class Graph:
         return is_two_sided(self.indptr, self.indices)
 
     def neighbours(self, node: int) -> IndexArray:
-        """The neighbours of a node, ascending; a read-only view."""
+        """The neighbours of a node.
+
+        Parameters
+        ----------
+        node
+            The number of the node; an IndexError is raised where there is no such node.
+
+        Returns
+        -------
+        array
+            Their numbers, ascending; a read-only view.
+        """
         if not 0 <= node < self.node_count:
             raise IndexError(f"node {node} is not in 0..{self.node_count - 1}")
         return self.indices[self.indptr[node] : self.indptr[node + 1]]
@@ -132,8 +144,7 @@ class Graph:
         return self.node_count
 
     def __repr__(self) -> str:
-        nodes, edges = self.node_count, self.edge_count
-        return f"Graph({nodes} node{'s'[: nodes != 1]}, {edges} edge{'s'[: edges != 1]})"
+        return f"Graph({plural(self.node_count, 'node')}, {plural(self.edge_count, 'edge')})"
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Graph):

@@ -1,7 +1,7 @@
 """Random graphs where each pair is joined on its own account: by chance, or by distance.
 
 >>> erdos_renyi(1000, 0.005, seed=7, connected="largest")
-Graph(995 nodes, 2487 edges)
+Graph(995 nodes, 2,487 edges)
 """
 
 from collections.abc import Sequence

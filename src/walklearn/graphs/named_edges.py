@@ -32,7 +32,6 @@ from walklearn.graphs.graph import Graph
 
 Names = tuple[Any, ...]
 Owners = NDArray[np.int64]
-Pair = tuple[str, str]
 
 
 class Network(NamedTuple):
@@ -78,7 +77,7 @@ def read_network(
     source, labels = Path(path), [str(owner) for owner in np.asarray(owners).tolist()]
     if not source.is_file():
         raise DataError(no_such_file(source))
-    pairs = _without_header(named_pairs(source), set(labels))
+    pairs = named_pairs(source, set(labels))
     tell_of_loops(source, sum(one == other for one, other in pairs))
     names = ordered({name for pair in pairs for name in pair})
     number = {name: at for at, name in enumerate(names)}
@@ -105,11 +104,6 @@ def _unknown(label: str, labels: Sequence[str], names: Sequence[str], source: Pa
             )
         return f"{text}. Add its edges, or leave its rows out."
     return f"{text} {listed(names)}{did_you_mean(label, names)} Both files must use the same names."
-
-
-def _without_header(pairs: list[Pair], owners: set[str]) -> list[Pair]:
-    elsewhere = owners | {name for pair in pairs[1:] for name in pair}
-    return pairs if elsewhere.intersection(pairs[0]) or len(pairs) == 1 else pairs[1:]
 
 
 def _pieces(names: Sequence[str], edges: list[tuple[int, int]]) -> str:

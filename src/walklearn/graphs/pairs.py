@@ -26,11 +26,19 @@ def pair_at(position: Integers) -> tuple[Integers, Integers]:
 
 
 def narrow_pairs_at(positions: Integers) -> Pairs:
-    """What `pair_at` gives, of half the size: a graph has no more nodes than int32 can number."""
+    """What `pair_at` gives for ascending positions, of half the size and without their roots.
+
+    A graph has no more nodes than int32 can number.
+    """
     i, j = (np.empty(positions.size, dtype=np.int32) for _ in range(2))
-    for start in range(0, positions.size, BLOCK):
-        block = slice(start, start + BLOCK)
-        i[block], j[block] = pair_at(positions[block])
+    for begin in range(0, positions.size, BLOCK):
+        block = positions[begin : begin + BLOCK]
+        first, last = pair_at(block[[0, -1]])[1]
+        larger = np.arange(first, last + 1)
+        starts = larger * (larger - 1) // 2
+        counts = np.diff(np.searchsorted(block, starts), append=block.size)
+        i[begin : begin + BLOCK] = block - np.repeat(starts, counts)
+        j[begin : begin + BLOCK] = np.repeat(larger, counts)
     return i, j
 
 

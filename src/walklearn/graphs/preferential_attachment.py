@@ -37,7 +37,7 @@ def barabasi_albert(nodes: int, attachments: int, *, seed: Seed = None) -> Graph
     Examples
     --------
     >>> barabasi_albert(1000, 2, seed=1)
-    Graph(1000 nodes, 1996 edges)
+    Graph(1,000 nodes, 1,996 edges)
     """
     nodes = whole("nodes", nodes, 2)
     attachments = whole("attachments", attachments, 1, nodes - 1)

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from walklearn.files.encoding import Encoding
+from walklearn.files.wording import plural
 from walklearn.problem.losses import LOSSES
 from walklearn.problem.owned_rows import finite_rows, is_sparse
 
@@ -157,33 +158,84 @@ class Model:
         return LOSSES.by_name(self.loss).gives_probabilities
 
     def scores(self, X: ArrayLike | Mapping[str, Any]) -> Array:
-        """x·w + intercept, shape (rows, scores). X: encoded features, or a table to encode."""
-        return np.asarray(self._features(X) @ self.coefficients.T + self.intercepts)
-
-    def predict(self, X: ArrayLike | Mapping[str, Any]) -> Array:
-        """The label with the highest score, or the number, for each row.
+        """Compute x·w + intercept.
 
         Parameters
         ----------
-        X
-            a table (a dictionary or data frame with the columns of training, or a `Table` from
+        X : array-like, mapping or data frame
+            A table (a dictionary or data frame with the columns of training, or a `Table` from
             a file), or encoded features of shape (rows, features), which may be sparse.
+
+        Returns
+        -------
+        ndarray of shape (rows, scores)
+            One score for two classes or a number, else one for each class.
+        """
+        return np.asarray(self._features(X) @ self.coefficients.T + self.intercepts)
+
+    def predict(self, X: ArrayLike | Mapping[str, Any]) -> Array:
+        """Predict the label with the highest score, or the number, for each row.
+
+        Parameters
+        ----------
+        X : array-like, mapping or data frame
+            A table (a dictionary or data frame with the columns of training, or a `Table` from
+            a file), or encoded features of shape (rows, features), which may be sparse.
+
+        Returns
+        -------
+        ndarray of shape (rows,)
+            Labels of a classifier, numbers of a regressor.
         """
         return self.decide(self.scores(X))
 
     def predict_proba(self, X: ArrayLike | Mapping[str, Any]) -> Array:
-        """The probability of each class, shape (rows, classes)."""
+        """Predict the probability of each class.
+
+        Parameters
+        ----------
+        X : array-like, mapping or data frame
+            A table (a dictionary or data frame with the columns of training, or a `Table` from
+            a file), or encoded features of shape (rows, features), which may be sparse.
+
+        Returns
+        -------
+        ndarray of shape (rows, classes)
+            The probabilities, in the order of `classes`.
+        """
         return self.probabilities(self.scores(X))
 
     def decide(self, scores: Array) -> Array:
-        """What scores say: the label with the highest one, or the number, for each row."""
+        """What scores say of each row.
+
+        Parameters
+        ----------
+        scores
+            What `scores` gave, shape (rows, scores).
+
+        Returns
+        -------
+        array
+            The label with the highest score, or the number, of each row.
+        """
         if self.classes is None:
             return scores[:, 0]
         labels = np.array(self.classes)
         return labels[_best(scores)]
 
     def probabilities(self, scores: Array) -> Array:
-        """What scores say: the probability of each class, shape (rows, classes)."""
+        """What scores say of the probability of each class.
+
+        Parameters
+        ----------
+        scores
+            What `scores` gave, shape (rows, scores).
+
+        Returns
+        -------
+        array
+            Shape (rows, classes); a ValueError is raised for a loss that gives none.
+        """
         if not self.gives_probabilities:
             raise ValueError(
                 f"a model with the loss {self.loss!r} gives scores, not probabilities: train with "
@@ -207,7 +259,12 @@ class Model:
     def save(self, path: str | os.PathLike[str], overwrite: bool = False) -> None:
         """Keep the model in a directory, which appears whole or not at all.
 
-        An existing directory is replaced only with `overwrite`, and only if it holds a model.
+        Parameters
+        ----------
+        path
+            The directory; those above it are made.
+        overwrite
+            Whether to replace a directory that is there, which must hold a model.
         """
         from walklearn.model.directory import save
 
@@ -215,7 +272,18 @@ class Model:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Model:
-        """Read a model directory; `ModelFileError` says what is wrong with a bad one."""
+        """Read a model directory; `ModelFileError` says what is wrong with a bad one.
+
+        Parameters
+        ----------
+        path
+            The directory.
+
+        Returns
+        -------
+        Model
+            The model that was saved there.
+        """
         from walklearn.model.directory import load
 
         return load(Path(path))
@@ -235,8 +303,8 @@ class Model:
     def __repr__(self) -> str:
         classes = "" if self.classes is None else f" of {len(self.classes)} classes"
         return (
-            f"Model({self.kind}{classes}, {self.encoding.feature_count} features, {self.loss}, "
-            f"{self.updates} updates)"
+            f"Model({self.kind}{classes}, {plural(self.encoding.feature_count, 'feature')}, "
+            f"{self.loss}, {plural(self.updates, 'update')})"
         )
 
     def _features(self, X: Any) -> Any:

@@ -16,7 +16,8 @@ def report_of(model: Model) -> str:
     """The report in Markdown, made from nothing but the model."""
     lines = [f"# A {model.kind} of {model.target!r}", "", *_facts(model), ""]
     if model.details:
-        lines += ["## Training", "", *(_fact(*each) for each in model.details.items()), ""]
+        known = {name: value for name, value in model.details.items() if value is not None}
+        lines += ["## Training", "", *(_fact(*each) for each in known.items()), ""]
     lines += ["## Privacy", "", *_privacy(model), "", "## Weights", "", *_weights(model), ""]
     lines += ["## Use it", "", "```sh", "walklearn predict <this directory> new.csv", "```"]
     return "\n".join(lines) + "\n"
@@ -43,7 +44,15 @@ def _fact(name: str, value: Any, indent: str = "") -> str:
         return f"{head} {Score(**value)}"
     if isinstance(value, dict):
         return "\n".join([head, *(_fact(*each, indent + "  ") for each in value.items())])
-    return f"{head} {value:.6g}" if isinstance(value, float) else f"{head} {value}"
+    return f"{head} {_in_words(value)}"
+
+
+def _in_words(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list | tuple):
+        return ", ".join(map(_in_words, value))
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
 def _privacy(model: Model) -> list[str]:

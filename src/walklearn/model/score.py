@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from walklearn.files.encoding import texts_of
+from walklearn.files.wording import plural
 
 
 class Score(NamedTuple):
@@ -28,7 +29,7 @@ class Score(NamedTuple):
 
     def __str__(self) -> str:
         value = "unknown" if self.value is None else f"{self.value:.4g}"
-        text = f"{self.measure} {value} on {self.rows} rows"
+        text = f"{self.measure} {value} on {plural(self.rows, 'row')}"
         if self.baseline is None:
             return text
         return f"{text} (the most frequent class alone: {self.baseline:.4g})"

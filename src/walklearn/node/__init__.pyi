@@ -5,8 +5,8 @@ from .disk.creation import create_node as create_node
 from .disk.directory import NodeDirectory as NodeDirectory
 from .disk.kept_model import newest_model as newest_model
 from .process.control import ask as ask
-from .process.service import Node as Node
-from .process.service import Options as Options
+from .process.node import Node as Node
+from .process.node import Options as Options
 from .process.service import serve as serve
 from .wire.book import Book as Book
 from .wire.identity import Invite as Invite

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from walklearn.files.atomic_write import atomic_write
+from walklearn.files.wording import plural
 from walklearn.graphs import Graph, spring_layout
 from walklearn.plot.axes import COLOURS, dress, plain_ticks
 from walklearn.updates.update import Sgd
@@ -159,7 +160,7 @@ class _Picture:
         self.dots.set_array(seen.astype(float))
         self.trail.set_data(*self.positions[nodes[-_TRAIL:]].T)
         self.token.set_data(*self.positions[nodes[-1:]].T)
-        self.title.set_text(f"after {frame} updates the token is at node {nodes[-1]}")
+        self.title.set_text(f"after {plural(frame, 'update')} the token is at node {nodes[-1]}")
         self.line.set_data(np.arange(frame + 1), self.walked.errors[: frame + 1])
         self.now.set_data([frame], [self.walked.errors[frame]])
         return [self.dots, self.trail, self.token, self.title, self.line, self.now]

@@ -19,12 +19,13 @@ it. It is not the probability that the privacy loss exceeds ε: that is the lemm
 Laplace noise calibrated to (3, 0.03) the loss exceeds 3 half of the time, by 0.06).
 
 Accuracy: δ is rounded up. e^ε P(R(v') ∈ S) is taken smaller, and the difference larger, by a
-relative 1e-12 + 1e-14 √shape for the Gamma laws and 1e-14 for the Gaussian, Δ/scale of Laplace
-noise larger in its last two digits; that is more than the error of the functions behind (tested
-against 50 digits). Where the clamp of a Gamma law is the end of S it is 1e-12 + 2e-13 √shape:
-elsewhere δ is stationary in the end of S, there the rounding of ln t counts 37 √shape times in a
-far tail. So δ is never below the truth, and above it by at most 1e-11 for shapes up to 1e6, 2e-10
-at a clamp. What is positive in exact arithmetic is never rounded to 0.
+relative 1e-12 + 1e-14 √shape for the Gamma laws and 1e-14 for the Gaussian; of Laplace noise
+Δ/scale is taken larger in its last two digits and, at a clamp or a cut, tails in their last four.
+That is more than the error of the functions behind (tested against 50 digits). Where the clamp of a
+Gamma law is the end of S it is 1e-12 + 2e-13 √shape: elsewhere δ is stationary in the end of S,
+there the rounding of ln t counts 37 √shape times in a far tail. So δ is never below the truth, and
+above it by at most 1e-11 for shapes up to 1e6, 2e-10 at a clamp. What is positive in exact
+arithmetic is never rounded to 0, and what cannot be computed counts as 1.
 
 All functions broadcast over ε and the noise.
 
@@ -40,16 +41,19 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from walklearn.privacy import special
 from walklearn.privacy.arguments import Array, Bounds
 from walklearn.privacy.incomplete_gamma import log_gamma_ratio, log_tails
 
+Mask = NDArray[np.bool_]
+
 LARGEST_EPSILON = 2.0**50  # larger ε are all the same
 
 # The smallest positive number of full precision: what a positive δ is never rounded below.
 _TINY = float(np.finfo(float).tiny)
+_HUGE = 1e300  # deviations: no tail is left there
 _GAUSSIAN_ROUNDING = 1e-14
 _LAST_DIGITS = 2.0**-51
 
@@ -132,18 +136,24 @@ def truncated_laplace_delta(
     With the scale Δ/ε and a cut of at least Δ it is (e^ε − 1)/(2(e^(cut/scale) − 1)).
     """
     epsilon, scale = np.asarray(epsilon, float), np.asarray(scale, float)
-    # The largest privacy loss, Δ/scale, is rounded up: it decides whether δ is 0.
-    width = (bounds[1] - bounds[0]) / scale * (1 + _LAST_DIGITS)
-    reach = np.asarray(cut, float) / scale
-    # Beyond hi the ratio of densities stays at e^(Δ/scale): above e^ε from here on, or never,
-    # until only hi can be reached, from lo + cut on. Below hi − cut only lo can.
-    inside = np.where(width > epsilon, (width + epsilon) / 2, np.inf)
-    threshold = np.maximum(np.minimum(inside, reach), width - reach)
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        # The largest privacy loss, Δ/scale, is rounded up: it decides whether δ is 0.
+        width = (bounds[1] - bounds[0]) / scale * (1 + _LAST_DIGITS)
+        reach = np.asarray(cut, float) / scale
+        # Beyond hi the ratio of densities stays at e^(Δ/scale): above e^ε from here on, or never,
+        # until only hi can be reached, from lo + cut on. Below hi − cut only lo can.
+        inside = width > epsilon
+        from_lo = np.where(inside, (width + epsilon) / 2, np.inf)
+        from_hi = np.where(inside, (epsilon - width) / 2, np.inf)
+        end = (
+            np.maximum(np.minimum(from_lo, reach), width - reach),
+            np.maximum(np.minimum(from_hi, reach - width), -reach),
+        )
 
-    def excess(z: Array) -> Array:
-        return _laplace_excess(epsilon, width, reach, z / scale)
+        def excess(far: Array, near: Array, is_moved: Mask) -> Array:
+            return _laplace_excess(epsilon, width, reach, far, near, is_moved)
 
-    return _additive_hockey_stick(epsilon, excess, threshold * scale, bounds, clamp)
+        return _additive_hockey_stick(epsilon, excess, end, scale, bounds, clamp)
 
 
 def gaussian_delta(
@@ -156,12 +166,14 @@ def gaussian_delta(
     """
     epsilon, sigma = np.asarray(epsilon, float), np.asarray(sigma, float)
     width = bounds[1] - bounds[0]
+    with np.errstate(over="ignore", invalid="ignore"):
+        half, shift = width / sigma / 2, np.minimum(epsilon * (sigma / width), _HUGE)
 
-    def excess(z: Array) -> Array:
-        return _gaussian_excess(epsilon, (z - width) / sigma, z / sigma)
+        def excess(far: Array, near: Array, is_moved: Mask) -> Array:
+            return _gaussian_excess(epsilon, near, far)
 
-    threshold = width / 2 + np.square(sigma) * epsilon / width
-    return _additive_hockey_stick(epsilon, excess, threshold, bounds, clamp)
+        end = half + shift, shift - half
+        return _additive_hockey_stick(epsilon, excess, end, sigma, bounds, clamp)
 
 
 def smallest_epsilon(
@@ -171,12 +183,12 @@ def smallest_epsilon(
     if delta_of(0.0) <= delta:
         return 0.0
     low, high = 0.0, 1.0
-    while delta_of(high) > delta:
+    while not delta_of(high) <= delta:  # so that NaN is never small enough
         low, high = high, 2.0 * high
         if low >= LARGEST_EPSILON:
             return math.inf
     while high - low > tolerance * high and low < (middle := 0.5 * (low + high)) < high:
-        low, high = (middle, high) if delta_of(middle) > delta else (low, middle)
+        low, high = (low, middle) if delta_of(middle) <= delta else (middle, high)
     return high
 
 
@@ -200,30 +212,46 @@ def _gamma_hockey_stick(
     above = _excess_of_tails(epsilon, (upper_a, lower_a), (upper_b, lower_b), rounding)
     (lower_a, upper_a), (lower_b, upper_b) = log_tails(a, down), log_tails(b, down)
     below = _excess_of_tails(epsilon, (lower_b, upper_b), (lower_a, upper_a), rounding)
-    delta = np.minimum(np.maximum(above, below) * (1.0 + rounding), 1.0)
+    delta = _at_most_one(np.maximum(above, below) * (1.0 + rounding))
     return np.where(positive, np.maximum(delta, _TINY), delta)
 
 
 def _additive_hockey_stick(
     epsilon: Array,
-    excess: Callable[[Array], Array],
-    threshold: Array,
+    excess: Callable[[Array, Array, Mask], Array],
+    end: tuple[Array, Array],
+    unit: Array,
     bounds: Bounds,
     clamp: Bounds | None,
 ) -> Array:
-    """S(z − Δ) − e^ε S(z) at the threshold z, measured from lo; downwards by reflection.
+    """S(near) − e^ε S(far) for the half-line that ends `far` above lo and `near` above hi.
 
-    Symmetric noise makes the half-line down for the clamp [l, h] the half-line up for the
-    clamp reflected at the midpoint.
+    Both are in units of the noise and found apart: one minus Δ would lose the other's digits. A
+    clamp moves the end, and excess is told where. Symmetric noise makes the half-line down for the
+    clamp [l, h] the half-line up for the clamp reflected at the midpoint.
     """
     lo, hi = bounds
     low, high = clamp or (-np.inf, np.inf)
     delta = np.zeros(())
-    for start, end in ((low - lo, high - lo), (hi - high, hi - low)):
-        above = excess(np.clip(threshold, start, end))
-        inside = (start < threshold) & (threshold < end) & np.isfinite(epsilon)
-        delta = np.maximum(delta, np.where(inside, np.maximum(above, _TINY), above))
-    return np.asarray(np.minimum(delta * (1 + 1e-12), 1.0))
+    for start, stop in (((low - lo, low - hi), (high - lo, high - hi)),
+                        ((hi - high, lo - high), (hi - low, lo - low))):  # fmt: skip
+        # Near hi only `near` has the digits to tell, near lo only `far`.
+        below = (end[0] < start[0] / unit) & (end[1] < start[1] / unit)
+        above = (end[0] > stop[0] / unit) & (end[1] > stop[1] / unit)
+        far, near = (
+            np.where(below, start[at] / unit, np.where(above, stop[at] / unit, end[at]))
+            for at in (0, 1)
+        )
+        found = excess(far, near, below | above)
+        inside = (start[0] / unit < end[0]) & (end[0] < stop[0] / unit)
+        positive = inside & np.isfinite(epsilon)
+        delta = np.maximum(delta, np.where(positive, np.maximum(found, _TINY), found))
+    return _at_most_one(delta * (1 + 1e-12))
+
+
+def _at_most_one(delta: Array) -> Array:
+    """A δ is at most 1, and one that could not be computed is not known to be less."""
+    return np.where(np.isnan(delta), 1.0, np.minimum(delta, 1.0))
 
 
 def _excess(log_more: Array, log_less: Array) -> Array:
@@ -248,21 +276,35 @@ def _excess_of_tails(
     return np.where((more[0] > -math.log(2)) & (epsilon < 0.7), np.maximum(both, 0.0), plain)
 
 
-def _laplace_excess(epsilon: Array, width: Array, cut: Array, z: Array) -> Array:
-    """S(z − Δ) − e^ε S(z) in units of the scale, with the exponentials subtracted on paper.
+def _laplace_excess(
+    epsilon: Array, width: Array, cut: Array, far: Array, near: Array, is_moved: Mask
+) -> Array:
+    """S(near) − e^ε S(far) in units of the scale, with the exponentials subtracted on paper.
 
-    S(z) = (e^(−z) − q)/(2(1 − q)) for 0 ≤ z ≤ cut, with q = e^(−cut), and S(−z) = 1 − S(z).
+    S(z) = (e^(−z) − q)/(2(1 − q)) for 0 ≤ z ≤ cut, with q = e^(−cut), and S(−z) = 1 − S(z). What
+    is added is rounded up and what is subtracted down, by more than the functions and the ends are
+    off; but for an end between the bounds that nothing has moved, where they are exact together.
+    Where the cut is far below the scale, the difference of the logarithms has more digits.
     """
-    plain = _excess(_log_laplace_upper(z - width, cut), epsilon + _log_laplace_upper(z, cut))
-    with np.errstate(over="ignore", invalid="ignore"):
-        beyond = np.exp(-cut) * np.expm1(np.minimum(epsilon, 700.0))
-        above_hi = beyond - np.exp(width - z) * np.expm1(epsilon - width)
-        between = beyond - np.expm1(np.minimum(z - width, 0.0)) - np.expm1(epsilon - z)
-        at_cut = -np.exp(width - cut) * np.expm1(-width)
-        double = np.where(z == cut, at_cut, np.where(z >= width, above_hi, between))
-        on_paper = np.maximum(double / (-2 * np.expm1(-cut)), 0.0)
-    before_cut = (z >= 0) & (z < cut) & (z - width > -cut) & (epsilon < 700)
-    return np.where(before_cut | ((z == cut) & (z >= width)), on_paper, plain)
+    few = 8 * _LAST_DIGITS
+    plain = _excess(
+        _log_laplace_upper(near, cut, few), epsilon + _log_laplace_upper(far, cut, -few)
+    )
+    # Beyond 800 scales nothing is left that could be rounded.
+    left = -np.exp(epsilon - cut) * np.expm1(-epsilon)
+    left *= 1 + few * (1 + epsilon + np.minimum(cut, epsilon + 800))
+    lost = np.exp(-near) * np.expm1(epsilon - width)
+    lost *= 1 - np.copysign(few * (1 + np.minimum(np.abs(near), 800)), lost)
+    up, down = -np.expm1(near), -np.expm1(epsilon - far)
+    off = up * (1 + np.abs(near)) + np.abs(down) + np.exp(epsilon - far) * (epsilon + far)
+    between = left + up + down + np.where(np.isfinite(cut) | is_moved, few * off, 0.0)
+    at_cut = -np.exp(-near) * np.expm1(-width)
+    double = np.where(far == cut, at_cut, np.where(near >= 0, left - lost, between))
+    on_paper = np.maximum(double / (-2 * np.expm1(-cut)), 0.0)
+    before_cut = (far >= 0) & (far < cut) & (near > -cut)
+    is_exact = before_cut | ((far == cut) & (near >= 0))
+    # Where e^ε is too large for a number on paper, the logarithms know.
+    return np.where(is_exact, np.fmin(on_paper, plain), plain)
 
 
 def _gaussian_excess(epsilon: Array, near: Array, far: Array) -> Array:
@@ -273,7 +315,7 @@ def _gaussian_excess(epsilon: Array, near: Array, far: Array) -> Array:
     half = np.sqrt(0.5)
     middle = 0.5 * (special.erf(-near * half) + special.erf(far * half)) * (1 + _GAUSSIAN_ROUNDING)
     both = middle - np.expm1(np.minimum(epsilon, 1.0)) * np.exp(log_tail) * (1 - rounding)
-    between = (near < 0) & (far > 0) & (epsilon < 0.7)
+    between = (near <= 0) & (far > 0) & (epsilon < 0.7)
     return np.where(between, np.maximum(both, 0.0), plain)
 
 
@@ -287,7 +329,8 @@ def _log_threshold(epsilon: Array, theta: ArrayLike, bounds: Bounds) -> Array:
     """ln x where the densities of the two extreme values have the ratio e^ε."""
     theta = np.asarray(theta, float)
     difference = (bounds[1] - bounds[0]) / theta
-    return np.asarray((epsilon + log_gamma_ratio(bounds[0] / theta, difference)) / difference)
+    with np.errstate(over="ignore"):
+        return np.asarray((epsilon + log_gamma_ratio(bounds[0] / theta, difference)) / difference)
 
 
 def _log_clamp(theta: ArrayLike, clamp: Bounds) -> tuple[Array, Array]:
@@ -300,10 +343,13 @@ def _rounding(shape: Array, at_clamp: bool = False) -> Array:
     return np.asarray(1e-12 + (2e-13 if at_clamp else 1e-14) * np.sqrt(shape))
 
 
-def _log_laplace_upper(z: Array, cut: Array) -> Array:
-    """ln P(Z ≥ z) for Laplace noise of scale 1 conditioned on |Z| ≤ cut."""
+def _log_laplace_upper(z: Array, cut: Array, rounding: float) -> Array:
+    """ln P(Z ≥ z) for Laplace noise of scale 1 conditioned on |Z| ≤ cut, rounded up by so much."""
     size = np.minimum(np.abs(z), cut)
     with np.errstate(divide="ignore", invalid="ignore"):
-        rest = np.where(np.isinf(cut), np.inf, cut - size)
+        # What is left to the cut is off by digits of the cut; below 0 less of a tail is more.
+        rest = cut - size + np.where(z < 0, -rounding, rounding) * cut
+        rest = np.where(np.isinf(cut), np.inf, np.maximum(rest, 0.0))
         log_tail = -size + np.log(-np.expm1(-rest)) - np.log(-2 * np.expm1(-cut))
-        return np.asarray(np.where(z < 0, np.log1p(-np.exp(log_tail)), log_tail))
+        found = np.where(z < 0, np.log1p(-np.exp(log_tail)), log_tail)
+        return np.asarray(np.minimum(found + rounding * (1 + np.minimum(size, 800)), 0.0))

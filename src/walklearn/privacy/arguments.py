@@ -12,6 +12,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from walklearn.files.wording import plural
+
 Array = NDArray[np.float64]
 Bounds = tuple[float, float]
 
@@ -77,7 +79,7 @@ def check_values(values: ArrayLike) -> Array:
     bad = np.flatnonzero(~np.isfinite(array))
     if bad.size:
         raise ValueError(
-            f"value {bad[0]} is {array.flat[bad[0]]} ({bad.size} such values in all): "
+            f"value {bad[0]} is {array.flat[bad[0]]} ({plural(bad.size, 'such value')} in all): "
             "only finite numbers can be released."
         )
     return array

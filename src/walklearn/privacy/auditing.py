@@ -44,13 +44,13 @@ class Auditable(Protocol):
 
     @property
     def bounds(self) -> Bounds:
-        """The extreme values."""
+        """The least and the largest value that it may be given."""
 
     def delta(self, epsilon: float) -> float:
-        """The claim."""
+        """The δ that the mechanism claims at this ε."""
 
     def release(self, values: Array, generator: np.random.Generator) -> Array:
-        """The deed."""
+        """What the mechanism publishes for these values."""
 
 
 @dataclass(frozen=True)

@@ -45,8 +45,10 @@ True
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import dataclass
 
+from walklearn.files.wording import plural
 from walklearn.privacy.arguments import check_delta, check_epsilon
 from walklearn.privacy.model_noise import ModelNoise, Unit, check_contributions, check_unit
 from walklearn.problem.losses import Loss
@@ -162,11 +164,14 @@ def allot(
     >>> allot(3.0, 1e-5, **facts, noise_multiplier=1.0)
     Traceback (most recent call last):
         ...
-    ValueError: noise_multiplier = 1 cannot meet ε = 3 at δ = 1e-05: already one contribution of
+    ValueError: noise_multiplier = 1 cannot meet ε = 3 at δ = 1e-05: already 1 contribution of
     a node takes 9.997. Raise it, or ε.
     """
     epsilon, delta = check_epsilon(epsilon), check_delta(delta)
     length = _check_facts(nodes, size, length, rows, protect, objective)
+    doubt = doubt_of_delta(delta, float(rows or nodes) if protect == "rows" else nodes, protect)
+    if doubt:
+        warnings.warn(doubt, stacklevel=2)
     constants, left = _shared(epsilon, delta, tells, constants_share)
     of_updates = None if updates is None else check_contributions(updates, "updates")
     # ∇f_i is so many times the mean gradient of its rows: that much is clipped of a whole node.
@@ -185,6 +190,41 @@ def allot(
     elif not (math.isfinite(step) and step > 0):
         raise ValueError(f"step must be positive and finite, got {step!r}.")
     return Allotment(epsilon, delta, constants, noise, float(step), count, unit * math.sqrt(size))
+
+
+def doubt_of_delta(delta: float, count: float, unit: Unit) -> str:
+    """What to say of a δ that is not small beside one over so many rows, or nodes; else nothing.
+
+    Parameters
+    ----------
+    delta
+        The δ that is claimed.
+    count
+        How many rows there are in all, or nodes, whichever the unit is.
+    unit
+        What is protected: "rows" or "node".
+
+    Returns
+    -------
+    str
+        A sentence for whoever relies on it; empty where δ is small.
+
+    Examples
+    --------
+    >>> doubt_of_delta(1e-5, 5000, "rows")
+    ''
+    >>> print(doubt_of_delta(0.05, 40, "rows").partition(":")[0])
+    δ = 0.05 is large for 40 rows
+    """
+    if delta * count < 1.0:
+        return ""
+    what = "rows" if unit == "rows" else "nodes"
+    small = 10.0 ** math.floor(math.log10(0.1 / count))
+    return (
+        f"δ = {delta:g} is large for {count:,.9g} {what}: it would also be kept by a mechanism "
+        f"that shows {delta * count:.3g} of them as they are. It should be far below one over "
+        f"their number, such as {small:g}."
+    )
 
 
 def row_length(features: int, intercept: bool = True) -> float:
@@ -253,10 +293,10 @@ def _noise(
         contributions = min(contributions, _contributions(nodes, updates))
     noise = ModelNoise(clip, multiplier, contributions, protect)
     if noise.delta(epsilon) > delta:
-        many = "one contribution" if contributions == 1 else f"{contributions} contributions"
         raise ValueError(
             f"noise_multiplier = {multiplier:g} cannot meet ε = {epsilon:g} at δ = {delta:g}: "
-            f"already {many} of a node takes {noise.epsilon(delta):.4g}. Raise it, or ε"
+            f"already {plural(contributions, 'contribution')} of a node takes "
+            f"{noise.epsilon(delta):.4g}. Raise it, or ε"
             f"{'' if contributions == 1 else ', or lower max_contributions'}."
         )
     return noise

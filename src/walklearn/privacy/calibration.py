@@ -39,13 +39,12 @@ from walklearn.privacy.arguments import (
 from walklearn.privacy.incomplete_gamma import LARGEST_SHAPE
 from walklearn.privacy.infeasible import Accounting
 from walklearn.privacy.least_noise import least_noise, log_grid
+from walklearn.privacy.mechanism import AT_BOUNDS, Mechanism
 from walklearn.privacy.mechanisms import (
-    AT_BOUNDS,
     MECHANISMS,
     ClampedGamma,
     Gamma,
     Gaussian,
-    Mechanism,
     TruncatedLaplace,
 )
 
@@ -211,7 +210,7 @@ def _least_additive_noise(
 
 
 def _theta_grid(bounds: Bounds) -> Array:
-    """From the smallest θ that is accounted for to more than any target needs."""
+    """The noise levels from the smallest θ that is accounted for to more than any target needs."""
     return math.log(bounds[1]) + log_grid(-math.log(LARGEST_SHAPE) + 1e-9, 12.0, _LARGEST_LOG)
 
 

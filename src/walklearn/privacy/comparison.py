@@ -35,7 +35,8 @@ from numpy.typing import ArrayLike, NDArray
 from walklearn.privacy.arguments import Bounds, check_bounds
 from walklearn.privacy.calibration import calibrate
 from walklearn.privacy.infeasible import InfeasiblePrivacyError
-from walklearn.privacy.mechanisms import MECHANISMS, ClampedGamma, Gamma, Mechanism
+from walklearn.privacy.mechanism import Mechanism
+from walklearn.privacy.mechanisms import MECHANISMS, ClampedGamma, Gamma
 
 CONSTANT_ERROR = 1 / math.sqrt(12.0)
 

@@ -42,7 +42,7 @@ import numpy as np
 
 from walklearn.privacy.accounting import LARGEST_EPSILON, smallest_epsilon
 from walklearn.privacy.arguments import Array, check_delta, check_epsilon
-from walklearn.privacy.mechanisms import Mechanism
+from walklearn.privacy.mechanism import Mechanism
 from walklearn.privacy.model_noise import ModelNoise, check_contributions
 
 Curve: TypeAlias = Callable[[Array], Array]
@@ -60,6 +60,8 @@ _LEAST_REACH = 1e-3
 _LARGEST_REACH = 1e4
 # Roundings come from the unit 2^-52, a few for each of the log n levels of the transform.
 _ROUNDING = 2.0**-52
+# What the last digits of an ε may be off by is not worth a higher one in print.
+_LAST_DIGITS = 1e-12
 
 
 class Charge(NamedTuple):
@@ -119,7 +121,7 @@ class Composition:
 
     @property
     def _tells_all(self) -> bool:
-        """In the clear, or with so little bounded noise that the extreme values never mix."""
+        """Whether it is in the clear, or has bounded noise too small for extreme values to mix."""
         open_book = any(mechanism is None for mechanism, _ in self.parts)
         return open_book or any(f.delta(math.inf) >= 1 for f in _factors(self.parts))
 
@@ -127,6 +129,20 @@ class Composition:
     def _single(self) -> _Factor | None:
         factors = _factors(self.parts)
         return factors[0] if [factor.times for factor in factors] == [1] else None
+
+
+def rounded_up(epsilon: float, digits: int = 6) -> float:
+    """ε in so many digits, rounded up, so that no claim is too small.
+
+    >>> rounded_up(2.34501, 4), rounded_up(1.0 + 1e-15, 4), rounded_up(math.inf)
+    (2.346, 1.0, inf)
+    """
+    if not 0.0 < epsilon < math.inf:
+        return epsilon
+    nearest = float(f"{epsilon:.{digits}g}")
+    if nearest >= epsilon * (1.0 - _LAST_DIGITS):
+        return nearest
+    return float(f"{nearest + 10.0 ** (math.floor(math.log10(epsilon)) + 1 - digits):.{digits}g}")
 
 
 def compose(charges: Iterable[Charge]) -> Composition:

@@ -78,7 +78,7 @@ class FixedBits:
         self._content, self._taken = content, 0
 
     def take(self, count: int) -> bytes:
-        """The next so many bytes."""
+        """The next `count` bytes."""
         begin, self._taken = self._taken, self._taken + count
         if self._taken > len(self._content):
             raise ValueError(f"only {len(self._content)} bytes were given.")
@@ -97,17 +97,17 @@ class Law(Protocol):
 
 @dataclass(frozen=True)
 class Normal:
-    """N(0, σ²)."""
+    """The normal law N(0, σ²)."""
 
     sigma: float
 
     def upper(self, x: Any) -> Any:
-        """½ erfc(x / (σ√2))."""
+        """The chance ½ erfc(x / (σ√2)) of a draw above x."""
         arb = _arb()
         return (x / (arb(2).sqrt() * self.sigma)).erfc() / 2
 
     def guess(self, upper: float, lower: float) -> float:
-        """Computed from the smaller tail."""
+        """About where a draw has these tails, computed from the smaller one."""
         side = 1.0 if upper < lower else -1.0
         return side * self.sigma * -_standard_normal.inv_cdf(min(upper, lower))
 
@@ -134,7 +134,7 @@ class TruncatedLaplace:
         return tail if x >= 0 else 1 - tail
 
     def guess(self, upper: float, lower: float) -> float:
-        """By inverting the smaller tail."""
+        """About where a draw has these tails, by inverting the smaller one."""
         small = 2.0 * min(upper, lower)
         # ln of (1 − q) small + q, which for q = 0 must not be taken as ln(1 + (small − 1)).
         beyond = math.exp(-self.cut / self.scale)
@@ -144,20 +144,20 @@ class TruncatedLaplace:
 
 @dataclass(frozen=True)
 class GammaLaw:
-    """Gamma(value/θ, scale θ)."""
+    """The Gamma law of shape value/θ and scale θ."""
 
     value: float
     theta: float
 
     def upper(self, x: Any) -> Any:
-        """Q(value/θ, x/θ)."""
+        """The chance Q(value/θ, x/θ) of a draw above x."""
         arb = _arb()
         if x <= 0:
             return arb(1)
         return (x / self.theta).gamma_upper(arb(self.value) / self.theta, regularized=1)
 
     def guess(self, upper: float, lower: float) -> float:
-        """By SciPy's inverse of the smaller tail."""
+        """About where a draw has these tails, by SciPy's inverse of the smaller one."""
         shape = self.value / self.theta
         if upper < lower:
             return self.theta * float(special.gammainccinv(shape, upper))
@@ -216,7 +216,7 @@ def rounded(
     high: int | None = None,
     bits: Bits | None = None,
 ) -> list[float]:
-    """For each (law, centre) a draw of centre + law, rounded to the nearest multiple of the step.
+    """A draw of centre + law for each (law, centre), rounded to the nearest multiple of the step.
 
     What is below `low` steps or above `high` steps counts as that many. The multiples are returned
     as floats; that they are rounded to one where they have more digits is post-processing.

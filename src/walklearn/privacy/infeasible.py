@@ -72,7 +72,7 @@ def refuse_gamma(
 
 
 def refuse_clamped_gamma(epsilon: float, bounds: Bounds, clamp: Bounds) -> InfeasiblePrivacyError:
-    """Only δ = 0 is ever refused: for every δ > 0 enough noise leaves next to one atom alone."""
+    """The error for δ = 0. Every δ > 0 is reached: much noise makes nearly all releases equal."""
 
     def pure(ends: Bounds, clamp: Bounds) -> float:
         return lowest(
@@ -111,7 +111,7 @@ def refuse_all_noise(kind: str, floor: float) -> InfeasiblePrivacyError:
 
 
 def refuse_nothing(kind: str) -> InfeasiblePrivacyError:
-    """ε = δ = 0."""
+    """The error for ε = δ = 0, which no noise level gives."""
     return InfeasiblePrivacyError(
         f"no noise level of {kind} gives epsilon = 0 and delta = 0: such a release would say "
         f"nothing at all. {_CONSTANT[0].upper()}{_CONSTANT[1:]}, or raise epsilon or delta.",

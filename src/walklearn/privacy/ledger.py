@@ -31,7 +31,6 @@ all         node 0                                                  1
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -39,20 +38,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from walklearn.files.wording import often, plural
 from walklearn.privacy.arguments import check_delta, check_epsilon
 from walklearn.privacy.composition import Charge, Release, compose
-from walklearn.privacy.mechanisms import MECHANISMS, Mechanism
+from walklearn.privacy.description import IN_THE_CLEAR, describe, from_description
+from walklearn.privacy.ledger_text import ledger_text, printed_epsilon, printed_release
+from walklearn.privacy.mechanism import Mechanism
 from walklearn.privacy.model_noise import ModelNoise, Unit
-from walklearn.privacy.row_release import RowGaussian
 
 Counts = NDArray[np.int64]
 Kind = tuple[str, Release | None]
-
-IN_THE_CLEAR = "in the clear"
-_UNITS: dict[Unit, str] = {"rows": "one row of a node", "node": "all rows of a node together"}
-
-# The δ at which a ledger without a budget is printed.
-_PRINTED_DELTA = 1e-5
 
 
 class AlreadyReleasedError(ValueError):
@@ -143,14 +138,29 @@ class Ledger:
         times: ArrayLike = 1,
         again: bool = False,
     ) -> None:
-        """Enter releases of `what` by some nodes (all by default), all of them or none.
+        """Enter releases by some nodes, all of them or none.
 
         Parameters
         ----------
+        what
+            What was released, such as "L_i" or "model".
+        mechanism
+            A mechanism or `ModelNoise`, by which it was.
+        nodes
+            Whose releases these are; all nodes by default. A node that is listed twice counts
+            twice.
         times
             How many, one number or one for each of the nodes.
         again
             Pay for releasing a constant that the node has released before.
+
+        Raises
+        ------
+        AlreadyReleasedError
+            Where a constant is released a second time without `again`, or a model more often than
+            `max_contributions` allows.
+        BudgetExceededError
+            Where a node would spend more than the budget.
         """
         if not isinstance(mechanism, Mechanism | ModelNoise):
             raise ValueError(
@@ -163,11 +173,30 @@ class Ledger:
         self._enter((_check_what(what), mechanism), added)
 
     def in_the_clear(self, what: str, nodes: ArrayLike | None = None) -> None:
-        """Enter that some nodes (all by default) published `what` as it is."""
+        """Enter that some nodes published something as it is: from then on their ε is infinite.
+
+        Parameters
+        ----------
+        what
+            What was published.
+        nodes
+            Who did; all nodes by default.
+        """
         self._enter((_check_what(what), None), self._spread(nodes, 1))
 
     def charges(self, node: int) -> list[Charge]:
-        """All that a node released."""
+        """All that a node released.
+
+        Parameters
+        ----------
+        node
+            The number of the node.
+
+        Returns
+        -------
+        list of Charge
+            What, by which mechanism (None in the clear), and how many times.
+        """
         node = self._check_node(node)
         return [
             Charge(what, mechanism, int(counts[node]))
@@ -176,15 +205,54 @@ class Ledger:
         ]
 
     def total(self, node: int, delta: float) -> float:
-        """ε of all that a node released, at this δ; infinite if some of it is in the clear."""
+        """ε of all that a node released.
+
+        Parameters
+        ----------
+        node
+            The number of the node.
+        delta
+            δ, in [0, 1).
+
+        Returns
+        -------
+        float
+            The least that can be shown; infinite if something is in the clear.
+        """
         return compose(self.charges(node)).epsilon(delta)
 
     def total_delta(self, node: int, epsilon: float) -> float:
-        """δ of all that a node released, at this ε; 1 if some of it is in the clear."""
+        """δ of all that a node released.
+
+        Parameters
+        ----------
+        node
+            The number of the node.
+        epsilon
+            ε, at least 0.
+
+        Returns
+        -------
+        float
+            The least that can be shown; 1 if something is in the clear.
+        """
         return compose(self.charges(node)).delta(epsilon)
 
     def largest_total(self, delta: float) -> tuple[int, float]:
-        """The node with the largest total at this δ, and that total."""
+        """The node that has released most.
+
+        Parameters
+        ----------
+        delta
+            δ, in [0, 1).
+
+        Returns
+        -------
+        node : int
+            The number of the node with the largest total.
+        epsilon : float
+            That total.
+        """
         nodes = _not_dominated(list(self._counts.values())) if self._counts else [0]
         return max(((node, self.total(node, delta)) for node in nodes), key=lambda pair: pair[1])
 
@@ -223,7 +291,8 @@ class Ledger:
             description = release["mechanism"]
             mechanism = None if description == IN_THE_CLEAR else from_description(description)
             kind = (_check_what(release["what"]), mechanism)
-            ledger._counts[kind] = ledger._spread(None, release["times"])
+            before = ledger._counts.get(kind, 0)  # of ledgers that were put together
+            ledger._counts[kind] = before + ledger._spread(None, release["times"])
         ledger.beside.extend(map(str, content["beside"]))
         return ledger
 
@@ -240,34 +309,10 @@ class Ledger:
     __hash__ = None  # type: ignore[assignment]  # it changes
 
     def __repr__(self) -> str:
-        return f"<Ledger of {self.nodes} nodes, {len(self._counts)} kinds of release>"
+        return f"<Ledger of {plural(self.nodes, 'node')}, {plural(len(self._counts), 'release')}>"
 
     def __str__(self) -> str:
-        delta = self.budget[1] if self.budget else _PRINTED_DELTA
-        rows = [["what", "mechanism", "nodes", "times", f"ε at δ = {delta:g}"]]
-        for (what, mechanism), counts in self._counts.items():
-            some = counts[counts > 0]
-            least, most = int(some.min()), int(some.max())
-            cost = compose([Charge(what, mechanism, most)]).epsilon(delta)
-            times = f"{least}..{most}" if least < most else f"{most}"
-            rows.append([what, _name(mechanism), f"{some.size}", times, f"{cost:.4g}"])
-        node, total = self.largest_total(delta)
-        rows.append(["all", f"node {node}", "", "", f"{total:.4g}"])
-        return "\n".join([self._headline(), *_aligned(rows), *self.beside])
-
-    def _headline(self) -> str:
-        parts = [f"{self.nodes} nodes"]
-        if self.budget:
-            parts.append(f"budget ε = {self.budget[0]:g} at δ = {self.budget[1]:g}")
-        if self.unit is not None:
-            parts.append(f"ε for {_UNITS[self.unit]}")
-        if self.simulated:
-            parts.append("simulated: the noise came from a seed and protects nobody")
-        clear = sorted({what for what, mechanism in self._counts if mechanism is None})
-        if clear:  # first: what is said of the rest is nothing beside it
-            told = f"ε = ∞, {', '.join(clear)} in the clear: nothing can be claimed for it"
-            parts.insert(1, told)
-        return ", ".join(parts)
+        return ledger_text(self, self._counts)
 
     def _enter(self, kind: Kind, added: Counts) -> None:
         if not added.any():
@@ -290,9 +335,10 @@ class Ledger:
             if not total.within(epsilon, delta):
                 spent = self.total(node, delta)
                 raise BudgetExceededError(
-                    f"{kind[0]} by {_name(kind[1])} would take node {node} to ε = "
-                    f"{total.epsilon(delta):.4g}, past the budget of ε = {epsilon:g} at "
-                    f"δ = {delta:g}: spent {spent:.4g}, remaining {epsilon - spent:.4g}.",
+                    f"{kind[0]} by {printed_release(kind[1])} would take node {node} to "
+                    f"ε = {printed_epsilon(total.epsilon(delta))}, past the budget of "
+                    f"ε = {epsilon:g} at δ = {delta:g}: spent {printed_epsilon(spent)}, "
+                    f"remaining {epsilon - spent:.4g}.",
                     node,
                     spent,
                     epsilon - spent,
@@ -307,12 +353,13 @@ class Ledger:
             return
         node = int(beyond[0])
         message = (
-            f"node {node} would contribute {total[node]} times to the {what} ({beyond.size} such "
-            f"nodes), and max_contributions is {most}: from then on it adds noise only."
+            f"node {node} would contribute {often(total[node])} to the {what} "
+            f"({plural(beyond.size, 'such node')}), and max_contributions is {most}: "
+            "from then on it adds noise only."
             if noise
-            else f"node {node} would release its {what} a second time ({beyond.size} such nodes): "
-            "use the first release. Drawing it again allows an averaging attack; again=True pays "
-            "for it."
+            else f"node {node} would release its {what} a second time "
+            f"({plural(beyond.size, 'such node')}): use the first release. Drawing it "
+            "again allows an averaging attack; again=True pays for it."
         )
         raise AlreadyReleasedError(message, node)
 
@@ -343,63 +390,6 @@ class Ledger:
         return int(node)
 
 
-def replicate_ledger(
-    published: Mapping[str, Any], nodes: int, contributions: ArrayLike | None
-) -> Ledger:
-    """The ledger of one simulated world, from what a trace says was published.
-
-    published: what -> "in the clear" or the description of its mechanism. contributions: how
-    often each node's rows showed in the model. Every node is charged its cap whatever they are:
-    whoever sees the tokens may choose when to stop, so the price of what was seen so far would be
-    too low. The counts stand beside it.
-    """
-    if not nodes:
-        raise ValueError("this trace does not say what was published, so it has no ledger.")
-    ledger = Ledger(nodes, simulated=True)
-    for what in ("importance", "model"):
-        description = published.get(what)
-        if description == IN_THE_CLEAR:
-            ledger.in_the_clear(what)
-        elif description is not None:
-            mechanism = from_description(description)
-            noise = mechanism if isinstance(mechanism, ModelNoise) else None
-            ledger.charge(what, mechanism, times=noise.max_contributions if noise else 1)
-            if noise is not None and contributions is not None:
-                counts = np.asarray(contributions)
-                ledger.add_beside(
-                    f"charged is the cap of {noise.max_contributions} contributions; nodes have "
-                    f"made {counts.min()} to {counts.max()} so far"
-                )
-    return ledger
-
-
-def describe(mechanism: Release) -> dict[str, Any]:
-    """A mechanism as plain JSON values: its kind and its parameters.
-
-    >>> describe(ModelNoise(clip=1.0, noise_multiplier=2.0, max_contributions=5))["protect"]
-    'rows'
-    """
-    # Not `asdict`, which would leave tuples as they are: JSON gives lists back.
-    of_a_dataclass: Any = mechanism
-    names = [field.name for field in dataclasses.fields(of_a_dataclass)]
-    values = [getattr(mechanism, name) for name in names]
-    plain = [list(value) if isinstance(value, tuple) else value for value in values]
-    return {"kind": mechanism.name, **dict(zip(names, plain, strict=True))}
-
-
-def from_description(description: Mapping[str, Any]) -> Release:
-    """The mechanism that `describe` described."""
-    parameters = dict(description)
-    kind = parameters.pop("kind", None)
-    others: dict[Any, Any] = {ModelNoise.name: ModelNoise, RowGaussian.name: RowGaussian}
-    made_of: Any = others.get(kind) or MECHANISMS.by_name(kind)
-    try:
-        release: Release = made_of(**parameters)
-    except TypeError as error:
-        raise ValueError(f"these are not the parameters of {kind}: {parameters!r}.") from error
-    return release
-
-
 def _not_dominated(columns: Sequence[Counts]) -> list[int]:
     """One position for each combination of counts that no other matches in every column."""
     # One number for each combination, column by column: far faster than sorting whole rows.
@@ -414,21 +404,6 @@ def _not_dominated(columns: Sequence[Counts]) -> list[int]:
         if not any((rows[at] <= rows[other]).all() for other in kept):
             kept.append(int(at))
     return [int(first[at]) for at in kept]
-
-
-def _name(mechanism: Release | None) -> str:
-    return IN_THE_CLEAR if mechanism is None else repr(mechanism)
-
-
-def _aligned(rows: list[list[str]]) -> list[str]:
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return [
-        "  ".join(
-            cell.ljust(width) if place < 2 else cell.rjust(width)
-            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
-        )
-        for row in rows
-    ]
 
 
 def _whole(numbers: ArrayLike, name: str) -> Counts:

@@ -30,167 +30,17 @@ nobody.
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from walklearn.files.registry import Registry
 from walklearn.privacy import accounting, exact_draws, moments, sampling
-from walklearn.privacy.arguments import (
-    Array,
-    Bounds,
-    check_bounds,
-    check_clamp,
-    check_delta,
-    check_epsilon,
-    check_noise,
-    check_values,
-)
+from walklearn.privacy.arguments import Array, Bounds, check_epsilon
 from walklearn.privacy.incomplete_gamma import LARGEST_SHAPE
-
-# The default clamp: the bounds themselves. None has to be asked for.
-AT_BOUNDS: Any = "bounds"
-
-
-class Mechanism(ABC):
-    """What every mechanism offers. `clamp` is None where the release is not clamped.
-
-    Attributes
-    ----------
-    name
-        What files, plans and the command line call the mechanism, once it is registered in
-        `MECHANISMS`.
-    noise_names
-        The parameters of the noise; more of the last one is more noise.
-    is_positive
-        Whether also an unclamped release is above 0.
-    """
-
-    name: ClassVar[str]
-    noise_names: ClassVar[tuple[str, ...]]
-    is_positive: ClassVar[bool] = False
-    bounds: Bounds
-    clamp: Bounds | None
-
-    def __post_init__(self) -> None:
-        bounds = check_bounds(self.bounds)
-        settled: dict[str, Any] = {"bounds": bounds}
-        for name in self.noise_names:
-            settled[name] = check_noise(getattr(self, name), name)
-        if "clamp" in self.__dict__ and self.clamp is not None:
-            at_bounds = isinstance(self.clamp, str) and self.clamp == AT_BOUNDS
-            settled["clamp"] = bounds if at_bounds else check_clamp(self.clamp, bounds)
-        for name, setting in settled.items():
-            object.__setattr__(self, name, setting)
-
-    @property
-    def noise(self) -> float:
-        """The noise level, whatever its name here: theta, scale, cut or sigma."""
-        return float(getattr(self, self.noise_names[-1]))
-
-    def delta(self, epsilon: float) -> float:
-        """The least δ for which the release is (ε, δ) private."""
-        return float(self.curve(min(check_epsilon(epsilon), accounting.LARGEST_EPSILON)))
-
-    def epsilon(self, delta: float) -> float:
-        """The least ε for which the release is (ε, δ) private; infinite where there is none."""
-        return accounting.smallest_epsilon(self.delta, check_delta(delta))
-
-    def mean(self, value: ArrayLike) -> Array:
-        """The mean of what is released for a value."""
-        inside = self._inside(value)
-        return np.asarray(inside + self.bias_and_variance(inside)[0])[()]
-
-    def bias(self, value: ArrayLike) -> Array:
-        """The mean of the release minus the value itself (also where that is out of bounds)."""
-        return np.asarray(self.mean(value) - np.asarray(value, dtype=float))[()]
-
-    def variance(self, value: ArrayLike) -> Array:
-        """The variance of what is released for a value."""
-        return np.asarray(self.bias_and_variance(self._inside(value))[1])[()]
-
-    def outside(self, values: ArrayLike) -> int:
-        """How many values lie outside the public bounds and are moved to them."""
-        array = check_values(values)
-        return int(np.count_nonzero((array < self.bounds[0]) | (array > self.bounds[1])))
-
-    def release(self, values: ArrayLike, generator: np.random.Generator | None = None) -> Array:
-        """Noisy values, one for each, drawn exactly from the operating system's entropy.
-
-        Release a value once and keep what came out: a second draw costs a second time. With a
-        generator the release is a simulated one, which protects nobody.
-        """
-        inside = self._inside(values)
-        if generator is None:
-            laws = [self.law(float(value)) for value in inside.flat]
-            released = np.array(exact_draws.rounded(laws, self.grid_step, *self._cells))
-        else:
-            noisy = self.noisy(np.atleast_1d(inside), generator)
-            released = sampling.round_to_grid(noisy, self.grid_step)
-        if self.clamp is not None:
-            np.clip(released, *self.clamp, out=released)
-        return released.reshape(inside.shape)
-
-    @property
-    def grid_step(self) -> float:
-        """Released values are multiples of this public step, or an end of the clamp."""
-        low, high = self.clamp or self.bounds
-        return sampling.grid_step(min(self.deviation, high - low))
-
-    @property
-    def _cells(self) -> tuple[int | None, int | None]:
-        """The first and the last cell of the grid that a clamped release needs to be told from."""
-        if self.clamp is None:
-            return None, None
-        low, high = (end / self.grid_step for end in self.clamp)  # exact: a power of two
-        return math.floor(low), math.ceil(high)
-
-    def __repr__(self) -> str:
-        parts = [f"{name}={getattr(self, name):.6g}" for name in self.noise_names]
-        parts.append(f"bounds=({self.bounds[0]:.6g}, {self.bounds[1]:.6g})")
-        if "clamp" in self.__dict__ and self.clamp != self.bounds:
-            ends = self.clamp and f"({self.clamp[0]:.6g}, {self.clamp[1]:.6g})"
-            parts.append(f"clamp={ends}")
-        return f"{type(self).__name__}({', '.join(parts)})"
-
-    def _inside(self, values: ArrayLike) -> Array:
-        return np.clip(check_values(values), *self.bounds)
-
-    @classmethod
-    def deltas(
-        cls, epsilon: float, noise: Array, bounds: Bounds, clamp: Bounds | None = AT_BOUNDS
-    ) -> Array:
-        """δ at one ε for many noise levels, as a calibration asks; all at once where that is quick.
-
-        This is for mechanisms with one parameter of noise.
-        """
-        make: Any = cls
-        return np.array([make(level, bounds, clamp).delta(epsilon) for level in noise])
-
-    @property
-    @abstractmethod
-    def deviation(self) -> float:
-        """The standard deviation of the unclamped release, the smallest over the bounds."""
-
-    @abstractmethod
-    def curve(self, epsilon: ArrayLike) -> Array:
-        """δ for many ε at once."""
-
-    @abstractmethod
-    def bias_and_variance(self, values: Array) -> tuple[Array, Array]:
-        """The bias and variance of a release, for values within the bounds."""
-
-    @abstractmethod
-    def law(self, value: float) -> tuple[exact_draws.Law, float]:
-        """The ideal law of what is released for a value, and a number to add to it: a real draw."""
-
-    @abstractmethod
-    def noisy(self, values: Array, generator: np.random.Generator) -> Array:
-        """Values within the bounds with their noise, still to be rounded: a simulated draw."""
-
+from walklearn.privacy.mechanism import AT_BOUNDS, Mechanism
 
 MECHANISMS: Registry[type[Mechanism]] = Registry("mechanism")
 
@@ -251,12 +101,12 @@ class Gamma(_GammaLaw):
 
     @property
     def clamp(self) -> None:  # type: ignore[override]
-        """Never clamped: see `ClampedGamma`."""
+        """None, since releases are not clamped; those of `ClampedGamma` are."""
         return None
 
     @property
     def grid_step(self) -> float:
-        """As everywhere, and fine beside the smallest value: releases are at least one step."""
+        """The usual step, but fine beside the smallest value: releases are at least one step."""
         lo, hi = self.bounds
         return sampling.grid_step(min(self.deviation, hi - lo, lo))
 

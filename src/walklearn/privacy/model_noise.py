@@ -74,6 +74,8 @@ _CLIPPING_ROUNDING = 1e-12
 # The clip is so many steps of the grid that clipped vectors are rounded to. Squares of a clipped
 # vector then sum to 2^48 at most, and 2^38 rows fit a whole number of 64 bits.
 CLIP_STEPS = 2**24
+# Sums with more noise, in such steps, would be no whole numbers of 64 bits.
+_MOST_DRAWN = 2.0**29
 # As many numbers of gradients are held at a time: rows may be many, and sparse.
 NUMBERS_AT_ONCE = 2**20
 
@@ -95,9 +97,8 @@ class ModelNoise:
 
     Examples
     --------
-    >>> noise = ModelNoise(clip=1.0, noise_multiplier=4.0, max_contributions=1, protect="node")
-    >>> noise.protect
-    'node'
+    >>> ModelNoise(clip=1.0, noise_multiplier=8 / 3, max_contributions=1, protect="node")
+    ModelNoise(clip=1, noise_multiplier=2.66667, max_contributions=1, protect='node')
     """
 
     name: ClassVar[str] = "model-noise"
@@ -113,6 +114,12 @@ class ModelNoise:
         object.__setattr__(self, "max_contributions", contributions)
         check_unit(self.protect)
 
+    def __repr__(self) -> str:
+        return (
+            f"ModelNoise(clip={self.clip:.6g}, noise_multiplier={self.noise_multiplier:.6g}, "
+            f"max_contributions={self.max_contributions}, protect={self.protect!r})"
+        )
+
     @classmethod
     def calibrate(
         cls,
@@ -123,7 +130,32 @@ class ModelNoise:
         max_contributions: int,
         protect: Unit = "rows",
     ) -> ModelNoise:
-        """The least noise for which all contributions of a node together are (ε, δ) private."""
+        """The least noise for which all contributions of a node together are (ε, δ) private.
+
+        Parameters
+        ----------
+        epsilon
+            ε, finite.
+        delta
+            δ, above 0 and below 1.
+        clip
+            The largest norm of what a row (or a node) adds in a visit.
+        max_contributions
+            How often a node contributes at most.
+        protect
+            What the claim is about: "rows" or "node".
+
+        Returns
+        -------
+        ModelNoise
+            Its own `delta(epsilon)` is at most δ.
+
+        Examples
+        --------
+        >>> noise = ModelNoise.calibrate(epsilon=3.0, delta=1e-5, clip=1.0, max_contributions=10)
+        >>> noise.epsilon(1e-5) <= 3.0
+        True
+        """
         epsilon, delta = check_epsilon(epsilon), check_delta(delta)
         if math.isinf(epsilon):
             raise ValueError("epsilon = inf asks for no privacy: share the model without noise.")
@@ -158,17 +190,56 @@ class ModelNoise:
         return self.clip / CLIP_STEPS
 
     def delta(self, epsilon: float, contributions: int | None = None) -> float:
-        """δ of all contributions together, or of the first few."""
+        """δ of all contributions of a node together, or of the first few.
+
+        Parameters
+        ----------
+        epsilon
+            ε, at least 0.
+        contributions
+            How many; by default `max_contributions`.
+
+        Returns
+        -------
+        float
+            The least δ for which they are (ε, δ) private.
+        """
         epsilon = min(check_epsilon(epsilon), LARGEST_EPSILON)
         return float(self.curve(epsilon, self._count(contributions)))
 
     def epsilon(self, delta: float, contributions: int | None = None) -> float:
-        """ε of all contributions together, or of the first few; infinite for δ = 0."""
+        """ε of all contributions of a node together, or of the first few.
+
+        Parameters
+        ----------
+        delta
+            δ, in [0, 1).
+        contributions
+            How many; by default `max_contributions`.
+
+        Returns
+        -------
+        float
+            The least ε for which they are (ε, δ) private; infinite for δ = 0.
+        """
         count = self._count(contributions)
         return smallest_epsilon(lambda epsilon: self.delta(epsilon, count), check_delta(delta))
 
     def curve(self, epsilon: ArrayLike, contributions: int) -> Array:
-        """δ for many ε at once: one Gaussian of the ratio σ/(2C√T), measured in sensitivities."""
+        """δ for many ε at once: one Gaussian of the ratio σ/(2C√T), measured in sensitivities.
+
+        Parameters
+        ----------
+        epsilon
+            One ε or many, at least 0.
+        contributions
+            T, how many contributions are seen.
+
+        Returns
+        -------
+        array
+            Of the same shape as `epsilon`.
+        """
         sensitivity = 2.0 * math.sqrt(contributions) * (1.0 + _CLIPPING_ROUNDING)
         ratio = self.noise_multiplier / sensitivity
         return accounting.gaussian_delta(epsilon, ratio, (0.0, 1.0))
@@ -180,8 +251,19 @@ class ModelNoise:
 
         Parameters
         ----------
+        problem
+            The problem, with the node's rows.
+        node
+            The number of the node.
+        model
+            w, flat.
         picks
-            Which rows a mini-batch looks at, for the unit "node" alone.
+            Which rows a mini-batch looks at, for the unit "node" alone; by default all.
+
+        Returns
+        -------
+        array
+            As many doubles as the model has numbers.
         """
         total = np.zeros(problem.size)
         for vectors, shares in self._vectors(problem, node, model, picks):
@@ -193,8 +275,18 @@ class ModelNoise:
     ) -> NDArray[np.int64]:
         """The same sum in whole steps of `clip_step`; no vector in it is longer than the clip.
 
-        That holds exactly, so replacing one moves the sum by 2 · 2^24 steps at most. A model that
-        is not finite is refused: what rows make of it could not be told from an overflow.
+        That holds exactly, so replacing one moves the sum by 2 · 2^24 steps at most.
+
+        Parameters
+        ----------
+        problem, node, model, picks
+            As for `clipped`. A model that is not finite is a ValueError: what rows make of it could
+            not be told from an overflow.
+
+        Returns
+        -------
+        array of int64
+            As many as the model has numbers.
         """
         if not np.isfinite(model).all():
             raise ValueError("the model is not finite, so nothing of the rows is added to it.")
@@ -213,12 +305,19 @@ class ModelNoise:
             shares[too_long] *= 1.0 - 2.0**-40  # rounding had made them a hair too long
 
     def draw(self, size: int, bits: exact_draws.Bits | None = None) -> NDArray[np.int64]:
-        """Noise for so many coordinates in whole steps of `clip_step`, drawn exactly.
+        """Noise in whole steps of `clip_step`, drawn exactly.
 
         Parameters
         ----------
+        size
+            For how many coordinates.
         bits
             For tests; by default the operating system's entropy through a stream cipher.
+
+        Returns
+        -------
+        array of int64
+            Shape (size,), to be used once.
 
         Examples
         --------
@@ -226,6 +325,12 @@ class ModelNoise:
         >>> noise.draw(3).shape
         (3,)
         """
+        if self.noise_multiplier > _MOST_DRAWN:
+            raise ValueError(
+                f"noise of {self.noise_multiplier:.3g} times the clip is more than can be drawn, "
+                f"{_MOST_DRAWN:.3g} times, and would leave nothing of the rows: ask for a larger "
+                "epsilon or delta, or for fewer contributions."
+            )
         # σ/(C/2^24), exact: a power of two.
         sigma = self.noise_multiplier * CLIP_STEPS
         return exact_draws.rounded_normal(size, sigma, step=1.0, bits=bits)
@@ -242,7 +347,19 @@ class ModelNoise:
     ) -> Array:
         """The rows' part of ∇f_i, safe to show: with noise that `draw` gave, for this once.
 
-        Without `contributes` (the cap is reached) it is noise only.
+        Parameters
+        ----------
+        problem, node, model, picks
+            As for `clipped_on_grid`.
+        steps
+            What `draw` gave for the size of the model, and was not used before.
+        contributes
+            Whether the cap still allows it; otherwise what comes back is noise only.
+
+        Returns
+        -------
+        array
+            As many doubles as the model has numbers.
         """
         if steps.shape != (problem.size,) or steps.dtype != np.int64:
             raise ValueError(
@@ -271,7 +388,20 @@ class ModelNoise:
             )
 
     def factor(self, problem: Problem, node: int) -> float:
-        """What the noisy sum is multiplied by, a public number, to be the rows' part of ∇f_i."""
+        """What the noisy sum is multiplied by, to be the rows' part of ∇f_i: a public number.
+
+        Parameters
+        ----------
+        problem
+            The problem, with the node's rows.
+        node
+            The number of the node.
+
+        Returns
+        -------
+        float
+            `Problem.row_factor` for "rows"; 1 for "node", where it is in what is clipped.
+        """
         return problem.row_factor(node) if self.protect == "rows" else 1.0
 
     def protected(
@@ -286,8 +416,21 @@ class ModelNoise:
     ) -> Array:
         """The rows' part of ∇f_i with noise made of normal numbers, for a simulation.
 
-        Without `contributes` (the cap is reached) it is noise only. So is the share of a vector
-        that is not finite: NaN would pass through the clipping and tell of the overflow.
+        Parameters
+        ----------
+        problem, node, model, picks
+            As for `clipped`.
+        normal
+            A standard normal number for each number of the model.
+        contributes
+            Whether the cap still allows it; otherwise what comes back is noise only. So is the
+            share of a vector that is not finite: NaN would pass through the clipping and tell of
+            the overflow.
+
+        Returns
+        -------
+        array
+            As many doubles as the model has numbers.
         """
         noisy = self.standard_deviation * np.asarray(normal, float)
         if noisy.shape != (problem.size,):

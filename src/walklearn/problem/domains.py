@@ -29,11 +29,24 @@ class Domain(ABC):
 
     @abstractmethod
     def project(self, model: Array) -> Array:
-        """The point of W nearest to the model."""
+        """The point of W nearest to the model, a flat vector."""
 
     @abstractmethod
     def sample(self, size: int, generator: np.random.Generator) -> Array:
-        """A uniform draw from W with `size` entries; 0 where W is unbounded."""
+        """Draw the start w¹ uniformly from W; where W is unbounded, it is 0.
+
+        Parameters
+        ----------
+        size
+            How many numbers the model has.
+        generator
+            Where the random numbers come from.
+
+        Returns
+        -------
+        array
+            A flat vector of doubles.
+        """
 
     @property
     def bounded(self) -> bool:
@@ -62,7 +75,7 @@ class Everywhere(Domain):
 
     @property
     def bounded(self) -> bool:
-        """Never."""
+        """False: models may be of any size."""
         return False
 
 

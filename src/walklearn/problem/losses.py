@@ -56,20 +56,71 @@ class Loss(ABC):
 
     @abstractmethod
     def value(self, scores: Array, targets: Array) -> Array:
-        """ℓ for each row."""
+        """Compute ℓ for each row.
+
+        Parameters
+        ----------
+        scores
+            Shape (rows,), for `Softmax` (rows, K).
+        targets
+            Shape (rows,), as `takes` says.
+
+        Returns
+        -------
+        array
+            Shape (rows,).
+        """
 
     @abstractmethod
     def slope(self, scores: Array, targets: Array) -> Array:
-        """∂ℓ/∂score for each row, of the same shape as the scores."""
+        """Compute ∂ℓ/∂score for each row.
+
+        Parameters
+        ----------
+        scores
+            Shape (rows,), for `Softmax` (rows, K).
+        targets
+            Shape (rows,), as `takes` says.
+
+        Returns
+        -------
+        array
+            Of the same shape as the scores.
+        """
 
     @abstractmethod
     def curvature(self, scores: Array, targets: Array) -> Array:
-        """∂²ℓ/∂score² for each row: (rows,), for `Softmax` (rows, K, K)."""
+        """Compute ∂²ℓ/∂score² for each row.
+
+        Parameters
+        ----------
+        scores
+            Shape (rows,), for `Softmax` (rows, K).
+        targets
+            Shape (rows,), as `takes` says.
+
+        Returns
+        -------
+        array
+            Shape (rows,), for `Softmax` (rows, K, K).
+        """
 
     def majorant(self, scores: Array, targets: Array) -> Array:
-        """κ of each row, shape (rows,), with ℓ(t) ≤ ℓ(s) + slope·(t − s) + ½κ‖t − s‖² for all t.
+        """κ of each row, with ℓ(t) ≤ ℓ(s) + slope·(t − s) + ½κ‖t − s‖² for all t.
 
         β will always do; a loss that flattens out has smaller ones far from its bend.
+
+        Parameters
+        ----------
+        scores
+            s, shape (rows,), for `Softmax` (rows, K).
+        targets
+            Shape (rows,), as `takes` says.
+
+        Returns
+        -------
+        array
+            Shape (rows,).
         """
         del targets
         return np.full(len(scores), self.smoothness)

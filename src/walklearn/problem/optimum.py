@@ -63,7 +63,17 @@ class Smooth:
 
 @dataclass(frozen=True, eq=False)
 class Optimum:
-    """A minimiser, the least value, and whether the minimiser is the only one."""
+    """A minimiser, the least value, and whether the minimiser is the only one.
+
+    Parameters
+    ----------
+    model
+        w*, flat.
+    value
+        f* = f(w*).
+    unique
+        Whether w* is the only minimiser.
+    """
 
     model: Vector
     value: float

@@ -15,6 +15,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from walklearn.files.wording import plural
+
 Array = NDArray[Any]
 EmptyNodes = Literal["error", "relay"]
 
@@ -43,8 +45,8 @@ def check_rows(
     bad = np.flatnonzero(~finite_rows(rows) | ~np.isfinite(targets))
     if bad.size:
         raise ValueError(
-            f"row {bad[0]} has a value that is NaN or infinite ({bad.size} such rows in all). "
-            "Drop these rows or fill the values in first."
+            f"row {bad[0]} has a value that is NaN or infinite "
+            f"({plural(bad.size, 'such row')} in all). Drop these rows or fill the values in first."
         )
     return rows, targets
 
@@ -52,6 +54,20 @@ def check_rows(
 def is_sparse(X: Any) -> bool:
     """Whether these are rows of SciPy's sparse arrays, without loading SciPy to find out."""
     return hasattr(X, "tocsr") and hasattr(X, "nnz")
+
+
+def with_entries_once(X: Any) -> Any:
+    """Compressed rows whose entries are summed where a column has several; X stays as it is.
+
+    >>> from scipy.sparse import csr_array
+    >>> twice = csr_array(([1.0, 2.0], [0, 0], [0, 2]), shape=(1, 1))
+    >>> twice.nnz, with_entries_once(twice).data
+    (2, array([3.]))
+    """
+    if not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    return X
 
 
 def _sparse_rows(X: Any, dtype: np.dtype[Any], copy: bool) -> Any:
@@ -94,10 +110,12 @@ def with_ones(X: Any) -> Any:
         return np.column_stack([X, np.ones(len(X))])
     from scipy.sparse import csr_array
 
-    (count, features), ends = X.shape, X.indptr[1:]
-    data, indices = (np.insert(array, ends, 1) for array in (X.data, X.indices))
-    indices[ends + np.arange(count)] = features
+    count, features = X.shape
     starts = X.indptr + np.arange(count + 1, dtype=X.indptr.dtype)
+    given = np.ones(starts[-1], dtype=bool)
+    given[starts[1:] - 1] = False
+    data, indices = np.ones(given.size, X.dtype), np.full(given.size, features, X.indices.dtype)
+    data[given], indices[given] = X.data, X.indices
     return csr_array((data, indices, starts), shape=(count, features + 1))
 
 
@@ -171,7 +189,7 @@ def check_nodes(
     empty = np.flatnonzero(np.bincount(owners[weights > 0], minlength=nodes) == 0)
     if empty.size and empty_nodes == "error":
         raise ValueError(
-            f"node {empty[0]} has no rows ({empty.size} such nodes in all; rows of weight 0 do not "
-            'count). Give it rows, or pass empty_nodes="relay" to let such nodes only pass the '
-            "token on."
+            f"node {empty[0]} has no rows ({plural(empty.size, 'such node')} in all; rows of "
+            'weight 0 do not count). Give it rows, or pass empty_nodes="relay" to let such nodes '
+            "only pass the token on."
         )

@@ -21,17 +21,19 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
+from walklearn.files.wording import plural
 from walklearn.problem.domains import Domain, Everywhere
 from walklearn.problem.losses import Logistic, Loss
-from walklearn.problem.optimum import NoMinimiserError, Optimum, Smooth, minimise, refined
+from walklearn.problem.minimiser import grows_for_ever, optimum_of
+from walklearn.problem.optimum import Optimum
 from walklearn.problem.owned_rows import (
     EmptyNodes,
     check_node_count,
@@ -43,42 +45,12 @@ from walklearn.problem.owned_rows import (
     is_sparse,
 )
 from walklearn.problem.smoothness import ROWS_AT_ONCE, largest_eigenvalues
+from walklearn.problem.visited_rows import VisitedRows, scores
 
 Array = NDArray[Any]
 T = TypeVar("T")
 
-# Up to this many entries a linear program decides whether a minimiser exists.
-LARGEST_PROGRAM = 5_000_000
-# From so many rows on w* is first sought over a sample, of so many of them.
-MANY_ROWS = 2**20
-SAMPLED_ROWS = 2**18
-_NO_MINIMISER = (
-    "the objective has no minimiser: the classes can be separated by a hyperplane, there is no "
-    "penalty and the domain is unbounded, so the loss falls for ever as the model grows. Add a "
-    "penalty (penalty=1.0) or a domain (domains.Ball(10.0))."
-)
 Objective = Literal["sum", "mean", "node-mean"]
-
-
-class NodeRows(NamedTuple):
-    """Rows of one node that a visit looks at, φ_i(w) ≈ share · Σ weight · ℓ over them.
-
-    share: n_i / |B|, where a mini-batch B stands for the n_i rows of the node; else 1.
-    """
-
-    X: Any
-    y: Array
-    weights: NDArray[np.float64]
-    share: float
-
-    def scores(self, model: Array) -> Array:
-        """x·w of each row; of a matrix model, the score of each class."""
-        outputs = model.size // self.X.shape[1]
-        return np.asarray(self.X @ (model if outputs == 1 else model.reshape(outputs, -1).T))
-
-    def gradient(self, slopes: Array) -> Array:
-        """Σ weight · slope · x, flat."""
-        return np.asarray((slopes.T * self.weights) @ self.X).reshape(-1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -214,7 +186,7 @@ class Problem:
         return sum(array.nbytes for array in _arrays(self.X))
 
     def dense_rows(self, rows: slice | Array) -> Array:
-        """Some of the rows with all their zeros."""
+        """Some of the rows, a slice or numbers in the order of `X`, with all their zeros."""
         return np.asarray(self.X[rows].toarray() if self.is_sparse else self.X[rows])
 
     @property
@@ -260,9 +232,17 @@ class Problem:
     @cached_property
     def smoothness(self) -> NDArray[np.float64]:
         """L_i, the Lipschitz constant of ∇f_i, for each node."""
+        return self._smoothness(iterate=True)
+
+    @cached_property
+    def exact_smoothness(self) -> NDArray[np.float64]:
+        """L_i by dense eigenvalues also of sparse rows, as its release for single rows needs it."""
+        return self._smoothness(iterate=False) if self.is_sparse else self.smoothness
+
+    def _smoothness(self, iterate: bool) -> NDArray[np.float64]:
         X, weights, offsets = self.X, self.row_weights, self.offsets
         squares = self.row_squares if self.is_sparse else np.empty(0)
-        largest = largest_eigenvalues(X, weights, squares, offsets)
+        largest = largest_eigenvalues(X, weights, squares, offsets, iterate)
         return _frozen(self.penalty + self.loss.smoothness * largest)
 
     @cached_property
@@ -276,11 +256,11 @@ class Problem:
         with np.errstate(over="ignore"):
             if not self.is_sparse:
                 return _frozen(np.einsum("ra,ra->r", self.X, self.X, dtype=np.float64))
-            owners = np.repeat(np.arange(self.row_count), np.diff(self.X.indptr))
-            squares = self.X.data.astype(np.float64) ** 2
-            return _frozen(
-                np.bincount(owners, squares, self.row_count).astype(np.float64, copy=False)
-            )
+            entries, starts = self.X.data.astype(np.float64, copy=False), self.X.indptr[:-1]
+            filled, squares = np.diff(self.X.indptr) > 0, np.zeros(self.row_count)
+            if filled.any():
+                squares[filled] = np.add.reduceat(entries * entries, starts[filled])
+            return _frozen(squares)
 
     def batch_smoothness(self, batch: int) -> NDArray[np.float64]:
         """The constant of ∇f_i as `batch` rows of the node estimate it, expected over the picks.
@@ -288,6 +268,16 @@ class Problem:
         (1 − 1/b) L_i + (1/b) L, with L that of the n_i-fold of its longest row (the expected
         smoothness of Gower et al. 2019, for picks with replacement). L_i for nodes that have no
         more rows, of which all are taken.
+
+        Parameters
+        ----------
+        batch
+            b, how many rows of a node a visit picks.
+
+        Returns
+        -------
+        array
+            A number for each node, at least L_i.
 
         Examples
         --------
@@ -310,28 +300,101 @@ class Problem:
         return _frozen(np.where(empty, smallest, self.smoothness))
 
     def value(self, model: ArrayLike) -> float:
-        """f(w)."""
+        """Compute f(w).
+
+        Parameters
+        ----------
+        model
+            w, flat or of the shape `model_shape`. It may lie outside the domain.
+
+        Returns
+        -------
+        float
+            The objective, the penalty included.
+
+        Examples
+        --------
+        >>> from walklearn.problem.losses import Squared
+        >>> Problem([[1.0], [3.0]], [1.0, 2.0], loss=Squared(), penalty=2.0).value([1.0])  # ½ + 1
+        1.5
+        """
         w = self._flat(model)
         total = sum(self._weighted_value(rows, w) for rows in self._blocks())
         return total / self.node_count + self._penalty_value(w)
 
     def gradient(self, model: ArrayLike) -> Array:
-        """∇f(w), flat."""
+        """Compute ∇f(w).
+
+        Parameters
+        ----------
+        model
+            w, flat or of the shape `model_shape`.
+
+        Returns
+        -------
+        array
+            Flat, `size` numbers, the penalty's λw included.
+        """
         w, scale = self._flat(model), 1.0 / self.node_count
         parts = (self._weighted_gradient(rows, w, scale) for rows in self._blocks())
         return np.asarray(sum(parts) + self.penalty * w)
 
     def local_value(self, node: int, model: ArrayLike) -> float:
-        """f_i(w)."""
+        """Compute f_i(w), the loss of one node.
+
+        Parameters
+        ----------
+        node
+            i; an IndexError is raised where there is no such node.
+        model
+            w, flat or of the shape `model_shape`.
+
+        Returns
+        -------
+        float
+            The weighted losses of the node's rows, plus the penalty. The mean over nodes is
+            `value`.
+        """
         w = self._flat(model)
         return self._weighted_value(self._rows_of(node), w) + self._penalty_value(w)
 
     def local_gradient(self, node: int, model: ArrayLike, picks: Array | None = None) -> Array:
-        """∇f_i(w), flat; with `picks`, estimated from those of the node's rows (0, 1, …)."""
+        """Compute ∇f_i(w), or estimate it from some of the node's rows.
+
+        Parameters
+        ----------
+        node
+            i; an IndexError is raised where there is no such node.
+        model
+            w, flat or of the shape `model_shape`.
+        picks
+            The numbers of the rows to look at, where 0 is the node's first row; one may come
+            several times. By default all.
+
+        Returns
+        -------
+        array
+            Flat, `size` numbers; unbiased if the picks are uniform.
+        """
         return self.data_gradient(node, model, picks) + self.penalty * self._flat(model)
 
     def data_gradient(self, node: int, model: ArrayLike, picks: Array | None = None) -> Array:
-        """The part of ∇f_i(w) that depends on the node's rows: all but λw."""
+        """The part of ∇f_i(w) that depends on the node's rows: all but λw.
+
+        Parameters
+        ----------
+        node
+            i; an IndexError is raised where there is no such node.
+        model
+            w, flat or of the shape `model_shape`.
+        picks
+            The rows to estimate it from, as for `local_gradient`.
+
+        Returns
+        -------
+        array
+            Flat, `size` numbers.
+        """
         w, rows = self._flat(model), self._rows_of(node)
         if picks is None:
             return self._weighted_gradient(rows, w, 1.0)
@@ -339,15 +402,29 @@ class Problem:
         return self._weighted_gradient(rows.start + picks, w, scale)
 
     def row_gradients(self, node: int, model: ArrayLike, some: slice = slice(None)) -> Array:
-        """ω_r ∇ℓ(x_r·w, t_r) of the node's rows, or some of them, flat: (rows, size), in doubles.
+        """ω_r ∇ℓ(x_r·w, t_r) of the node's rows, or some of them, each by itself.
 
         `row_factor` times the sum over all of them is `data_gradient`.
+
+        Parameters
+        ----------
+        node
+            i; an IndexError is raised where there is no such node.
+        model
+            w, flat or of the shape `model_shape`.
+        some
+            Which of the node's rows, where 0 is its first; its step must be 1. By default all.
+
+        Returns
+        -------
+        array
+            Shape (rows, size), in doubles whatever `dtype` is.
         """
         own = self._rows_of(node)
         chosen = range(own.start, own.stop)[some]
         w, rows = self._flat(model).astype(np.float64, copy=False), slice(chosen.start, chosen.stop)
         X = self.dense_rows(rows).astype(np.float64, copy=False)
-        slopes = self.loss.slope(self._scores(X, w), self.y[rows]).reshape(len(X), self.outputs)
+        slopes = self.loss.slope(scores(X, w), self.y[rows]).reshape(len(X), self.outputs)
         slopes = slopes * self.sample_weight[rows][:, None]
         return np.asarray((slopes[:, :, None] * X[:, None, :]).reshape(len(X), self.size))
 
@@ -363,65 +440,105 @@ class Problem:
             return 1.0 / math.fsum(self.sample_weight[rows])
         return self.node_count / (1.0 if self.objective == "sum" else self.total_rows)
 
-    def rows_of(self, node: int, picks: Array | None = None) -> NodeRows:
-        """The rows of the node, or with `picks` those of them (0, 1, …)."""
+    def rows_of(self, node: int, picks: Array | None = None) -> VisitedRows:
+        """The rows that a visit to a node looks at.
+
+        Parameters
+        ----------
+        node
+            i; an IndexError is raised where there is no such node.
+        picks
+            The rows to look at, as for `local_gradient`.
+
+        Returns
+        -------
+        VisitedRows
+            Rows, targets and weights, and how many rows each one stands for.
+        """
         rows: Any = self._rows_of(node)
         share = 1.0
         if picks is not None:
             share = (rows.stop - rows.start) / len(picks)
             rows = rows.start + picks
-        return NodeRows(self.X[rows], self.y[rows], self.row_weights[rows], share)
+        return VisitedRows(self.X[rows], self.y[rows], self.row_weights[rows], share)
 
     @cached_property
     def optimum(self) -> Optimum:
         """w*, f* and whether w* is unique, solved once. NoMinimiserError if there is none."""
-        if self.penalty == 0 and not self.domain.bounded:
-            self._check_minimiser_exists()
-        precise = self if self.dtype == np.float64 else self._changed(dtype=np.float64)
-        found = precise._found_from_sample() if self.row_count > MANY_ROWS else None
-        found = found or minimise(precise._function, self.domain, self.size)
-        if self.penalty == 0 and not self.domain.bounded and self._separates(found.model):
-            raise NoMinimiserError(_NO_MINIMISER)
-        return found
+        return optimum_of(self)
 
-    @property
-    def _function(self) -> Smooth:
-        parts = (self.value, self.gradient, self._hessian)
-        return Smooth(*parts, self.penalty, self._curvature_along)
+    def falls_for_ever_along(self, model: ArrayLike) -> bool:
+        """Whether larger and larger models in this direction do better, so that none is the best.
 
-    def _found_from_sample(self) -> Optimum | None:
-        """w*, by steps over all rows from that of a sample of them; None if that does not do.
+        It gives every row a positive margin, and neither a penalty nor the domain holds it.
 
-        Only with a penalty is it known to be the only one, whatever the loss.
+        Parameters
+        ----------
+        model
+            The direction, flat or of the shape `model_shape`.
+
+        Returns
+        -------
+        bool
+            False also for losses that do not fall for ever.
+
+        Examples
+        --------
+        >>> apart = Problem([[1.0], [-2.0]], [1.0, -1.0])
+        >>> apart.falls_for_ever_along([3.0]), apart.falls_for_ever_along([-3.0])
+        (True, False)
         """
-        if self.penalty == 0:
-            return None
-        chosen = np.sort(np.random.default_rng(0).integers(self.row_count, size=SAMPLED_ROWS))
-        weights = self.row_weights[chosen] * (self.row_count / SAMPLED_ROWS / self.node_count)
-        owners = np.zeros(SAMPLED_ROWS, dtype=np.int64)
-        sample = self._changed(X=self.X[chosen], y=self.y[chosen], node_of_row=owners, nodes=1,
-                               objective="sum", sample_weight=weights, total_rows=None)  # fmt: skip
-        if sample.size != self.size:  # a class that no row of the sample is of
-            return None
-        try:
-            near = sample.optimum
-        except NoMinimiserError:
-            return None
-        model = refined(self._function, self.domain, sample._hessian, near)
-        return None if model is None else Optimum(model, self.value(model), unique=True)
+        return grows_for_ever(self, self._flat(model))
 
     def held_by(self, node_of_row: ArrayLike, nodes: int | None = None) -> Problem:
-        """The same rows on other nodes: row r of this problem's `X` goes to `node_of_row[r]`.
+        """The same rows on other nodes.
 
-        w* is not solved anew where who holds a row does not matter: for all but "node-mean".
+        Where who holds a row does not change f, that is for all but "node-mean", w* is solved once
+        for this problem and handed on.
+
+        Parameters
+        ----------
+        node_of_row
+            The new owner of each row of `X`, in the order of this problem's `X`.
+        nodes
+            The number of nodes N; by default the largest owner plus one.
+
+        Returns
+        -------
+        Problem
+            A new problem. NoMinimiserError is raised where w* had to be found and there is none.
         """
         moved = self._changed(node_of_row=node_of_row, nodes=nodes)
         if self.objective != "node-mean":
             moved.__dict__["optimum"] = self.optimum
         return moved
 
+    def _changed(self, **changes: Any) -> Problem:
+        """The same problem with some arguments of its making changed."""
+        settings = {
+            "X": self.X, "y": self.y, "loss": self.loss, "penalty": self.penalty,
+            "domain": self.domain, "node_of_row": self.node_of_row, "nodes": self.node_count,
+            "objective": self.objective, "empty_nodes": self.empty_nodes,
+            "sample_weight": self.sample_weight, "total_rows": self.total_rows,
+            "dtype": self.dtype, "assume_finite": True,
+        }  # fmt: skip
+        return Problem(**{**settings, **changes})
+
     def describe(self) -> dict[str, Any]:
         """A JSON-able description, with a digest of the data."""
+        return self.facts() | {"data_sha256": self._digest}
+
+    def facts(self) -> dict[str, Any]:
+        """What `describe` tells but for the digest, which takes a pass over all rows.
+
+        A digest would also confirm a guess of the rows to whoever sees it.
+
+        Examples
+        --------
+        >>> problem = Problem([[1.0], [3.0]], [1.0, -1.0])
+        >>> problem.facts()["rows"], set(problem.describe()) - set(problem.facts())
+        (2, {'data_sha256'})
+        """
         return {
             "rows": self.row_count,
             "total_rows": self.total_rows,
@@ -432,7 +549,6 @@ class Problem:
             "domain": repr(self.domain),
             "objective": self.objective,
             "dtype": str(self.dtype),
-            "data_sha256": self._digest,
         }
 
     @cached_property
@@ -451,8 +567,9 @@ class Problem:
 
     def __repr__(self) -> str:
         return (
-            f"Problem({self.row_count} rows of {self.dimension} features on {self.node_count} "
-            f"nodes, {self.loss!r}, penalty={self.penalty:g}, {self.domain!r}, {self.objective!r})"
+            f"Problem({plural(self.row_count, 'row')} of {plural(self.dimension, 'feature')} on "
+            f"{plural(self.node_count, 'node')}, {self.loss!r}, "
+            f"penalty={self.penalty:g}, {self.domain!r}, {self.objective!r})"
         )
 
     def _flat(self, model: ArrayLike) -> Array:
@@ -462,11 +579,6 @@ class Problem:
         if not 0 <= node < self.node_count:
             raise IndexError(f"there is no node {node}: nodes are 0..{self.node_count - 1}.")
         return slice(int(self.offsets[node]), int(self.offsets[node + 1]))
-
-    def _scores(self, rows: Array, model: Array) -> Array:
-        if self.outputs == 1:
-            return np.asarray(rows @ model)
-        return np.asarray(rows @ model.reshape(self.outputs, self.dimension).T)
 
     def _penalty_value(self, model: Array) -> float:
         return 0.5 * self.penalty * float(np.dot(model, model))
@@ -478,95 +590,13 @@ class Problem:
             yield slice(first, min(first + at_once, self.row_count))
 
     def _weighted_value(self, rows: slice, model: Array) -> float:
-        values = self.loss.value(self._scores(self.X[rows], model), self.y[rows])
+        values = self.loss.value(scores(self.X[rows], model), self.y[rows])
         return float(self.row_weights[rows] @ values)
 
     def _weighted_gradient(self, rows: slice | Array, model: Array, scale: float) -> Array:
         X, y, weights = self.X[rows], self.y[rows], self.row_weights[rows]
-        slopes = self.loss.slope(self._scores(X, model), y)
+        slopes = self.loss.slope(scores(X, model), y)
         return np.asarray((slopes.T * (scale * weights)) @ X).reshape(-1)
-
-    def _hessian(self, model: Array) -> Array:
-        curvature = self.loss.curvature(self._scores(self.X, model), self.y)
-        weights = self.row_weights / self.node_count
-        if self.outputs == 1:
-            data_part = self._weighted_square(weights * curvature)
-        else:
-            data_part = np.block(
-                [
-                    [self._weighted_square(weights * column) for column in line.T]
-                    for line in curvature.transpose(1, 0, 2)
-                ]
-            )
-        return np.asarray(data_part + self.penalty * np.eye(self.size))
-
-    def _curvature_along(self, model: Array) -> Callable[[Array], Array]:
-        """v ↦ ∇²f(w) v, which needs no matrix of d × d."""
-        curvature = self.loss.curvature(self._scores(self.X, model), self.y)
-        weights = self.row_weights / self.node_count
-
-        def along(direction: Array) -> Array:
-            scores = self._scores(self.X, direction)
-            if self.outputs == 1:
-                slopes = weights * curvature * scores
-            else:
-                slopes = np.einsum("rkl,rl->kr", curvature, scores) * weights
-            return np.asarray(slopes @ self.X).reshape(-1) + self.penalty * direction
-
-        return along
-
-    def _weighted_square(self, weights: Array) -> Array:
-        """Σ weight · x xᵀ over all rows."""
-        if self.is_sparse:
-            return np.asarray((self.X.T.multiply(weights).tocsr() @ self.X).toarray())
-        return np.asarray((self.X.T * weights) @ self.X)
-
-    def _check_minimiser_exists(self) -> None:
-        """Logistic losses fall for ever along a direction that every row likes or ignores."""
-        if not self.loss.falls_for_ever:
-            return
-        if self.row_count * self.outputs * self.size > LARGEST_PROGRAM:
-            return  # then only a model that separates the rows outright will tell
-        from scipy.optimize import linprog
-
-        likes = self._directions_of_descent()
-        # In units in which the solver's tolerances mean the same for every feature.
-        likes /= np.maximum(np.abs(likes).max(axis=0), 1e-300)
-        likes /= np.maximum(np.abs(likes).max(axis=1, keepdims=True), 1e-300)
-        best = linprog(-likes.sum(axis=0), A_ub=-likes, b_ub=np.zeros(len(likes)), bounds=(-1, 1))
-        if best.fun is not None and -best.fun > 1e-9 * np.abs(likes).sum():
-            raise NoMinimiserError(_NO_MINIMISER)
-
-    def _separates(self, model: Array) -> bool:
-        """Whether the model gives every row a positive margin, so that larger ones do better."""
-        scores = self._scores(self.X, model)
-        if not self.loss.falls_for_ever:
-            return False
-        if self.loss.takes == "class":
-            own = np.take_along_axis(scores, self.y.astype(int)[:, None], axis=1)
-            others = np.where(np.arange(self.outputs) == self.y[:, None], -np.inf, scores)
-            return bool((own[:, 0] > others.max(axis=1)).all())
-        return bool((self.y * scores > 0).all())
-
-    def _directions_of_descent(self) -> Array:
-        """Rows v with v·w = margin of a row (for `Softmax`: over each other class)."""
-        X = self.X.toarray() if self.is_sparse else self.X
-        if self.outputs == 1:
-            return np.asarray(self.y[:, None] * X, dtype=float)
-        own = np.eye(self.outputs)[self.y.astype(int)]
-        others = own[:, None, :] - np.eye(self.outputs)[None, :, :]
-        margins = others[:, :, :, None] * X[:, None, None, :]
-        return np.asarray(margins.reshape(-1, self.size), dtype=float)
-
-    def _changed(self, **changes: Any) -> Problem:
-        settings = {
-            "X": self.X, "y": self.y, "loss": self.loss, "penalty": self.penalty,
-            "domain": self.domain, "node_of_row": self.node_of_row, "nodes": self.node_count,
-            "objective": self.objective, "empty_nodes": self.empty_nodes,
-            "sample_weight": self.sample_weight, "total_rows": self.total_rows,
-            "dtype": self.dtype, "assume_finite": True,
-        }  # fmt: skip
-        return Problem(**{**settings, **changes})
 
 
 def _frozen(value: T) -> T:

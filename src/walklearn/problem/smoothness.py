@@ -2,7 +2,8 @@
 
 `Problem.smoothness` makes L_i of it. It is the largest eigenvalue of a matrix that has as many rows
 and columns as the node has rows, or features, whichever is less. Of large nodes with sparse rows it
-is found by Lanczos' method, for all nodes in the same few products with all their rows.
+may be iterated, by Lanczos' method, for all nodes in the same few products with all their rows:
+that is next to certain to find the largest, and a claim of privacy may not rest on it.
 
 >>> X, offsets = np.array([[1.0, 0.0], [0.0, 2.0], [0.0, 1.0]]), np.array([0, 1, 3])
 >>> largest_eigenvalues(X, np.array([2.0, 1.0, 1.0]), (X**2).sum(axis=1), offsets)
@@ -36,15 +37,28 @@ PRECISE, ROUGH = 1e-11, 1e-4
 
 
 def largest_eigenvalues(
-    X: Any, weights: Vector, squares: Vector, offsets: NDArray[np.int64]
+    X: Any, weights: Vector, squares: Vector, offsets: NDArray[np.int64], iterate: bool = True
 ) -> Vector:
     """λ_max(Σ c_r x_r x_rᵀ) of each node, which has rows offsets[i] to offsets[i + 1].
 
-    squares: ‖x_r‖² of each row.
+    squares: ‖x_r‖² of each row. iterate: False only iterates beyond LARGEST_GRAM.
     """
     if is_sparse(X):
-        return _of_sparse(X, weights, squares, offsets)
+        return _of_sparse(X, weights, squares, offsets, iterate)
     return _of_dense(X, weights, offsets)
+
+
+def check_exact(rows: int, columns: int) -> None:
+    """Refuse sparse rows of a node that are iterated, where a claim needs L_i to the last digits.
+
+    >>> check_exact(rows=500, columns=100_000)
+    """
+    if min(rows, columns) > LARGEST_GRAM:
+        raise ValueError(
+            f"of {rows} sparse rows with {columns} columns L_i is only iterated to, and what "
+            'protect = "rows" claims for its release needs it to the last digits. Use the uniform '
+            f"walk, which tells no L_i, or at most {LARGEST_GRAM} rows or columns."
+        )
 
 
 def _of_dense(X: Array, weights: Vector, offsets: NDArray[np.int64]) -> Vector:
@@ -68,7 +82,9 @@ def _of_blocks(blocks: Array) -> Vector:
     return np.asarray(np.linalg.eigvalsh(gram)[:, -1])
 
 
-def _of_sparse(X: Any, weights: Vector, squares: Vector, offsets: NDArray[np.int64]) -> Vector:
+def _of_sparse(
+    X: Any, weights: Vector, squares: Vector, offsets: NDArray[np.int64], iterate: bool
+) -> Vector:
     from scipy.sparse import csr_array
 
     counts, dimension = np.diff(offsets), X.shape[1]
@@ -80,7 +96,7 @@ def _of_sparse(X: Any, weights: Vector, squares: Vector, offsets: NDArray[np.int
     roots = np.repeat(np.sqrt(weights), np.diff(X.indptr))
     weighted = csr_array((X.data * roots, X.indices, X.indptr), X.shape)
     large = np.flatnonzero(counts > FEW)
-    if dimension > FEW and 0 < large.size * dimension <= LONGEST:
+    if iterate and dimension > FEW and 0 < large.size * dimension <= LONGEST:
         largest[large] = _by_lanczos(weighted, large, offsets)
     for node in np.flatnonzero((counts > 1) & ~(largest > 0.0)):
         largest[node] = _of_one(weighted[int(offsets[node]) : int(offsets[node + 1])])

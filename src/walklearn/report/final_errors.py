@@ -38,6 +38,8 @@ def tradeoff(cells: Sequence[CellBands], methods: Tables, metric: str, x: str) -
     figures = []
     for title, shared, members in panels(cells):
         present = {cell.method: cell for cell in members}
+        if not any(x in methods[name] for name in present):
+            continue  # levels alone, and no axis to draw them along
         series = [
             _points(family, x, [(methods[name].get(x, np.nan), present[name]) for name in names])
             for family, wanted in families.items()

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from walklearn.files.wording import plural
 from walklearn.graphs import from_edges, spring_layout
 from walklearn.graphs.layout import MOST_NODES
 from walklearn.report.figures import Block, Control, Figure, Series, plain_numbers
@@ -93,7 +94,7 @@ def drawing(count: int, pairs: NDArray[np.int64]) -> dict[str, Any]:
     if len(pairs) > MOST_EDGES:
         note = f"{len(pairs):,} edges are too many to draw; these are the nodes alone"
         return {"places": places, "edges": [], "note": note}
-    return {"places": places, "edges": pairs.ravel().tolist(), "note": f"{len(pairs):,} edges"}
+    return {"places": places, "edges": pairs.ravel().tolist(), "note": plural(len(pairs), "edge")}
 
 
 def _series(

@@ -122,6 +122,7 @@ def render(sections: Sequence[Section], command: str) -> str:
         (templates / name).read_text(encoding="utf-8")
         for name in ("unpack.js", "figures.js", "page.js", "page.css")
     )
+    palette = (files("walklearn.plot") / "pages.css").read_text(encoding="utf-8")
     library: str = plotly.get_plotlyjs()
     # In a function of their own the scripts' names don't meet those of the browser.
     script = f'"use strict";\n(async () => {{\n{unpacking}{drawing}{behaviour}}})();\n'
@@ -136,7 +137,7 @@ def render(sections: Sequence[Section], command: str) -> str:
         library=base64.b64encode(gzip.compress(library.encode(), mtime=0)).decode(),
         script=script,
         policy=POLICY.format(scripts=f"{_fingerprint(library)} {_fingerprint(script)}"),
-        style=style,
+        style=palette + style,
         symbols=SYMBOLS,
         counts={verdict: found[verdict] for verdict in SYMBOLS},
         folded=sum(found.values()) > MANY_VERDICTS,

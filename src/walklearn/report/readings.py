@@ -52,9 +52,9 @@ def in_words(settings: Settings) -> dict[str, str]:
     if len(settings) == 1:
         return dict.fromkeys(settings, "")
     keys = list(dict.fromkeys(key for table in settings.values() for key in table))
-    told = [key for key in keys if len({repr(one.get(key)) for one in settings.values()}) > 1]
+    differing = [key for key in keys if len({repr(one.get(key)) for one in settings.values()}) > 1]
     words = {
-        name: ", ".join(_said(key, table[key]) for key in told if key in table)
+        name: ", ".join(_said(key, table[key]) for key in differing if key in table)
         for name, table in settings.items()
     }
     if "" in words.values() or len(set(words.values())) < len(words):

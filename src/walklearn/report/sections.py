@@ -14,14 +14,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from walklearn.files.wording import plural
 from walklearn.report.bands import PANEL, CellBands, all_bands
-from walklearn.report.figures import Block, computed_curves
+from walklearn.report.figures import Block, Figure, computed_curves
 from walklearn.report.final_errors import scatter, tradeoff, tradeoff_axis
 from walklearn.report.graph_visits import graph_visits
 from walklearn.report.readings import readings_of
@@ -146,7 +147,7 @@ def section(results: Results, start: Path, shipped: Collection[str] = ()) -> Sec
             for name, text in kind.items()
             if text and text != name
         },
-        blocks=list(blocks(stored)),
+        blocks=[_in_words(block, words) for block in blocks(stored)],
         facts=_facts_table(stored.facts, stored.file_of),
         provenance=_provenance(results, stored.records),
     )
@@ -197,6 +198,16 @@ def blocks(stored: Stored) -> Iterator[Block]:
         yield drawn
 
 
+def _in_words(block: Block, words: Mapping[str, Mapping[str, str]]) -> Block:
+    """The block with titles that say what sets each panel apart, not what the study calls it."""
+
+    def titled(figure: Figure) -> Figure:
+        said = (words[kind].get(name, name) for kind, name in figure.of.items())
+        return replace(figure, title=" · ".join(filter(None, said)) or figure.title)
+
+    return replace(block, figures=[titled(figure) for figure in block.figures])
+
+
 def _facts_table(facts: pandas.DataFrame, file_of: Callable[[str], str]) -> FactsTable:
     """Means over the instances of each cell; columns that say nothing are left out."""
     identity = [*PANEL, "method"]
@@ -233,7 +244,8 @@ def _provenance(results: Results, records: pandas.DataFrame) -> dict[str, str]:
         ),
         "seed": str(results.study.seed),
         "seed of one run": f"{records['seed'].iloc[0]}; each row has its own",
-        "stored": f"{records['cell'].nunique():,} cells, {len(records):,} rows of records",
+        "stored": f"{plural(records['cell'].nunique(), 'cell')}, "
+        f"{plural(len(records), 'row')} of records",
     }
 
 

@@ -146,10 +146,12 @@ def _claim(
     reach = _reach(rows)
     # Readings differ in graph, problem and step size, some claims also in who is compared.
     names = rows[list(PANEL)].astype(str)
-    told = [names[kind].map(lambda name, kind=kind: words[kind].get(name, name)) for kind in PANEL]
+    worded = [
+        names[kind].map(lambda name, kind=kind: words[kind].get(name, name)) for kind in PANEL
+    ]
     labels = names["problem"].copy()
     for place in labels.index:
-        labels[place] = " · ".join(filter(None, (one[place] for one in told))) or "as it is"
+        labels[place] = " · ".join(filter(None, (one[place] for one in worded))) or "as it is"
     pair = {side: " / ".join(rows[side].unique()) for side in ("better", "worse")}
     for side in ("better", "worse"):
         if rows[side].nunique() > 1:

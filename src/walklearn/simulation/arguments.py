@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from walklearn.graphs import Graph
 from walklearn.problem import Problem
-from walklearn.simulation.compiled_batches import uncompiled_part
+from walklearn.simulation.layout import uncompiled_part
 from walklearn.updates.gossip_sgd import (
     AsynchronousGossip,
     Gossip,

@@ -56,6 +56,7 @@ class Batch(ABC):
         self.questions = np.zeros(len(streams), dtype=np.int64)
         self.visits = np.zeros(setting.problem.node_count, dtype=np.int64)
         self.iterations = 0
+        self._uniforms = np.empty((0, 0, 0))
         self.released: Array | None = None
         self.outside = np.zeros(len(streams), dtype=np.int64)
         self.contributions: Array | None = None
@@ -90,8 +91,15 @@ class Batch(ABC):
         """f of each model, shape (replicates, holders)."""
 
     def draw(self, iterations: int) -> Array:
-        """The next uniform numbers of each replicate: (replicates, iterations, draws)."""
-        uniforms = np.empty((len(self.streams), iterations, self.setting.draws))
+        """The next uniform numbers of each replicate: (replicates, iterations, draws).
+
+        They are gone with the next call, which has its own in the same place: new memory of this
+        size would have to be asked for, page by page, each time.
+        """
+        shape = (len(self.streams), iterations, self.setting.draws)
+        if self._uniforms.shape != shape:
+            self._uniforms = np.empty(shape)
+        uniforms = self._uniforms
         for line, streams in zip(uniforms, self.streams, strict=True):
             streams.walk.random(out=line)
         return uniforms

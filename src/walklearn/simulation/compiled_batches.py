@@ -1,4 +1,4 @@
-"""Batches that run compiled, with the problem and the walk laid out as arrays."""
+"""Batches that run compiled, on what `layout` makes of the problem and the walk."""
 
 from __future__ import annotations
 
@@ -8,24 +8,19 @@ from typing import Any
 
 import numpy as np
 
-from walklearn.problem import Problem
-from walklearn.problem.domains import Ball, Box, Everywhere
-from walklearn.problem.losses import Huber, Logistic, Loss, Softmax, Squared, SquaredHinge
+from walklearn.problem.domains import Box
 from walklearn.simulation.batches import Array, Batch, Counts, Seen, WalkBatch
+from walklearn.simulation.layout import chain_of, data_of, has_one_row, node_streams_of, values_of
 from walklearn.updates.gossip_sgd import (
     AsynchronousGossip,
-    Gossip,
     GossipSetting,
     GradientTracking,
     Network,
 )
-from walklearn.updates.memory import Sag, Saga
-from walklearn.updates.newton import Newton
 from walklearn.updates.random_streams import Streams
 from walklearn.updates.sgd import start
-from walklearn.updates.update import Kept, Remembering, Update
+from walklearn.updates.update import Kept
 from walklearn.updates.walk_sgd import Token, WalkSetting
-from walklearn.walks import HistoryDriven, Independent, Jumping, Metropolis, NonBacktracking, Walk
 
 LARGEST_BATCH = 32  # tokens in one batch
 # Tokens of a batch that take turns, with as many numbers of their models as the first-level
@@ -35,9 +30,6 @@ LARGEST_GROUP = 8
 GROUP_NUMBERS = 1024
 CACHE_BYTES = 2**20
 GOSSIP_CACHE_BYTES = 2**18
-# What the compiled code knows of updates with memory: by their visit, so that a class of a user's
-# own is not taken over.
-REMEMBERED = (Sag.visit, Saga.visit, Newton.visit)
 
 
 class CompiledWalks(WalkBatch):
@@ -56,11 +48,11 @@ class CompiledWalks(WalkBatch):
         problem = setting.problem
         nodes = np.array([token.node for token in self.starts], dtype=np.int64)
         models = np.stack([token.model for token in self.starts])
-        self._data = _data(problem, setting.batch)
-        self._chain = _chain(self.settings if setting.walk.is_private else [setting])
-        self._node_streams = _node_streams(streams)
+        self._data = data_of(problem, setting.batch)
+        self._chain = chain_of(self.settings if setting.walk.is_private else [setting])
+        self._node_streams = node_streams_of(streams)
         plain = setting.model_noise is None
-        self._one_row = plain and _one_row(problem)
+        self._one_row = plain and has_one_row(problem)
         self._lazy = plain and problem.is_sparse and not isinstance(problem.domain, Box)
         self._tokens = compiled.Tokens(
             nodes=nodes,
@@ -78,12 +70,12 @@ class CompiledWalks(WalkBatch):
             shares=np.zeros(len(nodes)),
             squared_norms=np.einsum("ta,ta->t", models, models, dtype=np.float64),
         )
-        self._step_size_sum = np.array([self.starts[0].step_size_sum])
+        self._step_size_sum = float(self.starts[0].step_size_sum)
         self._inverse_importance_sums = np.array(
             [token.inverse_importance_sum for token in self.starts]
         )
         self._group = max(1, min(LARGEST_GROUP, GROUP_NUMBERS // problem.size))
-        self._far = problem.row_bytes > CACHE_BYTES
+        self._far = max(problem.row_bytes, setting.graph.indices.nbytes) > CACHE_BYTES
 
     @property
     def models(self) -> Array:
@@ -114,7 +106,7 @@ class CompiledWalks(WalkBatch):
     def tokens(self) -> list[Token]:
         """The tokens as the reference has them."""
         state = self._tokens
-        sums, total = self._sums, float(self._step_size_sum[0])
+        sums, total = self._sums, self._step_size_sum
         if not self.setting.carries_average:
             sums, total = np.zeros_like(sums), 0.0
         return [
@@ -143,21 +135,22 @@ class CompiledWalks(WalkBatch):
         self.advance(iterations)
 
     def advance(self, iterations: int, after: Counts = ()) -> Seen | None:
-        """All tokens together; copies are made by the compiled code."""
+        """Advance all tokens together; copies are made by the compiled code."""
         from walklearn.simulation import compiled
 
         setting, chain, tokens = self.setting, self._chain, self._tokens
-        numbers = np.arange(self.iterations + 1, self.iterations + iterations + 1)
-        step = setting.step_size
-        gammas = compiled.step_sizes(step.constant, step.exponent, numbers[0], iterations)
+        step, done = setting.step_size, self.iterations
+        gammas, totals = compiled.step_sizes(
+            step.constant, step.exponent, done, iterations, self._step_size_sum
+        )
         own = self._node_streams  # where these are not empty, the uniforms are drawn on the way
         shape = (len(self.streams), iterations, setting.draws)
         uniforms = np.empty(shape) if own.size else self.draw(iterations)
         records = self._records(after)
-        path = compiled.find_paths(chain, tokens, uniforms, own, records)
+        path = compiled.find_paths(chain, tokens, uniforms, own, records, self._far)
         estimated = setting.mean_importance == "estimated"
         inverses = self._inverse_importance_sums if estimated else np.empty(0)
-        along = (path, chain.scale, inverses, self._data, tokens, gammas, numbers, records)
+        along = (path, chain.scale, inverses, self._data, tokens, gammas, done, records)
         if self._one_row:
             compiled.update_one_row(*along, self._group, self._far)
         elif self._lazy:
@@ -165,20 +158,18 @@ class CompiledWalks(WalkBatch):
         else:
             noise = self._noise(path[:, :-1])
             compiled.update_rows(*along, uniforms, setting.walk.draws, noise)
-        # One by one, so that the sums do not depend on where a call ends.
-        step_size_sums = np.cumsum(np.append(self._step_size_sum, gammas))
-        self._step_size_sum = step_size_sums[-1:]
+        self._step_size_sum = float(totals[-1])
         self.iterations += iterations
         if not len(after):
             return None
         models = records.models[:, :, None]
         averages = models
         if setting.carries_average:
-            averages = (records.sums / step_size_sums[records.after, None, None])[:, :, None]
+            averages = (records.sums / totals[records.after - 1, None, None])[:, :, None]
         return Seen(models, averages, records.messages, records.questions)
 
     def _records(self, after: Counts) -> Any:
-        """Room for copies."""
+        """Make room for copies."""
         from walklearn.simulation import compiled
 
         shape, dtype = (len(after), len(self.streams)), self._tokens.models.dtype
@@ -229,7 +220,7 @@ class CompiledWalks(WalkBatch):
 
     def values(self, models: Array) -> Array:
         """f(w), computed by `compiled.values`."""
-        return _compiled_values(self._data, models)
+        return values_of(self._data, models)
 
 
 class CompiledGossip(Batch):
@@ -242,7 +233,7 @@ class CompiledGossip(Batch):
 
         super().__init__(setting, streams)
         problem, nodes = setting.problem, setting.problem.node_count
-        self._data = _data(problem, setting.batch)
+        self._data = data_of(problem, setting.batch)
         tracked = nodes * problem.size if isinstance(setting.gossip, GradientTracking) else 0
         self._networks = [
             compiled.Nodes(
@@ -268,7 +259,7 @@ class CompiledGossip(Batch):
         return np.stack([_network(network).averages for network in self._networks])
 
     def _advance(self, iterations: int) -> None:
-        """Network by network."""
+        """Advance one network after the other."""
         for network, uniforms in zip(self._networks, self.draw(iterations), strict=True):
             self._advance_one(network, uniforms)
         self.visits[:] = np.sum([network.counts for network in self._networks], axis=0)
@@ -281,7 +272,7 @@ class CompiledGossip(Batch):
         c, q = setting.step_size.constant, setting.step_size.exponent
         if isinstance(setting.gossip, AsynchronousGossip):
             common = (graph.indptr, graph.indices, setting.scale, self._data, network, c, q)
-            if _one_row(setting.problem) and not isinstance(setting.problem.domain, Box):
+            if has_one_row(setting.problem) and not isinstance(setting.problem.domain, Box):
                 far = setting.problem.row_bytes > GOSSIP_CACHE_BYTES
                 compiled.advance_asynchronous_one_row(*common, uniforms, far)
             else:
@@ -301,7 +292,7 @@ class CompiledGossip(Batch):
 
     def values(self, models: Array) -> Array:
         """f(w), computed by `compiled.values`."""
-        return _compiled_values(self._data, models)
+        return values_of(self._data, models)
 
 
 def _network(network: Any) -> Network:
@@ -310,132 +301,3 @@ def _network(network: Any) -> Network:
         network.models.reshape(shape), network.sums.reshape(shape),
         network.step_size_sums, network.counts, 0,
     )  # fmt: skip
-
-
-def _compiled_values(data: Any, models: Array) -> Array:
-    from walklearn.simulation import compiled
-
-    count, sparse = models[..., 0].size, len(data.starts) > 0
-    together = compiled.TOGETHER_SPARSE if sparse else compiled.TOGETHER
-    vectors = np.zeros((-(-count // together) * together * data.outputs, data.dimension))
-    vectors[: count * data.outputs] = models.reshape(-1, data.dimension)
-    if sparse:
-        vectors = vectors.reshape(-1, together, data.dimension).transpose(0, 2, 1)
-    laid_out = np.ascontiguousarray(vectors)
-    values = compiled.values(data, laid_out, count).reshape(models.shape[:-1])
-    return np.asarray(values + 0.5 * data.penalty * (models.astype(np.float64) ** 2).sum(axis=-1))
-
-
-def uncompiled_part(
-    problem: Problem, method: Walk | Gossip, update: Update | None = None
-) -> object:
-    """The loss, domain, walk or update that the compiled engine does not know; None if all."""
-    if type(problem.loss) not in _loss_codes():
-        return problem.loss
-    if type(problem.domain) not in (Ball, Box, Everywhere):
-        return problem.domain
-    if isinstance(method, Walk):
-        inner = method.innermost
-        own_hop = isinstance(inner, Metropolis) and type(inner).hop is not Metropolis.hop
-        if own_hop or type(method).hop not in _hop_kinds():
-            return method
-    if isinstance(update, Remembering) and type(update).visit not in REMEMBERED:
-        return update
-    return None
-
-
-def _hop_kinds() -> dict[Any, int]:
-    """By what a walk does, so that a class of a user's own with another hop is not taken over."""
-    from walklearn.simulation import compiled
-
-    return {
-        Metropolis.hop: compiled.METROPOLIS,
-        NonBacktracking.hop: compiled.NON_BACKTRACKING,
-        Jumping.hop: compiled.JUMPING,
-        Independent.hop: compiled.INDEPENDENT,
-        HistoryDriven.hop: compiled.HISTORY,
-    }
-
-
-def _loss_codes() -> dict[type[Loss], int]:
-    from walklearn.simulation import compiled
-
-    return {
-        Logistic: compiled.LOGISTIC,
-        Squared: compiled.SQUARED,
-        Huber: compiled.HUBER,
-        SquaredHinge: compiled.SQUARED_HINGE,
-        Softmax: compiled.SOFTMAX,
-    }
-
-
-def _data(problem: Problem, batch: int | None) -> Any:
-    from walklearn.simulation import compiled
-
-    loss, domain = problem.loss, problem.domain
-    low, high = (domain.low, domain.high) if isinstance(domain, Box) else (-np.inf, np.inf)
-    return compiled.Data(
-        rows=problem.X.data if problem.is_sparse else problem.X.reshape(-1),
-        columns=problem.X.indices if problem.is_sparse else np.empty(0, np.int32),
-        starts=problem.X.indptr.astype(np.int64) if problem.is_sparse else np.empty(0, np.int64),
-        targets=problem.y,
-        weights=problem.row_weights,
-        offsets=problem.offsets,
-        penalty=problem.penalty,
-        loss=_loss_codes()[type(loss)],
-        loss_parameter=loss.threshold if isinstance(loss, Huber) else 0.0,
-        dimension=problem.dimension,
-        outputs=problem.outputs,
-        form=(0,) * (1 + 2 * problem.is_sparse + isinstance(loss, Softmax)),
-        batch=batch or 0,
-        radius=domain.radius if isinstance(domain, Ball) else np.inf,
-        low=low,
-        high=high,
-    )
-
-
-def _one_row(problem: Problem) -> bool:
-    """One dense row per node, and one score."""
-    return (
-        not problem.is_sparse
-        and problem.outputs == 1
-        and bool((np.diff(problem.offsets) == 1).all())
-    )
-
-
-def _node_streams(streams: Sequence[Streams]) -> Array:
-    """Where each node's stream stands, (replicates, nodes, 4); empty where they share one.
-
-    From then on these move, and the generators they were read from stay where they are.
-    """
-    owned = [each.nodes for each in streams if each.nodes is not None]
-    states = [_pcg64_state(own.walk) for nodes in owned for own in nodes]
-    nodes = len(owned[0]) if owned else 0
-    return np.array(states, dtype=np.uint64).reshape(len(owned), nodes, 4)
-
-
-def _pcg64_state(generator: np.random.Generator) -> list[int]:
-    """State and increment, each as a high and a low half."""
-    state = generator.bit_generator.state["state"]
-    return [half for name in ("state", "inc") for half in divmod(state[name], 2**64)]
-
-
-def _chain(settings: Sequence[WalkSetting]) -> Any:
-    """The walk as arrays: one line where all replicates share it, else one for each."""
-    from walklearn.simulation import compiled
-
-    walk, graph = settings[0].walk, settings[0].graph
-    inner = walk.innermost
-    estimated = settings[0].mean_importance == "estimated"
-    alone = graph.node_count == 1  # then the token stays whatever the walk
-    return compiled.Chain(
-        indptr=np.array([0, 1], graph.indptr.dtype) if alone else graph.indptr,
-        indices=np.zeros(1, graph.indices.dtype) if alone else graph.indices,
-        score=np.stack([setting.score for setting in settings]),
-        scale=np.stack([1.0 / each.divisors if estimated else each.scale for each in settings]),
-        kind=compiled.METROPOLIS if alone else _hop_kinds()[type(walk).hop],
-        laziness=1.0 if alone else inner.laziness if isinstance(inner, Metropolis) else 0.0,
-        jump_probability=walk.probability if isinstance(walk, Jumping) else 0.0,
-        jump_lengths=np.cumsum(walk.lengths) if isinstance(walk, Jumping) else np.ones(1),
-        alpha=walk.alpha if isinstance(walk, HistoryDriven) else 0.0,
-    )

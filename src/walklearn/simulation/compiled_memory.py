@@ -70,16 +70,15 @@ class CompiledMemory(CompiledWalks):
         return found
 
     def advance(self, iterations: int, after: Counts = ()) -> Seen | None:
-        """All tokens together; copies are made by the compiled code."""
+        """Advance all tokens together; copies are made by the compiled code."""
         from walklearn.simulation import compiled
 
-        numbers = np.arange(self.iterations + 1, self.iterations + iterations + 1)
         own = self._node_streams
         shape = (len(self.streams), iterations, self.setting.draws)
         uniforms = np.empty(shape) if own.size else self.draw(iterations)
         records = self._records(after)
-        path = compiled.find_paths(self._chain, self._tokens, uniforms, own, records)
-        self._update(path, numbers, records, uniforms)
+        path = compiled.find_paths(self._chain, self._tokens, uniforms, own, records, self._far)
+        self._update(path, records, uniforms)
         self.iterations += iterations
         if not len(after):
             return None
@@ -87,7 +86,7 @@ class CompiledMemory(CompiledWalks):
         return Seen(models, models, records.messages, records.questions)
 
     @abstractmethod
-    def _update(self, path: Array, numbers: Array, records: Any, uniforms: Array) -> None:
+    def _update(self, path: Array, records: Any, uniforms: Array) -> None:
         """Make the updates along the paths."""
 
 
@@ -117,6 +116,10 @@ class CompiledGradientMemory(CompiledMemory):
                 self._updated[r, node] = each.updated
         paces = np.array([memory.pace for memory in memories], dtype=np.float64)
         self._tokens.sums[:] = np.concatenate([memory.gradient_sum for memory in memories])
+        # With factors, v and s live here; the tokens' own arrays stay as they began.
+        self._pairs = np.empty((0, 2))
+        if self._by_factors:
+            self._pairs = np.stack([self._tokens.models, self._tokens.sums], axis=1)
         self._collects = np.array([memory.collects for memory in memories])
         self._memory = compiled.Memory(
             nodes=paces[:, 0].copy(),
@@ -135,16 +138,17 @@ class CompiledGradientMemory(CompiledMemory):
     @property
     def models(self) -> Array:
         """w of each token; what it is made of, in `remember_sparse`, is put together."""
-        models = super().models
         if not self._by_factors:
-            return models
-        pulls = self._factors.shares[:, None] * self._tokens.sums.reshape(len(models), -1)
-        return np.asarray(models - pulls[:, None])
+            return super().models
+        factors = np.stack([self._tokens.shrink, -self._factors.shares], axis=1)
+        pairs = self._pairs.reshape(len(factors), -1, 2)
+        return np.asarray((pairs @ factors[:, :, None]).transpose(0, 2, 1))
 
     def _memory_of(self, replicate: int) -> GradientMemory:
         m, size = self._memory, self.setting.problem.size
         pace = Pace(*(float(x[replicate]) for x in (m.nodes, m.ages, m.squared_ages)))
-        s = self._tokens.sums.reshape(-1, size)[replicate].copy()
+        sums = self._pairs[:, 1] if self._by_factors else self._tokens.sums
+        s = sums.reshape(-1, size)[replicate].copy()
         collects = bool(self._collects[replicate])
         return GradientMemory(s, pace, float(m.curvatures[replicate]), collects)
 
@@ -157,14 +161,14 @@ class CompiledGradientMemory(CompiledMemory):
             else None
         )
 
-    def _update(self, path: Array, numbers: Array, records: Any, uniforms: Array) -> None:
+    def _update(self, path: Array, records: Any, uniforms: Array) -> None:
         from walklearn.simulation import compiled
 
-        along = (path, self._data, self._tokens, self._memory, numbers, records)
+        along = (path, self._data, self._tokens, self._memory, self.iterations, records)
         if self._one_row:
             compiled.remember_one_row(*along, self._group, self._far)
         elif self._by_factors:
-            compiled.remember_sparse(*along, self._factors.shares)
+            compiled.remember_sparse(*along, self._factors.shares, self._pairs.reshape(-1))
         else:
             compiled.remember_rows(*along, uniforms, self.setting.walk.draws)
 
@@ -193,7 +197,7 @@ class CompiledNewton(CompiledMemory):
         parabolas = self._parabolas.kept[replicate, rows].copy()
         return KeptParabolas(parabolas) if parabolas.any() else None
 
-    def _update(self, path: Array, numbers: Array, records: Any, uniforms: Array) -> None:
+    def _update(self, path: Array, records: Any, uniforms: Array) -> None:
         from walklearn.simulation import compiled
 
         compiled.minimise_along(path, self._data, self._tokens, self._parabolas, records, uniforms,

@@ -31,8 +31,9 @@ if TYPE_CHECKING:
 Array = NDArray[Any]
 
 # Uniform numbers drawn at a time: large enough to spread the cost of a call, small enough
-# for the second-level cache.
-BLOCK_NUMBERS = 32_768
+# for the second-level cache, and no power of 2, or those of all tokens fall on the same few of its
+# lines.
+BLOCK_NUMBERS = 66_560
 # Numbers of the models that are copied before they are looked at.
 COPIED_NUMBERS = 1_000_000
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import numpy as np
 
+from walklearn.privacy.model_noise import ModelNoise
 from walklearn.problem import Problem
 from walklearn.simulation.batches import Array, Batch, WalkBatch
 from walklearn.updates import gossip_sgd, walk_sgd
@@ -52,7 +53,7 @@ class ReferenceWalks(WalkBatch):
         return np.stack([token.average for token in self._tokens])[:, None, :]
 
     def _advance(self, iterations: int) -> None:
-        """Step by step."""
+        """Move the tokens step by step."""
         for replicate, setting in enumerate(self.settings):
             token = self._tokens[replicate]
             for _ in range(iterations):
@@ -76,10 +77,13 @@ class ReferenceWalks(WalkBatch):
         noise = self.setting.model_noise
         if noise is None or self.contributions is None:
             return None
-        normal = generator.standard_normal(self.setting.problem.size)
         contributes = bool(self.contributions[replicate, node] < noise.max_contributions)
         self.contributions[replicate, node] += contributes
-        return partial(noise.protected, normal=normal, contributes=contributes)
+        return partial(self._noised(noise, generator), contributes=contributes)
+
+    def _noised(self, noise: ModelNoise, generator: np.random.Generator) -> Callable[..., Array]:
+        normal = generator.standard_normal(self.setting.problem.size)
+        return partial(noise.protected, normal=normal)
 
     def values(self, models: Array) -> Array:
         """f(w), computed by `Problem.value`."""
@@ -89,16 +93,8 @@ class ReferenceWalks(WalkBatch):
 class ReleasedWalks(ReferenceWalks):
     """Tokens that can be shown: the noise on them is exact, and from the system's entropy."""
 
-    def _protection(
-        self, replicate: int, node: int, generator: np.random.Generator
-    ) -> Protect | None:
-        noise = self.setting.model_noise
-        if noise is None or self.contributions is None:
-            return None
-        contributes = bool(self.contributions[replicate, node] < noise.max_contributions)
-        self.contributions[replicate, node] += contributes
-        steps = noise.draw(self.setting.problem.size)
-        return partial(noise.released, steps=steps, contributes=contributes)
+    def _noised(self, noise: ModelNoise, generator: np.random.Generator) -> Callable[..., Array]:
+        return partial(noise.released, steps=noise.draw(self.setting.problem.size))
 
 
 class ReferenceGossip(Batch):
@@ -121,7 +117,7 @@ class ReferenceGossip(Batch):
         return np.stack([network.averages for network in self._networks])
 
     def _advance(self, iterations: int) -> None:
-        """Iteration by iteration."""
+        """Move the networks iteration by iteration."""
         for replicate, uniforms in enumerate(self.draw(iterations)):
             for line in uniforms:
                 network = gossip_sgd.step(self.setting, self._networks[replicate], line)

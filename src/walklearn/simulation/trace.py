@@ -35,6 +35,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from walklearn.files.extras import extra
+from walklearn.files.wording import plural
 from walklearn.plot import METRICS, check_choice, convergence
 from walklearn.simulation.trace_files import (
     KEPT_CURVES,
@@ -63,7 +64,17 @@ _COUNTS = ("updates", "messages", "questions", "visits", "degrees", "contributio
 
 
 class Summary(NamedTuple):
-    """The median over replicates at each record, and a confidence interval for it."""
+    """The median over replicates at each record, and a confidence interval for it.
+
+    Parameters
+    ----------
+    median
+        At each record.
+    lower, upper
+        The ends of the interval, at each record.
+    confidence
+        What the interval really has: fewer than six replicates cannot reach 95 %.
+    """
 
     median: FloatArray
     lower: FloatArray
@@ -215,7 +226,7 @@ class Trace:
     @property
     def ledger(self) -> tuple[Ledger, ...]:
         """Who published what, at what cost: one ledger per replicate, each a world of its own."""
-        from walklearn.privacy.ledger import replicate_ledger
+        from walklearn.simulation.replicate_ledger import replicate_ledger
 
         nodes = self.privacy.get("nodes", 0)
         counts = [None] * self.replicates if self.contributions is None else self.contributions
@@ -236,12 +247,24 @@ class Trace:
     def __repr__(self) -> str:
         interrupted = "" if self.complete else ", interrupted"
         return (
-            f"Trace({self.label!r}, {self.replicates} replicates, {self.records} records "
-            f"up to {self.updates[-1]} updates{interrupted})"
+            f"Trace({self.label!r}, {plural(self.replicates, 'replicate')}, "
+            f"{plural(self.records, 'record')} up to "
+            f"{plural(int(self.updates[-1]), 'update')}{interrupted})"
         )
 
     def error(self, metric: str) -> FloatArray:
-        """An error or a loss by its name, ``(replicates, records)``."""
+        """Find an error or a loss by its name.
+
+        Parameters
+        ----------
+        metric
+            The name, such as "distance", "gap" or "average_loss".
+
+        Returns
+        -------
+        ndarray of shape (replicates, records)
+            Its values.
+        """
         check_choice("metric", metric, METRICS)
         values: FloatArray | None = getattr(self, metric)
         if values is not None:
@@ -256,6 +279,18 @@ class Trace:
         """Summarise an error over the replicates: its median and an interval, by record.
 
         See :func:`median_summary`. Each record is covered on its own, not the curve as a whole.
+
+        Parameters
+        ----------
+        metric
+            The name of the error.
+        confidence
+            How likely the interval covers the median of all replicates there could be.
+
+        Returns
+        -------
+        Summary
+            The median, the ends of its interval, and the confidence that was reached.
         """
         return median_summary(self.error(metric), confidence)
 
@@ -270,8 +305,19 @@ class Trace:
 
         Parameters
         ----------
+        x
+            What was spent: "updates", "messages" or "bytes".
         metric
             By default the distance, or the loss where that is all there is.
+        ax
+            Where to draw; by default axes of its own.
+        **options
+            For `walklearn.plot.convergence`.
+
+        Returns
+        -------
+        Axes
+            The axes that were drawn on.
         """
         if metric is None:
             only_loss = self.loss is not None and np.isnan(self.distance).all()
@@ -291,12 +337,28 @@ class Trace:
         The file appears whole or not at all, and replaces an earlier one only when it is safely
         on the disk. In Parquet the table of :meth:`to_pandas` is what other tools see; the rest
         travels in the file's metadata.
+
+        Parameters
+        ----------
+        path
+            Where the file is to be.
         """
         write_trace_file(path, vars(self))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Trace:
-        """Read what :meth:`save` wrote; a file that is something else is a TraceFileError."""
+        """Read what :meth:`save` wrote; a file that is something else is a TraceFileError.
+
+        Parameters
+        ----------
+        path
+            Where the file is.
+
+        Returns
+        -------
+        Trace
+            The trace that was saved there.
+        """
         values = read_trace_file(path)
         try:
             return cls(**values)

@@ -51,7 +51,20 @@ class Cell:
 
     @classmethod
     def of(cls, names: tuple[str, str, str, str, str], description: Mapping[str, Any]) -> Cell:
-        """From study, graph, problem, method, step size, and a description of plain values."""
+        """A cell from its names and what is run.
+
+        Parameters
+        ----------
+        names
+            Of study, graph, problem, method and step size.
+        description
+            All that decides the cell's numbers, as plain values.
+
+        Returns
+        -------
+        Cell
+            The description is its `spec`.
+        """
         return cls(*names, json.dumps({"format": FORMAT, **description}, sort_keys=True))
 
     @cached_property
@@ -78,7 +91,7 @@ class Cell:
 
     @property
     def tuning_instances(self) -> int:
-        """On how many instances of their own constants are tried; 0 where there is one."""
+        """How many instances of their own constants are tried on; 0 where there is one constant."""
         return int(self.description["step_size"].get("tuning_instances", 0))
 
     @property

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from walklearn.privacy import InfeasiblePrivacyError
 from walklearn.simulation import simulate
-from walklearn.simulation.compiled_batches import uncompiled_part
+from walklearn.simulation.layout import uncompiled_part
 from walklearn.simulation.trace import Trace
 from walklearn.simulation.trace_files import ERRORS
 from walklearn.studies.cell import Cell, CellError
@@ -145,8 +145,10 @@ class _Instance:
 
     @cached_property
     def world(self) -> World:
-        told = self.cell.description
-        return kept_world(told["graph"], told["problem"], told["seed"], self.stage, self.number)
+        described = self.cell.description
+        return kept_world(
+            described["graph"], described["problem"], described["seed"], self.stage, self.number
+        )
 
     @property
     def walks(self) -> np.random.SeedSequence:
@@ -157,22 +159,22 @@ class _Instance:
         return float(self.cell.description["step_size"].get("exponent", 0.75))
 
     def method(self) -> Walk | Gossip:
-        told = self.cell.description
+        described = self.cell.description
         try:
-            return method_of(told["method"], told["problem"], self.world.problem)
+            return method_of(described["method"], described["problem"], self.world.problem)
         except InfeasiblePrivacyError as error:
-            if told["method"].get("infeasible") == "skip":
+            if described["method"].get("infeasible") == "skip":
                 raise
             raise CellError(str(error)) from error
 
     def update(self, method: Walk | Gossip, constant: float) -> Update:
         """What a visit does, with the constant in its step unless it finds that itself."""
-        told = self.cell.description
-        found = "found" in told["step_size"]
-        return update_of(told["method"], None if found else self.step_size(method, constant))
+        described = self.cell.description
+        found = "found" in described["step_size"]
+        return update_of(described["method"], None if found else self.step_size(method, constant))
 
     def step_size(self, method: Walk | Gossip, constant: float) -> StepSize:
-        """With a constant as it is, or if `relative`, in units of 1 / (smoothness of the steps)."""
+        """The step size; a `relative` constant is in units of 1 / (smoothness of the steps)."""
         step_size = step_size_of(constant, self.exponent)
         if not self.cell.description["step_size"].get("relative", False):
             return step_size
@@ -180,12 +182,12 @@ class _Instance:
         return step_size_of(constant / smoothness, self.exponent)
 
     def simulate(self, method: Walk | Gossip, update: Update, records: list[int]) -> Trace:
-        told, problem = self.cell.description, self.world.problem
+        described, problem = self.cell.description, self.world.problem
         compiled = uncompiled_part(problem, method, update) is None
         trace = simulate(
             problem, self.world.graph, method, steps=records[-1], update=update,
-            replicates=told["replicates"], seed=self.walks, records=records,
-            gaps=told.get("gaps") or True, cores=1, progress=False,
+            replicates=described["replicates"], seed=self.walks, records=records,
+            gaps=described.get("gaps") or True, cores=1, progress=False,
             engine="compiled" if compiled else "reference",
         )  # fmt: skip
         if not trace.complete:  # it was Ctrl-C; half an instance is of no use

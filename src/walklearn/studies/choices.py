@@ -109,7 +109,7 @@ def graph_of(content: Table, seed: Seed) -> Graph:
 
 
 def loss_of(table: CheckedTable, default: str = "logistic") -> Loss:
-    """Of the key `loss`: "logistic", or { name = "huber", threshold = 0.5 }."""
+    """The loss that the key `loss` names: "logistic", or { name = "huber", threshold = 0.5 }."""
     if not isinstance(table.get("loss"), Mapping):
         return LOSSES[table.choice("loss", LOSSES, default)]()
     inner = table.table("loss")
@@ -118,8 +118,8 @@ def loss_of(table: CheckedTable, default: str = "logistic") -> Loss:
 
 
 def domain_of(table: CheckedTable) -> tuple[Domain, float]:
-    """Of the key `domain`: the domain and 0, or everywhere and the multiple of ‖w*‖ that the
-    radius of a ball is to be.
+    """The domain that the key `domain` names, and 0; for a ball whose radius is a multiple of ‖w*‖,
+    everywhere and that multiple.
 
     >>> domain_of(table_of({"domain": {"ball": 10.0}}))
     (Ball(radius=10.0), 0.0)

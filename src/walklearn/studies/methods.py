@@ -122,8 +122,8 @@ def _walk(
         if "reweight" in table:
             settings["reweight"] = table.choice("reweight", ("released", "as-printed"))
     elif privacy:
-        told = f"is about a release: say mechanism = … with {privacy[0]}."
-        raise table.error(privacy[0], told)
+        message = f"is about a release: say mechanism = … with {privacy[0]}."
+        raise table.error(privacy[0], message)
     made = walk(**settings)
     if not isinstance(made, Walk):
         raise TypeError(f"{walk.__module__}:{walk.__name__} makes no walk, but {made!r}.")

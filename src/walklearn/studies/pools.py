@@ -63,17 +63,17 @@ class Here(Pool):
         self._waiting: deque[Task] = deque()
 
     def submit(self, task: Task) -> None:
-        """Remember it."""
+        """Remember the task."""
         self._waiting.append(task)
 
     def outcomes(self, timeout_seconds: float) -> Iterator[tuple[Task, Any]]:
-        """Do the next one."""
+        """Do the next task and give its outcome."""
         if self._waiting:
             task = self._waiting.popleft()
             yield task, perform(task)
 
     def close(self, *, at_once: bool) -> None:
-        """Nothing is under way."""
+        """Do nothing, for no task is under way."""
 
 
 class Processes(Pool):

@@ -70,13 +70,39 @@ class Results:
 
     @classmethod
     def open(cls, directory: str | os.PathLike[str]) -> Results:
-        """The results in a directory that a study wrote."""
+        """The results in a directory that a study wrote.
+
+        Parameters
+        ----------
+        directory
+            Where they are.
+
+        Returns
+        -------
+        Results
+            A `ResultsError` is raised where there are none, or they are damaged or another
+            version's.
+        """
         folder = Path(directory)
         return cls(folder, _read_about(folder))
 
     @classmethod
     def prepare(cls, directory: str | os.PathLike[str], study: Study) -> Results:
-        """A directory to write this study's cells to, those that it has already kept."""
+        """A directory to write this study's cells to; those that it has already are kept.
+
+        Parameters
+        ----------
+        directory
+            Where; it is made if it is not there.
+        study
+            What will be run. Verdicts of an earlier run are deleted.
+
+        Returns
+        -------
+        Results
+            A `ResultsError` is raised where the directory was written by another version or is
+            damaged.
+        """
         for needed in ("pyarrow.parquet", "pandas", "threadpoolctl"):
             # Better said now than when the first cell is finished.
             package(needed, "experiments", "studies need")
@@ -117,7 +143,15 @@ class Results:
         return sum(self._file("cells", name).exists() for name in self.about["cells"])
 
     def write(self, cell: Cell, result: CellResult) -> None:
-        """Keep a finished cell; its records come last."""
+        """Keep a finished cell; its records come last, so that where they are all is there.
+
+        Parameters
+        ----------
+        cell
+            Which cell it is.
+        result
+            What its run has found.
+        """
         names = {**cell.names, "cell": cell.hash}
         if result.edges:
             self._write_table("edges", cell.graph_hash, result.edges, {"graph": cell.graph})
@@ -126,7 +160,15 @@ class Results:
         self._write_table("cells", cell.hash, result.records, names)
 
     def write_verdicts(self, study: Study, verdicts: pandas.DataFrame) -> None:
-        """Keep what was found of the study's claims."""
+        """Keep what was found of the study's claims, in place of what was there.
+
+        Parameters
+        ----------
+        study
+            The study, whose seed and text every row will carry.
+        verdicts
+            A row for each reading of a claim, as `studies.verdicts.verdicts` makes them.
+        """
         rows = verdicts.assign(**origin(seed_name(study.seed)), **keeping(study.hash))
         buffer = io.BytesIO()
         rows.to_parquet(buffer, index=False)

@@ -108,12 +108,38 @@ class Study:
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Study:
-        """Read and check a study's file."""
+        """Read and check a study's file.
+
+        Parameters
+        ----------
+        path
+            A TOML file.
+
+        Returns
+        -------
+        Study
+            A `StudyError` is raised for what is wrong, with its key and line.
+        """
         return cls._of_table(CheckedTable.read(path, StudyError), check=True)
 
     @classmethod
     def from_text(cls, text: str, source: str = "the study", *, check: bool = True) -> Study:
-        """Read a study. check: build every graph, problem and method once, to be sure of them."""
+        """Read a study from a TOML text.
+
+        Parameters
+        ----------
+        text
+            The text, as a study's file has it.
+        source
+            What errors call the place that it came from.
+        check
+            Build every graph, problem and method once, to be sure of them.
+
+        Returns
+        -------
+        Study
+            A `StudyError` is raised for what is wrong, with its key and line.
+        """
         return cls._of_table(CheckedTable.parse(text, source, StudyError), check)
 
     @classmethod
@@ -126,7 +152,7 @@ class Study:
 
     @property
     def hash(self) -> str:
-        """Of its text, as it is run; what follows from all of it carries this."""
+        """A digest of its text as it is run, which everything that follows from it carries."""
         return digest(self.text, self.is_quick)
 
     def cells(self) -> list[Cell]:
@@ -165,14 +191,14 @@ class Study:
         return replace(self, **changes, methods=methods, step_sizes=steps, is_quick=True)
 
     def _cell(self, graph: str, problem: str, method: str, step_size: str) -> Cell:
-        told, steps = self.methods[method], dict(self.step_sizes[step_size])
-        if STEPS in told:
-            steps = dict(told[STEPS])
-        elif finds_step(told):
+        table, steps = self.methods[method], dict(self.step_sizes[step_size])
+        if STEPS in table:
+            steps = dict(table[STEPS])
+        elif finds_step(table):
             steps = {"found": True}
         if "constants" in steps:
             steps = {"tuning_instances": TUNING_INSTANCES, "metric": self.metric, **steps}
-        described = {key: each for key, each in told.items() if key not in (*WHERE, STEPS)}
+        described = {key: each for key, each in table.items() if key not in (*WHERE, STEPS)}
         homes = homes_of(self.graphs[graph], self.problems[problem], described)
         return Cell.of(
             (self.name, graph, problem, method, step_size),

@@ -44,7 +44,7 @@ class Task:
 
     @property
     def updates(self) -> int:
-        """How much work it is."""
+        """How many updates it makes, which says how much work it is."""
         each = _tuning_updates if self.tuning is None else _updates
         return len(self.instances) * each(self.cell)
 

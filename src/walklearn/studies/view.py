@@ -63,8 +63,8 @@ def _axis(study: CheckedTable, figure: CheckedTable, axis: str) -> str:
     if figure["kind"] == "map":
         for problem, table in study["problems"].items():
             if name not in (known := _numbers(table)):
-                told = f"is no number of problem {problem}; those are {_list(known)}."
-                raise figure.error(axis, told)
+                message = f"is no number of problem {problem}; those are {_list(known)}."
+                raise figure.error(axis, message)
         return name
     every = dict.fromkeys(key for each in study["methods"].values() for key in _numbers(each))
     if name not in every:

@@ -106,7 +106,7 @@ _kept: OrderedDict[str, World] = OrderedDict()
 
 
 def kept_world(graph: Table, problem: Table, seed: int, stage: int, instance: int) -> World:
-    """As `draw_world`, but kept for the methods to come, with its optimum.
+    """What `draw_world` draws, kept for the methods to come, with its optimum.
 
     The oldest worlds go when all together exceed `MOST_BYTES`.
     """

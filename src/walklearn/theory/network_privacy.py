@@ -109,13 +109,40 @@ class NetworkPrivacy:
         return self.noise.epsilon(delta)
 
     def epsilon(self, delta: float, source: int, observer: int) -> float:
-        """ε of the source's rows against the observer alone."""
+        """ε of one node's rows against another one alone.
+
+        Parameters
+        ----------
+        delta
+            δ, in [0, 1).
+        source
+            The number of the node whose rows are looked for.
+        observer
+            The number of the node that looks.
+
+        Returns
+        -------
+        float
+            At most the local one; infinite for the observer's own rows, which it knows.
+        """
         return float(self.epsilons(delta, observer, [source])[0])
 
     def epsilons(self, delta: float, observer: int, sources: ArrayLike | None = None) -> Array:
-        """ε of each source's rows (all nodes by default) against the observer alone.
+        """ε of the rows of many nodes against one alone.
 
-        The observer knows its own rows: there its ε is infinite.
+        Parameters
+        ----------
+        delta
+            δ, in [0, 1).
+        observer
+            The number of the node that looks.
+        sources
+            The numbers of the nodes whose rows are looked for; all by default.
+
+        Returns
+        -------
+        array
+            A number for each source. The observer knows its own rows: there its ε is infinite.
         """
         delta = check_delta(delta)
         nodes = self.graph.node_count
@@ -132,7 +159,22 @@ class NetworkPrivacy:
         return found
 
     def by_distance(self, delta: float, observer: int) -> tuple[NDArray[np.int64], Array]:
-        """How many hops every other node is away from the observer, and the ε of its rows."""
+        """How many hops every other node is away from the observer, and the ε of its rows.
+
+        Parameters
+        ----------
+        delta
+            δ, in [0, 1).
+        observer
+            The number of the node that looks.
+
+        Returns
+        -------
+        hops : array of int64
+            Of all nodes but the observer, by number.
+        epsilons : array
+            Likewise.
+        """
         from scipy.sparse.csgraph import shortest_path
 
         seen = self.epsilons(delta, observer)
@@ -140,7 +182,20 @@ class NetworkPrivacy:
         return np.delete(hops, observer).astype(np.int64), np.delete(seen, observer)
 
     def in_words(self, delta: float, observers: ArrayLike) -> str:
-        """The claim as a line of a ledger, over all sources and these observers."""
+        """The claim as a line of a ledger, over all sources and some observers.
+
+        Parameters
+        ----------
+        delta
+            δ, in [0, 1).
+        observers
+            The numbers of the nodes that look, one at a time.
+
+        Returns
+        -------
+        str
+            The least, the largest and the median ε, and what is not covered.
+        """
         seen = np.concatenate([self.by_distance(delta, int(v))[1] for v in np.asarray(observers)])
         return (
             f"seen from one other node that does not collude: ε = {seen.min():.3g} to "
@@ -149,7 +204,7 @@ class NetworkPrivacy:
         )
 
     def _epsilons(self, legs: _Legs, delta: float) -> Array:
-        """From Rényi divergences to (ε, δ) (Canonne, Kamath & Steinke 2020), the best order."""
+        """The ε at δ by Rényi divergences (Canonne, Kamath & Steinke 2020), the best order."""
         if delta == 0:
             return np.full(len(legs.again), math.inf)
         shift = 1.0 + self.rounding * self.horizon

@@ -94,7 +94,7 @@ def spectrum_of(
 
 
 def exactly(near: float, far: float, method: Method) -> Spectrum:
-    """A spectrum without doubt."""
+    """A spectrum whose two eigenvalues are known exactly."""
     return Spectrum((near, near), (far, far), method)
 
 

@@ -35,39 +35,95 @@ import numpy as np
 from numpy.typing import NDArray
 
 from walklearn.problem.losses import Loss
-from walklearn.problem.problem import NodeRows
+from walklearn.problem.visited_rows import VisitedRows
 
 Array = NDArray[Any]
 
 SHARE = 1.0 / 3.0  # of 1/(L̂ + λ)
 ROUNDING = 1e-8  # of φ_i: a fall that is smaller cannot be told from rounding
 FEW_NODES, MOST_VISITS = 100, 1000  # found by trial: 100 suffices for batches, rows for whole nodes
+ROUNDS = 20  # after so many times as long as it takes to meet a node, who was not met is not there
+HOPS_SHARE = 1 / 8  # of all hops, in which L̂ halves at the soonest; found by trial too
 SLACK = 1e-6  # of the fall: equality, as for one row of least squares, passes the test
 
 
 class Pace(NamedTuple):
-    """How far the token has come round: n, and Σa and Σa² over its returns to nodes."""
+    """How far the token has come round.
 
-    nodes: float = 0.0  # n
+    Parameters
+    ----------
+    nodes
+        n, how many nodes were visited; one of which a share of the rows was seen counts as that
+        share.
+    ages
+        Σa over the returns to nodes, a the hops since the visit before.
+    squared_ages
+        Σa².
+    """
+
+    nodes: float = 0.0
     ages: float = 0.0
     squared_ages: float = 0.0
 
     def counted(self, seen: float, age: int) -> Pace:
-        """With a visit that saw a new share of a node, `age` hops after its last one (0: none)."""
+        """The pace after one more visit.
+
+        Parameters
+        ----------
+        seen
+            The share of the node that was seen for the first time.
+        age
+            How many hops after the node's last visit; 0 for the first.
+
+        Returns
+        -------
+        Pace
+            A new one.
+        """
         return Pace(self.nodes + seen, self.ages + age, self.squared_ages + float(age) ** 2)
 
     @property
     def mean_age(self) -> float:
-        """τ̂."""
+        """The mean age τ̂ of a gradient."""
         return self.squared_ages / (2.0 * self.ages) if self.ages else 0.0
 
     @property
     def factor(self) -> float:
-        """min(1, n/τ̂)."""
+        """The factor min(1, n/τ̂) of the step."""
         return min(1.0, self.nodes / self.mean_age) if self.ages else 1.0
 
-    def decayed(self, curvature: float, visits: int) -> float:
-        """L̂ · 2^(−pace / H), with H visits."""
+    @property
+    def hops(self) -> float:
+        """Σa/n: how long the nodes that were met have been walked among, in the mean."""
+        return self.ages / self.nodes if self.nodes else 0.0
+
+    def has_come_round(self, nodes: int) -> bool:
+        """Whether whoever of the N nodes was not met by now is not there to be met.
+
+        τ̂ is how long it takes to meet a node again.
+
+        >>> Pace(3.0, ages=300.0, squared_ages=1200.0).has_come_round(4)    # 100 hops, of 20 · 4
+        True
+        >>> Pace(3.0, ages=300.0, squared_ages=6000.0).has_come_round(4)    # of 20 · 10
+        False
+        """
+        return self.hops > ROUNDS * max(self.mean_age, nodes)
+
+    def decayed(self, curvature: float, visits: float) -> float:
+        """L̂ · 2^(−pace / H).
+
+        Parameters
+        ----------
+        curvature
+            L̂.
+        visits
+            H, in how many visits L̂ halves.
+
+        Returns
+        -------
+        float
+            The new L̂.
+        """
         return float(curvature * 2.0 ** (-self.factor / visits))
 
     def step(self, curvature: float) -> float:
@@ -75,19 +131,61 @@ class Pace(NamedTuple):
         return self.factor * SHARE / curvature if curvature > 0 else 0.0
 
 
-def halving_visits(nodes: int, held: int, looks: int) -> int:
+def halving_visits(nodes: int, held: int, looks: int, hops: float) -> float:
     """H: N, but N times the rows looked at, from 100 to 1000, where few nodes hold several.
 
-    >>> [halving_visits(*case) for case in ((500, 9, 9), (20, 1, 1), (5, 80, 80), (5, 80, 1))]
+    All rows of a node together may hide for long that L̂ is too small, until w has swung out. So
+    that the quiet times in between become long enough to arrive, H is then a share of all hops at
+    least.
+
+    Parameters
+    ----------
+    nodes
+        N, of the whole network.
+    held
+        How many rows the node has.
+    looks
+        How many of them a visit looks at.
+    hops
+        `Pace.hops`.
+
+    Returns
+    -------
+    float
+        In how many visits L̂ halves.
+
+    Examples
+    --------
+    >>> [halving_visits(*case, 0) for case in ((500, 9, 9), (20, 1, 1), (5, 80, 80), (5, 80, 1))]
     [500, 20, 400, 100]
+    >>> halving_visits(5, 80, 80, hops=80_000)
+    10000.0
     """
-    if held <= 1 or nodes >= FEW_NODES:
+    if held <= 1:
         return nodes
-    return min(max(nodes * looks, FEW_NODES), MOST_VISITS)
+    least = nodes if nodes >= FEW_NODES else min(max(nodes * looks, FEW_NODES), MOST_VISITS)
+    return max(least, HOPS_SHARE * hops) if looks == held else least
 
 
-def raised(curvature: float, loss: Loss, rows: NodeRows, scores: Array, slopes: Array) -> float:
-    """L̂, doubled as long as these rows contradict it."""
+def raised(curvature: float, loss: Loss, rows: VisitedRows, scores: Array, slopes: Array) -> float:
+    """L̂, doubled as long as these rows contradict it.
+
+    Parameters
+    ----------
+    curvature
+        L̂ so far; 0 before the first gradient.
+    loss
+        The loss of a row.
+    rows
+        What the visit looks at.
+    scores, slopes
+        Of these rows, by the model as it came.
+
+    Returns
+    -------
+    float
+        L̂, unchanged where there is no gradient to try.
+    """
     gradient = rows.share * rows.gradient(slopes)
     squared_norm = float(gradient @ gradient)
     value = _value(loss, rows, scores)
@@ -102,6 +200,6 @@ def raised(curvature: float, loss: Loss, rows: NodeRows, scores: Array, slopes: 
     return curvature
 
 
-def _value(loss: Loss, rows: NodeRows, scores: Array) -> float:
+def _value(loss: Loss, rows: VisitedRows, scores: Array) -> float:
     """φ_i, or as the mini-batch estimates it."""
     return rows.share * float(rows.weights @ loss.value(scores, rows.y))

@@ -91,7 +91,20 @@ class AsynchronousGossip:
         return 2
 
     def gradient_scale(self, graph: Graph, step_size: StepSize) -> Array:
-        """(2 / (N r_i))^(1−q), or 1 if plain."""
+        """The factor (2 / (N r_i))^(1−q) of each node's gradient, or 1 if plain.
+
+        Parameters
+        ----------
+        graph
+            Who can talk to whom.
+        step_size
+            Its exponent is q.
+
+        Returns
+        -------
+        array
+            A number for each node.
+        """
         if not self.corrected:
             return np.ones(graph.node_count)
         equal = 1.0 / graph.node_count
@@ -127,7 +140,20 @@ class SynchronousGossip:
         return graph.node_count
 
     def gradient_scale(self, graph: Graph, step_size: StepSize) -> Array:
-        """1: every node updates equally often."""
+        """The factor 1: every node updates equally often.
+
+        Parameters
+        ----------
+        graph
+            Who can talk to whom.
+        step_size
+            It is not looked at.
+
+        Returns
+        -------
+        array
+            A number for each node.
+        """
         del step_size
         return np.ones(graph.node_count)
 

@@ -37,7 +37,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from walklearn.problem import Problem
-from walklearn.problem.problem import NodeRows
+from walklearn.problem.visited_rows import VisitedRows
 from walklearn.updates.found_step import Pace, halving_visits, raised
 from walklearn.updates.sgd import picked_rows
 from walklearn.updates.step_sizes import ConstantStep
@@ -53,29 +53,60 @@ EVERY_NODE = 1.0 - 1e-9  # of N: n adds up shares of nodes
 class GradientMemory(NamedTuple):
     """What the token carries beside w.
 
-    collects: w stays until every node was seen, as after the loss of what nodes keep.
+    Parameters
+    ----------
+    gradient_sum
+        s = Σ h_i.
+    pace
+        n, and how often the token comes round.
+    curvature
+        L̂, of the φ_i; 0 until the first gradient.
+    collects
+        Whether w stays until every node was seen, as after the loss of what nodes keep.
     """
 
-    gradient_sum: Array  # s = Σ h_i
-    pace: Pace = Pace()  # n, and how often the token comes round
-    curvature: float = 0.0  # L̂, of the φ_i; 0 until the first gradient
+    gradient_sum: Array
+    pace: Pace = Pace()
+    curvature: float = 0.0
     collects: bool = False
 
 
 class KeptSlopes(NamedTuple):
-    """What a node keeps."""
+    """What a node keeps.
 
-    slopes: Array  # one for each row and class, NaN for a row that was not seen yet
-    updated: int = 0  # the number of the update of the last visit; 0 before the first
+    Parameters
+    ----------
+    slopes
+        One for each row and class, NaN for a row that was not seen yet.
+    updated
+        The number of the update of the last visit; 0 before the first.
+    """
+
+    slopes: Array
+    updated: int = 0
 
 
 class Looked(NamedTuple):
-    """What a visit sees of the node's rows."""
+    """What a visit sees of the node's rows.
 
-    correction: Array  # g − h_i, or as the mini-batch estimates it
-    change: Array  # of h_i: what is added to s
-    unseen: float  # the share of what was looked at that was not seen before
-    seen: float  # the share of the node that is seen now and was not before
+    Parameters
+    ----------
+    correction
+        g − h_i, or as the mini-batch estimates it.
+    change
+        Of h_i: what is added to s.
+    unseen
+        The share of what was looked at that was not seen before.
+    seen
+        The share of the node that is seen now and was not before.
+    kept
+        What the node keeps from now on.
+    """
+
+    correction: Array
+    change: Array
+    unseen: float
+    seen: float
     kept: KeptSlopes
 
 
@@ -116,11 +147,11 @@ class _GradientMemoryUpdate(Remembering):
         return np.asarray(8 * (np.diff(problem.offsets) * problem.outputs + 1), dtype=np.int64)
 
     def begin(self, problem: Problem, collects: bool = False) -> GradientMemory:
-        """No gradients yet. collects: let w stay until every node was seen."""
+        """A memory without gradients. collects: let w stay until every node was seen."""
         return GradientMemory(np.zeros(problem.size), collects=collects)
 
     def unvisited(self, problem: Problem, node: int) -> KeptSlopes:
-        """No slopes yet."""
+        """What a node keeps before its first visit: no slopes."""
         rows = int(problem.offsets[node + 1] - problem.offsets[node])
         shape = (rows,) if problem.outputs == 1 else (rows, problem.outputs)
         return KeptSlopes(np.full(shape, np.nan))
@@ -138,7 +169,8 @@ class _GradientMemoryUpdate(Remembering):
         pace = memory.pace.counted(looked.seen, k - kept.updated if kept.updated else 0)
         curvature = memory.curvature
         if self.step_size is None:
-            visits = halving_visits(problem.node_count, kept.slopes.shape[0], len(rows.y))
+            held = kept.slopes.shape[0]
+            visits = halving_visits(problem.node_count, held, len(rows.y), pace.hops)
             curvature = pace.decayed(curvature, visits)
             curvature = raised(curvature, problem.loss, rows, scores, slopes)
             gamma = pace.step(curvature + problem.penalty)
@@ -204,7 +236,9 @@ class Saga(_GradientMemoryUpdate):
         return np.asarray(looked.correction + (1.0 - looked.unseen) * s / n)
 
 
-def _looked(rows: NodeRows, picks: Array | None, slopes: Array, kept: KeptSlopes, k: int) -> Looked:
+def _looked(
+    rows: VisitedRows, picks: Array | None, slopes: Array, kept: KeptSlopes, k: int
+) -> Looked:
     """What the slopes of update k say beside those that the node keeps, which they replace."""
     count = len(kept.slopes)
     places = np.arange(count) if picks is None else picks

@@ -49,16 +49,31 @@ CLOSE = 1e-14  # of the radius
 
 
 class Quadratic(NamedTuple):
-    """What the token carries beside w."""
+    """What the token carries beside w.
 
-    inverse: Array  # A⁻¹, (d, d)
-    right_side: Array  # b, (classes, d)
+    Parameters
+    ----------
+    inverse
+        A⁻¹, shape (d, d).
+    right_side
+        b, shape (classes, d).
+    """
+
+    inverse: Array
+    right_side: Array
 
 
 class KeptParabolas(NamedTuple):
-    """What a node keeps: κ and, for each class, κs − slope of each row; 0 for a row not seen."""
+    """What a node keeps.
 
-    parabolas: Array  # (rows, 1 + classes)
+    Parameters
+    ----------
+    parabolas
+        κ and, for each class, κs − slope of each row, shape (rows, 1 + classes); 0 for a row that
+        was not seen yet.
+    """
+
+    parabolas: Array
 
 
 @UPDATES.register
@@ -113,12 +128,12 @@ class Newton(Remembering):
         return np.asarray(8 * np.diff(problem.offsets) * (1 + problem.outputs), dtype=np.int64)
 
     def begin(self, problem: Problem) -> Quadratic:
-        """(λ/2)‖w‖² alone."""
+        """The quadratic (λ/2)‖w‖² alone, since no node was visited."""
         d = problem.dimension
         return Quadratic(np.eye(d) / problem.penalty, np.zeros((problem.outputs, d)))
 
     def unvisited(self, problem: Problem, node: int) -> KeptParabolas:
-        """No parabolas yet."""
+        """What a node keeps before its first visit: no parabolas."""
         rows = int(problem.offsets[node + 1] - problem.offsets[node])
         return KeptParabolas(np.zeros((rows, 1 + problem.outputs)))
 

@@ -67,7 +67,7 @@ def choose_step(problem: Problem, graph: Graph, walk: Walk, batch: int | None = 
 
 
 def best_step(candidates: Sequence[T], errors: ArrayLike) -> T:
-    """Of step sizes, or their constants, the one that left the least error; the first of equals.
+    """The step size, or constant, that left the least error; the first of equals.
 
     Tune on seeds of their own: the least of several errors is too good for the runs it comes from.
     NaN is the error of a run that diverged.

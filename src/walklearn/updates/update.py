@@ -58,7 +58,7 @@ class Visited(NamedTuple):
     token: Token
     kept: Any
     step_size: float
-    gradient: Array  # the direction of the step
+    gradient: Array
 
 
 class Update(ABC):
@@ -101,10 +101,30 @@ class Remembering(Update):
 
     @abstractmethod
     def unvisited(self, problem: Problem, node: int) -> Any:
-        """What a node keeps before its first visit."""
+        """What a node keeps before its first visit.
+
+        Parameters
+        ----------
+        problem
+            The problem, with the node's rows.
+        node
+            The number of the node.
+
+        Returns
+        -------
+        What `visit` takes as `kept`.
+        """
 
     def check_memory(self, problem: Problem, memory: Any) -> None:
-        """Raise unless the token's memory is one that this update makes of such a problem."""
+        """Raise a ValueError unless this update makes such a memory of such a problem.
+
+        Parameters
+        ----------
+        problem
+            The problem of the walk that goes on.
+        memory
+            What its token carries beside the model.
+        """
         begun = self.begin(problem)
         fits = type(memory) is type(begun) and all(
             np.shape(part) == np.shape(new) for part, new in zip(memory, begun, strict=True)
@@ -139,7 +159,17 @@ class Remembering(Update):
 
 
 class Kept(NamedTuple):
-    """What the nodes of a walk keep, by node; those that are missing were not visited yet."""
+    """What the nodes of a walk keep.
+
+    Parameters
+    ----------
+    problem
+        What the walk learns.
+    update
+        What its visits do.
+    nodes
+        What each node keeps, by its number; those that are missing were not visited yet.
+    """
 
     problem: Problem
     update: Remembering
@@ -151,7 +181,15 @@ class Kept(NamedTuple):
         return self.update.unvisited(self.problem, node) if kept is None else kept
 
     def check(self, problem: Problem, update: Update) -> None:
-        """Raise unless the problem and the update are those that it was made with."""
+        """Raise a ValueError unless this was made with that problem and that update.
+
+        Parameters
+        ----------
+        problem
+            The problem of the walk that goes on.
+        update
+            Its update.
+        """
         if update != self.update or (problem is not self.problem and problem != self.problem):
             raise ValueError(
                 f"what the nodes keep was made by {self.update!r} on {self.problem!r}, and says "
@@ -205,7 +243,20 @@ class Sgd(Update):
 
 
 def as_update(update: object, step_size: Any) -> Update:
-    """The update of a run: as given, or `Sgd` of a step size, its short form; not both."""
+    """The update of a run: as given, or `Sgd` of a step size, its short form; not both.
+
+    Parameters
+    ----------
+    update
+        An update, or None.
+    step_size
+        γ_k, or None.
+
+    Returns
+    -------
+    Update
+        A TypeError or ValueError is raised where both are given, or none, or what is no update.
+    """
     if update is None:
         if step_size is None:
             raise TypeError(

@@ -26,8 +26,9 @@ array([0.5       , 0.16666667, 0.16666667, 0.16666667])
 
 from walklearn.walks.derived import Derived, Independent, Jumping, NonBacktracking
 from walklearn.walks.history import HistoryDriven
-from walklearn.walks.metropolis import Metropolis, ReleasedWeighted, Simple, Uniform, Weighted
+from walklearn.walks.metropolis import Metropolis, Simple, Uniform
 from walklearn.walks.walk import WALKS, Hop, Walk
+from walklearn.walks.weighted import ReleasedWeighted, Weighted
 
 __all__ = [
     "WALKS",

@@ -18,9 +18,10 @@ import numpy as np
 from walklearn.graphs import Graph
 from walklearn.problem import Problem
 from walklearn.walks.disclosure import Shown
-from walklearn.walks.metropolis import Metropolis, Simple, Uniform, Weighted
+from walklearn.walks.metropolis import Metropolis, Simple, Uniform
 from walklearn.walks.proposal import pick
 from walklearn.walks.walk import WALKS, Generators, Hop, Vector, Walk
+from walklearn.walks.weighted import Weighted
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -72,11 +73,24 @@ class Derived(Walk):
         return self.walk.visit_weights(graph, problem)
 
     def divisors(self, graph: Graph, problem: Problem | None = None) -> Vector:
-        """The same as for the walk that it is built on."""
+        """s_i in ĝ = (s̄ / s_i) ∇f_i, those of the walk that it is built on.
+
+        Parameters
+        ----------
+        graph
+            Who can talk to whom.
+        problem
+            What L_i is taken from; walks that do not follow L_i need none.
+
+        Returns
+        -------
+        array
+            A positive number for each node.
+        """
         return self.walk.divisors(graph, problem)
 
     def gradient_scale(self, graph: Graph, problem: Problem | None = None) -> Vector:
-        """That of the walk."""
+        """The gradient scale of the walk it builds on."""
         return self.walk.gradient_scale(graph, problem)
 
 

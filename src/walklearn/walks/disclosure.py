@@ -17,7 +17,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
-    from walklearn.privacy.mechanisms import Mechanism
+    from walklearn.privacy.mechanism import Mechanism
     from walklearn.privacy.model_noise import ModelNoise
     from walklearn.walks.walk import Walk
 
@@ -103,7 +103,7 @@ def published(
 
     walk: None for gossip. outside: how many nodes' values were out of bounds, for each replicate.
     """
-    from walklearn.privacy.ledger import IN_THE_CLEAR, describe  # slow to import
+    from walklearn.privacy.description import IN_THE_CLEAR, describe  # slow to import
 
     seen: dict[str, Any] = {"nodes": nodes}
     seen["model"] = IN_THE_CLEAR if noise is None else describe(noise)

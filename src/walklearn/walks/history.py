@@ -68,7 +68,7 @@ class HistoryDriven(Derived):
 
     @property
     def shown(self) -> Shown | None:
-        """As the walk does: the counts tell where the token has been, not what the rows are."""
+        """What the walk shows: the counts tell where the token has been, not what the rows are."""
         return self.walk.shown
 
     def hop(

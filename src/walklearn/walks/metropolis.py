@@ -1,9 +1,9 @@
-"""The Metropolis walks: simple, uniform (Algorithm 1), weighted (Algorithm 2)."""
+"""The Metropolis walk, and two that ask nothing of the rows: simple, and uniform (Algorithm 1)."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 
@@ -15,10 +15,6 @@ from walklearn.walks.walk import WALKS, Generators, Hop, Vector, Walk
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
-
-    from walklearn.privacy.mechanisms import Mechanism
-
-Reweight = Literal["released", "as-printed"]
 
 
 @dataclass(frozen=True, repr=False)
@@ -42,7 +38,20 @@ class Metropolis(Walk):
     def weight(self, importance: float, degree: int) -> float:
         """v_i from what a node knows of itself, or was told by a neighbour; see `visit_weights`.
 
-        Only walks that say so can be done by the nodes of a network.
+        Only walks that say so can be done by the nodes of a network; of others a TypeError is
+        raised.
+
+        Parameters
+        ----------
+        importance
+            L_i, or R_i where that was released.
+        degree
+            How many neighbours the node has.
+
+        Returns
+        -------
+        float
+            A positive number.
         """
         raise TypeError(f"{self!r} does not say how a node weighs itself against its neighbours.")
 
@@ -72,7 +81,20 @@ class Metropolis(Walk):
         return Hop(j, 1) if accepts(proposal, score[node], score[j]) else Hop(node, 0)
 
     def divisors(self, graph: Graph, problem: Problem | None = None) -> Vector:
-        """s_i in ĝ = (s̄ / s_i) ∇f_i: here 1."""
+        """s_i in ĝ = (s̄ / s_i) ∇f_i: here 1.
+
+        Parameters
+        ----------
+        graph
+            Who can talk to whom.
+        problem
+            What L_i is taken from; walks that do not follow L_i need none.
+
+        Returns
+        -------
+        array
+            A positive number for each node.
+        """
         return np.ones(graph.node_count)
 
     def gradient_scale(self, graph: Graph, problem: Problem | None = None) -> Vector:
@@ -184,247 +206,22 @@ class Uniform(Metropolis):
         """1 for every node, or L_i if normalised."""
         if not self.normalise:
             return super().divisors(graph, problem)
-        return _smoothness(graph, problem, "Uniform(normalise=True)")
+        return smoothness_of_nodes(graph, problem, "Uniform(normalise=True)")
 
 
-@WALKS.register
-@dataclass(frozen=True, eq=False, repr=False)
-class Weighted(Metropolis):
-    """Algorithm 2: nodes are visited in proportion to their importance.
-
-    Parameters
-    ----------
-    importance
-        Any positive number per node; by default L_i, the smoothness of f_i. The gradient is
-        divided by it, so that the estimate stays unbiased.
-    privacy
-        A mechanism that releases the importance (Algorithm 3). Each node draws its R_i once,
-        tells its neighbours that, and the walk follows R. `realise` makes that draw.
-    reweight
-        "released" divides the gradient by R_i, which is unbiased for every draw; "as-printed"
-        divides by the true importance, as the paper has it, which for one draw minimises Σ (R_i
-        / L_i) f_i instead.
-    shrink
-        Whether to follow released values that are moved towards the midpoint of the bounds
-        (`privacy.shrunk`): the more noise there is, the farther. It costs no privacy, and a
-        small R_i that is due to noise no longer makes the steps of its node long.
-    bounds
-        The public bounds agreed upon; a mechanism made for others is refused.
-    public
-        Your word that a given importance does not depend on the nodes' rows; without it no
-        privacy is claimed for a walk that tells it.
-    laziness
-        The probability of staying put before anything is proposed, in [0, 1).
-
-    Examples
-    --------
-    >>> from walklearn import graphs
-    >>> Weighted(importance=[1.0, 2.0, 3.0]).stationary(graphs.ring(3)).round(3)
-    array([0.167, 0.333, 0.5  ])
-    """
-
-    name: ClassVar[str] = "weighted"
-    importance: Vector | None = None
-    privacy: Mechanism | None = field(default=None, kw_only=True)
-    reweight: Reweight = field(default="released", kw_only=True)
-    shrink: bool = field(default=False, kw_only=True)
-    bounds: tuple[float, float] | None = field(default=None, kw_only=True)
-    public: bool = field(default=False, kw_only=True)
-    announced_numbers: ClassVar[int] = 2  # the degree and the importance
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.importance is not None:
-            object.__setattr__(self, "importance", _positive(np.array(self.importance, float)))
-        if self.reweight not in ("released", "as-printed"):
-            raise ValueError(f'reweight must be "released" or "as-printed", got {self.reweight!r}.')
-        if self.privacy is not None:
-            _check_mechanism(self.privacy, self.bounds)
-        elif type(self) is Weighted and (self.bounds or self.shrink or self.reweight != "released"):
-            raise ValueError(
-                "bounds, shrink and reweight are about a release: pass privacy=... with them."
-            )
-        if self.public and (self.importance is None or self.privacy is not None):
-            raise ValueError("public=True is about a given importance that is told as it is.")
-
-    @property
-    def shown(self) -> Shown:
-        """The importance, unless it is public; by the mechanism, if there is one."""
-        return self._shown(self.privacy)
-
-    def _shown(self, mechanism: Mechanism | None) -> Shown:
-        scaled_by = 'reweight="as-printed"' if self.reweight == "as-printed" else ""
-        return Shown(not self.public, mechanism, scaled_by, instead='reweight="released"')
-
-    def weight(self, importance: float, degree: int) -> float:
-        """The importance."""
-        return importance
-
-    @property
-    def is_private(self) -> bool:
-        """Whether the importance still has to be released; see `realise`."""
-        return self.privacy is not None
-
-    def realise(
-        self, graph: Graph, problem: Problem | None, generator: Generators | None = None
-    ) -> Metropolis:
-        """The walk after every node has released its importance once.
-
-        Without a generator the noise comes from the operating system's entropy; with a list of
-        them, each node draws from its own.
-        """
-        if self.privacy is None:
-            return self
-        true = self._importance(graph, problem)
-        if self.importance is None and problem is not None:
-            # A relay has nothing of its own; another node's value must not be released again.
-            relays = np.diff(problem.offsets) == 0
-            true = np.where(relays, self.privacy.bounds[0], true)
-        released = _released(self.privacy, true, generator)
-        if self.shrink:
-            from walklearn.privacy.comparison import shrunk
-
-            released = shrunk(self.privacy, released)
-        return ReleasedWeighted(
-            released,
-            true_importance=true,
-            mechanism=self.privacy,
-            reweight=self.reweight,
-            shrink=self.shrink,
-            outside=self.privacy.outside(true),
-            laziness=self.laziness,
-        )
-
-    def visit_weights(self, graph: Graph, problem: Problem | None = None) -> Vector:
-        """The given importance, or L_i."""
-        if self.is_private:
-            raise TypeError(
-                "this walk follows what the nodes will release, which has not been drawn yet: "
-                "draw it first with walk.realise(graph, problem, generator)."
-            )
-        return self._importance(graph, problem)
-
-    def _importance(self, graph: Graph, problem: Problem | None) -> Vector:
-        if self.importance is None:
-            return _smoothness(graph, problem, "Weighted()")
-        if self.importance.shape != (graph.node_count,):
-            raise ValueError(
-                f"importance must hold one number per node: the graph has {graph.node_count} "
-                f"nodes, importance has shape {self.importance.shape}."
-            )
-        return self.importance
-
-    def divisors(self, graph: Graph, problem: Problem | None = None) -> Vector:
-        """v_i."""
-        return self.visit_weights(graph, problem)
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        """Also after unpickling, arrays cannot be written to."""
-        self.__dict__.update(state)
-        for value in state.values():
-            if isinstance(value, np.ndarray):
-                value.setflags(write=False)
-
-    def __eq__(self, other: object) -> bool:
-        return type(other) is type(self) and all(
-            np.array_equal(mine, theirs)
-            if isinstance(mine, np.ndarray)
-            else mine is theirs
-            if theirs is None or isinstance(theirs, np.ndarray)
-            else mine == theirs
-            for mine, theirs in zip(_values(self), _values(other), strict=True)
-        )
-
-    def __hash__(self) -> int:
-        return hash(
-            (type(self), *(v.tobytes() if isinstance(v, np.ndarray) else v for v in _values(self)))
-        )
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class ReleasedWeighted(Weighted):
-    """A private weighted walk after its one draw: `importance` is the released R.
-
-    Parameters
-    ----------
-    true_importance
-        What was released, which only "as-printed" looks at.
-    mechanism
-        What it was released by.
-    outside
-        How many nodes had a value outside the public bounds, clamped before the release.
-    importance
-        The released values R.
-    laziness
-        The probability of staying put before anything is proposed, in [0, 1).
-    privacy
-        The mechanism that the walk was made with.
-    reweight
-        As for `Weighted`.
-    shrink
-        As for `Weighted`.
-    bounds
-        As for `Weighted`.
-    public
-        As for `Weighted`.
-    """
-
-    true_importance: Vector = field(kw_only=True)
-    mechanism: Mechanism = field(kw_only=True)
-    outside: int = field(default=0, kw_only=True)
-
-    @property
-    def shown(self) -> Shown:
-        """What was released."""
-        return self._shown(self.mechanism)
-
-    def divisors(self, graph: Graph, problem: Problem | None = None) -> Vector:
-        """R_i, or as printed L_i."""
-        released = self.visit_weights(graph, problem)
-        return released if self.reweight == "released" else self.true_importance
-
-
-def _released(mechanism: Mechanism, values: Vector, generator: Generators | None) -> Vector:
-    if generator is None or isinstance(generator, np.random.Generator):
-        return mechanism.release(values, generator)
-    each = zip(values, generator, strict=True)
-    return np.array([mechanism.release(value, own) for value, own in each])
-
-
-def _values(walk: Any) -> list[Any]:
-    return [getattr(walk, item.name) for item in fields(walk)]
-
-
-def _check_mechanism(mechanism: Mechanism, bounds: tuple[float, float] | None) -> None:
-    from walklearn.privacy.mechanisms import Mechanism
-
-    if not isinstance(mechanism, Mechanism):
-        raise TypeError(
-            f"privacy must be a mechanism, such as privacy.calibrate(...) gives, got {mechanism!r}."
-        )
-    if bounds is not None and tuple(bounds) != tuple(mechanism.bounds):
-        raise ValueError(
-            f"the mechanism is made for values in {mechanism.bounds}, but the walk's public bounds "
-            f"are {tuple(bounds)}. Calibrate the mechanism for the walk's bounds."
-        )
-    if mechanism.clamp is None and not mechanism.is_positive:
-        raise ValueError(
-            f"an unclamped {mechanism.name} mechanism can release values of 0 or less, which a "
-            "walk cannot follow. Leave its clamp at the public bounds."
-        )
-
-
-def _smoothness(graph: Graph, problem: Problem | None, walk: str) -> Vector:
+def smoothness_of_nodes(graph: Graph, problem: Problem | None, walk: str) -> Vector:
+    """L_i of the problem's nodes, for a walk of that name, which needs them."""
     if problem is None:
         raise TypeError(f"{walk} needs the problem, to take L_i from: pass it after the graph.")
     if problem.node_count != graph.node_count:
         raise ValueError(
             f"the graph has {graph.node_count} nodes, but the problem has {problem.node_count}."
         )
-    return _positive(problem.importance)
+    return positive(problem.importance)
 
 
-def _positive(importance: Vector) -> Vector:
+def positive(importance: Vector) -> Vector:
+    """The importance of each node, checked, and not to be written to any more."""
     wrong = np.flatnonzero(~(np.isfinite(importance) & (importance > 0)))
     if importance.ndim != 1 or wrong.size:
         where = f": node {wrong[0]} has {importance.flat[wrong[0]]:g}" if wrong.size else ""

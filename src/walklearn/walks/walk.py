@@ -59,21 +59,78 @@ class Walk(ABC):
 
     @abstractmethod
     def visit_weights(self, graph: Graph, problem: Problem | None = None) -> Vector:
-        """v_i > 0, what the stationary law is proportional to."""
+        """v_i > 0, what the stationary law is proportional to.
+
+        Parameters
+        ----------
+        graph
+            Who can talk to whom.
+        problem
+            What L_i is taken from; walks that do not follow L_i need none.
+
+        Returns
+        -------
+        array
+            A number for each node. A TypeError is raised where the walk needs the problem and it is
+            missing, or rests on a release that was not drawn yet.
+        """
 
     @abstractmethod
     def gradient_scale(self, graph: Graph, problem: Problem | None = None) -> Vector:
-        """The factor of ∇f_i in the gradient estimate ĝ, for each node."""
+        """The factor of ∇f_i in the gradient estimate ĝ, for each node.
+
+        Parameters
+        ----------
+        graph
+            Who can talk to whom.
+        problem
+            What L_i is taken from; walks that do not follow L_i need none.
+
+        Returns
+        -------
+        array
+            A number for each node.
+        """
 
     @abstractmethod
     def transition_matrix(self, graph: Graph, problem: Problem | None = None) -> csr_array:
-        """P, sparse, rows summing to one."""
+        """P, the probability of each next node.
+
+        Parameters
+        ----------
+        graph
+            Who can talk to whom.
+        problem
+            What L_i is taken from; walks that do not follow L_i need none.
+
+        Returns
+        -------
+        csr_array
+            Sparse, shape (N, N); rows sum to one. A TypeError is raised by walks that have none:
+            the next node depends on more than the present one, or can be any.
+        """
 
     @abstractmethod
     def hop(self, graph: Graph, score: Vector, node: int, previous: int, uniforms: Vector) -> Hop:
-        """One step of the chain from `node`, driven by `draws` uniform numbers.
+        """Make one step of the chain.
 
-        `previous` is the node before the last move, −1 at the start.
+        Parameters
+        ----------
+        graph
+            Who can talk to whom.
+        score
+            What `score` gives, computed once for the whole walk.
+        node
+            Where the token is.
+        previous
+            Where it was before its last move; −1 at the start.
+        uniforms
+            As many uniform numbers as `draws` says.
+
+        Returns
+        -------
+        Hop
+            Where the token goes, and how many messages that takes.
         """
 
     @property
@@ -102,20 +159,75 @@ class Walk(ABC):
     def realise(
         self, graph: Graph, problem: Problem | None, generator: Generators | None = None
     ) -> Walk:
-        """The walk with its release drawn; itself where there is nothing to release."""
+        """The walk with its release drawn; itself where there is nothing to release.
+
+        Parameters
+        ----------
+        graph
+            Who can talk to whom.
+        problem
+            What L_i is taken from; walks that do not follow L_i take None.
+        generator
+            One for all nodes or a list with one for each, for a simulated release, which protects
+            nobody. By default the noise comes from the operating system's entropy.
+
+        Returns
+        -------
+        Walk
+            A walk that can be walked.
+        """
         return self
 
     def score(self, graph: Graph, problem: Problem | None = None) -> Vector:
-        """v / deg: a proposal from i to j is accepted with min(1, score_j / score_i)."""
+        """v / deg: a proposal from i to j is accepted with min(1, score_j / score_i).
+
+        Parameters
+        ----------
+        graph
+            Who can talk to whom.
+        problem
+            What L_i is taken from; walks that do not follow L_i need none.
+
+        Returns
+        -------
+        array
+            A number for each node.
+        """
         return self.visit_weights(graph, problem) / np.maximum(graph.degrees, 1)
 
     def stationary(self, graph: Graph, problem: Problem | None = None) -> Vector:
-        """The long-run share of the updates that each node makes."""
+        """The long-run share of the updates that each node makes.
+
+        Parameters
+        ----------
+        graph
+            Who can talk to whom.
+        problem
+            What L_i is taken from; walks that do not follow L_i need none.
+
+        Returns
+        -------
+        array
+            A number for each node; they sum to one.
+        """
         importance = self.visit_weights(graph, problem)
         return np.asarray(importance / importance.sum())
 
     def acceptance_rate(self, graph: Graph, problem: Problem | None = None) -> float:
-        """The long-run share of the steps that move the token: 1 − Σ π_i P_ii."""
+        """The long-run share of the steps that move the token: 1 − Σ π_i P_ii.
+
+        Parameters
+        ----------
+        graph
+            Who can talk to whom.
+        problem
+            What L_i is taken from; walks that do not follow L_i need none.
+
+        Returns
+        -------
+        float
+            From 0 to 1.
+        """
         stays = self.transition_matrix(graph, problem).diagonal()
         return float(self.stationary(graph, problem) @ (1.0 - stays))
 

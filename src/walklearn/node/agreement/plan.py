@@ -58,7 +58,7 @@ from walklearn.walks.disclosure import tells
 
 if TYPE_CHECKING:
     from walklearn.privacy.budget import Allotment
-    from walklearn.privacy.mechanisms import Mechanism
+    from walklearn.privacy.mechanism import Mechanism
     from walklearn.privacy.model_noise import ModelNoise
 
 __all__ = ["VERSION", "Plan", "PlanError", "Privacy", "TimeLimits", "differences"]
@@ -157,17 +157,54 @@ class Plan:
 
     @classmethod
     def read(cls, path: str | Path) -> Plan:
-        """The plan in a file; `PlanError` says key and line of what is wrong."""
+        """The plan in a file.
+
+        Parameters
+        ----------
+        path
+            A TOML file.
+
+        Returns
+        -------
+        Plan
+            A `PlanError` is raised for what is wrong, with its key and line.
+        """
         return cls._from_table(CheckedTable.read(path, PlanError))
 
     @classmethod
     def from_text(cls, text: str, where: str = "plan") -> Plan:
-        """The plan in a TOML text that came from `where`."""
+        """The plan in a TOML text.
+
+        Parameters
+        ----------
+        text
+            The text, as a plan's file has it.
+        where
+            What errors call the place that it came from.
+
+        Returns
+        -------
+        Plan
+            A `PlanError` is raised for what is wrong, with its key and line.
+        """
         return cls._from_table(CheckedTable.parse(text, where, PlanError))
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any], where: str = "plan") -> Plan:
-        """The plan that `to_dict` described."""
+        """The plan that `to_dict` described.
+
+        Parameters
+        ----------
+        content
+            The plan's keys, as in its TOML.
+        where
+            What errors call the place that it came from.
+
+        Returns
+        -------
+        Plan
+            A `PlanError` is raised for what is missing, unknown or does not fit together.
+        """
         return cls._from_table(CheckedTable(content, Source(where, error=PlanError)))
 
     @classmethod
@@ -197,7 +234,7 @@ class Plan:
 
     @cached_property
     def encoding(self) -> Encoding:
-        """From the columns of a file to the numbers of a row."""
+        """How the columns of a file become the numbers of a row."""
         special = {column.name: column for column in self.columns}
         return Encoding(tuple(special.get(name, Column(name)) for name in self.features))
 
@@ -219,7 +256,7 @@ class Plan:
 
     @cached_property
     def metropolis(self) -> Metropolis:
-        """The walk itself."""
+        """The walk that the plan names."""
         walk = WALKS.by_name(self.walk)(laziness=self.laziness)
         assert isinstance(walk, Metropolis)
         return walk
@@ -240,9 +277,9 @@ class Plan:
         return plan_privacy.public_bounds(self)
 
     @property
-    def told(self) -> str:
+    def privacy_claim(self) -> str:
         """What is claimed for all that leaves a node by this plan, in words that begin with ε."""
-        return plan_privacy.told_as(self.to_dict().get("privacy", {}))
+        return plan_privacy.claim_in_words(self.to_dict().get("privacy", {}))
 
     def calibrated_mechanism(self) -> Mechanism | None:
         """What L_i is released by; None where the walk releases none, or in the clear."""

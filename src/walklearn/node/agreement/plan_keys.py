@@ -224,7 +224,7 @@ def _names_of(kind: type[TimeLimits]) -> list[str]:
 
 
 def _plain(content: dict[str, Any]) -> dict[str, Any]:
-    """Without the keys that have no value; tuples as lists, as JSON and TOML give them back."""
+    """The values without keys that have none; tuples as lists, as JSON and TOML give them back."""
     return {
         key: list(value) if isinstance(value, tuple) else value
         for key, value in content.items()

@@ -19,7 +19,7 @@ from walklearn.privacy.mechanisms import MECHANISMS
 if TYPE_CHECKING:
     from walklearn.node.agreement.plan import Plan
     from walklearn.privacy.budget import Allotment
-    from walklearn.privacy.mechanisms import Mechanism
+    from walklearn.privacy.mechanism import Mechanism
 
 IN_THE_CLEAR = "in the clear"
 _ROWS_NEED_NONE = (
@@ -130,7 +130,7 @@ def check(table: CheckedTable, plan: Plan) -> None:
 
 
 def _check_open(inner: CheckedTable, privacy: Privacy, plan: Plan) -> None:
-    """Without an ε everything is in the clear, and that is said of what would else be noisy."""
+    """Refuse a plan without ε that does not say of what would be noisy that it is in the clear."""
     said = IN_THE_CLEAR in (privacy.model, privacy.mechanism)
     if not said or (plan.tells and privacy.mechanism != IN_THE_CLEAR):
         raise inner.error(
@@ -209,7 +209,7 @@ def _check_constants(inner: CheckedTable, privacy: Privacy, plan: Plan) -> None:
 
 
 def public_bounds(plan: Plan) -> tuple[float, float] | None:
-    """Of L_i, for protect "node"; None where nothing is told under them."""
+    """The bounds of L_i for protect "node"; None where nothing is released under them."""
     privacy = plan.privacy
     if privacy is None or not (privacy.is_claimed and plan.tells and privacy.protect == "node"):
         return None
@@ -232,7 +232,7 @@ def mechanism(plan: Plan) -> Mechanism | None:
         return None
     epsilon, delta = _for_the_constants(plan, privacy)
     if privacy.protect == "rows":
-        from walklearn.privacy.row_release import row_release
+        from walklearn.privacy.row_releases import row_release
 
         assert privacy.feature_bound is not None
         assert plan.rows is not None
@@ -294,12 +294,12 @@ def _row_length(plan: Plan) -> float | None:
     return None
 
 
-def told_as(content: Mapping[str, Any]) -> str:
+def claim_in_words(content: Mapping[str, Any]) -> str:
     """What a plan's `privacy`, as plain values, comes to, in a few words that begin with the ε.
 
-    >>> told_as({"protect": "rows", "epsilon": 3.0, "delta": 1e-5})
+    >>> claim_in_words({"protect": "rows", "epsilon": 3.0, "delta": 1e-5})
     'ε = 3 at δ = 1e-05 for one row of a node: all that leaves it'
-    >>> told_as({"epsilon": 3.0, "delta": 1e-5, "model": "in the clear"})
+    >>> claim_in_words({"epsilon": 3.0, "delta": 1e-5, "model": "in the clear"})
     'ε = ∞: the model goes in the clear'
     """
     if not content or "epsilon" not in content:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from walklearn.files.raw_rows import digests_of, raw_rows
+from walklearn.files.wording import plural
 from walklearn.node.agreement.node_rows import NodeRows, read_node_rows
 from walklearn.node.agreement.plan import Plan
 from walklearn.node.disk.directory import NodeDirectory, Settings, new_directory, write_parts
@@ -27,12 +28,12 @@ from walklearn.node.disk.store import Release, Store
 from walklearn.node.protocol.learner import Learner
 from walklearn.node.wire.identity import Identity
 from walklearn.problem.owned_rows import is_sparse
-from walklearn.problem.smoothness import LARGEST_GRAM
+from walklearn.problem.smoothness import check_exact
 
 if TYPE_CHECKING:
     from walklearn.privacy.composition import Charge
     from walklearn.privacy.ledger import Ledger
-    from walklearn.privacy.mechanisms import Mechanism
+    from walklearn.privacy.mechanism import Mechanism
     from walklearn.privacy.model_noise import ModelNoise
 
 Budget = tuple[float, float]
@@ -55,6 +56,11 @@ class Created:
     outside: bool
     constant: bool
     earlier: str = ""
+
+    @property
+    def privacy_claim(self) -> str:
+        """What is claimed for its rows in all, in words that begin with ε or name the plan."""
+        return self.release.claim_in_all or self.directory.plan.privacy_claim
 
 
 def create_node(
@@ -124,7 +130,13 @@ def create_node(
         outside = mechanism is not None and bool(mechanism.outside([learner.smoothness]))
         constant = mechanism is not None and _is_constant(mechanism)
     return Created(
-        NodeDirectory(target), release, len(rows.y), rows.shortened, outside, constant, past.told
+        NodeDirectory(target),
+        release,
+        len(rows.y),
+        rows.shortened,
+        outside,
+        constant,
+        past.in_words,
     )
 
 
@@ -134,7 +146,8 @@ def ledger_of(plan: Plan, release: Release) -> Ledger:
     The model is charged its whole cap from the start. A price of the contributions so far would be
     wrong for a neighbour who sees them and chooses when to stop looking.
     """
-    from walklearn.privacy.ledger import Ledger, from_description
+    from walklearn.privacy.description import from_description
+    from walklearn.privacy.ledger import Ledger
 
     ledger = Ledger(nodes=1)
     if release.mechanism is not None:
@@ -191,7 +204,7 @@ class _Past:
     @property
     def charges(self) -> list[Charge]:
         from walklearn.privacy.composition import Charge
-        from walklearn.privacy.ledger import from_description
+        from walklearn.privacy.description import from_description
 
         return [
             Charge(what, None if each is None else from_description(each), times)
@@ -200,21 +213,19 @@ class _Past:
 
     @property
     def shown(self) -> str:
-        """By which plans the rows were shown as they are, in words; nothing if by none."""
+        """The plans by which the rows were shown as they are, in words; empty if there is none."""
         names = ", ".join(map(repr, self.clear))
         return f"these rows were shown in the clear by plan {names}" if names else ""
 
     @property
-    def told(self) -> str:
-        """In words; nothing where these rows are new."""
+    def in_words(self) -> str:
+        """What these rows were charged before, in words; nothing where they are new."""
         parts = []
         if self.reused is not None:
             parts.append("these rows were released before: the same R_i is used again, at no cost.")
         if self.earlier:
-            parts.append(
-                f"these rows, or some of them, have {len(self.earlier)} earlier charges, which "
-                "count beside the new ones."
-            )
+            charges = plural(len(self.earlier), "earlier charge")
+            parts.append(f"these rows, or some of them, have {charges}, beside the new ones.")
         return " ".join(parts)
 
     def enter(self, kept: KeptReleases, given: list[bytes], plan: Plan, drawn: Release) -> None:
@@ -246,30 +257,29 @@ _OF_THE_CONSTANT = (
 
 def _facts(plan: Plan, mechanism: Mechanism | None) -> str:
     """All that the law of a release follows from besides the rows, as one text."""
+    from walklearn.privacy.description import describe
+
     content = plan.to_dict()
     facts = {name: content.get(name) for name in _OF_THE_CONSTANT}
     bound = plan.privacy.feature_bound if plan.privacy is not None else None
-    return json.dumps([facts, bound, repr(mechanism)], sort_keys=True)
+    # To the last digit: what is printed of a mechanism is rounded.
+    drawn_by = None if mechanism is None else describe(mechanism)
+    return json.dumps([facts, bound, drawn_by], sort_keys=True)
 
 
 def _check_exact(rows: NodeRows, mechanism: Mechanism | None) -> None:
     """Refuse an L_i that is iterated, where the claim rests on how exactly it is computed."""
-    if getattr(mechanism, "protect", "node") != "rows" or not is_sparse(rows.X):
-        return
-    if min(rows.X.shape) > LARGEST_GRAM:
-        raise ValueError(
-            f"of {rows.X.shape[0]} sparse rows with {rows.X.shape[1]} columns L_i is only iterated "
-            'to, and what protect = "rows" claims for its release needs it to the last digits. Use '
-            f"the uniform walk, which tells no L_i, or at most {LARGEST_GRAM} rows or columns."
-        )
+    if getattr(mechanism, "protect", "node") == "rows" and is_sparse(rows.X):
+        check_exact(*rows.X.shape)
 
 
-def _told_in_all(plan: Plan, release: Release, shown: str) -> str:
+def _claim_in_all(plan: Plan, release: Release, shown: str) -> str:
     """What this plan claims, and what holds for the rows with all that was charged before."""
     delta = plan.privacy.delta if plan.privacy is not None else None
     if not release.earlier:
         return ""
-    this = f"this plan: {plan.told.removesuffix(': all that leaves it')}; these rows in all: "
+    claim = plan.privacy_claim.removesuffix(": all that leaves it")
+    this = f"this plan: {claim}; these rows in all: "
     if shown:
         return f"{this}ε = ∞: {shown}"
     ledger = ledger_of(plan, release)
@@ -301,7 +311,7 @@ def _drawn(
     allowed: int,
     past: _Past,
 ) -> Release:
-    from walklearn.privacy.ledger import describe
+    from walklearn.privacy.description import describe
 
     importance = learner.importance
     if past.reused is not None:
@@ -315,7 +325,7 @@ def _drawn(
         may_contribute=allowed,
         earlier=past.earlier,
     )
-    return replace(release, told=_told_in_all(plan, release, past.shown))
+    return replace(release, claim_in_all=_claim_in_all(plan, release, past.shown))
 
 
 def _contributions_allowed(

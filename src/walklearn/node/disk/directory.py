@@ -147,29 +147,44 @@ class NodeDirectory:
         settings = self.settings
         return Invite(settings.name, settings.address, self.identity.public_key)
 
-    def peers(self) -> list[Invite]:
+    def neighbours(self) -> list[Invite]:
         """The neighbours, by name."""
-        peers, damaged = self.readable_peers()
+        peers, damaged = self.readable_neighbours()
         for name, error in damaged.items():
             raise DirectoryError(f"{self._peer_file(name)} cannot be read: {error}")
         return peers
 
-    def readable_peers(self) -> tuple[list[Invite], dict[str, Exception]]:
+    def readable_neighbours(self) -> tuple[list[Invite], dict[str, Exception]]:
         """The neighbours whose files can be read; the names of the others, and what is wrong.
 
-        Those of the book, but for removed ones, and those that were added by hand.
+        Those of the book, but for removed ones, and those that were added by hand. Where the plan
+        has a book, the latter must be in it too: what others sign for the walk, nobody would take.
         """
-        peers, damaged = dict[str, Invite](), dict[str, Exception]()
+        peers, damaged = self._hand_made()
+        peers = {name: peer for name, peer in peers.items() if self._takes_part(peer)}
         if (book := self.book) is not None:
             removed = {file.stem for file in (self.path / "peers").glob("*.removed")}
             found = book.neighbours(self.identity.fingerprint)
-            peers = {peer.name: peer for peer in found if peer.name not in removed}
+            peers = {peer.name: peer for peer in found if peer.name not in removed} | peers
+        return [peers[name] for name in sorted(peers)], damaged
+
+    def strangers(self) -> list[str]:
+        """Who was added by hand and is no neighbour, since the plan's book does not have it."""
+        return [name for name, peer in self._hand_made()[0].items() if not self._takes_part(peer)]
+
+    def _hand_made(self) -> tuple[dict[str, Invite], dict[str, Exception]]:
+        peers, damaged = dict[str, Invite](), dict[str, Exception]()
         for file in sorted((self.path / "peers").glob("*.invite")):
             try:
                 peers[file.stem] = Invite.decode(file.read_text(encoding="utf-8"))
             except (ValueError, OSError) as error:
                 damaged[file.stem] = error
-        return [peers[name] for name in sorted(peers)], damaged
+        return peers, damaged
+
+    def _takes_part(self, who: Invite) -> bool:
+        if self.plan.keeper is None:
+            return True
+        return (book := self.book) is not None and who.fingerprint in book.by_fingerprint
 
     @property
     def book(self) -> Book | None:
@@ -183,7 +198,20 @@ class NodeDirectory:
             raise DirectoryError(f"{file}: {error} `walklearn node join` takes it anew.") from None
 
     def join(self, content: bytes) -> Book:
-        """Take the book: its keeper is the plan's, this node is in it, and it is not older."""
+        """Take a book, in place of the one that was here.
+
+        Parameters
+        ----------
+        content
+            The book as its keeper sent it.
+
+        Returns
+        -------
+        Book
+            It is signed by the plan's keeper, has this node in it and no more than the plan's
+            nodes, and is not older than the one before; otherwise a `DirectoryError` or a
+            `BookError` is raised.
+        """
         if self.plan.keeper is None:
             raise DirectoryError(
                 "the plan names no keeper, so no book counts. Agree on one: `walklearn node book "
@@ -204,7 +232,7 @@ class NodeDirectory:
         private_write(self.path / BOOK, book.encode())
         return book
 
-    def peers_stamp(self) -> tuple[tuple[str, int], ...]:
+    def neighbours_stamp(self) -> tuple[tuple[str, int], ...]:
         """Something that changes whenever the neighbours do, and is quick to look at."""
         stamps = []
         for file in ((self.path / "peers"), self.path / BOOK, *(self.path / "peers").glob("*")):
@@ -213,7 +241,19 @@ class NodeDirectory:
         return tuple(sorted(stamps))
 
     def add_peer(self, line: str) -> Invite:
-        """Keep a neighbour's invite; the same key may come back with another address."""
+        """Keep a neighbour's invite; the same key may come back with another address.
+
+        Parameters
+        ----------
+        line
+            What `walklearn node invite` printed for the neighbour.
+
+        Returns
+        -------
+        Invite
+            What was kept. A `DirectoryError` is raised for one's own invite, for a name that is
+            taken, for one too many, for who is not in the book, and where neither has an address.
+        """
         peer = Invite.decode(line).verify()
         if peer.fingerprint == self.identity.fingerprint:
             raise DirectoryError(
@@ -226,7 +266,13 @@ class NodeDirectory:
                 f"neither this node nor {peer.name} has an address: such two are no neighbours, "
                 "since none of them can dial the other. Choose neighbours that can be dialled."
             )
-        known = {each.name: each for each in self.peers()}
+        if not self._takes_part(peer):
+            raise DirectoryError(
+                f"{peer.name} is not in the book of this node, so it takes no part in the walk. "
+                "The plan's keeper adds it by its invite (`walklearn node book add`), and "
+                "`walklearn node join` takes the book."
+            )
+        known = {each.name: each for each in self.neighbours()}
         if peer.name in known and known[peer.name].fingerprint != peer.fingerprint:
             raise DirectoryError(
                 f"there is a neighbour {peer.name!r} with another key. If its node was made anew, "
@@ -243,13 +289,13 @@ class NodeDirectory:
 
     def remove_peer(self, name: str) -> None:
         """Forget a neighbour, for good also if it is one by the book."""
-        known = {peer.name for peer in self.peers()}
+        known = {peer.name for peer in self.neighbours()} | set(self.strangers())
         if name not in known:
             names = ", ".join(sorted(known)) or "none"
             raise DirectoryError(f"there is no neighbour {name!r}; known: {names}.")
         self._peer_file(name).unlink(missing_ok=True)
         sync_directory(self.path / "peers")  # or a power cut brings the neighbour back
-        if name in {peer.name for peer in self.readable_peers()[0]}:
+        if name in {peer.name for peer in self.readable_neighbours()[0]}:
             atomic_write(self._removed_file(name), b"")
 
     def _removed_file(self, name: str) -> Path:

@@ -37,6 +37,7 @@ _SCHEMA = (
     "CREATE TABLE IF NOT EXISTS entries (id INTEGER PRIMARY KEY, content TEXT NOT NULL)",
     "CREATE TABLE IF NOT EXISTS rows (digest BLOB, entry INTEGER, PRIMARY KEY (digest, entry)) "
     "WITHOUT ROWID",
+    "CREATE TABLE IF NOT EXISTS keys (mark BLOB NOT NULL)",
 )
 _WAIT_SECONDS = 600.0  # for others who make nodes: they compose what theirs may cost
 
@@ -94,9 +95,8 @@ def kept_releases(folder: Path) -> Iterator[KeptReleases]:
             connection.execute("BEGIN IMMEDIATE")
             for statement in _SCHEMA:
                 connection.execute(statement)
-            is_new = connection.execute("SELECT 1 FROM entries").fetchone() is None
             with _usable(folder):
-                key = _key(folder / "key", is_new)
+                key = _key(folder / "key", connection)
             yield KeptReleases(connection, key)
             connection.execute("COMMIT")
     except sqlite3.Error as error:
@@ -106,16 +106,21 @@ def kept_releases(folder: Path) -> Iterator[KeptReleases]:
         ) from None
 
 
-def _key(file: Path, is_new: bool) -> bytes:
-    """Made with the first entry, under the record's lock; without it no row is known again."""
-    if not file.exists():
-        if not is_new:
-            raise DirectoryError(
-                f"{file} is gone, and without it no row of the releases beside it is recognised. "
-                "Put it back from a copy."
-            )
+def _key(file: Path, connection: sqlite3.Connection) -> bytes:
+    """Made with the record, under its lock; without it, or with another, no row is known again."""
+    marked = connection.execute("SELECT mark FROM keys").fetchone()
+    if marked is None and not file.exists():
         private_write(file, secrets.token_bytes(32))
-    return file.read_bytes()
+    key = file.read_bytes() if file.exists() else b""
+    mark = hashlib.sha256(b"the key of these releases" + key).digest()
+    if marked is None:
+        connection.execute("INSERT INTO keys VALUES (?)", (mark,))
+    elif marked != (mark,):
+        raise DirectoryError(
+            f"{file} is {'another than it was' if key else 'gone'}, and without it no row of the "
+            "releases beside it is recognised. Put it back from a copy."
+        )
+    return key
 
 
 @contextmanager

@@ -72,7 +72,7 @@ class Books:
         try:
             book = self._directory.join(content)
         except Exception as error:  # whatever a neighbour brings, the node goes on
-            self._log.warning("book refused", peer=neighbour, reason=error)
+            self._log.warning("book refused", neighbour=neighbour, reason=error)
             return
         self._log.info("newer book", number=book.number, participants=len(book.participants))
         self._changed()

@@ -21,8 +21,9 @@ from walklearn.node.process.logs import Log
 from walklearn.node.process.seals import Seals
 from walklearn.node.protocol.events import Announced, Event, NeighbourDown, NeighbourUp
 from walklearn.node.protocol.fields import LONGEST_PLAN, MessageError
+from walklearn.node.protocol.links import Link
 from walklearn.node.protocol.messages import Greeting, decode_greeting, encode_greeting
-from walklearn.node.protocol.state import Link, State
+from walklearn.node.protocol.state import State
 from walklearn.node.wire.transport import Refused, Transport, Unanswered, Undelivered
 
 # What was on its way before the goodbye was heard is still answered.
@@ -57,7 +58,7 @@ class Greetings:
         self._leaving = False
         self.seals: Seals | None = None
 
-    def set_peers(self, names: Mapping[str, str], spawn: Callable[[Any], Any]) -> None:
+    def set_neighbours(self, names: Mapping[str, str], spawn: Callable[[Any], Any]) -> None:
         """Greet these from now on, and no others. names: fingerprint -> name."""
         self._names = names
         for gone in self._tasks.keys() - names.keys():
@@ -138,12 +139,12 @@ class Greetings:
             return
         self._tell(neighbour, "")
         self._late.pop(neighbour, None)
-        now, told = self._clock(), greeting.announcement
-        await self._dispatch(NeighbourUp(neighbour, told, theirs.announcement, now, now - begin))
+        now, ours = self._clock(), greeting.announcement
+        await self._dispatch(NeighbourUp(neighbour, ours, theirs.announcement, now, now - begin))
 
     async def _exchange(self, neighbour: str, greeting: Greeting) -> Greeting:
         """Their answer; `Refused` if their plan is another, as it is if they find that out."""
-        limit = self._state().greeted_within_seconds(self._late.get(neighbour, 0))
+        limit = self._state().greeted_within_seconds(neighbour, self._late.get(neighbour, 0))
         message = encode_greeting(greeting)
         theirs = decode_greeting(await self._transport.call(neighbour, "Hello", message, limit))
         if theirs.plan_digest != self._plan.digest:
@@ -157,7 +158,7 @@ class Greetings:
             return greeting
         greeting, wrong = self.seals.checked_greeting(greeting)
         if wrong:
-            self._log.warning("line not signed", peer=self._names.get(neighbour))
+            self._log.warning("line not signed", neighbour=self._names.get(neighbour))
         return greeting
 
     def _first_greeting(self, neighbour: str) -> Greeting:
@@ -194,6 +195,7 @@ class Greetings:
             return
         self._trouble[neighbour] = trouble
         if trouble:
-            self._log.warning("neighbour down", peer=self._names.get(neighbour), reason=trouble)
+            name = self._names.get(neighbour)
+            self._log.warning("neighbour down", neighbour=name, reason=trouble)
         else:
-            self._log.info("neighbour up", peer=self._names.get(neighbour))
+            self._log.info("neighbour up", neighbour=self._names.get(neighbour))

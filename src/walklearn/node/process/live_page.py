@@ -202,6 +202,7 @@ def _assembled(name: str, nonce: str) -> str:
 
     content = text(f"{name}.html")
     scripts = text("charts.js") + text(f"{name}.js")
-    for mark, part in (("style", text("live.css")), ("script", scripts), ("nonce", nonce)):
+    style = (files("walklearn.plot") / "pages.css").read_text(encoding="utf-8") + text("live.css")
+    for mark, part in (("style", style), ("script", scripts), ("nonce", nonce)):
         content = content.replace("{{" + mark + "}}", part)
     return content

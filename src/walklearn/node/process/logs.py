@@ -7,10 +7,10 @@ thinned: so many lines a second, then the number that was left out.
 >>> import io
 >>> stream = io.StringIO()
 >>> log = Log("alice", stream, clock=lambda: 0.0)
->>> log.info("peer up", peer="bob")
+>>> log.info("down", neighbour="bob")
 >>> log.debug("visit")
 >>> print(stream.getvalue(), end="")
-{"time":"1970-01-01T00:00:00.000Z","level":"info","node":"alice","event":"peer up","peer":"bob"}
+{"time":"1970-01-01T00:00:00.000Z","level":"info","node":"alice","event":"down","neighbour":"bob"}
 """
 
 from __future__ import annotations

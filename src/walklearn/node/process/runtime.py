@@ -16,12 +16,14 @@ from collections.abc import Callable, Coroutine
 from functools import lru_cache
 from typing import Any
 
+from walklearn.node.disk.database import DiskError, StoreError
 from walklearn.node.disk.directory import NodeDirectory
-from walklearn.node.disk.store import DiskError, Store, StoreError
+from walklearn.node.disk.store import Store
 from walklearn.node.process.books import Books
 from walklearn.node.process.greetings import Greetings
 from walklearn.node.process.logs import Log
 from walklearn.node.process.metrics import Counters
+from walklearn.node.process.reports import Reports
 from walklearn.node.process.seals import Seals
 from walklearn.node.process.status import Watch
 from walklearn.node.protocol import events as happened
@@ -36,7 +38,8 @@ from walklearn.node.protocol.messages import (
     encode_receipt,
 )
 from walklearn.node.protocol.protocol import handle
-from walklearn.node.protocol.state import Phase, Place, Record, State
+from walklearn.node.protocol.record import Place, Record
+from walklearn.node.protocol.state import Phase, State
 from walklearn.node.protocol.tokens import Token, decode_token
 from walklearn.node.wire.book import LARGEST_BOOK
 from walklearn.node.wire.identity import Identity, Invite
@@ -67,14 +70,14 @@ class Runtime:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.state = state
-        self.counters = counters
+        self._reports = Reports(counters, log)
         self.watch = Watch(clock)
         self.failed: BaseException | None = None
         self.changed = asyncio.Event()
         self.books: Books | None = None
         self._seals: Seals | None = None
         self.transport = Transport(
-            identity, self._answer, self._count_refusal, _largest(state), self._meet, self._miss
+            identity, self._answer, self._reports.refused, _largest(state), self._meet, self._miss
         )
         self._store, self._draw = store, draw
         self._log, self._clock = log, clock
@@ -84,27 +87,26 @@ class Runtime:
         self._has_work = asyncio.Event()
         self._writes_later = False
         self._tasks: set[asyncio.Task[None]] = set()
-        self._names: dict[str, str] = {}
         self._greetings = Greetings(
             name, self._plan, lambda: self.state, self.dispatch, self.transport, log, clock
         )
         self._timer: asyncio.TimerHandle | None = None
         self._wakes_at = math.inf
 
-    async def start(self, listen: str, peers: list[Invite], away_seconds: float) -> int:
+    async def start(self, listen: str, neighbours: list[Invite], away_seconds: float) -> int:
         """Listen, greet the neighbours, go on where the last process stopped; the port."""
         port = await self.transport.listen(listen)
-        await self.set_peers(peers)
+        await self.set_neighbours(neighbours)
         await self.dispatch(happened.Started(self._clock(), away_seconds))
         self._spawn(self._work())
         return port
 
-    async def set_peers(self, peers: list[Invite]) -> None:
+    async def set_neighbours(self, neighbours: list[Invite]) -> None:
         """From now on these are the neighbours."""
-        self._names = {peer.fingerprint: peer.name for peer in peers}
-        self.transport.set_peers(peers)
-        await self.dispatch(happened.PeersChanged(tuple(self._names)))
-        self._greetings.set_peers(self._names, self._spawn)
+        self._reports.names = names = {each.fingerprint: each.name for each in neighbours}
+        self.transport.set_neighbours(neighbours)
+        await self.dispatch(happened.NewNeighbours(tuple(names)))
+        self._greetings.set_neighbours(names, self._spawn)
 
     async def start_walk(self, walk: str, model: Vector, force: bool = False) -> Receipt | None:
         """Begin a walk, if none of the neighbours knows of one that is under way."""
@@ -133,7 +135,7 @@ class Runtime:
             try:
                 self._keep_seals(self.state.record)
             except (StoreError, DiskError) as error:
-                self._disk_error(error)
+                self._reports.disk_error(error)
             return self.state.record.place is Place.GONE
 
     async def wait_for_change(self, timeout_seconds: float) -> None:
@@ -175,14 +177,14 @@ class Runtime:
         after, effects = handle(before, event)
         receipt: Receipt | None = None
         worked = _is_work(event) and after.record is not before.record
-        self._count_work(event, int(worked))  # before the commit, which writes the counts too
+        self._reports.work(event, int(worked))  # before the commit, which writes the counts too
         for effect in effects:
             match effect:
                 case happened.Commit(record):
                     try:
                         await self._write(record)
                     except StoreError as error:
-                        self._count_work(event, -int(worked))
+                        self._reports.work(event, -int(worked))
                         return await self._undo(event, error)
                 case happened.Reply(answer):
                     receipt = answer
@@ -193,24 +195,24 @@ class Runtime:
                 case happened.Greet(neighbour):
                     self._greetings.greet(neighbour)
                 case happened.Note():
-                    self._note(effect)
+                    self._reports.note(effect)
                 case happened.SendFinal(neighbour, token):
                     self._spawn(self._send_final(neighbour, self._sealed(token)))
         self.state = after
         self.watch.saw(event, before, after)
         if isinstance(event, happened.TokenArrived) and _is_refusal(receipt):
-            self._count_refusal("token not taken", event.sender)
+            self._reports.refused("token not taken", event.sender)
         return receipt
 
     async def _undo(self, event: Event, error: StoreError) -> Receipt | None:
         """The disk refused: as if the event had not been, but for a refusal or a later retry."""
-        self._disk_error(error)
+        self._reports.disk_error(error)
         return await self._carry_out(happened.StoreFailed(event, str(error), self._clock()))
 
     # ── the disk ─────────────────────────────────────────────────────────────────────────────
 
     async def _write(self, record: Record) -> None:
-        self._store.counted = self.counters.as_dict()
+        self._store.counted = self._reports.counters.as_dict()
         try:
             self._keep_seals(record)
             if self._is_large:
@@ -243,18 +245,14 @@ class Runtime:
         await asyncio.sleep(_REMEMBER_SECONDS)
         self._writes_later = False
         async with self._one_at_a_time:
-            self._store.counted = self.counters.as_dict()
+            self._store.counted = self._reports.counters.as_dict()
             try:
                 self._keep_seals(self.state.record)
                 await asyncio.to_thread(self._store.flush)
             except DiskError as error:
                 self._fail(error)
             except StoreError as error:  # if it is lost, only work is: the next commit has it too
-                self._disk_error(error)
-
-    def _disk_error(self, error: StoreError | DiskError) -> None:
-        self.counters.add("disk_errors")
-        self._log.error("cannot write", reason=error)
+                self._reports.disk_error(error)
 
     # ── what neighbours say ──────────────────────────────────────────────────────────────────
 
@@ -270,7 +268,7 @@ class Runtime:
     def spread_book(self) -> None:
         """Tell the neighbours of the book on disk, if it is newer than it was."""
         if self.books is not None and self.books.refresh():
-            for neighbour in filter(self.transport.is_connected, self._names):
+            for neighbour in filter(self.transport.is_connected, self._reports.names):
                 self.books.tell(neighbour)
 
     def _meet(self, neighbour: str) -> None:
@@ -303,20 +301,19 @@ class Runtime:
 
     async def _hand_over(self, receiver: str, token: Token) -> None:
         event: Event
-        mark, limit = token.mark, self.state.answer_within_seconds
+        mark, limit = token.mark, self.state.answer_within_seconds(receiver)
         try:
             reply = await self.transport.call(receiver, "Handover", token.encoded, limit)
             receipt = _decoded(reply)
             if self._seals is not None and not self._seals.checks_receipt(receipt):
-                self._count_refusal("not signed", receiver)
+                self._reports.refused("not signed", receiver)
                 raise Refused("not signed")  # a line that is nobody's: so it was not taken
             event = happened.Answered(mark, receipt, self._clock())
         except (Undelivered, Refused):
             # Refused by the transport: not this attempt, but an earlier one may have been taken.
             event = happened.NotSent(mark, self._clock())
         except (Unanswered, MessageError) as error:
-            self.counters.add("handovers_uncertain")
-            self._log.warning("handover unanswered", peer=self._names.get(receiver), reason=error)
+            self._reports.unanswered(receiver, error)
             event = happened.Unknown(mark, self._clock())
         await self.dispatch(event)
 
@@ -326,12 +323,12 @@ class Runtime:
 
     async def _send_final(self, neighbour: str, token: Token) -> None:
         receipt = None
-        limit = self.state.answer_within_seconds
+        limit = self.state.answer_within_seconds(neighbour)
         try:
             reply = await self.transport.call(neighbour, "Final", token.encoded, limit)
             receipt = _decoded(reply)
         except (Undelivered, Unanswered, Refused, MessageError) as error:
-            self._log.debug("final model unanswered", peer=self._names.get(neighbour), reason=error)
+            self._reports.final_unanswered(neighbour, error)
         await self.dispatch(happened.FinalAnswered(neighbour, receipt))
 
     # ── work and time ────────────────────────────────────────────────────────────────────────
@@ -377,30 +374,6 @@ class Runtime:
         if not task.cancelled() and (error := task.exception()) is not None:
             self._fail(error)
 
-    # ── what is counted and logged ───────────────────────────────────────────────────────────
-
-    def _count_refusal(self, reason: str, caller: str) -> None:
-        self.counters.add("refusals", reason)
-        self._log.warning("refused", reason=reason, peer=self._names.get(caller, caller))
-
-    def _count_work(self, event: Event, amount: int) -> None:
-        if amount:
-            self.counters.add("updates", amount=amount)
-            if isinstance(event, happened.TokenArrived):
-                self.counters.add("handovers_received", amount=amount)
-
-    def _note(self, note: happened.Note) -> None:
-        if note.what == "handed over":
-            self.counters.add("handovers_sent")
-        else:
-            self.counters.add("notes", note.what)
-        if note.neighbour:
-            peer = self._names.get(note.neighbour, note.neighbour)
-            self._log.warning(note.what, detail=note.detail, peer=peer)
-        else:
-            tell = self._log.debug if note.what in _QUIET else self._log.info
-            tell(note.what, detail=note.detail)
-
 
 def _largest(state: State) -> int:
     """How many bytes a message may have: a token's, a book's, a plan's that may differ a little."""
@@ -419,6 +392,3 @@ def _is_refusal(receipt: Receipt | None) -> bool:
 
 # Receipts repeat: the same line was accepted again.
 _encoded, _decoded = lru_cache(16)(encode_receipt), lru_cache(16)(decode_receipt)
-
-# Notes that come with every hop.
-_QUIET = ("handed over", "silent neighbour", "rejected")

@@ -80,11 +80,13 @@ class Seals:
         """The greeting with the seals of the lines that it tells of, as far as they are known."""
         if self._book() is None:
             return greeting
-        told = greeting.announcement
+        given = greeting.announcement
+        walks = None if given.progress is None else given.progress.mark.line
         return replace(
             greeting,
-            newest_seal=b"" if told.newest is None else self._of_line(told.newest),
-            final_seal=b"" if told.final is None else self._of_line(told.final),
+            newest_seal=b"" if given.newest is None else self._of_line(given.newest),
+            final_seal=b"" if given.final is None else self._of_line(given.final),
+            progress_seal=b"" if walks in (None, given.newest) else self._of_line(walks),
         )
 
     def on_receipt(self, receipt: Receipt) -> Receipt:
@@ -116,22 +118,21 @@ class Seals:
     def checked_greeting(self, greeting: Greeting) -> tuple[Greeting, bool]:
         """The greeting without the lines that nobody has signed, and whether there were any.
 
-        Progress is nobody's word: it may be of the newest line, renewed since.
+        Progress is nobody's word, but for the line that it is of.
         """
-        told = greeting.announcement
-        newest, final, progress = told.newest, told.final, told.progress
+        given = greeting.announcement
+        newest, final, progress = given.newest, given.final, given.progress
         if newest is not None and not self._knows_line(newest, greeting.newest_seal):
             newest = None
         if final is not None and not self._knows_line(final, greeting.final_seal):
             final = None
         if progress is not None:
-            line = progress.mark.line
-            progress = progress if self._knows_beginning(line, greeting.newest_seal) else None
-        if (newest, final) == (told.newest, told.final) and progress is told.progress:
+            line, seal = progress.mark.line, greeting.progress_seal or greeting.newest_seal
+            progress = progress if self._knows_line(line, seal) else None
+        if (newest, final, progress) == (given.newest, given.final, given.progress):
             return greeting, False
-        announcement = replace(told, newest=newest, final=final, progress=progress)
-        unsigned = told.newest is not newest or told.final is not final
-        return replace(greeting, announcement=announcement), unsigned
+        announcement = replace(given, newest=newest, final=final, progress=progress)
+        return replace(greeting, announcement=announcement), True
 
     def checks_receipt(self, receipt: Receipt) -> bool:
         """Whether the newer line that the receipt tells of, if any, was begun by a participant.
@@ -174,18 +175,18 @@ class Seals:
         book = self._book()
         if book is None or line in self._lines:
             return True
-        told, new = _Seal.decode(seal), line.beginning not in self._begun
-        if not book.verify(told.by, self._about_line(line), told.renewed):
+        read, new = _Seal.decode(seal), line.beginning not in self._begun
+        if not book.verify(read.by, self._about_line(line), read.renewed):
             return False
         if not self._knows_beginning(line, seal):
             return False
         if new:
             self._log.info("line begun", by=book.name_of(line.reclaimer), counter=line.counter)
-        if not new or told.by != line.reclaimer:
-            self._log.info("line renewed", by=book.name_of(told.by), updates=line.updates)
+        if not new or read.by != line.reclaimer:
+            self._log.info("line renewed", by=book.name_of(read.by), updates=line.updates)
         # Of a beginning that was known this seal may say anything: what was checked is passed on.
-        begun = self._begun.get(line.beginning, told.begun)
-        self._keep(line, told._replace(begun=begun).encode())
+        begun = self._begun.get(line.beginning, read.begun)
+        self._keep(line, read._replace(begun=begun).encode())
         return True
 
     def _knows_end(self, token: Token) -> bool:
@@ -219,8 +220,8 @@ class Seals:
         return f"line {self._plan} {line.counter} {line.reclaimer} {line.walk}".encode()
 
     def _about_line(self, line: Line) -> bytes:
-        told = f"{line.updates} {line.counter} {line.reclaimer} {line.walk}"
-        return f"renewed {self._plan} {told}".encode()
+        facts = f"{line.updates} {line.counter} {line.reclaimer} {line.walk}"
+        return f"renewed {self._plan} {facts}".encode()
 
     def _about_end(self, token: Token) -> bytes:
         return f"end {self._plan} {token.ended_by} {token.digest}".encode()

@@ -18,8 +18,10 @@ from walklearn.node.protocol.events import (
     TokenArrived,
     Visit,
 )
+from walklearn.node.protocol.links import Link
 from walklearn.node.protocol.pace import patience
-from walklearn.node.protocol.state import Link, Phase, Place, Record, State
+from walklearn.node.protocol.record import Place, Record
+from walklearn.node.protocol.state import Phase, State
 from walklearn.node.protocol.tally import Tally
 from walklearn.node.protocol.tokens import Limits, Line
 
@@ -118,14 +120,14 @@ def stored_status(directory: NodeDirectory, phase: str = "not running") -> dict[
         "privacy": privacy_status(plan, release),
         "may_contribute": release.may_contribute if release and release.noise else None,
         "neighbours": [
-            {"name": peer.name, "fingerprint": peer.fingerprint} for peer in directory.peers()
+            {"name": each.name, "fingerprint": each.fingerprint} for each in directory.neighbours()
         ],
     }
 
 
 def privacy_status(plan: Plan, release: Release | None) -> str:
     """What is claimed for this plan and, where the same rows have cost something before, in all."""
-    return (release.told if release is not None else "") or plan.told
+    return (release.claim_in_all if release is not None else "") or plan.privacy_claim
 
 
 def node_status(state: State, names: Mapping[str, str], watch: Watch) -> dict[str, Any]:

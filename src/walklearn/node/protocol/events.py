@@ -16,7 +16,7 @@ from walklearn.node.protocol.messages import Announcement, Receipt
 from walklearn.node.protocol.tokens import Mark, Token
 
 if TYPE_CHECKING:
-    from walklearn.node.protocol.state import Record
+    from walklearn.node.protocol.record import Record
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Tick:
 
 
 @dataclass(frozen=True)
-class PeersChanged:
+class NewNeighbours:
     """The list of neighbours is now this one."""
 
     neighbours: tuple[str, ...]
@@ -43,13 +43,13 @@ class PeersChanged:
 
 @dataclass(frozen=True)
 class NeighbourUp:
-    """The neighbour answered a greeting: `told` was announced to it, `theirs` is its answer.
+    """The neighbour answered a greeting: `ours` was announced to it, `theirs` is its answer.
 
     seconds: how long the answer took.
     """
 
     neighbour: str
-    told: Announcement
+    ours: Announcement
     theirs: Announcement
     now: float
     seconds: float = 0.0
@@ -182,7 +182,7 @@ class StoreFailed:
 
 
 Event = (
-    Started | Tick | PeersChanged | NeighbourUp | NeighbourDown | Announced | TokenArrived | Visit
+    Started | Tick | NewNeighbours | NeighbourUp | NeighbourDown | Announced | TokenArrived | Visit
     | Answered | NotSent | Unknown | FinalArrived | FinalAnswered | StartWalk | ResumeWalk
     | TrustAgain | Recount | StopAsked | StoreFailed
 )  # fmt: skip

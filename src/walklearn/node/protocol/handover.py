@@ -10,22 +10,20 @@ from collections.abc import Mapping
 from walklearn.node.protocol import events as happened
 from walklearn.node.protocol.events import Commit, Effect, Note, Remember, Reply, SendToken
 from walklearn.node.protocol.learner import DivergedError, Draws
+from walklearn.node.protocol.links import Arrivals, Handover, Link
 from walklearn.node.protocol.messages import Outcome, Receipt
 from walklearn.node.protocol.neighbours import Result, decline, spread, up
-from walklearn.node.protocol.state import (
-    RENEWED_AFTER,
-    Arrivals,
-    Handover,
-    Link,
-    Phase,
-    Place,
-    State,
-)
-from walklearn.node.protocol.tokens import Line, Mark, Token
+from walklearn.node.protocol.record import Place
+from walklearn.node.protocol.state import Phase, State
+from walklearn.node.protocol.tokens import Mark, Token
 from walklearn.node.protocol.values import replace
 
 # How many refused handovers are kept in mind; honest neighbours have one under way at a time.
 _REFUSALS_KEPT = 256
+# A line is renewed when its walk has made an eighth more updates than at the line's birth, and so
+# many more: of two walks that meet, the one that lives has made at least 8/9 of the other's, or
+# but for so many.
+_RENEWED_AFTER = 16
 
 
 def receive(state: State, event: happened.TokenArrived) -> Result:
@@ -103,10 +101,13 @@ def _visit(state: State, draws: Draws, now: float) -> Result:
     if token.updates == state.learner.plan.updates:
         return finish(state, replace(token, final=True, memory=None))
     receiver, silent = state.next_holder(float(draws.uniforms[0]))
+    notes: list[Effect] = [Note("silent neighbour")] if silent else []
     if receiver is None:
-        notes: list[Effect] = [Note("silent neighbour")] if silent else []
         return state.saw(token.mark, token.updates, now), notes
-    offered = _renewed(token)
+    claimed = None if state.seen is None else state.seen.mark
+    if _outruns(claimed, token):
+        notes.append(Note("false progress", f"hop {claimed and claimed.hop}"))
+    offered = _renewed(token, claimed)
     offered = state.proved(replace(offered, hop=offered.hop + 1), receiver)
     state = state.saw(offered.mark, offered.updates, now)
     record = replace(
@@ -115,23 +116,36 @@ def _visit(state: State, draws: Draws, now: float) -> Result:
     handover = Handover(since=now, doubtful=False)
     sent_to = {**state.sent_to, receiver: offered.mark}
     state = replace(state, record=record, handover=handover, sent_to=sent_to)
-    return state, [SendToken(receiver, offered)]
+    return state, [SendToken(receiver, offered), *notes]
 
 
-def _renewed(token: Token) -> Token:
+def _renewed(token: Token, claimed: Mark | None) -> Token:
     """The token, in a new line if its walk has come far since the birth of the present one.
 
-    So lines are ordered by progress, nearly, and still by nothing but what is fixed at birth.
+    So lines are ordered by progress, nearly, and still by nothing but what is fixed at birth. And
+    if it was told to have come further than it has, as far as a new line goes beyond that: else
+    what it does from now on would be no news to those who believe it, and seem lost to them.
     """
     born = token.line.updates
-    if born and token.updates < born + max(RENEWED_AFTER, born // 8):
-        return token
-    return replace(token, line=token.line._replace(updates=token.updates), hop=0)
+    line = token.line._replace(updates=max(token.updates, born + 1))
+    far = not born or token.updates >= born + max(_RENEWED_AFTER, born // 8)
+    disproves = claimed is not None and _outruns(claimed, token) and claimed.line < line
+    return replace(token, line=line, hop=0) if far or disproves else token
+
+
+def _outruns(claimed: Mark | None, token: Token) -> bool:
+    """Whether progress is told of this walk which its token, that is here, has not made."""
+    if claimed is None or claimed.line.beginning != token.line.beginning:
+        return False
+    return claimed > token.mark
 
 
 def finish(state: State, final: Token) -> Result:
-    """The plan's updates are done: this is the final model."""
-    final = replace(final, ended_by=state.fingerprint, end_seal=b"", proof=b"")
+    """The plan's updates are done: this is the final model, under a mark of its own.
+
+    It shows visits that no handover showed: a disk that was put back to before them is reminded.
+    """
+    final = replace(final, hop=final.hop + 1, ended_by=state.fingerprint, end_seal=b"", proof=b"")
     newest = max(state.record.newest or final.mark, final.mark)
     record = replace(
         state.record, newest=newest, token=None, place=Place.GONE, receiver=None, final=final
@@ -171,7 +185,7 @@ def answered(state: State, event: happened.Answered) -> Result:
     if not _is_about_offer(state, event.mark):
         return state, []
     receipt, took = event.receipt, event.now - _handover(state).since
-    state = replace(state, answers=state.answers.and_also(took, event.now))
+    state = state.answered_after(state.record.receiver, took, event.now)
     if receipt.outcome is Outcome.REFUSED:
         return _take_back(state, receipt.reason)
     if receipt.outcome is Outcome.OBSOLETE:
@@ -185,7 +199,7 @@ def _obsolete(state: State, event: happened.Answered) -> Result:
     if newer is None or newer <= mark.line:  # not what an honest node says
         return unknown(state, happened.Unknown(mark, event.now))
     if not state.believes(newer, newer.updates, event.now):
-        note = Note("incredible line", _told(newer), state.record.receiver or "")
+        note = Note("incredible line", newer.in_words, state.record.receiver or "")
         state, effects = not_sent(state, happened.NotSent(mark, event.now))
         return state, [*effects, note]
     return _forgotten(state.heard_of(newer, event.now), Note("obsolete"))
@@ -258,7 +272,7 @@ def _reclaim(state: State, now: float) -> Result:
     """Go on from the token that was offered, as a new line, which outlives the one in doubt."""
     token = state.record.token
     assert token is not None
-    return begin(state, token, now)
+    return begin(state.gave_up(now), token, now)
 
 
 def begin(state: State, token: Token, now: float) -> Result:
@@ -268,7 +282,7 @@ def begin(state: State, token: Token, now: float) -> Result:
     state = state.saw(token.mark, token.updates, now)
     record = replace(state.record, newest=token.mark, token=token, place=Place.HERE, receiver=None)
     state = replace(state, record=record, handover=None, rests_until=None)
-    return state, [Commit(record), Note("new line", _told(line))]
+    return state, [Commit(record), Note("new line", line.in_words)]
 
 
 def _why_not(state: State, event: happened.TokenArrived) -> str:
@@ -288,10 +302,6 @@ def refuse(state: State, mark: Mark, reason: str) -> Result:
     """Turn a handover down, for good: a late copy of it must not be taken either."""
     refused = (*state.refused, mark)[-_REFUSALS_KEPT:]
     return decline(replace(state, refused=refused), reason)
-
-
-def _told(line: Line) -> str:
-    return f"{line.updates} updates, counter {line.counter}"
 
 
 def take_a_rest(state: State, now: float) -> State:

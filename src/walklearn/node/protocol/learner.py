@@ -54,7 +54,7 @@ from walklearn.walks import proposal
 
 if TYPE_CHECKING:
     from walklearn.node.agreement.plan import Plan
-    from walklearn.privacy.mechanisms import Mechanism
+    from walklearn.privacy.mechanism import Mechanism
     from walklearn.privacy.model_noise import ModelNoise
 
 
@@ -109,8 +109,9 @@ def epoch_of(token: Token, kept: Kept | None, draws: Draws, size: int) -> tuple[
     """The epoch of a visit, and whether what the node keeps belongs to it.
 
     A token that lost its memory begins a new one: gradients are 0, and since first visits would
-    throw off a model that has come far, it stays until all nodes were visited. So does a token
-    whose sum has a gradient of this node that the node no longer keeps: another line came between.
+    throw off a model that has come far, it stays until all nodes were visited, or those that are
+    there to be (`Pace.has_come_round`). So does a token whose sum has a gradient of this node that
+    the node no longer keeps: another line came between.
     """
     memory, given = token.memory, () if kept is None else kept.past
     if memory is None or memory.epoch in given:
@@ -176,7 +177,7 @@ class Learner:
     @property
     def smoothness(self) -> float:
         """L_i, which never leaves the node but through its release."""
-        return float(self.problem.smoothness[0])
+        return float(self.problem.exact_smoothness[0])
 
     @property
     def step_size(self) -> StepSize:
@@ -273,9 +274,11 @@ class Learner:
         """A visit where the token's part and the node's are of one epoch, or 0; what is wrong."""
         memory, belongs = epoch_of(token, kept, draws, self.problem.size)
         pace = Pace(memory.nodes, memory.ages, memory.squared_ages)
+        # A node that is gone for good is not waited for.
+        collects = memory.collects and not pace.has_come_round(self.plan.nodes)
         carried = walk_sgd.token_at(0, token.model)._replace(
             updates=token.updates,
-            memory=GradientMemory(memory.gradient_sum, pace, memory.curvature, memory.collects),
+            memory=GradientMemory(memory.gradient_sum, pace, memory.curvature, collects),
         )
         before = update.unvisited(self.problem, 0)
         if belongs and kept is not None:

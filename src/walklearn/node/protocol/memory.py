@@ -46,13 +46,13 @@ LISTEN_SECONDS = 10.0
 def proof_of(secret: bytes, receiver: str, mark: Mark) -> bytes:
     """What goes with a token to this receiver, so that its sender knows it again."""
     line = mark.line
-    told = f"{receiver} {line.updates} {line.counter} {line.reclaimer} {line.walk} {mark.hop}"
-    return hmac.digest(secret, told.encode(), "sha256")[:PROOF_BYTES]
+    handover = f"{receiver} {line.updates} {line.counter} {line.reclaimer} {line.walk} {mark.hop}"
+    return hmac.digest(secret, handover.encode(), "sha256")[:PROOF_BYTES]
 
 
-def is_own(told: Reminder, secret: bytes, receiver: str) -> bool:
+def is_own(reminder: Reminder, secret: bytes, receiver: str) -> bool:
     """Whether the node with this secret did send that to this receiver."""
-    return hmac.compare_digest(told.proof, proof_of(secret, receiver, told.mark))
+    return hmac.compare_digest(reminder.proof, proof_of(secret, receiver, reminder.mark))
 
 
 @dataclass(frozen=True)

@@ -57,6 +57,7 @@ class Greeting:
     plan: str = ""
     newest_seal: bytes = b""
     final_seal: bytes = b""
+    progress_seal: bytes = b""
 
 
 class Outcome(enum.Enum):
@@ -82,7 +83,7 @@ class Receipt:
 
 def encode_greeting(greeting: Greeting) -> bytes:
     """The greeting as bytes."""
-    told = greeting.announcement
+    announced = greeting.announcement
     return wire.Greeting(
         version=fields.VERSION,
         name=greeting.name,
@@ -90,16 +91,17 @@ def encode_greeting(greeting: Greeting) -> bytes:
         plan=greeting.plan,
         newest_seal=greeting.newest_seal,
         final_seal=greeting.final_seal,
+        progress_seal=greeting.progress_seal,
         announcement=wire.Announcement(
-            degree=told.degree,
-            importance=told.importance,
-            reaches_you=told.reaches_you,
-            newest=line_out(told.newest),
-            final=line_out(told.final),
-            progress=_progress_out(told.progress),
-            final_digest=told.final_digest,
-            had=None if told.had is None else mark_out(told.had.mark),
-            had_proof=b"" if told.had is None else told.had.proof,
+            degree=announced.degree,
+            importance=announced.importance,
+            reaches_you=announced.reaches_you,
+            newest=line_out(announced.newest),
+            final=line_out(announced.final),
+            progress=_progress_out(announced.progress),
+            final_digest=announced.final_digest,
+            had=None if announced.had is None else mark_out(announced.had.mark),
+            had_proof=b"" if announced.had is None else announced.had.proof,
         ),
     ).SerializeToString()
 
@@ -109,8 +111,8 @@ def decode_greeting(content: bytes) -> Greeting:
     if len(content) > fields.LONGEST_PLAN + fields.ENVELOPE_BYTES:
         raise fields.MessageError(f"the greeting has {len(content)} bytes, which is too long.")
     message = fields.parsed(wire.Greeting, content, "greeting")
-    told = message.announcement
-    importance = fields.number(told.importance, "importance")
+    theirs = message.announcement
+    importance = fields.number(theirs.importance, "importance")
     if not importance > 0:
         raise fields.MessageError(f"importance must be positive, it is {importance!r}.")
     return Greeting(
@@ -119,15 +121,18 @@ def decode_greeting(content: bytes) -> Greeting:
         plan=fields.text(message.plan, "plan", fields.LONGEST_PLAN),
         newest_seal=fields.octets(message.newest_seal, "newest_seal"),
         final_seal=fields.octets(message.final_seal, "final_seal"),
+        progress_seal=fields.octets(message.progress_seal, "progress_seal"),
         announcement=Announcement(
-            degree=fields.count(told.degree, "degree", fields.LARGEST_DEGREE),
+            degree=fields.count(theirs.degree, "degree", fields.LARGEST_DEGREE),
             importance=importance,
-            reaches_you=told.reaches_you,
-            newest=line_in(told.newest, "newest") if told.HasField("newest") else None,
-            final=line_in(told.final, "final") if told.HasField("final") else None,
-            progress=_progress(told.progress) if told.HasField("progress") else None,
-            final_digest=fields.matching(told.final_digest, "final_digest", fields.DIGEST_OR_NONE),
-            had=_reminder(told) if told.HasField("had") else None,
+            reaches_you=theirs.reaches_you,
+            newest=line_in(theirs.newest, "newest") if theirs.HasField("newest") else None,
+            final=line_in(theirs.final, "final") if theirs.HasField("final") else None,
+            progress=_progress(theirs.progress) if theirs.HasField("progress") else None,
+            final_digest=fields.matching(
+                theirs.final_digest, "final_digest", fields.DIGEST_OR_NONE
+            ),
+            had=_reminder(theirs) if theirs.HasField("had") else None,
         ),
     )
 
@@ -176,8 +181,9 @@ def _progress(message: wire.Progress) -> Progress:
     )
 
 
-def _reminder(told: wire.Announcement) -> Reminder:
+def _reminder(message: wire.Announcement) -> Reminder:
     mark = Mark(
-        line_in(told.had.line, "had"), fields.count(told.had.hop, "had.hop", fields.LARGEST_COUNTER)
+        line_in(message.had.line, "had"),
+        fields.count(message.had.hop, "had.hop", fields.LARGEST_COUNTER),
     )
-    return Reminder(mark, fields.octets(told.had_proof, "had_proof", fields.PROOF_BYTES))
+    return Reminder(mark, fields.octets(message.had_proof, "had_proof", fields.PROOF_BYTES))

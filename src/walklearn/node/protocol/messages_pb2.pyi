@@ -111,7 +111,7 @@ class Mark(_message.Message):
     def __init__(self, line: _Optional[_Union[Line, _Mapping]] = ..., hop: _Optional[int] = ...) -> None: ...
 
 class Greeting(_message.Message):
-    __slots__ = ("version", "name", "plan_digest", "plan", "announcement", "newest_seal", "final_seal")
+    __slots__ = ("version", "name", "plan_digest", "plan", "announcement", "newest_seal", "final_seal", "progress_seal")
     VERSION_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     PLAN_DIGEST_FIELD_NUMBER: _ClassVar[int]
@@ -119,6 +119,7 @@ class Greeting(_message.Message):
     ANNOUNCEMENT_FIELD_NUMBER: _ClassVar[int]
     NEWEST_SEAL_FIELD_NUMBER: _ClassVar[int]
     FINAL_SEAL_FIELD_NUMBER: _ClassVar[int]
+    PROGRESS_SEAL_FIELD_NUMBER: _ClassVar[int]
     version: int
     name: str
     plan_digest: str
@@ -126,7 +127,8 @@ class Greeting(_message.Message):
     announcement: Announcement
     newest_seal: bytes
     final_seal: bytes
-    def __init__(self, version: _Optional[int] = ..., name: _Optional[str] = ..., plan_digest: _Optional[str] = ..., plan: _Optional[str] = ..., announcement: _Optional[_Union[Announcement, _Mapping]] = ..., newest_seal: _Optional[bytes] = ..., final_seal: _Optional[bytes] = ...) -> None: ...
+    progress_seal: bytes
+    def __init__(self, version: _Optional[int] = ..., name: _Optional[str] = ..., plan_digest: _Optional[str] = ..., plan: _Optional[str] = ..., announcement: _Optional[_Union[Announcement, _Mapping]] = ..., newest_seal: _Optional[bytes] = ..., final_seal: _Optional[bytes] = ..., progress_seal: _Optional[bytes] = ...) -> None: ...
 
 class Receipt(_message.Message):
     __slots__ = ("version", "outcome", "reason", "newest", "newest_seal")

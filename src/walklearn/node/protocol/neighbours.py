@@ -7,11 +7,14 @@ that answers and lacks the final model is told it: so it floods, and reaches tho
 
 from __future__ import annotations
 
+from walklearn.files.wording import plural
 from walklearn.node.protocol import events as happened
 from walklearn.node.protocol.events import Commit, Effect, Greet, Note, Remember, Reply, SendFinal
+from walklearn.node.protocol.links import Link
 from walklearn.node.protocol.memory import is_own
 from walklearn.node.protocol.messages import Outcome, Receipt, Reminder
-from walklearn.node.protocol.state import Link, Place, State
+from walklearn.node.protocol.record import Place
+from walklearn.node.protocol.state import State
 from walklearn.node.protocol.values import replace
 
 Result = tuple[State, list[Effect]]
@@ -20,7 +23,7 @@ Result = tuple[State, list[Effect]]
 QUIET_SECONDS = 1.0
 
 
-def peers(state: State, event: happened.PeersChanged) -> Result:
+def rewire(state: State, event: happened.NewNeighbours) -> Result:
     """Neighbours have joined or left; the degree is announced anew (by `handle`)."""
     neighbours = tuple(sorted(event.neighbours))
     links = {each: state.links.get(each, Link()) for each in neighbours}
@@ -32,14 +35,14 @@ def up(state: State, event: happened.NeighbourUp) -> Result:
     if event.neighbour not in state.neighbours:
         return state, []
     was_alone = not any(map(state.is_usable, state.neighbours))
-    links = state.with_link(event.neighbour, up=True, told=event.told)
-    answers = state.answers.and_also(event.seconds, event.now)
-    state, effects = hear(replace(state, links=links, answers=answers), event)
+    state = state.answered_after(event.neighbour, event.seconds, event.now)
+    links = state.with_link(event.neighbour, up=True, acknowledged=event.ours)
+    state, effects = hear(replace(state, links=links), event)
     if was_alone and state.seen is not None and state.is_usable(event.neighbour):
         state = replace(state, seen=state.seen.waited_for_anew(event.now))
     now = state.announcement(event.neighbour)
     # What it was told of the tokens that came from it may wait: they are too many for greetings.
-    if now != replace(event.told, progress=None, had=now.had):
+    if now != replace(event.ours, progress=None, had=now.had):
         effects.append(Greet(event.neighbour))
     return state, effects
 
@@ -59,8 +62,7 @@ def hear(state: State, event: happened.NeighbourUp | happened.Announced) -> Resu
         if state.believes(line, line.updates, event.now):
             state = state.heard_of(line, event.now)
         elif line > (state.record.newest_line or line):
-            told = f"{line.updates} updates, counter {line.counter}"
-            effects.append(Note("incredible line", told, event.neighbour))
+            effects.append(Note("incredible line", line.in_words, event.neighbour))
     state = _follow(state, event, effects)
     if state.record is not before:
         effects.append(Remember(state.record))
@@ -73,25 +75,30 @@ def _remind(state: State, neighbour: str, had: Reminder | None) -> Result:
     memory, sent = state.record.memory, state.sent_to.get(neighbour)
     if had is None or memory.knows(had.mark, state.began, sent):
         return state, []
-    told = f"hop {had.mark.hop} of {had.mark.line.updates} updates"
+    which = f"hop {had.mark.hop} of {plural(had.mark.line.updates, 'update')}"
     if not is_own(had, state.secret, neighbour):
-        return state, [Note("false reminder", told, neighbour)]
+        return state, [Note("false reminder", which, neighbour)]
     kept = state.record.kept  # older than what tokens have of it
     record = replace(
         state.record,
         memory=memory.reminded_of(had.mark),
         kept=None if kept is None else kept.forgotten(),
     )
-    note = Note("forgot", told, neighbour)
+    note = Note("forgot", which, neighbour)
     return replace(state, record=record), [Commit(record), note]
 
 
 def _follow(
     state: State, event: happened.NeighbourUp | happened.Announced, effects: list[Effect]
 ) -> State:
-    """Note how far the walk has come; where nothing was heard for a while, tell it on at once."""
-    progress, known = event.theirs.progress, state.seen
-    if progress is None or not state.believes(progress.mark.line, progress.updates, event.now):
+    """Note how far the walk has come; where nothing was heard for a while, tell it on at once.
+
+    Progress of another walk than that of the newest line is none: who knows a newer one tells it.
+    """
+    progress, known, newest = event.theirs.progress, state.seen, state.record.newest_line
+    if progress is None or newest is None or progress.mark.line.beginning != newest.beginning:
+        return state
+    if not state.believes(progress.mark.line, progress.updates, event.now):
         return state
     after = state.saw(progress.mark, progress.updates, event.now, progress.age_seconds)
     if after is not state and known is not None and event.now > known.moved_at + QUIET_SECONDS:
@@ -139,7 +146,7 @@ def learn(state: State, event: happened.FinalArrived) -> Result:
     return spread(replace(state, links=links), [Commit(state.record), accepted, *arrived])
 
 
-def told(state: State, event: happened.FinalAnswered) -> Result:
+def final_answered(state: State, event: happened.FinalAnswered) -> Result:
     """If the final model did not arrive, it is sent again when the neighbour answers again."""
     arrived = event.receipt is not None and event.receipt.outcome is not Outcome.REFUSED
     if arrived or event.neighbour not in state.neighbours:

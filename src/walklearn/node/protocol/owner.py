@@ -64,7 +64,7 @@ def _begin_again(state: State, now: float) -> Result:
         return begin(state, seen, now)
     line = state.next_line(seen.line.walk, seen.updates)
     state, effects = finish(
-        state.saw(Mark(line, 0), seen.updates, now), replace(seen, line=line, seal=b"")
+        state.saw(Mark(line, 0), seen.updates, now), replace(seen, line=line, hop=0, seal=b"")
     )
     return state, [Commit(state.record), *effects]
 

@@ -20,17 +20,17 @@ _HALF_LIFE = 30.0
 # How many times the longest of late is waited for.
 _TIMES = 5.0
 # No limit is shorter than these: a busy machine is that late now and then.
-_SHORTEST_ANSWER, _SHORTEST_PATIENCE = 2.0, 3.0
+_SHORTEST_ANSWER, _SHORTEST_PATIENCE = 1.0, 3.0
 _LONGEST = 3600.0
 # A token this large takes a second more over a slow line.
 _BYTES_A_SECOND = 1e6
 # Seconds between signs of life while a walk is under way, and while none is.
 _HELLO_WALKING, _HELLO_IDLE = 2.0, 5.0
-# And at most so many: one neighbour that answers late must not make this node silent for all.
-_HELLO_LONGEST = 10.0
 # A line that was begun from a copy was waited for: the next wait is twice as long. So a network
 # that is slower than anyone thought finds its pace instead of beginning again for ever.
 _BEGUN_AGAIN = 2.0 / _TIMES
+# Nor is it made longer than twice this, so that who makes the walk seem lost does not stop it.
+_LONGEST_AGAIN = 150.0
 
 
 class Longest(NamedTuple):
@@ -62,40 +62,18 @@ class Sighting(NamedTuple):
         return self._replace(moved_at=now)
 
 
-class Bound(NamedTuple):
-    """How far something can have come that moves at a rate, or at once so far.
+def longest_return(
+    limits: TimeLimits, known: Longest, before: Sighting, now: Sighting, begun_again: bool
+) -> Longest:
+    """The longest time of late in which nothing moved, with the one that has just ended.
 
-    What was believed beyond the rate is spent, and only time brings it back: many small lies reach
-    no further than a large one.
-
-    >>> believed = Bound(100, at=0.0, spare=10.0, rate=10.0, at_once=10.0)
-    >>> believed.most(now=1.0)
-    120.0
-    >>> believed.and_also(120, at=1.0).most(now=1.0)
-    120.0
+    Where it ended because somebody lost patience, the patience that there was counts, not by how
+    much that one's was longer: so each wait is twice the last, and no more, up to a limit.
     """
-
-    reached: float
-    at: float
-    spare: float
-    rate: float
-    at_once: float
-
-    def most(self, now: float) -> float:
-        """What can be by then."""
-        return self.reached + max(0.0, self.spare + self.rate * max(0.0, now - self.at))
-
-    def and_also(self, reached: float, at: float) -> Bound:
-        """It came so far, then."""
-        reached, at = max(self.reached, reached), max(self.at, at)
-        spare = self.spare + self.rate * (at - self.at) - (reached - self.reached)
-        return Bound(reached, at, min(self.at_once, spare), self.rate, self.at_once)
-
-
-def longest_return(known: Longest, before: Sighting, now: Sighting, begun_again: bool) -> Longest:
-    """The longest time of late in which nothing moved, with the one that has just ended."""
     gap = max(0.0, now.moved_at - before.moved_at)
-    return known.and_also(gap * _BEGUN_AGAIN if begun_again else gap, now.moved_at)
+    if begun_again:
+        gap = min(gap, patience(limits, known), _LONGEST_AGAIN) * _BEGUN_AGAIN
+    return known.and_also(gap, now.moved_at)
 
 
 def patience(limits: TimeLimits, returns: Longest) -> float:
@@ -125,16 +103,24 @@ def reclaim_after(limits: TimeLimits, answers: Longest, size: int) -> float:
     return 2.0 * answer_within(limits, answers, size)
 
 
-def hello_every(limits: TimeLimits, walking: bool, answers: Longest) -> float:
-    """How many seconds lie between signs of life: no fewer than an answer takes, up to a limit.
+def unanswered(limits: TimeLimits, answers: Longest) -> float:
+    """What an answer that was given up counts for: the next is awaited for twice as long.
+
+    So a neighbour that is slower than anyone thought is found to be slow, not lost again and again.
 
     >>> from walklearn.node.agreement.plan import TimeLimits
-    >>> [hello_every(TimeLimits(), True, Longest(each)) for each in (0.1, 4.0, 3600.0)]
-    [2.0, 4.0, 10.0]
+    >>> slow = Longest(unanswered(TimeLimits(), Longest(0.8)))
+    >>> answer_within(TimeLimits(), Longest(0.8)), answer_within(TimeLimits(), slow)
+    (4.0, 8.0)
     """
+    return 2.0 * answer_within(limits, answers) / _TIMES
+
+
+def hello_every(limits: TimeLimits, walking: bool) -> float:
+    """How many seconds lie between an answer and the next sign of life to the same neighbour."""
     if limits.hello_every_seconds is not None:
         return limits.hello_every_seconds
-    return max(_HELLO_WALKING if walking else _HELLO_IDLE, min(_HELLO_LONGEST, answers.seconds))
+    return _HELLO_WALKING if walking else _HELLO_IDLE
 
 
 def lot(fingerprint: str, mark: Mark, updates: int) -> float:

@@ -45,7 +45,10 @@ If the walk was not lost, only work is: one of the two lines lives.
 **Enemies inside.** Lines, updates and ends that no network can have reached since the last known
 progress are refused (`state.believes`). A token that arrives under a mark which this node has not
 taken, though it has seen a later one, is a second token of one line: it goes on as a new line, so
-that the two do not die of each other's traces. A neighbour to which the walk is lost too often is
+that the two do not die of each other's traces. Progress that the walk has not made, told of its
+line, would make what it really does no news: whoever holds the token sees that it has not come so
+far, and renews it, to one update more than the line had at least, which are no more than were made
+since. A neighbour to which the walk is lost too often is
 not proposed any more, until the owner says so: see `tally`.
 
 **Durability.** One commit a handover on either side: the receiver makes its visit before it
@@ -67,26 +70,26 @@ its rows; neighbours remember, and tell it: see `memory`.
 **The table.** What each event does in each state; … is "nothing".
 
 >>> print(table())
-event          idle      holding   handing over  finished
-Started        wake      wake      resend        wake
-Tick           look      rest      retry         rest
-PeersChanged   peers     peers     peers         peers
-NeighbourUp    up        up        up_retry      up
-NeighbourDown  down      down      down          down
-Announced      hear      hear      hear          hear
-TokenArrived   receive   receive   receive       receive
-Visit          …         work      …             …
-Answered       …         …         answered      …
-NotSent        …         …         not_sent      …
-Unknown        …         …         unknown       …
-FinalArrived   learn     learn     learn         learn
-FinalAnswered  told      told      told          told
-StartWalk      start     start     start         start
-ResumeWalk     resume    holds     resume        done
-TrustAgain     trust     trust     trust         trust
-Recount        recount   recount   recount       recount
-StopAsked      stop      stop      stop          stop
-StoreFailed    undo      undo      undo          undo
+event          idle            holding         handing over    finished
+Started        wake            wake            resend          wake
+Tick           look            rest            retry           rest
+NewNeighbours  rewire          rewire          rewire          rewire
+NeighbourUp    up              up              up_retry        up
+NeighbourDown  down            down            down            down
+Announced      hear            hear            hear            hear
+TokenArrived   receive         receive         receive         receive
+Visit          …               work            …               …
+Answered       …               …               answered        …
+NotSent        …               …               not_sent        …
+Unknown        …               …               unknown         …
+FinalArrived   learn           learn           learn           learn
+FinalAnswered  final_answered  final_answered  final_answered  final_answered
+StartWalk      start           start           start           start
+ResumeWalk     resume          holds           resume          done
+TrustAgain     trust           trust           trust           trust
+Recount        recount         recount         recount         recount
+StopAsked      stop            stop            stop            stop
+StoreFailed    undo            undo            undo            undo
 """
 
 from __future__ import annotations
@@ -99,7 +102,8 @@ from walklearn.node.protocol import handover, neighbours, owner
 from walklearn.node.protocol.events import Event, Greet
 from walklearn.node.protocol.learner import Learner
 from walklearn.node.protocol.neighbours import Result
-from walklearn.node.protocol.state import Phase, Record, State
+from walklearn.node.protocol.record import Record
+from walklearn.node.protocol.state import Phase, State
 
 Handler = Callable[[State, Any], Result]
 
@@ -138,7 +142,7 @@ _PHASES = (Phase.IDLE, Phase.HOLDING, Phase.HANDING_OVER, Phase.FINISHED)
 _ROWS: dict[type[Any], Sequence[Handler | None]] = {
     happened.Started: (handover.wake, handover.wake, handover.resend, handover.wake),
     happened.Tick: (owner.look, handover.rest, handover.retry, handover.rest),
-    happened.PeersChanged: (neighbours.peers,) * 4,
+    happened.NewNeighbours: (neighbours.rewire,) * 4,
     happened.NeighbourUp: (neighbours.up, neighbours.up, handover.up_retry, neighbours.up),
     happened.NeighbourDown: (neighbours.down,) * 4,
     happened.Announced: (neighbours.hear,) * 4,
@@ -148,7 +152,7 @@ _ROWS: dict[type[Any], Sequence[Handler | None]] = {
     happened.NotSent: (None, None, handover.not_sent, None),
     happened.Unknown: (None, None, handover.unknown, None),
     happened.FinalArrived: (neighbours.learn,) * 4,
-    happened.FinalAnswered: (neighbours.told,) * 4,
+    happened.FinalAnswered: (neighbours.final_answered,) * 4,
     happened.StartWalk: (owner.start,) * 4,
     happened.ResumeWalk: (owner.resume, owner.holds, owner.resume, owner.done),
     happened.TrustAgain: (owner.trust,) * 4,

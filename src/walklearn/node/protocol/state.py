@@ -1,4 +1,4 @@
-"""What a node knows: the record that survives a crash, its links, and the handover under way.
+"""All that a node knows: the record that survives a crash, its links, and how far the walk is.
 
 Values, never changed in place: `protocol.handle` makes new ones.
 """
@@ -8,13 +8,14 @@ from __future__ import annotations
 import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-from walklearn.node.protocol.learner import Kept, Learner
-from walklearn.node.protocol.memory import LISTEN_SECONDS, Memory, proof_of
+from walklearn.node.protocol.belief import LINES_AT_ONCE, Bounds
+from walklearn.node.protocol.learner import Learner
+from walklearn.node.protocol.links import Arrivals, Handover, Link
+from walklearn.node.protocol.memory import LISTEN_SECONDS, proof_of
 from walklearn.node.protocol.messages import Announcement, Progress
 from walklearn.node.protocol.pace import (
-    Bound,
     Longest,
     Sighting,
     answer_within,
@@ -24,31 +25,16 @@ from walklearn.node.protocol.pace import (
     patience,
     reclaim_after,
     shortest_patience,
+    unanswered,
 )
-from walklearn.node.protocol.tally import Tally
+from walklearn.node.protocol.record import Place, Record
+from walklearn.node.protocol.tally import Sent, Tally
 from walklearn.node.protocol.tokens import Line, Mark, Token
 from walklearn.node.protocol.values import replace
 from walklearn.walks.proposal import accepts, propose
 
 if TYPE_CHECKING:
     from walklearn.node.agreement.plan import TimeLimits
-
-# A line is renewed when its walk has made an eighth more updates than at the line's birth, and so
-# many more: of two walks that meet, the one that lives has made at least 8/9 of the other's, or
-# but for so many.
-RENEWED_AFTER = 16
-# What is believed of lines: so many more at once, and so many more a second.
-LINES_AT_ONCE, LINES_A_SECOND = 1_000, 10
-# How many arrivals of a line are kept in mind.
-ARRIVALS_KEPT = 64
-
-
-class Place(enum.Enum):
-    """Where the token is that this node saw last."""
-
-    HERE = "here"
-    LEAVING = "leaving"  # on its way to the receiver, who may have it
-    GONE = "gone"
 
 
 class Phase(enum.Enum):
@@ -61,155 +47,27 @@ class Phase(enum.Enum):
 
 
 @dataclass(frozen=True, eq=False)
-class Record:
-    """What survives a crash.
-
-    newest: the newest handover this node has taken part in, or (line, 0) where it only heard of
-    the line. token: the last one here, with the place it is at; if gone, still the newest model
-    seen. receiver: whom it leaves for. final: the final model. contributions: how often this
-    node's rows have shown in a model. kept: what the node remembers of the token's last visit.
-    tallies: what became of the tokens that each neighbour took. memory: what is remembered for
-    neighbours.
-    """
-
-    newest: Mark | None = None
-    token: Token | None = None
-    place: Place = Place.GONE
-    receiver: str | None = None
-    final: Token | None = None
-    contributions: int = 0
-    kept: Kept | None = None
-    tallies: Mapping[str, Tally] = field(default_factory=dict)
-    memory: Memory = field(default_factory=Memory)
-
-    @property
-    def newest_line(self) -> Line | None:
-        """The newest line heard of."""
-        return None if self.newest is None else self.newest.line
-
-    @property
-    def final_line(self) -> Line | None:
-        """The line of the final model."""
-        return None if self.final is None else self.final.line
-
-    @property
-    def final_digest(self) -> str:
-        """The digest of the final model, empty if there is none."""
-        return "" if self.final is None else self.final.digest
-
-    @property
-    def newest_model(self) -> Token | None:
-        """The final token, unless one of a newer line has been here since; None if none was."""
-        if self.token is None or self.final is None:
-            return self.token or self.final
-        return max(self.token, self.final, key=lambda token: (token.line, token.final))
-
-
-@dataclass(frozen=True)
-class Link:
-    """What is known of a neighbour.
-
-    up: the last call to it was answered. theirs: what it announced last. told: what it was told
-    when it last answered. final_sent: the digest of the final model sent to it.
-    """
-
-    up: bool = False
-    theirs: Announcement | None = None
-    told: Announcement | None = None
-    final_sent: str = ""
-
-    def usable(self, degree: int) -> bool:
-        """Whether the token may cross: up for both sides, and both know the other's degree.
-
-        Otherwise the chance to go one way and the other would not balance.
-        """
-        return (
-            self.up
-            and self.theirs is not None
-            and self.theirs.reaches_you
-            and self.told is not None
-            and self.told.reaches_you
-            and self.told.degree == degree
-        )
-
-
-@dataclass(frozen=True)
-class Handover:
-    """The handover under way: since when, and what is known of its attempts.
-
-    doubtful: some attempt may have reached the receiver. retry_at: when to try again, None
-    while an attempt is under way. attempts: how many had no answer.
-    """
-
-    since: float
-    doubtful: bool
-    retry_at: float | None = None
-    attempts: int = 0
-
-
-class Arrivals(NamedTuple):
-    """The handovers of one line that this node took, as (hop, content).
-
-    complete_after: those up to this hop may have been forgotten, by a crash or for their number.
-    """
-
-    line: Line | None = None
-    complete_after: int = 0
-    taken: tuple[tuple[int, int], ...] = ()
-
-    def and_also(self, token: Token) -> Arrivals:
-        """With one more."""
-        known = self if self.line == token.line else Arrivals(token.line)
-        taken = (*known.taken, (token.hop, token.content))
-        if len(taken) <= ARRIVALS_KEPT:
-            return Arrivals(known.line, known.complete_after, taken)
-        return Arrivals(known.line, taken[0][0], taken[1:])
-
-    def contradict(self, token: Token) -> bool:
-        """Whether this handover was none of those, though it would have to be."""
-        if token.line != self.line or token.hop <= self.complete_after:
-            return False
-        return (token.hop, token.content) not in self.taken
-
-
-class Bounds(NamedTuple):
-    """What can be by what was believed: of updates, and of lines by their counters."""
-
-    updates: Bound
-    lines: Bound
-
-    def and_also(self, line: Line, updates: int, at: float) -> Bounds:
-        """With what is believed now."""
-        further = self.updates.and_also(max(line.updates, updates), at)
-        return Bounds(further, self.lines.and_also(line.counter, at))
-
-
-class Sent(NamedTuple):
-    """The handover that was acknowledged last, and has not come back."""
-
-    receiver: str
-    mark: Mark
-    updates: int
-
-
-@dataclass(frozen=True, eq=False)
 class State:
-    """All that a node knows; see `protocol` for what it does with it.
+    """All that a node knows; `protocol` says what it does with it.
 
-    fingerprint: this node's. neighbours: their fingerprints in ascending order, the order that a
-    proposal counts in. refused: handovers turned down, which must stay so. rests_until: nothing is
-    begun before then, after the disk or the arithmetic failed. stopping: the process is to end.
-    seen: how far the walk has come. bounds: how far it can have. returns, answers: the longest of
-    late. arrivals, sent: what came and went. sent_to: the mark of the last token or final model
-    that this process sent to each neighbour, removed ones too: they remember it. began: the newest
-    mark on the disk when the process began. listens_until: until then its rows do not show, unless
-    every neighbour has spoken: see `memory`. secret: what this node's proofs are made with.
+    `fingerprint` is this node's own. `neighbours` are the others' in ascending order, which is the
+    order that a proposal counts in. What was turned down is in `refused`, and must stay so. Nothing
+    is begun before `rests_until`, after the disk or the arithmetic failed. `stopping` says that the
+    process is to end.
+
+    `seen` is how far the walk has come, `bounds` how far it can have, `returns` how long nothing
+    moved of late. `arrivals` and `sent` are what came and what went. `sent_to` has the mark of the
+    last token or final model that this process sent to each neighbour, to removed ones too, for
+    they remember it. `began` is the newest mark that was on the disk when the process began.
+
+    Until `listens_until` the node's rows do not show, unless every neighbour has spoken: `memory`
+    says why. Its proofs are made with `secret`.
     """
 
     fingerprint: str
     learner: Learner
     neighbours: tuple[str, ...] = ()
-    record: Record = Record()
+    record: Record = field(default_factory=Record)
     links: Mapping[str, Link] = field(default_factory=dict)
     handover: Handover | None = None
     refused: tuple[Mark, ...] = ()
@@ -218,7 +76,6 @@ class State:
     seen: Sighting | None = None
     bounds: Bounds | None = None
     returns: Longest = Longest(1.0)  # noqa: RUF009
-    answers: Longest = Longest(0.0)  # noqa: RUF009
     arrivals: Arrivals = Arrivals()  # noqa: RUF009
     sent: Sent | None = None
     sent_to: Mapping[str, Mark] = field(default_factory=dict)
@@ -269,7 +126,7 @@ class State:
         """When the handover under way is given up."""
         assert self.handover is not None
         return self.handover.since + reclaim_after(
-            self._time_limits, self.answers, self._token_bytes
+            self._time_limits, self._answers_of(self.record.receiver), self._token_bytes
         )
 
     @property
@@ -289,21 +146,24 @@ class State:
         lots = lot(self.fingerprint, seen.mark, seen.updates)
         return seen.moved_at + limit * (1.0 + lots + behind)
 
-    @property
-    def answer_within_seconds(self) -> float:
-        """How long to wait for the answer to a final model, or to the handover under way."""
+    def answer_within_seconds(self, neighbour: str) -> float:
+        """How long to wait for its answer to a final model, or to the handover under way."""
         attempts = 0 if self.handover is None else self.handover.attempts
-        return answer_within(self._time_limits, self.answers, self._token_bytes, attempts)
+        answers = self._answers_of(neighbour)
+        return answer_within(self._time_limits, answers, self._token_bytes, attempts)
 
-    def greeted_within_seconds(self, attempts: int) -> float:
-        """How long to wait for the answer to a greeting; attempts: those before without one."""
-        return answer_within(self._time_limits, self.answers, attempts=attempts)
+    def greeted_within_seconds(self, neighbour: str, attempts: int) -> float:
+        """How long to wait for its answer to a greeting; attempts: those before without one."""
+        return answer_within(self._time_limits, self._answers_of(neighbour), attempts=attempts)
+
+    def _answers_of(self, neighbour: str | None) -> Longest:
+        return self.links.get(neighbour or "", Link()).answers
 
     @property
     def hello_every_seconds(self) -> float:
         """How long to wait between signs of life."""
         walking = self.record.newest is not None and self.phase is not Phase.FINISHED
-        return hello_every(self._time_limits, walking, self.answers)
+        return hello_every(self._time_limits, walking)
 
     @property
     def _time_limits(self) -> TimeLimits:
@@ -326,9 +186,15 @@ class State:
         return link is not None and link.usable(self.degree) and not self.distrusts(neighbour)
 
     def distrusts(self, neighbour: str) -> bool:
-        """Whether the walk was lost to it too often. Then the link is closed, both ways."""
+        """Whether the walk was lost to it too often. Then the link is closed, both ways.
+
+        Who has one neighbour alone sends it everything: that some of it was lost far beyond says
+        nothing.
+        """
         tally = self.record.tallies.get(neighbour)
-        return tally is not None and tally.is_distrusted
+        if tally is None:
+            return False
+        return tally.is_distrusted if self.degree > 1 else tally.lost_it
 
     def announcement(self, neighbour: str, now: float | None = None) -> Announcement:
         """What to tell that neighbour now; without a time, without the progress."""
@@ -392,14 +258,14 @@ class State:
     def believes(self, line: Line, updates: int, now: float) -> bool:
         """Whether there can be such a line with so many updates, by what is known here.
 
-        No network makes more updates a second than the plan says, nor lines. Where nothing is
-        known any updates are believed, and as many lines as the others believe in at once.
+        Where nothing is known any updates are believed, and as many lines as the others believe
+        in at once.
         """
-        most, lines = self.learner.plan.updates, float(LINES_AT_ONCE)
-        if self.bounds is not None:
-            most = int(min(most, self.bounds.updates.most(now)))
-            lines = self.bounds.lines.most(now)
-        return max(line.updates, updates) <= most and line.counter <= lines
+        if max(line.updates, updates) > self.learner.plan.updates:
+            return False
+        if self.bounds is None:
+            return line.counter <= LINES_AT_ONCE
+        return self.bounds.allow(line, updates, now)
 
     def saw(self, mark: Mark, updates: int, now: float, age_seconds: float = 0.0) -> State:
         """The walk has come so far, so long ago; the wait for it begins anew.
@@ -414,7 +280,7 @@ class State:
         moved_at = min(now, max(now - age_seconds, known.moved_at))
         seen = Sighting(mark, updates, moved_at)
         begun_again = mark.line.beginning != known.mark.line.beginning and updates <= known.updates
-        returns = longest_return(self.returns, known, seen, begun_again)
+        returns = longest_return(self._time_limits, self.returns, known, seen, begun_again)
         bounds = self.bounds.and_also(mark.line, updates, moved_at)
         state = replace(self, seen=seen, returns=returns, bounds=bounds)
         return state._missed(mark.line, known.updates, waited=now - known.moved_at)
@@ -434,11 +300,7 @@ class State:
 
     def _bounds(self, updates: int, counter: int, now: float, away_seconds: float) -> Bounds:
         rate = self._time_limits.most_updates_per_second
-        lines = LINES_AT_ONCE + LINES_A_SECOND * away_seconds
-        return Bounds(
-            Bound(updates, now, rate * (1.0 + away_seconds), rate, rate),
-            Bound(counter, now, lines, LINES_A_SECOND, LINES_AT_ONCE),
-        )
+        return Bounds.beyond(updates, counter, now, away_seconds, rate)
 
     def handed_over(self) -> State:
         """The receiver of the offer under way has taken it."""
@@ -450,9 +312,7 @@ class State:
 
     def came_back(self, mark: Mark) -> State:
         """A token or the end is here: of what was sent last, if it is of the same line."""
-        if self.sent is None or mark < self.sent.mark:
-            return self
-        if mark.line.beginning != self.sent.mark.line.beginning:
+        if self.sent is None or not self.sent.is_back_as(mark):
             return self
         return self.with_tally(self.sent.receiver, self._tally(self.sent.receiver).and_back(), None)
 
@@ -463,7 +323,7 @@ class State:
         how long nothing had moved. A line that was begun sooner than anyone takes a walk for lost
         says nothing of the receiver, unless it has signed it: with a book, its name is no forgery.
         """
-        if self.sent is None or line.beginning == self.sent.mark.line.beginning:
+        if self.sent is None or not self.sent.is_lost_to(line):
             return self
         too_soon = waited < shortest_patience(self._time_limits)
         its_own = self.learner.plan.keeper is not None and line.reclaimer == self.sent.receiver
@@ -499,6 +359,19 @@ class State:
         state = self.saw(Mark(line, 0), line.updates, now)
         record = replace(state.record, newest=Mark(line, 0), place=Place.GONE, receiver=None)
         return replace(state, record=record, handover=None)
+
+    def answered_after(self, neighbour: str | None, seconds: float, now: float) -> State:
+        """That neighbour has answered, after so long."""
+        if neighbour is None or neighbour not in self.neighbours:
+            return self
+        answers = self._answers_of(neighbour).and_also(seconds, now)
+        return replace(self, links=self.with_link(neighbour, answers=answers))
+
+    def gave_up(self, now: float) -> State:
+        """The receiver of the offer under way was waited for in vain."""
+        receiver = self.record.receiver
+        seconds = unanswered(self._time_limits, self._answers_of(receiver))
+        return self.answered_after(receiver, seconds, now)
 
     def with_link(self, neighbour: str, **changes: Any) -> Mapping[str, Link]:
         """The links with some facts about one neighbour changed."""

@@ -4,17 +4,26 @@ A *swallower* takes the token and keeps it. The walk is then begun again, and wh
 not come back, by whatever way: what has come back has passed through the neighbour. Each token that
 is missed makes the neighbour suspect, the less so the further beyond it the walk was seen, and what
 comes back clears it. Twice is enough to distrust a neighbour beyond which nobody saw the walk,
-three times where it was seen one update beyond, 2 + h times at h updates.
+three times where it was seen one update beyond, 2 + h times at h updates, and 2 + `FURTHEST` times
+however far it was seen.
 
-Nobody signs progress, so a swallower may claim some: each update costs it one more token. And
-whoever is behind an honest neighbour of a swallower sees more than that neighbour does: so it is
-the swallower that is distrusted first, and in a large network a loss far away tells nothing.
+Nobody signs progress, so a swallower may claim any: it is distrusted after 2 + `FURTHEST` tokens
+in a row from the same neighbour at the latest. Whoever is behind an honest neighbour of a swallower
+sees more than that neighbour does, and some of what it sends comes back: so it is the swallower
+that is distrusted first, nearly always, and in a large network a loss far away tells nothing. A row
+decides and not a share, for of what goes to an honest node before a swallower half is lost, too.
 
 >>> swallower = Tally().and_sent().and_missed(beyond=1).and_sent().and_missed(beyond=1)
 >>> swallower.is_distrusted, swallower.and_sent().and_missed(beyond=1).is_distrusted
 (False, True)
 >>> swallower.and_sent().and_back().and_sent().and_missed(beyond=1).is_distrusted
 False
+
+>>> far = Tally()
+>>> for _ in range(LOSSES + FURTHEST):
+...     far = far.and_sent().and_missed(beyond=10**6)
+>>> far.is_distrusted
+True
 
 What comes back now and then does not clear a neighbour to which the walk is lost in plain sight,
 twice within a hundred handovers.
@@ -24,8 +33,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from walklearn.node.protocol.tokens import Line, Mark
+
 # A neighbour that the walk was lost to so often, within so many handovers to it, is distrusted.
 LOSSES, LOSSES_WITHIN = 2, 100
+# However far beyond it the walk was said to be seen, so many more in a row are enough.
+FURTHEST = 4
 _ROUNDING = 1e-9
 
 
@@ -55,7 +68,7 @@ class Tally(NamedTuple):
 
     def and_missed(self, beyond: int) -> Tally:
         """The walk was begun again, the last one had not come back, and was seen so far beyond."""
-        suspicion = self.suspicion + 1.0 / (LOSSES + beyond)
+        suspicion = self.suspicion + 1.0 / (LOSSES + min(beyond, FURTHEST))
         missed = self._replace(missed=self.missed + 1, suspicion=suspicion)
         if beyond:
             return missed
@@ -69,4 +82,25 @@ class Tally(NamedTuple):
     @property
     def is_distrusted(self) -> bool:
         """Whether the token should go there no more."""
-        return self.lost >= LOSSES or self.suspicion >= 1.0 - _ROUNDING
+        return self.lost_it or self.suspicion >= 1.0 - _ROUNDING
+
+    @property
+    def lost_it(self) -> bool:
+        """Whether the walk was lost to it in plain sight, twice."""
+        return self.lost >= LOSSES
+
+
+class Sent(NamedTuple):
+    """The handover that was acknowledged last, and has not come back."""
+
+    receiver: str
+    mark: Mark
+    updates: int
+
+    def is_back_as(self, mark: Mark) -> bool:
+        """Whether a token or an end with this mark comes from the one that was sent."""
+        return mark >= self.mark and mark.line.beginning == self.mark.line.beginning
+
+    def is_lost_to(self, line: Line) -> bool:
+        """Whether this line was begun since, so that what was sent will not come back."""
+        return line.beginning != self.mark.line.beginning

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from walklearn.files.wording import plural
 from walklearn.node.protocol import fields
 from walklearn.node.protocol import messages_pb2 as wire
 from walklearn.node.protocol.fields import Vector
@@ -60,6 +61,11 @@ class Line(NamedTuple):
     def beginning(self) -> tuple[int, str, str]:
         """What a renewed line has in common with the one before."""
         return self[1:]
+
+    @property
+    def in_words(self) -> str:
+        """The line as a log tells of it."""
+        return f"{plural(self.updates, 'update')}, counter {self.counter}"
 
 
 class Mark(NamedTuple):

@@ -83,7 +83,7 @@ class LocalNetwork:
 
     @property
     def process_ids(self) -> list[int]:
-        """One for each started node."""
+        """The process id of each started node."""
         return [process.pid for process in self._processes]
 
     def start(self) -> None:
@@ -93,7 +93,7 @@ class LocalNetwork:
         self.wait_until_up()
 
     def wait_until_up(self) -> None:
-        """Until every node answers."""
+        """Wait until every node answers."""
         limit = time.monotonic() + START_SECONDS
         for number, directory in enumerate(self.directories):
             while not _answers(directory):
@@ -186,10 +186,13 @@ class LocalNetwork:
 def _spawn(directory: NodeDirectory) -> subprocess.Popen[bytes]:
     """A node's process: out of reach of this terminal's Ctrl-C, and it does not outlive us."""
     command = [sys.executable, "-m", child.__name__, str(os.getpid()), str(directory.path)]
+    # As `walklearn node` has it: threads of the linear algebra would wait for each other.
+    environment = {"OPENBLAS_NUM_THREADS": "1", **os.environ}
     with open(directory.path / "log.jsonl", "ab") as log:
         return subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
-        )
+            command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment,
+            start_new_session=True,
+        )  # fmt: skip
 
 
 def _answers(directory: NodeDirectory) -> bool:

@@ -59,7 +59,7 @@ class Trial:
         ]
 
     def error(self, model: NDArray[np.float64]) -> float:
-        """‖w − w*‖."""
+        """The distance ‖w − w*‖ of the model from the minimiser."""
         return float(np.linalg.norm(model - self.problem.optimum.model.reshape(-1)))
 
 
@@ -103,7 +103,7 @@ class Glimpse:
 
     @property
     def messages(self) -> int:
-        """Tokens handed over."""
+        """How many tokens were handed over."""
         return sum(node.handovers for node in self.nodes)
 
     @property

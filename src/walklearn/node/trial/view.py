@@ -33,7 +33,7 @@ class NetworkView:
         self._began: float | None = None
         self._points: list[tuple[int, int, float]] = []
         self._events: list[tuple[int, float, str]] = []  # with their numbers
-        self._told = 0
+        self._shown = 0
         self._acting, self._telling = Lock(), Lock()  # buttons are pressed in other threads
         self._before: Glimpse | None = None
         self._moved = (0, 0.0)
@@ -49,7 +49,7 @@ class NetworkView:
         self.page.__exit__(*error)
 
     def begin(self) -> None:
-        """The walk begins now."""
+        """Note that the walk begins now."""
         self._began = time.monotonic()
         self.tell("the walk begins")
 
@@ -76,7 +76,7 @@ class NetworkView:
             "made": [node.updates for node in glimpse.nodes],
         }
         with self._telling:
-            events, self._told = self._events[self._told :], len(self._events)
+            events, self._shown = self._events[self._shown :], len(self._events)
         self.page.publish({**self._now, "events": events, "point": point})
 
     def tell(self, text: str) -> None:

@@ -81,7 +81,20 @@ class Book:
 
     @classmethod
     def new(cls, keeper: Identity, degree: int = DEGREE) -> Self:
-        """An empty book of this keeper."""
+        """An empty book of this keeper, signed.
+
+        Parameters
+        ----------
+        keeper
+            Who keeps the book, with the private key.
+        degree
+            How many neighbours the rule gives a participant: an even number of at least 2.
+
+        Returns
+        -------
+        Book
+            With the number 0.
+        """
         if degree < 2 or degree % 2:
             raise BookError(f"the degree is an even number of at least 2, it is {degree}.")
         return cls(keeper.public_key, 0, secrets.token_hex(16), degree).signed(keeper)
@@ -92,7 +105,22 @@ class Book:
         return {each.fingerprint: each for each in self.participants}
 
     def verify(self, fingerprint: str, message: bytes, signature: bytes) -> bool:
-        """Whether that participant, or former one, signed the message; False for anyone else."""
+        """Whether a participant, or a former one, signed a message.
+
+        Parameters
+        ----------
+        fingerprint
+            Who is said to have signed it.
+        message
+            What was signed.
+        signature
+            What `Identity.sign` gave.
+
+        Returns
+        -------
+        bool
+            False also for who is not in the book.
+        """
         who = self._signers.get(fingerprint)
         return who is not None and verified(who.public_key, message, signature)
 
@@ -139,7 +167,18 @@ class Book:
         return replace(self, signature=keeper.sign(self._content))
 
     def neighbours(self, fingerprint: str) -> list[Invite]:
-        """The neighbours of a participant, by name."""
+        """The neighbours of a participant.
+
+        Parameters
+        ----------
+        fingerprint
+            Whose; a `BookError` is raised for who does not take part.
+
+        Returns
+        -------
+        list of Invite
+            In the order of the book's participants.
+        """
         if fingerprint not in self.by_fingerprint:
             raise BookError("this node is not in the book: its keeper adds it by its invite.")
         own = self.by_fingerprint[fingerprint].name
@@ -173,13 +212,26 @@ class Book:
         return fingerprint_of_key(self.keeper)
 
     def encode(self) -> bytes:
-        """The file."""
+        """The book as the bytes of its file."""
         content = {**self._plain, "signature": to_text(self.signature)}
         return (json.dumps(content, indent=1, ensure_ascii=True) + "\n").encode()
 
     @classmethod
     def decode(cls, content: bytes, keeper: str) -> Self:
-        """The book in a file or message, if the keeper of this fingerprint signed it."""
+        """The book in a file or message, if its keeper signed it.
+
+        Parameters
+        ----------
+        content
+            What `encode` gave.
+        keeper
+            The fingerprint of the keeper, as the plan names it.
+
+        Returns
+        -------
+        Book
+            A `BookError` is raised if another one signed it, or it was changed or is damaged.
+        """
         book = cls._read(content)
         if book.keeper_fingerprint != keeper:
             raise BookError(
@@ -249,7 +301,7 @@ class Book:
 
     @property
     def _content(self) -> bytes:
-        """What is signed."""
+        """The bytes that the keeper signs."""
         plain = json.dumps(self._plain, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
         return b"book\n" + plain.encode()
 

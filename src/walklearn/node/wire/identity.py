@@ -137,7 +137,18 @@ class Invite:
 
     @classmethod
     def decode(cls, line: str) -> Self:
-        """Read an invite; what does not hold is an `IdentityError`."""
+        """Read an invite.
+
+        Parameters
+        ----------
+        line
+            What `encode` gave; white space that a mail program put in does not matter.
+
+        Returns
+        -------
+        Invite
+            An `IdentityError` is raised for what is no invite, or not a whole one.
+        """
         line = "".join(line.split()).strip("\"'")  # a mail program may have wrapped it
         scheme, _, rest = line.partition(":")
         if scheme != SCHEME or len(line) > LONGEST_INVITE:

@@ -33,20 +33,20 @@ class Link:
 
     def __init__(
         self,
-        peer: Invite,
+        neighbour: Invite,
         identity: Identity,
         answer: Answer,
         tell: Callable[[Session], None],
         lost: Callable[[], None],
         largest_message: int,
     ) -> None:
-        self.peer = peer
+        self.neighbour = neighbour
         self._identity, self._answer, self._tell = identity, answer, tell
         self._lost, self._largest = lost, largest_message
         self._sessions: list[Session] = []
         self._dialling: asyncio.Task[None] | None = None
         self._changed = asyncio.Event()
-        self._dials_first = identity.fingerprint > peer.fingerprint
+        self._dials_first = identity.fingerprint > neighbour.fingerprint
         self._closed, self._opened_at = False, 0.0
 
     async def call(self, method: str, message: bytes, timeout_seconds: float) -> bytes:
@@ -66,7 +66,7 @@ class Link:
 
     @property
     def sessions(self) -> list[Session]:
-        """All of them, those that only wait for their last answers too."""
+        """All sessions, also those that only wait for their last answers."""
         return list(self._sessions)
 
     def new_session(self, certificate: bytes) -> Session:
@@ -106,8 +106,8 @@ class Link:
 
     async def _connected(self, timeout_seconds: float) -> Session:
         """Dial, unless the neighbour does first."""
-        if not self.peer.address:
-            raise Undelivered(f"{self.peer.name} has no address and has not dialled")
+        if not self.neighbour.address:
+            raise Undelivered(f"{self.neighbour.name} has no address and has not dialled")
         if self._dialling is None:
             self._dialling = asyncio.get_running_loop().create_task(self._dial())
             self._dialling.add_done_callback(self._dialled)
@@ -120,7 +120,7 @@ class Link:
             if (task := asyncio.current_task()) is not None and task.cancelling():
                 raise  # it is the caller who is to stop, not the link that was closed
         if (session := self.session) is None:
-            raise Undelivered(f"cannot connect to {self.peer.address}")
+            raise Undelivered(f"cannot connect to {self.neighbour.address}")
         return session
 
     async def _dial(self) -> None:
@@ -130,7 +130,7 @@ class Link:
                 async with asyncio.timeout(PATIENCE_SECONDS):
                     await self._changed.wait()
                     return
-        address, fingerprint = self.peer.address, self.peer.fingerprint
+        address, fingerprint = self.neighbour.address, self.neighbour.fingerprint
         try:
             async with asyncio.timeout(SECONDS):
                 session = await dial(self._identity, address, fingerprint, self.new_session)

@@ -180,22 +180,33 @@ class Session(asyncio.Protocol):
         self._ended(self)
 
     def data_received(self, data: bytes) -> None:
-        """Take the frames that are complete."""
+        """Take the frames that are complete.
+
+        What comes whole is taken from where it is: a buffer that grows and shrinks by a token each
+        time costs more than the encryption.
+        """
         self._heard = True
-        buffer = self._buffer
-        buffer += data
-        while len(buffer) >= _HEADER.size:
-            size, kind, number = _HEADER.unpack_from(buffer)
+        if self._buffer:
+            self._buffer += data
+            del self._buffer[: self._take_frames(self._buffer)]
+        else:
+            self._buffer += memoryview(data)[self._take_frames(data) :]
+
+    def _take_frames(self, content: bytes | bytearray) -> int:
+        """How many bytes at the beginning were frames, which are taken."""
+        at = 0
+        while len(content) - at >= _HEADER.size:
+            size, kind, number = _HEADER.unpack_from(content, at)
             may_speak = self.is_proved and (self.ready.done() or kind == Kind.READY)
             if size > self._largest or not may_speak:
                 self.abort()
-                return
-            end = _HEADER.size + size
-            if len(buffer) < end:
-                return
-            message = bytes(memoryview(buffer)[_HEADER.size : end])
-            del buffer[:end]
-            self._take(kind, number, message)
+                break
+            begin, end = at + _HEADER.size, at + _HEADER.size + size
+            if len(content) < end:
+                break
+            self._take(kind, number, bytes(memoryview(content)[begin:end]))
+            at = end
+        return at
 
     def _take(self, kind: int, number: int, message: bytes) -> None:
         if kind >= Kind.CALL:

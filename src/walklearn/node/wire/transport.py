@@ -66,18 +66,18 @@ class Transport:
                 "this machine. Stop what uses it, or choose another with --listen."
             ) from None
 
-    def set_peers(self, peers: Iterable[Invite]) -> None:
+    def set_neighbours(self, neighbours: Iterable[Invite]) -> None:
         """From now on talk to these neighbours and to nobody else."""
-        wanted = {peer.fingerprint: peer for peer in peers}
+        wanted = {each.fingerprint: each for each in neighbours}
         for gone in self._links.keys() - wanted.keys():
             self._links.pop(gone).close()
-        for key, peer in wanted.items():
+        for key, neighbour in wanted.items():
             if key in self._links:
-                self._links[key].peer = peer  # its address may be another
+                self._links[key].neighbour = neighbour  # its address may be another
             else:
-                self._links[key] = self._new_link(peer)
-            if peer.address:
-                self._door.known.add(check_address(peer.address)[0])
+                self._links[key] = self._new_link(neighbour)
+            if neighbour.address:
+                self._door.known.add(check_address(neighbour.address)[0])
 
     async def call(self, to: str, method: str, message: bytes, timeout_seconds: float) -> bytes:
         """The neighbour's reply; see `session` for the other ends a call can have."""
@@ -103,8 +103,8 @@ class Transport:
         for link in links:
             link.close()
 
-    def _new_link(self, peer: Invite) -> Link:
-        key = peer.fingerprint
+    def _new_link(self, neighbour: Invite) -> Link:
+        key = neighbour.fingerprint
 
         async def answer(method: str, message: bytes) -> bytes:
             try:
@@ -121,7 +121,10 @@ class Transport:
                 self._door.known.add(host)
             self._opened(key)
 
-        return Link(peer, self._identity, answer, opened, lambda: self._lost(key), self._largest)
+        def lost() -> None:
+            self._lost(key)
+
+        return Link(neighbour, self._identity, answer, opened, lost, self._largest)
 
     async def _hear(self, connection: socket.socket) -> tuple[str, Awaitable[None]]:
         """Who dialled, by its own account, and what lets it prove that."""

@@ -9,6 +9,7 @@ compiles; tests/simulation/test_equivalence.py holds every one of them against i
     sparse       updates that cost as much as a row has entries that are not 0
     memory       updates that remember gradients
     sparse_memory  the same at the cost of a row's entries
+    found_step   the step that both find on the way
     newton       updates that remember parabolas
     values       f of many models
     arithmetic   losses, exponentials, random numbers
@@ -38,7 +39,7 @@ from walklearn.simulation.compiled.newton import Parabolas, minimise_along
 from walklearn.simulation.compiled.rows import Data
 from walklearn.simulation.compiled.sparse import Factors, update_sparse
 from walklearn.simulation.compiled.sparse_memory import remember_sparse
-from walklearn.simulation.compiled.values import TOGETHER, TOGETHER_SPARSE, values
+from walklearn.simulation.compiled.values import TOGETHER, values
 from walklearn.simulation.compiled.walks import (
     HISTORY,
     INDEPENDENT,
@@ -66,7 +67,6 @@ __all__ = [
     "SQUARED",
     "SQUARED_HINGE",
     "TOGETHER",
-    "TOGETHER_SPARSE",
     "Chain",
     "Data",
     "Factors",

@@ -128,11 +128,14 @@ def log_of_one_plus(t: float) -> float:
 
 
 @kernel
-def step_sizes(constant: float, exponent: float, first: int, count: int) -> Array:
-    """c / k^q for count numbers k from the first one on; see `PowerStep`.
+def step_sizes(
+    constant: float, exponent: float, done: int, count: int, total: float
+) -> tuple[Array, Array]:
+    """c / k^q for the count numbers k after those done (see `PowerStep`), and their sums so far.
 
     Powers of large numbers are computed now and then, at fixed k. Those in between follow from
-    the binomial series of (1 + x)^(−q), whose eighth term is below the rounding.
+    the binomial series of (1 + x)^(−q), whose eighth term is below the rounding. The sums go on
+    from a total one by one, so that they do not depend on where a call ends.
     """
     c1 = -exponent
     c2 = c1 * (c1 - 1.0) / 2.0
@@ -141,8 +144,8 @@ def step_sizes(constant: float, exponent: float, first: int, count: int) -> Arra
     c5 = c4 * (c1 - 4.0) / 5.0
     c6 = c5 * (c1 - 5.0) / 6.0
     c7 = c6 * (c1 - 6.0) / 7.0
-    result = np.empty(count)
-    k, end = first, first + count
+    steps, totals = np.empty(count), np.empty(count)
+    k, end = done + 1, done + 1 + count
     while k < end:
         known = k if k < POWERS_FROM else k - k % POWERS_EVERY
         last = k + 1 if k < POWERS_FROM else min(end, known + POWERS_EVERY)
@@ -150,9 +153,11 @@ def step_sizes(constant: float, exponent: float, first: int, count: int) -> Arra
         for number in range(k, last):
             x = (number - known) * inverse
             series = c4 + x * (c5 + x * (c6 + x * c7))
-            result[U(number - first)] = step + step * x * (c1 + x * (c2 + x * (c3 + x * series)))
+            gamma = step + step * x * (c1 + x * (c2 + x * (c3 + x * series)))
+            total += gamma
+            steps[U(number - done - 1)], totals[U(number - done - 1)] = gamma, total
         k = last
-    return result
+    return steps, totals
 
 
 @helper

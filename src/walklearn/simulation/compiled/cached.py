@@ -15,6 +15,8 @@ from typing import Any
 
 from numba import njit
 from numba.core.caching import FunctionCache
+from numba.core.compiler import Compiler
+from numba.core.runtime.nrt import rtsys
 
 # Sums may be reordered and products fused; NaN and infinity keep their meaning. A division by zero
 # gives infinity as in NumPy: Python's error would be a branch in every loop, which then does not
@@ -44,23 +46,43 @@ _STAMP = _stamp()
 class _KernelCache(FunctionCache):
     """Numba's cache with our stamp, which tells whoever waits at a terminal why."""
 
-    told = False
+    has_announced = False  # that it compiles
 
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(function)
         self._cache_file._source_stamp = _STAMP
 
     def load_overload(self, signature: Any, target_context: Any) -> Any:
-        """The machine code for these types; None where it has yet to be compiled."""
-        found = super().load_overload(signature, target_context)
-        if found is None and not _KernelCache.told and sys.stderr.isatty():
-            _KernelCache.told = True
+        """The machine code for these types; None where it has yet to be compiled.
+
+        Numba's own way begins by loading all that a compiler needs, SciPy's linear algebra too:
+        .3 s. What is read from the disk needs Numba's memory only; compiling loads the rest itself.
+        """
+        rtsys.initialize(target_context)
+        with self._guard_against_spurious_io_errors():
+            found = self._load_overload(signature, target_context)
+        if found is None and not _KernelCache.has_announced and sys.stderr.isatty():
+            _KernelCache.has_announced = True
             print("walklearn is compiling for this machine, once …", file=sys.stderr)
         return found
 
 
+class _Apart(Compiler):
+    """Numba's compiler, told that no two arrays of a call overlap, as C is by `restrict`.
+
+    Otherwise every inner loop would ask first, which takes longer than a short row.
+    """
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.state.flags.noalias = True
+
+
 def kernel(function: Callable[..., Any]) -> Any:
-    """A function that Python calls: machine code, kept on disk, running outside Python's lock."""
-    compiled = njit(**_OPTIONS)(function)
+    """A function that Python calls: machine code, kept on disk, running outside Python's lock.
+
+    Of the arrays it is called with, none that it changes may overlap with another.
+    """
+    compiled = njit(**_OPTIONS, pipeline_class=_Apart)(function)
     compiled._cache = _KernelCache(function)
     return compiled

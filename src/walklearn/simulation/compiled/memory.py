@@ -1,4 +1,4 @@
-"""Updates that remember gradients, along paths: the twins of `updates.memory` and `found_step`.
+"""Updates that remember gradients, along paths: the twins of `updates.memory`.
 
 A token's s takes the place of its Σγw. `remember_one_row` is for one dense row per node, where all
 of a step is one pass over w and s, which sums up the next row's score as well; `remember_rows` is
@@ -16,8 +16,6 @@ from typing import NamedTuple
 import numpy as np
 
 from walklearn.simulation.compiled.arithmetic import (
-    HUBER,
-    LOGISTIC,
     Array,
     Index,
     U,
@@ -25,12 +23,18 @@ from walklearn.simulation.compiled.arithmetic import (
     slope_of,
     value_of,
 )
-from walklearn.simulation.compiled.cached import helper, inlined, kernel
+from walklearn.simulation.compiled.cached import inlined, kernel
+from walklearn.simulation.compiled.found_step import (
+    ROUNDING,
+    SHARE,
+    SLACK,
+    decay_of,
+    decayed,
+    pace_of,
+    raised_curvature,
+)
 from walklearn.simulation.compiled.rows import Data, add_row, row_at, score_of, to_slopes
 from walklearn.simulation.compiled.walks import AHEAD, Records, Tokens
-
-SHARE, ROUNDING, SLACK, FEW_NODES, MOST_VISITS = 1.0 / 3.0, 1e-8, 1e-6, 100, 1000  # `found_step`
-FEW = 0.02  # ln 2 / H from 35 visits on
 
 
 class Memory(NamedTuple):
@@ -54,97 +58,13 @@ class Memory(NamedTuple):
     step: float  # γ; 0 where it is found
 
 
-@helper
-def pace_of(nodes: float, ages: float, squared_ages: float) -> float:
-    """min(1, n/τ̂)."""
-    if 2.0 * nodes * ages < squared_ages:
-        return 2.0 * nodes * ages / squared_ages
-    return 1.0
-
-
-@helper
-def _decay_of(nodes: int, held: int, looks: int) -> float:
-    """ln 2 / H, with the visits H of `found_step.halving_visits`."""
-    if held <= 1 or nodes >= FEW_NODES:
-        return np.log(2.0) / nodes
-    return np.log(2.0) / min(max(nodes * looks, FEW_NODES), MOST_VISITS)
-
-
-@helper
-def _decayed(curvature: float, pace: float, decay: float) -> float:
-    """L̂ · 2^(−pace/H), with ln 2 / H as the decay; for large H a short series has all digits."""
-    x = pace * decay
-    if decay < FEW:
-        x2 = x * x
-        even = 1.0 + x2 * (1.0 / 2.0 + x2 * (1.0 / 24.0 + x2 * (1.0 / 720.0)))
-        odd = x * (1.0 + x2 * (1.0 / 6.0 + x2 * (1.0 / 120.0)))
-        return curvature * (even - odd)
-    return curvature * np.exp(-x)
-
-
-@helper
-def _may_fail(
-    loss: int, parameter: float, score: float, target: float, slope: float, square: float,
-    curvature: float,
-) -> bool:  # fmt: skip
-    """Whether one row may contradict L̂, decided without an exponential; False is certain.
-
-    It cannot where ℓ stays below the parabola of curvature L̂/(c‖x‖²) on its way down. The margin m
-    grows on that way, and with p = |slope| the curvature of the logistic loss is at most p(1 − p)
-    from m > 0 on; elsewhere the parabola of curvature (½ − p)/m will do (`Loss.majorant`).
-    """
-    if loss == LOGISTIC:
-        margin, p = target * score, abs(slope)
-        bend = p * (1.0 - p) if margin >= 0.0 else p - 0.5
-        return bend * square > curvature * (1.0 if margin >= 0.0 else -margin)
-    if loss == HUBER:
-        return parameter * square > curvature * max(abs(score - target), parameter)
-    return square > curvature
-
-
-@helper
-def _raised_by_one(
-    curvature: float, loss: int, parameter: float, score: float, target: float, slope: float,
-    weight: float, along: float, squared_norm: float,
-) -> float:  # fmt: skip
-    """L̂ after the test on one row; along: x·g."""
-    value = weight * value_of(loss, parameter, score, target)
-    if not (0.0 < squared_norm < np.inf and value > 0.0):
-        return curvature
-    if curvature == 0.0:
-        curvature = squared_norm / (2.0 * value)
-    fall = squared_norm / (2.0 * curvature)
-    while fall > ROUNDING * value:
-        trial = weight * value_of(loss, parameter, score - along / curvature, target)
-        if trial <= value - (1.0 - SLACK) * fall:
-            break
-        curvature *= 2.0
-        fall *= 0.5
-    return curvature
-
-
-@helper
-def step_curvature(
-    curvature: float, pace: float, decay: float, loss: int, parameter: float, score: float,
-    target: float, slope: float, weight: float, square: float,
-) -> float:  # fmt: skip
-    """L̂ after a visit to one row: decayed, and doubled as long as the row contradicts it."""
-    curvature = _decayed(curvature, pace, decay)
-    if _may_fail(loss, parameter, score, target, slope, square, curvature):
-        along, squared_norm = slope * square, weight * slope * slope * square
-        curvature = _raised_by_one(
-            curvature, loss, parameter, score, target, slope, weight, along, squared_norm
-        )
-    return curvature
-
-
 @kernel
 def remember_one_row(
-    path: Array, data: Data, tokens: Tokens, memory: Memory, numbers: Array, records: Records,
+    path: Array, data: Data, tokens: Tokens, memory: Memory, done: int, records: Records,
     group: int, far: bool,
 ) -> None:  # fmt: skip
     """Let every node of a path update the model, where each has one dense row and one score."""
-    count, steps, size = path.shape[0], numbers.size, U(data.dimension)
+    count, steps, size = path.shape[0], path.shape[1] - 1, U(data.dimension)
     rows, targets, weights = data.rows, data.targets, data.weights
     models, sums, scores, shrink = tokens.models, tokens.sums, tokens.scores, tokens.shrink
     visits, after, kept_models = tokens.visits, records.after, records.models
@@ -155,14 +75,15 @@ def remember_one_row(
     saga, given = memory.saga, memory.step
     nodes = U(data.offsets.size - 1)
     decay = np.log(2.0) / nodes
+    lasts, paces = np.empty(group), np.ones(group)
     for begin in range(0, count, group):
         end = min(count, begin + group)
         record = 0
         for t in range(steps):
-            now = np.float64(numbers[U(t)])
-            for token in range(begin, end):
-                b = U(token)
-                i, j = U(path[b, U(t)]), U(path[b, U(t + 1)])
+            now = np.float64(done + t + 1)
+            for token in range(begin, end):  # what does not wait for a score
+                b, turn = U(token), U(token - begin)
+                i = U(path[b, U(t)])
                 if far and t + AHEAD < steps:
                     ahead = U(path[b, U(t + AHEAD)])
                     prefetch(targets, ahead)
@@ -173,30 +94,33 @@ def remember_one_row(
                     prefetch(rows, ahead * size)
                     prefetch(rows, ahead * size + U(8))
                 visits[i] += 1
-                place = U(2) * (b * nodes + i)
-                before, last = kept[place], kept[place + U(1)]
-                weight, target, score = weights[i], targets[i], scores[b]
-                slope = slope_of(loss, parameter, score, target)
-                kept[place] = slope
-                kept[place + U(1)] = now
-                first = last == 0.0
-                if first:
-                    before = 0.0
+                place = U(2) * (b * nodes + i) + U(1)
+                last = kept[place]
+                kept[place], lasts[turn] = now, last
+                if last == 0.0:
                     seen[b] += 1.0
                 else:
                     ages[b] += now - last
                     squared_ages[b] += (now - last) * (now - last)
-                n = seen[b]
+                if given == 0.0:
+                    paces[turn] = pace_of(seen[b], ages[b], squared_ages[b])
+                    curvatures[b] = decayed(curvatures[b], paces[turn], decay)
+            for token in range(begin, end):
+                b, turn = U(token), U(token - begin)
+                i, j = U(path[b, U(t)]), U(path[b, U(t + 1)])
+                place = U(2) * (b * nodes + i)
+                weight, target, score, n = weights[i], targets[i], scores[b], seen[b]
+                slope, first = slope_of(loss, parameter, score, target), lasts[turn] == 0.0
+                before = 0.0 if first else kept[place]
+                kept[place] = slope
                 gamma = given
                 if given == 0.0:
-                    pace = pace_of(n, ages[b], squared_ages[b])
-                    curvature = step_curvature(
-                        curvatures[b], pace, decay, loss, parameter, score, target, slope, weight,
-                        squares[i],
-                    )  # fmt: skip
+                    curvature = raised_curvature(
+                        curvatures[b], loss, parameter, score, target, slope, weight, squares[i]
+                    )
                     curvatures[b] = curvature
                     total = curvature + penalty
-                    gamma = pace * SHARE / total if total > 0.0 else 0.0
+                    gamma = paces[turn] * SHARE / total if total > 0.0 else 0.0
                 if n < wait[b]:
                     gamma = 0.0
                 change = weight * (slope - before)
@@ -250,11 +174,11 @@ def row_value(
 
 @kernel
 def remember_rows(
-    path: Array, data: Data, tokens: Tokens, memory: Memory, numbers: Array, records: Records,
+    path: Array, data: Data, tokens: Tokens, memory: Memory, done: int, records: Records,
     uniforms: Array, walk_draws: int,
 ) -> None:  # fmt: skip
     """Let every node of a path update the model, whatever its rows."""
-    steps, width, outputs, form = numbers.size, U(data.dimension), data.outputs, data.form
+    steps, width, outputs, form = path.shape[1] - 1, U(data.dimension), data.outputs, data.form
     size, classes = width * U(outputs), U(outputs)
     rows, columns, starts = data.rows, data.columns, data.starts
     targets, weights, offsets = data.targets, data.weights, data.offsets
@@ -284,7 +208,7 @@ def remember_rows(
             picked = 0 < batch < count
             looks, share = (batch, count / batch) if picked else (count, 1.0)
             pick = (b * U(steps) + k) * draws + skipped
-            last, now = updated[b * nodes + i], np.float64(numbers[k])
+            last, now = updated[b * nodes + i], np.float64(done + t + 1)
             updated[b * nodes + i] = now
             for a in range(size):
                 gradient[a] = 0.0
@@ -336,8 +260,8 @@ def remember_rows(
             n, gamma = seen[b], given
             if given == 0.0:
                 pace = pace_of(n, ages[b], squared_ages[b])
-                decay = _decay_of(offsets.size - 1, count, looks)
-                curvature = _decayed(curvatures[b], pace, decay)
+                decay = decay_of(offsets.size - 1, count, looks, ages[b] / n)
+                curvature = decayed(curvatures[b], pace, decay)
                 if curvature < bound:
                     squared_norm, value = 0.0, 0.0
                     for a in range(size):

@@ -23,6 +23,7 @@ from walklearn.simulation.compiled.rows import Data, row_at, score_of, to_slopes
 from walklearn.simulation.compiled.walks import AHEAD, Records, Tokens
 
 SMALLEST, LARGEST = 1e-6, 1e6  # of a, or digits get lost
+LINE = 16  # columns in a line of the cache; of the entries themselves half as many
 SETTLE_EVERY = 10_000  # visits, or as many as a model has numbers
 
 
@@ -53,25 +54,25 @@ def ask_for(
     path: Array, b: Index, k: Index, steps: Index, offsets: Array, starts: Array, rows: Array,
     columns: Array, targets: Array, weights: Array,
 ) -> None:  # fmt: skip
-    """The first row of a node that is next but a few, and before that where it begins."""
+    """All of the first row of a node that is next but a few, and before that where it begins."""
     if k + U(2 * AHEAD) < steps:
         later = U(path[b, k + U(2 * AHEAD)])
         prefetch(offsets, later)
         prefetch(starts, U(offsets[U(path[b, k + U(AHEAD + 1)])]))
         row = U(offsets[U(path[b, k + U(AHEAD)])])
         if row < U(targets.size):
-            first = U(starts[row])
-            prefetch(rows, first)
-            prefetch(rows, first + U(8))
-            prefetch(columns, first)
             prefetch(targets, row)
             prefetch(weights, row)
+            for p in range(U(starts[row]), U(starts[row + U(1)]), U(LINE)):
+                prefetch(rows, U(p))
+                prefetch(rows, U(p) + U(LINE // 2))
+                prefetch(columns, U(p))
 
 
 @kernel
 def update_sparse(
     path: Array, scale: Array, inverses: Array, data: Data, tokens: Tokens, gammas: Array,
-    numbers: Array, records: Records, uniforms: Array, walk_draws: int, factors_of: Factors,
+    done: int, records: Records, uniforms: Array, walk_draws: int, factors_of: Factors,
 ) -> None:  # fmt: skip
     """Let every node of a path update the model, in a ball or everywhere."""
     steps, width, outputs, form = gammas.size, U(data.dimension), data.outputs, data.form
@@ -117,11 +118,11 @@ def update_sparse(
             factor = factors[b * of_token + i]
             if inverses.size:
                 inverses[b] += factor
-                factor *= numbers[k] / inverses[b]
+                factor *= (done + t + 1) / inverses[b]
             step_length = gammas[k] * factor
             shares[b] += gammas[k] * a
             a *= 1.0 - step_length * penalty
-            if not SMALLEST < abs(a) < LARGEST or numbers[k] % settle_every == 0:
+            if not SMALLEST < abs(a) < LARGEST or (done + t + 1) % settle_every == 0:
                 squared_norms[b] = _settle(models, sums, at, size, a, shares[b])
                 shares[b], a = 0.0, 1.0
             s, squared_norm = shares[b], squared_norms[b]

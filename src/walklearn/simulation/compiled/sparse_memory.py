@@ -6,43 +6,45 @@ s itself changes where the row has entries only. So both are kept as factors: w 
     w ← keep·w − push·x − pull·s,  s += change·x
 
 becomes a ← keep·a,  b ← keep·b + pull,  v += ((b·change − push) / a)·x. As in `sparse`, v takes its
-factors in now and then.
+factors in now and then. The same column of v and s is side by side: an entry of a row that is not
+0 then misses the cache once.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from walklearn.simulation.compiled.arithmetic import Array, Index, U, slope_of
+from walklearn.simulation.compiled.arithmetic import Array, Index, U, prefetch, slope_of
 from walklearn.simulation.compiled.cached import inlined, kernel
-from walklearn.simulation.compiled.memory import SHARE, Memory, pace_of, step_curvature
+from walklearn.simulation.compiled.found_step import SHARE, decayed, pace_of, raised_curvature
+from walklearn.simulation.compiled.memory import Memory
 from walklearn.simulation.compiled.rows import Data
 from walklearn.simulation.compiled.sparse import LARGEST, SETTLE_EVERY, SMALLEST, ask_for
-from walklearn.simulation.compiled.walks import Records, Tokens
+from walklearn.simulation.compiled.walks import AHEAD, Records, Tokens
 
 
 @inlined
-def _settle(models: Array, sums: Array, at: Index, size: Index, a: float, b: float) -> None:
+def _settle(pairs: Array, at: Index, size: Index, a: float, b: float) -> None:
     """v becomes w."""
     for each in range(size):
-        place = at + U(each)
-        models[place] = a * models[place] - b * sums[place]
+        place = at + U(2) * U(each)
+        pairs[place] = a * pairs[place] - b * pairs[place + U(1)]
 
 
 @kernel
 def remember_sparse(
-    path: Array, data: Data, tokens: Tokens, memory: Memory, numbers: Array, records: Records,
-    shares: Array,
+    path: Array, data: Data, tokens: Tokens, memory: Memory, done: int, records: Records,
+    shares: Array, pairs: Array,
 ) -> None:  # fmt: skip
     """Let every node of a path update the model, where each has one sparse row and one score.
 
-    The tokens' `shrink` is a, `models` v and `sums` s; shares: b.
+    The tokens' `shrink` is a; shares: b; pairs: v and s, (tokens · size · 2,), flat.
     """
-    steps, size, nodes = U(numbers.size), U(data.dimension), U(data.offsets.size - 1)
+    steps, size, nodes = U(path.shape[1] - 1), U(data.dimension), U(data.offsets.size - 1)
     rows, columns, starts = data.rows, data.columns, data.starts
     targets, weights, offsets = data.targets, data.weights, data.offsets
     penalty, loss, parameter = data.penalty, data.loss, data.loss_parameter
-    models, sums, shrink, visits = tokens.models, tokens.sums, tokens.shrink, tokens.visits
+    shrink, visits = tokens.shrink, tokens.visits
     seen, ages, squared_ages = memory.nodes, memory.ages, memory.squared_ages
     curvatures, wait, kept, squares = memory.curvatures, memory.wait, memory.kept, memory.squares
     saga, given = memory.saga, memory.step
@@ -51,20 +53,26 @@ def remember_sparse(
     settle_every = max(SETTLE_EVERY, data.dimension)
     for token in range(path.shape[0]):
         r = U(token)
-        at, record = r * size, 0
+        at, record = U(2) * r * size, 0
         for t in range(steps):
             k = U(t)
-            i, now = U(path[r, k]), np.float64(numbers[k])
+            i, number = U(path[r, k]), done + np.int64(t) + 1
+            now = np.float64(number)
             ask_for(path, r, k, steps, offsets, starts, rows, columns, targets, weights)
+            if k + U(AHEAD) < steps:
+                later = U(path[r, k + U(AHEAD)])
+                prefetch(visits, later)
+                prefetch(squares, later)
+                prefetch(kept, U(2) * (r * nodes + later))
             visits[i] += 1
             place = U(2) * (r * nodes + i)
             before, last = kept[place], kept[place + U(1)]
             a, b, target, weight = shrink[r], shares[r], targets[i], weights[i]
             of_v = of_s = 0.0
             for p in range(U(starts[i]), U(starts[i + U(1)])):
-                x, column = rows[U(p)], at + U(columns[U(p)])
-                of_v += x * models[column]
-                of_s += x * sums[column]
+                x, column = rows[U(p)], at + U(2) * U(columns[U(p)])
+                of_v += x * pairs[column]
+                of_s += x * pairs[column + U(1)]
             score = a * of_v - b * of_s
             slope = slope_of(loss, parameter, score, target)
             kept[place], kept[place + U(1)] = slope, now
@@ -78,9 +86,9 @@ def remember_sparse(
             gamma = given
             if given == 0.0:
                 pace = pace_of(seen[r], ages[r], squared_ages[r])
-                curvatures[r] = step_curvature(
-                    curvatures[r], pace, decay, loss, parameter, score, target, slope, weight,
-                    squares[i],
+                curvatures[r] = raised_curvature(
+                    decayed(curvatures[r], pace, decay), loss, parameter, score, target, slope,
+                    weight, squares[i],
                 )  # fmt: skip
                 total = curvatures[r] + penalty
                 gamma = pace * SHARE / total if total > 0.0 else 0.0
@@ -91,17 +99,17 @@ def remember_sparse(
             pull = 0.0 if saga and first else mean
             keep = 1.0 - gamma * penalty
             a, b = keep * a, keep * b + pull
-            if not SMALLEST < abs(a) < LARGEST or numbers[k] % settle_every == 0:
-                _settle(models, sums, at, size, a, b)
+            if not SMALLEST < abs(a) < LARGEST or number % settle_every == 0:
+                _settle(pairs, at, size, a, b)
                 a, b = 1.0, 0.0
             along = (b * change - push) / a
             for p in range(U(starts[i]), U(starts[i + U(1)])):
-                x, column = rows[U(p)], at + U(columns[U(p)])
-                models[column] += along * x
-                sums[column] += change * x
+                x, column = rows[U(p)], at + U(2) * U(columns[U(p)])
+                pairs[column] += along * x
+                pairs[column + U(1)] += change * x
             shrink[r], shares[r] = a, b
             if record < after.size and after[record] == t + 1:
                 for each in range(size):
-                    column = at + U(each)
-                    kept_models[record, token, each] = a * models[column] - b * sums[column]
+                    column = at + U(2) * U(each)
+                    kept_models[record, token, each] = a * pairs[column] - b * pairs[column + U(1)]
                 record += 1

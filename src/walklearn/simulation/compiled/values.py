@@ -24,11 +24,11 @@ from walklearn.simulation.compiled.arithmetic import (
     exp_of_minus,
     value_of,
 )
-from walklearn.simulation.compiled.cached import inlined, kernel
+from walklearn.simulation.compiled.cached import exact_helper, inlined, kernel
 from walklearn.simulation.compiled.rows import Data
 
 LANES = 32  # rows that are looked at together
-TOGETHER, TOGETHER_SPARSE = 2, 4  # models whose scores are summed together
+TOGETHER = 4  # models that are looked at together, and vectors that take turns
 BLOCK = 64  # models for which rows are turned once
 LARGEST_POWER = 1000  # of 2 that a product may reach
 
@@ -71,8 +71,8 @@ def _multiply(
             scores[other + U(r)] += w0 * turned[x + U(r)]
 
 
-@inlined
-def _gather(
+@exact_helper
+def _gather_four(
     rows: Array, columns: Array, starts: Array, first: int, here: int, vectors: Array, at: Index,
     scores: Array, to: Index,
 ) -> None:  # fmt: skip
@@ -85,9 +85,21 @@ def _gather(
             s1 += x * vectors[v + U(1)]
             s2 += x * vectors[v + U(2)]
             s3 += x * vectors[v + U(3)]
-        place = to + U(r)
-        scores[place], scores[place + U(LANES)] = s0, s1
-        scores[place + U(2 * LANES)], scores[place + U(3 * LANES)] = s2, s3
+        scores[to + U(r)], scores[to + U(LANES + r)] = s0, s1
+        scores[to + U(2 * LANES + r)], scores[to + U(3 * LANES + r)] = s2, s3
+
+
+@exact_helper
+def _gather_one(
+    rows: Array, columns: Array, starts: Array, first: int, here: int, vectors: Array, at: Index,
+    scores: Array, to: Index,
+) -> None:  # fmt: skip
+    """The scores of one vector for sparse rows, each summed as if there were four."""
+    for r in range(here):
+        score = 0.0
+        for p in range(U(starts[U(first + r)]), U(starts[U(first + r + 1)])):
+            score += rows[U(p)] * vectors[at + U(columns[U(p)])]
+        scores[to + U(r)] = score
 
 
 @inlined
@@ -147,20 +159,19 @@ def _total(
 def values(data: Data, vectors: Array, count: int) -> Array:
     """f(w) without its penalty for each of `count` models, one vector per score.
 
-    For dense rows these are the lines of `vectors`, filled up to a multiple of `TOGETHER` models.
-    For sparse ones four of them take turns, number by number, so that an entry of a row meets all
-    four in one place; filled up to a multiple of `TOGETHER_SPARSE` models.
+    For dense rows these are the lines of `vectors`, and there is one more where they are odd. For
+    sparse ones every four of them take turns, number by number, so that an entry of a row meets all
+    in one place; those that are left follow one after the other.
     """
     width, outputs, nodes = U(data.dimension), data.outputs, data.offsets.size - 1
     rows, columns, starts, flat = data.rows, data.columns, data.starts, vectors.reshape(-1)
     targets, weights, form = data.targets, data.weights, data.form
     loss, parameter, row_count = data.loss, data.loss_parameter, targets.size
     sparse = len(form) > 2
-    together = TOGETHER_SPARSE if sparse else TOGETHER
     at_once = LARGEST_POWER // int(LANES * np.ceil(np.log2(max(outputs, 2))))  # turns of rows
     turned = np.zeros(0 if sparse else LANES * data.dimension)
-    scores = np.zeros(together * outputs * LANES)
-    sums, products = np.zeros((BLOCK + together) * LANES), np.zeros((BLOCK + together) * LANES)
+    scores = np.zeros((TOGETHER * outputs + 1) * LANES)
+    sums, products = np.zeros(BLOCK * LANES), np.zeros(BLOCK * LANES)
     tops, others = np.empty(LANES), np.empty(LANES)
     result = np.zeros(count)
     for begin in range(0, count, BLOCK):
@@ -169,14 +180,20 @@ def values(data: Data, vectors: Array, count: int) -> Array:
             here = min(LANES, row_count - first)
             if not sparse:
                 _turn(rows, first, here, width, turned)
-            for model in range(begin, end, together):
-                for line in range(0, together * outputs, together):
+            for model in range(begin, end, TOGETHER):
+                models = min(TOGETHER, end - model)
+                lines = models * outputs
+                fours = lines // 4 * 4 if sparse else 0
+                for line in range(0, fours, 4):
+                    at, to = U(model * outputs + line) * width, U(line * LANES)
+                    _gather_four(rows, columns, starts, first, here, flat, at, scores, to)
+                for line in range(fours, lines, 1 if sparse else 2):
                     at, to = U(model * outputs + line) * width, U(line * LANES)
                     if sparse:
-                        _gather(rows, columns, starts, first, here, flat, at, scores, to)
+                        _gather_one(rows, columns, starts, first, here, flat, at, scores, to)
                     else:
                         _multiply(turned, flat, at, width, scores, to)
-                for m in range(together):
+                for m in range(models):
                     at, to = U(m * outputs * LANES), U((model + m - begin) * LANES)
                     _lose(
                         loss, parameter, form, outputs, scores, at, targets, first, here, sums,

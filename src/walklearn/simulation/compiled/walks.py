@@ -26,7 +26,9 @@ from walklearn.simulation.compiled.arithmetic import (
 from walklearn.simulation.compiled.cached import inlined, kernel
 from walklearn.simulation.compiled.rows import Data, descend, find_gradient
 
-METROPOLIS, NON_BACKTRACKING, JUMPING, INDEPENDENT, HISTORY = range(5)
+METROPOLIS, NON_BACKTRACKING, JUMPING, INDEPENDENT, HISTORY = range(1, 6)
+NEAR = 8  # tokens that take turns where all is in the cache
+SHORT = 24  # a row of fewer numbers is summed sooner than the slope before it is known
 AHEAD = 2  # visits between asking for a row and looking at it
 
 
@@ -41,7 +43,7 @@ class Chain(NamedTuple):
     indices: Array
     score: Array
     scale: Array
-    kind: int
+    kind: tuple[int, ...]  # its length says which, so each has machine code of its own
     laziness: float
     jump_probability: float
     jump_lengths: Array  # cumulative
@@ -148,97 +150,110 @@ def _drawn(law: Array, line: Index, nodes: Index, u: float) -> Index:
     return low
 
 
+@inlined
+def _proposed(
+    indptr: Array, node: Index, u: float, jumping: float, laziness: float
+) -> tuple[Index, float]:
+    """Where in `indices` the proposed neighbour is, and what its acceptance is decided by."""
+    u = (max(u, jumping) - jumping) / (1.0 - jumping)
+    stays = u < laziness
+    u = 0.0 if stays else (u - laziness) / (1.0 - laziness)
+    first = indptr[node]
+    degree = indptr[node + U(1)] - first
+    stretched = u * degree
+    place = min(np.int64(stretched), degree - 1)
+    return U(first + place), np.inf if stays else stretched - place
+
+
 @kernel
 def find_paths(
-    chain: Chain, tokens: Tokens, uniforms: Array, streams: Array, records: Records
+    chain: Chain, tokens: Tokens, uniforms: Array, streams: Array, records: Records, far: bool
 ) -> Array:
     """Let every token hop once for each line of its uniforms: (tokens, visits + 1) nodes.
 
     streams: the nodes' own, which the uniforms are then drawn from; empty where they are given.
-    All tokens look up a neighbour, then its score, then decide, so that they wait together.
+    far: the graph does not fit the cache, so all tokens ask for a neighbour, then for its score,
+    then decide: they wait together.
     """
     count, steps, draws = uniforms.shape
     indptr, indices, score = chain.indptr, chain.indices, chain.score.reshape(-1)
-    kind, laziness, jumping = chain.kind, chain.laziness, chain.jump_probability
+    kind, laziness, jumping = len(chain.kind), chain.laziness, chain.jump_probability
     lengths, most_hops = chain.jump_lengths, chain.jump_lengths.size
     here, previous, messages = tokens.nodes, tokens.previous, tokens.messages
-    after, told, asked, record = records.after, records.messages, records.questions, 0
+    after, sent, asked = records.after, records.messages, records.questions
     questions, counts, alpha = tokens.questions, tokens.counts, chain.alpha
     nodes, own = U(chain.score.shape[1]), streams.size > 0
     of_token = nodes if chain.score.shape[0] > 1 else U(0)
+    group = count if far else NEAR
     path = np.empty((count, steps + 1), dtype=indices.dtype)
     path[:, 0] = here
     address = np.empty(count, dtype=np.uint64)  # where in `indices` the proposal is found
-    fraction = np.empty(count, dtype=np.float64)  # what its acceptance is decided by
-    proposal = np.empty(count, dtype=np.uint64)
-    for t in range(steps):
-        k = U(t)
-        for token in range(count):
-            b = U(token)
-            i = U(here[b])
-            if own:
+    for begin in range(0, count, group):
+        end, record = min(count, begin + group), 0
+        for t in range(steps):
+            k = U(t)
+            for token in range(begin, end if own else begin):
                 for d in range(draws):
-                    uniforms[b, k, d] = next_uniform(streams[b, i])
-            u = uniforms[b, k, U(0)]
-            u = (max(u, jumping) - jumping) / (1.0 - jumping)
-            stays = u < laziness
-            u = 0.0 if stays else (u - laziness) / (1.0 - laziness)
-            first = indptr[i]
-            degree = indptr[i + U(1)] - first
-            stretched = u * degree
-            place = min(np.int64(stretched), degree - 1)
-            address[b] = U(first + place)
-            fraction[b] = np.inf if stays else stretched - place
-            prefetch(indices, address[b])
-        for token in range(count):
-            b = U(token)
-            proposal[b] = U(indices[address[b]])
-            prefetch(score, b * of_token + proposal[b])
-            prefetch(indptr, proposal[b])
-        for token in range(count):
-            b = U(token)
-            i, j, line, hops = U(here[b]), proposal[b], b * of_token, 0
-            if kind == HISTORY:
-                counts[b, i] += 1
-                if fraction[b] < np.inf:
-                    j = _turned_away(
-                        indptr, score, line, counts, b, i, j, alpha, fraction[b]
-                    )  # fmt: skip
-                    questions[b] += 2
-                    messages[b] += 2
+                    uniforms[token, k, d] = next_uniform(streams[token, here[token]])
+            for token in range(begin, end if far else begin):
+                b = U(token)
+                address[b], _ = _proposed(
+                    indptr, U(here[b]), uniforms[b, k, U(0)], jumping, laziness
+                )  # fmt: skip
+                prefetch(indices, address[b])
+            for token in range(begin, end if far else begin):
+                b = U(token)
+                ahead = U(indices[address[b]])
+                prefetch(score, b * of_token + ahead)
+                prefetch(indptr, ahead)
+            for token in range(begin, end):
+                b = U(token)
+                i, line, hops = U(here[b]), b * of_token, 0
+                proposed, fraction = _proposed(indptr, i, uniforms[b, k, U(0)], jumping, laziness)
+                j = U(indices[proposed])
+                if kind == HISTORY:
+                    counts[b, i] += 1
+                    if fraction < np.inf:
+                        j = _turned_away(
+                            indptr, score, line, counts, b, i, j, alpha, fraction
+                        )  # fmt: skip
+                        questions[b] += 2
+                        messages[b] += 2
+                    else:
+                        j = i
                 else:
-                    j = i
-            else:
-                j = j if fraction[b] * score[line + i] <= score[line + j] else i
-            if kind == NON_BACKTRACKING and j != i and j == U(previous[b]):
-                j = _redirected(indptr, indices, score, line, i, j, uniforms[b, k, U(1)])
-            elif kind == INDEPENDENT:
-                j = _drawn(score, line, nodes, uniforms[b, k, U(0)])
-            elif kind == JUMPING and uniforms[b, k, U(0)] < jumping:
-                hops = 1
-                while hops < most_hops and uniforms[b, k, U(1)] >= lengths[hops - 1]:
-                    hops += 1
-                j = _jump(indptr, indices, i, hops, uniforms[b], k)
-            messages[b] += max(hops, int(j != i))  # Numba 0.61 compares numbers of one kind
-            previous[b] = i if j != i else previous[b]
-            here[b] = j
-            path[b, k + U(1)] = j
-        if record < after.size and after[record] == t + 1:
-            told[record] = messages
-            asked[record] = questions
-            record += 1
+                    j = j if fraction * score[line + i] <= score[line + j] else i
+                if kind == NON_BACKTRACKING and j != i and j == U(previous[b]):
+                    j = _redirected(indptr, indices, score, line, i, j, uniforms[b, k, U(1)])
+                elif kind == INDEPENDENT:
+                    j = _drawn(score, line, nodes, uniforms[b, k, U(0)])
+                elif kind == JUMPING and uniforms[b, k, U(0)] < jumping:
+                    hops = 1
+                    while hops < most_hops and uniforms[b, k, U(1)] >= lengths[hops - 1]:
+                        hops += 1
+                    j = _jump(indptr, indices, i, hops, uniforms[b], k)
+                messages[b] += max(hops, int(j != i))  # Numba 0.61 compares numbers of one kind
+                if j != i:
+                    previous[b] = i
+                here[b] = j
+                path[b, k + U(1)] = j
+            if record < after.size and after[record] == t + 1:
+                sent[record, begin:end] = messages[begin:end]
+                asked[record, begin:end] = questions[begin:end]
+                record += 1
     return path
 
 
 @kernel
 def update_one_row(
     path: Array, scale: Array, inverses: Array, data: Data, tokens: Tokens, gammas: Array,
-    numbers: Array, records: Records, group: int, far: bool,
+    done: int, records: Records, group: int, far: bool,
 ) -> None:  # fmt: skip
     """Let every node of a path update the model, where each has one row and one score.
 
-    The next row is known, so its score x'·w is summed in the same pass over w that makes the
-    update. group: how many tokens take turns; their models should fit the first-level cache.
+    The next row x' is known, so its score is summed in the same pass over w that makes the update:
+    as x'·w, or for short rows as x'·(keep·w₀ − push·x) from the old w₀, which need not wait for
+    the slope. group: how many tokens take turns; their models should fit the first-level cache.
     far: the rows do not fit the cache, so ask for them ahead.
     """
     count, steps, size = path.shape[0], gammas.size, U(data.dimension)
@@ -252,11 +267,17 @@ def update_one_row(
     factors = scale.reshape(-1)
     of_token = U(scale.shape[1] if scale.shape[0] > 1 else 0)
     estimated = inverses.size > 0
+    slopes = np.empty(group)
+    short = size < U(SHORT) and not boxed
     for begin in range(0, count, group):
         end = min(count, begin + group)
         record = 0
         for t in range(steps):
             gamma = gammas[U(t)]
+            for token in range(begin + 1, end):  # side by side; the first need not wait for them
+                b = U(token)
+                target = targets[U(path[b, U(t)])]
+                slopes[U(token - begin)] = slope_of(loss, parameter, scores[b], target)
             for token in range(begin, end):
                 b = U(token)
                 i, j = U(path[b, U(t)]), U(path[b, U(t + 1)])
@@ -272,27 +293,41 @@ def update_one_row(
                 factor = factors[b * of_token + i]
                 if estimated:
                     inverses[b] += factor
-                    factor *= numbers[U(t)] / inverses[b]
+                    factor *= (done + t + 1) / inverses[b]
                 step_length = gamma * factor
-                push = step_length * weights[i] * slope_of(loss, parameter, scores[b], targets[i])
+                if token > begin:
+                    slope = slopes[U(token - begin)]
+                else:
+                    slope = slope_of(loss, parameter, scores[b], targets[i])
+                push = step_length * weights[i] * slope
                 keep, share = (1.0 - step_length * penalty) * shrink[b], gamma * shrink[b]
                 at, row, following = b * size, i * size, j * size
-                squared_norm = 0.0
-                next_score = 0.0
-                for a in range(size):
-                    w = models[at + U(a)]
-                    sums[at + U(a)] += share * w
-                    w = keep * w - push * rows[row + U(a)]
-                    if boxed:
-                        w = min(max(w, low), high)
-                    models[at + U(a)] = w
-                    squared_norm += w * w
-                    next_score += w * rows[following + U(a)]
+                squared_norm, score, overlap = 0.0, 0.0, 0.0
+                if short:
+                    for a in range(size):
+                        w, x, later = models[at + U(a)], rows[row + U(a)], rows[following + U(a)]
+                        sums[at + U(a)] += share * w
+                        score += later * w
+                        overlap += later * x
+                        w = keep * w - push * x
+                        models[at + U(a)] = w
+                        squared_norm += w * w
+                    score = keep * score - push * overlap
+                else:
+                    for a in range(size):
+                        w = models[at + U(a)]
+                        sums[at + U(a)] += share * w
+                        w = keep * w - push * rows[row + U(a)]
+                        if boxed:
+                            w = min(max(w, low), high)
+                        models[at + U(a)] = w
+                        squared_norm += w * w
+                        score += w * rows[following + U(a)]
                 inside = 1.0
                 if squared_norm > radius * radius:
                     inside = radius / np.sqrt(squared_norm)
                 shrink[b] = inside
-                scores[b] = next_score * inside
+                scores[b] = score * inside
             if record < after.size and after[record] == t + 1:
                 for each in range(begin, end):
                     at = U(each) * size
@@ -323,7 +358,7 @@ def _protect(
 @kernel
 def update_rows(
     path: Array, scale: Array, inverses: Array, data: Data, tokens: Tokens, gammas: Array,
-    numbers: Array, records: Records, uniforms: Array, walk_draws: int, noise: Noise,
+    done: int, records: Records, uniforms: Array, walk_draws: int, noise: Noise,
 ) -> None:  # fmt: skip
     """Let every node of a path update the model.
 
@@ -367,7 +402,7 @@ def update_rows(
             factor = factors[b * of_token + i]
             if inverses.size:
                 inverses[b] += factor
-                factor *= numbers[k] / inverses[b]
+                factor *= (done + t + 1) / inverses[b]
             descend(
                 gammas[k], gammas[k] * factor, penalty, low, high, radius, size, models, sums, at,
                 gradient,

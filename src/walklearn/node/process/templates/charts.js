@@ -44,11 +44,17 @@ function ticks(low, high, most) {
   return found;
 }
 
-// A curve of [x, y] points with y on a logarithmic scale; long ones are thinned to what can be seen.
-function curve(id, points, label) {
-  const place = at(id), width = 420, height = 210, left = 50, bottom = 34, top = 8;
+// An empty sheet of as many units as it has pixels: letters keep their size on a small screen.
+function sheet(id, height) {
+  const place = at(id), width = Math.max(240, place.clientWidth);
   place.setAttribute("viewBox", `0 0 ${width} ${height}`);
   place.replaceChildren();
+  return [place, width];
+}
+
+// A curve of [x, y] points with y on a logarithmic scale; long ones are thinned to what can be seen.
+function curve(id, points, label) {
+  const height = 230, left = 50, bottom = 34, top = 8, [place, width] = sheet(id, height);
   const good = points.filter(([, y]) => y > 0);
   if (!good.length) return;
   const most = Math.max(1, ...good.map(([x]) => x));

@@ -1,6 +1,6 @@
 // The page of `walklearn up --view`.
 
-let world = null, now = null, points = [], told = -1;
+let world = null, now = null, points = [], newest = -1;
 const SIZE = 600, MARGIN = 34;
 const PHASES = { down: ["bad", "killed"], starting: ["open", "starting"], frozen: ["open", "frozen"] };
 
@@ -12,7 +12,7 @@ function begin(first) {
   drawGraph();
   drawTable();
   at("events").replaceChildren();
-  told = -1;
+  newest = -1;
   first.events.forEach(tell);
   if (first.now) look(first.now);
 }
@@ -122,9 +122,7 @@ function showNodes() {
 }
 
 function showVisits() {
-  const share = shares(), chart = at("visits"), width = 640, height = 200, left = 44, bottom = 26;
-  chart.setAttribute("viewBox", `0 0 ${width} ${height}`);
-  chart.replaceChildren();
+  const share = shares(), height = 200, left = 44, bottom = 26, [chart, width] = sheet("visits", height);
   const highest = 1.08 * Math.max(...share, ...now.law), each = (width - left) / share.length;
   const Y = (value) => 6 + (height - bottom - 6) * (1 - value / highest);
   for (const value of ticks(0, highest, 4)) {
@@ -136,7 +134,7 @@ function showVisits() {
     svg("rect", { x: x + 0.15 * each, width: 0.7 * each, y: Y(value), height: Y(0) - Y(value), class: "bar" }, chart);
     svg("line", { x1: x + 0.05 * each, x2: x + 0.95 * each, y1: Y(now.law[node]), y2: Y(now.law[node]), class: "law" }, chart);
   });
-  const every = Math.ceil(share.length / 20);
+  const every = Math.ceil(28 / each);  // pixels that a label takes
   world.names.forEach((name, node) => {
     if (node % every) return;
     const label = svg("text", { x: left + each * (node + 0.5), y: height - 8, "text-anchor": "middle" }, chart);
@@ -146,8 +144,8 @@ function showVisits() {
 
 // One that came with the whole picture may come again: each has a number.
 function tell([number, seconds, text]) {
-  if (number <= told) return;
-  told = number;
+  if (number <= newest) return;
+  newest = number;
   write(seconds, text);
 }
 

@@ -15,8 +15,9 @@ by something public; rows longer than B are shortened to it before (`clip_featur
 
 Computed eigenvalues are right to a few units in the last place of the sum of all ‖x‖², and that is
 added to the sensitivity (Higham 2002, chapters 3 and 20: forming the products, then the
-eigenvalues of a symmetric matrix, each backward stable). That is about dense eigenvalues: of
-sparse rows a node may have a thousand, or a thousand columns, before they are iterated.
+eigenvalues of a symmetric matrix, each backward stable), as is the last digit of the sum with λ.
+That is about dense eigenvalues: of sparse rows a node may have a thousand, or a thousand columns,
+before they are iterated.
 
 >>> from walklearn.problem.losses import Logistic
 >>> facts = {"nodes": 20, "feature_bound": 3.0, "objective": "mean", "total_rows": 5000.0}
@@ -38,7 +39,8 @@ from numpy.typing import ArrayLike
 from walklearn.privacy import accounting
 from walklearn.privacy.arguments import Array, Bounds, check_noise
 from walklearn.privacy.bounds import check_count, check_size, row_weight
-from walklearn.privacy.mechanisms import AT_BOUNDS, Gaussian
+from walklearn.privacy.mechanism import AT_BOUNDS
+from walklearn.privacy.mechanisms import Gaussian
 from walklearn.privacy.model_noise import ModelNoise, Unit
 from walklearn.problem.losses import Loss
 
@@ -208,6 +210,7 @@ def row_release(
         loss, nodes, feature_bound, objective, intercept, total_rows=total_rows, min_rows=min_rows,
         largest_weight=largest_weight, features=features,
     )  # fmt: skip
+    moved += 2.0**-51 * penalty  # cancels, but for the last digit of the sum that it is part of
     most = min_rows if objective == "node-mean" else total_rows
     ends = (max(penalty, moved), penalty + moved * max(2.0, most / largest_weight))
     unit = ModelNoise.calibrate(epsilon=epsilon, delta=delta, clip=1.0, max_contributions=1)

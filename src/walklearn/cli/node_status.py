@@ -1,0 +1,92 @@
+"""`walklearn node status`: what a node knows, asked of its process or read from its disk."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from walklearn.node.disk.directory import NodeDirectory
+
+_PHASES = {"frozen": "its process does not answer: frozen, or very busy"}
+_FORGOTTEN = (
+    "forgotten: a neighbour had a token that this node does not know of. Its disk was put back to "
+    "an earlier time, and its rows show no more until `walklearn node recount`."
+)
+_COLUMNS = ["neighbour", "link", "silent", "sent, back", "final model"]
+
+
+def status_of(opened: NodeDirectory) -> dict[str, Any]:
+    """What the running node answers, or what it kept on its disk."""
+    from walklearn.node.process.control import (
+        STATUS_SECONDS,
+        NotAnsweringError,
+        NotRunningError,
+        ask,
+    )
+    from walklearn.node.process.status import stored_status
+
+    try:
+        return ask(opened.path, "Status", STATUS_SECONDS)
+    except NotRunningError:
+        return stored_status(opened)
+    except NotAnsweringError:
+        return stored_status(opened, "frozen")
+
+
+def status_page(now: dict[str, Any]) -> str:
+    """A status as lines to read, with a table of the neighbours."""
+    from walklearn.cli.tables import aligned
+
+    end = f", the final model is here: {confirmation(now)}" if now["final"] else ""
+    lines = [
+        f"{now['name']} ({_PHASES.get(now['phase'], now['phase'])}), plan {now['plan']['name']}",
+        f"newest model: {now['updates']} of {now['of']} updates{end}",
+    ]
+    if now.get("token_seconds") is not None and not now["holds_token"]:
+        lines.append(f"token: here {now['token_seconds']:g} s ago, last with {now['last_holder']}")
+    if now.get("stalled"):
+        lines.append(f"the walk stands still: nothing has moved for {now['moved_seconds']:g} s")
+    if now.get("may_contribute") is not None:
+        spent = now["contributions"] >= now["may_contribute"]
+        rest = ": spent, it passes the token on with noise only" if spent else ""
+        lines.append(f"contributions: {now['contributions']} of {now['may_contribute']}{rest}")
+    if "privacy" in now:
+        lines.append(now["privacy"])
+    if now.get("forgot"):
+        lines.append(_FORGOTTEN)
+    refusals = now.get("counters", {}).get("refusals", {})
+    if refusals:
+        lines.append("refused: " + ", ".join(f"{n} × {why}" for why, n in refusals.items()))
+    rows = [
+        [
+            each["name"],
+            _link(each),
+            _silence(each),
+            f"{each['sent']}, {each['came_back']}" if "sent" in each else "?",
+            {True: "yes", False: "no"}.get(each.get("final"), "?"),
+        ]
+        for each in now["neighbours"]
+    ]
+    return "\n".join([*lines, *aligned(_COLUMNS, rows)])
+
+
+def confirmation(now: dict[str, Any]) -> str:
+    """The final model's hash, and who has said that it has the same one."""
+    names = [each["name"] for each in now["neighbours"] if each.get("confirmed")]
+    if not now["running"]:  # its neighbours told it before it ended, or exit code 3 said so
+        return f"its hash is {now['final_hash']}: the others' must be the same"
+    by = f"confirmed by {', '.join(names)}" if names else "confirmed by nobody that runs"
+    return f"its hash is {now['final_hash']}, {by}"
+
+
+def _link(neighbour: dict[str, Any]) -> str:
+    if "up" not in neighbour:
+        return "?"
+    if neighbour.get("distrusted"):
+        return "distrusted"
+    return "up" if neighbour["usable"] else "one way" if neighbour["up"] else "down"
+
+
+def _silence(neighbour: dict[str, Any]) -> str:
+    seconds = neighbour.get("silent_seconds")
+    return "?" if seconds is None else f"{seconds:.0f} s"

@@ -1,0 +1,145 @@
+"""How the rows of a call become the problem that a walk trains on.
+
+The rows are brought to the units to train in, shortened where a public length is given, and placed
+on the network. What is to be protected decides which of that may depend on the rows themselves.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from walklearn.estimators.protection import Terms, walk_of
+from walklearn.estimators.state import State
+from walklearn.estimators.units import Units
+from walklearn.files.encoding import Column, Encoding
+from walklearn.files.schema import Schema, from_rows_message
+from walklearn.files.wording import listed
+from walklearn.graphs import Network, place_rows
+from walklearn.privacy.description import IN_THE_CLEAR
+from walklearn.problem import Problem
+from walklearn.problem.losses import Loss
+from walklearn.problem.owned_rows import check_weights
+
+if TYPE_CHECKING:
+    from walklearn.estimators.random_walk import RandomWalk
+
+Array = NDArray[Any]
+
+
+class Given(NamedTuple):
+    """What a call brings: checked rows, targets as the loss takes them, owners and weights."""
+
+    X: Array
+    targets: Array
+    loss: Loss
+    nodes: ArrayLike | None
+    sample_weight: ArrayLike | None
+
+
+class Posed(NamedTuple):
+    """The problem that a walk trains on, where its rows are, and the units they are in."""
+
+    problem: Problem
+    network: Network
+    units: Units
+    clipped_rows: int | None
+
+
+def posed(
+    estimator: RandomWalk, given: Given, terms: Terms, state: State, seed: np.random.SeedSequence
+) -> Posed:
+    """The problem of these rows; units and nodes that an earlier call knew stay as they were."""
+    weights, clipped = check_weights(given.sample_weight, given.X.shape[0]), None
+    units = _units(estimator, given, terms, weights, state.units)
+    if estimator.feature_bound is None:
+        rows = units.rows(given.X)
+    else:  # in the units that it is trained in: there the claims take it to hold
+        rows, clipped = units.clipped(given.X, estimator.feature_bound)
+    network = place_rows(estimator.graph, given.nodes, given.X.shape[0], seed, state.network)
+    problem = Problem(
+        rows, given.targets - units.target_shift, loss=given.loss, penalty=estimator.penalty,
+        domain=estimator.domain, node_of_row=network.owners, nodes=network.graph.node_count,
+        objective=terms.objective, empty_nodes="relay", sample_weight=weights,
+        total_rows=estimator.total_rows if terms.objective == "mean" else None,
+        assume_finite=True, copy=False,
+    )  # fmt: skip
+    return Posed(problem, network, units, clipped)
+
+
+def terms_of(estimator: RandomWalk) -> Terms:
+    """What the parameters ask to be protected, and the public facts that they and a schema say."""
+    length, bound = estimator.row_length, estimator.feature_bound
+    if estimator.schema is not None:
+        encoding = Encoding(tuple(declared_columns(estimator)))
+        bound = bound or (encoding.longest if math.isfinite(encoding.longest) else None)
+        length = length or encoding.typical_length
+    return Terms(
+        epsilon=estimator.epsilon,
+        delta=estimator.delta,
+        protect=estimator.protect,
+        in_the_clear=estimator.model == IN_THE_CLEAR,
+        mechanism=estimator.mechanism,
+        row_length=length,
+        feature_bound=bound,
+        max_rows=estimator.max_rows,
+        total_rows=estimator.total_rows,
+        intercept=bool(estimator.fit_intercept),
+        model_privacy=estimator.model_privacy,
+    )
+
+
+def declared_columns(estimator: RandomWalk) -> list[Column]:
+    """The columns of X as the schema declares them; a column it does not know is as it is."""
+    names = getattr(estimator, "feature_names_in_", None)
+    if names is None:
+        names = [f"x{at}" for at in range(estimator.n_features_in_)]
+    schema = Schema.of(estimator.schema)
+    if schema.categories:
+        raise ValueError(
+            f"the schema declares categories of {listed(list(schema.categories))}, and X has "
+            "numbers only: encode columns of text first (files.read_rows(..., schema=...))."
+        )
+    return list(schema.applied(Encoding.of_numbers(names)).columns)
+
+
+def _units(
+    estimator: RandomWalk, given: Given, terms: Terms, weights: Array, known: Units | None
+) -> Units:
+    """The units of the first call, which later ones keep."""
+    walk = walk_of(estimator.walk, estimator.laziness, terms.about_constants)
+    private, intercept = terms.are_private(walk), bool(estimator.fit_intercept)
+    _check_standardise(estimator, private, known)
+    if known is not None:
+        return known
+    if estimator.schema is not None:
+        return Units.declared(declared_columns(estimator), intercept)
+    if private or estimator.standardise is False:
+        return Units.given(given.X.shape[1], intercept)
+    counted = slice(None) if weights.all() else weights > 0
+    targets = given.targets[counted] if estimator._shifts_targets else None
+    return Units.standard(given.X[counted], weights[counted], intercept, targets)
+
+
+def _check_standardise(estimator: RandomWalk, private: bool, known: Units | None) -> None:
+    """Refuse scales that come from the rows where that would leak, or a schema declares them."""
+    if private and estimator.standardise is True:
+        raise ValueError(
+            "standardise=True takes the scale of every column from the rows, which would leak. "
+            "Declare public scales (schema=...), and leave standardise out."
+        )
+    if private and estimator.schema is not None and Schema.of(estimator.schema).from_rows:
+        raise ValueError(from_rows_message(Schema.of(estimator.schema)))
+    if private and known is not None and known.from_rows:
+        raise ValueError(
+            "earlier rows were standardised by their own scale, which what is private now "
+            "would rest on: begin with a new estimator."
+        )
+    if known is None and estimator.schema is not None and estimator.standardise is True:
+        raise ValueError(
+            "standardise=True takes the scale of columns from the rows, and the schema declares "
+            "it: leave one of them out."
+        )

@@ -1,0 +1,98 @@
+"""What an estimator keeps from one call of `fit` or `partial_fit` to the next."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from numpy.typing import NDArray
+
+from walklearn.estimators.places import Places
+from walklearn.estimators.protection import Terms
+from walklearn.estimators.units import Units
+from walklearn.graphs import Network
+from walklearn.model import Model
+from walklearn.privacy import Allotment, Ledger, Mechanism
+from walklearn.problem import Problem
+from walklearn.problem.losses import LOSSES
+from walklearn.updates.memory import GradientMemory
+from walklearn.updates.update import Remembering, Update
+from walklearn.updates.walk_sgd import Token, token_at
+
+Array = NDArray[Any]
+
+
+@dataclass(eq=False)
+class State:
+    """What a token takes from one call to the next.
+
+    resumed: the model that the first call begins with, if not with zeros.
+    mechanism: the one that the walk brought itself. interrupted: whether any call was, by hand.
+    """
+
+    resumed: Model | None = None
+    calls: int = 0
+    units: Units | None = None
+    network: Network | None = None
+    token: Token | None = None
+    ledger: Ledger | None = None
+    contributions: Array | None = None
+    terms: Terms | None = None
+    mechanism: Mechanism | None = None
+    allotted: Allotment | None = None
+    marks: list[Token] = field(default_factory=list)
+    interrupted: bool = False
+    places: Places = field(default_factory=Places)
+
+    def check_terms(self, terms: Terms, mechanism: Mechanism | None, private: bool) -> None:
+        """Refuse terms under which what was claimed of earlier calls would not hold.
+
+        mechanism: the one that the walk brings itself.
+        """
+        if private and self.resumed is not None:
+            raise ValueError(
+                "a private walk cannot begin with a model that was trained before: how often the "
+                "rows of each node have shown in it is not known, so that what is claimed of them "
+                "could not hold. Begin with a new estimator."
+            )
+        before = self.terms
+        if before is None or (before, self.mechanism) == (terms, mechanism):
+            return
+        claimed = before.epsilon is not None or before.model_privacy is not None
+        if private or claimed or self.mechanism is not None:
+            raise ValueError(
+                "what is protected, and the public facts that it rests on, must stay as they were "
+                "in the first call: begin with a new estimator."
+            )
+
+    def token_for(self, problem: Problem, units: Units, update: Update) -> Token | None:
+        """The token to go on with, at a node of this problem; None for a new one.
+
+        What it remembers of other rows is forgotten.
+        """
+        token = self.token
+        if token is None and self.resumed is not None:
+            token = _token_of(self.resumed, problem, units)
+        if token is None:
+            return None
+        memory = update.begin(problem) if isinstance(update, Remembering) else None
+        if isinstance(memory, GradientMemory):
+            memory = memory._replace(collects=True)
+        return token._replace(node=token.node % problem.node_count, previous=-1, memory=memory)
+
+
+def _token_of(model: Model, problem: Problem, units: Units) -> Token:
+    """The token that carried this model, in the units that are trained in."""
+    loss, same_intercept = LOSSES.name_of(problem.loss), model.intercept == units.intercept
+    if model.loss != loss or not same_intercept or model.weights.size != problem.size:
+        raise ValueError(
+            f"the model to go on from has {model.weights.size} numbers, the {model.loss} loss and "
+            f"{'an' if model.intercept else 'no'} intercept; here they are {problem.size}, {loss} "
+            f"and {'an' if units.intercept else 'no'} intercept. Give the parameters and the "
+            "columns that it was trained with."
+        )
+    # The model of an estimator with a schema is in the schema's units, those to train in.
+    weights = model.weights if units.cut_off is not None else units.forth(model.weights)
+    token = token_at(0, weights.reshape(-1).astype(problem.X.dtype, copy=False))
+    messages = int(model.details.get("messages", 0))
+    return token._replace(updates=model.updates, messages=messages)

@@ -1,0 +1,235 @@
+"""A call of `fit` or `partial_fit`, from checked rows to the end of its walk.
+
+A call goes one way: the problem is posed; the nodes release what the walk tells, and the ledger
+charges it; the update and the length of the walk are chosen; and the token walks.
+"""
+
+from __future__ import annotations
+
+import warnings
+from functools import cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
+from threadpoolctl import ThreadpoolController
+
+from walklearn.estimators.accounts import ledger_of_call
+from walklearn.estimators.parameters import Seeds, average_of, memory_of, seeds_of, step_of
+from walklearn.estimators.places import Places
+from walklearn.estimators.posing import Given, Posed, posed, terms_of
+from walklearn.estimators.protection import Terms, released, walk_of
+from walklearn.estimators.rounds import (
+    Stopping,
+    Walked,
+    walk_on,
+    warn_of_long_draws,
+    why_not_settled,
+)
+from walklearn.estimators.state import State
+from walklearn.files.wording import often, plural
+from walklearn.privacy import Allotment, Ledger, ModelNoise
+from walklearn.problem import Problem
+from walklearn.problem.minimiser import NO_MINIMISER
+from walklearn.updates.step_choice import FIRST_LOOK, choose_step, most_steps, public_steps
+from walklearn.updates.step_sizes import ConstantStep, StepSize
+from walklearn.updates.update import Remembering, Sgd
+from walklearn.updates.walk_sgd import WalkSetting
+from walklearn.walks import Walk
+from walklearn.walks.disclosure import mechanism_of
+
+if TYPE_CHECKING:
+    from walklearn.estimators.random_walk import RandomWalk
+
+Array = NDArray[Any]
+
+# With fewer, the eigenvalues that L_i comes from are found faster by one thread than by several.
+MANY_FEATURES = 1000
+# By default a walk ends when a doubling changes the loss by this share of what zeros lose, or, with
+# memory, when the gradient that is left is this share of the penalty's.
+SETTLED, ARRIVED = 3e-3, 1e-4
+# Updates for each node with new rows in a call of partial_fit: as many would see 63 % of them.
+VISITS = 5
+UNEVEN = 100.0  # times as large as another: a column that slows a walk down
+
+
+class Ended(NamedTuple):
+    """A walk at its end: its setting, what was seen on the way, and what the next call needs."""
+
+    setting: WalkSetting
+    walked: Walked
+    posed: Posed
+    seeds: Seeds
+    ledger: Ledger
+    state: State
+
+
+def walk_over(estimator: RandomWalk, given: Given, state: State, partial: bool) -> Ended:
+    """Let the token walk over these rows, from where `state` left it.
+
+    partial: whether this is a call of partial_fit, one piece of a stream.
+    """
+    seeds, terms = seeds_of(estimator.random_state, state.calls), terms_of(estimator)
+    walk = walk_of(estimator.walk, estimator.laziness, terms.about_constants)
+    private = terms.are_private(walk)
+    state.check_terms(terms, mechanism_of(walk), private)
+    threads = 1 if given.X.shape[1] < MANY_FEATURES else None
+    with _pools().limit(limits=threads, user_api="blas"):
+        here = posed(estimator, given, terms, state, seeds.graph)
+        updates = None if partial else estimator.steps
+        allotted = state.allotted or terms.allotted(walk, here.problem, updates)
+        setting = _setting(estimator, terms, walk, here, allotted, seeds, partial)
+    budget = None if allotted is None else (allotted.epsilon, allotted.delta)
+    ledger = ledger_of_call(setting, state.ledger, seeds.simulated, budget)
+    stopping = _stopping(estimator, setting, private, partial, allotted)
+    token = state.token_for(here.problem, here.units, setting.update)
+    _warn_if_spent(setting.model_noise, state.contributions)
+    places = _places(state, here.problem) if private else state.places
+    real = setting.model_noise is not None and not seeds.simulated
+    if real:
+        warn_of_long_draws(setting, stopping)
+    walked = walk_on(
+        setting, seeds.streams, token, stopping, state.contributions, estimator.callback, real,
+        state.marks,
+    )  # fmt: skip
+    _warn_of_its_end(walked, stopping, None if private or partial else here)
+    kept = State(
+        calls=state.calls + 1, units=here.units, network=here.network, token=walked.carried,
+        ledger=ledger, contributions=walked.contributions, terms=terms,
+        mechanism=mechanism_of(walk), allotted=allotted, marks=walked.marks if partial else [],
+        interrupted=state.interrupted or walked.interrupted, places=places,
+    )  # fmt: skip
+    return Ended(setting, walked, here, seeds, ledger, kept)
+
+
+@cache
+def _pools() -> ThreadpoolController:
+    """The pools of threads of this process; to look for them takes 6 ms."""
+    return ThreadpoolController()
+
+
+def _setting(
+    estimator: RandomWalk,
+    terms: Terms,
+    walk: Walk,
+    here: Posed,
+    allotted: Allotment | None,
+    seeds: Seeds,
+    partial: bool,
+) -> WalkSetting:
+    """The walk with what its nodes release, the update and the noise."""
+    problem, graph, private = here.problem, here.network.graph, terms.are_private(walk)
+    noise = estimator.model_privacy if allotted is None else allotted.noise
+    drawn = released(terms.applied(walk, problem, allotted), problem, graph, seeds.release)
+    update = (None if partial else memory_of(estimator, private)) or (
+        estimator.update
+        if isinstance(estimator.update, Sgd)
+        else Sgd(_step(estimator, terms, here, drawn, allotted))
+    )
+    update.check(problem)
+    return WalkSetting(problem, graph, drawn, update, estimator.batch, noise)
+
+
+def _step(
+    estimator: RandomWalk, terms: Terms, here: Posed, walk: Walk, allotted: Allotment | None
+) -> StepSize:
+    """The step size of the paper's update that is given, or follows."""
+    given, graph = step_of(estimator.step_size), here.network.graph
+    if given is not None:
+        return given
+    if allotted is not None:
+        return ConstantStep(allotted.step)
+    if terms.are_private(walk):
+        return terms.step(here.problem, graph, walk)
+    return choose_step(here.problem, graph, walk, estimator.batch)
+
+
+def _stopping(
+    estimator: RandomWalk,
+    setting: WalkSetting,
+    private: bool,
+    partial: bool,
+    allotted: Allotment | None,
+) -> Stopping:
+    """How long to walk; where something is private, by public numbers alone."""
+    nodes, remembers = setting.problem.node_count, isinstance(setting.update, Remembering)
+    steps, most = estimator.steps, estimator.max_steps or most_steps(nodes, remembers)
+    default = ARRIVED if remembers else SETTLED
+    if partial:
+        with_rows = int(np.count_nonzero(np.diff(setting.problem.offsets)))
+        steps = steps or (nodes if private else VISITS * with_rows)
+    elif allotted is not None:
+        steps = steps or min(allotted.updates, most)
+    elif private and steps is None:
+        steps = public_steps(nodes, most)
+        if setting.model_noise is not None:  # what comes after the caps is noise only
+            steps = min(steps, setting.model_noise.max_contributions * nodes)
+    return Stopping(
+        steps=steps,
+        most=most,
+        first=max(FIRST_LOOK, nodes),
+        tolerance=default if estimator.tol is None else estimator.tol,
+        average=average_of(estimator, setting.update),
+        go_on=partial,
+    )
+
+
+def _warn_if_spent(noise: ModelNoise | None, contributions: Array | None) -> None:
+    if noise is None or contributions is None:
+        return
+    if len(contributions) and int(contributions.min()) >= noise.max_contributions:
+        warnings.warn(
+            f"every node has added to the model {often(noise.max_contributions)}, as often as ε "
+            "allows: from here on there is noise only. Begin with a new estimator, which pays "
+            "anew.",
+            stacklevel=6,
+        )
+
+
+def _places(state: State, problem: Problem) -> Places:
+    """Where the rows are; said where one was elsewhere, for then it may add more than ε allows."""
+    places, moved = state.places.with_rows(problem.X, problem.y, problem.node_of_row)
+    if moved.size:
+        warnings.warn(
+            f"{moved.size} of {problem.row_count} rows were at other nodes in earlier calls. ε is "
+            "about a row of one node: at each of its nodes it may add to the model as often as ε "
+            "allows, and nobody counts that together. Give a row the same node in every call "
+            "(nodes=...). Rows of others that happen to be equal do no harm.",
+            stacklevel=6,
+        )
+    return places
+
+
+def _warn_of_its_end(walked: Walked, stopping: Stopping, here: Posed | None) -> None:
+    """Say it where a walk was interrupted, should have settled and did not, or never can.
+
+    here: None where the rows may not be looked at, or are not all that there will be.
+    """
+    if walked.interrupted:
+        warnings.warn(
+            f"interrupted after {plural(walked.token.updates, 'update')}: the model so far is "
+            "kept. With warm_start=True another fit goes on from it.",
+            stacklevel=6,
+        )
+    elif here is not None and here.problem.falls_for_ever_along(walked.token.model):
+        warnings.warn(NO_MINIMISER, ConvergenceWarning, stacklevel=6)
+    elif not walked.settled and stopping.steps is None:
+        why = why_not_settled(walked, stopping) + ("" if here is None else _about_scales(here))
+        warnings.warn(why, ConvergenceWarning, stacklevel=6)
+
+
+def _about_scales(here: Posed) -> str:
+    """That columns which were left as they are differ in size, where they do so by far."""
+    if not here.units.are_given:
+        return ""
+    X = here.problem.X
+    summed = X.multiply(X).sum(axis=0) if here.problem.is_sparse else np.einsum("ra,ra->a", X, X)
+    squares = np.asarray(summed)
+    sizes = np.sqrt(squares[squares > 0])
+    if sizes.max(initial=0.0) < UNEVEN * sizes.min(initial=np.inf):
+        return ""
+    return (
+        f" Some columns are {sizes.max() / sizes.min():,.0f} times as large as others, which makes "
+        'a walk slow: bring them to one scale (standardise="auto", or a schema).'
+    )

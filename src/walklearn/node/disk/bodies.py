@@ -1,0 +1,80 @@
+"""Where the tokens of a node's record are: in its row, or in files beside the database.
+
+A token above 1 MB is a file of its own, forced to the disk before the row that names it: through
+SQLite's log it would be written twice.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from pathlib import Path
+
+from walklearn.files.atomic_write import sync_directory
+from walklearn.node.protocol.tokens import Limits, Token, decode_token
+
+LARGEST_ROW = 1_000_000  # bytes of a token; larger ones are files
+
+# A token as the row has it: itself, or the name of its file.
+Body = tuple[bytes | None, str | None]
+NO_BODY: Body = (None, None)
+
+
+class ReplacedError(Exception):
+    """The file of a token has given way to another since its name was read."""
+
+
+class Bodies:
+    """The tokens of the database at this path."""
+
+    def __init__(self, path: Path, limits: Limits) -> None:
+        self._folder, self._limits = path.with_suffix(".bodies"), limits
+        self._has_files = limits.largest_token > LARGEST_ROW
+
+    def write(self, token: Token | None, made: list[Path]) -> Body:
+        """What the row will have of a token; a file that this takes is added to `made`."""
+        if token is None:
+            return NO_BODY
+        content = token.encoded
+        if len(content) <= LARGEST_ROW:
+            return content, None
+        if not self._folder.is_dir():
+            self._folder.mkdir(mode=0o700)
+            sync_directory(self._folder.parent)  # or a power cut takes it, with the token in it
+        file = self._folder / secrets.token_hex(16)
+        _write_file(file, content)
+        made.append(file)
+        return None, file.name
+
+    def read(self, body: Body) -> Token | None:
+        """The token that a row has; `ReplacedError` if its file is gone."""
+        content, file = body
+        if file is not None:
+            try:
+                content = (self._folder / file).read_bytes()
+            except FileNotFoundError:
+                raise ReplacedError from None
+        return None if content is None else decode_token(content, self._limits)
+
+    def keep_only(self, *bodies: Body) -> None:
+        """Remove the files that no row names, left by a crash or by the commit before."""
+        if not self._has_files or not self._folder.is_dir():
+            return
+        named = {file for _, file in bodies}
+        for file in self._folder.iterdir():
+            if file.name not in named:
+                file.unlink(missing_ok=True)
+
+
+def _write_file(path: Path, content: bytes) -> None:
+    """The file and its name, forced to the disk; nothing is left of it if that fails."""
+    try:
+        descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        sync_directory(path.parent)
+    except BaseException:
+        path.unlink(missing_ok=True)
+        raise

@@ -1,0 +1,94 @@
+"""How the columns of a node's database hold what is no number or text: there and back."""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from walklearn.node.protocol.fields import PROOF_BYTES
+from walklearn.node.protocol.learner import Kept
+from walklearn.node.protocol.memory import Memory
+from walklearn.node.protocol.messages import Reminder
+from walklearn.node.protocol.tally import Tally
+from walklearn.node.protocol.tokens import Line, Mark
+
+# What is counted of a neighbour, after its fingerprint; and what is remembered for it: its
+# fingerprint, the line's place in a list, hop, proof.
+_TALLY = struct.Struct("<32s3Qd2Q")
+_HAD = struct.Struct(f"<32sIQ{PROOF_BYTES}s")
+
+
+def text(description: Mapping[str, Any] | None) -> str | None:
+    """The description of a mechanism or of noise, as JSON."""
+    return None if description is None else json.dumps(dict(description))
+
+
+def tallies_out(tallies: Mapping[str, Tally]) -> bytes:
+    """So many bytes for each neighbour."""
+    return b"".join(_TALLY.pack(bytes.fromhex(who), *each) for who, each in tallies.items())
+
+
+def tallies_in(content: bytes) -> dict[str, Tally]:
+    """What is counted of each neighbour."""
+    return {who.hex(): Tally(*counts) for who, *counts in _TALLY.iter_unpack(content)}
+
+
+def memory_out(memory: Memory) -> bytes:
+    """A line of JSON, then some bytes for each neighbour: this is written with every handover."""
+    lines = sorted({each.mark.line for each in memory.had.values()})
+    head = json.dumps([lines, mark_out(memory.reminded), memory.forgot]).encode()
+    places = {line: place for place, line in enumerate(lines)}
+    had = [
+        _HAD.pack(bytes.fromhex(who), places[each.mark.line], each.mark.hop, each.proof)
+        for who, each in memory.had.items()
+    ]
+    return b"\n".join([head, b"".join(had)])
+
+
+def memory_in(content: bytes) -> Memory:
+    """What is remembered for neighbours."""
+    head, _, rows = content.partition(b"\n")
+    lines, reminded, forgot = json.loads(head)
+    had = {
+        who.hex(): Reminder(Mark(Line(*lines[place]), hop), proof)
+        for who, place, hop, proof in _HAD.iter_unpack(rows)
+    }
+    return Memory(had, mark_in(reminded), forgot)
+
+
+def mark_out(mark: Mark | None) -> str | None:
+    """A line of text."""
+    if mark is None:
+        return None
+    line = mark.line
+    return f"{line.updates} {line.counter} {line.reclaimer} {line.walk} {mark.hop}"
+
+
+def mark_in(text: str | None) -> Mark | None:
+    """The mark in it."""
+    if text is None:
+        return None
+    updates, counter, reclaimer, walk, hop = text.split()
+    return Mark(Line(int(updates), int(counter), reclaimer, walk), int(hop))
+
+
+def kept_out(kept: Kept | None) -> bytes | None:
+    """What the node remembers: a line of JSON, then the slopes as they are."""
+    if kept is None:
+        return None
+    head = {**kept._asdict(), "slopes": kept.slopes.shape}
+    return json.dumps(head).encode() + b"\n" + np.ascontiguousarray(kept.slopes, "<f8").tobytes()
+
+
+def kept_in(content: bytes | None) -> Kept | None:
+    """What the node keeps of the last visit."""
+    if content is None:
+        return None
+    head, _, numbers = content.partition(b"\n")
+    facts = json.loads(head)
+    slopes = np.frombuffer(numbers, "<f8").astype(np.float64).reshape(facts["slopes"])
+    return Kept(facts["epoch"], slopes, facts["updated"], tuple(facts["past"]))

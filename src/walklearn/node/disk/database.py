@@ -1,0 +1,96 @@
+"""The file of SQLite under a node's store: opened, locked, checked, its errors in plain words."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+FORMAT = 1
+APPLICATION = 0x77616C6B  # "walk": SQLite keeps it in the header of the file
+
+# What SQLite says of a full disk: to a write, and on opening, where the log's index finds no room.
+_NO_ROOM = ("SQLITE_FULL", "SQLITE_IOERR_SHMSIZE")
+
+
+class StoreError(Exception):
+    """The store cannot be used, or could not be written to; what it held before it still holds."""
+
+
+class DiskError(Exception):
+    """The disk failed while something was forced to it: it may have been written or not."""
+
+
+def connect(path: Path) -> sqlite3.Connection:
+    """A connection whose commits are on the disk when they return."""
+    connection = sqlite3.connect(path, isolation_level=None, timeout=10, check_same_thread=False)
+    connection.execute("PRAGMA synchronous = FULL")
+    return connection
+
+
+def locked(path: Path) -> sqlite3.Connection:
+    """A lock that ends with the process: two processes must never run one node."""
+    lock = sqlite3.connect(path.with_suffix(".lock"), isolation_level=None, timeout=0)
+    try:
+        lock.execute("BEGIN EXCLUSIVE")
+    except sqlite3.OperationalError:
+        lock.close()
+        raise StoreError(f"{path} is in use: another process runs this node.") from None
+    return lock
+
+
+def check_format(path: Path) -> None:
+    """Refuse what is not there, not ours, damaged, or of a later version."""
+    if not path.is_file():
+        raise StoreError(f"there is no {path}: make the node first, with `walklearn node init`.")
+    with explained(path):
+        connection = connect(path)
+        try:
+            application = connection.execute("PRAGMA application_id").fetchone()[0]
+            version = connection.execute("PRAGMA user_version").fetchone()[0]
+            if application != APPLICATION:
+                raise StoreError(f"{path} is not the store of a node.")
+            if version > FORMAT:
+                raise StoreError(
+                    f"{path} was written by a later walklearn (format {version}, this one reads "
+                    f"{FORMAT}): update walklearn."
+                )
+            state = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+            if state != "ok":
+                raise StoreError(f"{path} is damaged: {state}.")
+        finally:
+            connection.close()
+
+
+@contextmanager
+def explained(path: Path) -> Iterator[None]:
+    """What SQLite or the disk complains of, as a `StoreError`, or a `DiskError`."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        # A failed write leaves no commit behind, a failed fsync may. (fsync: whether the pages
+        # that it could not write are tried again is anybody's guess.)
+        name = getattr(error, "sqlite_errorname", "")
+        if name in _NO_ROOM:
+            raise StoreError(f"{path}: the disk is full. Make room on it.") from error
+        if name.startswith("SQLITE_IOERR") and name != "SQLITE_IOERR_WRITE":
+            raise DiskError(f"{path}: {error} ({name}).") from error
+        raise StoreError(f"{path}: {error}.") from error
+    except OSError as error:
+        raise StoreError(f"{path}: {error.strerror or error}.") from error
+
+
+@contextmanager
+def transaction(connection: sqlite3.Connection) -> Iterator[Any]:
+    """What runs statements: all of them or none."""
+    run = connection.execute
+    run("BEGIN IMMEDIATE")
+    try:
+        yield run
+        run("COMMIT")
+    except BaseException:
+        with suppress(sqlite3.Error):  # the first error is the one to tell
+            run("ROLLBACK")
+        raise

@@ -1,0 +1,277 @@
+"""A running node, put together from its directory.
+
+    async with Node(NodeDirectory("mynode")).started() as node: ...
+
+It is what programs use; `service` makes a process of it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from walklearn import __version__
+from walklearn.node.disk.database import DiskError, StoreError
+from walklearn.node.disk.directory import DirectoryError, NodeDirectory
+from walklearn.node.disk.store import Store
+from walklearn.node.process.control import CommandError
+from walklearn.node.process.logs import Log
+from walklearn.node.process.metrics import Counters
+from walklearn.node.process.own_learner import Dice, own_learner
+from walklearn.node.process.runtime import Runtime
+from walklearn.node.process.status import (
+    all_know_the_end,
+    confirmed_by,
+    gauges,
+    node_status,
+    privacy_status,
+    short_hash,
+)
+from walklearn.node.protocol.events import Recount, TrustAgain
+from walklearn.node.protocol.messages import Outcome
+from walklearn.node.protocol.protocol import recover
+from walklearn.node.protocol.state import Phase
+from walklearn.node.protocol.tokens import Limits, Token
+
+PRINT = partial(print, flush=True)
+
+
+@dataclass(frozen=True)
+class Options:
+    """How a process runs a node.
+
+    Parameters
+    ----------
+    listen
+        Where to listen instead of where the directory says.
+    metrics_port
+        The port for Prometheus on 127.0.0.1; None for none.
+    linger_seconds
+        How long to wait, after the end, for neighbours that do not have the final model.
+    stop_seconds
+        How long to try to hand the token over when asked to stop.
+    stay
+        Whether to go on serving after the end.
+    web_port
+        Where the node's page is, on 127.0.0.1, 0 for a free port, None for no page.
+    validation
+        A file of public rows, whose loss the page shows.
+    announce
+        Is told the address of the page, since the log is for others too.
+    """
+
+    listen: str | None = None
+    metrics_port: int | None = None
+    linger_seconds: float = 60.0
+    stop_seconds: float = 20.0
+    stay: bool = False
+    web_port: int | None = None
+    validation: str | os.PathLike[str] | None = None
+    announce: Callable[[str], object] = PRINT
+
+
+class Node:
+    """A running node. All its methods are called from one event loop.
+
+    Parameters
+    ----------
+    directory
+        The node's directory.
+    log
+        Where events go; by default nowhere.
+    """
+
+    def __init__(self, directory: NodeDirectory, log: Log | None = None) -> None:
+        self.directory, self.plan = directory, directory.plan
+        self.log = log or Log(directory.settings.name)
+        self._neighbours = directory.neighbours()
+        self._neighbours_stamp = directory.neighbours_stamp()
+        self._store = Store.open(directory.store_path, Limits.of_plan(self.plan))
+        self.counters = Counters(self._store.counted)
+        try:
+            self._runtime = self._assemble()
+        except BaseException:
+            self._store.close()
+            raise
+
+    def _assemble(self) -> Runtime:
+        release = self._store.release()
+        if release is None:
+            raise StoreError(f"{self.directory.path} has no release: it was not made whole.")
+        self._privacy = privacy_status(self.plan, release)
+        learner = own_learner(self.directory, release)
+        identity = self.directory.identity
+        neighbours = [each.fingerprint for each in self._neighbours]
+        state = recover(
+            identity.fingerprint, learner, neighbours, self._store.record, identity.secret
+        )
+        runtime = Runtime(
+            state, self._store, identity, self.directory.settings.name, Dice(learner), self.log,
+            self.counters,
+        )  # fmt: skip
+        runtime.use_book(self.directory, self.wake)
+        return runtime
+
+    @contextlib.asynccontextmanager
+    async def started(self, options: Options | None = None) -> AsyncIterator[Node]:
+        """The node at work; at the end it hands the token over, and its store is closed.
+
+        Parameters
+        ----------
+        options
+            Where to listen, and how long the end may take; by default as the directory says.
+
+        Yields
+        ------
+        Node
+            This node, which hears its neighbours and walks.
+        """
+        options = options or Options()
+        try:
+            settings = self.directory.settings
+            port = await self._runtime.start(
+                options.listen or settings.listen, self._neighbours, self._store.idle_seconds()
+            )
+            self.log.info("started", port=port, version=__version__, plan=self.plan.digest[:16])
+            self._name_strangers()
+            try:
+                yield self
+            finally:
+                handed_over = await self._runtime.stop(options.stop_seconds)
+                self.log.info("stopped", token="gone" if handed_over else "kept")
+        finally:
+            self._close()
+
+    def _close(self) -> None:
+        self._store.counted = self.counters.as_dict()
+        try:
+            self._store.close()
+        except (StoreError, DiskError) as error:  # it would only have been useful
+            self.log.error("cannot write", reason=error)
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether this node has the final model."""
+        return self._runtime.state.phase is Phase.FINISHED
+
+    @property
+    def final(self) -> Token | None:
+        """The final model, once it is here."""
+        return self._runtime.state.record.final
+
+    @property
+    def newest(self) -> Token | None:
+        """The newest model seen here."""
+        return self._runtime.state.record.newest_model
+
+    @property
+    def final_hash(self) -> str | None:
+        """The short hash of the final model, by which people compare it."""
+        return short_hash(self._runtime.state.record)
+
+    @property
+    def unconfirmed(self) -> list[str]:
+        """The neighbours that have not said that they have the same final model."""
+        known = confirmed_by(self._runtime.state)
+        return [each.name for each in self._neighbours if each.fingerprint not in known]
+
+    async def trust(self, name: str) -> None:
+        """Let the walk go to a neighbour again that it was lost to twice."""
+        found = [each.fingerprint for each in self._neighbours if each.name == name]
+        if not found:
+            raise CommandError(f"there is no neighbour {name}.")
+        receipt = await self._runtime.dispatch(TrustAgain(found[0]))
+        if receipt is None or receipt.outcome is not Outcome.ACCEPTED:
+            raise CommandError("nothing came of it" if receipt is None else receipt.reason)
+
+    @property
+    def all_know_the_end(self) -> bool:
+        """Whether all neighbours have the final model too."""
+        return all_know_the_end(self._runtime.state)
+
+    def status(self) -> dict[str, Any]:
+        """What the node knows, as plain values."""
+        names = {each.fingerprint: each.name for each in self._neighbours}
+        return {
+            "running": True,
+            "version": __version__,
+            "name": self.directory.settings.name,
+            "fingerprint": self._runtime.state.fingerprint,
+            "plan": {"name": self.plan.name, "digest": self.plan.digest},
+            **node_status(self._runtime.state, names, self._runtime.watch),
+            "privacy": self._privacy,
+            "counters": self.counters.as_dict(),
+        }
+
+    def gauges(self) -> Mapping[str, float]:
+        """The numbers that Prometheus follows."""
+        return gauges(self._runtime.state, self._runtime.watch)
+
+    async def start_walk(self, resume: bool = False, force: bool = False) -> None:
+        """Begin the walk with a model uniform over W, or go on if its holder is gone for good.
+
+        A `CommandError` says why nothing came of it.
+
+        Parameters
+        ----------
+        resume
+            Go on from the newest model here, in place of a new one.
+        force
+            Begin also where a walk was heard of, if no model of it was ever here.
+        """
+        domain, size = self.plan.domain, self.plan.size
+        model = np.asarray(domain.sample(size, np.random.default_rng()), dtype=np.float64)
+        if resume:
+            receipt = await self._runtime.resume_walk()
+        else:
+            receipt = await self._runtime.start_walk(secrets.token_hex(16), model, force)
+        if receipt is None or receipt.outcome is not Outcome.ACCEPTED:
+            raise CommandError("nothing came of it" if receipt is None else receipt.reason)
+        self.log.info("walk resumed" if resume else "walk started")
+
+    async def recount(self, contributions: int) -> None:
+        """The owner says how often the rows have shown, of a node that has forgotten it."""
+        receipt = await self._runtime.dispatch(Recount(contributions))
+        if receipt is None or receipt.outcome is not Outcome.ACCEPTED:
+            raise CommandError("nothing came of it" if receipt is None else receipt.reason)
+
+    async def look_for_neighbours(self) -> None:
+        """Take notice of neighbours that were added to the directory or removed from it."""
+        stamp = self.directory.neighbours_stamp()
+        if stamp == self._neighbours_stamp:
+            return
+        self._neighbours_stamp = stamp
+        try:
+            neighbours, damaged = self.directory.readable_neighbours()
+        except DirectoryError as problem:
+            self.log.error("cannot read the book", reason=problem)
+            return
+        for name, error in damaged.items():
+            self.log.error("cannot read a neighbour", file=f"{name}.invite", reason=error)
+        self._name_strangers()
+        # One that was known and whose file is damaged now stays; the others count all the same.
+        self._neighbours = neighbours + [each for each in self._neighbours if each.name in damaged]
+        await self._runtime.set_neighbours(self._neighbours)
+        self.log.info("neighbours changed", neighbours=len(self._neighbours))
+        self._runtime.spread_book()
+
+    def _name_strangers(self) -> None:
+        for name in self.directory.strangers():
+            self.log.warning("not in the book", neighbour=name)
+
+    def wake(self) -> None:
+        """Let who waits look again."""
+        self._runtime.changed.set()
+
+    async def wait(self, seconds: float) -> None:
+        """Until something has happened, at most so long; an error of the node's work is raised."""
+        await self._runtime.wait_for_change(seconds)
+        if self._runtime.failed is not None:
+            raise self._runtime.failed

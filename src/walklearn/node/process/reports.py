@@ -1,0 +1,59 @@
+"""What a node at work tells its owner: what it counts and logs, with neighbours by their names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from walklearn.node.process.logs import Log
+from walklearn.node.process.metrics import Counters
+from walklearn.node.protocol.events import Event, Note, TokenArrived
+
+# Notes that come with every hop.
+_QUIET = ("handed over", "silent neighbour", "rejected")
+
+
+class Reports:
+    """Counts and logs what happens. names: of the neighbours, by their fingerprints."""
+
+    def __init__(self, counters: Counters, log: Log) -> None:
+        self.counters, self._log = counters, log
+        self.names: Mapping[str, str] = {}
+
+    def refused(self, reason: str, caller: str) -> None:
+        """A message or a connection was turned away."""
+        self.counters.add("refusals", reason)
+        self._log.warning("refused", reason=reason, caller=self.names.get(caller, caller))
+
+    def unanswered(self, receiver: str, error: Exception) -> None:
+        """Whether a handover arrived is not known."""
+        self.counters.add("handovers_uncertain")
+        self._log.warning("handover unanswered", neighbour=self.names.get(receiver), reason=error)
+
+    def final_unanswered(self, neighbour: str, error: Exception) -> None:
+        """The final model may not have arrived; it is sent again."""
+        self._log.debug("final model unanswered", neighbour=self.names.get(neighbour), reason=error)
+
+    def disk_error(self, error: Exception) -> None:
+        """The disk refused."""
+        self.counters.add("disk_errors")
+        self._log.error("cannot write", reason=error)
+
+    def work(self, event: Event, amount: int) -> None:
+        """An update was made, or (-1) was not after all."""
+        if amount:
+            self.counters.add("updates", amount=amount)
+            if isinstance(event, TokenArrived):
+                self.counters.add("handovers_received", amount=amount)
+
+    def note(self, note: Note) -> None:
+        """The protocol has something to say."""
+        if note.what == "handed over":
+            self.counters.add("handovers_sent")
+        else:
+            self.counters.add("notes", note.what)
+        if note.neighbour:
+            name = self.names.get(note.neighbour, note.neighbour)
+            self._log.warning(note.what, detail=note.detail, neighbour=name)
+        else:
+            tell = self._log.debug if note.what in _QUIET else self._log.info
+            tell(note.what, detail=note.detail)

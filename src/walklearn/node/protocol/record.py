@@ -1,0 +1,65 @@
+"""What a node has on its disk: the record that survives a crash."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from walklearn.node.protocol.learner import Kept
+from walklearn.node.protocol.memory import Memory
+from walklearn.node.protocol.tally import Tally
+from walklearn.node.protocol.tokens import Line, Mark, Token
+
+
+class Place(enum.Enum):
+    """Where the token is that this node saw last."""
+
+    HERE = "here"
+    LEAVING = "leaving"  # on its way to the receiver, who may have it
+    GONE = "gone"
+
+
+@dataclass(frozen=True, eq=False)
+class Record:
+    """What survives a crash.
+
+    newest: the newest handover this node has taken part in, or (line, 0) where it only heard of
+    the line. token: the last one here, with the place it is at; if gone, still the newest model
+    seen. receiver: whom it leaves for. final: the final model. contributions: how often this
+    node's rows have shown in a model. kept: what the node remembers of the token's last visit.
+    tallies: what became of the tokens that each neighbour took. memory: what is remembered for
+    neighbours.
+    """
+
+    newest: Mark | None = None
+    token: Token | None = None
+    place: Place = Place.GONE
+    receiver: str | None = None
+    final: Token | None = None
+    contributions: int = 0
+    kept: Kept | None = None
+    tallies: Mapping[str, Tally] = field(default_factory=dict)
+    memory: Memory = field(default_factory=Memory)
+
+    @property
+    def newest_line(self) -> Line | None:
+        """The newest line heard of."""
+        return None if self.newest is None else self.newest.line
+
+    @property
+    def final_line(self) -> Line | None:
+        """The line of the final model."""
+        return None if self.final is None else self.final.line
+
+    @property
+    def final_digest(self) -> str:
+        """The digest of the final model, empty if there is none."""
+        return "" if self.final is None else self.final.digest
+
+    @property
+    def newest_model(self) -> Token | None:
+        """The final token, unless one of a newer line has been here since; None if none was."""
+        if self.token is None or self.final is None:
+            return self.token or self.final
+        return max(self.token, self.final, key=lambda token: (token.line, token.final))

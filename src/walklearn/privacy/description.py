@@ -1,0 +1,46 @@
+"""What releases something, as plain values for files and back.
+
+>>> from walklearn.privacy.mechanisms import Laplace
+>>> describe(Laplace(scale=9.0, bounds=(1.0, 10.0)))
+{'kind': 'laplace', 'scale': 9.0, 'bounds': [1.0, 10.0], 'clamp': [1.0, 10.0]}
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from walklearn.privacy.composition import Release
+from walklearn.privacy.mechanisms import MECHANISMS
+from walklearn.privacy.model_noise import ModelNoise
+from walklearn.privacy.row_releases import RowGaussian
+
+IN_THE_CLEAR = "in the clear"  # in place of a description, where nothing protects
+
+
+def describe(mechanism: Release) -> dict[str, Any]:
+    """A mechanism as plain JSON values: its kind and its parameters.
+
+    >>> describe(ModelNoise(clip=1.0, noise_multiplier=2.0, max_contributions=5))["protect"]
+    'rows'
+    """
+    # Not `asdict`, which would leave tuples as they are: JSON gives lists back.
+    of_a_dataclass: Any = mechanism
+    names = [field.name for field in dataclasses.fields(of_a_dataclass)]
+    values = [getattr(mechanism, name) for name in names]
+    plain = [list(value) if isinstance(value, tuple) else value for value in values]
+    return {"kind": mechanism.name, **dict(zip(names, plain, strict=True))}
+
+
+def from_description(description: Mapping[str, Any]) -> Release:
+    """The mechanism that `describe` described."""
+    parameters = dict(description)
+    kind = parameters.pop("kind", None)
+    others: dict[Any, Any] = {ModelNoise.name: ModelNoise, RowGaussian.name: RowGaussian}
+    made_of: Any = others.get(kind) or MECHANISMS.by_name(kind)
+    try:
+        release: Release = made_of(**parameters)
+    except TypeError as error:
+        raise ValueError(f"these are not the parameters of {kind}: {parameters!r}.") from error
+    return release

@@ -1,0 +1,70 @@
+"""A ledger as people read it: a headline, a line for each kind of release, and the total."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from walklearn.files.wording import plural
+from walklearn.privacy.composition import Charge, Release, compose, rounded_up
+from walklearn.privacy.description import IN_THE_CLEAR
+from walklearn.privacy.model_noise import Unit
+
+if TYPE_CHECKING:
+    from walklearn.privacy.ledger import Counts, Kind, Ledger
+
+_UNITS: dict[Unit, str] = {"rows": "one row of a node", "node": "all rows of a node together"}
+
+# The δ at which a ledger without a budget is printed.
+_PRINTED_DELTA = 1e-5
+
+
+def ledger_text(ledger: Ledger, releases: Mapping[Kind, Counts]) -> str:
+    """The ledger in lines, from how often each node made each kind of release."""
+    delta = ledger.budget[1] if ledger.budget else _PRINTED_DELTA
+    rows = [["what", "mechanism", "nodes", "times", f"ε at δ = {delta:g}"]]
+    for (what, mechanism), counts in releases.items():
+        some = counts[counts > 0]
+        least, most = int(some.min()), int(some.max())
+        cost = compose([Charge(what, mechanism, most)]).epsilon(delta)
+        times = f"{least}..{most}" if least < most else f"{most}"
+        released = printed_release(mechanism)
+        rows.append([what, released, f"{some.size}", times, printed_epsilon(cost)])
+    node, total = ledger.largest_total(delta)
+    rows.append(["all", f"node {node}", "", "", printed_epsilon(total)])
+    return "\n".join([_headline(ledger, list(releases)), *_aligned(rows), *ledger.beside])
+
+
+def printed_epsilon(epsilon: float) -> str:
+    """ε with four digits, rounded up."""
+    return f"{rounded_up(epsilon, 4):g}"
+
+
+def printed_release(mechanism: Release | None) -> str:
+    """What releases something, with its parameters."""
+    return IN_THE_CLEAR if mechanism is None else repr(mechanism)
+
+
+def _headline(ledger: Ledger, kinds: list[Kind]) -> str:
+    parts = [plural(ledger.nodes, "node")]
+    if ledger.budget:
+        parts.append(f"budget ε = {ledger.budget[0]:g} at δ = {ledger.budget[1]:g}")
+    if ledger.unit is not None:
+        parts.append(f"ε for {_UNITS[ledger.unit]}")
+    if ledger.simulated and any(mechanism is not None for _, mechanism in kinds):
+        parts.append("simulated: the noise came from a seed and protects nobody")
+    clear = sorted({what for what, mechanism in kinds if mechanism is None})
+    if clear:  # first: what is said of the rest is nothing beside it
+        parts.insert(1, f"ε = ∞, {', '.join(clear)} in the clear: nothing can be claimed for it")
+    return ", ".join(parts)
+
+
+def _aligned(rows: list[list[str]]) -> list[str]:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(
+            cell.ljust(width) if place < 2 else cell.rjust(width)
+            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
+        for row in rows
+    ]

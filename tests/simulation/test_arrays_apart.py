@@ -1,0 +1,75 @@
+"""No array that a kernel changes overlaps with another it is given: they are compiled for that."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import walklearn as wl
+from walklearn import updates, walks
+from walklearn.simulation import compiled
+
+GRAPH = wl.graphs.erdos_renyi(12, 0.5, seed=1)
+KERNELS = [name for name in compiled.__all__ if hasattr(getattr(compiled, name), "py_func")]
+GIVEN = np.random.default_rng(1).standard_normal((36, 5))
+
+
+def arrays_of(argument: Any) -> Iterator[np.ndarray[Any, Any]]:
+    if isinstance(argument, np.ndarray):
+        yield argument
+    elif isinstance(argument, tuple):
+        for part in argument:
+            yield from arrays_of(part)
+
+
+def watched(kernel: Callable[..., Any], name: str, called: set[str]) -> Callable[..., Any]:
+    """The kernel, which fails where an array that it has changed is not the only one there."""
+
+    def call(*arguments: Any) -> Any:
+        arrays = [array for array in arrays_of(arguments) if array.nbytes]
+        before = [array.copy() for array in arrays]
+        result = kernel(*arguments)
+        called.add(name)
+        for i, (array, old) in enumerate(zip(arrays, before, strict=True)):
+            if array.tobytes() != old.tobytes():
+                others = arrays[:i] + arrays[i + 1 :]
+                assert not any(np.shares_memory(array, other) for other in others), name
+        return result
+
+    return call
+
+
+def problem_of(rows: Any, count: int) -> wl.Problem:
+    y = np.where(GIVEN[:count, 0] > 0, 1.0, -1.0)
+    domain = wl.domains.Everywhere() if count == 12 else wl.domains.Ball(2.0)
+    return wl.Problem(rows[:count], y, penalty=0.1, domain=domain,
+                      node_of_row=np.arange(count) % 12)  # fmt: skip
+
+
+def test_arrays_that_kernels_change_are_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    called: set[str] = set()
+    for name in KERNELS:
+        monkeypatch.setattr(compiled, name, watched(getattr(compiled, name), name, called))
+    methods = [walks.Weighted(), walks.NonBacktracking(), walks.Jumping(), walks.HistoryDriven(),
+               walks.Independent(), wl.AsynchronousGossip(), wl.SynchronousGossip(),
+               wl.GradientTracking()]  # fmt: skip
+    settings: list[dict[str, Any]] = [{"method": method} for method in methods]
+    settings += [{"method": walks.Uniform(), "update": update}
+                 for update in (updates.Saga(), updates.Sag(), updates.Newton())]  # fmt: skip
+    settings += [{"method": walks.Weighted(), "mean_importance": "estimated", "streams": "node"}]
+    for rows in (GIVEN, sparse.csr_array(np.where(abs(GIVEN) > 0.8, GIVEN, 0.0))):
+        for count in (12, 36):
+            for setting in settings:
+                update = setting.get("update")
+                if sparse.issparse(rows) and isinstance(update, updates.Newton):
+                    continue
+                step = {} if update else {"step_size": wl.PowerStep(0.05, 0.75)}
+                options = {key: value for key, value in setting.items() if key != "method"}
+                wl.simulate(problem_of(rows, count), GRAPH, setting["method"], steps=60,
+                            replicates=2, records=5, seed=1, engine="compiled",
+                            **step, **options)  # fmt: skip
+    assert called == set(KERNELS)
