@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import stat
 import threading
@@ -218,6 +219,25 @@ def test_rows_once_shown_in_the_clear_stay_so(tmp_path: Path) -> None:
     assert ledger.total(0, 0.06) == np.inf
     with pytest.raises(ValueError, match="cannot be kept: these rows were shown in the clear by"):
         made_anew(tmp_path, first, budget=(100.0, 0.5))
+
+
+def test_a_key_is_private_whatever_the_umask_which_is_left_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The umask is all threads': a node made beside another had a key that all could read."""
+
+    def changed(mask: int) -> int:
+        raise AssertionError("the umask was changed")
+
+    before = os.umask(0)
+    monkeypatch.setattr(os, "umask", changed)
+    try:
+        create(tmp_path)
+    finally:
+        monkeypatch.undo()
+        os.umask(before)
+    for file in (tmp_path / "alice").glob("*.*"):
+        assert stat.S_IMODE(file.stat().st_mode) & 0o077 == 0 or file.suffix == ".lock", file
 
 
 def test_nodes_that_are_made_at_the_same_time_see_each_other(tmp_path: Path) -> None:

@@ -16,14 +16,19 @@ import secrets
 from pathlib import Path
 
 
-def atomic_write(path: str | os.PathLike[str], content: bytes) -> None:
-    """Put ``content`` at ``path``, in place of what was there; a failure leaves nothing behind."""
+def atomic_write(path: str | os.PathLike[str], content: bytes, private: bool = False) -> None:
+    """Put ``content`` at ``path``, in place of what was there; a failure leaves nothing behind.
+
+    private: only its owner may read the file, from its first byte on.
+    """
     target = Path(path)
     if not target.parent.is_dir():
         raise FileNotFoundError(no_directory(target.parent))
     temporary = target.with_name(f".{secrets.token_hex(8)}.tmp")
+    # Not by os.umask: that is the whole process's, so another thread's file might be open to all.
+    mode = 0o600 if private else 0o666
     try:
-        with temporary.open("xb") as file:
+        with open(temporary, "xb", opener=lambda name, how: os.open(name, how, mode)) as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())

@@ -229,7 +229,7 @@ class NodeDirectory:
             raise DirectoryError(
                 f"this is book {book.number}, and the node has the newer book {known.number}."
             )
-        private_write(self.path / BOOK, book.encode())
+        atomic_write(self.path / BOOK, book.encode(), private=True)
         return book
 
     def neighbours_stamp(self) -> tuple[tuple[str, int], ...]:
@@ -306,15 +306,6 @@ class NodeDirectory:
         return self.path / "peers" / f"{name}.invite"
 
 
-def private_write(path: Path, content: bytes) -> None:
-    """A file that only its owner may read, from its first byte on."""
-    before = os.umask(0o077)
-    try:
-        atomic_write(path, content)
-    finally:
-        os.umask(before)
-
-
 @contextlib.contextmanager
 def new_directory(target: Path) -> Iterator[Path]:
     """A private directory to fill, which gets the target's name when all went well."""
@@ -343,9 +334,13 @@ def write_parts(
     fresh: Path, settings: Settings, plan_text: str, identity: Identity, rows: NodeRows
 ) -> None:
     """All of a new node's files but the store."""
-    private_write(fresh / "key.pem", identity.key)
-    private_write(fresh / "certificate.pem", identity.certificate)
-    private_write(fresh / "plan.toml", plan_text.encode())
-    private_write(fresh / "rows.npz", rows.to_bytes())
+    parts = {
+        "key.pem": identity.key,
+        "certificate.pem": identity.certificate,
+        "plan.toml": plan_text.encode(),
+        "rows.npz": rows.to_bytes(),
+        "node.json": (json.dumps(asdict(settings), indent=2) + "\n").encode(),
+    }
+    for name, content in parts.items():
+        atomic_write(fresh / name, content, private=True)
     (fresh / "peers").mkdir(mode=0o700)
-    private_write(fresh / "node.json", (json.dumps(asdict(settings), indent=2) + "\n").encode())

@@ -14,7 +14,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 from walklearn.files.atomic_write import atomic_write
-from walklearn.node.disk.directory import private_write
 from walklearn.node.wire.book import DEGREE, Book, BookError
 from walklearn.node.wire.identity import Identity
 
@@ -28,7 +27,7 @@ def new_book(path: Path, degree: int = DEGREE) -> Book:
             raise BookError(f"{file} exists: a book is made once, and changed by `book add`.")
     keeper = Identity.create("keeper")
     book = Book.new(keeper, degree)
-    private_write(key_file(path), keeper.key + keeper.certificate)
+    atomic_write(key_file(path), keeper.key + keeper.certificate, private=True)
     atomic_write(path, book.encode())
     return book
 

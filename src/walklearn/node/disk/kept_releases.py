@@ -31,7 +31,8 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from walklearn.node.disk.directory import DirectoryError, private_write
+from walklearn.files.atomic_write import atomic_write
+from walklearn.node.disk.directory import DirectoryError
 
 _SCHEMA = (
     "CREATE TABLE IF NOT EXISTS entries (id INTEGER PRIMARY KEY, content TEXT NOT NULL)",
@@ -110,7 +111,7 @@ def _key(file: Path, connection: sqlite3.Connection) -> bytes:
     """Made with the record, under its lock; without it, or with another, no row is known again."""
     marked = connection.execute("SELECT mark FROM keys").fetchone()
     if marked is None and not file.exists():
-        private_write(file, secrets.token_bytes(32))
+        atomic_write(file, secrets.token_bytes(32), private=True)
     key = file.read_bytes() if file.exists() else b""
     mark = hashlib.sha256(b"the key of these releases" + key).digest()
     if marked is None:
