@@ -6,6 +6,7 @@ import pickle
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 from tests.problem.cases import Case, every_objective
 from walklearn.problem import Problem
@@ -191,3 +192,13 @@ def test_rows_held_by_other_nodes(objective):
     assert apart.optimum.model == pytest.approx(fresh.optimum.model, abs=1e-12)
     assert apart.optimum.value == pytest.approx(fresh.optimum.value, rel=1e-12)
     assert (apart.optimum is together.optimum) == (objective != "node-mean")
+
+
+def test_sparse_rows_that_are_not_copied_stay_as_they_are() -> None:
+    """Entries that stand twice are summed in a copy; and in order, nothing is copied at all."""
+    twice = sparse.csr_array(([1.0, 2.0, 3.0], [0, 0, 1], [0, 2, 3]), shape=(2, 2))
+    problem = Problem(twice, [1.0, -1.0], penalty=1.0, copy=False)
+    assert twice.data.tolist() == [1.0, 2.0, 3.0]
+    assert problem.X.toarray().tolist() == [[3.0, 0.0], [0.0, 3.0]]
+    once = sparse.csr_array(np.eye(2))
+    assert np.shares_memory(Problem(once, [1.0, -1.0], copy=False).X.data, once.data)

@@ -280,6 +280,15 @@ API: dict[str, tuple[Callable[[], Any], str]] = {
         r"can be separated.*penalty"),
     "a disconnected graph": (
         lambda: wl.graphs.from_edges([(0, 1), (2, 3)]), r"not connected.*connected=\"largest\""),
+    "a disconnected graph for a fit": (
+        lambda: wl.RandomWalkClassifier(graph=np.eye(20)[::-1]).fit(X, Y),
+        r"not connected.*Add edges.*graphs.as_graph"),
+    "values whose squares are infinite": (
+        lambda: wl.RandomWalkClassifier(standardise=False).fit(1e160 * np.asarray(X), Y),
+        r"X has a value of size .*e\+16.*divide it by"),
+    "targets whose squares are infinite": (
+        lambda: wl.RandomWalkRegressor().fit(X, np.linspace(0.0, 1e160, 20)),
+        r"y has a value of size .*e\+159.*divide it by"),
     "a model that is not there": (lambda: wl.Model.load("nowhere"), r"there is no nowhere"),
 }  # fmt: skip
 

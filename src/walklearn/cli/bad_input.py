@@ -22,8 +22,9 @@ _IN_SHELL = {
     "never overwritten: choose another place": "never overwritten: choose another --out",
     "already holds a model: choose another place": "already holds a model: choose another --out",
     "ask to overwrite it (--force, or save(..., overwrite=True))": "overwrite it with --force",
-    'Keep only the largest component with connected="largest", or add edges': "Add edges, or leave "
-    "all but the largest component out of the file",
+    'keep its largest component: graphs.as_graph and graphs.from_edges take connected="largest"': (
+        "leave all but the largest component out of the file"
+    ),
     ": train with the logistic loss, or use `scores`": ": leave --proba out, or train with --loss "
     "logistic",
     "steps=...": "--steps N",

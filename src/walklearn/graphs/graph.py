@@ -33,7 +33,10 @@ if TYPE_CHECKING:
 Family: TypeAlias = tuple[str | int, ...]
 WhenDisconnected: TypeAlias = Literal["error", "largest"]
 
-LARGEST_HINT = 'Keep only the largest component with connected="largest", or add edges.'
+LARGEST_HINT = (
+    "Add edges, or keep its largest component: graphs.as_graph and graphs.from_edges take "
+    'connected="largest".'
+)
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)

@@ -38,23 +38,11 @@ def optimum_of(problem: Problem) -> Optimum:
     if problem.penalty == 0 and not problem.domain.bounded:
         _check_minimiser_exists(problem)
     precise = problem if problem.dtype == np.float64 else problem._changed(dtype=np.float64)
-    _check_sizes(precise)
     found = found_from_sample(precise) if problem.row_count > MANY_ROWS else None
     found = found or minimise(_function(precise), problem.domain, problem.size)
     if grows_for_ever(problem, found.model):
         raise NoMinimiserError(NO_MINIMISER)
     return found
-
-
-def _check_sizes(problem: Problem) -> None:
-    """Refuse rows whose squares are no numbers any more: f has no curvature to go by."""
-    with np.errstate(over="ignore"):
-        total = float(problem.row_squares @ problem.row_weights)
-    if not np.isfinite(total):
-        raise ValueError(
-            "the rows are so long that the squares of their lengths are beyond double precision: "
-            "divide the columns by a large number first."
-        )
 
 
 def _function(problem: Problem) -> Smooth:

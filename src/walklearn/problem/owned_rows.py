@@ -20,6 +20,8 @@ from walklearn.files.wording import plural
 Array = NDArray[Any]
 EmptyNodes = Literal["error", "relay"]
 
+LARGEST = 1e75  # of a value: its fourth power, times many rows, is a number yet
+
 
 def check_rows(
     X: ArrayLike, y: ArrayLike, dtype: np.dtype[Any], assume_finite: bool, copy: bool = True
@@ -40,6 +42,8 @@ def check_rows(
         raise ValueError(
             f"y must have one target per row: X has {count} rows, y has shape {targets.shape}."
         )
+    _check_size("X", rows)
+    _check_size("y", targets)
     if assume_finite:
         return rows, targets
     bad = np.flatnonzero(~finite_rows(rows) | ~np.isfinite(targets))
@@ -49,6 +53,17 @@ def check_rows(
             f"({plural(bad.size, 'such row')} in all). Drop these rows or fill the values in first."
         )
     return rows, targets
+
+
+def _check_size(name: str, rows: Any) -> None:
+    """Refuse numbers that losses and their slopes would multiply beyond double precision."""
+    values = rows.data if is_sparse(rows) else rows
+    largest = max(float(values.max(initial=0.0)), -float(values.min(initial=0.0)))
+    if LARGEST < largest < np.inf:
+        raise ValueError(
+            f"{name} has a value of size {largest:.3g}; from {LARGEST:g} on powers of it are more than "
+            "double precision holds: divide it by a large number first."
+        )
 
 
 def is_sparse(X: Any) -> bool:
@@ -74,9 +89,7 @@ def _sparse_rows(X: Any, dtype: np.dtype[Any], copy: bool) -> Any:
     """Compressed rows, each entry once and in the order of the columns."""
     from scipy.sparse import csr_array
 
-    rows = csr_array(X, dtype=dtype, copy=copy)
-    rows.sum_duplicates()
-    return rows
+    return with_entries_once(csr_array(X, dtype=dtype, copy=copy))
 
 
 def _dense_rows(X: ArrayLike, dtype: np.dtype[Any], copy: bool) -> Array:

@@ -145,22 +145,23 @@ class Problem:
         owners = check_owners(node_of_row, rows.shape[0])
         count = int(owners.max()) + 1 if nodes is None else check_node_count(nodes)
         check_nodes(owners, weights, count, empty_nodes)
-        order: Any = slice(None)  # which makes no copy
         if (np.diff(owners) < 0).any() or not weights.all():
             order = np.argsort(owners, kind="stable")
             order = order[weights[order] > 0]
+            rows, targets = rows[order], targets[order]
+            owners, weights = owners[order], weights[order]
         settings = {
-            "X": rows[order],
-            "y": targets[order],
+            "X": rows,
+            "y": targets,
             "loss": loss,
             "penalty": float(penalty),
             "domain": domain,
-            "node_of_row": owners[order],
+            "node_of_row": owners,
             "node_count": count,
             "objective": objective,
             "empty_nodes": empty_nodes,
-            "sample_weight": weights[order],
-            "total_rows": check_total(total_rows, float(weights[order].sum())),
+            "sample_weight": weights,
+            "total_rows": check_total(total_rows, float(weights.sum())),
             "dtype": np.dtype(dtype),
         }
         self.__setstate__(settings)
