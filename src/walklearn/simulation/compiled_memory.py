@@ -140,9 +140,10 @@ class CompiledGradientMemory(CompiledMemory):
         """w of each token; what it is made of, in `remember_sparse`, is put together."""
         if not self._by_factors:
             return super().models
-        factors = np.stack([self._tokens.shrink, -self._factors.shares], axis=1)
-        pairs = self._pairs.reshape(len(factors), -1, 2)
-        return np.asarray((pairs @ factors[:, :, None]).transpose(0, 2, 1))
+        shrink, shares = self._tokens.shrink[:, None], self._factors.shares[:, None]
+        pairs = self._pairs.reshape(len(shrink), -1, 2)
+        # Not as a product of matrices: the threads of BLAS would spin for longer than it takes.
+        return np.asarray(shrink * pairs[:, :, 0] - shares * pairs[:, :, 1])[:, None]
 
     def _memory_of(self, replicate: int) -> GradientMemory:
         m, size = self._memory, self.setting.problem.size
