@@ -61,8 +61,8 @@ def _check_size(name: str, rows: Any) -> None:
     largest = max(float(values.max(initial=0.0)), -float(values.min(initial=0.0)))
     if LARGEST < largest < np.inf:
         raise ValueError(
-            f"{name} has a value of size {largest:.3g}; from {LARGEST:g} on powers of it are more than "
-            "double precision holds: divide it by a large number first."
+            f"{name} has a value of size {largest:.3g}, and powers of it are more than double "
+            f"precision holds (from {LARGEST:g} on): divide it by a large number first."
         )
 
 
