@@ -190,20 +190,14 @@ def test_noise_on_the_model_for_each_row(loss: Any, objective: Any) -> None:
 
 
 def test_rows_that_overflow_leave_the_others_what_they_are() -> None:
-    """Of a row that is too long to be measured nothing is added, in both engines.
-
-    A problem refuses such rows; what protects the others does not rely on it.
-    """
+    """Of a row that is too long to be measured nothing is added, in both engines."""
     noise = wl.privacy.ModelNoise(clip=1.0, noise_multiplier=0.1, max_contributions=30)
     X = np.random.default_rng(7).standard_normal((36, 4))
-    too_long = X.copy()
-    too_long[5] = 1e200
+    X[5] = 1e200
     owners = np.arange(36) % 12
     for loss in (wl.losses.Squared(), wl.losses.Softmax()):
         problem = Problem(X, np.arange(36) % 3, loss=loss, penalty=0.5, node_of_row=owners,
                           domain=wl.domains.Ball(0.4), objective="mean")  # fmt: skip
-        in_order = np.argsort(owners, kind="stable")
-        problem.__setstate__({"X": too_long[in_order]})
         setting = WalkSetting(problem, GRAPH, walks.Uniform(), wl.updates.Sgd(wl.PowerStep(0.05)),
                               model_noise=noise)  # fmt: skip
         batches = [

@@ -32,6 +32,7 @@ from walklearn.files.wording import often, plural
 from walklearn.privacy import Allotment, Ledger, ModelNoise
 from walklearn.problem import Problem
 from walklearn.problem.minimiser import NO_MINIMISER
+from walklearn.problem.owned_rows import check_sizes
 from walklearn.updates.step_choice import FIRST_LOOK, choose_step, most_steps, public_steps
 from walklearn.updates.step_sizes import ConstantStep, StepSize
 from walklearn.updates.update import Remembering, Sgd
@@ -77,6 +78,8 @@ def walk_over(estimator: RandomWalk, given: Given, state: State, partial: bool) 
     threads = 1 if given.X.shape[1] < MANY_FEATURES else None
     with _pools().limit(limits=threads, user_api="blas"):
         here = posed(estimator, given, terms, state, seeds.graph)
+        if not private:
+            check_sizes(here.problem.X, here.problem.y)
         updates = None if partial else estimator.steps
         allotted = state.allotted or terms.allotted(walk, here.problem, updates)
         setting = _setting(estimator, terms, walk, here, allotted, seeds, partial)

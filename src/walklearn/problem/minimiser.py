@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from walklearn.problem.optimum import NoMinimiserError, Optimum, Smooth, minimise, refined
+from walklearn.problem.owned_rows import check_sizes
 from walklearn.problem.visited_rows import scores
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ def optimum_of(problem: Problem) -> Optimum:
     if problem.penalty == 0 and not problem.domain.bounded:
         _check_minimiser_exists(problem)
     precise = problem if problem.dtype == np.float64 else problem._changed(dtype=np.float64)
+    check_sizes(precise.X, precise.y)
     found = found_from_sample(precise) if problem.row_count > MANY_ROWS else None
     found = found or minimise(_function(precise), problem.domain, problem.size)
     if grows_for_ever(problem, found.model):

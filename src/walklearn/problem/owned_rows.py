@@ -42,8 +42,6 @@ def check_rows(
         raise ValueError(
             f"y must have one target per row: X has {count} rows, y has shape {targets.shape}."
         )
-    _check_size("X", rows)
-    _check_size("y", targets)
     if assume_finite:
         return rows, targets
     bad = np.flatnonzero(~finite_rows(rows) | ~np.isfinite(targets))
@@ -55,15 +53,18 @@ def check_rows(
     return rows, targets
 
 
-def _check_size(name: str, rows: Any) -> None:
-    """Refuse numbers that losses and their slopes would multiply beyond double precision."""
-    values = rows.data if is_sparse(rows) else rows
-    largest = max(float(values.max(initial=0.0)), -float(values.min(initial=0.0)))
-    if LARGEST < largest < np.inf:
-        raise ValueError(
-            f"{name} has a value of size {largest:.3g}, and powers of it are more than double "
-            f"precision holds (from {LARGEST:g} on): divide it by a large number first."
-        )
+def check_sizes(X: Any, y: Array) -> None:
+    """Refuse numbers that losses and their slopes would multiply beyond double precision.
+
+    Not where rows are protected: whether they are refused would tell of them.
+    """
+    for name, values in (("X", X.data if is_sparse(X) else X), ("y", y)):
+        largest = max(float(values.max(initial=0.0)), -float(values.min(initial=0.0)))
+        if largest > LARGEST:
+            raise ValueError(
+                f"{name} has a value of size {largest:.3g}, and powers of it are more than double "
+                f"precision holds (from {LARGEST:g} on): divide it by a large number first."
+            )
 
 
 def is_sparse(X: Any) -> bool:
