@@ -61,7 +61,8 @@ def test_arrays_that_kernels_change_are_apart(monkeypatch: pytest.MonkeyPatch) -
     settings += [{"method": walks.Uniform(), "update": update}
                  for update in (updates.Saga(), updates.Sag(), updates.Newton())]  # fmt: skip
     settings += [{"method": walks.Weighted(), "mean_importance": "estimated", "streams": "node"}]
-    for rows in (GIVEN, sparse.csr_array(np.where(abs(GIVEN) > 0.8, GIVEN, 0.0))):
+    long = np.tile(GIVEN, compiled.SHORT)
+    for rows in (GIVEN, long, sparse.csr_array(np.where(abs(GIVEN) > 0.8, GIVEN, 0.0))):
         for count in (12, 36):
             for setting in settings:
                 update = setting.get("update")

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 import walklearn as wl
 from walklearn import walks
 from walklearn.problem import Problem
+from walklearn.simulation import compiled, compiled_batches
 from walklearn.simulation.compiled_batches import CompiledWalks
 from walklearn.simulation.reference_batches import ReferenceWalks
 from walklearn.updates.random_streams import generators
@@ -60,10 +61,11 @@ def make_problem(
     loss: wl.losses.Loss = LOSSES[0],
     domain: wl.domains.Domain = DOMAINS[1],
     rows: int = 12,
+    columns: int = 4,
     **options: Any,
 ) -> Problem:
     generator = np.random.default_rng(7)
-    X = generator.standard_normal((rows, 4))
+    X = generator.standard_normal((rows, columns))
     if isinstance(loss, wl.losses.Softmax):
         y = np.arange(rows) % 3
     else:
@@ -104,6 +106,19 @@ def assert_same(problem: Problem, method: Any, tolerance: float = 1e-11, **optio
 @pytest.mark.parametrize("method", METHODS, ids=repr)
 def test_every_method(method: Any) -> None:
     assert_same(make_problem(), method)
+
+
+@pytest.mark.parametrize("columns", [4, 2 * compiled.SHORT])
+@pytest.mark.parametrize("cache", [compiled_batches.CACHE_BYTES, 0])
+@pytest.mark.parametrize(
+    "method", [each for each in METHODS if isinstance(each, walks.Walk)], ids=repr
+)
+def test_short_and_long_rows_in_and_out_of_the_cache(
+    method: Any, cache: int, columns: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each has a loop of its own."""
+    monkeypatch.setattr(compiled_batches, "CACHE_BYTES", cache)
+    assert_same(make_problem(columns=columns), method)
 
 
 @pytest.mark.parametrize("domain", DOMAINS, ids=repr)

@@ -17,8 +17,8 @@ problem = wl.Problem([[1.0], [2.0]], [1.0, 3.0], loss=wl.losses.Squared())
 run = wl.simulate(problem, wl.graphs.complete(2), wl.walks.Uniform(), steps=1, seed=1,
                   step_size=wl.ConstantStep(0.1), gaps=False)
 print(run.models[0, 0])
-from walklearn.simulation.compiled import update_one_row
-print(sum(update_one_row.stats.cache_hits.values()))
+from walklearn.simulation.compiled import walk_short_rows
+print(sum(walk_short_rows.stats.cache_hits.values()))
 """
 
 WITH_LAPACK = """

@@ -76,6 +76,9 @@ class CompiledWalks(WalkBatch):
         )
         self._group = max(1, min(LARGEST_GROUP, GROUP_NUMBERS // problem.size))
         self._far = max(problem.row_bytes, setting.graph.indices.nbytes) > CACHE_BYTES
+        # By the problem alone, not by how many tokens there are: so cores change no bit.
+        is_short = problem.size < compiled.SHORT and not isinstance(problem.domain, Box)
+        self._short_rows = self._one_row and is_short and not self._far
 
     @property
     def models(self) -> Array:
@@ -147,17 +150,21 @@ class CompiledWalks(WalkBatch):
         shape = (len(self.streams), iterations, setting.draws)
         uniforms = np.empty(shape) if own.size else self.draw(iterations)
         records = self._records(after)
-        path = compiled.find_paths(chain, tokens, uniforms, own, records, self._far)
         estimated = setting.mean_importance == "estimated"
         inverses = self._inverse_importance_sums if estimated else np.empty(0)
-        along = (path, chain.scale, inverses, self._data, tokens, gammas, done, records)
-        if self._one_row:
-            compiled.update_one_row(*along, self._group, self._far)
-        elif self._lazy:
-            compiled.update_sparse(*along, uniforms, setting.walk.draws, self._factors)
+        with_rows = (self._data, tokens, gammas, done, records)
+        if self._short_rows:
+            compiled.walk_short_rows(chain, uniforms, own, inverses, *with_rows)
         else:
-            noise = self._noise(path[:, :-1])
-            compiled.update_rows(*along, uniforms, setting.walk.draws, noise)
+            path = compiled.find_paths(chain, tokens, uniforms, own, records, self._far)
+            along = (path, chain.scale, inverses, *with_rows)
+            if self._one_row:
+                compiled.update_one_row(*along, self._group, self._far)
+            elif self._lazy:
+                compiled.update_sparse(*along, uniforms, setting.walk.draws, self._factors)
+            else:
+                noise = self._noise(path[:, :-1])
+                compiled.update_rows(*along, uniforms, setting.walk.draws, noise)
         self._step_size_sum = float(totals[-1])
         self.iterations += iterations
         if not len(after):

@@ -3,7 +3,7 @@
 They repeat the formulas of `losses`, `domains` and the walks' `hop` in the form that Numba
 compiles; tests/simulation/test_equivalence.py holds every one of them against its original.
 
-    walks        paths of tokens, and updates along them
+    walks        paths of tokens, and updates along them or on the way
     gossip       meetings and rounds
     rows         a visit to any rows: gradient and step, for any loss and domain
     sparse       updates that cost as much as a row has entries that are not 0
@@ -46,6 +46,7 @@ from walklearn.simulation.compiled.walks import (
     JUMPING,
     METROPOLIS,
     NON_BACKTRACKING,
+    SHORT,
     Chain,
     Noise,
     Records,
@@ -53,6 +54,7 @@ from walklearn.simulation.compiled.walks import (
     find_paths,
     update_one_row,
     update_rows,
+    walk_short_rows,
 )
 
 __all__ = [
@@ -63,6 +65,7 @@ __all__ = [
     "LOGISTIC",
     "METROPOLIS",
     "NON_BACKTRACKING",
+    "SHORT",
     "SOFTMAX",
     "SQUARED",
     "SQUARED_HINGE",
@@ -90,4 +93,5 @@ __all__ = [
     "update_rows",
     "update_sparse",
     "values",
+    "walk_short_rows",
 ]

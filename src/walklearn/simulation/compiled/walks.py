@@ -4,7 +4,8 @@ The way of a token does not depend on its model, so each of the two is a plain l
 for every walk; `update_one_row` where each node has one row, `update_rows` for any rows, picked
 or not, protected or not. Tokens of a group take turns, so that what one waits for in memory
 overlaps with what another calculates; and since a path is known beforehand, its rows are asked for
-before they are needed.
+before they are needed. Rows so short that a hop takes as long as an update have one loop for both:
+`walk_short_rows`.
 
 Nothing in here raises; arguments are checked before.
 """
@@ -165,6 +166,37 @@ def _proposed(
     return U(first + place), np.inf if stays else stretched - place
 
 
+@inlined
+def _hop(
+    kind: int, indptr: Array, indices: Array, score: Array, line: Index, nodes: Index, i: Index,
+    previous: Index, uniforms: Array, b: Index, k: Index, jumping: float, laziness: float,
+    lengths: Array, counts: Array, alpha: float,
+) -> tuple[Index, int, int]:  # fmt: skip
+    """Where the token b goes from node i, in how many messages, and how many of these ask."""
+    hops, asked = 0, 0
+    proposed, fraction = _proposed(indptr, i, uniforms[b, k, U(0)], jumping, laziness)
+    j = U(indices[proposed])
+    if kind == HISTORY:
+        counts[b, i] += 1
+        if fraction < np.inf:
+            j = _turned_away(indptr, score, line, counts, b, i, j, alpha, fraction)
+            asked = 2
+        else:
+            j = i
+    else:
+        j = j if fraction * score[line + i] <= score[line + j] else i
+    if kind == NON_BACKTRACKING and j != i and j == previous:
+        j = _redirected(indptr, indices, score, line, i, j, uniforms[b, k, U(1)])
+    elif kind == INDEPENDENT:
+        j = _drawn(score, line, nodes, uniforms[b, k, U(0)])
+    elif kind == JUMPING and uniforms[b, k, U(0)] < jumping:
+        hops = 1
+        while hops < lengths.size and uniforms[b, k, U(1)] >= lengths[hops - 1]:
+            hops += 1
+        j = _jump(indptr, indices, i, hops, uniforms[b], k)
+    return j, asked + max(hops, int(j != i)), asked  # Numba 0.61 compares numbers of one kind
+
+
 @kernel
 def find_paths(
     chain: Chain, tokens: Tokens, uniforms: Array, streams: Array, records: Records, far: bool
@@ -178,9 +210,8 @@ def find_paths(
     count, steps, draws = uniforms.shape
     indptr, indices, score = chain.indptr, chain.indices, chain.score.reshape(-1)
     kind, laziness, jumping = len(chain.kind), chain.laziness, chain.jump_probability
-    lengths, most_hops = chain.jump_lengths, chain.jump_lengths.size
     here, previous, messages = tokens.nodes, tokens.previous, tokens.messages
-    after, sent, asked = records.after, records.messages, records.questions
+    lengths, after = chain.jump_lengths, records.after
     questions, counts, alpha = tokens.questions, tokens.counts, chain.alpha
     nodes, own = U(chain.score.shape[1]), streams.size > 0
     of_token = nodes if chain.score.shape[0] > 1 else U(0)
@@ -208,40 +239,110 @@ def find_paths(
                 prefetch(indptr, ahead)
             for token in range(begin, end):
                 b = U(token)
-                i, line, hops = U(here[b]), b * of_token, 0
-                proposed, fraction = _proposed(indptr, i, uniforms[b, k, U(0)], jumping, laziness)
-                j = U(indices[proposed])
-                if kind == HISTORY:
-                    counts[b, i] += 1
-                    if fraction < np.inf:
-                        j = _turned_away(
-                            indptr, score, line, counts, b, i, j, alpha, fraction
-                        )  # fmt: skip
-                        questions[b] += 2
-                        messages[b] += 2
-                    else:
-                        j = i
-                else:
-                    j = j if fraction * score[line + i] <= score[line + j] else i
-                if kind == NON_BACKTRACKING and j != i and j == U(previous[b]):
-                    j = _redirected(indptr, indices, score, line, i, j, uniforms[b, k, U(1)])
-                elif kind == INDEPENDENT:
-                    j = _drawn(score, line, nodes, uniforms[b, k, U(0)])
-                elif kind == JUMPING and uniforms[b, k, U(0)] < jumping:
-                    hops = 1
-                    while hops < most_hops and uniforms[b, k, U(1)] >= lengths[hops - 1]:
-                        hops += 1
-                    j = _jump(indptr, indices, i, hops, uniforms[b], k)
-                messages[b] += max(hops, int(j != i))  # Numba 0.61 compares numbers of one kind
+                i = U(here[b])
+                j, sent, asked = _hop(
+                    kind, indptr, indices, score, b * of_token, nodes, i, U(previous[b]), uniforms,
+                    b, k, jumping, laziness, lengths, counts, alpha,
+                )  # fmt: skip
+                messages[b] += sent
+                questions[b] += asked
                 if j != i:
                     previous[b] = i
                 here[b] = j
                 path[b, k + U(1)] = j
             if record < after.size and after[record] == t + 1:
-                sent[record, begin:end] = messages[begin:end]
-                asked[record, begin:end] = questions[begin:end]
+                records.messages[record, begin:end] = messages[begin:end]
+                records.questions[record, begin:end] = questions[begin:end]
                 record += 1
     return path
+
+
+@inlined
+def _short_step(
+    models: Array, sums: Array, at: Index, rows: Array, row: Index, following: Index, size: Index,
+    keep: float, push: float, share: float,
+) -> tuple[float, float]:  # fmt: skip
+    """Let a short row move w, to keep·w − push·x: ‖w‖², and the score of the next row.
+
+    The next row x' is known, so its score is summed in the same pass, as x'·(keep·w₀ − push·x) from
+    the old w₀, which need not wait for the slope.
+    """
+    squared_norm, score, overlap = 0.0, 0.0, 0.0
+    for a in range(size):
+        w, x, later = models[at + U(a)], rows[row + U(a)], rows[following + U(a)]
+        sums[at + U(a)] += share * w
+        score += later * w
+        overlap += later * x
+        w = keep * w - push * x
+        models[at + U(a)] = w
+        squared_norm += w * w
+    return squared_norm, keep * score - push * overlap
+
+
+@kernel
+def walk_short_rows(
+    chain: Chain, uniforms: Array, streams: Array, inverses: Array, data: Data, tokens: Tokens,
+    gammas: Array, done: int, records: Records,
+) -> None:  # fmt: skip
+    """Let every token hop, and every node it comes to update it by its one short row.
+
+    A hop does not wait for the update before it, so the processor works on both at once, and one
+    token takes no longer than those of a group that take turns. For rows that fit the cache.
+    """
+    count, steps, draws = uniforms.shape
+    indptr, indices, score = chain.indptr, chain.indices, chain.score.reshape(-1)
+    kind, laziness, jumping = len(chain.kind), chain.laziness, chain.jump_probability
+    lengths, counts, alpha = chain.jump_lengths, tokens.counts, chain.alpha
+    nodes, own, estimated = U(chain.score.shape[1]), streams.size > 0, inverses.size > 0
+    of_token = nodes if chain.score.shape[0] > 1 else U(0)
+    factors = chain.scale.reshape(-1)
+    rows, targets, weights, size = data.rows, data.targets, data.weights, U(data.dimension)
+    penalty, radius = data.penalty, data.radius
+    loss, parameter = data.loss, data.loss_parameter
+    models, sums, visits = tokens.models, tokens.sums, tokens.visits
+    after, kept_models, kept_sums = records.after, records.models, records.sums
+    sent_by, asked_by = records.messages, records.questions
+    for token in range(count):
+        b = U(token)
+        at, line, record = b * size, b * of_token, 0
+        # What each update hands to the next stays in registers.
+        i, previous, margin = U(tokens.nodes[b]), U(tokens.previous[b]), tokens.scores[b]
+        shrink, messages, questions = tokens.shrink[b], tokens.messages[b], tokens.questions[b]
+        for t in range(steps):
+            k = U(t)
+            for d in range(draws if own else 0):
+                uniforms[b, k, d] = next_uniform(streams[b, i])
+            j, sent, asked = _hop(
+                kind, indptr, indices, score, line, nodes, i, previous, uniforms, b, k, jumping,
+                laziness, lengths, counts, alpha,
+            )  # fmt: skip
+            messages += sent
+            questions += asked
+            visits[i] += 1
+            factor, gamma = factors[line + i], gammas[k]
+            if estimated:
+                inverses[b] += factor
+                factor *= (done + t + 1) / inverses[b]
+            step_length = gamma * factor
+            push = step_length * weights[i] * slope_of(loss, parameter, margin, targets[i])
+            keep, share = (1.0 - step_length * penalty) * shrink, gamma * shrink
+            squared_norm, margin = _short_step(
+                models, sums, at, rows, i * size, j * size, size, keep, push, share
+            )
+            shrink = 1.0
+            if squared_norm > radius * radius:
+                shrink = radius / np.sqrt(squared_norm)
+            margin *= shrink
+            previous = i if j != i else previous
+            i = j
+            if record < after.size and after[record] == t + 1:
+                sent_by[record, b], asked_by[record, b] = messages, questions
+                for a in range(size):
+                    kept_models[record, b, a] = shrink * models[at + U(a)]
+                    kept_sums[record, b, a] = sums[at + U(a)]
+                record += 1
+        tokens.nodes[b], tokens.previous[b], tokens.scores[b] = i, previous, margin
+        tokens.shrink[b], tokens.messages[b], tokens.questions[b] = shrink, messages, questions
 
 
 @kernel
@@ -251,9 +352,7 @@ def update_one_row(
 ) -> None:  # fmt: skip
     """Let every node of a path update the model, where each has one row and one score.
 
-    The next row x' is known, so its score is summed in the same pass over w that makes the update:
-    as x'·w, or for short rows as x'·(keep·w₀ − push·x) from the old w₀, which need not wait for
-    the slope. group: how many tokens take turns; their models should fit the first-level cache.
+    group: how many tokens take turns; their models should fit the first-level cache.
     far: the rows do not fit the cache, so ask for them ahead.
     """
     count, steps, size = path.shape[0], gammas.size, U(data.dimension)
@@ -262,13 +361,12 @@ def update_one_row(
     visits, after = tokens.visits, records.after
     kept_models, kept_sums = records.models, records.sums
     penalty, loss, parameter = data.penalty, data.loss, data.loss_parameter
-    low, high, boxed = data.low, data.high, data.low > -np.inf
-    radius = data.radius
+    low, high, boxed, radius = data.low, data.high, data.low > -np.inf, data.radius
+    short = size < U(SHORT) and not boxed
     factors = scale.reshape(-1)
     of_token = U(scale.shape[1] if scale.shape[0] > 1 else 0)
     estimated = inverses.size > 0
     slopes = np.empty(group)
-    short = size < U(SHORT) and not boxed
     for begin in range(0, count, group):
         end = min(count, begin + group)
         record = 0
@@ -302,18 +400,12 @@ def update_one_row(
                 push = step_length * weights[i] * slope
                 keep, share = (1.0 - step_length * penalty) * shrink[b], gamma * shrink[b]
                 at, row, following = b * size, i * size, j * size
-                squared_norm, score, overlap = 0.0, 0.0, 0.0
                 if short:
-                    for a in range(size):
-                        w, x, later = models[at + U(a)], rows[row + U(a)], rows[following + U(a)]
-                        sums[at + U(a)] += share * w
-                        score += later * w
-                        overlap += later * x
-                        w = keep * w - push * x
-                        models[at + U(a)] = w
-                        squared_norm += w * w
-                    score = keep * score - push * overlap
+                    squared_norm, score = _short_step(
+                        models, sums, at, rows, row, following, size, keep, push, share
+                    )
                 else:
+                    squared_norm, score = 0.0, 0.0
                     for a in range(size):
                         w = models[at + U(a)]
                         sums[at + U(a)] += share * w
@@ -326,8 +418,7 @@ def update_one_row(
                 inside = 1.0
                 if squared_norm > radius * radius:
                     inside = radius / np.sqrt(squared_norm)
-                shrink[b] = inside
-                scores[b] = score * inside
+                shrink[b], scores[b] = inside, score * inside
             if record < after.size and after[record] == t + 1:
                 for each in range(begin, end):
                     at = U(each) * size
