@@ -9,7 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.node.small_network import PLAN, free_port, in_process, make_node, rows_of
+from tests.node.small_network import (
+    PLAN,
+    SECONDS,
+    free_port,
+    in_process,
+    log_lines,
+    make_node,
+    rows_of,
+)
 from tests.node.test_service import is_met
 from tests.running import invoke, until
 from walklearn.node.disk.creation import create_node
@@ -17,6 +25,7 @@ from walklearn.node.disk.directory import DirectoryError, NodeDirectory
 from walklearn.node.disk.keeper import change_book, new_book
 from walklearn.node.wire.book import Book, BookError
 from walklearn.node.wire.identity import Identity, Invite
+from walklearn.node.wire.transport import Refused, Transport, Undelivered
 
 
 def make(folder: Path, count: int, dial_only: int = 0, updates: int = 60) -> list[NodeDirectory]:
@@ -91,6 +100,95 @@ def test_a_newer_book_is_passed_on_and_changes_the_neighbours(tmp_path: Path) ->
         one.join(content)
 
 
+def test_a_newcomer_brings_the_newer_book_itself(tmp_path: Path) -> None:
+    """Those that have the older one do not know it, and ask it for its book all the same."""
+    one, other, late = make(tmp_path, 3)
+    content = write_down(tmp_path, one, other)
+    one.join(content)
+    other.join(content)
+    late.join(write_down(tmp_path, late))
+
+    async def meet() -> None:
+        nodes = [in_process(each)[0] for each in (one, other, late)]
+        async with contextlib.AsyncExitStack() as stack:
+            for each in nodes:
+                await stack.enter_async_context(each.started())
+
+            async def all_met() -> bool:
+                for each in nodes:
+                    await each.look_for_neighbours()  # as the process does every second
+                return all(map(is_met, nodes))
+
+            async with asyncio.timeout(SECONDS):
+                while not await all_met():
+                    await asyncio.sleep(0.05)
+        assert [len(each.status()["neighbours"]) for each in nodes] == [2, 2, 2]
+
+    asyncio.run(meet())
+    assert [each.book.number for each in (one, other, late) if each.book] == [2, 2, 2]
+
+
+def test_a_stranger_is_asked_for_its_book_and_hears_nothing_else(tmp_path: Path) -> None:
+    one, other, stranger = make(tmp_path, 3)
+    content = write_down(tmp_path, one, other)
+    one.join(content)
+    asked: list[str] = []
+
+    async def answer(caller: str, method: str, message: bytes) -> bytes:
+        asked.append(f"{method} {message.decode()}")
+        return content.replace(b'"number": 1', b'"number": 7')
+
+    async def knock() -> None:
+        (node, log) = in_process(one)
+        async with node.started():
+            wire = Transport(stranger.identity, answer, lambda *_: None, 10**6)
+            wire.set_neighbours([one.invite])
+            with pytest.raises(Refused, match="has not added"):
+                await wire.call(one.identity.fingerprint, "Hello", b"", 10.0)
+            await until(lambda: "changed after its keeper signed it" in log.getvalue())
+            await until(lambda: "not a neighbour" in log.getvalue())
+            guests = node._runtime.transport.guests
+            assert guests is not None
+            guests._next_at += SECONDS  # who comes again too soon is sent away unasked
+            await until(lambda: not wire.is_connected(one.identity.fingerprint))
+            with pytest.raises(Undelivered, match="has not added this one"):
+                await wire.call(one.identity.fingerprint, "Book", b"0", 10.0)
+            await wire.close()
+
+    asyncio.run(knock())
+    assert asked == ["Book 1"]
+    assert one.book is not None
+    assert one.book.number == 1
+
+
+def test_a_neighbour_that_tells_of_newer_books_for_ever_is_asked_once_at_a_time(
+    tmp_path: Path,
+) -> None:
+    one, other = make(tmp_path, 2)
+    content = write_down(tmp_path, one, other)
+    for each in (one, other):
+        each.join(content)
+    written = (one.path / "book.json").stat().st_mtime_ns
+
+    async def meet() -> None:
+        (first, log), (second, _) = in_process(one), in_process(other)
+        async with first.started(), second.started():
+            await until(lambda: is_met(first) and is_met(second))
+            theirs = second._runtime.books
+            assert theirs is not None
+            theirs._number = 7  # so the book is sent, which is none that is newer
+            tasks = len(first._runtime._tasks)
+            for _ in range(200):
+                await second._runtime.transport.call(one.identity.fingerprint, "Book", b"999", 10.0)
+            assert len(first._runtime._tasks) <= tasks + 1
+            await asyncio.sleep(0.3)
+            assert "newer book" not in log.getvalue()
+            assert "book refused" not in log.getvalue()  # two neighbours may bring the same one
+
+    asyncio.run(meet())
+    assert (one.path / "book.json").stat().st_mtime_ns == written
+
+
 def test_a_neighbour_cannot_bring_a_book_that_the_keeper_did_not_sign(tmp_path: Path) -> None:
     one, other = make(tmp_path, 2)
     content = write_down(tmp_path, one, other)
@@ -107,6 +205,8 @@ def test_a_neighbour_cannot_bring_a_book_that_the_keeper_did_not_sign(tmp_path: 
             second._runtime.books.tell(one.identity.fingerprint)
             await until(lambda: "book refused" in log.getvalue())
             assert "changed after its keeper signed it" in log.getvalue()
+            refused = {each["event"]: each for each in log_lines(log.getvalue())}["book refused"]
+            assert refused["neighbour"] == "node1"
 
     asyncio.run(meet())
     assert one.book is not None
@@ -121,6 +221,7 @@ def test_no_book_that_a_neighbour_brings_ends_the_node(
     content = write_down(tmp_path, one, other)
     for each in (one, other):
         each.join(content)
+    newer = write_down(tmp_path)
 
     def fail(content: bytes) -> Book:
         raise RuntimeError("a fault of this node's")
@@ -132,7 +233,7 @@ def test_no_book_that_a_neighbour_brings_ends_the_node(
             assert second._runtime.books is not None
             second._runtime.books._number = 7
             wild = content.replace(b'"number": 1', b'"number": 1e999')
-            for times, brought in enumerate((wild, content), 1):
+            for times, brought in enumerate((wild, newer), 1):
                 second._runtime.books._content = brought
                 second._runtime.books.tell(one.identity.fingerprint)
                 await until(lambda times=times: log.getvalue().count("book refused") == times)
@@ -206,6 +307,19 @@ def test_books_that_a_node_does_not_join_by(tmp_path: Path) -> None:
     (one.path / "book.json").write_text("{}")
     with pytest.raises(DirectoryError, match=r"book\.json.*takes it anew"):
         one.neighbours()
+
+
+@pytest.mark.parametrize("content", ["", "{", "{}", '{"format": []}', "[1]"])
+def test_a_damaged_book_is_mended_by_joining_again(tmp_path: Path, content: str) -> None:
+    one, other = make(tmp_path, 2)
+    book = write_down(tmp_path, one, other)
+    one.join(book)
+    (one.path / "book.json").write_text(content)
+    with pytest.raises(DirectoryError, match="`walklearn node join` takes it anew") as told:
+        one.neighbours()
+    assert "Error" not in str(told.value)
+    one.join(book)
+    assert [peer.name for peer in one.neighbours()] == ["node1"]
 
 
 def test_an_older_book_does_not_take_the_place_of_a_newer(tmp_path: Path) -> None:

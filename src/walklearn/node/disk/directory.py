@@ -195,7 +195,7 @@ class NodeDirectory:
         try:
             return Book.decode(file.read_bytes(), self.plan.keeper)
         except ValueError as error:
-            raise DirectoryError(f"{file}: {error} `walklearn node join` takes it anew.") from None
+            raise DirectoryError(f"{file}: {error} `walklearn node join` takes it anew.") from error
 
     def join(self, content: bytes) -> Book:
         """Take a book, in place of the one that was here.
@@ -224,7 +224,9 @@ class NodeDirectory:
                 f"the book has {len(book.participants)} participants, and the plan is for "
                 f"{self.plan.nodes}: that number stays the plan's."
             )
-        known = self.book if (self.path / BOOK).exists() else None
+        known = None
+        with suppress(DirectoryError):  # one that is damaged is replaced by this one
+            known = self.book
         if known is not None and known.number > book.number:
             raise DirectoryError(
                 f"this is book {book.number}, and the node has the newer book {known.number}."

@@ -19,10 +19,14 @@ class Reports:
         self.counters, self._log = counters, log
         self.names: Mapping[str, str] = {}
 
+    def name(self, fingerprint: str) -> str:
+        """Of a neighbour; of who is none, the fingerprint itself."""
+        return self.names.get(fingerprint, fingerprint)
+
     def refused(self, reason: str, caller: str) -> None:
         """A message or a connection was turned away."""
         self.counters.add("refusals", reason)
-        self._log.warning("refused", reason=reason, caller=self.names.get(caller, caller))
+        self._log.warning("refused", reason=reason, caller=self.name(caller))
 
     def unanswered(self, receiver: str, error: Exception) -> None:
         """Whether a handover arrived is not known."""
@@ -52,8 +56,7 @@ class Reports:
         else:
             self.counters.add("notes", note.what)
         if note.neighbour:
-            name = self.names.get(note.neighbour, note.neighbour)
-            self._log.warning(note.what, detail=note.detail, neighbour=name)
+            self._log.warning(note.what, detail=note.detail, neighbour=self.name(note.neighbour))
         else:
             tell = self._log.debug if note.what in _QUIET else self._log.info
             tell(note.what, detail=note.detail)

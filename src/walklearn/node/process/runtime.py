@@ -42,6 +42,7 @@ from walklearn.node.protocol.record import Place, Record
 from walklearn.node.protocol.state import Phase, State
 from walklearn.node.protocol.tokens import Token, decode_token
 from walklearn.node.wire.book import LARGEST_BOOK
+from walklearn.node.wire.guests import Guests
 from walklearn.node.wire.identity import Identity, Invite
 from walklearn.node.wire.transport import Refused, Transport, Unanswered, Undelivered
 
@@ -258,8 +259,10 @@ class Runtime:
 
     def use_book(self, directory: NodeDirectory, changed: Callable[[], None]) -> None:
         """Exchange books with neighbours; changed: told when there is a newer one on disk."""
-        self.books = Books(directory, self.transport, self._spawn, changed, self._log)
+        name = self._reports.name
+        self.books = Books(directory, self.transport, self._spawn, changed, name, self._log)
         if self._plan.keeper is not None:
+            self.transport.guests = Guests(directory.identity, self.books.ask)
             self._seals = self._greetings.seals = Seals(
                 directory.identity, self._plan.digest, self.books.current, self._log,
                 self._store.seals(),

@@ -269,7 +269,9 @@ class Book:
         except (ValueError, KeyError, TypeError, RecursionError) as error:
             if isinstance(error, IdentityError):
                 raise
-            raise BookError(f"this is not a book of participants: {error!r}.") from None
+            raise BookError(
+                "this is not a book of participants, or damaged: get it again from its keeper."
+            ) from error
 
     @classmethod
     def keeper_of(cls, content: bytes) -> str:
