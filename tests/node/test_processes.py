@@ -18,6 +18,7 @@ from tests.node.small_network import (
     rows_of,
     wait_until,
 )
+from tests.running import invoke
 from walklearn.model import Model
 from walklearn.node.disk.directory import NodeDirectory
 from walklearn.node.disk.kept_model import newest_model
@@ -111,6 +112,29 @@ def test_sigterm_hands_the_token_over_first(tmp_path: Path) -> None:
         running[0] = Process(directories[0], "--linger-seconds", "1")
         assert running[0].wait() == UNCONFIRMED  # the third one has gone
     assert final_of(directories[0]).encoded == final_of(directories[2]).encoded
+
+
+def test_an_end_that_is_not_confirmed_is_told_however_the_process_ends(tmp_path: Path) -> None:
+    """Of a path of three the last one never comes: only the second is its neighbour."""
+    directories = make_nodes(tmp_path, 3, [(0, 1), (1, 2)], updates=30)
+    first, second, _ = directories
+    with processes((first, second), "--serve", "--linger-seconds", "0.2") as running:
+        ask(first.path, "StartWalk", resume=False)
+        wait_until(lambda: "end not confirmed" in running[1].log.read_text())
+        wait_until(lambda: all(each.status()["final"] for each in running))
+        short = running[0].status()["final_hash"]
+        for each in running:
+            each.popen.terminate()
+        assert [each.wait() for each in running] == [0, UNCONFIRMED]
+        assert "end not confirmed" not in running[0].log.read_text()
+        assert running[1].log.read_text().count("end not confirmed") == 1
+    shown = invoke("node", "status", second.path).stdout
+    assert f"its hash is {short}, confirmed by node0, not confirmed by node2" in shown
+    shown = invoke("node", "model", first.path, "--out", tmp_path / "model").stdout
+    assert shown.endswith(f"its hash is {short}, confirmed by node1\n")
+    with processes((second,)) as running:  # and while it lingers, after a restart
+        running[0].popen.terminate()
+        assert running[0].wait() == UNCONFIRMED
 
 
 def test_a_walk_that_remembers_ends_at_the_minimiser(tmp_path: Path) -> None:

@@ -166,11 +166,11 @@ nodes = 3
 features = ["x"]
 target = "y"
 loss = "squared"
-step_size = { constant = 1e99 }
+step_size = { constant = 1e299 }
 updates = 10
 """),
         [[1.0]],
-        [1e99],
+        [1e70],
     )
     state = node(learner=wild)
     state, effects = arrive(state, token())
@@ -702,6 +702,20 @@ def test_a_neighbour_that_returns_is_told_the_final_model() -> None:
     has = told(final=LINE, newest=LINE, final_digest=final.digest)
     _, effects = handle(state, NeighbourUp(LEFT, state.announcement(LEFT), has, 100.0))
     assert SendFinal not in sorts(effects)
+
+
+def test_who_has_the_same_final_model_is_kept_by_its_last_word() -> None:
+    final = token(9, 10, final=True)
+    state = recover(ME, LEARNER, [LEFT], Record(Mark(LINE, 9), None, Place.GONE, None, final))
+    has = told(final=LINE, newest=LINE, final_digest=final.digest)
+    state, effects = handle(state, Announced(LEFT, has, 100.0))
+    assert Remember in sorts(effects)
+    assert state.record.confirmed_by == [LEFT]
+    state, effects = handle(state, Announced(LEFT, has, 101.0))
+    assert Remember not in sorts(effects)
+    for word in (replace(has, final_digest="ab" * 32), told(newest=LINE)):
+        after, _ = handle(state, Announced(LEFT, word, 102.0))
+        assert after.record.confirmed_by == []
 
 
 def test_of_two_final_models_the_newer_line_wins() -> None:

@@ -47,7 +47,7 @@ def record(limits: Limits = LIMITS, updates: int = 5) -> Record:
 def same(one: Record, other: Record) -> bool:
     def plain(each: Record) -> Any:
         tokens = [token and token.encoded for token in (each.token, each.final)]
-        known = each.newest, each.place, each.receiver, each.contributions, each.tallies
+        known = each.newest, each.place, each.receiver, each.contributions, each.tallies, each.ends
         return (*tokens, *known)
 
     return bool(plain(one) == plain(other))
@@ -69,6 +69,7 @@ def test_what_is_committed_is_there_after_opening_again(path: Path, limits: Limi
         Record(
             Mark(LINE, 0), contributions=9, tallies={"ab" * 32: Tally(9, 5, 3, 1 / 3, 1, 2**40)}
         ),
+        Record(Mark(LINE, 7), final=token(limits, 100, final=True), ends={"ab" * 32: "cd" * 32}),
     ]
     Store.create(path, limits).close()
     for each in written:

@@ -72,11 +72,12 @@ def status_page(now: dict[str, Any]) -> str:
 
 def confirmation(now: dict[str, Any]) -> str:
     """The final model's hash, and who has said that it has the same one."""
-    names = [each["name"] for each in now["neighbours"] if each.get("confirmed")]
-    if not now["running"]:  # its neighbours told it before it ended, or exit code 3 said so
-        return f"its hash is {now['final_hash']}: the others' must be the same"
-    by = f"confirmed by {', '.join(names)}" if names else "confirmed by nobody that runs"
-    return f"its hash is {now['final_hash']}, {by}"
+    told = [f"its hash is {now['final_hash']}"]
+    for what, has in (("confirmed by", True), ("not confirmed by", False)):
+        names = [each["name"] for each in now["neighbours"] if each["confirmed"] is has]
+        if names:
+            told.append(f"{what} {', '.join(names)}")
+    return ", ".join(told)
 
 
 def _link(neighbour: dict[str, Any]) -> str:

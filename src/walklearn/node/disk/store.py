@@ -59,7 +59,7 @@ CREATE TABLE record (
     id INTEGER PRIMARY KEY CHECK (id = 1),
     newest TEXT, place TEXT NOT NULL, receiver TEXT, contributions INTEGER NOT NULL,
     token BLOB, token_file TEXT, final BLOB, final_file TEXT, counted TEXT NOT NULL,
-    tallies BLOB NOT NULL, memory BLOB NOT NULL, kept BLOB
+    tallies BLOB NOT NULL, memory BLOB NOT NULL, kept BLOB, ends TEXT NOT NULL
 );
 CREATE TABLE release (
     id INTEGER PRIMARY KEY CHECK (id = 1),
@@ -71,9 +71,9 @@ CREATE TABLE seals (line TEXT PRIMARY KEY, seal BLOB NOT NULL);
 
 
 # One statement is its own transaction: a hop costs no more than this.
-_PUT = "INSERT OR REPLACE INTO record VALUES (1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_PUT = "INSERT OR REPLACE INTO record VALUES (1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _GET = (
-    "SELECT newest, place, receiver, contributions, counted, tallies, memory, kept, "
+    "SELECT newest, place, receiver, contributions, counted, tallies, memory, kept, ends, "
     "token, token_file, final, final_file FROM record"
 )
 
@@ -199,7 +199,8 @@ class Store:
                 self._put(
                     (columns.mark_out(record.newest), record.place.value, record.receiver,
                      record.contributions, *token, *final, json.dumps(dict(self.counted)),
-                     columns.tallies_out(record.tallies), memory, columns.kept_out(record.kept)),
+                     columns.tallies_out(record.tallies), memory, columns.kept_out(record.kept),
+                     json.dumps(dict(record.ends))),
                 )  # fmt: skip
         except StoreError:
             for file in made:
@@ -242,7 +243,7 @@ class Store:
         row = self._connection.execute(_GET).fetchone()
         if row is None:
             return Record()
-        newest, place, receiver, contributions, counted, tallies, memory, kept, *bodies = row
+        newest, place, receiver, contributions, counted, tallies, memory, kept, ends, *bodies = row
         self._token, self._final = (bodies[0], bodies[1]), (bodies[2], bodies[3])
         self._memory = memory
         try:
@@ -257,6 +258,7 @@ class Store:
                 tallies=columns.tallies_in(tallies),
                 memory=columns.memory_in(memory),
                 kept=columns.kept_in(kept),
+                ends=json.loads(ends),
             )
         except (MessageError, LookupError, ValueError, TypeError, struct.error) as error:
             raise StoreError(f"{self.path} is damaged, or of another plan: {error}") from None

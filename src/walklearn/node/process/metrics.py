@@ -34,6 +34,7 @@ GAUGES: Mapping[str, str] = {
     "neighbours": "Neighbours, silent ones too.",
     "neighbours_up": "Neighbours that answer.",
     "neighbours_one_way": "Neighbours that answer and do not reach this node.",
+    "neighbours_confirmed": "Neighbours that have said that they have the same final model.",
     "contributions": "How often this node's rows have shown in a model that has noise on it.",
 }
 _MOST_LABELS = 100  # reasons may come from outside

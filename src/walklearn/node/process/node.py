@@ -28,11 +28,11 @@ from walklearn.node.process.own_learner import Dice, own_learner
 from walklearn.node.process.runtime import Runtime
 from walklearn.node.process.status import (
     all_know_the_end,
-    confirmed_by,
     gauges,
     node_status,
     privacy_status,
     short_hash,
+    unconfirmed,
 )
 from walklearn.node.protocol.events import Recount, TrustAgain
 from walklearn.node.protocol.messages import Outcome
@@ -179,8 +179,8 @@ class Node:
     @property
     def unconfirmed(self) -> list[str]:
         """The neighbours that have not said that they have the same final model."""
-        known = confirmed_by(self._runtime.state)
-        return [each.name for each in self._neighbours if each.fingerprint not in known]
+        missing = unconfirmed(self._runtime.state)
+        return [each.name for each in self._neighbours if each.fingerprint in missing]
 
     async def trust(self, name: str) -> None:
         """Let the walk go to a neighbour again that it was lost to twice."""

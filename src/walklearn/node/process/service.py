@@ -1,7 +1,9 @@
 """A node as a process: signals, the owner's commands, its page, and the rule when to end.
 
 It ends when the plan's updates are done, this node has the final model and so have all its
-neighbours; for neighbours that are off it waits `linger_seconds`, or for ever with `stay`.
+neighbours; for neighbours that are off it waits `linger_seconds`, or for ever with `stay`. However
+it ends, a final model that a neighbour has not confirmed by then is told, in the log and by the
+exit code.
 """
 
 from __future__ import annotations
@@ -117,25 +119,44 @@ async def _page(node: Node, options: Options) -> AsyncIterator[None]:
 
 
 async def _until_done(node: Node, options: Options, stop: asyncio.Event) -> bool:
-    finished_at: float | None = None
-    clock = asyncio.get_running_loop().time
+    end = _End(node, options.linger_seconds)
     while not stop.is_set():
         await node.look_for_neighbours()
-        if stop.is_set():
+        if stop.is_set() or (end.is_over() and not options.stay):
             break
-        if not node.is_finished:
-            finished_at = None
-        elif finished_at is None:
-            finished_at = clock()
-            node.log.info("final model is here")
-        if finished_at is not None and not options.stay:
-            if node.all_know_the_end:
-                break
-            if clock() > finished_at + options.linger_seconds:
-                node.log.error("end not confirmed", final=node.final_hash, by=node.unconfirmed)
-                return False
         await node.wait(_LOOK_SECONDS)
-    return True
+    return end.is_in_order()
+
+
+class _End:
+    """Tells the log that the final model is here, and once if neighbours do not confirm it."""
+
+    def __init__(self, node: Node, linger_seconds: float) -> None:
+        self._node, self._linger = node, linger_seconds
+        self._clock = asyncio.get_running_loop().time
+        self._since: float | None = None
+        self._complained = False
+
+    def is_over(self) -> bool:
+        """Whether all neighbours have the final model, or were waited for long enough."""
+        if not self._node.is_finished:
+            self._since, self._complained = None, False
+            return False
+        if self._since is None:
+            self._since = self._clock()
+            self._node.log.info("final model is here")
+        late = self._clock() > self._since + self._linger
+        return self._node.all_know_the_end or (late and not self.is_in_order())
+
+    def is_in_order(self) -> bool:
+        """Whether there is no end yet, or all neighbours confirm it; if not, the log names them."""
+        node = self._node
+        if not node.is_finished or node.all_know_the_end:
+            return True
+        if not self._complained:
+            self._complained = True
+            node.log.error("end not confirmed", final=node.final_hash, by=node.unconfirmed)
+        return False
 
 
 def _commands(node: Node) -> dict[str, Any]:

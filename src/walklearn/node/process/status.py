@@ -120,7 +120,12 @@ def stored_status(directory: NodeDirectory, phase: str = "not running") -> dict[
         "privacy": privacy_status(plan, release),
         "may_contribute": release.may_contribute if release and release.noise else None,
         "neighbours": [
-            {"name": each.name, "fingerprint": each.fingerprint} for each in directory.neighbours()
+            {
+                "name": each.name,
+                "fingerprint": each.fingerprint,
+                "confirmed": each.fingerprint in record.confirmed_by,
+            }
+            for each in directory.neighbours()
         ],
     }
 
@@ -164,20 +169,20 @@ def gauges(state: State, watch: Watch) -> dict[str, float]:
         "neighbours": float(state.degree),
         "neighbours_up": float(len(up)),
         "neighbours_one_way": float(len(up - {each for each in up if state.is_usable(each)})),
+        "neighbours_confirmed": float(state.degree - len(unconfirmed(state))),
         "contributions": float(state.record.contributions),
     }
 
 
 def all_know_the_end(state: State) -> bool:
     """Whether every neighbour has said that it has the same final model."""
-    return state.record.final is not None and len(confirmed_by(state)) == state.degree
+    return state.record.final is not None and not unconfirmed(state)
 
 
-def confirmed_by(state: State) -> list[str]:
-    """The neighbours that have said that they have the same final model."""
-    own = state.record.final_digest
-    heard = {each: link.theirs for each, link in state.links.items() if link.theirs is not None}
-    return [each for each, theirs in heard.items() if own and theirs.final_digest == own]
+def unconfirmed(state: State) -> list[str]:
+    """The neighbours that have not said that they have the same final model."""
+    known = state.record.confirmed_by
+    return [each for each in state.neighbours if each not in known]
 
 
 def _neighbour(name: str, fingerprint: str, state: State, watch: Watch) -> dict[str, Any]:
@@ -191,7 +196,7 @@ def _neighbour(name: str, fingerprint: str, state: State, watch: Watch) -> dict[
         "silent_seconds": round(watch.silent_seconds(fingerprint), 1),
         "degree": None if link.theirs is None else link.theirs.degree,
         "final": link.theirs is not None and link.theirs.final is not None,
-        "confirmed": fingerprint in confirmed_by(state),
+        "confirmed": fingerprint in state.record.confirmed_by,
         "sent": tally.sent,
         "came_back": tally.back,
         "missed": tally.missed,

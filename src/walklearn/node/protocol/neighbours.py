@@ -64,6 +64,7 @@ def hear(state: State, event: happened.NeighbourUp | happened.Announced) -> Resu
         elif line > (state.record.newest_line or line):
             effects.append(Note("incredible line", line.in_words, event.neighbour))
     state = _follow(state, event, effects)
+    state = state.heard_of_end(event.neighbour, "" if wrong else theirs.final_digest)
     if state.record is not before:
         effects.append(Remember(state.record))
     state, reminded = _remind(state, event.neighbour, theirs.had)

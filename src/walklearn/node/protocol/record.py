@@ -29,7 +29,7 @@ class Record:
     seen. receiver: whom it leaves for. final: the final model. contributions: how often this
     node's rows have shown in a model. kept: what the node remembers of the token's last visit.
     tallies: what became of the tokens that each neighbour took. memory: what is remembered for
-    neighbours.
+    neighbours. ends: the digest of the final model that each neighbour has, by its last word.
     """
 
     newest: Mark | None = None
@@ -41,6 +41,7 @@ class Record:
     kept: Kept | None = None
     tallies: Mapping[str, Tally] = field(default_factory=dict)
     memory: Memory = field(default_factory=Memory)
+    ends: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def newest_line(self) -> Line | None:
@@ -56,6 +57,11 @@ class Record:
     def final_digest(self) -> str:
         """The digest of the final model, empty if there is none."""
         return "" if self.final is None else self.final.digest
+
+    @property
+    def confirmed_by(self) -> list[str]:
+        """The neighbours, present and past, that have said that they have the same final model."""
+        return [each for each, digest in self.ends.items() if digest == self.final_digest]
 
     @property
     def newest_model(self) -> Token | None:

@@ -302,6 +302,15 @@ class State:
         rate = self._time_limits.most_updates_per_second
         return Bounds.beyond(updates, counter, now, away_seconds, rate)
 
+    def heard_of_end(self, neighbour: str, digest: str) -> State:
+        """That neighbour has the final model of this digest; none if it is empty."""
+        ends = self.record.ends
+        if digest == ends.get(neighbour, ""):
+            return self
+        others = {each: has for each, has in ends.items() if each != neighbour}
+        ends = {**others, neighbour: digest} if digest else others
+        return replace(self, record=replace(self.record, ends=ends))
+
     def handed_over(self) -> State:
         """The receiver of the offer under way has taken it."""
         token, receiver = self.record.token, self.record.receiver

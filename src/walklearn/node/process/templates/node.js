@@ -19,7 +19,8 @@ function look(now) {
   put("holder", now.last_holder || "?");
   put("made", (now.counters.updates || 0).toLocaleString("en"));
   put("rate", now.rate === null ? "?" : `${short(now.rate)} / s`);
-  put("final", now.final ? now.final_hash : "not yet");
+  const confirmed = now.neighbours.filter((each) => each.confirmed).length;
+  put("final", now.final ? `${now.final_hash}, confirmed by ${confirmed} of ${now.neighbours.length} neighbours` : "not yet");
   showNeighbours(now.neighbours);
   showPrivacy(now);
   if (now.loss) losses.push(now.loss);
