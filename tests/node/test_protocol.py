@@ -704,6 +704,17 @@ def test_a_neighbour_that_returns_is_told_the_final_model() -> None:
     assert SendFinal not in sorts(effects)
 
 
+def test_of_two_ends_of_one_line_all_keep_the_one_with_the_larger_hash() -> None:
+    ends = [replace(token(9, 10, final=True), model=np.full(1, value)) for value in (0.25, 0.5)]
+    larger = max(end.digest for end in ends)
+    for first, second in (ends, ends[::-1]):
+        state, _ = handle(node(), FinalArrived(LEFT, first, 100.0))
+        state, effects = handle(state, FinalArrived(RIGHT, second, 100.0))
+        assert state.record.final_digest == larger
+        kept = reply(effects).outcome is Outcome.ACCEPTED
+        assert kept == (second.digest == larger)
+
+
 def test_who_has_the_same_final_model_is_kept_by_its_last_word() -> None:
     final = token(9, 10, final=True)
     state = recover(ME, LEARNER, [LEFT], Record(Mark(LINE, 9), None, Place.GONE, None, final))

@@ -33,7 +33,8 @@ from walklearn.node.process.node import Node, Options
 from walklearn.node.protocol import pace
 from walklearn.node.protocol.events import StartWalk
 from walklearn.node.protocol.messages import Greeting
-from walklearn.node.protocol.tokens import Limits
+from walklearn.node.protocol.tokens import Limits, Line, Mark
+from walklearn.node.protocol.values import replace
 from walklearn.node.wire.transport import Refused, Unanswered, Undelivered
 from walklearn.privacy import exact_draws
 
@@ -382,6 +383,55 @@ def test_status_says_who_had_the_token_last_and_who_is_silent(tmp_path: Path) ->
             assert first.gauges()["walk_stalled"] == 1.0
 
     asyncio.run(watch())
+
+
+def keep_silent(node: Node) -> None:
+    """From now on it greets nobody by itself."""
+    for task in node._runtime._greetings._tasks.values():
+        task.cancel()
+
+
+def test_start_walk_asks_the_neighbours_first(tmp_path: Path) -> None:
+    one, other = make_nodes(tmp_path, 2, [(0, 1)])
+
+    async def begin() -> None:
+        (first, _), (second, _) = in_process(one), in_process(other)
+        async with first.started(), second.started():
+            await until(lambda: is_met(first) and is_met(second))
+            for each in (first, second):
+                keep_silent(each)
+            state = second._runtime.state
+            heard = Mark(Line(0, 1, state.fingerprint, "a" * 32), 0)
+            record = replace(state.record, newest=heard)
+            second._runtime.state = replace(state, record=record)  # of which it has told nobody
+            with pytest.raises(CommandError, match="a walk has begun already"):
+                await first.start_walk()
+
+    asyncio.run(begin())
+
+
+def test_who_has_news_for_ever_greets_ten_times_a_second_at_most(tmp_path: Path) -> None:
+    one, other = make_nodes(tmp_path, 2, [(0, 1)])
+
+    async def hurry() -> None:
+        (first, _), (second, _) = in_process(one), in_process(other)
+        async with first.started(), second.started():
+            await until(lambda: is_met(first) and is_met(second))
+            keep_silent(second)
+            heard: list[float] = []
+            plain, clock = second._runtime._greetings.answer, asyncio.get_running_loop().time
+
+            async def listen(caller: str, greeting: Greeting) -> bytes:
+                heard.append(clock())
+                return await plain(caller, greeting)
+
+            second._runtime._greetings.answer = listen  # type: ignore[method-assign]
+            while len(heard) < 8:
+                first._runtime._greetings.greet(other.identity.fingerprint)
+                await asyncio.sleep(0.001)
+            assert heard[-1] - heard[1] >= 0.5  # six waits of a tenth of a second
+
+    asyncio.run(hurry())
 
 
 def test_only_one_walk_begins_and_resume_needs_a_reason(tmp_path: Path) -> None:
