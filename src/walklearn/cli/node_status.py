@@ -60,7 +60,7 @@ def status_page(now: dict[str, Any]) -> str:
     rows = [
         [
             each["name"],
-            _link(each),
+            each.get("link", "?"),
             _silence(each),
             f"{each['sent']}, {each['came_back']}" if "sent" in each else "?",
             {True: "yes", False: "no"}.get(each.get("final"), "?"),
@@ -78,14 +78,6 @@ def confirmation(now: dict[str, Any]) -> str:
         if names:
             told.append(f"{what} {', '.join(names)}")
     return ", ".join(told)
-
-
-def _link(neighbour: dict[str, Any]) -> str:
-    if "up" not in neighbour:
-        return "?"
-    if neighbour.get("distrusted"):
-        return "distrusted"
-    return "up" if neighbour["usable"] else "one way" if neighbour["up"] else "down"
 
 
 def _silence(neighbour: dict[str, Any]) -> str:

@@ -23,20 +23,29 @@ COUNTERS: Mapping[str, tuple[str, str | None]] = {
     "notes": ("Events of the protocol, by kind.", "kind"),
     "disk_errors": ("Writes to disk that failed and were undone.", None),
 }
-# Gauge -> what it says; the values come from the node's status.
-GAUGES: Mapping[str, str] = {
-    "holds_token": "1 while the token is here, and not on its way.",
-    "handing_over": "1 while the token is on its way to a neighbour, who may have it.",
-    "token_seconds": "Since the token was here, in this process; NaN if it was not.",
-    "walk_stalled": "1 while the walk has not moved for as long as makes it count as lost.",
-    "finished": "1 once the final model is here.",
-    "newest_updates": "Updates of the newest model this node has seen.",
-    "neighbours": "Neighbours, silent ones too.",
-    "neighbours_up": "Neighbours that answer.",
-    "neighbours_one_way": "Neighbours that answer and do not reach this node.",
-    "neighbours_confirmed": "Neighbours that have said that they have the same final model.",
-    "contributions": "How often this node's rows have shown in a model that has noise on it.",
+# Gauge -> what it says, and the name of its label if it has one; the values come from the status.
+GAUGES: Mapping[str, tuple[str, str | None]] = {
+    "holds_token": ("1 while the token is here, and not on its way.", None),
+    "handing_over": ("1 while the token is on its way to a neighbour, who may have it.", None),
+    "token_seconds": ("Since the token was here, in this process; NaN if it was not.", None),
+    "walk_stalled": ("1 while the walk has not moved for as long as makes it count as lost.", None),
+    "finished": ("1 once the final model is here.", None),
+    "newest_updates": ("Updates of the newest model this node has seen.", None),
+    "neighbours": ("Neighbours, silent ones too.", None),
+    "neighbours_up": ("Neighbours that answer.", None),
+    "neighbours_one_way": ("Neighbours that answer and do not reach this node.", None),
+    "neighbours_distrusted": ("Neighbours that have lost the walk too often to have it.", None),
+    "neighbours_confirmed": (
+        "Neighbours that have said that they have the same final model.",
+        None,
+    ),
+    "contributions": (
+        "How often this node's rows have shown in a model that has noise on it.",
+        None,
+    ),
+    "last_holder": ("1 for who had the token last, as far as is known here.", "holder"),
 }
+Gauges = Callable[[], Mapping[str, float | Mapping[str, float]]]
 _MOST_LABELS = 100  # reasons may come from outside
 
 
@@ -74,7 +83,7 @@ class Counters:
         return list(self._counts.get(name, Counter()).items())
 
 
-def serve_metrics(counters: Counters, gauges: Callable[[], Mapping[str, float]], port: int) -> Any:
+def serve_metrics(counters: Counters, gauges: Gauges, port: int) -> Any:
     """Answer Prometheus on 127.0.0.1; returns the server, to be shut down with the node."""
     from prometheus_client import CollectorRegistry, start_http_server
 
@@ -93,7 +102,7 @@ def serve_metrics(counters: Counters, gauges: Callable[[], Mapping[str, float]],
 class _Collector:
     """Gives Prometheus the counts of this moment."""
 
-    def __init__(self, counters: Counters, gauges: Callable[[], Mapping[str, float]]) -> None:
+    def __init__(self, counters: Counters, gauges: Gauges) -> None:
         self._counters, self._gauges = counters, gauges
 
     def collect(self) -> Iterator[Any]:
@@ -108,4 +117,8 @@ class _Collector:
                 counter.add_metric([value] if label else [], count)
             yield counter
         for name, now in self._gauges().items():
-            yield GaugeMetricFamily(f"walklearn_{name}", GAUGES[name], value=now)
+            text, label = GAUGES[name]
+            gauge = GaugeMetricFamily(f"walklearn_{name}", text, labels=[label] if label else [])
+            for value, number in (now if isinstance(now, Mapping) else {"": now}).items():
+                gauge.add_metric([value] if label else [], number)
+            yield gauge

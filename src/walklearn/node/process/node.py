@@ -198,21 +198,24 @@ class Node:
 
     def status(self) -> dict[str, Any]:
         """What the node knows, as plain values."""
-        names = {each.fingerprint: each.name for each in self._neighbours}
         return {
             "running": True,
             "version": __version__,
             "name": self.directory.settings.name,
             "fingerprint": self._runtime.state.fingerprint,
             "plan": {"name": self.plan.name, "digest": self.plan.digest},
-            **node_status(self._runtime.state, names, self._runtime.watch),
+            **node_status(self._runtime.state, self._names, self._runtime.watch),
             "privacy": self._privacy,
             "counters": self.counters.as_dict(),
         }
 
-    def gauges(self) -> Mapping[str, float]:
-        """The numbers that Prometheus follows."""
-        return gauges(self._runtime.state, self._runtime.watch)
+    def gauges(self) -> Mapping[str, float | Mapping[str, float]]:
+        """The numbers that Prometheus follows, where there are labels one for each."""
+        return gauges(self._runtime.state, self._names, self._runtime.watch)
+
+    @property
+    def _names(self) -> dict[str, str]:
+        return {each.fingerprint: each.name for each in self._neighbours}
 
     async def start_walk(self, resume: bool = False, force: bool = False) -> None:
         """Begin the walk with a model uniform over W, or go on if its holder is gone for good.

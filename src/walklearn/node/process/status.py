@@ -143,7 +143,7 @@ def node_status(state: State, names: Mapping[str, str], watch: Watch) -> dict[st
         "phase": state.phase.value,
         "holds_token": state.phase is Phase.HOLDING,
         "token_seconds": None if here is None else round(here, 1),
-        "last_holder": None if last is None else names.get(last, "this node"),
+        "last_holder": None if last is None else _holder(last, state, names),
         "moved_seconds": None if moved is None else round(moved, 1),
         "stalled": watch.is_stalled(state),
         **record_status(state.record, state.learner.plan.updates),
@@ -155,10 +155,14 @@ def node_status(state: State, names: Mapping[str, str], watch: Watch) -> dict[st
     }
 
 
-def gauges(state: State, watch: Watch) -> dict[str, float]:
-    """The numbers that Prometheus follows."""
+def gauges(
+    state: State, names: Mapping[str, str], watch: Watch
+) -> dict[str, float | dict[str, float]]:
+    """The numbers that Prometheus follows: of holders one for each that there may be."""
     newest, here = state.record.newest_model, watch.token_seconds(state)
-    up = {each for each, link in state.links.items() if link.up}
+    links = [link_of(each, state) for each in state.neighbours]
+    holders = {_holder(each, state, names) for each in (state.fingerprint, *state.neighbours)}
+    last = "" if watch.last_holder is None else _holder(watch.last_holder, state, names)
     return {
         "holds_token": float(state.phase is Phase.HOLDING),
         "handing_over": float(state.phase is Phase.HANDING_OVER),
@@ -167,11 +171,29 @@ def gauges(state: State, watch: Watch) -> dict[str, float]:
         "finished": float(state.phase is Phase.FINISHED),
         "newest_updates": float(0 if newest is None else newest.updates),
         "neighbours": float(state.degree),
-        "neighbours_up": float(len(up)),
-        "neighbours_one_way": float(len(up - {each for each in up if state.is_usable(each)})),
+        "neighbours_up": float(sum(link.up for link in state.links.values())),
+        "neighbours_one_way": float(links.count("one way")),
+        "neighbours_distrusted": float(links.count("distrusted")),
         "neighbours_confirmed": float(state.degree - len(unconfirmed(state))),
         "contributions": float(state.record.contributions),
+        "last_holder": {each: float(each == last) for each in sorted(holders)},
     }
+
+
+def link_of(neighbour: str, state: State) -> str:
+    """What a link is good for, in a word."""
+    if state.distrusts(neighbour):
+        return "distrusted"
+    if not state.links.get(neighbour, Link()).up:
+        return "down"
+    return "up" if state.is_usable(neighbour) else "one way"
+
+
+def _holder(fingerprint: str, state: State, names: Mapping[str, str]) -> str:
+    """Who had the token, by name; it may be no neighbour any more."""
+    if fingerprint == state.fingerprint:
+        return "this node"
+    return names.get(fingerprint, "a former neighbour")
 
 
 def all_know_the_end(state: State) -> bool:
@@ -191,6 +213,7 @@ def _neighbour(name: str, fingerprint: str, state: State, watch: Watch) -> dict[
     return {
         "name": name,
         "fingerprint": fingerprint,
+        "link": link_of(fingerprint, state),
         "up": link.up,
         "usable": state.is_usable(fingerprint),
         "silent_seconds": round(watch.silent_seconds(fingerprint), 1),

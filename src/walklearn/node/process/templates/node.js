@@ -32,10 +32,10 @@ function showNeighbours(neighbours) {
   at("neighbours").replaceChildren(...neighbours.map((each) => {
     const row = document.createElement("tr");
     const [name, link, silent, final] = ["", "", "", ""].map(() => row.appendChild(document.createElement("td")));
-    const kind = each.usable ? "good" : each.up ? "open" : "bad";
+    const kind = { "up": "good", "one way": "open" }[each.link] || "bad";
     name.textContent = each.name;
     link.append(Object.assign(document.createElement("span"), {
-      className: `chip ${kind}`, textContent: each.usable ? "up" : each.up ? "one way" : "down",
+      className: `chip ${kind}`, textContent: each.link,
     }));
     silent.className = "number";
     silent.textContent = since(each.silent_seconds);
