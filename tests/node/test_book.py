@@ -12,6 +12,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from tests.running import invoke
+from walklearn.node.disk.keeper import change_book, key_file, new_book
 from walklearn.node.wire.book import Book, BookError
 from walklearn.node.wire.identity import Identity, IdentityError, Invite
 
@@ -28,6 +29,33 @@ BOOK = Book.new(KEEPER).with_participants(*PEOPLE).signed(KEEPER)
 def some_key(number: int) -> bytes:
     """Not all of them are points of the curve, which the rule of neighbours does not look at."""
     return b"\x02" + number.to_bytes(32, "big")
+
+
+@pytest.mark.parametrize("damage", ["half of it", "a byte", "no certificate", "garbage", "empty"])
+def test_a_damaged_keepers_key_is_told_with_its_name(tmp_path: Path, damage: str) -> None:
+    new_book(tmp_path / "book")
+    key = key_file(tmp_path / "book")
+    whole = key.read_bytes()
+    key.write_bytes({
+        "half of it": whole[: len(whole) // 2],
+        "a byte": whole[:60] + bytes([whole[60] ^ 1]) + whole[61:],
+        "no certificate": whole.partition(b"-----BEGIN CERTIFICATE")[0],
+        "garbage": bytes(range(256)),
+        "empty": b"",
+    }[damage])  # fmt: skip
+    result = invoke("node", "book", "add", tmp_path / "book", PEOPLE[0].encode())
+    assert result.exit_code == 2
+    assert f"{key} is damaged: put it back" in result.output
+
+
+def test_a_keepers_key_that_others_may_read_is_refused(tmp_path: Path) -> None:
+    new_book(tmp_path / "book")
+    key = key_file(tmp_path / "book")
+    key.chmod(0o644)
+    with pytest.raises(BookError, match=r"others may read the key .*\(permissions 644\)"):
+        change_book(tmp_path / "book", lambda book: book)
+    key.chmod(0o600)
+    assert change_book(tmp_path / "book", lambda book: book).number == 0
 
 
 def test_a_book_survives_its_file_and_says_who_signed_what() -> None:

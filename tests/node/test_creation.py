@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import stat
+import subprocess
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -20,6 +21,7 @@ from walklearn.node.agreement.node_rows import NodeRows, read_node_rows
 from walklearn.node.agreement.plan import Plan, PlanError
 from walklearn.node.disk import directory as directory_module
 from walklearn.node.disk.creation import Created, create_node, ledger_of
+from walklearn.node.disk.database import StoreError
 from walklearn.node.disk.directory import DirectoryError, NodeDirectory
 from walklearn.node.disk.kept_model import newest_model
 from walklearn.node.disk.kept_releases import kept_releases
@@ -387,6 +389,15 @@ def test_a_neighbour_that_was_removed_stays_so_after_a_power_cut(
     monkeypatch.setattr(directory_module, "sync_directory", forced.append)
     one.remove_peer("node1")
     assert forced == [one.path / "peers"]
+
+
+def test_a_disk_that_is_read_only_is_told_in_plain_words(small_disk: Path) -> None:
+    (small_disk / "plan.toml").write_text(PLAN.format(nodes=2, updates=1, more=""))
+    node = make_node(small_disk / "bob", small_disk / "plan.toml")
+    Store.open(node.store_path, Limits.of_plan(node.plan)).close()
+    subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
+    with pytest.raises(StoreError, match=r"cannot be written to: its disk is mounted read-only"):
+        Store.open(node.store_path, Limits.of_plan(node.plan))
 
 
 def test_no_room_for_a_new_node_is_told_and_nothing_is_left(small_disk: Path) -> None:

@@ -11,6 +11,8 @@ from typing import Any
 FORMAT = 1
 APPLICATION = 0x77616C6B  # "walk": SQLite keeps it in the header of the file
 
+# What SQLite says where nothing may be written, or even the log's index not be made.
+_NOT_WRITABLE = ("SQLITE_READONLY", "SQLITE_CANTOPEN")
 # What SQLite says of a full disk: to a write, and on opening, where the log's index finds no room.
 _NO_ROOM = ("SQLITE_FULL", "SQLITE_IOERR_SHMSIZE")
 
@@ -35,8 +37,10 @@ def locked(path: Path) -> sqlite3.Connection:
     lock = sqlite3.connect(path.with_suffix(".lock"), isolation_level=None, timeout=0)
     try:
         lock.execute("BEGIN EXCLUSIVE")
-    except sqlite3.OperationalError:
+    except sqlite3.OperationalError as error:
         lock.close()
+        if error.sqlite_errorname != "SQLITE_BUSY":
+            raise
         raise StoreError(f"{path} is in use: another process runs this node.") from None
     return lock
 
@@ -75,6 +79,11 @@ def explained(path: Path) -> Iterator[None]:
         name = getattr(error, "sqlite_errorname", "")
         if name in _NO_ROOM:
             raise StoreError(f"{path}: the disk is full. Make room on it.") from error
+        if name.startswith(_NOT_WRITABLE):
+            raise StoreError(
+                f"{path} cannot be written to: its disk is mounted read-only, or the permissions "
+                f"of {path.parent} or of a file in it do not allow it."
+            ) from error
         if name.startswith("SQLITE_IOERR") and name != "SQLITE_IOERR_WRITE":
             raise DiskError(f"{path}: {error} ({name}).") from error
         raise StoreError(f"{path}: {error}.") from error

@@ -24,7 +24,6 @@ import os
 import secrets
 import shutil
 import ssl
-import stat
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass
@@ -34,6 +33,7 @@ from pathlib import Path
 from walklearn.files.atomic_write import atomic_write, sync_directory
 from walklearn.node.agreement.node_rows import NodeRows
 from walklearn.node.agreement.plan import Plan
+from walklearn.node.disk.private_file import others_may_read
 from walklearn.node.wire.book import Book
 from walklearn.node.wire.identity import Identity, Invite, check_address, check_name
 
@@ -83,12 +83,8 @@ class NodeDirectory:
             raise DirectoryError(f"{self.path} {what}: `walklearn node init` makes one.")
         if self.path.stat().st_uid != os.geteuid() and os.geteuid() != 0:
             raise DirectoryError(f"{self.path} belongs to another user: run as its owner.")
-        mode = stat.S_IMODE((self.path / "key.pem").stat().st_mode)
-        if mode & 0o077:
-            raise DirectoryError(
-                f"others may read the key in {self.path} (permissions {mode:o}): make it private "
-                f"with chmod 600 {self.path / 'key.pem'}, or better, make a new node."
-            )
+        if shared := others_may_read(self.path / "key.pem"):
+            raise DirectoryError(f"{shared}, or better, make a new node.")
 
     @cached_property
     def settings(self) -> Settings:

@@ -14,8 +14,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from walklearn.files.atomic_write import atomic_write
+from walklearn.node.disk.private_file import others_may_read
 from walklearn.node.wire.book import DEGREE, Book, BookError
-from walklearn.node.wire.identity import Identity
+from walklearn.node.wire.identity import Identity, verified
 
 _CERTIFICATE = b"-----BEGIN CERTIFICATE-----"
 
@@ -46,11 +47,28 @@ def key_file(path: Path) -> Path:
 
 
 def _keeper(path: Path) -> Identity:
+    file = key_file(path)
     try:
-        key, begin, certificate = key_file(path).read_bytes().partition(_CERTIFICATE)
+        key, begin, certificate = file.read_bytes().partition(_CERTIFICATE)
     except FileNotFoundError:
         raise BookError(
-            f"{key_file(path)} is missing: only the keeper changes a book, with the key that "
+            f"{file} is missing: only the keeper changes a book, with the key that "
             "`walklearn node book new` made."
         ) from None
-    return Identity(key, begin + certificate)
+    if shared := others_may_read(file):
+        raise BookError(f"{shared}, or if somebody did, agree on another keeper.")
+    keeper = Identity(key, begin + certificate)
+    if not _is_whole(keeper):
+        raise BookError(
+            f"{file} is damaged: put it back from a copy. Without one nobody can change the book, "
+            "and the participants have to agree on another keeper."
+        )
+    return keeper
+
+
+def _is_whole(keeper: Identity) -> bool:
+    """Whether key and certificate can be read and belong together."""
+    try:
+        return verified(keeper.public_key, b"a trial", keeper.sign(b"a trial"))
+    except (ValueError, TypeError, AssertionError):  # what the cryptography says of a damaged key
+        return False

@@ -23,7 +23,7 @@ from typing import Any, cast
 
 METHODS = ("Hello", "Handover", "Final", "Book")
 
-# A connection that was cut without a word is noticed after both, before a sender reclaims.
+# A connection that was cut without a word is noticed after both; a handover has its own limits.
 PING_AFTER_SECONDS, PING_SECONDS = 10.0, 5.0
 # Calls of one neighbour that may be under way; it needs more than one only after a failure.
 MOST_CALLS = 4
