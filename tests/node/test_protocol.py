@@ -28,6 +28,7 @@ from walklearn.node.protocol.events import (
     ResumeWalk,
     SendFinal,
     SendToken,
+    Slept,
     Started,
     StartWalk,
     StopAsked,
@@ -702,6 +703,19 @@ def test_a_neighbour_that_returns_is_told_the_final_model() -> None:
     has = told(final=LINE, newest=LINE, final_digest=final.digest)
     _, effects = handle(state, NeighbourUp(LEFT, state.announcement(LEFT), has, 100.0))
     assert SendFinal not in sorts(effects)
+
+
+def test_after_sleep_the_walk_is_believed_to_have_come_further() -> None:
+    plan = replace(PLAN, updates=10**9)
+    state, _ = arrive(node(learner=replace(LEARNER, plan=plan)), token())
+    rate, seconds = plan.time_limits.most_updates_per_second, 8 * 3600.0
+    far = int(rate * seconds)
+    assert not state.believes(LINE, far, 101.0)
+    after, effects = handle(state, Slept(seconds))
+    assert effects == []
+    assert after.believes(LINE, far, 101.0)
+    assert not after.believes(LINE, far + 3 * int(rate), 101.0)
+    assert after.wakes_at == state.wakes_at  # its waits stood still
 
 
 def test_of_two_ends_of_one_line_all_keep_the_one_with_the_larger_hash() -> None:

@@ -31,7 +31,7 @@ from walklearn.node.disk.store import Store
 from walklearn.node.process.control import CommandError
 from walklearn.node.process.node import Node, Options
 from walklearn.node.protocol import pace
-from walklearn.node.protocol.events import StartWalk
+from walklearn.node.protocol.events import StartWalk, Tick
 from walklearn.node.protocol.messages import Greeting
 from walklearn.node.protocol.tokens import Limits, Line, Mark
 from walklearn.node.protocol.values import replace
@@ -432,6 +432,25 @@ def test_who_has_news_for_ever_greets_ten_times_a_second_at_most(tmp_path: Path)
             assert heard[-1] - heard[1] >= 0.5  # six waits of a tenth of a second
 
     asyncio.run(hurry())
+
+
+def test_a_node_whose_machine_slept_knows_for_how_long(tmp_path: Path) -> None:
+    (one,) = make_nodes(tmp_path, 1, [])
+
+    async def wake() -> None:
+        node, _ = in_process(one)
+        async with node.started():
+            runtime = node._runtime
+            before, asleep = runtime.state.bounds, runtime._slept
+            assert before is not None
+            runtime._slept = lambda: asleep() + 3600.0
+            for _ in range(2):  # once is enough
+                await runtime.dispatch(Tick(runtime._clock()))
+            after = runtime.state.bounds
+            assert after is not None
+            assert after.updates.at == pytest.approx(before.updates.at - 3600.0, abs=1.0)
+
+    asyncio.run(wake())
 
 
 def test_only_one_walk_begins_and_resume_needs_a_reason(tmp_path: Path) -> None:

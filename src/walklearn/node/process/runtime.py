@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import asyncio
 import math
-import time
 from collections.abc import Callable, Coroutine
 from functools import lru_cache
 from typing import Any
@@ -20,6 +19,7 @@ from walklearn.node.disk.database import DiskError, StoreError
 from walklearn.node.disk.directory import NodeDirectory
 from walklearn.node.disk.store import Store
 from walklearn.node.process.books import Books
+from walklearn.node.process.clock import awake_seconds, slept_seconds
 from walklearn.node.process.greetings import Greetings
 from walklearn.node.process.logs import Log
 from walklearn.node.process.metrics import Counters
@@ -52,6 +52,8 @@ _LARGE_MODEL = 50_000
 _DRAWN_AT_ONCE = 200
 _PLAN_ROOM = 65_536
 _GOODBYE_SECONDS = 2.0
+# Two clocks that are read one after the other differ by less.
+_SLEEP_SECONDS = 1.0
 # What the protocol asks to remember is written at the latest after this time.
 _REMEMBER_SECONDS = 1.0
 
@@ -68,7 +70,8 @@ class Runtime:
         draw: Callable[[], Draws],
         log: Log,
         counters: Counters,
-        clock: Callable[[], float] = time.monotonic,
+        clock: Callable[[], float] = awake_seconds,
+        slept: Callable[[], float] = slept_seconds,
     ) -> None:
         self.state = state
         self._reports = Reports(counters, log)
@@ -81,7 +84,8 @@ class Runtime:
             identity, self._answer, self._reports.refused, _largest(state), self._meet, self._miss
         )
         self._store, self._draw = store, draw
-        self._log, self._clock = log, clock
+        self._log, self._clock, self._slept = log, clock, slept
+        self._known_to_have_slept = slept()
         self._limits, self._plan = state.learner.limits, state.learner.plan
         self._is_large = self._limits.size >= _LARGE_MODEL
         self._one_at_a_time = asyncio.Lock()
@@ -162,6 +166,7 @@ class Runtime:
         async with self._one_at_a_time:
             if self.failed is not None:
                 raise self.failed
+            await self._wake_up()
             receipt = await self._carry_out(event)
         state = self.state
         if state.wants_visit:
@@ -172,6 +177,13 @@ class Runtime:
         if state.stopping or state.phase is Phase.FINISHED:
             self.changed.set()  # only then does anyone wait for it
         return receipt
+
+    async def _wake_up(self) -> None:
+        """If the machine slept, the walk may have come further than time awake allows."""
+        seconds = self._slept() - self._known_to_have_slept
+        if seconds > _SLEEP_SECONDS:
+            self._known_to_have_slept += seconds
+            await self._carry_out(happened.Slept(seconds))
 
     async def _carry_out(self, event: Event) -> Receipt | None:
         before = self.state

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from walklearn.node.agreement.plan import Plan
 from walklearn.node.disk.directory import NodeDirectory
 from walklearn.node.disk.store import Release, Store
+from walklearn.node.process.clock import awake_seconds
 from walklearn.node.protocol.events import (
     Announced,
     Answered,
@@ -36,7 +36,7 @@ class Watch:
     as far as is known here.
     """
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, clock: Callable[[], float] = awake_seconds) -> None:
         self._clock, self._began = clock, clock()
         self.here_at: float | None = None
         self.last_holder: str | None = None

@@ -35,6 +35,13 @@ class Tick:
 
 
 @dataclass(frozen=True)
+class Slept:
+    """So many seconds have passed by which `now` did not move: the machine was suspended."""
+
+    seconds: float
+
+
+@dataclass(frozen=True)
 class NewNeighbours:
     """The list of neighbours is now this one."""
 
@@ -182,8 +189,8 @@ class StoreFailed:
 
 
 Event = (
-    Started | Tick | NewNeighbours | NeighbourUp | NeighbourDown | Announced | TokenArrived | Visit
-    | Answered | NotSent | Unknown | FinalArrived | FinalAnswered | StartWalk | ResumeWalk
+    Started | Tick | Slept | NewNeighbours | NeighbourUp | NeighbourDown | Announced | TokenArrived
+    | Visit | Answered | NotSent | Unknown | FinalArrived | FinalAnswered | StartWalk | ResumeWalk
     | TrustAgain | Recount | StopAsked | StoreFailed
 )  # fmt: skip
 

@@ -57,6 +57,11 @@ def look(state: State, event: happened.Tick) -> Result:
     return state, [*effects, Note("walk resumed")]
 
 
+def slept(state: State, event: happened.Slept) -> Result:
+    """The others had so much more time, so the walk can have come further."""
+    return state.slept(event.seconds), []
+
+
 def _begin_again(state: State, now: float) -> Result:
     seen = state.record.newest_model
     assert seen is not None

@@ -62,7 +62,8 @@ each commit, so none can be seen uncharged.
 **Silence.** A neighbour that does not answer is proposed like the others and counts as a rejection;
 a link carries the token only if both ends reach each other and know each other's degree, so the
 moves among those that answer keep the walk's law. With every neighbour silent the token rests.
-Time is that of a clock which never jumps; a restart begins every wait anew.
+Time is that of a clock which never jumps, and stands still while the machine sleeps; a restart
+begins every wait anew.
 
 **Forgetting.** A disk that was put back to an earlier time has forgotten what this node showed of
 its rows; neighbours remember, and tell it: see `memory`.
@@ -73,6 +74,7 @@ its rows; neighbours remember, and tell it: see `memory`.
 event          idle            holding         handing over    finished
 Started        wake            wake            resend          wake
 Tick           look            rest            retry           rest
+Slept          slept           slept           slept           slept
 NewNeighbours  rewire          rewire          rewire          rewire
 NeighbourUp    up              up              up_retry        up
 NeighbourDown  down            down            down            down
@@ -142,6 +144,7 @@ _PHASES = (Phase.IDLE, Phase.HOLDING, Phase.HANDING_OVER, Phase.FINISHED)
 _ROWS: dict[type[Any], Sequence[Handler | None]] = {
     happened.Started: (handover.wake, handover.wake, handover.resend, handover.wake),
     happened.Tick: (owner.look, handover.rest, handover.retry, handover.rest),
+    happened.Slept: (owner.slept,) * 4,
     happened.NewNeighbours: (neighbours.rewire,) * 4,
     happened.NeighbourUp: (neighbours.up, neighbours.up, handover.up_retry, neighbours.up),
     happened.NeighbourDown: (neighbours.down,) * 4,

@@ -298,6 +298,13 @@ class State:
         """
         return replace(self, bounds=self._bounds(self.learner.plan.updates, 0, now, 0.0))
 
+    def slept(self, seconds: float) -> State:
+        """What is believed of the walk counts as so much older."""
+        if self.bounds is None:
+            return self
+        older = Bounds(*(each._replace(at=each.at - seconds) for each in self.bounds))
+        return replace(self, bounds=older)
+
     def _bounds(self, updates: int, counter: int, now: float, away_seconds: float) -> Bounds:
         rate = self._time_limits.most_updates_per_second
         return Bounds.beyond(updates, counter, now, away_seconds, rate)
