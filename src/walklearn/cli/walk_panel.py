@@ -21,7 +21,7 @@ _DOTS = {"down": "○", "starting": "◌", "frozen": "◌"}
 
 
 class WalkPanel:
-    """Entered, it gives the function that shows a glimpse of the network."""
+    """Shows the network at work: entering it gives the function that shows a glimpse."""
 
     def __init__(self, talk: Talk) -> None:
         self._talk = talk

@@ -255,9 +255,9 @@ def _check_known(walk: Walk) -> None:
 def released(
     walk: Walk, problem: Problem, graph: Graph, generator: np.random.Generator | None
 ) -> Walk:
-    """The walk with what the nodes tell drawn; every call draws anew, and pays for it.
+    """Draw what the nodes tell about their rows; every call draws anew, and pays for it.
 
-    Whoever told again what was told before, where the rows are the same, would tell that they are.
+    To repeat what an earlier call told where the rows are the same would tell that they are.
     """
     return _forgetful(walk.realise(graph, problem, generator))
 

@@ -290,7 +290,7 @@ def _since(before: Token, now: Token) -> Token:
 
 
 def _look(batch: WalkBatch, seen: Walked, waiting: list[Token]) -> None:
-    """Find the losses of the tokens that wait for it, which is then nobody."""
+    """Find the losses of the waiting tokens, note them as seen, and let none wait."""
     pairs = [(token.model, token.average) for token in waiting]
     models = [each for w, mean in pairs for each in ([w] if mean is w else [w, mean])]
     values = iter(_values(batch, models))

@@ -191,7 +191,7 @@ def _warn_if_spent(noise: ModelNoise | None, contributions: Array | None) -> Non
 
 
 def _places(state: State, problem: Problem) -> Places:
-    """Where the rows are; said where one was elsewhere, for then it may add more than ε allows."""
+    """Note which node has which row; warn if one was elsewhere, which ε does not account for."""
     places, moved = state.places.with_rows(problem.X, problem.y, problem.node_of_row)
     if moved.size:
         warnings.warn(

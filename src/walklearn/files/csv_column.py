@@ -47,7 +47,7 @@ class CsvColumn:
         return bool(self._known)
 
     def add(self, cells: Sequence[str], chosen: Array | slice = slice(None)) -> None:
-        """A block of cells: these, or those chosen of them, every one at least once."""
+        """Append a block of cells; `chosen` repeats or reorders them, and leaves none out."""
         numbers = None if self.declared_text else _numbers(cells)
         if numbers is not None:
             self.add_numbers(numbers[chosen])
@@ -57,7 +57,7 @@ class CsvColumn:
         self._blocks.append(np.array(texts, dtype=object)[chosen])
 
     def add_numbers(self, numbers: Array) -> None:
-        """A block whose cells were found to be numbers; what was given need not be kept."""
+        """Append a block of cells that were found to be numbers; they are copied."""
         if not len(numbers):  # of a block of blank lines
             return
         if self._filled + len(numbers) > len(self._room):

@@ -132,13 +132,13 @@ def doing(what: str) -> None:
 
 
 def moved() -> None:
-    """Something else is about to be shown: the line that is rewritten makes room."""
+    """Clear the line that is rewritten, because something else is about to be shown."""
     if _pulse is not None:
         _pulse.moved()
 
 
 def rest() -> None:
-    """From here on the command itself shows that it is alive."""
+    """Stop watching, because from here on the command itself shows that it is alive."""
     if _pulse is not None:
         _pulse.end()
 

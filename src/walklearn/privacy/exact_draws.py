@@ -305,9 +305,10 @@ def _drawer(step: float, low: int, high: int, bits: Bits | None) -> Callable[[La
 
 
 def _last(holds: Callable[[int], bool], start: int, low: int, high: int) -> int:
-    """The largest number in low..high that something holds for; it holds for low, say, and below.
+    """The largest number in low..high for which `holds` is true; it is taken to be true for low.
 
-    From a start that is usually right: then it is asked for the start and for the next.
+    Where it holds for a number, it holds for all smaller ones. The search begins at `start`: if
+    that is the answer, `holds` is asked twice only, for it and for the next.
     """
     stride = 1
     if start > low and not holds(start):

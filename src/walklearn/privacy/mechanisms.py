@@ -210,7 +210,7 @@ class Laplace(Mechanism):
     def deltas(
         cls, epsilon: float, noise: Array, bounds: Bounds, clamp: Bounds | None = AT_BOUNDS
     ) -> Array:
-        """δ for many ε and noise levels at once."""
+        """δ at one ε, for many noise levels at once."""
         return accounting.laplace_delta(epsilon, noise, bounds, clamp)
 
     def bias_and_variance(self, values: Array) -> tuple[Array, Array]:
@@ -319,7 +319,7 @@ class Gaussian(Mechanism):
     def deltas(
         cls, epsilon: float, noise: Array, bounds: Bounds, clamp: Bounds | None = AT_BOUNDS
     ) -> Array:
-        """δ for many ε and noise levels at once."""
+        """δ at one ε, for many noise levels at once."""
         return accounting.gaussian_delta(epsilon, noise, bounds, clamp)
 
     def bias_and_variance(self, values: Array) -> tuple[Array, Array]:

@@ -136,7 +136,7 @@ def _check_minimiser_exists(problem: Problem) -> None:
 
 
 def grows_for_ever(problem: Problem, model: Array) -> bool:
-    """Whether nothing holds the model and it separates all rows, so that larger ones do better."""
+    """Whether f falls for ever as the model grows: it separates all rows, and nothing bounds it."""
     if problem.penalty > 0 or problem.domain.bounded or not problem.loss.falls_for_ever:
         return False
     given = scores(problem.X, model)

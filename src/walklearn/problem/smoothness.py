@@ -73,7 +73,7 @@ def _of_dense(X: Array, weights: Vector, offsets: NDArray[np.int64]) -> Vector:
 
 
 def _of_blocks(blocks: Array) -> Vector:
-    """Of nodes that have the same number of rows."""
+    """The largest eigenvalue of each node's XᵀX, for nodes that have the same number of rows."""
     if blocks.shape[1] > blocks.shape[2]:
         blocks = blocks.transpose(0, 2, 1)
     gram = np.asarray(blocks @ blocks.transpose(0, 2, 1), dtype=np.float64)
@@ -104,7 +104,7 @@ def _of_sparse(
 
 
 def _of_one(block: Any) -> float:
-    """Of one node with sparse rows, by their square in full if it is not too large."""
+    """The largest eigenvalue of one node's XᵀX, for sparse rows; exact unless XᵀX is large."""
     if block.shape[0] * block.shape[1] <= SMALL_BLOCK:
         block = block.toarray()
     gram = block @ block.T if block.shape[0] <= block.shape[1] else block.T @ block
@@ -120,7 +120,7 @@ def _of_one(block: Any) -> float:
 
 
 def _by_lanczos(weighted: Any, nodes: Array, offsets: NDArray[np.int64]) -> Vector:
-    """Of some nodes at once; 0 for those where it did not converge.
+    """The largest eigenvalue of the XᵀX of several nodes at once; 0 where it did not converge.
 
     Each node has a copy of all columns for itself, so that one product is that of every node with
     a vector of its own. Nodes do not see each other: what is found for one depends on its rows

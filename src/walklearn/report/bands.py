@@ -123,7 +123,7 @@ def all_bands(records: pandas.DataFrame, file_of: Callable[[str], str]) -> list[
 def panels(
     cells: Iterable[CellBands], names: tuple[str, ...] = PANEL
 ) -> Iterator[tuple[str, dict[str, str], list[CellBands]]]:
-    """The cells of each panel: a title that says what sets it apart, all that they share, they."""
+    """Yield for each panel its title (what sets it apart), what its cells share, and the cells."""
     grouped: dict[tuple[str, ...], list[CellBands]] = {}
     for cell in cells:
         grouped.setdefault(tuple(getattr(cell, name) for name in names), []).append(cell)

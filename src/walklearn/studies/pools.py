@@ -135,7 +135,9 @@ _warm: dict[int, Any] = {}  # by their number
 
 
 def _warm_processes(workers: int) -> Any:
-    """For this study and the next. Ours alone: joblib takes any that it shares for its own kind.
+    """The worker processes of this study and the next; joblib's shared ones would not do.
+
+    Joblib takes all processes that it shares for workers of its own kind.
 
     Unlike multiprocessing's, these processes neither fork a program with threads nor run the
     user's script again.
@@ -152,7 +154,7 @@ def _warm_processes(workers: int) -> Any:
 
 
 def end_warm_processes(workers: int) -> None:
-    """Whatever they do; the next study starts new ones."""
+    """Kill the worker processes that are kept warm, also busy ones; later studies start others."""
     if workers in _warm:
         _warm.pop(workers).shutdown(wait=True, kill_workers=True)
 

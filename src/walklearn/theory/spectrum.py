@@ -289,7 +289,7 @@ def poincare(P: csr_array, π: Vector) -> float:
 
 
 def odd_ways(P: csr_array, π: Vector) -> float:
-    """A lower bound of 1 + λ_N: every x goes to the nearest node that stays often, and back.
+    """A lower bound of 1 + λ_N, by paths from each x to the nearest node that stays often and back.
 
     0 if no node ever stays.
 

@@ -98,9 +98,9 @@ class Pace(NamedTuple):
         return self.ages / self.nodes if self.nodes else 0.0
 
     def has_come_round(self, nodes: int) -> bool:
-        """Whether whoever of the N nodes was not met by now is not there to be met.
+        """Whether the walk has lasted so long that a node it has not met must be gone.
 
-        τ̂ is how long it takes to meet a node again.
+        τ̂ is how many hops it takes to meet a node again.
 
         >>> Pace(3.0, ages=300.0, squared_ages=1200.0).has_come_round(4)    # 100 hops, of 20 · 4
         True

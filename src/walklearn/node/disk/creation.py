@@ -173,10 +173,10 @@ Charged = tuple[str, Any, int]  # what, description of the mechanism or None, ti
 
 @dataclass(frozen=True)
 class _Past:
-    """What the owner's record has of rows any of which is among these.
+    """What the owner's record says of earlier releases that used any of these rows.
 
-    same: the digest of what this release would be of. reused: what came out when it was drawn.
-    earlier: all other charges. clear: the names of the plans that showed such rows in the clear.
+    same: the digest of what this release is made of. reused: the number it gave when it was drawn
+    before. earlier: all other charges. clear: the plans that showed such rows in the clear.
     """
 
     same: str

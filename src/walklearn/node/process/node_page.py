@@ -29,7 +29,7 @@ class Validation:
         self._rows, self._loss, self._size = read_node_rows(path, plan), plan.loss, plan.size
 
     def __call__(self, token: Token) -> float:
-        """Of this token's model."""
+        """The mean loss of this token's model."""
         X, y = self._rows.X, self._rows.y
         model = token.model.reshape(X.shape[1], -1)
         scores = X @ (model if model.shape[1] > 1 else model[:, 0])

@@ -333,7 +333,7 @@ class Runtime:
         await self.dispatch(event)
 
     def _sealed(self, token: Token) -> Token:
-        """With its seals."""
+        """The token with the seals that prove who began its line, if this network has seals."""
         return token if self._seals is None else self._seals.on_token(token)
 
     async def _send_final(self, neighbour: str, token: Token) -> None:

@@ -116,9 +116,9 @@ class Seals:
         return ""
 
     def checked_greeting(self, greeting: Greeting) -> tuple[Greeting, bool]:
-        """The greeting without the lines that nobody has signed, and whether there were any.
+        """Leave out of a greeting the lines that nobody has signed; say whether there were any.
 
-        Progress is nobody's word, but for the line that it is of.
+        Nobody signs progress itself: it stands if the line it belongs to is signed.
         """
         given = greeting.announcement
         newest, final, progress = given.newest, given.final, given.progress

@@ -34,11 +34,11 @@ class Bound(NamedTuple):
     at_once: float
 
     def most(self, now: float) -> float:
-        """What can be by then."""
+        """The most that can have been reached by that time."""
         return self.reached + max(0.0, self.spare + self.rate * max(0.0, now - self.at))
 
     def and_also(self, reached: float, at: float) -> Bound:
-        """It came so far, then."""
+        """The bound from now on, given that so much was reached at that time."""
         reached, at = max(self.reached, reached), max(self.at, at)
         spare = self.spare + self.rate * (at - self.at) - (reached - self.reached)
         return Bound(reached, at, min(self.at_once, spare), self.rate, self.at_once)

@@ -61,14 +61,14 @@ def receive(state: State, event: happened.TokenArrived) -> Result:
 
 
 def _counted(state: State, mark: Mark) -> State:
-    """A token has arrived: what was sent has come back, also if no receipt for it did yet."""
+    """Count a token that arrived: what this node sent before was taken, if the mark proves it."""
     return (state.handed_over() if state.proves_arrival(mark) else state).came_back(mark)
 
 
 def _is_fork(state: State, token: Token) -> bool:
-    """Whether this is a second token of a line, whose first one has passed here.
+    """Whether this is a second token of a line whose first token has passed here.
 
-    For both would die of each other's traces if it were taken for a repetition.
+    Were it taken for a repetition, each of the two would be dropped where the other has been.
     """
     return (
         state.phase is Phase.IDLE
@@ -122,9 +122,10 @@ def _visit(state: State, draws: Draws, now: float) -> Result:
 def _renewed(token: Token, claimed: Mark | None) -> Token:
     """The token, in a new line if its walk has come far since the birth of the present one.
 
-    So lines are ordered by progress, nearly, and still by nothing but what is fixed at birth. And
-    if it was told to have come further than it has, as far as a new line goes beyond that: else
-    what it does from now on would be no news to those who believe it, and seem lost to them.
+    So lines are nearly ordered by progress, and still only by what is fixed at their birth. A new
+    line is also begun where somebody has told of more progress than the token has made, if that
+    line is newer than what was told: otherwise whoever believes the claim would take all that the
+    token does from now on for old, and the token for lost.
     """
     born = token.line.updates
     line = token.line._replace(updates=max(token.updates, born + 1))

@@ -250,10 +250,10 @@ class Learner:
         contributions: int,
         kept: Kept | None,
     ) -> Visited:
-        """A visit with memory, in a new epoch if the token's could not be gone on with after it.
+        """Make a visit with memory, in a new epoch if that of the token cannot go on.
 
-        So it is where all nodes are counted already and this one keeps nothing of the epoch: its
-        disk is new or an old one, and the sum has a gradient of it that it does not know.
+        It cannot where all nodes are counted already and this one keeps nothing of the epoch: its
+        disk is new or was put back, and the sum holds a gradient of it that it does not know.
         """
         visited, wrong = self._remembered(update, token, draws, contributions, kept)
         if wrong and token.memory is not None:
@@ -271,7 +271,7 @@ class Learner:
         contributions: int,
         kept: Kept | None,
     ) -> tuple[Visited, str]:
-        """A visit where the token's part and the node's are of one epoch, or 0; what is wrong."""
+        """Make a visit in the token's epoch or a new one; return also why it is not kept, if so."""
         memory, belongs = epoch_of(token, kept, draws, self.problem.size)
         pace = Pace(memory.nodes, memory.ages, memory.squared_ages)
         # A node that is gone for good is not waited for.

@@ -102,12 +102,12 @@ def recount(state: State, event: happened.Recount) -> Result:
 
 
 def holds(state: State, event: happened.ResumeWalk) -> Result:
-    """No need to resume."""
+    """Decline to resume the walk, because this node holds its token."""
     return decline(state, "this node holds the token: there is nothing to resume.")
 
 
 def done(state: State, event: happened.ResumeWalk) -> Result:
-    """No need to resume."""
+    """Decline to resume the walk, because it is finished."""
     return decline(state, "the walk is finished: there is nothing to resume.")
 
 

@@ -186,10 +186,10 @@ class State:
         return link is not None and link.usable(self.degree) and not self.distrusts(neighbour)
 
     def distrusts(self, neighbour: str) -> bool:
-        """Whether the walk was lost to it too often. Then the link is closed, both ways.
+        """Whether the neighbour lost the walk too often; then the link is closed, both ways.
 
-        Who has one neighbour alone sends it everything: that some of it was lost far beyond says
-        nothing.
+        A node with one neighbour alone sends it every token, and some are lost far beyond it:
+        there, only tokens that were lost in plain sight count.
         """
         tally = self.record.tallies.get(neighbour)
         if tally is None:

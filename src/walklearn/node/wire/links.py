@@ -50,7 +50,7 @@ class Link:
         self._closed, self._opened_at = False, 0.0
 
     async def call(self, method: str, message: bytes, timeout_seconds: float) -> bytes:
-        """The reply; see `session` for the other ends a call can have."""
+        """Call the neighbour and return its reply; `session` says how else a call can end."""
         session = self.session or await self._connected(timeout_seconds)
         if len(message) > self._largest:
             raise Undelivered(f"the message has {len(message)} bytes, at most are {self._largest}")
@@ -58,7 +58,7 @@ class Link:
 
     @property
     def session(self) -> Session | None:
-        """The newest one that takes calls."""
+        """The newest session that takes calls."""
         for each in reversed(self._sessions):
             if not each.retired:
                 return each

@@ -94,7 +94,7 @@ class Session(asyncio.Protocol):
     # ── what this end says ───────────────────────────────────────────────────────────────────
 
     async def call(self, method: str, message: bytes, timeout_seconds: float) -> bytes:
-        """The reply; see above for the other ends a call can have."""
+        """Call the other end and return its reply; the module says how else a call can end."""
         if self._transport is None or self.retired:
             raise Undelivered("the connection has ended")
         loop = asyncio.get_running_loop()

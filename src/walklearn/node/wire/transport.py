@@ -84,7 +84,7 @@ class Transport:
                 self._door.known.add(check_address(neighbour.address)[0])
 
     async def call(self, to: str, method: str, message: bytes, timeout_seconds: float) -> bytes:
-        """The neighbour's reply; see `session` for the other ends a call can have."""
+        """Call a neighbour and return its reply; `session` says how else a call can end."""
         link = self._links.get(to)
         if link is None:
             raise Undelivered("there is no such neighbour")

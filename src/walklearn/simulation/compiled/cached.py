@@ -44,7 +44,7 @@ _STAMP = _stamp()
 
 
 class _KernelCache(FunctionCache):
-    """Numba's cache with our stamp, which tells whoever waits at a terminal why."""
+    """Numba's cache under a digest of all kernel files; it says at a terminal that it compiles."""
 
     has_announced = False  # that it compiles
 

@@ -54,7 +54,7 @@ def ask_for(
     path: Array, b: Index, k: Index, steps: Index, offsets: Array, starts: Array, rows: Array,
     columns: Array, targets: Array, weights: Array,
 ) -> None:  # fmt: skip
-    """All of the first row of a node that is next but a few, and before that where it begins."""
+    """Fetch into the cache the first row of a node that comes a few hops later."""
     if k + U(2 * AHEAD) < steps:
         later = U(path[b, k + U(2 * AHEAD)])
         prefetch(offsets, later)
