@@ -35,9 +35,9 @@ from walklearn.node.protocol.events import (
     TokenArrived,
 )
 from walklearn.node.protocol.learner import Draws, Kept, Learner, Visited
-from walklearn.node.protocol.memory import proof_of
 from walklearn.node.protocol.messages import Announcement, Progress, Reminder
 from walklearn.node.protocol.record import Place, Record
+from walklearn.node.protocol.reminders import proof_of
 from walklearn.node.protocol.tokens import Line, Mark, Token, decode_token
 from walklearn.updates.random_streams import generators
 

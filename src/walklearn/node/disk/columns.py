@@ -11,8 +11,8 @@ import numpy as np
 
 from walklearn.node.protocol.fields import PROOF_BYTES
 from walklearn.node.protocol.learner import Kept
-from walklearn.node.protocol.memory import Memory
 from walklearn.node.protocol.messages import Reminder
+from walklearn.node.protocol.reminders import Reminders
 from walklearn.node.protocol.tally import Tally
 from walklearn.node.protocol.tokens import Line, Mark
 
@@ -37,7 +37,7 @@ def tallies_in(content: bytes) -> dict[str, Tally]:
     return {who.hex(): Tally(*counts) for who, *counts in _TALLY.iter_unpack(content)}
 
 
-def memory_out(memory: Memory) -> bytes:
+def memory_out(memory: Reminders) -> bytes:
     """A line of JSON, then some bytes for each neighbour: this is written with every handover."""
     lines = sorted({each.mark.line for each in memory.had.values()})
     head = json.dumps([lines, mark_out(memory.reminded), memory.forgot]).encode()
@@ -49,7 +49,7 @@ def memory_out(memory: Memory) -> bytes:
     return b"\n".join([head, b"".join(had)])
 
 
-def memory_in(content: bytes) -> Memory:
+def memory_in(content: bytes) -> Reminders:
     """What is remembered for neighbours."""
     head, _, rows = content.partition(b"\n")
     lines, reminded, forgot = json.loads(head)
@@ -57,7 +57,7 @@ def memory_in(content: bytes) -> Memory:
         who.hex(): Reminder(Mark(Line(*lines[place]), hop), proof)
         for who, place, hop, proof in _HAD.iter_unpack(rows)
     }
-    return Memory(had, mark_in(reminded), forgot)
+    return Reminders(had, mark_in(reminded), forgot)
 
 
 def mark_out(mark: Mark | None) -> str | None:

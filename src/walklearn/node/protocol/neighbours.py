@@ -11,9 +11,9 @@ from walklearn.files.wording import plural
 from walklearn.node.protocol import events as happened
 from walklearn.node.protocol.events import Commit, Effect, Greet, Note, Remember, Reply, SendFinal
 from walklearn.node.protocol.links import Link
-from walklearn.node.protocol.memory import is_own
 from walklearn.node.protocol.messages import Outcome, Receipt, Reminder
 from walklearn.node.protocol.record import Place
+from walklearn.node.protocol.reminders import is_own
 from walklearn.node.protocol.state import State
 from walklearn.node.protocol.values import replace
 

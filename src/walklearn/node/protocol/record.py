@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from walklearn.node.protocol.learner import Kept
-from walklearn.node.protocol.memory import Memory
+from walklearn.node.protocol.reminders import Reminders
 from walklearn.node.protocol.tally import Tally
 from walklearn.node.protocol.tokens import Line, Mark, Token
 
@@ -40,7 +40,7 @@ class Record:
     contributions: int = 0
     kept: Kept | None = None
     tallies: Mapping[str, Tally] = field(default_factory=dict)
-    memory: Memory = field(default_factory=Memory)
+    memory: Reminders = field(default_factory=Reminders)
     ends: Mapping[str, str] = field(default_factory=dict)
 
     @property

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 from walklearn.node.protocol.belief import LINES_AT_ONCE, Bounds
 from walklearn.node.protocol.learner import Learner
 from walklearn.node.protocol.links import Arrivals, Handover, Link
-from walklearn.node.protocol.memory import LISTEN_SECONDS, proof_of
 from walklearn.node.protocol.messages import Announcement, Progress
 from walklearn.node.protocol.pace import (
     Longest,
@@ -28,6 +27,7 @@ from walklearn.node.protocol.pace import (
     unanswered,
 )
 from walklearn.node.protocol.record import Place, Record
+from walklearn.node.protocol.reminders import LISTEN_SECONDS, proof_of
 from walklearn.node.protocol.tally import Sent, Tally
 from walklearn.node.protocol.tokens import Line, Mark, Token
 from walklearn.node.protocol.values import replace
@@ -60,7 +60,7 @@ class State:
     last token or final model that this process sent to each neighbour, to removed ones too, for
     they remember it. `began` is the newest mark that was on the disk when the process began.
 
-    Until `listens_until` the node's rows do not show, unless every neighbour has spoken: `memory`
+    Until `listens_until` the node's rows do not show, unless every neighbour has spoken: `reminders`
     says why. Its proofs are made with `secret`.
     """
 

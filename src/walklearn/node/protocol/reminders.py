@@ -17,8 +17,8 @@ only tell later.
 >>> from walklearn.node.protocol.tokens import Line
 >>> line = Line(0, 1, reclaimer="ab" * 32, walk="cd" * 16)
 >>> sent = Mark(line, 7)
->>> bob = Memory().with_token_from("alice", sent, proof_of(b"alice's secret", "bob", sent))
->>> alice = Memory()
+>>> bob = Reminders().with_token_from("alice", sent, proof_of(b"alice's secret", "bob", sent))
+>>> alice = Reminders()
 >>> alice.knows(bob.had["alice"].mark, began=Mark(line, 9))
 True
 >>> alice.knows(bob.had["alice"].mark, began=Mark(line, 3))
@@ -56,7 +56,7 @@ def is_own(reminder: Reminder, secret: bytes, receiver: str) -> bool:
 
 
 @dataclass(frozen=True)
-class Memory:
+class Reminders:
     """What is remembered for neighbours, and whether this node has forgotten.
 
     had: the newest token or final model from each neighbour. reminded: the newest mark that a
@@ -68,7 +68,7 @@ class Memory:
     reminded: Mark | None = None
     forgot: bool = False
 
-    def with_token_from(self, sender: str, mark: Mark, proof: bytes) -> Memory:
+    def with_token_from(self, sender: str, mark: Mark, proof: bytes) -> Reminders:
         """A token or a final model came from there; an older one tells its sender nothing new."""
         if sender in self.had and mark < self.had[sender].mark:
             return self
@@ -83,10 +83,10 @@ class Memory:
         known = [each for each in (began, sent, self.reminded) if each is not None]
         return any(mark <= each for each in known)
 
-    def reminded_of(self, mark: Mark) -> Memory:
+    def reminded_of(self, mark: Mark) -> Reminders:
         """It has forgotten: a neighbour had this from it."""
         return replace(self, reminded=mark, forgot=True)
 
-    def recounted(self) -> Memory:
+    def recounted(self) -> Reminders:
         """The owner has decided."""
         return replace(self, forgot=False)

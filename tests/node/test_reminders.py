@@ -21,9 +21,9 @@ from walklearn.node.process.control import CommandError
 from walklearn.node.protocol import neighbours, protocol
 from walklearn.node.protocol.events import Announced, NewNeighbours, Note, Recount
 from walklearn.node.protocol.learner import Learner
-from walklearn.node.protocol.memory import LISTEN_SECONDS, Memory
 from walklearn.node.protocol.messages import Outcome, Reminder
 from walklearn.node.protocol.record import Record
+from walklearn.node.protocol.reminders import LISTEN_SECONDS, Reminders
 from walklearn.node.protocol.state import Phase
 from walklearn.node.protocol.tokens import Limits, Line, Mark
 from walklearn.privacy.model_noise import ModelNoise
@@ -165,13 +165,13 @@ def test_rows_wait_until_every_neighbour_has_spoken_but_not_for_ever() -> None:
 
 def test_protocols_that_are_broken_on_purpose_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:  # nobody remembers for its neighbours
-        patch.setattr(Memory, "with_token_from", lambda memory, sender, mark, proof: memory)
+        patch.setattr(Reminders, "with_token_from", lambda memory, sender, mark, proof: memory)
         made = network()
         node = restored(made)
         made.run(lambda: made.connected)
         assert not node.state.record.memory.forgot
-    began_only = Memory.knows
-    monkeypatch.setattr(Memory, "knows", lambda memory, mark, began, sent: began_only(
+    began_only = Reminders.knows
+    monkeypatch.setattr(Reminders, "knows", lambda memory, mark, began, sent: began_only(
         memory, mark, began))  # fmt: skip
     made = network()  # a false alarm comes with the next sign of life
     made.run(lambda: any(each.state.record.memory.forgot for each in made.nodes), most=20_000)
@@ -179,7 +179,7 @@ def test_protocols_that_are_broken_on_purpose_are_caught(monkeypatch: pytest.Mon
 
 def test_a_mark_that_this_process_sent_is_known() -> None:
     line = Line(0, 1, "ab" * 32, "cd" * 16)
-    memory = Memory()
+    memory = Reminders()
     assert not memory.knows(Mark(line, 1), began=None)
     assert memory.knows(Mark(line, 5), began=Mark(line, 5))
     assert memory.knows(Mark(line, 6), began=Mark(line, 5), sent=Mark(line, 6))
@@ -230,7 +230,7 @@ def test_what_is_remembered_is_on_the_disk(tmp_path: Path) -> None:
     line = Line(0, 1, "ab" * 32, "cd" * 16)
     had = {"ef" * 32: Reminder(Mark(line, 4), b"a" * 16), "aa" * 32: Reminder(Mark(line, 6), b"")}
     had |= {"bb" * 32: Reminder(Mark(line._replace(counter=2), 2**60), b"b" * 16)}
-    memory = Memory(had, Mark(line, 3), True)
+    memory = Reminders(had, Mark(line, 3), True)
     limits = Limits.of_plan(PLAN)
     with Store.create(tmp_path / "node.sqlite", limits) as store:
         store.commit(Record(memory=memory))
