@@ -60,7 +60,7 @@ class State:
     last token or final model that this process sent to each neighbour, to removed ones too, for
     they remember it. `began` is the newest mark that was on the disk when the process began.
 
-    Until `listens_until` the node's rows do not show, unless every neighbour has spoken: `reminders`
+    Until `listens_until` the node's rows do not show, unless every neighbour spoke: `reminders`
     says why. Its proofs are made with `secret`.
     """
 
