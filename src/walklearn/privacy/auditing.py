@@ -24,6 +24,7 @@ Half-lines include their end, so the atoms of clamped releases count. Only `boun
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
@@ -53,8 +54,22 @@ class Auditable(Protocol):
         """What the mechanism publishes for these values."""
 
 
+class Finding(ABC):
+    """What every audit comes to: whether the claim is refuted, and that in a word."""
+
+    @property
+    @abstractmethod
+    def violated(self) -> bool:
+        """True where the claim is refuted."""
+
+    @property
+    def verdict(self) -> str:
+        """The finding in a word."""
+        return "VIOLATED" if self.violated else "consistent"
+
+
 @dataclass(frozen=True)
-class Audit:
+class Audit(Finding):
     """What was claimed of a mechanism and what was found.
 
     The two lower bounds are true together with probability `confidence`.
@@ -92,11 +107,6 @@ class Audit:
     def violated(self) -> bool:
         """True where the claim is refuted."""
         return self.delta_lower > self.delta
-
-    @property
-    def verdict(self) -> str:
-        """The finding in a word."""
-        return "VIOLATED" if self.violated else "consistent"
 
     def __str__(self) -> str:
         return (

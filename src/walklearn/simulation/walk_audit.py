@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 
 from walklearn.graphs import complete
 from walklearn.privacy.arguments import check_delta, check_epsilon
-from walklearn.privacy.auditing import epsilon_shown
+from walklearn.privacy.auditing import Finding, epsilon_shown
 from walklearn.privacy.model_noise import ModelNoise
 from walklearn.problem import Problem
 from walklearn.simulation.arguments import Seed, root_of
@@ -59,7 +59,7 @@ _ENGINES: dict[str, type[WalkBatch]] = {
 
 
 @dataclass(frozen=True)
-class WalkAudit:
+class WalkAudit(Finding):
     """What was claimed of a walk and what was found.
 
     Parameters
@@ -92,11 +92,6 @@ class WalkAudit:
     def violated(self) -> bool:
         """True where the claim is refuted."""
         return self.epsilon_lower > self.epsilon
-
-    @property
-    def verdict(self) -> str:
-        """The finding in a word."""
-        return "VIOLATED" if self.violated else "consistent"
 
     def __str__(self) -> str:
         return (
