@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from walklearn.experiments.findings import BEGIN, END, insert, lines, number, readings, tally
+from walklearn.experiments.findings import BEGIN, END, insert, lines, readings, tally
 
 
 def verdicts(**changes: object) -> pd.DataFrame:
@@ -61,12 +61,6 @@ def test_every_kind_says_what_it_is_judged_by(kind: str, measure: str) -> None:
 def test_lines_have_estimate_and_interval() -> None:
     (line,) = lines(verdicts())
     assert line == ["A beats B", "", "f(w) − f* at equal updates (100)", "2", "1.5 to 3", "holds"]
-
-
-def test_numbers() -> None:
-    assert [number(x) for x in (0.12345, 123456.0, -0.5, float("-inf"))] == [
-        "0.12", "120,000", "-0.5", "−∞",
-    ]  # fmt: skip
 
 
 def test_insert_replaces_what_is_between_the_marks(tmp_path: Path) -> None:

@@ -26,11 +26,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from walklearn.files.atomic_write import atomic_write
-from walklearn.files.wording import plural
+from walklearn.files.wording import number, plural
 from walklearn.report import spending
 from walklearn.report.bands import METRIC_SYMBOLS
 from walklearn.report.sections import Stored
@@ -45,6 +46,8 @@ HEADER = ("study", "claim", *VERDICTS, "estimates", "instances")
 READING_HEADER = ("claim", "reading", "judged by", "estimate", "95 % interval", "verdict")
 BEGIN, END = "<!-- findings: begin -->", "<!-- findings: end -->"
 
+_short = partial(number, digits=2)
+
 
 def tally(study: str, verdicts: pandas.DataFrame) -> list[list[str]]:
     """A line per claim: how many readings came out which way, and the range of the estimates."""
@@ -52,7 +55,7 @@ def tally(study: str, verdicts: pandas.DataFrame) -> list[list[str]]:
     for _, rows in verdicts.groupby("claim", sort=False):
         counts = rows["verdict"].value_counts()
         known = rows["ratio"].dropna()
-        span = f"{number(known.min())} to {number(known.max())}" if len(known) else "–"
+        span = f"{_short(known.min())} to {_short(known.max())}" if len(known) else "–"
         lines.append(
             [study, str(rows["text"].iloc[0]), *(str(counts.get(word, 0)) for word in VERDICTS),
              span, str(rows["replicates"].max())]
@@ -65,10 +68,10 @@ def lines(verdicts: pandas.DataFrame) -> list[list[str]]:
     found = []
     for _, rows in verdicts.groupby("claim", sort=False):
         for name, (_, row) in zip(_names(rows), rows.iterrows(), strict=True):
-            interval = f"{number(row['lower'])} to {number(row['upper'])}"
+            interval = f"{_short(row['lower'])} to {_short(row['upper'])}"
             measure = _measure(rows.loc[[row.name]], row["metric"], row["cost"])
             found.append(
-                [str(row["text"]), name, measure, number(row["ratio"]), interval, row["verdict"]]
+                [str(row["text"]), name, measure, _short(row["ratio"]), interval, row["verdict"]]
             )
     return found
 
@@ -91,7 +94,7 @@ def readings(verdicts: pandas.DataFrame) -> list[Readings]:
             names = _names(last)
             lists = {
                 word: [
-                    f"{name} {number(ratio)}".strip()
+                    f"{name} {_short(ratio)}".strip()
                     for name, ratio, verdict in zip(
                         names, last["ratio"], last["verdict"], strict=True
                     )
@@ -126,20 +129,6 @@ def _measure(rows: pandas.DataFrame, metric: Any, cost: Any) -> str:
     if kind == "rank":
         return f"rank correlation with {error} after {at} {cost}"
     return f"{error} at equal {cost}" + (f" ({at})" if len(points) == 1 else "")
-
-
-def number(value: float) -> str:
-    """Two digits, or what there is.
-
-    >>> number(0.0123), number(1234.0), number(float("inf")), number(3e29)
-    ('0.012', '1,200', '∞', '3e+29')
-    """
-    if value != value:
-        return "–"
-    if abs(value) == float("inf"):
-        return "∞" if value > 0 else "−∞"
-    rounded = float(f"{value:.2g}")
-    return f"{rounded:,.0f}" if 1000 <= abs(rounded) < 1e6 else f"{rounded:g}"
 
 
 def markdown(results: Iterable[Results]) -> str:

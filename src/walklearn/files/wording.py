@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 import difflib
+import math
 from collections.abc import Iterable, Sequence
 
 
@@ -51,3 +52,22 @@ def plural(count: float, thing: str) -> str:
 def often(count: int) -> str:
     """How often something was, or may be: 'once', '3 times'."""
     return "once" if count == 1 else f"{count:,} times"
+
+
+def number(value: float, digits: int = 3) -> str:
+    """A number rounded to what a reader can use, in a table or a sentence.
+
+    >>> number(0.123456), number(12345.6), number(1e-9), number(float("nan"))
+    ('0.123', '12,300', '1e-09', '–')
+    >>> number(1234.5, digits=2), number(123.0, digits=2)
+    ('1,200', '120')
+    >>> number(-0.5), number(float("-inf"))
+    ('−0.5', '−∞')
+    """
+    if math.isnan(value):
+        return "–"
+    if math.isinf(value):
+        return "∞" if value > 0 else "−∞"
+    rounded = float(f"{value:.{digits}g}")
+    text = f"{rounded:,.0f}" if 1e3 <= abs(rounded) < 1e7 else f"{rounded:g}"
+    return text.replace("-", "−", 1) if value < 0 else text

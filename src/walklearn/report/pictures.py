@@ -23,10 +23,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from walklearn.files.atomic_write import atomic_write
+from walklearn.files.wording import number
 from walklearn.plot.axes import COLOURS, colour, dash, draw_band, dress, visible
 from walklearn.plot.visited_graph import draw_graph
 from walklearn.report.figures import Block, Figure, Series
-from walklearn.report.verdict_table import SYMBOLS, number
+from walklearn.report.verdict_table import SYMBOLS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -20,14 +20,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from walklearn.files.wording import plural
+from walklearn.files.wording import number, plural
 from walklearn.report.bands import PANEL, CellBands, all_bands
 from walklearn.report.figures import Block, Figure, computed_curves
 from walklearn.report.final_errors import scatter, tradeoff, tradeoff_axis
 from walklearn.report.graph_visits import graph_visits
 from walklearn.report.readings import readings_of
 from walklearn.report.spending import convergence, cost
-from walklearn.report.verdict_table import Claim, claims, number
+from walklearn.report.verdict_table import Claim, claims
 from walklearn.report.win_map import map_axes, win_map
 from walklearn.studies.facts import notes
 

@@ -19,6 +19,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from walklearn.files.wording import number
 from walklearn.report.bands import METRIC_LABELS, METRIC_SYMBOLS, PANEL
 
 if TYPE_CHECKING:
@@ -168,23 +169,6 @@ def _claim(
             for (place, label), row in zip(labels.items(), rows.to_dict("records"), strict=True)
         ],
     )
-
-
-def number(value: float, digits: int = 3) -> str:
-    """A number to read.
-
-    >>> number(0.123456), number(12345.6), number(1e-9), number(float("nan"))
-    ('0.123', '12,300', '1e-09', '–')
-    >>> number(1234.5, digits=2), number(123.0, digits=2)
-    ('1,200', '120')
-    """
-    if math.isnan(value):
-        return "–"
-    if math.isinf(value):
-        return "∞" if value > 0 else "−∞"
-    rounded = float(f"{value:.{digits}g}")
-    text = f"{rounded:,.0f}" if 1e3 <= abs(rounded) < 1e7 else f"{rounded:g}"
-    return text.replace("-", "−", 1) if value < 0 else text
 
 
 def position(value: float, threshold: float, reach: float, *, is_ratio: bool) -> float:
