@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from walklearn.files.table import DataError, Place, check_cells, unusable
+from walklearn.files.table import DataError, Place, check_cells, reads_as_number, unusable
 from walklearn.files.wording import plural
 
 Array = NDArray[Any]
@@ -47,7 +47,7 @@ class CsvColumn:
         return bool(self._known)
 
     def add(self, cells: Sequence[str], chosen: Array | slice = slice(None)) -> None:
-        """Append a block of cells; `chosen` repeats or reorders them, and leaves none out."""
+        """Append a block: these cells, or for each number in `chosen` the cell at that place."""
         numbers = None if self.declared_text else _numbers(cells)
         if numbers is not None:
             self.add_numbers(numbers[chosen])
@@ -90,19 +90,19 @@ class CsvColumn:
         """A column with any number in it is numbers, and the first other cell is wrong."""
         numbers = [block for block in self._blocks if block.dtype != object]
         has_numbers = any(not np.isnan(block).all() for block in numbers) or any(
-            is_number(cell) and not _is_missing(cell) for cell in self._known
+            reads_as_number(cell) and not _is_missing(cell) for cell in self._known
         )
         wrong = {
             cell
             for cell in self._known
-            if _is_missing(cell) or (has_numbers and not is_number(cell))
+            if _is_missing(cell) or (has_numbers and not reads_as_number(cell))
         }
         if not wrong and not numbers:
             return
         rows = list(self._rows_of(wrong))
         row, cell = rows[0]
         if _is_missing(cell):
-            shown = "" if not cell or is_number(cell) else f" ({cell!r})"
+            shown = "" if not cell or reads_as_number(cell) else f" ({cell!r})"
             raise unusable(self.name, place(row), f"the value is missing{shown}", len(rows))
         comma = " Write it with a decimal point." if re.fullmatch(r"-?\d+,\d+", cell) else ""
         raise DataError(
@@ -123,22 +123,9 @@ class CsvColumn:
             start += len(block)
 
 
-def is_number(cell: str) -> bool:
-    """Whether Python reads a number in this text.
-
-    >>> is_number(" 1e5 "), is_number("1,5")
-    (True, False)
-    """
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return True
-
-
 def _is_missing(cell: str) -> bool:
     """A word for nothing, or NaN however it is written."""
-    return cell.lower() in MISSING or (is_number(cell) and np.isnan(float(cell)))
+    return cell.lower() in MISSING or (reads_as_number(cell) and np.isnan(float(cell)))
 
 
 def _numbers(cells: Sequence[str]) -> Array | None:

@@ -21,9 +21,9 @@ from typing import Any, TextIO
 
 from walklearn.files.compressed import open_bytes, open_text
 from walklearn.files.csv_blocks import NotPlain, check_plain, read_blocks
-from walklearn.files.csv_column import CsvColumn, is_number
+from walklearn.files.csv_column import CsvColumn
 from walklearn.files.progress import SoFar, reading_bar
-from walklearn.files.table import DataError, Table, place
+from walklearn.files.table import DataError, Table, place, reads_as_number
 from walklearn.files.wording import did_you_mean, listed, plural
 
 DELIMITERS = (",", ";", "\t", "|")
@@ -154,7 +154,7 @@ def _check_header(source: str, names: list[str], delimiter: str) -> list[str]:
             f"{source}: {twice[0]!r} is the name of columns {' and '.join(places)}. Give every "
             "column a name of its own."
         )
-    if all(map(is_number, names)):
+    if all(map(reads_as_number, names)):
         raise DataError(
             f"{source}: the first line should name the columns, but it is data: "
             f"{delimiter.join(names)[:80]!r}. Put a line with names above it."

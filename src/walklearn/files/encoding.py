@@ -32,7 +32,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from walklearn.files.table import DataError, Place, Table, check_cells
+from walklearn.files.table import DataError, Place, Table, check_cells, reads_as_number
 from walklearn.files.wording import did_you_mean, listed
 
 Array = NDArray[Any]
@@ -325,7 +325,7 @@ def _numbers(name: str, cells: Array, place: Place) -> Array:
     try:
         numbers = cells.astype(np.float64, copy=False)
     except (TypeError, ValueError):
-        row, cell = next((at, each) for at, each in enumerate(cells) if not _is_number(each))
+        row, cell = next((at, each) for at, each in enumerate(cells) if not reads_as_number(each))
         missing = cell is None or cell != cell
         what = "the value is missing" if missing else f"{cell!r} is not a number"
         if _WITH_COMMA.fullmatch(str(cell)):
@@ -334,14 +334,6 @@ def _numbers(name: str, cells: Array, place: Place) -> Array:
     if numbers.ndim != 1:
         raise DataError(f"column {name!r} must have one value per row, got shape {cells.shape}.")
     return numbers
-
-
-def _is_number(cell: Any) -> bool:
-    try:
-        float(cell)
-    except (TypeError, ValueError):
-        return False
-    return True
 
 
 def _categories_of(

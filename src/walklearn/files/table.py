@@ -133,6 +133,19 @@ def check_cells(name: str, cells: Array, place: Place) -> Array:
     return cells
 
 
+def reads_as_number(cell: Any) -> bool:
+    """Whether Python reads a number in this cell.
+
+    >>> reads_as_number(" 1e5 "), reads_as_number("1,5"), reads_as_number(None)
+    (True, False, False)
+    """
+    try:
+        float(cell)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
 def unusable(name: str, where: str, what: str, count: int) -> DataError:
     """That a value is not there, with how often that is so in its column."""
     return DataError(
