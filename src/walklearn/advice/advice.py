@@ -135,7 +135,7 @@ class Advice:
             "reasons": list(self.reasons),
             "candidates": [
                 {"name": each.name}
-                | {name: _plain(number) for name, number in each.numbers.items()}
+                | {name: _finite_or_none(number) for name, number in each.numbers.items()}
                 for each in self.candidates
             ],
         }
@@ -359,5 +359,5 @@ def choose_laziness(graph: Graph) -> tuple[float, str]:
     )
 
 
-def _plain(number: float) -> float | None:
+def _finite_or_none(number: float) -> float | None:
     return float(number) if math.isfinite(number) else None

@@ -60,15 +60,15 @@ def _entries(X: Any, row: int) -> list[object]:
     """The numbers of a sparse row that are not 0, with their places."""
     here = slice(X.indptr[row], X.indptr[row + 1])
     pairs = zip(X.indices[here].tolist(), X.data[here].tolist(), strict=True)
-    return [f"{place}:{_plain(value)}" for place, value in pairs if value]
+    return [f"{place}:{_canonical(value)}" for place, value in pairs if value]
 
 
 def _digest(cells: Iterable[object]) -> bytes:
-    texts = sorted(map(_plain, cells))
+    texts = sorted(map(_canonical, cells))
     return hashlib.sha256("".join(f"{len(text)}:{text}" for text in texts).encode()).digest()
 
 
-def _plain(cell: object) -> str:
+def _canonical(cell: object) -> str:
     """One text for a number however it is written, and for a text without the space around it."""
     text = "" if cell is None else str(cell).strip()
     try:

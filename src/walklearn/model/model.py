@@ -108,9 +108,11 @@ class Model:
         details: Mapping[str, Any] | None = None,
         report: str = "",
     ) -> None:
-        labels = None if classes is None else tuple(map(_plain, np.asarray(classes).tolist()))
+        labels = (
+            None if classes is None else tuple(map(_checked_label, np.asarray(classes).tolist()))
+        )
         rows = len(labels) if labels and (len(labels) > 2 or _scores_each_class(loss)) else 1
-        last, mean = _frozen(weights, rows), _frozen(average, rows)
+        last, mean = _frozen_rows(weights, rows), _frozen_rows(average, rows)
         if columns is None:
             columns = Encoding.of_numbers(last.shape[-1] - bool(intercept))
         elif not isinstance(columns, Encoding):
@@ -338,7 +340,7 @@ def _sigmoid(scores: Array) -> Array:
     return np.asarray(np.where(scores >= 0, 1.0, small) / (1.0 + small))
 
 
-def _frozen(weights: ArrayLike, rows: int) -> Array:
+def _frozen_rows(weights: ArrayLike, rows: int) -> Array:
     array = np.array(weights, dtype=np.float64)
     if rows > 1 and array.ndim == 1 and array.size % rows == 0:
         array = array.reshape(rows, -1)
@@ -350,8 +352,8 @@ def _scores_each_class(loss: str) -> bool:
     return loss in LOSSES and LOSSES[loss].takes == "class"
 
 
-def _plain(label: Any) -> Label:
-    """A label as JSON has it."""
+def _checked_label(label: Any) -> Label:
+    """The label, if it is a value that JSON has."""
     if not isinstance(label, str | int | float | bool):
         raise TypeError(f"a class must be a text or a number, got {label!r}.")
     return label

@@ -213,10 +213,10 @@ def computed_curves(table: pandas.DataFrame, file: str, note: str) -> list[Block
 
 def plain_numbers(values: Iterable[Any]) -> list[Any]:
     """Numbers rounded to what a reader can use, None for what has no value, texts as they are."""
-    return [_plain(value) for value in values]
+    return [_rounded(value) for value in values]
 
 
-def _plain(value: Any) -> Any:
+def _rounded(value: Any) -> Any:
     if isinstance(value, str):
         return value
     number = float(value)

@@ -191,12 +191,12 @@ class Trace:
         for name in (*RECORDED, *WHOLE):
             if name not in OPTIONAL or getattr(self, name) is not None:
                 kind = np.int64 if name in _COUNTS else np.float64
-                object.__setattr__(self, name, _frozen(name, getattr(self, name), kind))
+                object.__setattr__(self, name, _checked_array(name, getattr(self, name), kind))
         for name in ("message_bytes", "announcements", "announcement_bytes"):
             object.__setattr__(self, name, _count(name, getattr(self, name)))
         object.__setattr__(self, "complete", bool(self.complete))  # JSON knows no np.bool_
-        object.__setattr__(self, "spec", _plain(self.spec))
-        object.__setattr__(self, "privacy", _plain(self.privacy))
+        object.__setattr__(self, "spec", _through_json(self.spec))
+        object.__setattr__(self, "privacy", _through_json(self.privacy))
         self._check_shapes()
 
     def _check_shapes(self) -> None:
@@ -366,7 +366,7 @@ class Trace:
             raise damaged(path, error) from error
 
 
-def _frozen(name: str, values: Any, kind: DTypeLike) -> NDArray[Any]:
+def _checked_array(name: str, values: Any, kind: DTypeLike) -> NDArray[Any]:
     try:
         array = np.asarray(values).astype(kind, casting="same_kind")
     except (TypeError, ValueError) as error:
@@ -384,7 +384,7 @@ def _count(name: str, value: Any) -> int:
     return int(value)
 
 
-def _plain(spec: dict[str, Any]) -> dict[str, Any]:
+def _through_json(spec: dict[str, Any]) -> dict[str, Any]:
     """The spec as it will come back from a file: tuples are lists, keys are strings."""
     try:
         plain = json.loads(json.dumps(spec))
