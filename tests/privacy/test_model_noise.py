@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 import walklearn as wl
 from walklearn.privacy.accounting import smallest_epsilon
-from walklearn.privacy.model_noise import CLIP_STEPS, ModelNoise
+from walklearn.privacy.model_noise import ModelNoise
+from walklearn.privacy.noisy_gradients import CLIP_STEPS
 from walklearn.problem.losses import Softmax, Squared
 
 NOISE = ModelNoise(clip=2.0, noise_multiplier=3.0, max_contributions=4)
@@ -98,11 +99,16 @@ ONES, ZEROS = np.ones(2), np.zeros(2)
 
 
 def pull(*rows: list[float], **settings: Any) -> wl.Problem:
-    """A node that holds rows whose gradients at w = 0 are the rows themselves."""
-    return wl.Problem(
-        rows, -np.ones(len(rows)), loss=Squared(), node_of_row=np.zeros(len(rows), int),
-        **{"nodes": 1, **settings},
+    """A node that holds rows whose gradients at w = 0 are the rows themselves.
+
+    A problem refuses rows that are too long; what is clipped does not rely on it.
+    """
+    problem = wl.Problem(
+        np.ones((len(rows), len(rows[0]))), -np.ones(len(rows)), loss=Squared(),
+        node_of_row=np.zeros(len(rows), int), **{"nodes": 1, **settings},
     )  # fmt: skip
+    problem.__setstate__({"X": np.array(rows, dtype=problem.X.dtype)})
+    return problem
 
 
 def test_the_gradient_of_a_node_is_clipped_before_the_noise() -> None:
@@ -195,7 +201,7 @@ def test_rows_are_passed_over_some_at_a_time(monkeypatch: pytest.MonkeyPatch) ->
     rows = np.random.default_rng(2).standard_normal((23, 2)).tolist()
     problem, w = pull(*rows), np.array([0.3, -2.0])
     exact, near = NOISE.clipped_on_grid(problem, 0, w), NOISE.clipped(problem, 0, w)
-    monkeypatch.setattr("walklearn.privacy.model_noise.NUMBERS_AT_ONCE", 10)  # 5 rows
+    monkeypatch.setattr("walklearn.privacy.noisy_gradients.NUMBERS_AT_ONCE", 10)  # 5 rows
     assert len(list(NOISE._gradients(problem, 0, w, None))) == 5
     np.testing.assert_array_equal(NOISE.clipped_on_grid(problem, 0, w), exact)
     np.testing.assert_allclose(NOISE.clipped(problem, 0, w), near, rtol=1e-13)
