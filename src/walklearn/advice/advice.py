@@ -293,7 +293,7 @@ def advise(
 def _with_memory(
     advice: Advice, graph: Graph, problem: Problem | None, steps: int, seed: int
 ) -> Advice:
-    """Where nothing is protected, let visits remember; with a problem, tried beside SGD."""
+    """Let visits remember gradients where nothing is protected; with a problem, try both."""
     from walklearn.simulation import simulate
 
     update, walk, tried = Saga(), Uniform(laziness=advice.laziness), ""

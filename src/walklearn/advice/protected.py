@@ -25,7 +25,7 @@ DROWNED = 1.0  # from about here on the noise is as long as the way that trainin
 def advise_protected(
     graph: Graph, problem: Problem | None, allotted: Allotment, replicates: int, seed: int
 ) -> Advice:
-    """The uniform walk, with the noise that the budget asks for."""
+    """Advise the uniform walk, with the noise that the budget asks for."""
     laziness, about_laziness = choose_laziness(graph)
     walk, step = Uniform(laziness=laziness), ConstantStep(allotted.step)
     noise = allotted.noise

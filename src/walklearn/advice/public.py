@@ -65,7 +65,7 @@ def advise_from_public_facts(
     comparison: Comparison | None,
     seed: int,
 ) -> Advice:
-    """Uniform, unless the terms of the theorems speak for weighting."""
+    """Advise the uniform walk, unless the terms of the theorems speak for weighting."""
     laziness, about_laziness = choose_laziness(graph)
     uniform = Uniform(laziness=laziness)
     if bounds is None:
@@ -112,7 +112,7 @@ def _weighted(
 
 
 def _weigh(candidates: list[Candidate], comparison: Comparison | None) -> tuple[bool, str]:
-    """Whether to weight, and why."""
+    """Decide whether to weight, and say why."""
     if comparison is not None and (useless := _useless_release(comparison)):
         return False, useless
     uniform, weighted = (candidate.numbers for candidate in candidates)

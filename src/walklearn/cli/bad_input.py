@@ -47,7 +47,7 @@ class BadInput(click.ClickException):
 
 
 def plainly(command: Callable[..., None]) -> Callable[..., None]:
-    """A wrong value or file, or a target that cannot be reached, is told plainly."""
+    """Turn the errors of bad input into plain messages: wrong values, files or privacy targets."""
 
     @wraps(command)
     def wrapped(*arguments: Any, **options: Any) -> None:
@@ -64,7 +64,7 @@ def plainly(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def _of_the_system(error: OSError) -> str:
-    """What the system refused, without its number."""
+    """What the operating system refused, in words and without an error number."""
     from walklearn.files.atomic_write import no_directory
 
     if error.filename is None or error.strerror is None:

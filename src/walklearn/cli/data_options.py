@@ -104,7 +104,7 @@ class DataOptions:
 
     @classmethod
     def take(cls, options: dict[str, Any]) -> DataOptions:
-        """Take these options out of all."""
+        """Take the options about data out of all options of a command."""
         schema = declared_by(
             options.pop("schema"),
             options.pop("categories"),
@@ -115,7 +115,7 @@ class DataOptions:
         return cls(schema=schema, **{name: options.pop(name) for name in names})
 
     def read(self, path: Path) -> Table:
-        """The columns of a file."""
+        """Read the columns of a file."""
         from walklearn.files import read_table
 
         text = sorted({*self.text, *self.schema.categories})

@@ -96,7 +96,7 @@ def _write(path: Path, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> 
 
 
 def _schema(features: Sequence[str], published: Sequence[Sequence[Any]]) -> str:
-    """The scales of published rows: public, so there is no mark that they come from rows."""
+    """The schema of the example; its scales are those of published rows, and so are public."""
     import numpy as np
 
     numbers = np.array([row[:-1] for row in published])
@@ -106,7 +106,7 @@ def _schema(features: Sequence[str], published: Sequence[Sequence[Any]]) -> str:
 
 
 def _plan(folder: Path, rows: int) -> str:
-    """What `walklearn plan new` makes of the schema and the edges."""
+    """The plan that `walklearn plan new` makes of the schema and the edges."""
     from walklearn.cli.plan import plan_from
 
     return plan_from(

@@ -13,7 +13,7 @@ from walklearn.cli.talk import talking
 
 
 def with_node_extra(command: Callable[..., None]) -> Callable[..., None]:
-    """A missing package is told with the name of the extra, and the store's errors plainly.
+    """Name the extra that brings a missing package, and tell errors of the store plainly.
 
     What is not about nodes alone is that of every command (`talking`).
     """

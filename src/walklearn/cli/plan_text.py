@@ -129,7 +129,7 @@ def _toml(value: Any) -> str:
 
 
 def _in_lines(names: Sequence[str]) -> str:
-    """A list, with a line for each of many names."""
+    """A list of names as TOML; where they are many, with a line for each."""
     short = _toml(list(names))
     long = "".join(f"\n    {_toml(name)}," for name in names)
     return short if len(short) <= 80 else f"[{long}\n]"
@@ -199,7 +199,7 @@ def _time(plan: Plan) -> str:
 
 
 def notes(plan: Plan) -> list[str]:
-    """What is allowed and may not be meant."""
+    """Notes on choices that are allowed and that the reader may not have meant."""
     found = []
     if plan.updates < FEW_VISITS * plan.nodes:
         found.append(

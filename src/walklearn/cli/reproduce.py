@@ -99,7 +99,7 @@ def _draw(name: str, out: Path) -> None:
 
 @contextmanager
 def _writing(to: Path) -> Iterator[None]:
-    """A disk that refuses is told with where."""
+    """Say where the disk refused to write, if it does."""
     try:
         yield
     except OSError as error:
@@ -107,7 +107,7 @@ def _writing(to: Path) -> Iterator[None]:
 
 
 def _shown(chosen: list[str], out: Path, talk: Talk) -> list[str]:
-    """All that is stored in `out`, as a page of a few would replace that of all."""
+    """All that is stored in `out`: a page of a few studies would replace that of all."""
     from walklearn.experiments.shipped import NAMES
 
     stored = {file.parent.name for file in out.glob("*/about.json")}

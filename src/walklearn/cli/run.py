@@ -110,7 +110,7 @@ def verdicts_of(results: Results) -> list[dict[str, Any]]:
 
 
 def show_verdicts(results: Results, talk: Talk) -> None:
-    """A line per reading of every claim; where they are many, per claim."""
+    """Print a line per reading of every claim; where they are many, a line per claim."""
     from walklearn.experiments.findings import HEADER, READING_HEADER, lines, tally
 
     found = results.verdicts()
@@ -123,7 +123,7 @@ def show_verdicts(results: Results, talk: Talk) -> None:
 
 
 def _finished(folder: Path) -> int:
-    """How many cells of the study are there."""
+    """How many cells of the study are finished."""
     from walklearn.studies import Results, ResultsError
 
     try:

@@ -89,7 +89,7 @@ def schema_of(table: Table, name: str) -> str:
 
 
 def _numbers(cells: NDArray[Any]) -> list[str]:
-    """Centre and spread of a column, and its range as a comment."""
+    """The lines of a column of numbers: its centre and spread, and its range as a comment."""
     from walklearn.files.encoding import is_crushed
 
     low, high, deviation = float(cells.min()), float(cells.max()), float(cells.std())

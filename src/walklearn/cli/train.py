@@ -143,7 +143,7 @@ def train(data: Path, out: Path, force: bool, resume: bool, talk: Talk, **option
 
 
 def _check_mechanism(epsilon: float | None) -> None:
-    """A mechanism that was asked for, and would draw nothing, is refused."""
+    """Refuse a mechanism that was asked for and would draw nothing."""
     source = click.get_current_context().get_parameter_source("mechanism")
     if epsilon is None and source is not ParameterSource.DEFAULT:
         raise ValueError(
@@ -153,7 +153,7 @@ def _check_mechanism(epsilon: float | None) -> None:
 
 
 class _Prepared(NamedTuple):
-    """What is trained on, and all that can be wrong with it checked."""
+    """What is trained on, once all that can be wrong with it was checked."""
 
     estimator: RandomWalk
     rows: Rows
@@ -165,7 +165,7 @@ class _Prepared(NamedTuple):
 
 @contextmanager
 def _all_complaints_at_once(out: Path, force: bool) -> Iterator[None]:
-    """What is in the way of OUT is told before anything is computed, after what else is wrong."""
+    """Tell what is in the way of OUT before anything is computed, with all else that is wrong."""
     from walklearn.model.directory import check_target
 
     try:
@@ -212,7 +212,7 @@ def _prepared(data: Path, options: DataOptions, settings: dict[str, Any]) -> _Pr
 
 
 def _train(prepared: _Prepared, done: int) -> Trained:
-    """Walk and test; so many updates were made before."""
+    """Let the token walk, and test the model; `before` says how many updates were made earlier."""
     from walklearn.estimators.outcome import for_the_owner, is_claimed
     from walklearn.model.score import score_of
 
@@ -289,7 +289,7 @@ def _model_privacy(
 
 
 def _fit(estimator: Any, rows: Rows, network: Network, done: int) -> Any:
-    """Train, with a bar that shows how far the walk is; what is then predicted of the rows."""
+    """Train with a bar that shows how far the walk is; return what is predicted of the rows."""
     from sklearn import config_context
 
     from walklearn.files.progress import progress_bar

@@ -36,7 +36,7 @@ class Trained(NamedTuple):
 
     @property
     def is_claimed(self) -> bool:
-        """Whether something is claimed to be protected, so that the model holds nothing of them."""
+        """Whether protection is claimed for the rows; the model's details then tell nothing of them."""
         return self.model.details.keys().isdisjoint(self.owners)
 
 
@@ -124,7 +124,7 @@ def facts_of(trained: Trained) -> dict[str, Any]:
 
 
 def tell(talk: Talk, trained: Trained, out: Path) -> None:
-    """What was trained, how good it is, and what it revealed."""
+    """Print what was trained, how good it is, and what it revealed."""
     from walklearn.files.wording import plural
 
     model, details = trained.model, {**trained.model.details, **trained.owners}

@@ -93,7 +93,7 @@ def up(
 def _view(
     network: LocalNetwork, trial: Trial, about: str, wanted: bool, talk: Talk
 ) -> Iterator[NetworkView | None]:
-    """The page, once a browser looks at it; None where none is wanted."""
+    """Show the page and wait for a browser to look at it; None where no page is wanted."""
     if not wanted:
         yield None
         return
@@ -159,7 +159,7 @@ def _stay(network: LocalNetwork, trial: Trial, view: NetworkView, talk: Talk) ->
 def _conclude(
     network: LocalNetwork, trial: Trial, last: Glimpse, curve: Curve, out: Path, talk: Talk
 ) -> None:
-    """The table, whether all nodes agree, the model and the picture."""
+    """Print the table and whether all nodes agree, and write the model and the picture."""
     from walklearn.node.disk.kept_model import newest_model
     from walklearn.node.trial.two_gaussians import draw
 

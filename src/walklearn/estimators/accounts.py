@@ -16,7 +16,7 @@ def ledger_of_call(
     simulated: bool,
     budget: tuple[float, float] | None,
 ) -> Ledger:
-    """The ledger of earlier calls with what this one will publish; past the budget it refuses."""
+    """The ledger of earlier calls with what this call will publish; refused if past the budget."""
     ledger = _ledger_for(setting.graph.node_count, earlier, simulated, budget)
     _charge_release(ledger, setting.walk)
     _charge_model(ledger, setting.model_noise, 0 if earlier is None else earlier.nodes)
@@ -24,7 +24,7 @@ def ledger_of_call(
 
 
 def _charge_release(ledger: Ledger, walk: Walk) -> None:
-    """Enter what every node told of its rows before the walk; whoever told before pays again."""
+    """Enter what every node told of its rows before the walk; one that told earlier pays again."""
     if not tells(walk):
         return
     mechanism = mechanism_of(walk)

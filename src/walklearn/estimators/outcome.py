@@ -41,7 +41,7 @@ UNITS = {"rows": "one row of one node is replaced", "node": "all rows of one nod
 
 
 def trace_of(estimator: RandomWalk, ended: Ended) -> Trace:
-    """Losses, messages and models. Nobody solved for w*, so there are no errors."""
+    """The trace of a fit: losses, messages and models; w* is not known, so it has no errors."""
     setting, walked, seeds = ended.setting, ended.walked, ended.seeds
     problem, walk = setting.problem, setting.walk
     inner = walk.innermost
@@ -137,7 +137,7 @@ def is_claimed(estimator: RandomWalk) -> bool:
 
 
 def for_the_owner(estimator: RandomWalk) -> dict[str, Any]:
-    """What was computed from the rows and is charged to nobody, so it must not be published."""
+    """What was computed from the rows and no ledger accounts for, so it must not be published."""
     trace = estimator.trace_
     loss = trace.loss if trace.spec["average"] == "none" else trace.average_loss
     assert loss is not None
@@ -251,7 +251,7 @@ def privacy_of(estimator: RandomWalk) -> dict[str, Any]:
 
 
 def _without_noise(claims: dict[str, Any]) -> dict[str, Any]:
-    """What is left of claims whose noise can be drawn again by everyone: nothing."""
+    """Withdraw all claims where everyone can draw the same noise again, because of the seed."""
     numbers = {name: claims[name] for name in ("epsilon", "delta", "protect")}
     return {"epsilon": "∞", "delta": None, "protect": None, "would_be": numbers} | {
         "simulated": True,

@@ -52,7 +52,7 @@ def check_parameters(estimator: Any) -> None:
 
 
 def step_of(step_size: Any) -> StepSize | None:
-    """A step size as it is, a number as the constant of a `PowerStep`, None as it is."""
+    """The step size: as given, or for a number c the `PowerStep` with that constant; None stays."""
     if step_size is None or isinstance(step_size, PowerStep | ConstantStep):
         return step_size
     if _is_number(step_size):
@@ -86,7 +86,7 @@ def memory_of(estimator: Any, private: bool) -> Remembering | None:
 
 
 def average_of(estimator: Any, update: Update) -> Average:
-    """Which model predicts. Steps that ε has chosen are short: an average would lag behind."""
+    """Whether w̄ predicts or w; steps that ε has chosen are short, so that w̄ would lag behind."""
     if not (isinstance(update, Sgd) and update.average):
         return "none"
     if estimator.average != "auto":
@@ -215,7 +215,7 @@ def _check_privacy(given: dict[str, Any]) -> None:
 
 
 def _check_cap(given: dict[str, Any]) -> None:
-    """A cap on the rows of a node must not look as if it hid their number."""
+    """Refuse a cap on the rows of a node where it would look as if it hid their number."""
     noise = given["model_privacy"]
     unit = given["protect"] if noise is None else noise.protect
     asked = given["epsilon"] is not None or noise is not None

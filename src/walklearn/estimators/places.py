@@ -35,7 +35,7 @@ class Places:
         return Places, ()
 
     def with_rows(self, X: Any, y: Array, nodes: Array) -> tuple[Places, Array]:
-        """These rows entered, too; and which of them are known, but from other nodes."""
+        """Enter these rows as well; also tell which of them were at other nodes before."""
         rows = _marks(X, y)
         at_nodes = _mixed(rows + _mixed(nodes.astype(np.uint64)))
         moved = np.isin(rows, self.rows) & ~np.isin(at_nodes, self.at_nodes)

@@ -233,7 +233,7 @@ def _batch(
 def _advance(
     batch: WalkBatch, target: int, arrival: Arrival | None, may_end: bool, stop: threading.Event
 ) -> bool:
-    """Walk to that many updates, until it is stopped, or has arrived, which is then told."""
+    """Walk up to that many updates, or until stopped or arrived; return whether it has arrived."""
     numbers = batch.setting.draws
     if batch.setting.model_noise is not None:
         numbers += batch.setting.problem.size
@@ -251,7 +251,7 @@ def _advance(
 
 
 def _average(seen: Walked, now: Token, round_begun: Token, stopping: Stopping) -> None:
-    """The token with the average that predicts, and the one that walks on."""
+    """Keep two tokens in `seen`: one whose average predicts, and the one that walks on."""
     seen.carried = now
     if stopping.average == "all":
         seen.token = now

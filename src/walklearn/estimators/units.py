@@ -127,7 +127,7 @@ class Units:
         return cut
 
     def _sparse_rows(self, X: Any) -> Any:
-        """The same of rows in CSR."""
+        """What `rows` does, for rows in CSR."""
         from scipy.sparse import csr_array
 
         if self.shift.any():

@@ -108,7 +108,7 @@ def walk_over(estimator: RandomWalk, given: Given, state: State, partial: bool) 
 
 @cache
 def _pools() -> ThreadpoolController:
-    """The pools of threads of this process; to look for them takes 6 ms."""
+    """The pools of threads of this process, found once, because the search takes 6 ms."""
     return ThreadpoolController()
 
 
@@ -223,7 +223,7 @@ def _warn_of_its_end(walked: Walked, stopping: Stopping, here: Posed | None) -> 
 
 
 def _about_scales(here: Posed) -> str:
-    """That columns which were left as they are differ in size, where they do so by far."""
+    """A note that columns, which were left as they are, differ in size by far, if they do."""
     if not here.units.are_given:
         return ""
     X = here.problem.X

@@ -173,7 +173,7 @@ def costs(stored: Stored) -> list[str]:
 
 
 def _spent(value: float) -> str:
-    """Three digits, or that half of the instances never got there."""
+    """A median cost with three digits, or "never" where half of the instances did not get there."""
     return f"{float(f'{value:.3g}'):,.0f}" if value < float("inf") else "never"
 
 

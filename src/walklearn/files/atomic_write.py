@@ -40,7 +40,7 @@ def atomic_write(path: str | os.PathLike[str], content: bytes, private: bool = F
 
 
 def no_directory(folder: Path) -> str:
-    """What to do where a file was to be put into a directory that is not there."""
+    """The message that a file's directory is not there, with what to do."""
     return f"there is no directory {folder}. Make it first: mkdir -p {folder}"
 
 

@@ -68,7 +68,7 @@ class CheckedTable(Mapping[str, Any]):
 
     @classmethod
     def read(cls, path: str | os.PathLike[str], error: type[ValueError]) -> CheckedTable:
-        """The whole of a file; `error` is raised for what is wrong with it, now and later."""
+        """Read a whole file; `error` is raised for what is wrong with it, now and later."""
         if not Path(path).is_file():
             from walklearn.files.table import no_such_file  # which loads NumPy
 
@@ -81,7 +81,7 @@ class CheckedTable(Mapping[str, Any]):
 
     @classmethod
     def parse(cls, text: str, name: str, error: type[ValueError] = ValueError) -> CheckedTable:
-        """The whole of a text that messages call by this name."""
+        """Read a whole text, which messages call by this name."""
         try:
             return cls(tomllib.loads(text), Source(name, text, error))
         except tomllib.TOMLDecodeError as problem:
@@ -122,7 +122,7 @@ class CheckedTable(Mapping[str, Any]):
             raise self.error(next(named, ""), f": {message}{note}") from error
 
     def only(self, keys: Iterable[str], what: str) -> None:
-        """Refuse every other key; `what` is the thing that has these."""
+        """Refuse all keys but these; `what` names the thing that has them."""
         allowed = list(keys)
         for key in self:
             if key not in allowed:
@@ -134,7 +134,7 @@ class CheckedTable(Mapping[str, Any]):
     def value(
         self, key: str, default: Any = _REQUIRED, *, wanted: str, fits: Callable[[Any], bool]
     ) -> Any:
-        """What stands there, if it fits; `wanted` completes the sentence "it must be …"."""
+        """Read the value of a key, if it fits; `wanted` completes the sentence "it must be …"."""
         if key not in self:
             if default is _REQUIRED:
                 raise self.error(key, f"is missing; it must be {wanted}.")
@@ -144,18 +144,18 @@ class CheckedTable(Mapping[str, Any]):
         return self[key]
 
     def text(self, key: str, default: T = _REQUIRED) -> str | T:
-        """Any text."""
+        """Read any text."""
         value: str | T = self.value(key, default, wanted="text", fits=is_text)
         return value
 
     def label(self, key: str, default: T = _REQUIRED) -> str | T:
-        """A text on one line, neither empty nor long."""
+        """Read a text on one line, neither empty nor long."""
         wanted = f"a text of 1 to {LONGEST_LABEL} characters"
         value: str | T = self.value(key, default, wanted=wanted, fits=_is_label)
         return value
 
     def labels(self, key: str, default: T = _REQUIRED) -> tuple[str, ...] | T:
-        """A list of such texts, each once; whole numbers are taken as texts."""
+        """Read a list of such texts as `label` reads, each once; whole numbers count as texts."""
         wanted = 'a list of texts, such as ["a", "b"]'
         values = self.value(key, default, wanted=wanted, fits=_is_filled_list)
         if key not in self:
@@ -169,7 +169,7 @@ class CheckedTable(Mapping[str, Any]):
         return texts
 
     def choice(self, key: str, choices: Iterable[str], default: T = _REQUIRED) -> str | T:
-        """One of these names."""
+        """Read one of these names."""
         names = list(choices)
         wanted = f"one of {', '.join(names)}"
         value: str | T = self.value(key, default, wanted=wanted, fits=lambda _: True)
@@ -180,7 +180,7 @@ class CheckedTable(Mapping[str, Any]):
     def names(
         self, key: str, choices: Iterable[str], default: T = _REQUIRED, *, or_one: bool = False
     ) -> tuple[str, ...] | T:
-        """A list of such names; or_one: a name by itself will do too."""
+        """Read a list of these names; with `or_one` a name by itself will do too."""
         if or_one and is_text(self.get(key)):
             return (self.choice(key, choices),)
         values = self.value(key, default, wanted="a list of names", fits=_is_filled_list)
@@ -200,14 +200,14 @@ class CheckedTable(Mapping[str, Any]):
         return self.error(key, message)
 
     def flag(self, key: str, default: T = _REQUIRED) -> bool | T:
-        """true or false."""
+        """Read true or false."""
         value: bool | T = self.value(key, default, wanted="true or false", fits=is_flag)
         return value
 
     def count(
         self, key: str, default: T = _REQUIRED, *, least: int = 1, most: int = LARGEST_COUNT
     ) -> int | T:
-        """A whole number from `least` to `most`."""
+        """Read a whole number from `least` to `most`."""
         too_large = is_whole(self.get(key)) and self[key] > most
         bound = f"at most {most:,}" if too_large else f"at least {least}"
         value: int | T = self.value(
@@ -225,7 +225,7 @@ class CheckedTable(Mapping[str, Any]):
         above: float = -math.inf,
         below: float = math.inf,
     ) -> float | T:
-        """A finite number of at least `least`, greater than `above` and less than `below`."""
+        """Read a finite number of at least `least`, greater than `above` and less than `below`."""
         bounds = [
             *([f" of at least {least:g}"] if least > -math.inf else []),
             *([f" greater than {above:g}"] if above > -math.inf else []),
@@ -240,7 +240,7 @@ class CheckedTable(Mapping[str, Any]):
     def pair(
         self, key: str, default: T = _REQUIRED, *, rising: bool = True
     ) -> tuple[float, float] | T:
-        """Two finite numbers; rising: the smaller one first."""
+        """Read two finite numbers; with `rising` the smaller one must come first."""
         wanted = f"two numbers [low, high]{' with low < high' if rising else ''}"
         value = self.value(
             key, default, wanted=wanted,
@@ -249,13 +249,13 @@ class CheckedTable(Mapping[str, Any]):
         return (float(value[0]), float(value[1])) if key in self else default
 
     def table(self, key: str, default: T = _REQUIRED) -> CheckedTable | T:
-        """The table under the key."""
+        """Read the table under the key."""
         wanted = f"a table of keys and values, such as [{self._full(key)}]"
         value = self.value(key, default, wanted=wanted, fits=_is_table)
         return CheckedTable(value, self.source, self._full(key)) if key in self else default
 
     def tables(self, key: str) -> tuple[CheckedTable, ...]:
-        """Every table of a list of tables; none where it is left out."""
+        """Read every table of a list of tables; there are none where it is left out."""
         full = self._full(key)
         values = self.value(
             key, [], wanted=f"a list of tables: write [[{full}]]",

@@ -20,14 +20,14 @@ _GZIP = b"\x1f\x8b"  # what such a file begins with
 
 
 def open_bytes(path: Path) -> BinaryIO:
-    """The content of a file, unpacked on the way where it is compressed."""
+    """Open a file to read bytes, which are unpacked on the way where it is compressed."""
     with path.open("rb") as file:
         packed = file.read(len(_GZIP)) == _GZIP
     return cast(BinaryIO, gzip.open(path, "rb")) if packed else path.open("rb")
 
 
 def open_text(path: Path, encoding: str = "utf-8-sig", **options: Any) -> TextIO:
-    """The same as text; `options` are those of `open`."""
+    """Open a file to read text, unpacked likewise; `options` are those of `open`."""
     return io.TextIOWrapper(open_bytes(path), encoding, **options)
 
 

@@ -49,7 +49,7 @@ def read_blocks(
     so_far: SoFar,
     first_line: int = 2,
 ) -> array[int]:
-    """Add the rows of a file, from where it is on, to the columns: the line of each row.
+    """Read on in a file and add its rows to the columns; return the line of each row.
 
     so_far: told the position in the file after each block. first_line: the number of the line
     that comes next.
@@ -113,7 +113,7 @@ def _blocks(file: BinaryIO, separator: str) -> Iterator[_Block]:
 
 
 def _end_of_rows(content: bytes) -> int:
-    """Behind the last line break that is not inside a quoted cell."""
+    """The position after the last line break that is not inside a quoted cell."""
     quotes, end = _positions(content, b'"'), content.rfind(b"\n") + 1
     while (before := int(np.searchsorted(quotes, end))) % 2:
         end = content.rfind(b"\n", 0, int(quotes[before - 1])) + 1
@@ -127,7 +127,7 @@ def _positions(content: bytes, character: bytes) -> Array:
 
 
 def check_plain(content: bytes, separator: str) -> Array:
-    """Where the quotes are in these lines, if there is one way only to read them.
+    """Find the quotes in these lines; `NotPlain` if there is more than one way to read them.
 
     Quotes by turns open a cell, right behind a separator or line break, and close it, right before
     one. A doubled quote inside a cell closes and opens it, which comes to the same.
@@ -163,7 +163,7 @@ class _Reader:
         self.csv = package("pyarrow.csv", "tables", "reading in blocks needs")
 
     def add(self, block: _Block) -> int:
-        """Add the rows of a block to the columns: how many there are."""
+        """Add the rows of a block to the columns; return how many there are."""
         texts, found = self._parsed(block)
         for column, cells in zip(self.columns, found.columns, strict=True):
             for chunk in cells.chunks:

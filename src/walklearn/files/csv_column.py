@@ -71,7 +71,7 @@ class CsvColumn:
         self._blocks.append(self._room[start:end])
 
     def finish(self, place: Place) -> Array:
-        """All cells, or an error for the first that does not fit."""
+        """Give all cells of the column, or raise an error for the first that does not fit."""
         if all(block.dtype != object for block in self._blocks):
             return check_cells(self.name, self._whole(), place)
         if not self.declared_text:
@@ -80,14 +80,14 @@ class CsvColumn:
         return check_cells(self.name, cells, place) if "" in self._known else cells
 
     def _whole(self) -> Array:
-        """All blocks as one, which takes their place in memory."""
+        """Join all blocks to one, which takes their place in memory."""
         if len(self._blocks) != 1:
             self._blocks = [np.concatenate(self._blocks or [np.empty(0)])]
             self._room = np.empty(0)
         return self._blocks[0]
 
     def _check_text(self, place: Place) -> None:
-        """A column with any number in it is numbers, and the first other cell is wrong."""
+        """Raise an error for the first missing value, or text in a column that holds numbers too."""
         numbers = [block for block in self._blocks if block.dtype != object]
         has_numbers = any(not np.isnan(block).all() for block in numbers) or any(
             reads_as_number(cell) and not _is_missing(cell) for cell in self._known
@@ -124,7 +124,7 @@ class CsvColumn:
 
 
 def _is_missing(cell: str) -> bool:
-    """A word for nothing, or NaN however it is written."""
+    """Whether the cell is a word for a missing value, or NaN however it is written."""
     return cell.lower() in MISSING or (reads_as_number(cell) and np.isnan(float(cell)))
 
 

@@ -32,7 +32,7 @@ LARGE = 2**22  # bytes: a smaller file is read before pyarrow is imported
 
 
 def read_csv(path: Path, delimiter: str | None = None, text: Collection[str] = ()) -> Table:
-    """The columns of a CSV file with a header.
+    """Read the columns of a CSV file with a header.
 
     delimiter: what separates cells; guessed if None. text: columns that are text whatever
     they look like, and in which no word stands for a missing value. A large file is read with

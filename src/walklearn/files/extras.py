@@ -30,7 +30,7 @@ class MissingExtra(ImportError):
 
 @contextmanager
 def extra(name: str, needs: str) -> Iterator[None]:
-    """Around imports of an extra's packages: which one is missing, what needs it, how to get it."""
+    """Say which package of an extra is missing, what needs it and how to get it; wraps imports."""
     try:
         yield
     except ImportError as error:
@@ -44,7 +44,7 @@ def extra(name: str, needs: str) -> Iterator[None]:
 
 
 def package(name: str, of_extra: str, needs: str) -> Any:
-    """A package of an extra, by its name.
+    """Import a package of an extra, by its name.
 
     >>> package("json", "tables", "this needs").dumps([1])
     '[1]'

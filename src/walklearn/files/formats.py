@@ -169,7 +169,7 @@ def _of_known_kind(path: Path, name: str, cells: Array, declared_text: bool) -> 
 
 
 def _checked(path: Path, name: str, cells: Array) -> Array:
-    """Binary formats can hold NaN and infinity too."""
+    """Check the columns of a binary format, which can hold NaN and infinity too."""
     return check_cells(name, cells, partial(place, str(path), None))
 
 

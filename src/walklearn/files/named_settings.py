@@ -22,7 +22,7 @@ from walklearn.files.registry import Registry
 
 
 def read_named(table: CheckedTable, key: str, registry: Registry[Any], *also: str) -> Any:
-    """The thing that the key names, with its numbers; `also` are forms that are read elsewhere."""
+    """Read the thing that the key names, with its numbers; `also` lists forms read elsewhere."""
     given = table.get(key)
     if not isinstance(given, Mapping):
         plain = [name for name, kind in registry.items() if not _settings(kind)]

@@ -37,7 +37,7 @@ _interrupted_at = -ANOTHER
 
 @contextmanager
 def stop_on_interrupt(stop: threading.Event) -> Iterator[None]:
-    """The first Ctrl-C asks the batches to stop; a second one interrupts as usual.
+    """Let the first Ctrl-C ask the batches to stop; a second one interrupts as usual.
 
     So does one that comes right after another: whoever stops a search over many fits means
     the search, and not one fit after the other.
@@ -87,7 +87,7 @@ def progress_bar(
 
 @contextmanager
 def reading_bar(path: Path) -> Iterator[SoFar]:
-    """How much of a file has been read; call what it gives with the position. Small ones show none.
+    """Show how much of a large file has been read; call what it gives with the position.
 
     >>> with reading_bar(Path(__file__)) as so_far:
     ...     so_far(1000)
@@ -103,7 +103,7 @@ def reading_bar(path: Path) -> Iterator[SoFar]:
 
 @contextmanager
 def alive(shown: bool | None = None) -> Iterator[None]:
-    """Whenever nothing has moved for two seconds, say on standard error what is going on.
+    """Say on standard error what is going on, whenever nothing has moved for two seconds.
 
     Parameters
     ----------
@@ -205,7 +205,7 @@ def _is_watched() -> bool:
 
 
 def _in_notebook() -> bool:
-    """Jupyter's kernel is loaded exactly where a notebook runs."""
+    """Whether a notebook runs: exactly then Jupyter's kernel is loaded."""
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython else None
     return shell is not None and hasattr(shell, "kernel")

@@ -69,7 +69,7 @@ def _digest(cells: Iterable[object]) -> bytes:
 
 
 def _canonical(cell: object) -> str:
-    """One text for a number however it is written, and for a text without the space around it."""
+    """The same text for a number however it is written; other texts lose the space around them."""
     text = "" if cell is None else str(cell).strip()
     try:
         return repr(float(text) + 0.0)  # 0 and -0 are one number

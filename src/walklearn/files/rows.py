@@ -153,7 +153,7 @@ def rows_of(
 
 
 def _check_roles(target: str, node_column: str | None, drop: Sequence[str]) -> None:
-    """A column is predicted, names the owner, or is left out."""
+    """Check that a column has one role: it is predicted, names the owner, or is left out."""
     if target == node_column:
         raise DataError(
             f"the column {target!r} cannot be both what is predicted and who owns a row: choose "
@@ -170,7 +170,7 @@ def _text_columns(encoding: Encoding | None) -> list[str]:
 
 
 def _whole_if_possible(cells: Array) -> Array:
-    """3.0 is node 3 and class 3; text stays text."""
+    """Make whole numbers of labels such as 3.0, which is node 3 or class 3; text stays text."""
     if is_text(cells):
         return cells.astype(str)
     whole = bool((cells == np.floor(cells)).all()) and bool((np.abs(cells) < 2**53).all())

@@ -105,7 +105,7 @@ class Schema:
     def typical(
         cls, centre: ArrayLike, spread: ArrayLike, names: Iterable[str] | None = None
     ) -> Schema:
-        """From a centre and a spread for each column of an array.
+        """Make a schema from a centre and a spread for each column of an array.
 
         Parameters
         ----------
@@ -180,7 +180,7 @@ def from_rows_message(schema: Schema) -> str:
 
 
 def read_column(name: str, table: CheckedTable) -> Column:
-    """One column as its table declares it."""
+    """Read one column as its table declares it."""
     table.only(("categories", "range", "centre", "spread", "cut_off", "from_rows"), "a column")
     ways = [key for key in ("categories", "range", "spread") if key in table]
     if len(ways) != 1:
@@ -199,7 +199,7 @@ def read_column(name: str, table: CheckedTable) -> Column:
 
 
 def of_range(name: str, low: float, high: float) -> Column:
-    """Numbers from low to high brought to −1..1."""
+    """A column whose numbers, from low to high, are brought to −1..1."""
     return Column(name, None, low / 2 + high / 2, high / 2 - low / 2, 1.0)
 
 

@@ -108,7 +108,7 @@ class SparseTable(Table):
 
 
 def read_svmlight(path: Path, delimiter: str | None, text: Collection[str]) -> SparseTable:
-    """The feature with index 7 is the column x7, the target y, the query of a row qid."""
+    """Read an SVMlight file: feature 7 becomes the column x7, the target y, a row's query qid."""
     del delimiter
     datasets = package("sklearn.datasets", "sklearn", "SVMlight files need")
     try:

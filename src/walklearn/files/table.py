@@ -123,7 +123,7 @@ def place(source: str, lines: Sequence[int] | None, row: int) -> str:
 
 
 def check_cells(name: str, cells: Array, place: Place) -> Array:
-    """The cells of a column, none of them missing or infinite."""
+    """Return the cells of a column, once none of them is missing or infinite."""
     bad = cells == "" if cells.dtype == object else ~np.isfinite(cells)
     if np.any(bad):
         row, count = int(np.argmax(bad)), int(np.sum(bad))
@@ -147,7 +147,7 @@ def reads_as_number(cell: Any) -> bool:
 
 
 def unusable(name: str, where: str, what: str, count: int) -> DataError:
-    """That a value is not there, with how often that is so in its column."""
+    """The error that a value is unusable, with how many such rows its column has."""
     return DataError(
         f"{where}, column {name!r}: {what} ({plural(count, 'such row')} in this column). Fill it "
         "in, or leave the row out."
@@ -155,7 +155,7 @@ def unusable(name: str, where: str, what: str, count: int) -> DataError:
 
 
 def no_such_file(path: Path) -> str:
-    """That a file is not there, and which one may have been meant."""
+    """The message that a file is not there, with the one that may have been meant."""
     if path.is_dir():
         return f"{path} is a directory, not a file."
     there = [each.name for each in path.parent.iterdir()] if path.parent.is_dir() else []
