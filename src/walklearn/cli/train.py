@@ -212,7 +212,7 @@ def _prepared(data: Path, options: DataOptions, settings: dict[str, Any]) -> _Pr
 
 
 def _train(prepared: _Prepared, done: int) -> Trained:
-    """Let the token walk, and test the model; `before` says how many updates were made earlier."""
+    """Let the token walk, and test the model; `done` says how many updates were made earlier."""
     from walklearn.estimators.outcome import for_the_owner, is_claimed
     from walklearn.model.score import score_of
 

@@ -36,7 +36,7 @@ class Trained(NamedTuple):
 
     @property
     def is_claimed(self) -> bool:
-        """Whether protection is claimed for the rows; the model's details then tell nothing of them."""
+        """Whether protection is claimed; the details of the model then tell nothing of the rows."""
         return self.model.details.keys().isdisjoint(self.owners)
 
 

@@ -87,7 +87,7 @@ class CsvColumn:
         return self._blocks[0]
 
     def _check_text(self, place: Place) -> None:
-        """Raise an error for the first missing value, or text in a column that holds numbers too."""
+        """Raise an error for a missing value, or for a text in a column that holds numbers too."""
         numbers = [block for block in self._blocks if block.dtype != object]
         has_numbers = any(not np.isnan(block).all() for block in numbers) or any(
             reads_as_number(cell) and not _is_missing(cell) for cell in self._known

@@ -32,7 +32,7 @@ COMMENTS = ("#", "%")
 
 
 def read_pairs(path: Path) -> tuple[Integers, list[str] | None]:
-    """The pairs of an edge list as numbers, and the name of each, in order of size or alphabet.
+    """Read the pairs of an edge list as node numbers, with the names in order of size or alphabet.
 
     Names are None where nodes are called 0, 1, 2, … without a gap.
     """
@@ -65,7 +65,7 @@ def tell_of_loops(path: Path, count: int) -> None:
 
 
 def named_pairs(path: Path, owners: Set[str] = frozenset()) -> list[tuple[str, str]]:
-    """The pairs as they are written, read with care, so that a wrong line can be named.
+    """Read the pairs as they are written, with care, so that a wrong line can be named.
 
     owners: names that are known from elsewhere, so that a line with one of them is no header.
     """
@@ -109,7 +109,7 @@ def ordered(names: set[str]) -> list[str]:
 
 
 def _numbers(path: Path) -> Integers | None:
-    """A file of whole numbers in one go; None when a closer look is needed."""
+    """Read a file of whole numbers in one go; None when a closer look is needed."""
     try:
         with open_text(path) as lines, warnings.catch_warnings():
             warnings.simplefilter("error")  # numpy would read 1.5 as 1 with a warning

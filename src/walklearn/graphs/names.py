@@ -44,19 +44,19 @@ for _family in (
 
 
 def named(name: str, nodes: int, seed: Seed = None) -> Graph:
-    """The graph of a family, such as "ring" or "erdos-renyi", on so many nodes."""
+    """Make the graph of a family, such as "ring" or "erdos-renyi", on so many nodes."""
     if not is_name(name):
         raise ValueError(f"there is no family {name!r}.{choices_near(name)}")
     return _ON_NODES[_spelled(name)](whole("nodes", nodes, 1), seed)
 
 
 def is_name(name: str) -> bool:
-    """Whether it names a family; hyphens, underscores and capitals don't matter."""
+    """Whether a text names a family; hyphens, underscores and capitals don't matter."""
     return _spelled(name) in _ON_NODES
 
 
 def choices_near(name: str) -> str:
-    """What to say of a name that is none: what may have been meant, and what there is."""
+    """The end of a message about an unknown name: what may have been meant, and what there is."""
     close = closest(_spelled(name), NAMES)
     meant = f" Did you mean {close!r}?" if close else ""
     return f"{meant} The families are {', '.join(NAMES)}."

@@ -29,7 +29,7 @@ class ModelFileError(ValueError):
 
 
 def save(model: Model, path: Path, overwrite: bool) -> None:
-    """Write a temporary directory beside the target, then rename it."""
+    """Write the model to a temporary directory beside the target, then rename it."""
     path = path.absolute()
     check_target(path, overwrite)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -103,7 +103,7 @@ def contents(model: Model) -> dict[str, bytes]:
 
 
 def load(path: Path) -> Model:
-    """The model in a directory, every part of it checked."""
+    """Read the model in a directory, and check every part of it."""
     header = _read_header(path)
     try:
         weights = _read_weights(path / "weights.npz")

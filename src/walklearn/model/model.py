@@ -208,7 +208,7 @@ class Model:
         return self.probabilities(self.scores(X))
 
     def decide(self, scores: Array) -> Array:
-        """What scores say of each row.
+        """Decide from scores what to predict for each row.
 
         Parameters
         ----------
@@ -226,7 +226,7 @@ class Model:
         return labels[_best(scores)]
 
     def probabilities(self, scores: Array) -> Array:
-        """What scores say of the probability of each class.
+        """Compute the probability of each class from scores.
 
         Parameters
         ----------
@@ -291,13 +291,13 @@ class Model:
         return load(Path(path))
 
     def to_sklearn(self) -> Any:
-        """A fitted scikit-learn estimator that predicts the same from the same columns."""
+        """Make a fitted scikit-learn estimator that predicts the same from the same columns."""
         from walklearn.model.sklearn_export import to_sklearn
 
         return to_sklearn(self)
 
     def to_onnx(self) -> onnx.ModelProto:
-        """The model as ONNX, for other languages and servers; `onnx.save` writes it."""
+        """Make an ONNX model for other languages and servers; `onnx.save` writes it."""
         from walklearn.model.onnx_export import to_onnx
 
         return to_onnx(self)

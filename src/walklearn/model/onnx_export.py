@@ -94,7 +94,7 @@ class _Graph:
         self.outputs.append(self.onnx.helper.make_tensor_value_info(free, kind, ["rows", *width]))
 
     def encode(self, model: Model) -> None:
-        """`features`: the columns scaled, cut off and one-hot encoded."""
+        """Add the value `features`: the columns scaled, cut off and one-hot encoded."""
         columns = model.encoding.columns
         if all(column.categories is None for column in columns):
             self._scale(self.input("X", self.double, len(columns)), columns, "")
@@ -126,7 +126,7 @@ class _Graph:
         return self.node("Cast", [flat], f"/features/{at}", to=self.double)
 
     def score(self, model: Model) -> None:
-        """`scores`: features · weights + intercepts."""
+        """Add the value `scores`: features · weights + intercepts."""
         weights = self.constant("/weights", np.ascontiguousarray(model.coefficients.T))
         intercepts = self.constant("/intercepts", model.intercepts)
         self.node(
@@ -134,7 +134,7 @@ class _Graph:
         )
 
     def classify(self, model: Model) -> None:
-        """`label` and `probabilities`, or `scores` of every class."""
+        """Add the outputs `label` and `probabilities`, or `scores` of every class."""
         assert model.classes is not None
         count = len(model.classes)
         if len(model.used) == 1:  # the score of the second class against the first

@@ -28,12 +28,12 @@ def colour(number: int) -> str:
 
 
 def dash(number: int) -> str:
-    """Its dash: past seven lines the colours come again with another one."""
+    """The dash of the n-th line: past seven lines the colours come again with another dash."""
     return _DASHES[number // len(COLOURS) % len(_DASHES)]
 
 
 def new_axes(width: float = 6.4, height: float = 4.4) -> Axes:
-    """The axes of a new figure."""
+    """Make the axes of a new figure."""
     from matplotlib import pyplot
 
     _, axes = pyplot.subplots(figsize=(width, height), layout="constrained")
@@ -41,7 +41,7 @@ def new_axes(width: float = 6.4, height: float = 4.4) -> Axes:
 
 
 def dress(axes: Axes, x_label: str, y_label: str) -> None:
-    """Labels, a faint grid, and no frame on the right and at the top."""
+    """Give the axes labels and a faint grid, and no frame on the right and at the top."""
     axes.set(xlabel=x_label, ylabel=y_label)
     axes.grid(True, which="major", linewidth=0.5, alpha=0.4)
     axes.set_axisbelow(True)

@@ -147,7 +147,7 @@ def _ratio(counted: FloatArray, law: ArrayLike | None) -> FloatArray:
 def _on_graph(
     graph: Graph, counted: FloatArray, ratio: FloatArray, against: str, axes: Axes
 ) -> Axes:
-    """A dot for each node: its area is the visits, its colour their ratio to the law."""
+    """Draw a dot for each node: its area shows the visits, its colour their ratio to the law."""
     from matplotlib.colors import LogNorm
 
     seen = ratio[ratio > 0]
@@ -171,7 +171,7 @@ def _by_degree(
     expected: FloatArray,
     against: str,
 ) -> None:
-    """Every node as a faint dot, the median by degree, and what chance alone would scatter."""
+    """Draw each node as a faint dot, the median by degree, and what chance alone would scatter."""
     seen = ratio > 0
     sizes = np.round(_GROUPS * np.log2(np.maximum(degrees, 1)))
     groups = [np.flatnonzero(sizes == size) for size in np.unique(sizes)]
@@ -200,7 +200,7 @@ def _by_degree(
 
 
 def _spread(axes: Axes, ratio: FloatArray, degree: int, against: str) -> None:
-    """Where all nodes have as many neighbours: how many nodes have which ratio."""
+    """Draw how many nodes have which ratio, where all have equally many neighbours."""
     axes.hist(ratio, bins=min(40, 5 + len(ratio) // 10), color=colour(0))
     axes.axvline(1.0, color="grey", linewidth=0.8)
     dress(axes, f"visits / {against}", f"nodes, each with {degree} neighbours")
@@ -213,7 +213,7 @@ def draw_graph(
     sizes: ArrayLike,
     **colours: Any,
 ) -> PathCollection:
-    """Edges in grey and dots above them, which are returned: a bar may explain their colours."""
+    """Draw edges in grey and dots above them; return the dots, whose colours a bar may explain."""
     from matplotlib.collections import LineCollection
 
     strength = min(0.6, 60.0 / max(len(edges), 1) ** 0.75)

@@ -250,7 +250,7 @@ def _additive_hockey_stick(
 
 
 def _at_most_one(delta: Array) -> Array:
-    """A δ is at most 1, and one that could not be computed is not known to be less."""
+    """Cut δ at 1, and take 1 for a δ that could not be computed: it is not known to be less."""
     return np.where(np.isnan(delta), 1.0, np.minimum(delta, 1.0))
 
 

@@ -235,7 +235,7 @@ def _bounds_at(more: Array, less: Array, ends: Array, risk: float) -> tuple[Arra
 
 
 def _at_least(draws: Array, ends: Array) -> Array:
-    """How many draws are ≥ each end."""
+    """Count how many draws are ≥ each end."""
     below = np.searchsorted(np.sort(draws), ends, side="left")
     return np.asarray(draws.size - below, dtype=np.float64)
 

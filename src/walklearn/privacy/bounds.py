@@ -154,7 +154,7 @@ def clip_features(X: ArrayLike, bound: float) -> tuple[Array, int]:
 
 
 def _clip_sparse(X: Any, bound: float) -> tuple[Any, int]:
-    """Row by row as above: the entries of all rows in one line, and each row's own numbers."""
+    """Shorten sparse rows as `clip_features` does, all at once and from their entries alone."""
     from scipy.sparse import csr_array
 
     rows = csr_array(X, dtype=np.float64, copy=True)
@@ -189,13 +189,13 @@ def row_weight(objective: str, nodes: int, total_rows: float | None) -> float:
 
 
 def check_count(name: str, count: int) -> None:
-    """A whole number of at least 1."""
+    """Return the count, if it is a whole number of at least 1."""
     if count != int(count) or count < 1:
         raise ValueError(f"{name} must be a whole number of at least 1, got {count!r}.")
 
 
 def check_size(name: str, size: float, zero: bool) -> None:
-    """A finite number above 0, or 0 itself where that will do."""
+    """Return the size, if it is a finite number above 0, or 0 itself where that will do."""
     if not math.isfinite(size) or size < 0 or (size == 0 and not zero):
         least = "at least 0" if zero else "positive"
         raise ValueError(f"{name} must be finite and {least}, got {size!r}.")

@@ -165,7 +165,7 @@ def _calibrate_clamped_gamma(
 def _calibrate_one_noise(
     kind: type[Mechanism], epsilon: float, delta: float, bounds: Bounds, clamp: Bounds | None
 ) -> Mechanism:
-    """Any mechanism with one parameter of noise.
+    """Calibrate any mechanism with one parameter of noise.
 
     Of Laplace noise that is the scale Δ/(ε − 2 ln(1 − δ)), unless a clamp cuts into the bounds.
     """
@@ -183,7 +183,7 @@ def _calibrate_one_noise(
 def _calibrate_truncated_laplace(
     epsilon: float, delta: float, bounds: Bounds, clamp: Bounds | None
 ) -> TruncatedLaplace:
-    """Scale Δ/ε and the least cut; for δ ≤ ½ that is scale · ln(1 + (e^ε − 1)/2δ) (Geng 2020)."""
+    """Take scale Δ/ε and the least cut: for δ ≤ ½, scale · ln(1 + (e^ε − 1)/2δ) (Geng 2020)."""
     # For ε → 0 the noise becomes uniform; a scale far above the cut is as good as infinite.
     # The last digits see to it that the privacy loss Δ/scale, rounded up, is at most ε.
     scale = (bounds[1] - bounds[0]) / max(epsilon, 1e-4 * delta) * (1 + 2.0**-49)

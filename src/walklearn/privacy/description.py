@@ -34,7 +34,7 @@ def describe(mechanism: Release) -> dict[str, Any]:
 
 
 def from_description(description: Mapping[str, Any]) -> Release:
-    """The mechanism that `describe` described."""
+    """Make the mechanism that `describe` described."""
     parameters = dict(description)
     kind = parameters.pop("kind", None)
     others: dict[Any, Any] = {ModelNoise.name: ModelNoise, RowGaussian.name: RowGaussian}

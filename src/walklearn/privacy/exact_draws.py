@@ -167,7 +167,7 @@ class GammaLaw:
 def rounded_normal(
     count: int, sigma: float, step: float, bits: Bits | None = None
 ) -> NDArray[np.int64]:
-    """Independent draws of N(0, σ²), each rounded to the nearest multiple of a step, exactly.
+    """Draw N(0, σ²) independently, each draw rounded exactly to the nearest multiple of a step.
 
     A value that is itself a multiple of the step, plus such a draw, is the value with ideal
     Gaussian noise, rounded. So with values as whole numbers of steps nothing is ever inexact.
@@ -216,7 +216,7 @@ def rounded(
     high: int | None = None,
     bits: Bits | None = None,
 ) -> list[float]:
-    """A draw of centre + law for each (law, centre), rounded to the nearest multiple of the step.
+    """Draw centre + law for each (law, centre), rounded to the nearest multiple of the step.
 
     What is below `low` steps or above `high` steps counts as that many. The multiples are returned
     as floats; that they are rounded to one where they have more digits is post-processing.
@@ -279,7 +279,7 @@ class _Uniform:
 
 
 def _drawer(step: float, low: int, high: int, bits: Bits | None) -> Callable[[Law, float], int]:
-    """How a law around a centre is drawn on one grid, in cells low..high; the outer ones go on."""
+    """Make the function that draws a law around a centre, as a cell low..high of one grid."""
     arb, exponent = _arb(), _exponent(step)
     source = Keystream() if bits is None else bits
 
@@ -337,7 +337,7 @@ def _exponent(step: float) -> int:
 
 @contextmanager
 def _own_precision() -> Iterator[None]:
-    """The working precision is flint's global: one draws at a time, others find it as it was."""
+    """Let one thread at a time change flint's precision, which is global; then put it back."""
     context = _flint().ctx
     with _one_at_a_time:
         before = context.prec

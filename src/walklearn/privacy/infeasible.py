@@ -48,7 +48,7 @@ class InfeasiblePrivacyError(ValueError):
 def refuse_gamma(
     epsilon: float, delta: float, bounds: Bounds, rule: Accounting
 ) -> InfeasiblePrivacyError:
-    """The Gamma mechanism has a floor, by the exact δ and by the lemma."""
+    """The error for the Gamma mechanism, which has a floor by the exact δ and by the lemma."""
     lo, hi = bounds
 
     def floor(at: float, excess: float) -> float:
@@ -92,7 +92,7 @@ def refuse_clamped_gamma(epsilon: float, bounds: Bounds, clamp: Bounds) -> Infea
 
 
 def refuse_no_delta(kind: str) -> InfeasiblePrivacyError:
-    """Unclamped Gaussian noise and a cut Laplace tail have δ > 0 for every ε."""
+    """The error for δ = 0 with unclamped Gaussian noise or a cut Laplace tail: there δ > 0."""
     reasons = {
         "gaussian": "no noise level gives delta = 0 for unclamped Gaussian noise. Allow delta > 0, "
         "clamp the release, or use laplace.",
@@ -103,7 +103,7 @@ def refuse_no_delta(kind: str) -> InfeasiblePrivacyError:
 
 
 def refuse_all_noise(kind: str, floor: float) -> InfeasiblePrivacyError:
-    """However much noise, δ stays above the target: a mechanism of one's own may be like that."""
+    """The error for a mechanism whose δ stays above the target, however much noise it has."""
     return InfeasiblePrivacyError(
         f"no noise level of {kind} reaches this delta: with the most noise it is {floor:.3g}. "
         "Allow more, or use laplace.", floor, math.inf, None,

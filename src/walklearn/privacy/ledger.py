@@ -93,7 +93,7 @@ class BudgetExceededError(ValueError):
 
 
 class Ledger:
-    """What each node has released so far, and what that costs it in total.
+    """A record of what each node has released so far, and what that costs it in total.
 
     Parameters
     ----------

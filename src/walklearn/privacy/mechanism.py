@@ -146,7 +146,7 @@ class Mechanism(ABC):
         return int(np.count_nonzero((array < self.bounds[0]) | (array > self.bounds[1])))
 
     def release(self, values: ArrayLike, generator: np.random.Generator | None = None) -> Array:
-        """Noisy values, one for each, drawn exactly.
+        """Draw a noisy value for each value, exactly.
 
         Release a value once and keep what came out: a second draw costs a second time.
 

@@ -108,7 +108,7 @@ class ModelNoise(NoisyGradients):
         max_contributions: int,
         protect: Unit = "rows",
     ) -> ModelNoise:
-        """The least noise for which all contributions of a node together are (ε, δ) private.
+        """Find the least noise for which all contributions of a node together are (ε, δ) private.
 
         Parameters
         ----------
@@ -219,7 +219,7 @@ class ModelNoise(NoisyGradients):
 
 
 def check_unit(unit: str) -> None:
-    """What ε is about: "rows" or "node"."""
+    """Check what ε is about: "rows" or "node"."""
     if unit not in get_args(Unit):
         raise ValueError(
             f'protect must be "rows" (one row of a node is replaced) or "node" (all its rows '
@@ -228,7 +228,7 @@ def check_unit(unit: str) -> None:
 
 
 def check_contributions(contributions: int, name: str) -> int:
-    """A count of contributions: a whole number of at least 1."""
+    """Return a count of contributions, if it is a whole number of at least 1."""
     try:
         count = operator.index(contributions)
     except TypeError:

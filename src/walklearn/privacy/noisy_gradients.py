@@ -67,7 +67,7 @@ class NoisyGradients:
     def clipped(
         self, problem: Problem, node: int, model: Array, picks: NDArray[np.int64] | None = None
     ) -> Array:
-        """What the noise is added to: the sum of the clipped vectors of a node.
+        """Sum the clipped vectors of a node, to which the noise is added.
 
         Parameters
         ----------
@@ -93,7 +93,7 @@ class NoisyGradients:
     def clipped_on_grid(
         self, problem: Problem, node: int, model: Array, picks: NDArray[np.int64] | None = None
     ) -> NDArray[np.int64]:
-        """The same sum in whole steps of `clip_step`; no vector in it is longer than the clip.
+        """Sum them in whole steps of `clip_step`; no vector in it is longer than the clip.
 
         That holds exactly, so replacing one moves the sum by 2 · 2^24 steps at most.
 
@@ -125,7 +125,7 @@ class NoisyGradients:
             shares[too_long] *= 1.0 - 2.0**-40  # rounding had made them a hair too long
 
     def draw(self, size: int, bits: exact_draws.Bits | None = None) -> NDArray[np.int64]:
-        """Noise in whole steps of `clip_step`, drawn exactly.
+        """Draw noise exactly, in whole steps of `clip_step`.
 
         Parameters
         ----------
@@ -194,7 +194,7 @@ class NoisyGradients:
         return np.asarray(self.factor(problem, node) * (self.clip_step * total))
 
     def check_batch(self, batch: object) -> None:
-        """A mini-batch may hold a row several times, which a claim about rows does not allow for.
+        """Refuse a mini-batch for a claim about rows: it may hold a row several times.
 
         Parameters
         ----------
@@ -266,7 +266,7 @@ class NoisyGradients:
     def _vectors(
         self, problem: Problem, node: int, model: Array, picks: NDArray[np.int64] | None
     ) -> Iterator[tuple[Array, Array]]:
-        """What is clipped, a vector to a line, and how much of each is left by the clipping.
+        """Yield what is clipped, a vector to a line, and how much of each the clipping leaves.
 
         Each row's gradient, some rows at a time, or that of all of them. Of a vector that is not
         finite nothing is left.

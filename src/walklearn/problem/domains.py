@@ -69,7 +69,7 @@ class Everywhere(Domain):
         return model
 
     def sample(self, size: int, generator: np.random.Generator) -> Array:
-        """Zero: there is no uniform law on everything."""
+        """Start from zero, since there is no uniform law on everything."""
         del generator
         return np.zeros(size)
 
@@ -112,7 +112,7 @@ class Ball(Domain):
         return np.asarray(model * (self.radius / squared_norm**0.5))
 
     def sample(self, size: int, generator: np.random.Generator) -> Array:
-        """A uniform direction at a distance radius · U^(1/size)."""
+        """Draw a uniform direction, and go radius · U^(1/size) far."""
         direction = generator.standard_normal(size)
         distance = self.radius * generator.random() ** (1.0 / size)
         return np.asarray(direction * (distance / np.linalg.norm(direction)))
@@ -157,5 +157,5 @@ class Box(Domain):
         return np.clip(model, self.low, self.high)
 
     def sample(self, size: int, generator: np.random.Generator) -> Array:
-        """Independent uniform entries."""
+        """Draw independent uniform entries."""
         return generator.uniform(self.low, self.high, size)

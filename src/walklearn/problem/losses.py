@@ -149,7 +149,7 @@ class _MarginLoss(Loss):
     takes: ClassVar[Targets] = "sign"
 
     def check_targets(self, targets: Array) -> None:
-        """Labels must be −1 or +1."""
+        """Check that labels are −1 or +1."""
         wrong = np.flatnonzero((targets != 1.0) & (targets != -1.0))
         if wrong.size:
             raise ValueError(
@@ -355,7 +355,7 @@ class Softmax(Loss):
         return p[:, :, None] * (np.eye(p.shape[1]) - p[:, None, :])
 
     def check_targets(self, targets: Array) -> None:
-        """Labels must be the whole numbers 0..K−1."""
+        """Check that labels are the whole numbers 0..K−1."""
         classes = np.inf if self.classes is None else self.classes
         wrong = np.flatnonzero(
             (targets < 0) | (targets != np.floor(targets)) | (targets >= classes)

@@ -56,7 +56,7 @@ def _function(problem: Problem) -> Smooth:
 
 
 def found_from_sample(problem: Problem) -> Optimum | None:
-    """w*, by steps over all rows from that of a sample of them; None if that does not do.
+    """Find w* by steps over all rows from the w* of a sample; None if that does not do.
 
     Only with a penalty is it known to be the only one, whatever the loss.
     """
@@ -119,7 +119,7 @@ def _weighted_square(problem: Problem, weights: Array) -> Array:
 
 
 def _check_minimiser_exists(problem: Problem) -> None:
-    """Logistic losses fall for ever along a direction that every row likes or ignores."""
+    """Refuse a problem with a direction that every row likes or ignores: there f falls for ever."""
     if not problem.loss.falls_for_ever:
         return
     if problem.row_count * problem.outputs * problem.size > LARGEST_PROGRAM:

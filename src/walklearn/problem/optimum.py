@@ -102,7 +102,7 @@ def minimise(function: Smooth, domain: Domain, size: int) -> Optimum:
 def refined(
     function: Smooth, domain: Domain, hessian: Callable[[Vector], Vector], near: Optimum
 ) -> Vector | None:
-    """w* inside W, from the minimiser of a function that is much like this one but cheaper.
+    """Find w* inside W, from the minimiser of a function much like this one but cheaper.
 
     Steps w − H⁻¹∇f(w), with the other's Hessian at its minimiser, each shorten the error by as much
     as the two Hessians differ, until rounding is all there is. None where that is not so, or
@@ -131,7 +131,7 @@ def refined(
 
 
 def _near(function: Smooth, start: Vector, low: float, high: float) -> Vector:
-    """SciPy's solver for smooth functions with bounds, of any size; where it is needed."""
+    """Come near the minimiser with SciPy's solver for smooth functions with bounds."""
     unbounded = not np.isfinite(low) and not np.isfinite(high)
     if start.size <= FEW_COORDINATES and function.strong_convexity > 0 and unbounded:
         return start
@@ -145,7 +145,7 @@ def _near(function: Smooth, start: Vector, low: float, high: float) -> Vector:
 
 
 def _newton(function: Smooth, model: Vector, low: float, high: float) -> Vector:
-    """Newton steps on the free coordinates, as long as they bring anything."""
+    """Make Newton steps on the free coordinates, as long as they bring anything."""
     if model.size > LARGEST_HESSIAN:
         return _newton_cg(function, model, low, high)
     for _ in range(500):
@@ -167,7 +167,7 @@ def _newton(function: Smooth, model: Vector, low: float, high: float) -> Vector:
 
 
 def _newton_cg(function: Smooth, model: Vector, low: float, high: float) -> Vector:
-    """The same with steps from conjugate gradients; coordinates held at a bound stay there."""
+    """Make Newton steps by conjugate gradients; coordinates held at a bound stay there."""
     if function.curvature_along is None:
         return model
     for _ in range(MOST_NEWTON_CG):
@@ -310,7 +310,7 @@ def _shortest(function: Smooth, model: Vector, radius: float) -> Vector:
 
 
 def _check_stationary(function: Smooth, domain: Domain, model: Vector) -> None:
-    """w minimises f over W exactly if a projected gradient step does not move it."""
+    """Check that a projected gradient step does not move w: exactly then it minimises f over W."""
     gradient, origin = function.gradient(model), function.gradient(np.zeros_like(model))
     scale = float(np.linalg.norm(gradient) + np.linalg.norm(origin))
     if model.size <= LARGEST_HESSIAN:  # ‖∇f‖² ≤ 2 L f: the size that gradients have hereabouts

@@ -26,7 +26,7 @@ LARGEST = 1e75  # of a value: its fourth power, times many rows, is a number yet
 def check_rows(
     X: ArrayLike, y: ArrayLike, dtype: np.dtype[Any], assume_finite: bool, copy: bool = True
 ) -> tuple[Array, Array]:
-    """X and y as arrays, a finite target for each finite row; sparse rows stay sparse."""
+    """Make arrays of X and y, and check that all are finite; sparse rows stay sparse."""
     rows = _sparse_rows(X, dtype, copy) if is_sparse(X) else _dense_rows(X, dtype, copy)
     try:
         targets = np.array(y, dtype=np.float64)
@@ -134,7 +134,7 @@ def with_ones(X: Any) -> Any:
 
 
 def check_owners(node_of_row: ArrayLike | None, rows: int) -> NDArray[np.int64]:
-    """The node of each row; by default row i belongs to node i."""
+    """Check the node of each row; by default row i belongs to node i."""
     if node_of_row is None:
         return np.arange(rows)
     owners = np.array(node_of_row)
@@ -149,7 +149,7 @@ def check_owners(node_of_row: ArrayLike | None, rows: int) -> NDArray[np.int64]:
 
 
 def check_weights(sample_weight: ArrayLike | None, rows: int) -> NDArray[np.float64]:
-    """How many rows each row counts as; by default one."""
+    """Check how many rows each row counts as; by default one."""
     if sample_weight is None:
         return np.ones(rows)
     weights = np.array(sample_weight, dtype=np.float64)
@@ -170,7 +170,7 @@ def check_weights(sample_weight: ArrayLike | None, rows: int) -> NDArray[np.floa
 
 
 def check_total(total_rows: float | None, here: float) -> float:
-    """M, the rows of all nodes: at least those that are here, which it is by default."""
+    """Check M, the rows of all nodes: at least those that are here, which is the default."""
     if total_rows is None:
         return here
     if not (np.isfinite(total_rows) and total_rows >= here):
@@ -182,7 +182,7 @@ def check_total(total_rows: float | None, here: float) -> float:
 
 
 def check_node_count(nodes: int) -> int:
-    """N as a whole number of at least 1."""
+    """Return N, if it is a whole number of at least 1."""
     if nodes != int(nodes) or nodes < 1:
         raise ValueError(f"nodes must be a whole number of at least 1, got {nodes!r}.")
     return int(nodes)

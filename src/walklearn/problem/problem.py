@@ -167,7 +167,7 @@ class Problem:
         self.__setstate__(settings)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Also after unpickling, arrays cannot be written to."""
+        """Freeze the arrays, after unpickling too, so that they cannot be written to."""
         for name, value in state.items():
             object.__setattr__(self, name, _frozen(value))
 

@@ -33,7 +33,7 @@ _WHERE = ("graphs", "problems", "step_sizes", "infeasible")
 
 
 def tradeoff(cells: Sequence[CellBands], methods: Tables, metric: str, x: str) -> Block:
-    """The final error against a number of the methods, such as ε."""
+    """Describe a figure of the final error against a number of the methods, such as ε."""
     families = method_families(methods, x)
     figures = []
     for title, shared, members in panels(cells):
@@ -93,7 +93,7 @@ def _shared(names: Sequence[str]) -> str:
 def scatter(
     cells: Sequence[CellBands], facts: pandas.DataFrame, metric: str, x: str
 ) -> Block | None:
-    """The final error of each graph and problem against a fact known before the run."""
+    """Describe a figure of the final error against a fact that is known before the run."""
     if x not in facts or facts[x].isna().all():
         return None
     known = facts.groupby("cell")[x].mean()

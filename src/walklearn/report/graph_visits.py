@@ -32,7 +32,7 @@ MOST_EDGES = 12_000  # more lines than that hide each other
 def graph_visits(
     nodes: pandas.DataFrame, edges: pandas.DataFrame, file_of: Callable[[str], str]
 ) -> Block | None:
-    """A drawing per graph, with switches between the problems and the methods."""
+    """Describe a drawing per graph, with switches between the problems and the methods."""
     if nodes.empty:
         return None
     first = nodes["step_size"].iloc[0]  # steps don't change where a walk goes: one is enough

@@ -79,7 +79,7 @@ def write_report(
 def study_directories(
     directories: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
 ) -> list[Path]:
-    """The studies' directories that are meant, or a ValueError."""
+    """Find the directories of the studies that are meant; ValueError if there are none."""
     if isinstance(directories, str | os.PathLike):
         directories = [directories]
     found: list[Path] = []
@@ -100,12 +100,12 @@ def study_directories(
 
 
 def _age(directory: Path) -> tuple[str, Path]:
-    """Studies appear in the order in which they were started."""
+    """When a study was started, which is the order in which studies appear."""
     return str(Results.open(directory).about["started"]), directory
 
 
 def render(sections: Sequence[Section], command: str) -> str:
-    """The page as text; ``command`` draws it again."""
+    """Make the text of the page; it says that ``command`` draws it again."""
     jinja2, plotly = (
         package(name, "experiments", "the page needs") for name in ("jinja2", "plotly.offline")
     )

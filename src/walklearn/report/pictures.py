@@ -54,7 +54,7 @@ class Picture:
 
 
 def draw(picture: Picture) -> Canvas:
-    """The picture, with one legend above it and what it shows in words below."""
+    """Draw the picture, with one legend above it and below it what it shows in words."""
     from matplotlib.figure import Figure as Canvas
 
     panels = [(block, figure) for block in picture.blocks for figure in block.figures]
@@ -83,7 +83,7 @@ def draw(picture: Picture) -> Canvas:
 
 
 def save(canvas: Canvas, directory: Path, name: str) -> list[Path]:
-    """The picture as PNG and as SVG; each file appears whole or not at all."""
+    """Write the picture as PNG and as SVG; each file appears whole or not at all."""
     # Panels are laid out once, which takes longer than drawing them.
     canvas.draw_without_rendering()
     canvas.set_layout_engine("none")
@@ -146,7 +146,7 @@ def _draw_lines(axes: Axes, block: Block, figure: Figure) -> None:
 
 
 def _marker(mode: str, place: int) -> str | None:
-    """Dots on lines; where points are all there is, their shape tells series apart too."""
+    """The marker of a series: dots on lines; where there are only points, a shape of its own."""
     if "markers" not in mode:
         return None
     return "o" if "lines" in mode else MARKERS[place % len(MARKERS)]
@@ -225,7 +225,7 @@ _DRAW: dict[str, Callable[[Axes, Block, Figure], ScalarMappable | None]] = {
 
 
 def _share_labels(grid: Any) -> None:
-    """What the panel below or to the left says already is not said again."""
+    """Leave out labels that the panel below or to the left has already."""
     for above, below in zip(grid[:-1].flat, grid[1:].flat, strict=True):
         if below.get_figure() and above.get_xlabel() == below.get_xlabel():
             above.set_xlabel("")
@@ -236,7 +236,7 @@ def _share_labels(grid: Any) -> None:
 
 
 def _explain(canvas: Canvas, blocks: Sequence[Block], width: float) -> None:
-    """One legend for all panels, and below them what lines and bands are."""
+    """Draw one legend for all panels, and say below them what lines and bands are."""
     lines: dict[str, Any] = {}
     for axes in canvas.axes:
         for line, label in zip(*axes.get_legend_handles_labels(), strict=True):

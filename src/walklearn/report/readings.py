@@ -63,7 +63,7 @@ def in_words(settings: Settings) -> dict[str, str]:
 
 
 def _steps(table: Mapping[str, Any], metric: str) -> dict[str, Any]:
-    """A step size, with what its constant was tuned for instead of those that were tried."""
+    """A step size in words, with what its constant was tuned for in place of the tried ones."""
     found = {key: value for key, value in table.items() if key not in ("constants", "metric")}
     if "constants" in table:
         found = {"tuned": METRIC_SYMBOLS[table.get("metric", metric)], **found}

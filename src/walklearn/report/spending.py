@@ -38,7 +38,7 @@ MANY_LINES = 12
 
 
 def convergence(cells: Sequence[CellBands], metric: str, *, beside: bool = False) -> Block:
-    """Every cell of a study, as convergence curves; ``beside`` figures that matter more."""
+    """Describe the convergence curves of a study, perhaps ``beside`` figures that matter more."""
     figures = [
         Figure(
             title,
@@ -103,7 +103,7 @@ def targets_of(claims: Iterable[Claim]) -> list[Target]:
 def cost(
     cells: Iterable[CellBands], facts: pandas.DataFrame, claims: Iterable[Claim]
 ) -> Block | None:
-    """Updates, messages and bytes until each target, with the share of instances that got there."""
+    """Describe what each target costs, and the share of instances that reached it."""
     targets = targets_of(claims)
     if not targets:
         return None
@@ -133,7 +133,7 @@ def cost(
 
 
 def reached(cells: Sequence[CellBands], facts: pandas.DataFrame, target: Target) -> Block:
-    """How many instances had got there when so much was spent: a line per method that rises."""
+    """Describe how many instances had reached a target when so much was spent, by method."""
     norms = _norms(facts)
     figures = []
     for title, shared, members in panels(cells):

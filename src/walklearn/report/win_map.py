@@ -31,7 +31,7 @@ def win_map(
     axes: tuple[str, str],
     file_of: Callable[[str], str],
 ) -> Block | None:
-    """A map for each graph and step size, with a switch between the comparisons."""
+    """Describe a map for each graph and step size, with a switch between the comparisons."""
     if verdicts.empty or not (verdicts["kind"] == "beats").any():
         return None
     file = file_of("verdicts.parquet")

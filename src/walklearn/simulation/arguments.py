@@ -33,7 +33,7 @@ Seed = int | np.random.SeedSequence | None
 
 
 def root_of(seed: Seed) -> np.random.SeedSequence:
-    """What all replicates' streams are derived from; drawn from the system without a seed."""
+    """The root of all replicates' random streams: the seed, or one drawn by the system."""
     if isinstance(seed, np.random.SeedSequence):
         return seed
     if seed is not None and (not _is_count(seed) or seed < 0):
@@ -88,7 +88,7 @@ def gaps_of(gaps: bool | int) -> bool | int:
 
 
 def check_model_privacy(method: Walk | Gossip, noise: ModelNoise) -> None:
-    """Noise on the model is for walks that show nothing else of the rows."""
+    """Refuse noise on the model where the walk shows something else of the rows."""
     from walklearn.privacy.model_noise import ModelNoise
 
     if not isinstance(noise, ModelNoise):
@@ -99,7 +99,7 @@ def check_model_privacy(method: Walk | Gossip, noise: ModelNoise) -> None:
 
 
 def check_network_options(method: Walk | Gossip, mean_importance: str, streams: str) -> None:
-    """What only a token can estimate, and what only nodes of a walk can draw, is asked of walks.
+    """Refuse for gossip what only a token can estimate and only nodes of a walk can draw.
 
     The estimate needs visits in proportion to what the gradient is divided by, or no division.
     """
@@ -151,7 +151,7 @@ def gossip_step(update: Update) -> StepSize:
 def check_update(
     problem: Problem, method: Walk | Gossip, update: Update, noised: bool, mean_importance: str
 ) -> None:
-    """An update with memory is for what it can do, and where nothing is to be protected."""
+    """Refuse an update with memory for what it cannot do, or where something is protected."""
     if not isinstance(method, Walk):
         gossip_step(update)
     if not isinstance(update, Remembering):
@@ -213,7 +213,7 @@ def check_run(
 
 
 def check_engine(problem: Problem, method: Walk | Gossip, update: Update, engine: str) -> None:
-    """The compiled engine knows what comes with the package."""
+    """Refuse the compiled engine for what does not come with the package."""
     part = uncompiled_part(problem, method, update) if engine == "compiled" else None
     if part is not None:
         raise ValueError(f'{type(part).__name__} is not compiled; pass engine="reference".')

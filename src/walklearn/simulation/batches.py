@@ -84,7 +84,7 @@ class Batch(ABC):
 
     @abstractmethod
     def _advance(self, iterations: int) -> None:
-        """Go on by that many iterations, at least one."""
+        """Go on by that many iterations; there is at least one."""
 
     @abstractmethod
     def values(self, models: Array) -> Array:

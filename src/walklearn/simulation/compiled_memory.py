@@ -206,7 +206,7 @@ class CompiledNewton(CompiledMemory):
 
 
 def _one_sparse_row(problem: Problem) -> bool:
-    """One sparse row per node and one score, of models in double precision that go anywhere."""
+    """Whether each node has one sparse row and one score, in double precision, without a domain."""
     return (
         problem.is_sparse
         and problem.outputs == 1

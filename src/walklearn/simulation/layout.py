@@ -62,7 +62,7 @@ def uncompiled_part(
 
 
 def _hop_kinds() -> dict[Any, int]:
-    """By what a walk does, so that a class of a user's own with another hop is not taken over."""
+    """The numbers of hops that are compiled, by function: a user's own hop is not among them."""
     from walklearn.simulation import compiled
 
     return {
@@ -113,7 +113,7 @@ def data_of(problem: Problem, batch: int | None) -> Any:
 
 
 def has_one_row(problem: Problem) -> bool:
-    """One dense row per node, and one score."""
+    """Whether each node has one dense row and one score."""
     return (
         not problem.is_sparse
         and problem.outputs == 1

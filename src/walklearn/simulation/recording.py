@@ -73,7 +73,7 @@ class Recording:
         return generators(seed, nodes)
 
     def run(self, batch_class: Any, first: int, last: int, bar: tqdm[Any]) -> None:
-        """Take replicates first to last from the start to the end, or to the stop."""
+        """Run replicates `first` to `last` from start to end, or until they are stopped."""
         streams = [self.streams_of(seed) for seed in self.seeds[first:last]]
         batch: Batch = batch_class(self.setting, streams)
         block = max(1, BLOCK_NUMBERS // (len(streams) * max(1, _work(self.setting))))
@@ -199,7 +199,7 @@ def _update_of(setting: Setting) -> Update:
 
 
 def _message_bytes(setting: Setting) -> int:
-    """A token, or as many vectors as gossip sends."""
+    """The bytes of a message: a token, or as many vectors as gossip sends."""
     if isinstance(setting, WalkSetting):
         return setting.update.token_bytes(setting.problem)
     return setting.problem.model_bytes * setting.gossip.vectors

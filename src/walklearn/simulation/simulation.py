@@ -169,7 +169,7 @@ def simulate(
 
 
 def _run_batches(recording: Recording, batch_class: Any, cores: int | None, bar: tqdm[Any]) -> None:
-    """Threads share the data and the compiled code."""
+    """Run the batches on threads, which share the data and the compiled code."""
     count, workers = len(recording.seeds), cores or usable_cores()
     size = min(_largest_batch(recording), -(-count // workers))
     calls = [
@@ -180,7 +180,7 @@ def _run_batches(recording: Recording, batch_class: Any, cores: int | None, bar:
 
 
 def _largest_batch(recording: Recording) -> int:
-    """Gossip gains nothing from sharing a batch, and needs memory for every node's model.
+    """The most replicates of a batch; gossip gains nothing from sharing one, and needs memory.
 
     A private walk has a table of its own for each replicate, and so do streams of nodes and
     updates with memory.

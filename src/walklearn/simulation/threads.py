@@ -19,7 +19,7 @@ from pathlib import Path
 def on_threads(
     workers: int, calls: Sequence[Callable[[], object]], stop: Callable[[], object]
 ) -> None:
-    """Make all calls. Where one fails, or Ctrl-C comes, `stop` is called and the others awaited."""
+    """Make all calls on threads; if one fails, or on Ctrl-C, call `stop` and await the others."""
     if workers == 1 or len(calls) == 1:
         for call in calls:
             call()
@@ -35,7 +35,7 @@ def on_threads(
 
 
 def usable_cores() -> int:
-    """How many this process may use: by its affinity, and by the quota of its container."""
+    """How many cores this process may use, by its affinity and the quota of its container."""
     if hasattr(os, "sched_getaffinity"):
         cores = len(os.sched_getaffinity(0))
     else:

@@ -166,7 +166,7 @@ def audit_walk(
 
 
 def _problem(canary: float) -> Problem:
-    """Two nodes; the first row of the first node is the canary, the others are the same always."""
+    """Pose two nodes, of which the first node's first row is the canary and all else is fixed."""
     X = np.random.default_rng(0).standard_normal((_ROWS + 1, _DIMENSION))
     X[0] = 0.0
     X[0, 0] = _CANARY * canary

@@ -51,7 +51,7 @@ class Cell:
 
     @classmethod
     def of(cls, names: tuple[str, str, str, str, str], description: Mapping[str, Any]) -> Cell:
-        """A cell from its names and what is run.
+        """Make a cell from its names and what is run.
 
         Parameters
         ----------

@@ -97,7 +97,7 @@ def run(cell: Cell) -> CellResult:
 
 
 def tuning_errors(cell: Cell, instances: Sequence[int]) -> NDArray[np.float64]:
-    """The error on each tuning instance (row) with each constant (column), at the horizon.
+    """Find the error on each tuning instance (row) with each constant (column), at the horizon.
 
     Infinite where a run diverged, NaN where the method is not feasible.
     """
@@ -118,7 +118,7 @@ def tuning_errors(cell: Cell, instances: Sequence[int]) -> NDArray[np.float64]:
 
 
 def choose(cell: Cell, errors: NDArray[np.float64]) -> Tuning:
-    """The constant with the least mean error; the smallest of them where several are equal."""
+    """Choose the constant with the least mean error, and the smallest where several are equal."""
     steps = cell.description["step_size"]
     if "constants" not in steps:
         return Tuning(float(steps.get("constant", np.nan)))  # NaN: the step finds itself
@@ -255,7 +255,7 @@ def _recorded_at(cell: Cell) -> list[int]:
 
 @contextmanager
 def _running(cell: Cell) -> Iterator[None]:
-    """Errors name the cell; what runs warn of is told by the facts."""
+    """Let errors name the cell, and silence warnings of runs, which the facts tell."""
     with warnings.catch_warnings(), one_thread():
         warnings.simplefilter("ignore", UserWarning)
         try:

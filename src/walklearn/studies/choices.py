@@ -64,7 +64,7 @@ def table_of(content: Table) -> CheckedTable:
 
 
 def typed(table: CheckedTable, key: str, kind: str, *default: Any) -> Any:
-    """The value under `key`, which must be an "int", "float", "bool" or "str"."""
+    """Read the value under `key`, which must be an "int", "float", "bool" or "str"."""
     wanted, fits = _TYPES[kind]
     return table.value(key, *default, wanted=wanted, fits=fits)
 
@@ -72,7 +72,7 @@ def typed(table: CheckedTable, key: str, kind: str, *default: Any) -> Any:
 def arguments(
     function: Callable[..., Any], table: CheckedTable, also: Iterable[str], ours: Iterable[str] = ()
 ) -> dict[str, Any]:
-    """The function's arguments, read from a table; whatever is wrong with them is said.
+    """Read a function's arguments from a table; an error says what is wrong with them.
 
     also: keys of the table that are no arguments. ours: arguments that a study does not give.
     """
@@ -96,7 +96,7 @@ def _name_of(annotation: Any) -> str:
 
 
 def graph_of(content: Table, seed: Seed) -> Graph:
-    """The graph that a table describes; a random one is drawn again until it is connected."""
+    """Make the graph that a table describes; a random one is drawn again until it is connected."""
     table = table_of(content)
     family = FAMILIES[table.choice("family", FAMILIES)]
     settings = arguments(family, table, ["family"], ours=("seed", "connected"))

@@ -107,7 +107,7 @@ class Claim:
 
 
 def read_claims(study: CheckedTable) -> tuple[Claim, ...]:
-    """The claims of a study; an error names the key and line of what is wrong with one."""
+    """Read the claims of a study; an error names the key and line of what is wrong with one."""
     tables = study.tables("claims")
     return tuple(_claim(study, table, number) for number, table in enumerate(tables, start=1))
 

@@ -88,7 +88,7 @@ def run_study(
 
 
 def _run(cells: list[Cell], pool: Pool, results: Results, stop: threading.Event, bar: Any) -> None:
-    """Keep the workers busy; begun cells come before new ones."""
+    """Keep the workers busy; cells that have begun come before new ones."""
     unbegun = deque(CellWork(cell, pool.workers) for cell in cells)
     works: dict[Cell, CellWork] = {}
     waiting: deque[Task] = deque()

@@ -170,7 +170,7 @@ def edges_of(world: World) -> Columns:
 
 
 def notes(results: Results) -> list[str]:
-    """Runs that diverged, steps at the end of their grid, targets that no noise reaches, …
+    """Notes on runs that diverged, steps at the end of their grid, targets that no noise reaches, …
 
     One line for each cell and matter, in the order of the cells.
     """

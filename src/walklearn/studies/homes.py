@@ -73,7 +73,7 @@ def homes_of(*tables: Mapping[str, Any]) -> dict[str, dict[str, str]]:
 
 
 def register_homes(homes: Homes) -> None:
-    """Make known here what a cell names."""
+    """Register in this process what a cell names."""
     for kind, known in homes.items():
         for name, home in known.items():
             _REGISTRIES[kind].register_home(name, home)

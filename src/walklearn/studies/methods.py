@@ -41,7 +41,7 @@ _ALSO = (*WHERE, STEPS)
 
 
 def method_of(content: Table, problem_table: Table, problem: Problem) -> Walk | Gossip:
-    """The method that a table describes, for a problem. InfeasiblePrivacyError where none is."""
+    """Make the method that a table describes, for a problem; InfeasiblePrivacyError if none is."""
     table = table_of(content)
     if "gossip" in table:
         kind = GOSSIP[table.choice("gossip", GOSSIP)]
@@ -97,7 +97,7 @@ def _named_update(content: Table) -> tuple[Any, CheckedTable]:
 
 
 def _noise() -> list[str]:
-    """What the parameters of noise are called."""
+    """The names of the parameters of noise."""
     kinds = MECHANISMS.values()
     return list(dict.fromkeys(name for kind in kinds for name in kind.noise_names))
 

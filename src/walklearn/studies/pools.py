@@ -37,7 +37,7 @@ class WorkerDiedError(RuntimeError):
 
 
 class Pool(ABC):
-    """Some workers. Tasks go in, outcomes come out, in any order."""
+    """Some workers: tasks go in, and outcomes come out in any order."""
 
     workers: int
 
@@ -47,7 +47,7 @@ class Pool(ABC):
 
     @abstractmethod
     def outcomes(self, timeout_seconds: float) -> Iterator[tuple[Task, Any]]:
-        """What has been done since; waits a while for the first. Raises what a task raised."""
+        """Give what was done since the last call, waiting for the first; raise what a task raised."""
 
     @abstractmethod
     def close(self, *, at_once: bool) -> None:
@@ -95,7 +95,7 @@ class Processes(Pool):
         self._under_way[future] = task
 
     def outcomes(self, timeout_seconds: float) -> Iterator[tuple[Task, Any]]:
-        """A death breaks all futures: what was under way is then given out again."""
+        """Give the outcomes; a worker's death breaks all futures, whose tasks are given out again."""
         done, _ = wait(self._under_way, timeout_seconds, FIRST_COMPLETED)
         lost = [future for future in done if isinstance(future.exception(), BrokenExecutor)]
         for future in done:
@@ -118,7 +118,7 @@ class Processes(Pool):
             self.submit(task)
 
     def close(self, *, at_once: bool) -> None:
-        """Workers stay for the next study, unless they are to stop at once."""
+        """Leave the workers to the next study, unless they are to stop at once."""
         if not at_once:
             return
         # The executor stumbles, killing its workers, over a task that it has not passed on yet.
@@ -189,7 +189,7 @@ class Ray(Pool):
         self._under_way[self._perform.remote(task)] = task
 
     def outcomes(self, timeout_seconds: float) -> Iterator[tuple[Task, Any]]:
-        """Errors come as they were raised."""
+        """Give the outcomes; errors come as they were raised."""
         errors = self._ray.exceptions
         done, _ = self._ray.wait(list(self._under_way), timeout=timeout_seconds)
         for reference in done:
@@ -203,7 +203,7 @@ class Ray(Pool):
             yield task, outcome
 
     def close(self, *, at_once: bool) -> None:
-        """A cluster that was there before stays."""
+        """End the cluster, unless it was there before."""
         if at_once:
             for reference in self._under_way:
                 self._ray.cancel(reference, force=True)
@@ -212,7 +212,7 @@ class Ray(Pool):
 
 
 def _knock(address: str | None) -> None:
-    """Ray itself would wait for minutes where nobody answers."""
+    """Check that somebody answers at the address; Ray itself would wait for minutes."""
     host, colon, port = (address or "").removeprefix("ray://").rpartition(":")
     if colon and port.isdecimal():
         socket.create_connection((host.strip("[]"), int(port)), timeout=CONNECT_SECONDS).close()

@@ -51,7 +51,7 @@ class CellRuns:
         self.instances = self.rows["instance"].to_numpy().reshape(count, -1)[:, 0]
 
     def only_value(self, column: str) -> Any:
-        """What every row says alike, such as the method."""
+        """The value that every row has in a column, such as the method."""
         return self.rows[column].iloc[0]
 
     def against(self, cost: str, metric: str) -> Runs:

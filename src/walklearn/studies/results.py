@@ -70,7 +70,7 @@ class Results:
 
     @classmethod
     def open(cls, directory: str | os.PathLike[str]) -> Results:
-        """The results in a directory that a study wrote.
+        """Open the results in a directory that a study wrote.
 
         Parameters
         ----------
@@ -88,7 +88,7 @@ class Results:
 
     @classmethod
     def prepare(cls, directory: str | os.PathLike[str], study: Study) -> Results:
-        """A directory to write this study's cells to; those that it has already are kept.
+        """Make a directory to write this study's cells to; those that it has already are kept.
 
         Parameters
         ----------
@@ -237,7 +237,7 @@ class Results:
 
 
 def _read_about(folder: Path) -> dict[str, Any]:
-    """What the directory says; a ResultsError where it is not there, damaged, or another's."""
+    """Read what a directory says of its study; ResultsError if missing, damaged or another's."""
     file = folder / _ABOUT
     try:
         about = json.loads(file.read_bytes())

@@ -156,7 +156,7 @@ class Study:
         return digest(self.text, self.is_quick)
 
     def cells(self) -> list[Cell]:
-        """One for each graph, problem, step size and method, in this order."""
+        """The cells: one for each graph, problem, step size and method, in this order."""
         return [
             self._cell(graph, problem, method, step_size)
             for graph, problem, step_size, method in product(
@@ -220,7 +220,7 @@ class Study:
 
 
 def _settings(study: CheckedTable) -> dict[str, Any]:
-    """What `Study` is made from, with the defaults; what is wrong is said with its line."""
+    """Read what `Study` is made from, with the defaults; an error names its line."""
     study.only(_KEYS, "a study")
     return {
         "name": _name(study),

@@ -50,7 +50,7 @@ class Task:
 
 
 def perform(task: Task) -> Any:
-    """The tuning errors of the instances, or their tables."""
+    """Do a task: find the tuning errors of its instances, or their tables."""
     if task.tuning is None:
         return tuning_errors(task.cell, task.instances)
     return run_instances(task.cell, task.tuning, task.instances)
@@ -78,7 +78,7 @@ class CellWork:
         return self._split(self.cell.instances, choose(self.cell, np.empty((0, 0))))
 
     def take(self, task: Task, outcome: Any) -> list[Task]:
-        """Keep an outcome; the tasks that can be done now that it is there."""
+        """Keep an outcome; return the tasks that can be done now that it is there."""
         self._missing.remove(task.instances)
         self._outcomes[task.instances] = outcome
         if self._missing:

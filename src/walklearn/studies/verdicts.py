@@ -108,7 +108,7 @@ def verdicts(study: Any, results: Any) -> pandas.DataFrame:
 def judge(
     claims: Iterable[Claim], records: pandas.DataFrame, facts: pandas.DataFrame
 ) -> pandas.DataFrame:
-    """The same from the tables. A reading whose cells are not there yet is undecided."""
+    """Judge the claims by the tables; a reading whose cells are not there yet is undecided."""
     import pandas
 
     evidence = _Evidence(records, facts)

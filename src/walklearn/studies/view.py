@@ -46,7 +46,7 @@ class View:
 
 
 def read_view(study: CheckedTable) -> View:
-    """The view of a whole study's table."""
+    """Read the view from a whole study's table."""
     figure = study.table("figure", CheckedTable({}))
     if not figure:
         return View()
@@ -56,7 +56,7 @@ def read_view(study: CheckedTable) -> View:
 
 
 def _axis(study: CheckedTable, figure: CheckedTable, axis: str) -> str:
-    """What is on that axis; it must be a number that the study has."""
+    """Read what is on that axis, which must be a number that the study has."""
     name: str = figure.text(axis)
     if figure["kind"] == "scatter":
         return figure.choice(axis, FACTS)

@@ -90,14 +90,14 @@ def stream(seed: int, stage: int, instance: int, purpose: int) -> np.random.Seed
 
 
 def one_thread() -> AbstractContextManager[Any]:
-    """Linear algebra on one thread: the same sums on every machine, and workers do not fight."""
+    """Keep linear algebra to one thread: sums are then the same everywhere, and workers share."""
     threadpoolctl = package("threadpoolctl", "experiments", "studies need")
     limits: AbstractContextManager[Any] = threadpoolctl.threadpool_limits(limits=1, user_api="blas")
     return limits
 
 
 def draw_world(graph: Table, problem: Table, seed: int, stage: int, instance: int) -> World:
-    """The world that two tables of a study describe, for this instance."""
+    """Draw the world that two tables of a study describe, for this instance."""
     drawn = graph_of(graph, stream(seed, stage, instance, GRAPH))
     return World(drawn, draw_problem(problem, drawn, stream(seed, stage, instance, DATA)))
 
@@ -106,7 +106,7 @@ _kept: OrderedDict[str, World] = OrderedDict()
 
 
 def kept_world(graph: Table, problem: Table, seed: int, stage: int, instance: int) -> World:
-    """What `draw_world` draws, kept for the methods to come, with its optimum.
+    """Draw a world as `draw_world` does, and keep it with its optimum for the methods to come.
 
     The oldest worlds go when all together exceed `MOST_BYTES`.
     """
@@ -119,7 +119,7 @@ def kept_world(graph: Table, problem: Table, seed: int, stage: int, instance: in
 
 
 def draw_problem(content: Table, graph: Graph, seed: Seed) -> Problem:
-    """The problem that a table describes, its rows spread over the nodes of the graph."""
+    """Draw the problem that a table describes, its rows spread over the nodes of the graph."""
     table, nodes = table_of(content), graph.node_count
     name = table.choice("data", [*GENERATED, *COLLECTED])
     generator = np.random.default_rng(seed)

@@ -154,7 +154,7 @@ def _about_bias(facts: Facts) -> Iterator[str]:
 
 
 def _about_memory(facts: Facts) -> Iterator[str]:
-    """What is different where token and nodes remember."""
+    """The warnings where token and nodes remember gradients."""
     update = facts.update
     assert update is not None
     yield (
@@ -196,7 +196,7 @@ def _about_step_size(facts: Facts, step_size: StepSize) -> Iterator[str]:
 
 
 def _overshoot(facts: Facts, c: float, q: float, ratio: float, nodes: int) -> str:
-    """The first step is `ratio` times larger than 2/L, at so many nodes."""
+    """The warning that the first step is `ratio` times larger than 2/L, at so many nodes."""
     shorter = f"Take c = {c / ratio / 2:.2g} or less."
     if q == 0.0:
         until, consequence, cure = "for ever", "the model cannot settle", shorter

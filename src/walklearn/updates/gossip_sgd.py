@@ -82,11 +82,11 @@ class AsynchronousGossip:
 
     @property
     def announced_numbers(self) -> int:
-        """The correction needs the neighbours' degrees."""
+        """How many numbers a node announces: the correction needs the neighbours' degrees."""
         return int(self.corrected)
 
     def updates_per_iteration(self, graph: Graph) -> int:
-        """Both ends of a link update."""
+        """Two: both ends of a link update."""
         del graph
         return 2
 
@@ -136,7 +136,7 @@ class SynchronousGossip:
     announced_numbers = 1  # the degree, for the Metropolis weights
 
     def updates_per_iteration(self, graph: Graph) -> int:
-        """Every node updates."""
+        """N: every node updates."""
         return graph.node_count
 
     def gradient_scale(self, graph: Graph, step_size: StepSize) -> Array:
@@ -342,7 +342,7 @@ def step(setting: GossipSetting, network: Network, uniforms: Array) -> Network:
 
 
 def _meet(setting: GossipSetting, network: Network, uniforms: Array) -> Network:
-    """A uniform node and a uniform neighbour update, then average."""
+    """Let a uniform node and a uniform neighbour update, then average."""
     i, j = _meeting(setting.graph, uniforms[0])
     batch = setting.batch or 0
     network = _update(setting, network, i, uniforms[1 : 1 + batch])
@@ -353,7 +353,7 @@ def _meet(setting: GossipSetting, network: Network, uniforms: Array) -> Network:
 
 
 def _meeting(graph: Graph, u: float) -> tuple[int, int]:
-    """One uniform number picks the node, what is left of it the neighbour."""
+    """Pick a node by a uniform number, and its neighbour by what is left of that number."""
     stretched = u * graph.node_count
     i = int(stretched)
     neighbours = graph.neighbours(i)
@@ -362,7 +362,7 @@ def _meeting(graph: Graph, u: float) -> tuple[int, int]:
 
 
 def _round(setting: GossipSetting, network: Network, uniforms: Array) -> Network:
-    """Every node updates, then every node mixes."""
+    """Let every node update, then every node mix."""
     batch = setting.batch or 0
     for node in range(setting.graph.node_count):
         network = _update(setting, network, node, uniforms[node * batch : (node + 1) * batch])
@@ -398,7 +398,7 @@ def _gradients(problem: Problem, models: Array) -> Array:
 
 
 def _update(setting: GossipSetting, network: Network, node: int, uniforms: Array) -> Network:
-    """The node's own SGD step on its own model, with its own step index."""
+    """Make the node's own SGD step on its own model, with its own step index."""
     w, k = network.models[node], int(network.counts[node]) + 1
     gamma = setting.step_size(k)
     model, _ = update(setting.problem, node, w, gamma, setting.scale[node], uniforms)

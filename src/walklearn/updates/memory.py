@@ -157,7 +157,7 @@ class _GradientMemoryUpdate(Remembering):
         return KeptSlopes(np.full(shape, np.nan))
 
     def visit(self, problem: Problem, token: Token, kept: Any, uniforms: Array) -> Visited:
-        """See the module: look at the rows, find the step, make it, remember."""
+        """Look at the rows, find the step, make it, and remember, as the module says."""
         memory: GradientMemory = token.memory
         w, s, k = token.model, memory.gradient_sum, token.updates + 1
         picks = picked_rows(problem, token.node, uniforms)

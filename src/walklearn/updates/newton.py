@@ -138,7 +138,7 @@ class Newton(Remembering):
         return KeptParabolas(np.zeros((rows, 1 + problem.outputs)))
 
     def visit(self, problem: Problem, token: Token, kept: Any, uniforms: Array) -> Visited:
-        """See the module: move the rows' parabolas to w, then minimise the sum of all."""
+        """Move the rows' parabolas to w, then minimise the sum of all, as the module says."""
         picks = picked_rows(problem, token.node, uniforms)
         picks = None if picks is None else np.unique(picks)
         rows, w = problem.rows_of(token.node, picks), token.model
@@ -159,7 +159,7 @@ class Newton(Remembering):
 
 
 def _moved(quadratic: Quadratic, changes: Array, rows: Any) -> Quadratic:
-    """With κ and κs − slope of each row changed by so much."""
+    """The quadratic with κ and κs − slope of each row changed by so much."""
     inverse, right_side = quadratic.inverse.copy(), quadratic.right_side.copy()
     dense = np.asarray(rows.toarray() if hasattr(rows, "toarray") else rows, dtype=np.float64)
     for x, change in zip(dense, changes, strict=True):

@@ -47,7 +47,7 @@ class Streams(NamedTuple):
     nodes: NodeStreams | None = None
 
     def of(self, node: int) -> Streams:
-        """What the node draws from."""
+        """The streams that the node draws from."""
         return self if self.nodes is None else self.nodes[node]
 
 
@@ -76,7 +76,7 @@ class NodeStreams(Sequence[Streams]):
 
 
 def replicate_seed(root: np.random.SeedSequence, replicate: int) -> np.random.SeedSequence:
-    """Depends on the root and the number alone, however often the root was used."""
+    """The seed of a replicate, which depends on the root and the number alone."""
     return _spawned(root, replicate)
 
 

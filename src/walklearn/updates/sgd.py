@@ -29,7 +29,7 @@ Protect = Callable[[Problem, int, Array, "NDArray[np.int64] | None"], Array]
 
 
 def start(problem: Problem, generator: np.random.Generator) -> tuple[int, Array]:
-    """A uniform node and a model uniform over W: the same for every method on one stream."""
+    """Draw a uniform node and a model uniform over W: the same for every method on one stream."""
     node = int(generator.random() * problem.node_count)
     model = problem.domain.sample(problem.size, generator)
     return node, model.astype(problem.dtype)

@@ -277,7 +277,7 @@ def step(
 
 
 def _hop(setting: WalkSetting, token: Token, uniforms: Array, counts: Array | None) -> Hop:
-    """Where the walk says that the token goes; only some ask for the counts of visits."""
+    """Ask the walk where the token goes; only some walks need the counts of visits."""
     walk, known = setting.walk, (setting.graph, setting.score, token.node, token.previous)
     if isinstance(walk, HistoryDriven):
         return walk.hop(*known, uniforms, counts)
@@ -291,7 +291,7 @@ def _updated(
     protect: Protect | None,
     kept: Any,
 ) -> tuple[Token, Visit]:
-    """What the visit does to the token, before that is handed over."""
+    """Do to the token what the visit does, before it is handed over."""
     if isinstance(setting.update, Remembering):
         token, kept, gamma, gradient = setting.update.visit(setting.problem, token, kept, picks)
         return token, Visit(token.node, gamma, gradient, 0, kept)

@@ -65,7 +65,7 @@ class Derived(Walk):
     def realise(
         self, graph: Graph, problem: Problem | None, generator: Generators | None = None
     ) -> Self:
-        """The same with the walk's release drawn."""
+        """The same walk, built on one whose release is drawn."""
         return replace(self, walk=self.walk.realise(graph, problem, generator))
 
     def visit_weights(self, graph: Graph, problem: Problem | None = None) -> Vector:
@@ -130,7 +130,7 @@ class NonBacktracking(Derived):
         return 2
 
     def hop(self, graph: Graph, score: Vector, node: int, previous: int, uniforms: Vector) -> Hop:
-        """A Metropolis hop; one that goes straight back may be redirected."""
+        """Make a Metropolis hop; one that goes straight back may be redirected."""
         first = self.walk.hop(graph, score, node, previous, uniforms)
         neighbours = graph.neighbours(node)
         if first.messages == 0 or first.node != previous or len(neighbours) < 2:
@@ -143,14 +143,14 @@ class NonBacktracking(Derived):
         return Hop(other, 1) if p <= ratio * ratio else first
 
     def transition_matrix(self, graph: Graph, problem: Problem | None = None) -> csr_array:
-        """There is none over the nodes: the next node depends on the previous one too."""
+        """Refused: the next node depends on the previous one too, so there is no matrix."""
         raise TypeError(
             "a non-backtracking walk has no transition matrix over the nodes: the next node "
             f"depends on the previous one too. Ask its walk instead: {self.walk!r}."
         )
 
     def acceptance_rate(self, graph: Graph, problem: Problem | None = None) -> float:
-        """That of the walk: a redirected move still moves."""
+        """The acceptance rate of the walk it builds on: a redirected move still moves."""
         return self.walk.acceptance_rate(graph, problem)
 
 
@@ -295,7 +295,7 @@ class Independent(Derived):
         return np.cumsum(self.stationary(graph, problem))
 
     def hop(self, graph: Graph, score: Vector, node: int, previous: int, uniforms: Vector) -> Hop:
-        """A node drawn from the law."""
+        """Draw a node from the law."""
         last = graph.node_count - 1
         j = min(int(np.searchsorted(score, uniforms[0], side="right")), last)
         return Hop(j, int(j != node))

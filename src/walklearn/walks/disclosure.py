@@ -79,7 +79,7 @@ def check_scale(walk: Walk) -> None:
 
 
 def check_protectable(walk: Walk) -> None:
-    """Noise on the model protects nothing that leaks by another way: refuse to claim it.
+    """Refuse to protect the model where the rows leak in another way.
 
     Only walks are let through that say themselves what they show: that a class has inherited it
     means little, since its own steps may depend on the rows in other ways.

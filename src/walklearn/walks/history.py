@@ -100,12 +100,12 @@ class HistoryDriven(Derived):
         return Hop(j if accepted else node, 2 + int(accepted), questions=2)
 
     def transition_matrix(self, graph: Graph, problem: Problem | None = None) -> csr_array:
-        """There is none: the next node depends on all visits so far."""
+        """Refused: the next node depends on all visits so far, so there is no matrix."""
         raise TypeError(
             "a history-driven walk has no transition matrix: the next node depends on all visits "
             f"so far. Ask its walk instead: {self.walk!r}."
         )
 
     def acceptance_rate(self, graph: Graph, problem: Problem | None = None) -> float:
-        """That of the walk, which it tends to as the visits come to follow the law."""
+        """The rate of the walk it builds on, to which it tends as the visits follow the law."""
         return self.walk.acceptance_rate(graph, problem)

@@ -35,7 +35,7 @@ def score(importance: float, degree: int) -> float:
 
 
 def propose(u: float, degree: int, laziness: float = 0.0) -> Proposal | None:
-    """A uniform neighbour; None where the token stays: out of laziness, or with nobody to go to."""
+    """Propose a uniform neighbour; None where the token stays, being lazy or without neighbours."""
     if u < laziness or not degree:
         return None
     return Proposal(*pick((u - laziness) / (1.0 - laziness), degree))

@@ -155,7 +155,7 @@ class Weighted(Metropolis):
         return self.visit_weights(graph, problem)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Also after unpickling, arrays cannot be written to."""
+        """Freeze the arrays, after unpickling too, so that they cannot be written to."""
         self.__dict__.update(state)
         for value in state.values():
             if isinstance(value, np.ndarray):

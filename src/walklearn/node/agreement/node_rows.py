@@ -72,7 +72,7 @@ class NodeRows:
 
 
 def read_node_rows(path: str | os.PathLike[str], plan: Plan) -> NodeRows:
-    """The rows in a file, as the plan has them; a `DataError` names row and column."""
+    """Read the rows in a file, as the plan has them; a `DataError` names row and column."""
     texts = [column.name for column in plan.columns if column.categories is not None]
     if plan.classes is not None:
         texts.append(plan.target)

@@ -157,7 +157,7 @@ class Plan:
 
     @classmethod
     def read(cls, path: str | Path) -> Plan:
-        """The plan in a file.
+        """Read the plan in a file.
 
         Parameters
         ----------
@@ -173,7 +173,7 @@ class Plan:
 
     @classmethod
     def from_text(cls, text: str, where: str = "plan") -> Plan:
-        """The plan in a TOML text.
+        """Read the plan in a TOML text.
 
         Parameters
         ----------
@@ -191,7 +191,7 @@ class Plan:
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any], where: str = "plan") -> Plan:
-        """The plan that `to_dict` described.
+        """Make the plan that `to_dict` described.
 
         Parameters
         ----------
@@ -214,7 +214,7 @@ class Plan:
         return plan
 
     def to_dict(self) -> dict[str, Any]:
-        """All keys as plain values, the defaults too; what the digest is taken of."""
+        """All keys as plain values, with their defaults; the digest is taken of these."""
         return plan_keys.write_all(self)
 
     @cached_property

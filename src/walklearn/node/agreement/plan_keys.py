@@ -45,7 +45,7 @@ class TimeLimits:
 
 
 def read_all(table: CheckedTable, keys: Iterable[str]) -> dict[str, Any]:
-    """The values of a plan's fields, which are these keys, each checked by itself."""
+    """Read the values of a plan's fields, and check each by itself."""
     version = table.count("version", VERSION)
     if version < VERSION:
         raise table.error(
@@ -119,7 +119,7 @@ def check_together(table: CheckedTable, plan: Plan) -> None:
 
 
 def _check_update(table: CheckedTable, plan: Plan) -> None:
-    """The paper's update needs a step size; one with memory has none, and nothing is private."""
+    """Check the update: the paper's needs a step size; one with memory has none, nor privacy."""
     if plan.memory is None:
         if plan.step_size is None:
             raise table.error("step_size", "is missing: { constant = … } of c / k^0.75.")

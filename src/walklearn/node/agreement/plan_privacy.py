@@ -63,7 +63,7 @@ class Privacy:
 
 
 def refuse_version_1(table: CheckedTable) -> None:
-    """Two tables with an ε each, of which neither was the total, are no plan any more."""
+    """Refuse a plan of version 1, with two tables that had an ε each and no total."""
     if "model_privacy" in table:
         raise table.error(
             "model_privacy",
@@ -73,7 +73,7 @@ def refuse_version_1(table: CheckedTable) -> None:
 
 
 def read(table: CheckedTable) -> Privacy | None:
-    """The table `privacy` of a plan, each key checked by itself."""
+    """Read the table `privacy` of a plan, and check each key by itself."""
     inner = table.table("privacy", None)
     if inner is None:
         return None
@@ -250,7 +250,7 @@ def mechanism(plan: Plan) -> Mechanism | None:
 
 
 def _for_the_constants(plan: Plan, privacy: Privacy) -> tuple[float, float]:
-    """Their share, or all of it where nothing is spent on the model."""
+    """The constants' share of (ε, δ), or all of it where nothing is spent on the model."""
     allotted = allotment(plan)
     if allotted is not None and allotted.constants is not None:
         return allotted.constants

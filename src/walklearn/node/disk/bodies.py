@@ -32,7 +32,7 @@ class Bodies:
         self._has_files = limits.largest_token > LARGEST_ROW
 
     def write(self, token: Token | None, made: list[Path]) -> Body:
-        """What the row will have of a token; a file that this takes is added to `made`."""
+        """Give what a row of the database holds of a token; a file written for it joins `made`."""
         if token is None:
             return NO_BODY
         content = token.encoded
@@ -47,7 +47,7 @@ class Bodies:
         return None, file.name
 
     def read(self, body: Body) -> Token | None:
-        """The token that a row has; `ReplacedError` if its file is gone."""
+        """Read the token that a row has; `ReplacedError` if its file is gone."""
         content, file = body
         if file is not None:
             try:
@@ -67,7 +67,7 @@ class Bodies:
 
 
 def _write_file(path: Path, content: bytes) -> None:
-    """The file and its name, forced to the disk; nothing is left of it if that fails."""
+    """Write a file and force it and its name to the disk; nothing is left of it if that fails."""
     try:
         descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
         with os.fdopen(descriptor, "wb") as file:

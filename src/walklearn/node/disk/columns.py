@@ -28,17 +28,17 @@ def text(description: Mapping[str, Any] | None) -> str | None:
 
 
 def tallies_out(tallies: Mapping[str, Tally]) -> bytes:
-    """So many bytes for each neighbour."""
+    """The counts of the neighbours as bytes, equally many for each."""
     return b"".join(_TALLY.pack(bytes.fromhex(who), *each) for who, each in tallies.items())
 
 
 def tallies_in(content: bytes) -> dict[str, Tally]:
-    """What is counted of each neighbour."""
+    """The counts of the neighbours, from these bytes."""
     return {who.hex(): Tally(*counts) for who, *counts in _TALLY.iter_unpack(content)}
 
 
 def memory_out(memory: Reminders) -> bytes:
-    """A line of JSON, then some bytes for each neighbour: this is written with every handover."""
+    """The reminders as bytes: a line of JSON, then a few bytes for each neighbour."""
     lines = sorted({each.mark.line for each in memory.had.values()})
     head = json.dumps([lines, mark_out(memory.reminded), memory.forgot]).encode()
     places = {line: place for place, line in enumerate(lines)}
@@ -50,7 +50,7 @@ def memory_out(memory: Reminders) -> bytes:
 
 
 def memory_in(content: bytes) -> Reminders:
-    """What is remembered for neighbours."""
+    """The reminders in these bytes."""
     head, _, rows = content.partition(b"\n")
     lines, reminded, forgot = json.loads(head)
     had = {
@@ -61,7 +61,7 @@ def memory_in(content: bytes) -> Reminders:
 
 
 def mark_out(mark: Mark | None) -> str | None:
-    """A line of text."""
+    """A mark as a line of text."""
     if mark is None:
         return None
     line = mark.line
@@ -69,7 +69,7 @@ def mark_out(mark: Mark | None) -> str | None:
 
 
 def mark_in(text: str | None) -> Mark | None:
-    """The mark in it."""
+    """The mark in a line of text."""
     if text is None:
         return None
     updates, counter, reclaimer, walk, hop = text.split()
@@ -77,7 +77,7 @@ def mark_in(text: str | None) -> Mark | None:
 
 
 def kept_out(kept: Kept | None) -> bytes | None:
-    """What the node remembers: a line of JSON, then the slopes as they are."""
+    """What the node keeps of its last visit, as bytes: a line of JSON, then the slopes."""
     if kept is None:
         return None
     head = {**kept._asdict(), "slopes": kept.slopes.shape}
@@ -85,7 +85,7 @@ def kept_out(kept: Kept | None) -> bytes | None:
 
 
 def kept_in(content: bytes | None) -> Kept | None:
-    """What the node keeps of the last visit."""
+    """What the node keeps of its last visit, from these bytes."""
     if content is None:
         return None
     head, _, numbers = content.partition(b"\n")

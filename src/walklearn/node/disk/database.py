@@ -26,14 +26,14 @@ class DiskError(Exception):
 
 
 def connect(path: Path) -> sqlite3.Connection:
-    """A connection whose commits are on the disk when they return."""
+    """Open a connection whose commits are on the disk when they return."""
     connection = sqlite3.connect(path, isolation_level=None, timeout=10, check_same_thread=False)
     connection.execute("PRAGMA synchronous = FULL")
     return connection
 
 
 def locked(path: Path) -> sqlite3.Connection:
-    """A lock that ends with the process: two processes must never run one node."""
+    """Hold a lock that ends with the process, for two processes must never run one node."""
     lock = sqlite3.connect(path.with_suffix(".lock"), isolation_level=None, timeout=0)
     try:
         lock.execute("BEGIN EXCLUSIVE")
@@ -70,7 +70,7 @@ def check_format(path: Path) -> None:
 
 @contextmanager
 def explained(path: Path) -> Iterator[None]:
-    """What SQLite or the disk complains of, as a `StoreError`, or a `DiskError`."""
+    """Raise what SQLite or the disk complains of as a `StoreError` or a `DiskError`."""
     try:
         yield
     except sqlite3.Error as error:
@@ -93,7 +93,7 @@ def explained(path: Path) -> Iterator[None]:
 
 @contextmanager
 def transaction(connection: sqlite3.Connection) -> Iterator[Any]:
-    """What runs statements: all of them or none."""
+    """Give a function that runs statements, of which all take effect or none."""
     run = connection.execute
     run("BEGIN IMMEDIATE")
     try:

@@ -286,7 +286,7 @@ class NodeDirectory:
         return peer
 
     def remove_peer(self, name: str) -> None:
-        """Forget a neighbour, for good also if it is one by the book."""
+        """Forget a neighbour for good, even if the book makes it one."""
         known = {peer.name for peer in self.neighbours()} | set(self.strangers())
         if name not in known:
             names = ", ".join(sorted(known)) or "none"
@@ -306,7 +306,7 @@ class NodeDirectory:
 
 @contextlib.contextmanager
 def new_directory(target: Path) -> Iterator[Path]:
-    """A private directory to fill, which gets the target's name when all went well."""
+    """Make a private directory to fill, which gets the target's name when all went well."""
     if target.exists() or target.is_symlink():
         raise DirectoryError(
             f"{target} exists. A node is made once: its release must not be drawn again. Choose "
@@ -331,7 +331,7 @@ def new_directory(target: Path) -> Iterator[Path]:
 def write_parts(
     fresh: Path, settings: Settings, plan_text: str, identity: Identity, rows: NodeRows
 ) -> None:
-    """All of a new node's files but the store."""
+    """Write all of a new node's files but the store."""
     parts = {
         "key.pem": identity.key,
         "certificate.pem": identity.certificate,

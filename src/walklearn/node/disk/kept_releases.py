@@ -75,7 +75,7 @@ class KeptReleases:
             self._run("INSERT INTO rows VALUES (?, ?)", (self._keyed(row), entry))
 
     def digest(self, content: bytes) -> str:
-        """A keyed digest, which tells nothing to who has no key."""
+        """A keyed digest, which tells nothing to anyone without the key."""
         return self._keyed(content).hex()
 
     def _keyed(self, content: bytes) -> bytes:
@@ -108,7 +108,7 @@ def kept_releases(folder: Path) -> Iterator[KeptReleases]:
 
 
 def _key(file: Path, connection: sqlite3.Connection) -> bytes:
-    """Made with the record, under its lock; without it, or with another, no row is known again."""
+    """The key of the digests, made with the record; with another, no row would be known again."""
     marked = connection.execute("SELECT mark FROM keys").fetchone()
     if marked is None and not file.exists():
         atomic_write(file, secrets.token_bytes(32), private=True)

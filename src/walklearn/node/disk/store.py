@@ -122,7 +122,7 @@ class Store:
 
     @classmethod
     def create(cls, path: Path, limits: Limits) -> Self:
-        """A new store; refused where there is a file already."""
+        """Make a new store; refused where there is a file already."""
         try:
             os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
         except FileExistsError:
@@ -140,7 +140,7 @@ class Store:
 
     @classmethod
     def open(cls, path: Path, limits: Limits) -> Self:
-        """The store of a node, for the one process that runs it; clears up what a crash left."""
+        """Open the store for the one process that runs the node; clear up what a crash left."""
         check_format(path)
         with explained(path):
             store = cls(path, limits, locked(path))
@@ -150,7 +150,7 @@ class Store:
 
     @classmethod
     def look(cls, path: Path, limits: Limits) -> Self:
-        """The store of a node that may be running, to read from."""
+        """Open the store of a node that may be running, to read from."""
         check_format(path)
         with explained(path):
             store = cls(path, limits, None)
@@ -214,7 +214,7 @@ class Store:
         self._with_room(lambda: self._connection.execute(_PUT, row))
 
     def _with_room(self, write: Callable[[], object]) -> None:
-        """Write; if the disk is full, the log is emptied first."""
+        """Write; if the disk is full, empty the log and write again."""
         try:
             write()
         except sqlite3.OperationalError as error:
@@ -289,7 +289,7 @@ class Store:
     # ── the release ──────────────────────────────────────────────────────────────────────────
 
     def draw_release(self, draw: Callable[[], Release]) -> Release:
-        """The node's release: drawn now if it never was, and on the disk before anyone sees it.
+        """Draw the node's release, if it never was; it is on the disk before anyone sees it.
 
         A crash leaves either none, and then nobody has seen one, or this one for good.
         """

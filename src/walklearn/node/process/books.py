@@ -74,7 +74,7 @@ class Books:
             self._spawn(self._ask_while_wanted(neighbour))
 
     async def answer(self, caller: str, message: bytes) -> bytes:
-        """The book, if it is newer than the caller's; if it is older the caller is asked back."""
+        """Answer with the book if it is newer than the caller's; if it is older, ask for theirs."""
         if not message.isdigit() or len(message) > 18:
             raise Refused("malformed message", "the number of a book is expected")
         theirs = int(message)

@@ -66,7 +66,7 @@ class Control:
         os.chmod(socket, 0o600)
 
     async def close(self) -> None:
-        """Answer what has begun and go."""
+        """Answer the commands that have begun, and stop listening."""
         await self._server.stop(1.0)
         (self._directory / SOCKET).unlink(missing_ok=True)
 

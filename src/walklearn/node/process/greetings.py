@@ -69,7 +69,7 @@ class Greetings:
             self._tasks[neighbour] = spawn(self._greet_for_ever(neighbour))
 
     def greet(self, neighbour: str) -> None:
-        """Greet now, there is news."""
+        """Greet now, because there is news."""
         if neighbour in self._tasks:
             self._wishes[neighbour].set()
 
@@ -92,7 +92,7 @@ class Greetings:
             await self._transport.call(neighbour, "Hello", message, timeout_seconds)
 
     async def answer(self, caller: str, greeting: Greeting) -> bytes:
-        """The answer to a neighbour's greeting; `Refused` if its plan differs."""
+        """Answer a neighbour's greeting; `Refused` if its plan differs."""
         if greeting.plan_digest != self._plan.digest:
             self._agreed.discard(caller)
             difference = self._difference(greeting)
@@ -143,7 +143,7 @@ class Greetings:
         await self._dispatch(NeighbourUp(neighbour, ours, theirs.announcement, now, now - begin))
 
     async def _exchange(self, neighbour: str, greeting: Greeting) -> Greeting:
-        """Their answer; `Refused` if their plan is another, as it is if they find that out."""
+        """Greet and return the answer; `Refused` if the plans differ, whoever finds that out."""
         limit = self._state().greeted_within_seconds(neighbour, self._late.get(neighbour, 0))
         message = encode_greeting(greeting)
         theirs = decode_greeting(await self._transport.call(neighbour, "Hello", message, limit))
@@ -162,7 +162,7 @@ class Greetings:
         return greeting
 
     def _first_greeting(self, neighbour: str) -> Greeting:
-        """With the plan, and with nothing of the rows: the importance is no one's.
+        """The first greeting: it has the plan, and nothing that depends on the rows.
 
         That this node reaches the neighbour is not said either, so it is not used in a proposal.
         """

@@ -42,20 +42,20 @@ class Log:
         self._recent: dict[tuple[str, str], _Flood] = {}
 
     def debug(self, event: str, **facts: Any) -> None:
-        """What only matters when something is looked for."""
+        """Log what only matters when something is looked for."""
         if self._least == 0:  # asked first, since most events are of this kind
             self._write("debug", event, facts)
 
     def info(self, event: str, **facts: Any) -> None:
-        """What an operator may want to know."""
+        """Log what an operator may want to know."""
         self._write("info", event, facts)
 
     def warning(self, event: str, **facts: Any) -> None:
-        """What was refused or did not work, and the node serves on."""
+        """Log what was refused or did not work while the node serves on."""
         self._write("warning", event, facts)
 
     def error(self, event: str, **facts: Any) -> None:
-        """What somebody has to do something about."""
+        """Log what somebody has to do something about."""
         self._write("error", event, facts)
 
     def _write(self, level: str, event: str, facts: dict[str, Any]) -> None:

@@ -240,7 +240,7 @@ class Node:
         self.log.info("walk resumed" if resume else "walk started")
 
     async def recount(self, contributions: int) -> None:
-        """The owner says how often the rows have shown, of a node that has forgotten it."""
+        """Take the owner's word for how often the rows of a forgetful node have shown."""
         receipt = await self._runtime.dispatch(Recount(contributions))
         if receipt is None or receipt.outcome is not Outcome.ACCEPTED:
             raise CommandError("nothing came of it" if receipt is None else receipt.reason)
@@ -270,11 +270,11 @@ class Node:
             self.log.warning("not in the book", neighbour=name)
 
     def wake(self) -> None:
-        """Let who waits look again."""
+        """Let whoever waits look again."""
         self._runtime.changed.set()
 
     async def wait(self, seconds: float) -> None:
-        """Until something has happened, at most so long; an error of the node's work is raised."""
+        """Wait until something has happened, at most so long; raise an error of the node's work."""
         await self._runtime.wait_for_change(seconds)
         if self._runtime.failed is not None:
             raise self._runtime.failed

@@ -46,7 +46,7 @@ class Dice:
         self._walk = np.random.default_rng()
 
     def __call__(self) -> Draws:
-        """Those of one visit."""
+        """Draw the random numbers of one visit."""
         noise = None if self._noise is None else self._noise.draw(self._size)
         epoch = secrets.token_hex(16) if self._remembers else ""
         return Draws(self._walk.random(self._count), noise, epoch)

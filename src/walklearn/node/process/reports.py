@@ -24,33 +24,33 @@ class Reports:
         return self.names.get(fingerprint, fingerprint)
 
     def refused(self, reason: str, caller: str) -> None:
-        """A message or a connection was turned away."""
+        """Report that a message or a connection was turned away."""
         self.counters.add("refusals", reason)
         self._log.warning("refused", reason=reason, caller=self.name(caller))
 
     def unanswered(self, receiver: str, error: Exception) -> None:
-        """Whether a handover arrived is not known."""
+        """Report that nobody knows whether a handover arrived."""
         self.counters.add("handovers_uncertain")
         self._log.warning("handover unanswered", neighbour=self.names.get(receiver), reason=error)
 
     def final_unanswered(self, neighbour: str, error: Exception) -> None:
-        """The final model may not have arrived; it is sent again."""
+        """Report that the final model may not have arrived and is sent again."""
         self._log.debug("final model unanswered", neighbour=self.names.get(neighbour), reason=error)
 
     def disk_error(self, error: Exception) -> None:
-        """The disk refused."""
+        """Report that the disk refused."""
         self.counters.add("disk_errors")
         self._log.error("cannot write", reason=error)
 
     def work(self, event: Event, amount: int) -> None:
-        """An update was made, or (-1) was not after all."""
+        """Count an update that was made, or take one back (-1) that was not made after all."""
         if amount:
             self.counters.add("updates", amount=amount)
             if isinstance(event, TokenArrived):
                 self.counters.add("handovers_received", amount=amount)
 
     def note(self, note: Note) -> None:
-        """The protocol has something to say."""
+        """Report what the protocol notes."""
         if note.what == "handed over":
             self.counters.add("handovers_sent")
         else:

@@ -99,7 +99,7 @@ class Runtime:
         self._wakes_at = math.inf
 
     async def start(self, listen: str, neighbours: list[Invite], away_seconds: float) -> int:
-        """Listen, greet the neighbours, go on where the last process stopped; the port."""
+        """Listen, greet the neighbours, go on where the last process stopped; return the port."""
         port = await self.transport.listen(listen)
         await self.set_neighbours(neighbours)
         await self.dispatch(happened.Started(self._clock(), away_seconds))
@@ -107,7 +107,7 @@ class Runtime:
         return port
 
     async def set_neighbours(self, neighbours: list[Invite]) -> None:
-        """From now on these are the neighbours."""
+        """Talk to these neighbours from now on."""
         self._reports.names = names = {each.fingerprint: each.name for each in neighbours}
         self.transport.set_neighbours(neighbours)
         await self.dispatch(happened.NewNeighbours(tuple(names)))
@@ -123,7 +123,7 @@ class Runtime:
         return await self.dispatch(happened.ResumeWalk(self._clock()))
 
     async def stop(self, timeout_seconds: float) -> bool:
-        """Hand the token over first, if it is here; whether the node ends without it."""
+        """Hand the token over, if it is here, and stop; return whether the node ends without it."""
         if self.failed is None:
             await self.dispatch(happened.StopAsked())
         deadline = self._clock() + timeout_seconds
@@ -144,7 +144,7 @@ class Runtime:
             return self.state.record.place is Place.GONE
 
     async def wait_for_change(self, timeout_seconds: float) -> None:
-        """Until something has happened that bears on the end, or the time is over."""
+        """Wait until something has happened that bears on the end, or the time is over."""
         self.changed.clear()
         try:
             async with asyncio.timeout(timeout_seconds):
@@ -153,7 +153,7 @@ class Runtime:
             pass
 
     async def dispatch(self, event: Event) -> Receipt | None:
-        """Let one event happen; the receipt if the event asks for a reply.
+        """Let one event happen; return the receipt if the event asks for a reply.
 
         A caller that gives up must not leave an event half done: where the disk is waited for,
         it goes on without the caller.
@@ -218,7 +218,7 @@ class Runtime:
         return receipt
 
     async def _undo(self, event: Event, error: StoreError) -> Receipt | None:
-        """The disk refused: as if the event had not been, but for a refusal or a later retry."""
+        """Undo an event because the disk refused; what is left is a refusal or a later attempt."""
         self._reports.disk_error(error)
         return await self._carry_out(happened.StoreFailed(event, str(error), self._clock()))
 
@@ -237,14 +237,14 @@ class Runtime:
             raise
 
     def _keep_seals(self, record: Record) -> None:
-        """What the record tells of lines must be provable after a restart too."""
+        """Write the seals of the record's lines, which must be provable after a restart too."""
         if self._seals is not None:
             if record.token is not None and record.place is Place.LEAVING:
                 self._seals.on_token(record.token)  # if its line was renewed here, that is signed
             self._seals.write((record.newest_line, record.final_line), self._store.keep_seals)
 
     def _fail(self, error: BaseException) -> None:
-        """From now on nothing happens any more: what is on the disk is all that can be trusted."""
+        """Let nothing happen from now on: what is on the disk is all that can be trusted."""
         self.failed = error
         self.changed.set()
 
@@ -291,7 +291,7 @@ class Runtime:
             self.books.tell(neighbour)
 
     def _miss(self, neighbour: str) -> None:
-        """Its session has ended: find out at once whether it still answers."""
+        """Find out at once whether a neighbour whose session has ended still answers."""
         self._greetings.greet(neighbour)
 
     async def _answer(self, caller: str, method: str, message: bytes) -> bytes:
@@ -364,7 +364,7 @@ class Runtime:
         return self._draw()
 
     def _set_timer(self, wakes_at: float) -> None:
-        """A timer that is due too early does no harm, so it is only ever moved forward."""
+        """Set the timer; it is only moved forward, since one that is due too early does no harm."""
         if self._timer is not None:
             self._timer.cancel()
         self._wakes_at = wakes_at

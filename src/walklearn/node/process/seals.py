@@ -38,7 +38,7 @@ class _Seal(NamedTuple):
 
     @classmethod
     def decode(cls, content: bytes) -> _Seal:
-        """Whatever the bytes; what is no seal has no signature that holds."""
+        """Read a seal from any bytes; what is no seal has no signature that holds."""
         by = 1 + (content[0] if content else 0)
         renewed = by + _FINGERPRINT_BYTES
         return cls(content[1:by], content[by:renewed].hex(), content[renewed:])
@@ -201,7 +201,7 @@ class Seals:
         return True
 
     def _keep(self, line: Line, seal: bytes) -> bytes:
-        """Keep it in mind; what the disk tells of is forgotten for no others."""
+        """Keep a seal in memory; those that the disk tells of are never forgotten for others."""
         if len(self._lines) >= _KEPT:
             oldest = next(each for each in self._lines if each not in self._written)
             del self._lines[oldest]

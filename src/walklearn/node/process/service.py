@@ -41,7 +41,7 @@ def run_node(directory: NodeDirectory, options: Options, log_level: str = "info"
 
 
 def _allow_many_files() -> None:
-    """Each connection is a file; strangers must not use them up."""
+    """Allow many open files, since each connection is one and strangers must not use them up."""
     import resource
 
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -94,7 +94,7 @@ async def serve(node: Node, options: Options) -> bool:
 
 @contextlib.asynccontextmanager
 async def _page(node: Node, options: Options) -> AsyncIterator[None]:
-    """The node's page, if one is wanted, kept up to date meanwhile."""
+    """Serve the node's page, if one is wanted, and keep it up to date meanwhile."""
     if options.web_port is None:
         yield
         return

@@ -43,7 +43,7 @@ class Watch:
         self._heard: dict[str, float] = {}
 
     def saw(self, event: Event, before: State, after: State) -> None:
-        """Something happened."""
+        """Note when an event happened, and what it says of the token and the neighbours."""
         match event:
             case Announced(neighbour) | NeighbourUp(neighbour):
                 self._heard[neighbour] = self._clock()
@@ -59,13 +59,13 @@ class Watch:
             self.here_at, self.last_holder = self._clock(), after.fingerprint
 
     def token_seconds(self, state: State) -> float | None:
-        """Since the token was here; None if it was not, since the process began."""
+        """Seconds since the token was here; None if it was not since the process began."""
         if state.phase is Phase.HOLDING:
             return 0.0
         return None if self.here_at is None else self._clock() - self.here_at
 
     def moved_seconds(self, state: State) -> float | None:
-        """Since the walk was last seen to move, here or elsewhere; None if there is none."""
+        """Seconds since the walk was last seen to move, here or elsewhere; None without a walk."""
         if state.seen is None or state.phase is Phase.FINISHED:
             return None
         return max(0.0, self._clock() - state.seen.moved_at)
@@ -76,7 +76,7 @@ class Watch:
         return moved is not None and moved > (patience(limits, state.returns) or STALLED_SECONDS)
 
     def silent_seconds(self, neighbour: str) -> float:
-        """Since the neighbour said something, or since the process began."""
+        """Seconds since the neighbour said something, or since the process began."""
         return self._clock() - self._heard.get(neighbour, self._began)
 
 

@@ -45,7 +45,7 @@ class Bound(NamedTuple):
 
 
 class Bounds(NamedTuple):
-    """What can be by what was believed: of updates, and of lines by their counters."""
+    """The most that a node believes: how many updates, and which counter of a line."""
 
     updates: Bound
     lines: Bound
@@ -54,7 +54,7 @@ class Bounds(NamedTuple):
     def beyond(
         cls, updates: int, counter: int, now: float, away_seconds: float, rate: float
     ) -> Bounds:
-        """What can be where so much was known so many seconds ago, at so many updates a second."""
+        """The bounds from what was known `away_seconds` ago, at so many updates a second."""
         lines = LINES_AT_ONCE + LINES_A_SECOND * away_seconds
         return cls(
             Bound(updates, now, rate * (1.0 + away_seconds), rate, rate),
@@ -67,6 +67,6 @@ class Bounds(NamedTuple):
         return max(line.updates, updates) <= most and line.counter <= self.lines.most(now)
 
     def and_also(self, line: Line, updates: int, at: float) -> Bounds:
-        """With what is believed now."""
+        """The bounds from now on, given that this is believed."""
         further = self.updates.and_also(max(line.updates, updates), at)
         return Bounds(further, self.lines.and_also(line.counter, at))

@@ -36,7 +36,7 @@ class MessageError(ValueError):
 
 
 def parsed(sort: type[Sort], content: bytes, name: str) -> Any:
-    """The message in the bytes, if it is of this sort and of a version that is known."""
+    """Read a message of this sort from bytes, if its version is known."""
     message: Any = sort()
     try:
         message.ParseFromString(content)
@@ -51,42 +51,42 @@ def parsed(sort: type[Sort], content: bytes, name: str) -> Any:
 
 
 def count(value: int, name: str, most: int, least: int = 0) -> int:
-    """A whole number in these bounds."""
+    """Read a whole number within these bounds."""
     if not least <= value <= most:
         raise MessageError(f"{name} must be {least} to {most}, it is {value}.")
     return value
 
 
 def number(value: float, name: str) -> float:
-    """A finite number that is not negative."""
+    """Read a finite number that is not negative."""
     if not (math.isfinite(value) and value >= 0):
         raise MessageError(f"{name} must be finite and at least 0, it is {value!r}.")
     return value
 
 
 def matching(value: str, name: str, pattern: re.Pattern[str]) -> str:
-    """A text that matches the pattern."""
+    """Read a text that matches the pattern."""
     if not pattern.fullmatch(value):
         raise MessageError(f"{name} must match {pattern.pattern}, it is {value[:80]!r}.")
     return value
 
 
 def text(value: str, name: str, longest: int) -> str:
-    """A text that is not too long."""
+    """Read a text that is not too long."""
     if len(value) > longest:
         raise MessageError(f"{name} has {len(value)} characters, the most are {longest}.")
     return value
 
 
 def octets(value: bytes, name: str, longest: int = LONGEST_SEAL) -> bytes:
-    """Bytes that are not too many."""
+    """Read bytes that are not too many."""
     if len(value) > longest:
         raise MessageError(f"{name} has {len(value)} bytes, the most are {longest}.")
     return value
 
 
 def vector(content: bytes, name: str, size: int) -> Vector:
-    """A model of so many finite numbers."""
+    """Read a model of so many finite numbers."""
     if len(content) != size * DOUBLE.itemsize:
         raise MessageError(
             f"{name} has {len(content)} bytes, and the plan's model of {size} numbers has "

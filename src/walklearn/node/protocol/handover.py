@@ -79,7 +79,7 @@ def _is_fork(state: State, token: Token) -> bool:
 
 
 def work(state: State, event: happened.Visit) -> Result:
-    """Another visit of the token that stayed; written only if something leaves the node."""
+    """Make another visit of a token that stayed; write only if something leaves the node."""
     try:
         after, effects = _visit(state, event.draws, event.now)
     except DivergedError as error:
@@ -90,7 +90,7 @@ def work(state: State, event: happened.Visit) -> Result:
 
 
 def _visit(state: State, draws: Draws, now: float) -> Result:
-    """Update; finish, or propose and offer, or stay."""
+    """Update the model; then finish the walk, offer the token to a neighbour, or keep it."""
     record = state.record
     assert record.token is not None
     token, contributions, kept = state.learner.visit(
@@ -135,14 +135,14 @@ def _renewed(token: Token, claimed: Mark | None) -> Token:
 
 
 def _outruns(claimed: Mark | None, token: Token) -> bool:
-    """Whether progress is told of this walk which its token, that is here, has not made."""
+    """Whether somebody told of progress that this walk's token, which is here, has not made."""
     if claimed is None or claimed.line.beginning != token.line.beginning:
         return False
     return claimed > token.mark
 
 
 def finish(state: State, final: Token) -> Result:
-    """The plan's updates are done: this is the final model, under a mark of its own.
+    """End the walk: the plan's updates are done, and this is the final model, under its own mark.
 
     It shows visits that no handover showed: a disk that was put back to before them is reminded.
     """
@@ -156,7 +156,7 @@ def finish(state: State, final: Token) -> Result:
 
 
 def wake(state: State, event: happened.Started) -> Result:
-    """A restart begins every wait anew; what was taken before is only remembered as the newest."""
+    """Begin every wait anew after a restart; of what was taken before, the newest is remembered."""
     record, state = state.record, state.listening(event.now)
     if record.newest is None:
         return state.saw_nothing(event.now), []
@@ -168,7 +168,7 @@ def wake(state: State, event: happened.Started) -> Result:
 
 
 def resend(state: State, event: happened.Started) -> Result:
-    """The process ended with an offer under way: its outcome is in doubt."""
+    """Offer the token again after a restart: the outcome of the offer under way is in doubt."""
     state, _ = wake(state, event)
     return _send(replace(state, handover=Handover(since=event.now, doubtful=True)))
 
@@ -182,7 +182,7 @@ def _send(state: State) -> Result:
 
 
 def answered(state: State, event: happened.Answered) -> Result:
-    """The receiver has spoken: forget the token, or take it back."""
+    """Forget the token, or take it back, as the receiver's answer says."""
     if not _is_about_offer(state, event.mark):
         return state, []
     receipt, took = event.receipt, event.now - _handover(state).since
@@ -195,7 +195,7 @@ def answered(state: State, event: happened.Answered) -> Result:
 
 
 def _obsolete(state: State, event: happened.Answered) -> Result:
-    """A newer line exists, if that can be; if not, the receiver is misled and will not take it."""
+    """Follow the newer line that the receiver tells of if it can exist; if not, keep the token."""
     newer, mark = event.receipt.newest, event.mark
     if newer is None or newer <= mark.line:  # not what an honest node says
         return unknown(state, happened.Unknown(mark, event.now))
@@ -212,7 +212,7 @@ def _forgotten(state: State, note: Note) -> Result:
 
 
 def not_sent(state: State, event: happened.NotSent) -> Result:
-    """This attempt did not arrive; but an earlier one may have."""
+    """Take the token back, since this attempt did not arrive, unless an earlier one may have."""
     if not _is_about_offer(state, event.mark):
         return state, []
     if _handover(state).doubtful:
@@ -232,7 +232,7 @@ def unknown(state: State, event: happened.Unknown) -> Result:
 
 
 def retry(state: State, event: happened.Tick) -> Result:
-    """Try again, or after all that time go on with a new line."""
+    """Try the handover again, or after all that time go on with a new line."""
     state, _ = rest(state, event)
     handover = _handover(state)
     if state.rests_until is not None:
@@ -245,7 +245,7 @@ def retry(state: State, event: happened.Tick) -> Result:
 
 
 def up_retry(state: State, event: happened.NeighbourUp) -> Result:
-    """The receiver is back: no need to wait for the time to try again."""
+    """Try the handover again at once, because the receiver is back."""
     state, effects = up(state, event)
     waits = state.handover is not None and state.handover.retry_at is not None
     if waits and event.neighbour == state.record.receiver:
@@ -255,14 +255,14 @@ def up_retry(state: State, event: happened.NeighbourUp) -> Result:
 
 
 def rest(state: State, event: happened.Tick) -> Result:
-    """The rest after a failure is over."""
+    """End the rest after a failure."""
     if state.rests_until is not None and event.now >= state.rests_until:
         state = replace(state, rests_until=None)
     return state, []
 
 
 def _take_back(state: State, reason: str) -> Result:
-    """A rejection: the token never left. The next offer has a new mark."""
+    """Keep the token after a rejection, as if it had never left; the next offer has a new mark."""
     links = _silenced(state)
     record = replace(state.record, place=Place.HERE, receiver=None)
     state = replace(state, record=record, handover=None, links=links)
@@ -320,7 +320,7 @@ def _is_about_offer(state: State, mark: Mark) -> bool:
 
 
 def _silenced(state: State) -> Mapping[str, Link]:
-    """The receiver counts as silent until it answers a greeting again."""
+    """Count the receiver as silent until it answers a greeting again."""
     receiver = state.record.receiver
     if receiver not in state.neighbours:
         return state.links

@@ -93,7 +93,7 @@ class Kept(NamedTuple):
         return tuple(filter(None, (*self.past, self.epoch)))[-EPOCHS_REMEMBERED:]
 
     def forgotten(self) -> Kept:
-        """Of no epoch any more: tokens have newer gradients of this node than it keeps."""
+        """What is kept once it belongs to no epoch: tokens have newer gradients of this node."""
         return Kept("", np.zeros(0), 0, self.given)
 
 
@@ -207,7 +207,7 @@ class Learner:
         withholds: bool = False,
         kept: Kept | None = None,
     ) -> Visited:
-        """The token after this node's update, how often it has contributed, what it keeps now.
+        """Make this node's update; return the token, the count of contributions and what is kept.
 
         withholds: where there is noise on the model, add noise only, as past the cap.
         """

@@ -68,7 +68,7 @@ class Arrivals(NamedTuple):
     taken: tuple[tuple[int, int], ...] = ()
 
     def and_also(self, token: Token) -> Arrivals:
-        """With one more."""
+        """The arrivals with one more."""
         known = self if self.line == token.line else Arrivals(token.line)
         taken = (*known.taken, (token.hop, token.content))
         if len(taken) <= ARRIVALS_KEPT:

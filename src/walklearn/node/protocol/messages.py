@@ -20,7 +20,7 @@ class Progress(NamedTuple):
 
 
 class Reminder(NamedTuple):
-    """That a node had this handover from a neighbour, with the proof that came with it."""
+    """A handover that a node had from a neighbour, with the proof that came with it."""
 
     mark: Mark
     proof: bytes

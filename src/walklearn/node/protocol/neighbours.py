@@ -24,14 +24,14 @@ QUIET_SECONDS = 1.0
 
 
 def rewire(state: State, event: happened.NewNeighbours) -> Result:
-    """Neighbours have joined or left; the degree is announced anew (by `handle`)."""
+    """Take over a new list of neighbours; `handle` then announces the new degree."""
     neighbours = tuple(sorted(event.neighbours))
     links = {each: state.links.get(each, Link()) for each in neighbours}
     return replace(state, neighbours=neighbours, links=links), []
 
 
 def up(state: State, event: happened.NeighbourUp) -> Result:
-    """It answers: tell it what it does not know yet, also the final model."""
+    """Note that a neighbour answers, and tell it what it does not know, also the final model."""
     if event.neighbour not in state.neighbours:
         return state, []
     was_alone = not any(map(state.is_usable, state.neighbours))
@@ -72,7 +72,7 @@ def hear(state: State, event: happened.NeighbourUp | happened.Announced) -> Resu
 
 
 def _remind(state: State, neighbour: str, had: Reminder | None) -> Result:
-    """If the neighbour had a token that this node does not know of, this node has forgotten."""
+    """Note that this node has forgotten, if a neighbour had a token that it does not know of."""
     memory, sent = state.record.memory, state.sent_to.get(neighbour)
     if had is None or memory.knows(had.mark, state.began, sent):
         return state, []
@@ -109,7 +109,7 @@ def _follow(
 
 
 def down(state: State, event: happened.NeighbourDown) -> Result:
-    """It does not answer: from now on a proposal to go there is a rejection."""
+    """Note that a neighbour does not answer; a proposal to go there then counts as rejected."""
     if event.neighbour not in state.neighbours:
         return state, []
     links = state.with_link(event.neighbour, up=False, final_sent="")
@@ -148,7 +148,7 @@ def learn(state: State, event: happened.FinalArrived) -> Result:
 
 
 def final_answered(state: State, event: happened.FinalAnswered) -> Result:
-    """If the final model did not arrive, it is sent again when the neighbour answers again."""
+    """Note whether the final model arrived; if not, it is sent when the neighbour answers again."""
     arrived = event.receipt is not None and event.receipt.outcome is not Outcome.REFUSED
     if arrived or event.neighbour not in state.neighbours:
         return state, []

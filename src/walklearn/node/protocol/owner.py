@@ -48,7 +48,7 @@ def resume(state: State, event: happened.ResumeWalk) -> Result:
 
 
 def look(state: State, event: happened.Tick) -> Result:
-    """Nothing has moved for so long that the walk is taken for lost: go on from the copy here."""
+    """Go on from the copy here if nothing has moved for so long that the walk counts as lost."""
     state, _ = rest(state, event)
     due = state.resumes_at
     if state.rests_until is not None or due is None or event.now < due:
@@ -75,7 +75,7 @@ def _begin_again(state: State, now: float) -> Result:
 
 
 def trust(state: State, event: happened.TrustAgain) -> Result:
-    """The owner has spoken with the neighbour's: forget what was lost to it."""
+    """Forget what was lost to a neighbour, because the two owners have spoken."""
     tally = state.record.tallies.get(event.neighbour)
     if tally is None or tally == tally.forgiven():
         return decline(
@@ -117,7 +117,7 @@ def stop(state: State, event: happened.StopAsked) -> Result:
 
 
 def undo(state: State, event: happened.StoreFailed) -> Result:
-    """Nothing was written and nothing sent: refuse what was asked, or try again later."""
+    """Refuse what was asked, or try later, because nothing could be written."""
     failed, reason = event.event, f"this node cannot write to its disk: {event.reason}"
     if isinstance(failed, happened.TokenArrived):
         return refuse(state, failed.token.mark, reason)

@@ -45,7 +45,7 @@ class Longest(NamedTuple):
     at: float = 0.0
 
     def and_also(self, seconds: float, at: float) -> Longest:
-        """With one more duration, which ended then."""
+        """The longest duration, with one more that ended at that time."""
         past = max(0.0, at - self.at)
         return Longest(max(seconds, self.seconds * 0.5 ** (past / _HALF_LIFE)), max(at, self.at))
 

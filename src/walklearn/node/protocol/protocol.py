@@ -123,7 +123,7 @@ def recover(
 
 
 def handle(state: State, event: Event) -> Result:
-    """What the event makes of the node, and what is to be done about it, in this order."""
+    """Return what an event makes of the node, and what is to be done about it, in this order."""
     handler = _TABLE[type(event)][state.phase]
     if handler is None:
         return state, []

@@ -69,7 +69,7 @@ class Reminders:
     forgot: bool = False
 
     def with_token_from(self, sender: str, mark: Mark, proof: bytes) -> Reminders:
-        """A token or a final model came from there; an older one tells its sender nothing new."""
+        """Remember a token or final model from this sender, unless a newer one is remembered."""
         if sender in self.had and mark < self.had[sender].mark:
             return self
         return replace(self, had={**self.had, sender: Reminder(mark, proof)})
@@ -84,9 +84,9 @@ class Reminders:
         return any(mark <= each for each in known)
 
     def reminded_of(self, mark: Mark) -> Reminders:
-        """It has forgotten: a neighbour had this from it."""
+        """Note that this node has forgotten, since a neighbour had this mark from it."""
         return replace(self, reminded=mark, forgot=True)
 
     def recounted(self) -> Reminders:
-        """The owner has decided."""
+        """Note that the owner has said how often the rows have shown."""
         return replace(self, forgot=False)

@@ -147,13 +147,13 @@ class State:
         return seen.moved_at + limit * (1.0 + lots + behind)
 
     def answer_within_seconds(self, neighbour: str) -> float:
-        """How long to wait for its answer to a final model, or to the handover under way."""
+        """How long to wait for an answer to a final model, or to the handover under way."""
         attempts = 0 if self.handover is None else self.handover.attempts
         answers = self._answers_of(neighbour)
         return answer_within(self._time_limits, answers, self._token_bytes, attempts)
 
     def greeted_within_seconds(self, neighbour: str, attempts: int) -> float:
-        """How long to wait for its answer to a greeting; attempts: those before without one."""
+        """How long to wait for a neighbour's answer to a greeting, after so many vain attempts."""
         return answer_within(self._time_limits, self._answers_of(neighbour), attempts=attempts)
 
     def _answers_of(self, neighbour: str | None) -> Longest:
@@ -210,7 +210,7 @@ class State:
         )
 
     def listening(self, now: float) -> State:
-        """Before its rows show, a node hears whether it has forgotten something."""
+        """The state in which rows do not show for a while, in case this node has forgotten."""
         return replace(self, listens_until=now + LISTEN_SECONDS)
 
     def proved(self, token: Token, receiver: str) -> Token:
@@ -226,7 +226,7 @@ class State:
         return any(self.links.get(each, Link()).theirs is None for each in self.neighbours)
 
     def _progress(self, now: float) -> Progress | None:
-        """Told only where it serves: it shows which way the token went."""
+        """The walk's progress, told only where it serves: it shows which way the token went."""
         if self.seen is None or self._time_limits.resume_after_seconds == 0.0:
             return None
         return Progress(self.seen.mark, self.seen.updates, max(0.0, now - self.seen.moved_at))
@@ -268,7 +268,7 @@ class State:
         return self.bounds.allow(line, updates, now)
 
     def saw(self, mark: Mark, updates: int, now: float, age_seconds: float = 0.0) -> State:
-        """The walk has come so far, so long ago; the wait for it begins anew.
+        """Note how far the walk had come, and when; the wait for it begins anew.
 
         It moved after all that was known before, whatever age a neighbour claims.
         """
@@ -286,13 +286,13 @@ class State:
         return state._missed(mark.line, known.updates, waited=now - known.moved_at)
 
     def first_saw(self, mark: Mark, updates: int, now: float, away_seconds: float = 0.0) -> State:
-        """The first that this process knows of the walk, from so many seconds before it began."""
+        """Note the first that this process knows of the walk, from so long before it began."""
         reached = max(updates, mark.line.updates)
         bounds = self._bounds(reached, mark.line.counter, now, away_seconds)
         return replace(self, seen=Sighting(mark, updates, now), bounds=bounds)
 
     def saw_nothing(self, now: float) -> State:
-        """No walk is known: any updates can be, and lines as if the walk began now.
+        """Note that no walk is known: any number of updates is believed, lines as if it began now.
 
         So a network that had to begin again often is believed by newcomers, if not at once.
         """
@@ -319,7 +319,7 @@ class State:
         return replace(self, record=replace(self.record, ends=ends))
 
     def handed_over(self) -> State:
-        """The receiver of the offer under way has taken it."""
+        """Note that the receiver of the offer under way has taken it."""
         token, receiver = self.record.token, self.record.receiver
         if token is None or receiver not in self.neighbours:
             return replace(self, sent=None)
@@ -327,13 +327,13 @@ class State:
         return self.with_tally(receiver, self._tally(receiver).and_sent(), sent)
 
     def came_back(self, mark: Mark) -> State:
-        """A token or the end is here: of what was sent last, if it is of the same line."""
+        """Note that a token or the end is here, and so what was sent last, if of the same line."""
         if self.sent is None or not self.sent.is_back_as(mark):
             return self
         return self.with_tally(self.sent.receiver, self._tally(self.sent.receiver).and_back(), None)
 
     def _missed(self, line: Line, known: int, waited: float) -> State:
-        """If this line was begun since, what was sent has not come back, nor will.
+        """Count what was sent as lost if this line was begun since: then it will not come back.
 
         known: how many updates had been heard of; the line may have been begun from more. waited:
         how long nothing had moved. A line that was begun sooner than anyone takes a walk for lost
@@ -350,7 +350,7 @@ class State:
         return self.with_tally(self.sent.receiver, tally, None)
 
     def with_tally(self, neighbour: str, tally: Tally, sent: Sent | None) -> State:
-        """With what is counted of a neighbour now, and what is waited for."""
+        """The state with new counts of a neighbour, and what is waited for now."""
         tallies = {**self.record.tallies, neighbour: tally}
         return replace(self, record=replace(self.record, tallies=tallies), sent=sent)
 
@@ -365,7 +365,7 @@ class State:
         return mark.line.beginning == offered.line.beginning and mark >= offered
 
     def heard_of(self, line: Line, now: float) -> State:
-        """A token of an older line dies here; what was contributed to it stays counted.
+        """Note a line: a token of an older one dies here; what was contributed to it stays counted.
 
         That a line was renewed is learnt from its token alone, which must not die of it.
         """
@@ -377,18 +377,18 @@ class State:
         return replace(state, record=record, handover=None)
 
     def answered_after(self, neighbour: str | None, seconds: float, now: float) -> State:
-        """That neighbour has answered, after so long."""
+        """Note that the neighbour has answered, and after how long."""
         if neighbour is None or neighbour not in self.neighbours:
             return self
         answers = self._answers_of(neighbour).and_also(seconds, now)
         return replace(self, links=self.with_link(neighbour, answers=answers))
 
     def gave_up(self, now: float) -> State:
-        """The receiver of the offer under way was waited for in vain."""
+        """Note that the receiver of the offer under way was waited for in vain."""
         receiver = self.record.receiver
         seconds = unanswered(self._time_limits, self._answers_of(receiver))
         return self.answered_after(receiver, seconds, now)
 
     def with_link(self, neighbour: str, **changes: Any) -> Mapping[str, Link]:
-        """The links with some facts about one neighbour changed."""
+        """The links, with some facts about one neighbour changed."""
         return {**self.links, neighbour: replace(self.links.get(neighbour, Link()), **changes)}

@@ -59,15 +59,15 @@ class Tally(NamedTuple):
     since: int = 0
 
     def and_sent(self) -> Tally:
-        """It took one more."""
+        """The counts after the neighbour took one more token."""
         return self._replace(sent=self.sent + 1, since=self.since + 1)
 
     def and_back(self) -> Tally:
-        """The last one came back."""
+        """The counts after the last token came back."""
         return self._replace(back=self.back + 1, suspicion=0.0)
 
     def and_missed(self, beyond: int) -> Tally:
-        """The walk was begun again, the last one had not come back, and was seen so far beyond."""
+        """The counts after the last token was lost, so many updates `beyond` the neighbour."""
         suspicion = self.suspicion + 1.0 / (LOSSES + min(beyond, FURTHEST))
         missed = self._replace(missed=self.missed + 1, suspicion=suspicion)
         if beyond:
@@ -76,7 +76,7 @@ class Tally(NamedTuple):
         return missed._replace(lost=lost, since=0)
 
     def forgiven(self) -> Tally:
-        """Its owner was spoken with."""
+        """The counts after the owner was spoken with."""
         return self._replace(suspicion=0.0, lost=0)
 
     @property
@@ -86,7 +86,7 @@ class Tally(NamedTuple):
 
     @property
     def lost_it(self) -> bool:
-        """Whether the walk was lost to it in plain sight, twice."""
+        """Whether the neighbour lost the walk in plain sight, twice."""
         return self.lost >= LOSSES
 
 

@@ -158,7 +158,7 @@ class Limits:
 
     @classmethod
     def of_plan(cls, plan: Plan) -> Limits:
-        """Those of the plan."""
+        """The limits that follow from the plan."""
         remembers = 0 if plan.memory is None else plan.nodes
         return cls(plan.size, plan.updates, plan.domain, remembers, plan.average)
 
@@ -205,7 +205,7 @@ def encode_token(token: Token) -> bytes:
 
 @np.errstate(over="ignore", invalid="ignore")  # what is not finite is found and told
 def decode_token(content: bytes, limits: Limits) -> Token:
-    """The token in the bytes; `MessageError` if it is none that the plan allows."""
+    """Read a token from bytes; `MessageError` if the plan does not allow it."""
     if len(content) > limits.largest_token:
         raise fields.MessageError(
             f"the token has {len(content)} bytes, and the plan allows {limits.largest_token}."

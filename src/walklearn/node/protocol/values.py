@@ -19,7 +19,7 @@ Value = TypeVar("Value")
 
 
 def replace(value: Value, **changes: Any) -> Value:
-    """As `dataclasses.replace` does it, for classes that check nothing when they are made.
+    """Do what `dataclasses.replace` does, for classes that check nothing when they are made.
 
     Only fields are taken over: what the old value has cached is not true of the new one.
     """

@@ -184,7 +184,7 @@ class LocalNetwork:
 
 
 def _spawn(directory: NodeDirectory) -> subprocess.Popen[bytes]:
-    """A node's process: out of reach of this terminal's Ctrl-C, and it does not outlive us."""
+    """Start a node's process, out of reach of this terminal's Ctrl-C; it ends when we do."""
     command = [sys.executable, "-m", child.__name__, str(os.getpid()), str(directory.path)]
     # As `walklearn node` has it: threads of the linear algebra would wait for each other.
     environment = {"OPENBLAS_NUM_THREADS": "1", **os.environ}

@@ -43,7 +43,7 @@ class Trial:
         cls, graph: Graph, walk: str, updates: int, privacy: tuple[float, float] | None,
         seed: int | None,
     ) -> Trial:  # fmt: skip
-        """One row for each node. privacy: (ε, δ) of what the weighted walk releases."""
+        """Draw a row for each node. privacy: (ε, δ) of what the weighted walk releases."""
         X, y = two_gaussians(graph.node_count, DIMENSION, VARIANCE, seed=seed)
         norms = np.linalg.norm(X, axis=1, keepdims=True)
         X = X * np.minimum(1.0, FEATURE_BOUND / norms)
@@ -195,7 +195,7 @@ def _plan(
 def draw(
     trial: Trial, updates: list[int], law: list[float], curve: list[tuple[int, float]], path: Path
 ) -> None:
-    """The error as it fell, and the graph with the updates that each node made.
+    """Draw the error as it fell, and the graph with the updates that each node made.
 
     law: what the updates are to be proportional to in the long run.
     """

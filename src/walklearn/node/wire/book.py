@@ -81,7 +81,7 @@ class Book:
 
     @classmethod
     def new(cls, keeper: Identity, degree: int = DEGREE) -> Self:
-        """An empty book of this keeper, signed.
+        """Make an empty book of this keeper, signed.
 
         Parameters
         ----------
@@ -218,7 +218,7 @@ class Book:
 
     @classmethod
     def decode(cls, content: bytes, keeper: str) -> Self:
-        """The book in a file or message, if its keeper signed it.
+        """Read the book in a file or message, if its keeper signed it.
 
         Parameters
         ----------
@@ -275,7 +275,7 @@ class Book:
 
     @classmethod
     def keeper_of(cls, content: bytes) -> str:
-        """The fingerprint of who says to be the keeper, to look at a book without a plan."""
+        """The fingerprint of whoever claims to be the keeper, to look at a book without a plan."""
         return cls._read(content).keeper_fingerprint
 
     @property
@@ -308,7 +308,7 @@ class Book:
         return b"book\n" + plain.encode()
 
     def _checked(self) -> Self:
-        """Itself, if names and keys differ and everybody can be reached."""
+        """Return the book itself, if names and keys differ and everybody can be reached."""
         addresses = {each.name: each.address for each in self.participants}
         if len(addresses) < len(self.participants):
             raise BookError("two participants have the same name.")
@@ -330,7 +330,7 @@ def _plain(who: Invite) -> dict[str, str]:
 
 
 def _exactly(kind: type[T], value: Any) -> T:
-    """The value, if it is of this kind: others that could pass for one have surprises."""
+    """Return the value if it is exactly of this kind; a subclass could bring surprises."""
     if type(value) is not kind:
         raise TypeError(f"{kind.__name__} is expected, not {type(value).__name__}")
     return value

@@ -28,7 +28,7 @@ _P256 = bytes.fromhex("06072a8648ce3d020106082a8648ce3d030107")
 
 
 def create(name: str) -> tuple[bytes, bytes]:
-    """A new key and a certificate for the name that it signed itself, both in PEM."""
+    """Make a new key, and a certificate for the name that the key itself signs, both in PEM."""
     from cryptography.hazmat.primitives import serialization
     from cryptography.hazmat.primitives.asymmetric import ec
 
@@ -60,7 +60,7 @@ def public_key(der: bytes) -> bytes:
 
 
 def _element(content: bytes, tag: int) -> tuple[bytes, bytes]:
-    """What the first element of a DER text holds, which must be of this kind; and what follows."""
+    """Read the first element of a DER text, which must be of this kind, and what follows it."""
     if len(content) < 2 or content[0] != tag:
         raise ValueError("this is not a certificate")
     size, start = content[1], 2

@@ -56,7 +56,7 @@ class Door:
         return found
 
     def close(self) -> None:
-        """Accept no more, and send away who waits."""
+        """Accept no more connections, and send away those that wait."""
         if self._listener is not None:
             asyncio.get_running_loop().remove_reader(self._listener)
             self._listener.close()
@@ -78,7 +78,7 @@ class Door:
             task.add_done_callback(partial(self._found_out, connection))
 
     def _make_room(self, host: str) -> None:
-        """Send away who has waited longest: of this address, of unknown ones, of all."""
+        """Send away who has waited longest: from this address, from unknown ones, or of all."""
         still = {task: self._hosts[task] for task in self.waiting}
         same = [task for task, of in still.items() if of == host]
         if host not in self.known and len(same) >= MOST_OF_ADDRESS:
@@ -89,11 +89,11 @@ class Door:
 
     @property
     def waiting(self) -> list[asyncio.Task[str]]:
-        """Those that have said nothing, the longest first."""
+        """The connections that have said nothing yet, the oldest first."""
         return [task for task in self._hosts if task not in self._claims and not task.cancelling()]
 
     async def _find_out(self, connection: socket.socket) -> str:
-        """Why it is no neighbour's; empty if it is one's."""
+        """Find out why a connection is no neighbour's; empty if it is one's."""
         try:
             async with asyncio.timeout(SECONDS):
                 who, proof = await self._hear(connection)

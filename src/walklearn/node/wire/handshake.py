@@ -36,7 +36,7 @@ class StrangerError(Exception):
 async def dial(
     identity: Identity, address: str, fingerprint: str, make: Callable[[bytes], Session]
 ) -> Session:
-    """A session with the neighbour at this address, if it holds the key of this fingerprint."""
+    """Open a session with the neighbour at this address, if it holds the fingerprint's key."""
     connection = await _connected(address)
     try:
         await _tell(connection, identity)
@@ -66,7 +66,7 @@ async def dial(
 
 
 async def claim(connection: socket.socket) -> tuple[bytes, str]:
-    """The certificate that whoever dialled shows, and its fingerprint; nothing is proved yet."""
+    """Read the certificate that a caller shows, and its fingerprint; nothing is proved yet."""
     theirs = await _hear(connection)
     return theirs, _fingerprint(theirs)
 
@@ -138,7 +138,7 @@ async def _hear(connection: socket.socket) -> bytes:
 
 
 async def _read(connection: socket.socket, size: int) -> bytes:
-    """Exactly so much: what follows is for TLS."""
+    """Read exactly so many bytes, because what follows is for TLS."""
     content = b""
     while len(content) < size:
         more = await asyncio.get_running_loop().sock_recv(connection, size - len(content))
@@ -170,7 +170,7 @@ def _context(identity: Identity, theirs: bytes, server_side: bool) -> ssl.SSLCon
 
 
 def _load(context: ssl.SSLContext, identity: Identity) -> None:
-    """The own key; `ssl` takes it from a file only, which here never has a name for long."""
+    """Load this node's key; `ssl` takes it from a file only, which has a name for a moment."""
     content = identity.key + b"\n" + identity.certificate
     if hasattr(os, "memfd_create") and os.path.exists("/proc/self/fd"):
         descriptor = os.memfd_create("identity")

@@ -53,7 +53,7 @@ class Identity:
 
     @classmethod
     def create(cls, name: str = "node") -> Self:
-        """A new key. Certificates are shown to strangers: all nodes' bear the same name."""
+        """Make a new key; strangers see its certificate, so those of all nodes bear one name."""
         check_name(name)
         return cls(*certificates.create(name))
 
@@ -68,7 +68,7 @@ class Identity:
         return certificates.public_key(_to_der(self.certificate))
 
     def sign(self, message: bytes) -> bytes:
-        """A signature of the message, which begins with what it is about (see `verified`)."""
+        """Sign a message, which begins with what it is about (see `verified`)."""
         from cryptography.hazmat.primitives import hashes
         from cryptography.hazmat.primitives.asymmetric import ec
 
@@ -76,7 +76,7 @@ class Identity:
 
     @property
     def secret(self) -> bytes:
-        """A secret that only who has the key can make, and makes again at any time."""
+        """A secret that only the holder of the key can make, the same at any time."""
         return hmac.digest(self.key, b"walklearn secret", "sha256")
 
     @cached_property
@@ -115,7 +115,7 @@ class Invite:
             raise IdentityError(f"the key of {self.name} is not a P-256 key in 33 bytes.")
 
     def verify(self) -> Self:
-        """Itself, once the key is one: done when a neighbour is added."""
+        """Return the invite itself, once its key is checked: done when a neighbour is added."""
         from cryptography.hazmat.primitives.asymmetric import ec
 
         try:
@@ -168,7 +168,7 @@ class Invite:
 
 
 def fingerprint(certificate: bytes) -> str:
-    """That of the key in a PEM certificate."""
+    """The fingerprint of the key in a PEM certificate."""
     try:
         return fingerprint_of_key(certificates.public_key(_to_der(certificate)))
     except ValueError as error:
@@ -214,7 +214,7 @@ def for_eyes(digest: str) -> str:
 
 
 def check_name(name: str) -> None:
-    """A node's name is a DNS label."""
+    """Check that a node's name is a DNS label."""
     if not re.fullmatch(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", name):
         raise IdentityError(
             f"a node's name has 1 to 63 letters a-z, digits and inner hyphens, got {name!r}."
@@ -222,7 +222,7 @@ def check_name(name: str) -> None:
 
 
 def check_address(address: str) -> tuple[str, int]:
-    """Host and port of host:port; an IPv6 address stands in brackets.
+    """Read host and port of host:port; an IPv6 address stands in brackets.
 
     >>> check_address("[::1]:7447")
     ('::1', 7447)

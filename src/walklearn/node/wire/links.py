@@ -70,7 +70,7 @@ class Link:
         return list(self._sessions)
 
     def new_session(self, certificate: bytes) -> Session:
-        """One to be opened, by either end, with who holds the key of this certificate."""
+        """Make a session, to be opened by either end, with the holder of this certificate's key."""
         return Session(self._answer, self._ended, self._largest, certificate)
 
     def opened(self, session: Session) -> None:
@@ -105,7 +105,7 @@ class Link:
             self._lost()
 
     async def _connected(self, timeout_seconds: float) -> Session:
-        """Dial, unless the neighbour does first."""
+        """Wait for a session: dial, unless the neighbour does first."""
         if not self.neighbour.address:
             raise Undelivered(f"{self.neighbour.name} has no address and has not dialled")
         if self._dialling is None:

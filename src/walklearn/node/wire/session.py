@@ -116,7 +116,7 @@ class Session(asyncio.Protocol):
         self._is_ready()
 
     def retire(self) -> None:
-        """Make no new calls here; it ends when those under way have."""
+        """Make no new calls here; the session ends when those under way have ended."""
         if not self.retired:
             self.retired = True
             self._send(Kind.RETIRED)
@@ -156,7 +156,7 @@ class Session(asyncio.Protocol):
     # ── what the other end says ──────────────────────────────────────────────────────────────
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """The handshake is done; frames that came with its end are taken after this."""
+        """Begin: the handshake is done, and frames that came with its end are taken after this."""
         self._transport = cast(asyncio.Transport, transport)
         theirs = transport.get_extra_info("ssl_object").getpeercert(binary_form=True)
         self.is_proved = theirs == self._certificate
@@ -168,7 +168,7 @@ class Session(asyncio.Protocol):
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def connection_lost(self, error: Exception | None) -> None:
-        """Calls under way may have arrived or not."""
+        """End all calls under way as `Unanswered`: they may have arrived or not."""
         self._transport = None
         if self._timer is not None:
             self._timer.cancel()
@@ -193,7 +193,7 @@ class Session(asyncio.Protocol):
             self._buffer += memoryview(data)[self._take_frames(data) :]
 
     def _take_frames(self, content: bytes | bytearray) -> int:
-        """How many bytes at the beginning were frames, which are taken."""
+        """Take the whole frames at the beginning; return how many bytes they had."""
         at = 0
         while len(content) - at >= _HEADER.size:
             size, kind, number = _HEADER.unpack_from(content, at)
@@ -273,7 +273,7 @@ class Session(asyncio.Protocol):
         self._timer = asyncio.get_running_loop().call_later(seconds, self._look)
 
     def _look(self) -> None:
-        """Ping who was silent for a while; who stays silent is gone."""
+        """Ping the other end if it was silent for a while; if it stays silent, end the session."""
         if self._heard:
             self._pinged = False
             self._wait_and_look(PING_AFTER_SECONDS)

@@ -71,7 +71,7 @@ class Transport:
             ) from None
 
     def set_neighbours(self, neighbours: Iterable[Invite]) -> None:
-        """From now on talk to these neighbours and to nobody else."""
+        """Talk to these neighbours from now on, and to nobody else."""
         wanted = {each.fingerprint: each for each in neighbours}
         for gone in self._links.keys() - wanted.keys():
             self._links.pop(gone).close()
@@ -131,7 +131,7 @@ class Transport:
         return Link(neighbour, self._identity, answer, opened, lost, self._largest)
 
     async def _hear(self, connection: socket.socket) -> tuple[str, Awaitable[None]]:
-        """Who dialled, by its own account, and what lets it prove that."""
+        """Hear which neighbour a caller claims to be; also return what lets it prove that."""
         certificate, fingerprint = await claim(connection)
         link = self._links.get(fingerprint)
         if link is not None:
