@@ -47,7 +47,7 @@ class Pool(ABC):
 
     @abstractmethod
     def outcomes(self, timeout_seconds: float) -> Iterator[tuple[Task, Any]]:
-        """Give what was done since the last call, waiting for the first; raise what a task raised."""
+        """Give what was done since, after a wait for the first; raise what a task raised."""
 
     @abstractmethod
     def close(self, *, at_once: bool) -> None:
@@ -95,7 +95,7 @@ class Processes(Pool):
         self._under_way[future] = task
 
     def outcomes(self, timeout_seconds: float) -> Iterator[tuple[Task, Any]]:
-        """Give the outcomes; a worker's death breaks all futures, whose tasks are given out again."""
+        """Give the outcomes; a worker's death breaks all futures, so their tasks are given again."""
         done, _ = wait(self._under_way, timeout_seconds, FIRST_COMPLETED)
         lost = [future for future in done if isinstance(future.exception(), BrokenExecutor)]
         for future in done:
