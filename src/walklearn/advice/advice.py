@@ -43,6 +43,13 @@ class Candidate:
         The walk.
     numbers
         Its numbers by name; NaN where one is not known.
+
+    Examples
+    --------
+    >>> from walklearn import graphs
+    >>> advice = advise(graphs.ring(10), features=5, total_rows=100, feature_bound=2.0)
+    >>> [type(candidate.walk).__name__ for candidate in advice.candidates]
+    ['Uniform', 'Weighted']
     """
 
     name: str
@@ -76,6 +83,13 @@ class Advice:
         What a visit should do; None for SGD with that walk and step.
     without_memory
         Where the update has memory, what to do with SGD instead.
+
+    Examples
+    --------
+    >>> from walklearn import graphs
+    >>> advice = advise(graphs.ring(10), features=5, total_rows=100)
+    >>> advice.mode, type(advice.walk).__name__, advice.update
+    ('public', 'Uniform', Saga())
     """
 
     mode: Mode

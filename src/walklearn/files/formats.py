@@ -47,6 +47,16 @@ def read_table(
     -------
     Table
         The columns by name.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "people.csv")
+    ...     _ = path.write_text("name,age\\nAda,36\\nAlan,41\\n")
+    ...     table = read_table(path)
+    >>> list(table), table["age"], table["name"]
+    (['name', 'age'], array([36., 41.]), array(['Ada', 'Alan'], dtype=object))
     """
     source = Path(path)
     if not source.is_file():

@@ -37,6 +37,15 @@ class Rows:
         The name of y.
     place
         Says in a message which row is meant.
+
+    Examples
+    --------
+    >>> from walklearn.files import Table
+    >>> columns = {"age": lambda: np.array([30.0, 41.0]), "ill": lambda: np.array([0.0, 1.0])}
+    >>> rows = rows_of(Table(columns, row_count=2, source="people.csv"), target="ill")
+    >>> rows.columns, rows.X, rows.y, rows.classes
+    (('age',), array([[30.],
+           [41.]]), array([0, 1]), array([0, 1]))
     """
 
     X: Any  # an array, or a csr_array of SciPy's
@@ -95,6 +104,18 @@ def read_rows(
     -------
     Rows
         The rows, ready to learn from.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "people.csv")
+    ...     _ = path.write_text("clinic,age,ill\\nnorth,30,no\\nsouth,41,yes\\n")
+    ...     rows = read_rows(path, target="ill", node_column="clinic")
+    >>> rows.X, rows.y, rows.nodes
+    (array([[30.],
+           [41.]]), array(['no', 'yes'], dtype='<U3'), array(['north', 'south'], dtype='<U5'))
     """
     schema = Schema.of(schema)
     declared = {*text, *schema.categories, *_text_columns(encoding)}
@@ -134,6 +155,15 @@ def rows_of(
     -------
     Rows
         The rows, ready to learn from.
+
+    Examples
+    --------
+    >>> from walklearn.files import Table
+    >>> columns = {"age": lambda: np.array([30.0, 41.0]), "ill": lambda: np.array([0.0, 1.0])}
+    >>> table = Table(columns, row_count=2, source="people.csv")
+    >>> rows_of(table, target="ill", schema={"age": {"range": [0, 100]}}).X
+    array([[-0.4 ],
+           [-0.18]])
     """
     _check_roles(target, node_column, drop)
     y = _whole_if_possible(table[target])

@@ -64,6 +64,12 @@ class Schema:
     from_rows
         Columns whose numbers were computed from rows, as `walklearn schema` writes them, and
         are not public until somebody says so by taking the mark out.
+
+    Examples
+    --------
+    >>> schema = Schema.of({"age": {"range": [0, 100]}, "sex": {"categories": ["f", "m"]}})
+    >>> schema.categories, schema.undeclared(["age", "weight"])
+    ({'sex': ('f', 'm')}, ['weight'])
     """
 
     columns: Mapping[str, Column]

@@ -21,7 +21,16 @@ Place = Callable[[int], str]  # names a row, counted from 0, in a message
 
 
 class DataError(ValueError):
-    """The data cannot be used as they are; the message says where and what to do."""
+    """The data cannot be used as they are; the message says where and what to do.
+
+    Examples
+    --------
+    >>> from walklearn.files import read_table
+    >>> read_table("no-such-file.csv")
+    Traceback (most recent call last):
+        ...
+    walklearn.files.table.DataError: no-such-file.csv does not exist.
+    """
 
 
 class Table(Mapping[str, Array]):
@@ -42,6 +51,12 @@ class Table(Mapping[str, Array]):
         The line that each row of the file begins on, where there are lines.
     numbers
         Which rows of the file these are, counted from 0; all by default.
+
+    Examples
+    --------
+    >>> table = Table({"age": lambda: np.array([30.0, 41.0])}, row_count=2, source="people.csv")
+    >>> table["age"], table.row_count, table.place(1)
+    (array([30., 41.]), 2, 'people.csv, row 2')
     """
 
     def __init__(

@@ -38,6 +38,14 @@ class DisconnectedGraphError(ValueError):
         How many pieces there are.
     largest_component
         How many nodes the largest piece has.
+
+    Examples
+    --------
+    >>> from walklearn.graphs import from_edges
+    >>> from_edges([(0, 1), (2, 3)])
+    Traceback (most recent call last):
+        ...
+    walklearn.graphs.connectivity.DisconnectedGraphError: the graph is not ...
     """
 
     def __init__(self, message: str, component_count: int = 0, largest_component: int = 0) -> None:

@@ -299,6 +299,18 @@ def read_edge_list(path: str | os.PathLike[str], *, connected: WhenDisconnected 
     Graph
         Nodes that are not called 0 to N − 1 are numbered in the order of their numbers or
         names, with a warning that says so. `read_network` keeps names.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "edges.txt")
+    ...     _ = path.write_text("# a path\\n0 1\\n1 2\\n")
+    ...     graph = read_edge_list(path)
+    >>> graph.node_count, graph.edges()
+    (3, array([[0, 1],
+           [1, 2]], dtype=int32))
     """
     require_choice("connected", connected, WhenDisconnected)
     pairs, names = read_pairs(Path(path))

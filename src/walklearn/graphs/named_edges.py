@@ -47,6 +47,13 @@ class Network(NamedTuple):
         The node that owns each row.
     family
         The name of the family that the graph was drawn from, if it was.
+
+    Examples
+    --------
+    >>> from walklearn.graphs import place_rows
+    >>> network = place_rows("ring", ["ada", "bob", "ada", "cy"], rows=4, seed=1)
+    >>> network.names, network.owners, network.family, network.graph.node_count
+    (('ada', 'bob', 'cy'), array([0, 1, 0, 2]), 'ring', 3)
     """
 
     graph: Graph
@@ -73,6 +80,16 @@ def read_network(
     -------
     Network
         The graph, the names of its nodes and the node of each row.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "edges.txt")
+    ...     _ = path.write_text("ada bob\\nbob cy\\n")
+    ...     network = read_network(path, owners=["cy", "ada", "cy"])
+    >>> network.names, network.owners
+    (('ada', 'bob', 'cy'), array([2, 0, 2]))
     """
     source, labels = Path(path), [str(owner) for owner in np.asarray(owners).tolist()]
     if not source.is_file():

@@ -55,6 +55,12 @@ def place_rows(
     -------
     Network
         The graph, the names of its nodes and the node of each row.
+
+    Examples
+    --------
+    >>> network = place_rows("complete", ["north", "south", "north"], rows=3, seed=1)
+    >>> network.names, network.owners, network.graph.edge_count
+    (('north', 'south'), array([0, 1, 0]), 1)
     """
     labels = None if nodes is None else _check_labels(nodes, rows)
     if isinstance(graph, str) and is_name(graph):

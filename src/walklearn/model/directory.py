@@ -25,7 +25,19 @@ FILES = ("model.json", "weights.npz", "ledger.json", "report.md")
 
 
 class ModelFileError(ValueError):
-    """The directory is not a model, is damaged, or comes from a newer walklearn."""
+    """The directory is not a model, is damaged, or comes from a newer walklearn.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from walklearn import Model
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     try:
+    ...         Model.load(folder)
+    ...     except ModelFileError as error:
+    ...         print(str(error).removeprefix(f"{folder} ")[:14])
+    is not a model
+    """
 
 
 def save(model: Model, path: Path, overwrite: bool) -> None:

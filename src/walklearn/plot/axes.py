@@ -87,6 +87,14 @@ def check_choice(name: str, value: str, allowed: Iterable[str]) -> None:
         What was given.
     allowed
         What may be given.
+
+    Examples
+    --------
+    >>> check_choice("x", "updates", ["updates", "messages"])
+    >>> check_choice("x", "hops", ["updates", "messages"])
+    Traceback (most recent call last):
+        ...
+    ValueError: x must be one of updates, messages, not 'hops'
     """
     choices = list(allowed)
     if value not in choices:

@@ -123,6 +123,17 @@ def convergence(
     matplotlib.axes.Axes
         The axes drawn on. Values that a logarithm cannot show (zero, negative, infinite) are
         left out; where that leaves nothing at all, there is a ValueError and no picture.
+
+    Examples
+    --------
+    >>> import walklearn as wl
+    >>> from matplotlib.figure import Figure
+    >>> X, y = wl.datasets.two_gaussians(8, dimension=2, seed=1)
+    >>> trace = wl.simulate(wl.Problem(X, y, penalty=1.0), wl.graphs.ring(8), wl.walks.Uniform(),
+    ...                     step_size=wl.PowerStep(0.1), steps=100, seed=1)
+    >>> axes = convergence([trace], ax=Figure().subplots())
+    >>> axes.get_xlabel(), axes.get_yscale()
+    ('updates', 'log')
     """
     check_choice("x", x, COSTS)
     check_choice("metric", metric, METRICS)

@@ -85,6 +85,17 @@ def animate(
     -------
     Path
         The path written.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import walklearn as wl
+    >>> X, y = wl.datasets.two_gaussians(8, dimension=2, seed=1)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     film = animate(wl.Problem(X, y, penalty=1.0), wl.graphs.ring(8), wl.walks.Uniform(),
+    ...                    Path(folder, "walk.gif"), step_size=wl.PowerStep(0.1), steps=3, seed=1)
+    ...     film.name, film.stat().st_size > 0
+    ('walk.gif', True)
     """
     target = Path(path)
     if target.suffix not in {".gif", ".html"}:

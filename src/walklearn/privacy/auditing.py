@@ -92,6 +92,14 @@ class Audit(Finding):
         How many releases were drawn from each of the two data sets.
     confidence
         The probability that the bounds are true.
+
+    Examples
+    --------
+    >>> from walklearn.privacy.mechanisms import Laplace
+    >>> mechanism = Laplace(1.0, bounds=(1.0, 2.0))                            # ε = 1
+    >>> found = audit(mechanism, epsilon=0.5, delta=0.0, samples=20_000, seed=1)
+    >>> found.verdict, found.delta_lower > found.delta
+    ('VIOLATED', True)
     """
 
     mechanism: str

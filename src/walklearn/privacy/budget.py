@@ -82,6 +82,13 @@ class Allotment:
     relative_noise
         How long the noise in the model is beside the longest way that training can go. From
         about 1 on a model hardly tells anything; below it may still be poor.
+
+    Examples
+    --------
+    >>> from walklearn.problem.losses import Logistic
+    >>> found = allot(3.0, 1e-5, loss=Logistic(), nodes=20, size=4, length=2.0, rows=2000)
+    >>> found.epsilon, found.constants, found.noise.max_contributions, found.updates
+    (3.0, None, 50, 901)
     """
 
     epsilon: float

@@ -75,6 +75,13 @@ class Charge(NamedTuple):
         What released it; None for a release in the clear.
     times
         How often it was released.
+
+    Examples
+    --------
+    >>> from walklearn.privacy import Laplace
+    >>> three = Charge("L_i", Laplace(1.0, bounds=(1.0, 2.0)), times=3)
+    >>> round(compose([three]).epsilon(0.0), 6)
+    3.0
     """
 
     what: str

@@ -31,6 +31,15 @@ class InfeasiblePrivacyError(ValueError):
         What ε must exceed for this δ; infinite where none does.
     widest_bounds
         The widest bounds (from the same lo) that this (ε, δ) allows; None where no bounds do.
+
+    Examples
+    --------
+    >>> from walklearn.privacy import calibrate
+    >>> try:
+    ...     calibrate("gamma", epsilon=0.1, delta=1e-9, bounds=(1.0, 2.0))
+    ... except InfeasiblePrivacyError as error:
+    ...     print(f"{error.floor:.3g} {error.smallest_epsilon:.3g}")
+    0.226 19.3
     """
 
     def __init__(

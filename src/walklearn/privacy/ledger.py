@@ -59,6 +59,16 @@ class AlreadyReleasedError(ValueError):
         What the user is told.
     node
         The node that may not release again.
+
+    Examples
+    --------
+    >>> from walklearn.privacy import Laplace
+    >>> ledger = Ledger(2)
+    >>> ledger.charge("L_i", Laplace(1.0, bounds=(1.0, 2.0)))
+    >>> ledger.charge("L_i", Laplace(1.0, bounds=(1.0, 2.0)), nodes=[1])
+    Traceback (most recent call last):
+        ...
+    walklearn.privacy.ledger.AlreadyReleasedError: node 1 would release its L_i a ...
     """
 
     def __init__(self, message: str, node: int) -> None:
@@ -82,6 +92,15 @@ class BudgetExceededError(ValueError):
         The ε it has spent, at the budget's δ.
     remaining
         The ε that is left, at the budget's δ.
+
+    Examples
+    --------
+    >>> from walklearn.privacy import Laplace
+    >>> ledger = Ledger(2, budget=(0.5, 0.0))
+    >>> ledger.charge("L_i", Laplace(1.0, bounds=(1.0, 2.0)))
+    Traceback (most recent call last):
+        ...
+    walklearn.privacy.ledger.BudgetExceededError: L_i by Laplace(scale=1, ...
     """
 
     def __init__(self, message: str, node: int, spent: float, remaining: float) -> None:

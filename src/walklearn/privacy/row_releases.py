@@ -64,6 +64,12 @@ class RowGaussian(Gaussian):
         Where the release is clamped.
     sensitivity
         How far replacing one row can move the value.
+
+    Examples
+    --------
+    >>> release = RowGaussian(sigma=0.5, bounds=(1.0, 9.0), sensitivity=0.1)
+    >>> release.delta(1.0) < 1e-5 < Gaussian(0.5, bounds=(1.0, 9.0)).delta(1.0)
+    True
     """
 
     name: ClassVar[str] = "row-gaussian"

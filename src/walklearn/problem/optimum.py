@@ -45,7 +45,16 @@ MOST_NEWTON_CG, MOST_PRODUCTS, LEFT_OVER, FLAT = 50, 500, 1e-4, 1e-16
 
 
 class NoMinimiserError(ValueError):
-    """The objective has no minimiser: it falls for ever as the model grows."""
+    """The objective has no minimiser: it falls for ever as the model grows.
+
+    Examples
+    --------
+    >>> from walklearn import Problem, losses
+    >>> Problem([[1.0], [2.0]], [1.0, 1.0], loss=losses.Logistic()).optimum
+    Traceback (most recent call last):
+        ...
+    walklearn.problem.optimum.NoMinimiserError: the objective has no minimiser: the ...
+    """
 
 
 @dataclass(frozen=True)
@@ -73,6 +82,13 @@ class Optimum:
         f* = f(w*).
     unique
         Whether w* is the only minimiser.
+
+    Examples
+    --------
+    >>> from walklearn import Problem, losses
+    >>> found = Problem([[1.0], [1.0]], [1.0, 3.0], loss=losses.Squared()).optimum
+    >>> found.model, found.value, found.unique
+    (array([2.]), 1.0, True)
     """
 
     model: Vector

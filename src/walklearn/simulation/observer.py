@@ -50,6 +50,14 @@ class Attack:
         The guessed direction of each row.
     by_chance
         The median absolute cosine of a guess at random.
+
+    Examples
+    --------
+    >>> from walklearn import PowerStep, Problem, graphs, losses, walks
+    >>> problem = Problem(np.eye(4), [1.0, -1.0, 1.0, -1.0], loss=losses.Logistic())
+    >>> found = attack(problem, graphs.ring(4), walks.Uniform(), PowerStep(1.0), steps=50)
+    >>> found.recovered, round(float(found.cosines.min()), 6)
+    (4, 1.0)
     """
 
     nodes: NDArray[np.int64]

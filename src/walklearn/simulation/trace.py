@@ -159,6 +159,17 @@ class Trace:
         What was published under which mechanism, as plain JSON values; see ``ledger``.
     complete
         False when the run was interrupted and only what had been done is kept.
+
+    Examples
+    --------
+    >>> import walklearn as wl
+    >>> problem = wl.Problem([[1.0], [1.0], [1.0]], [1.0, 2.0, 3.0], loss=wl.losses.Squared())
+    >>> trace = wl.simulate(problem, wl.graphs.ring(3), wl.walks.Uniform(), steps=1000,
+    ...                     step_size=wl.PowerStep(0.5), replicates=4, seed=1)
+    >>> trace.distance.shape == (trace.replicates, trace.records), int(trace.updates[-1])
+    (True, 1000)
+    >>> bool(trace.summary("distance").median[-1] < 0.2)
+    True
     """
 
     label: str

@@ -78,6 +78,14 @@ class WalkAudit(Finding):
         How often each walk visited the node.
     confidence
         The probability that the bound is true.
+
+    Examples
+    --------
+    >>> from walklearn.privacy import ModelNoise
+    >>> noise = ModelNoise.calibrate(epsilon=1.0, delta=1e-5, clip=1.0, max_contributions=3)
+    >>> found = audit_walk(noise, delta=1e-5, epsilon=1.0, walks=2000, seed=1)
+    >>> found.verdict, found.epsilon_lower <= found.epsilon
+    ('consistent', True)
     """
 
     noise: str

@@ -40,6 +40,12 @@ class Cell:
         The name of the step size.
     spec
         All that decides the cell's numbers, as JSON.
+
+    Examples
+    --------
+    >>> cell = Cell.of(("mine", "ring", "gaussians", "uniform", "printed"), {"seed": 1})
+    >>> cell.method, cell.description["seed"]
+    ('uniform', 1)
     """
 
     study: str

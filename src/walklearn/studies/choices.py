@@ -49,7 +49,16 @@ _TYPES: dict[str, tuple[str, Callable[[Any], bool]]] = {
 
 
 class StudyError(ValueError):
-    """A study that cannot be run as it is written: where, what is wrong, what is allowed."""
+    """A study that cannot be run as it is written: where, what is wrong, what is allowed.
+
+    Examples
+    --------
+    >>> from walklearn.studies import Study
+    >>> Study.from_text('name = "mine"')
+    Traceback (most recent call last):
+        ...
+    walklearn.studies.choices.StudyError: the study: updates is missing; it must be ...
+    """
 
 
 def table_of(content: Table) -> CheckedTable:

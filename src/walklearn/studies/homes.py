@@ -45,6 +45,13 @@ def register_walk(name: str, home: str) -> None:
         What studies call it.
     home
         Where it is, written "package.module:Class".
+
+    Examples
+    --------
+    >>> register_walk("sticky", "my_walks:Sticky")
+    >>> homes_of({"walk": "sticky"})
+    {'walk': {'sticky': 'my_walks:Sticky'}}
+    >>> WALKS.remove("sticky")
     """
     WALKS.register_home(name, home)
 
@@ -58,6 +65,13 @@ def register_update(name: str, home: str) -> None:
         What studies call it.
     home
         Where it is, written "package.module:Class".
+
+    Examples
+    --------
+    >>> register_update("heavy-ball", "my_updates:HeavyBall")
+    >>> homes_of({"update": "heavy-ball"})
+    {'update': {'heavy-ball': 'my_updates:HeavyBall'}}
+    >>> UPDATES.remove("heavy-ball")
     """
     UPDATES.register_home(name, home)
 

@@ -50,7 +50,15 @@ _OF_ALL = {"study": str, "quick": bool, "started": str, "machine": str, "cells":
 
 
 class ResultsError(ValueError):
-    """A results directory that cannot be used, and what to do."""
+    """A results directory that cannot be used, and what to do.
+
+    Examples
+    --------
+    >>> Results.open("no-such-directory")
+    Traceback (most recent call last):
+        ...
+    walklearn.studies.results.ResultsError: no-such-directory holds no results of a ...
+    """
 
 
 @dataclass(frozen=True)

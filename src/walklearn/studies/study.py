@@ -84,6 +84,27 @@ class Study:
         What `quick` changes.
     is_quick
         Whether `quick` has been applied.
+
+    Examples
+    --------
+    >>> study = Study.from_text('''
+    ... name = "one-walk"
+    ... updates = 100
+    ... [graphs.ring]
+    ... family = "ring"
+    ... nodes = 11
+    ... [problems.gaussians]
+    ... data = "two_gaussians"
+    ... dimension = 2
+    ... penalty = 1.0
+    ... [methods.uniform]
+    ... walk = "uniform"
+    ... [step_sizes.printed]
+    ... constant = 0.1
+    ... exponent = 0.75
+    ... ''')
+    >>> study.updates, [cell.method for cell in study.cells()]
+    (100, ['uniform'])
     """
 
     name: str

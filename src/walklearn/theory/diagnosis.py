@@ -96,6 +96,14 @@ class Diagnosis:
         The size of the token.
     node_bytes
         The most that a node keeps between visits.
+
+    Examples
+    --------
+    >>> from walklearn import Problem, graphs, walks
+    >>> problem = Problem([[1.0], [2.0], [3.0]], [1.0, -1.0, 1.0], penalty=1.0)
+    >>> found = diagnose(graphs.complete(3), problem, walks.Uniform())
+    >>> round(found.spectral_gap, 6), round(found.relaxation_time, 6), found.method
+    (0.5, 2.0, 'closed form')
     """
 
     walk: str

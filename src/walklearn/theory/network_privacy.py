@@ -96,6 +96,14 @@ class NetworkPrivacy:
         `seen_from_one_node` sets it for the grid of a real release.
     horizon : int
         Legs of the walk longer than this count as this long.
+
+    Examples
+    --------
+    >>> from walklearn import graphs
+    >>> noise = ModelNoise(clip=1.0, noise_multiplier=12.0, max_contributions=20)
+    >>> claim = NetworkPrivacy(graphs.ring(20), noise)
+    >>> claim.epsilon(1e-5, source=10, observer=0) < claim.local(1e-5)
+    True
     """
 
     graph: Graph

@@ -53,6 +53,17 @@ class Visited(NamedTuple):
         The step that was made.
     gradient
         The direction of the step.
+
+    Examples
+    --------
+    >>> from walklearn import Problem, graphs, walks
+    >>> from walklearn.updates import Saga
+    >>> from walklearn.updates.walk_sgd import token_at
+    >>> problem, saga = Problem([[1.0], [2.0]], [1.0, -1.0], penalty=1.0), Saga()
+    >>> token = token_at(0, np.zeros(1))._replace(memory=saga.begin(problem))
+    >>> visited = saga.visit(problem, token, saga.unvisited(problem, 0), np.zeros(0))
+    >>> visited.token.updates, visited.step_size > 0
+    (1, True)
     """
 
     token: Token

@@ -27,6 +27,13 @@ class Metropolis(Walk):
         The probability of staying put before anything is proposed, in [0, 1). The paper's walks
         have none and then can have period 2 (on an even ring, say); any laziness above 0 cures
         that.
+
+    Examples
+    --------
+    >>> from walklearn.graphs import star
+    >>> P = Uniform().transition_matrix(star(4))       # the hub has 3 neighbours, each leaf has 1
+    >>> P.toarray().round(3)[1]
+    array([0.333, 0.667, 0.   , 0.   ])
     """
 
     laziness: float = field(default=0.0, kw_only=True)

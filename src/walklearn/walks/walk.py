@@ -35,6 +35,14 @@ class Hop(NamedTuple):
         How many messages that takes.
     questions
         How many of these were questions and answers, of a number each, not the token.
+
+    Examples
+    --------
+    >>> from walklearn import graphs, walks
+    >>> graph, walk = graphs.ring(5), walks.Uniform()
+    >>> score = walk.score(graph)
+    >>> walk.hop(graph, score, 0, 4, np.array([0.9, 0.5]))
+    Hop(node=4, messages=1, questions=0)
     """
 
     node: int

@@ -203,6 +203,15 @@ class ReleasedWeighted(Weighted):
         As for `Weighted`.
     public
         As for `Weighted`.
+
+    Examples
+    --------
+    >>> from walklearn import Problem, graphs, losses, privacy
+    >>> problem = Problem([[1.0], [1.2], [1.4]], [1.0, 2.0, 3.0], loss=losses.Squared())
+    >>> walk = Weighted(privacy=privacy.Laplace(0.1, bounds=(1.0, 9.0)))
+    >>> drawn = walk.realise(graphs.ring(3), problem, np.random.default_rng(1))
+    >>> type(drawn).__name__, bool(drawn.importance.min() >= 1.0), drawn.outside
+    ('ReleasedWeighted', True, 0)
     """
 
     true_importance: Vector = field(kw_only=True)

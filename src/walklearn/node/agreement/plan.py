@@ -67,7 +67,15 @@ VERSION = plan_keys.VERSION
 
 
 class PlanError(ValueError):
-    """A plan that cannot be used: what is wrong, at which key and line, and what to do."""
+    """A plan that cannot be used: what is wrong, at which key and line, and what to do.
+
+    Examples
+    --------
+    >>> Plan.from_text('name = "sensors"')
+    Traceback (most recent call last):
+        ...
+    walklearn.node.agreement.plan.PlanError: plan: nodes is missing; it must be a ...
+    """
 
 
 @dataclass(frozen=True)
@@ -129,6 +137,22 @@ class Plan:
         How long nodes wait for each other.
     version
         The version of the plan's format.
+
+    Examples
+    --------
+    >>> plan = Plan.from_text('''
+    ... name = "sensors"
+    ... nodes = 20
+    ... features = ["warmth"]
+    ... target = "wet"
+    ... classes = ["no", "yes"]
+    ... loss = "logistic"
+    ... step_size = { constant = 0.01, exponent = 0.75 }
+    ... updates = 10_000
+    ... walk = "uniform"
+    ... ''')
+    >>> plan.nodes, plan.loss, plan.size
+    (20, Logistic(), 1)
     """
 
     name: str

@@ -68,6 +68,13 @@ class Book:
         Who took part once, by a key that does so no more; without addresses.
     signature
         The keeper's signature; empty before it is signed.
+
+    Examples
+    --------
+    >>> keeper, alice = Identity.create("keeper"), Identity.create("alice")
+    >>> invite = Invite("alice", "192.0.2.7:7447", alice.public_key)
+    >>> [each.name for each in Book.new(keeper).with_participants(invite).participants]
+    ['alice']
     """
 
     keeper: bytes

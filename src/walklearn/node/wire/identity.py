@@ -101,6 +101,12 @@ class Invite:
         Host:port, or empty for one that dials and cannot be dialled.
     public_key
         The public key, a P-256 point in 33 bytes.
+
+    Examples
+    --------
+    >>> invite = Invite("alice", "192.0.2.7:7447", Identity.create().public_key)
+    >>> Invite.decode(invite.encode()) == invite
+    True
     """
 
     name: str
