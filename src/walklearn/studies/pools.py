@@ -95,7 +95,7 @@ class Processes(Pool):
         self._under_way[future] = task
 
     def outcomes(self, timeout_seconds: float) -> Iterator[tuple[Task, Any]]:
-        """Give the outcomes; a worker's death breaks all futures, whose tasks are submitted anew."""
+        """Give the outcomes; a worker's death breaks all futures, so tasks are submitted anew."""
         done, _ = wait(self._under_way, timeout_seconds, FIRST_COMPLETED)
         lost = [future for future in done if isinstance(future.exception(), BrokenExecutor)]
         for future in done:
