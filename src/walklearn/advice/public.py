@@ -43,7 +43,7 @@ class _Considered(NamedTuple):
         return Weighted(importance=self.weights[0], laziness=self.walk.laziness, public=True)
 
     def candidate(self, graph: Graph, constants: list[Vector]) -> Candidate:
-        """Its terms of the theorems, in the median of the draws."""
+        """The walk as a candidate, with its terms of the theorems in the median of the draws."""
         pairs = zip(constants, self.weights, strict=True)
         terms = [(v.mean() * np.max(L / v), v.mean() / v.min()) for L, v in pairs]
         steps, noise = np.median(terms, axis=0)

@@ -431,7 +431,7 @@ class RandomWalk(BaseEstimator):
         return average_of(self, self.update_)
 
     def _coefficients_and_intercepts(self) -> tuple[Array, Array]:
-        """Those of the model that predicts, in given units, one row per score."""
+        """The weights of the model that predicts, in given units, with a row per score."""
         used = np.atleast_2d(self.weights_ if self._averages == "none" else self.average_)
         if self.fit_intercept:
             return used[:, :-1].copy(), used[:, -1].copy()

@@ -139,7 +139,7 @@ def headline(results: list[Result]) -> str:
 
 
 def in_powers(number: float) -> str:
-    """Two digits, very large and small numbers as people write them.
+    """A number with two digits, where very large and small ones are written as people do.
 
     >>> in_powers(0.3183), in_powers(9.54e-10), in_powers(1e8)
     ('0.32', '9.5·10⁻¹⁰', '10⁸')

@@ -217,7 +217,7 @@ def _panel(name: str, bounds: Bounds, curves: Iterable[Curve], caption: str) -> 
 
 
 def _limits(bounds: Bounds, curves: Sequence[Curve]) -> Iterator[Curve]:
-    """From where on each of `DELTAS` can be kept, as lines from the lowest θ to the highest."""
+    """The ε from which each of `DELTAS` can be kept, as lines from the lowest θ to the highest."""
     for number, delta in enumerate(DELTAS):
         smallest = gamma_smallest_epsilon(delta, bounds)
         if 0.0 < smallest < CALIBRATED_AT[-1]:

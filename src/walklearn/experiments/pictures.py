@@ -178,7 +178,7 @@ def bounds(stored: Stored) -> Picture:
 
 
 def _points(line: Series) -> Iterable[Series]:
-    """Each of its points as a series of its own, named by its label."""
+    """Make a series of each point, named by its label."""
     for place, label in enumerate(line.columns["label"]):
         columns = {name: list(values)[place : place + 1] for name, values in line.columns.items()}
         yield replace(line, name=str(label), columns=columns)

@@ -283,7 +283,7 @@ def deviations_of(X: Any) -> Array:
 
 
 def _side_by_side(parts: Sequence[Array]) -> Array:
-    """One array of rows; few at a time, so that they are in the cache until they are complete."""
+    """Join columns to one array, a few rows at a time, which then stay in the cache."""
     if len({len(part) for part in parts}) > 1:
         raise ValueError(f"columns of different lengths: {[len(part) for part in parts]}.")
     whole = np.empty((len(parts[0]), sum(part.shape[1] for part in parts)))

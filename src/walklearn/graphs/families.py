@@ -14,7 +14,7 @@ from walklearn.graphs.pairs import pair_at
 
 
 def ring(nodes: int) -> Graph:
-    """Each node is joined to the next and the last to the first; ring(2) is a single edge.
+    """Make a ring: each node is joined to the next, the last to the first; ring(2) is an edge.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ def ring(nodes: int) -> Graph:
 
 
 def grid(rows: int, columns: int) -> Graph:
-    """A rectangle of nodes, each joined to those left, right, above and below.
+    """Make a rectangle of nodes, each joined to those left, right, above and below.
 
     The node in row r and column c is number r * columns + c.
 
@@ -61,7 +61,7 @@ def grid(rows: int, columns: int) -> Graph:
 
 
 def torus(rows: int, columns: int) -> Graph:
-    """A grid whose opposite sides are joined.
+    """Make a grid whose opposite sides are joined.
 
     A side of length 1 or 2 has nothing more to join.
 
@@ -88,7 +88,7 @@ def torus(rows: int, columns: int) -> Graph:
 
 
 def complete(nodes: int) -> Graph:
-    """Every node is joined to every other.
+    """Make a complete graph: every node is joined to every other.
 
     Parameters
     ----------
@@ -112,7 +112,7 @@ def complete(nodes: int) -> Graph:
 
 
 def star(nodes: int) -> Graph:
-    """Node 0 is joined to all the others, which have no other neighbour.
+    """Make a star: node 0 is joined to all the others, which have no other neighbour.
 
     Parameters
     ----------
@@ -135,7 +135,7 @@ def star(nodes: int) -> Graph:
 
 
 def hypercube(dimension: int) -> Graph:
-    """Nodes are words of bits, joined where they differ in one bit.
+    """Make a hypercube: nodes are words of bits, joined where they differ in one bit.
 
     Parameters
     ----------
@@ -160,7 +160,7 @@ def hypercube(dimension: int) -> Graph:
 
 
 def barbell(clique_size: int, path_length: int) -> Graph:
-    """Two cliques that a path joins: among connected graphs one of the slowest to mix.
+    """Make two cliques that a path joins: among connected graphs one of the slowest to mix.
 
     Parameters
     ----------

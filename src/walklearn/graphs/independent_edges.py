@@ -19,7 +19,7 @@ from walklearn.graphs.sparse_rows import Integers
 def erdos_renyi(
     nodes: int, probability: float, *, seed: Seed = None, connected: Connected = "error"
 ) -> Graph:
-    """G(n, p): each pair is an edge with the same probability, independently of the others.
+    """Draw G(n, p): each pair is an edge with the same probability, independently of the others.
 
     The law is exact. Below a probability of about ln(n)/n some node is left alone.
 
@@ -59,7 +59,7 @@ def stochastic_block(
     seed: Seed = None,
     connected: Connected = "error",
 ) -> Graph:
-    """Communities: the probability of an edge depends on the communities of its two nodes.
+    """Draw communities: the probability of an edge depends on those of its two nodes.
 
     Nodes are numbered community by community. The law is exact.
 
@@ -109,7 +109,7 @@ def stochastic_block(
 def geometric(
     nodes: int, radius: float, *, seed: Seed = None, connected: Connected = "error"
 ) -> Graph:
-    """Nodes fall uniformly on the unit square; those within `radius` of each other are joined.
+    """Draw nodes uniformly on the unit square, and join those within `radius` of each other.
 
     Parameters
     ----------

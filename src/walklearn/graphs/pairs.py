@@ -43,7 +43,7 @@ def narrow_pairs_at(positions: Integers) -> Pairs:
 
 
 def pair_keys(nodes: int, i: Integers, j: Integers) -> Integers:
-    """One number per unordered pair."""
+    """Number the unordered pairs, each by one number."""
     return np.minimum(i, j) * nodes + np.maximum(i, j)
 
 

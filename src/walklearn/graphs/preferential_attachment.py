@@ -14,7 +14,7 @@ from walklearn.graphs.sparse_rows import Integers
 
 
 def barabasi_albert(nodes: int, attachments: int, *, seed: Seed = None) -> Graph:
-    """Hubs: each newcomer joins some distinct nodes, drawn in proportion to their degrees.
+    """Draw hubs: each newcomer joins some distinct nodes, in proportion to their degrees.
 
     The graph starts from a star of attachments + 1 nodes, as in networkx, and follows the same law
     exactly: a newcomer draws until it has enough distinct nodes. It is always connected.

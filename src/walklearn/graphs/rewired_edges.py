@@ -18,7 +18,7 @@ REPAIR_ROUNDS = 200  # rounds of switches before random_regular starts from a ne
 def random_regular(
     nodes: int, degree: int, *, seed: Seed = None, connected: Connected = "error"
 ) -> Graph:
-    """Every node has the same degree, and the graph is otherwise random.
+    """Draw a graph in which every node has the same degree, and which is otherwise random.
 
     From degree 3 on it is connected almost surely. Every node gets `degree` stubs and the stubs are
     paired at random. Up to degree 3 a pairing with a loop or a double edge is thrown away, which is
@@ -112,7 +112,7 @@ def watts_strogatz(
     seed: Seed = None,
     connected: Connected = "error",
 ) -> Graph:
-    """A small world: a ring of `degree` nearest neighbours with some edges rewired at random.
+    """Draw a small world: a ring of `degree` nearest neighbours with some edges rewired.
 
     Each edge keeps its first end and, with probability `rewiring`, moves the other to a uniform
     node, avoiding loops and edges that are there (all moves happen at once, and those that clash

@@ -187,7 +187,7 @@ def _refusal(
 
 
 def _rounded(number: float, direction: int) -> float:
-    """Three digits, rounded up (1) or down (−1), so that the advice holds as it is printed."""
+    """Round to three digits, up (1) or down (−1), so that the advice holds as it is printed."""
     if number <= 0:
         return 0.0
     unit = 10.0 ** (math.floor(math.log10(number)) - 2)

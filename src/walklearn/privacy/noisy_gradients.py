@@ -116,7 +116,7 @@ class NoisyGradients:
         return total
 
     def _on_grid(self, vectors: Array, shares: Array) -> NDArray[np.int64]:
-        """Each vector's share in whole steps, rounded towards zero."""
+        """Round each vector's share towards zero, to whole steps."""
         while True:
             steps = np.trunc(vectors * shares / self.clip_step).astype(np.int64)
             too_long = np.einsum("ra,ra->r", steps, steps) > CLIP_STEPS**2

@@ -154,7 +154,7 @@ def _own(study: CheckedTable, table: CheckedTable, kind: str) -> dict[str, Any]:
 
 
 def _named(study: CheckedTable, table: CheckedTable, key: str) -> tuple[str, ...]:
-    """Those of the study's graphs, methods, … that the claim names; all where it names none."""
+    """The study's graphs, methods, … that the claim names; all of them where it names none."""
     every = tuple(study[key])
     return table.names(key, every, every, or_one=True)
 

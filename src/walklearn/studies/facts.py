@@ -43,7 +43,7 @@ def facts_of(
     trace: Trace | None = None,
     refusal: InfeasiblePrivacyError | None = None,
 ) -> dict[str, Any]:
-    """One row: of the instance, of the method on it, and of the privacy it has or cannot have."""
+    """Make a row of facts: on the instance, the method, and the privacy it has or cannot have."""
     problem, optimum = world.problem, world.problem.optimum
     first, generator = _first(problem, walks)
     facts: dict[str, Any] = {

@@ -245,7 +245,7 @@ class Sgd(Update):
             raise TypeError(f"average must be True or False, got {self.average!r}.")
 
     def token_bytes(self, problem: Problem) -> int:
-        """One model, as the paper counts; the sum that w̄ is made of is as large again."""
+        """The bytes of one model, as the paper counts; the sum for w̄ is as large again."""
         return problem.model_bytes
 
     def node_bytes(self, problem: Problem) -> NDArray[np.int64]:

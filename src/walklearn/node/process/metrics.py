@@ -106,7 +106,7 @@ class _Collector:
         self._counters, self._gauges = counters, gauges
 
     def collect(self) -> Iterator[Any]:
-        """Every counter and gauge."""
+        """Yield every counter and gauge, as Prometheus asks for them."""
         from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
         for name, (text, label) in COUNTERS.items():

@@ -84,7 +84,7 @@ def patience(limits: TimeLimits, returns: Longest) -> float:
 
 
 def shortest_patience(limits: TimeLimits) -> float:
-    """Nobody takes the walk for lost sooner than this."""
+    """The least wait, in seconds, after which anybody takes the walk for lost."""
     return limits.resume_after_seconds or _SHORTEST_PATIENCE
 
 
