@@ -19,7 +19,7 @@ from sklearn.preprocessing import StandardScaler
 
 import walklearn as wl
 from walklearn import RandomWalkClassifier, RandomWalkRegressor
-from walklearn.estimators import rounds
+from walklearn.estimators import rounds, walking
 from walklearn.problem.losses import Huber, Logistic, Softmax, Squared
 
 CANCER = load_breast_cancer(return_X_y=True)
@@ -209,9 +209,22 @@ def test_columns_of_very_different_size_are_named_as_what_is_slow(update: str, m
     assert "as large as others" not in str(warned[0].message)
 
 
+def test_a_step_that_is_a_number_falls_as_those_that_are_found() -> None:
+    found = RandomWalkClassifier(update="sgd", steps=10).fit(*IRIS).step_size_
+    given = RandomWalkClassifier(step_size=found.constant, steps=10).fit(*IRIS).step_size_
+    assert given == found == wl.PowerStep(found.constant, 0.51)
+
+
 def test_steps_that_are_too_long_are_found_out() -> None:
-    with pytest.raises(ValueError, match="diverged to infinity: the steps are too long"):
-        RandomWalkRegressor(step_size=wl.ConstantStep(10.0), random_state=0).fit(*DIABETES)
+    for given in ({"step_size": 1e6}, {"update": wl.updates.Sgd(wl.ConstantStep(10.0))}):
+        with pytest.raises(ValueError, match=r"the steps are too long. Leave step_size out"):
+            RandomWalkRegressor(**given, random_state=0).fit(*DIABETES)
+
+
+def test_who_gave_no_step_is_not_told_to_leave_it_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(walking, "choose_step", lambda *_: wl.ConstantStep(10.0))
+    with pytest.raises(ValueError, match=r"diverged to infinity.*one scale, take a larger penalty"):
+        RandomWalkRegressor(update="sgd", random_state=0).fit(*DIABETES)
 
 
 def test_which_model_predicts() -> None:

@@ -170,6 +170,9 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
     "graph of another size": (lambda: simulate(graph=graphs.ring(4)), r"4 nodes, .* has 3"),
     # settings
     "negative penalty": (lambda: wl.Problem(X, Y, penalty=-1.0), r"penalty.*at least 0"),
+    "a kind of penalty": (lambda: wl.Problem(X, Y, penalty="l2"), r"factor of ½.*got 'l2'"),  # type: ignore[arg-type]
+    "a kind of an estimator's penalty": (lambda: fit(penalty="l2"), r"factor of ½.*got 'l2'"),
+    "no penalty of an estimator": (lambda: fit(penalty=None), r"factor of ½.*got None"),
     "unknown objective": (lambda: wl.Problem(X, Y, objective="total"), r'"sum", "mean"'),
     "half precision": (lambda: wl.Problem(X, Y, dtype=np.float16), r"float64 or float32"),
     "no radius": (lambda: wl.domains.Ball(0.0), r"positive finite radius"),
@@ -360,6 +363,17 @@ TYPED: dict[str, tuple[str, str]] = {
     "a model in the way and a wrong column": (
         "train rows.csv --target z --out model",
         r"no column 'z'.*Also: model already holds a model: choose another --out, or.*--force"),
+    "a model in the way and a wrong penalty": (
+        "train rows.csv --target y --penalty nan --out model",
+        r"penalty must be.*got nan.*Also: model already holds a model"),
+    "a model in the way and a loss of numbers": (
+        "train rows.csv --target y --loss huber --out model",
+        r"no loss 'huber' for a classifier: choose logistic, squared-hinge\.\s+Also: model alr"),
+    "a model in the way and no privacy": (
+        "train rows.csv --target y --epsilon 3 --delta 2 --feature-bound 1 --out model",
+        r"delta.*got 2.*Also: model already holds"),
+    "a negative penalty": ("train rows.csv --target y --penalty -1 --out m", r"'--penalty'.*>=0"),
+    "a negative step": ("train rows.csv --target y --step-constant -1 --out m", r"'--step-c.*>0"),
     "a model in the way": ("train rows.csv --target y --out model", r"overwrite it with --force"),
     "a file in the way and no model": ("export nothing rows.onnx", r"there is no nothing"),
     "a name for two columns": ("train twice.csv --target y --out m", r"name of columns 1 and 2"),

@@ -256,6 +256,21 @@ def test_notes_of_a_run_that_is_no_mistake_but_surprises(
         assert ("never mixes" in text) == ("ring" in options)
 
 
+@pytest.mark.filterwarnings("default")
+def test_numbers_whose_squares_are_infinite_are_trained_on_without_a_word_of_numpy(
+    home: Path, tmp_path: Path
+) -> None:
+    rows = pd.read_csv(home / "rows.csv").drop(columns="site")
+    rows.assign(income=rows["income"] * 1e160).to_csv(tmp_path / "large.csv", index=False)
+    train = ("train", tmp_path / "large.csv", "--target")
+    result = invoke(*train, "label", "--steps", 100, "--out", tmp_path / "m")
+    assert result.exit_code == 0, result.output
+    assert result.stderr == ""
+    result = invoke(*train, "income", "--drop", "label", "--out", tmp_path / "n")
+    assert result.exit_code == 2
+    assert re.match(r"Error: y has a value of size .*: divide it by", result.stderr, re.DOTALL)
+
+
 X = np.random.default_rng(0).normal(size=(20, 3))
 Y = np.where(X[:, 0] > 0, "yes", "no")
 API: dict[str, tuple[Callable[[], Any], str]] = {

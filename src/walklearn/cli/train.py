@@ -61,7 +61,7 @@ _OPTIONS = [
                  help="Whether the target is a class or a number."),
     click.option("--loss", type=click.Choice(_LOSSES),
                  help="Default: logistic for classes, squared for numbers."),
-    click.option("--penalty", type=float, default=1e-3, show_default=True,
+    click.option("--penalty", type=click.FloatRange(0), default=1e-3, show_default=True,
                  help="λ of the penalty (λ/2)‖w‖²."),
     click.option("--walk", type=click.Choice(["auto", *WALKS.names_of(Metropolis)]),
                  default="auto", show_default=True,
@@ -82,7 +82,7 @@ _OPTIONS = [
                  help="Stop when the gradient that is left is less than this share of the "
                       "penalty's (1e-4); with sgd, when a doubling of the updates changes the loss "
                       "by less than this share of the loss at the start (3e-3)."),
-    click.option("--step-constant", type=float,
+    click.option("--step-constant", type=click.FloatRange(0, min_open=True),
                  help="c of the steps c / k^0.51. Default: from the smoothness."),
     click.option("--batch", type=click.IntRange(1), metavar="ROWS",
                  help="How many of its rows a node looks at in an update. Default: all."),
@@ -185,6 +185,8 @@ def _all_complaints_at_once(out: Path, force: bool) -> Iterator[None]:
 
 def _prepared(data: Path, options: DataOptions, settings: dict[str, Any]) -> _Prepared:
     """Read, check and place the rows."""
+    from walklearn.estimators.parameters import check_parameters, loss_of
+
     if settings["test"] is not None and settings["test_fraction"] is not None:
         raise ValueError(
             "--test has rows to test on and --test-fraction keeps some back: give one."
@@ -208,6 +210,8 @@ def _prepared(data: Path, options: DataOptions, settings: dict[str, Any]) -> _Pr
     network = options.network(rows, settings["graph_seed"])
     parameters = _parameters(settings) | {"graph": network.graph, **lengths}
     estimator = estimator_for(task)(**parameters)
+    check_parameters(estimator)
+    loss_of(settings["loss"], len(rows.classes) if task == "classification" else None)
     return _Prepared(estimator, rows, network, tested, tracker, notes)
 
 
@@ -252,10 +256,6 @@ def _split(table: Table, fraction: float | None, seed: int | None) -> tuple[Tabl
 
 def _parameters(settings: dict[str, Any]) -> dict[str, Any]:
     """What the options say of the estimator."""
-    from walklearn.updates.step_choice import EXPONENT
-    from walklearn.updates.step_sizes import PowerStep
-
-    constant = settings["step_constant"]
     names = (
         "loss", "penalty", "walk", "update", "laziness", "epsilon", "delta", "protect", "model",
         "max_rows", "total_rows", "mechanism", "steps", "max_steps", "tol", "batch",
@@ -265,7 +265,7 @@ def _parameters(settings: dict[str, Any]) -> dict[str, Any]:
     return {name: settings[name] for name in names} | {
         "delta": delta,
         "model_privacy": _model_privacy(noise, settings["protect"]),
-        "step_size": None if constant is None else PowerStep(constant, EXPONENT),
+        "step_size": settings["step_constant"],
         "random_state": settings["seed"],
     }
 

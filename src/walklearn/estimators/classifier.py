@@ -14,7 +14,7 @@ from sklearn.utils.validation import validate_data
 from walklearn.estimators.parameters import check_parameters, loss_of
 from walklearn.estimators.posing import Given
 from walklearn.estimators.random_walk import RandomWalk
-from walklearn.problem.losses import LOSSES, Loss, Softmax
+from walklearn.problem.losses import LOSSES, Loss
 
 Array = NDArray[Any]
 
@@ -125,19 +125,8 @@ class RandomWalkClassifier(ClassifierMixin, RandomWalk):
         """The labels as the loss takes them, and the loss."""
         if len(classes) < 2:
             raise ValueError(f"a classifier needs at least 2 classes, y has 1 class: {classes}.")
-        loss, codes = self._loss(len(classes)), np.searchsorted(classes, labels)
+        loss, codes = loss_of(self.loss, len(classes)), np.searchsorted(classes, labels)
         return (codes if loss.takes == "class" else 2 * codes - 1).astype(float), loss
-
-    def _loss(self, classes: int) -> Loss:
-        loss = loss_of(self.loss, "classifier", "logistic")
-        if classes > 2 and self.loss in (None, "logistic"):
-            loss = Softmax()
-        if (classes > 2) != (loss.takes == "class"):
-            raise ValueError(
-                f"{loss!r} does not tell {classes} classes apart: use loss='logistic', which is "
-                "softmax for more than two."
-            )
-        return loss.for_classes(classes)
 
     def decision_function(self, X: ArrayLike) -> Array:
         """Compute the scores of rows.

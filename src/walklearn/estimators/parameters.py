@@ -20,9 +20,11 @@ from walklearn.privacy.arguments import check_delta, check_epsilon
 from walklearn.privacy.description import IN_THE_CLEAR
 from walklearn.privacy.model_noise import check_unit
 from walklearn.problem.domains import Domain
-from walklearn.problem.losses import LOSSES, Loss
+from walklearn.problem.losses import LOSSES, Loss, Softmax
+from walklearn.problem.problem import check_penalty
 from walklearn.updates.memory import Saga
 from walklearn.updates.random_streams import Streams, generators
+from walklearn.updates.step_choice import EXPONENT
 from walklearn.updates.step_sizes import ConstantStep, PowerStep, StepSize
 from walklearn.updates.update import UPDATES, Remembering, Sgd, Update
 
@@ -46,19 +48,20 @@ def check_parameters(estimator: Any) -> None:
         raise ValueError(
             f"domain must be None or a domain such as domains.Ball(10.0), got {given['domain']!r}."
         )
+    check_penalty(given["penalty"])
     step_of(given["step_size"])
     _check_update(given["update"], given["step_size"], given["average"])
     _check_privacy(given)
 
 
 def step_of(step_size: Any) -> StepSize | None:
-    """The step size: as given, or for a number c the `PowerStep` with that constant; None stays."""
+    """A step size as it is, a number as the constant of steps like those found without one."""
     if step_size is None or isinstance(step_size, PowerStep | ConstantStep):
         return step_size
     if _is_number(step_size):
-        return PowerStep(float(step_size))
+        return PowerStep(float(step_size), EXPONENT)
     raise ValueError(
-        "step_size must be None, a number (the constant c of c / k^0.75), a PowerStep or a "
+        f"step_size must be None, a number (the constant c of c / k^{EXPONENT}), a PowerStep or a "
         f"ConstantStep, got {step_size!r}."
     )
 
@@ -149,22 +152,33 @@ def seeds_of(random_state: Any, call: int) -> Seeds:
     return Seeds(graph, walk, np.random.default_rng(release) if simulated else None, simulated)
 
 
-def loss_of(loss: Any, kind: str, default: str) -> Loss:
-    """The loss for a "classifier" or a "regressor", given by name or itself.
+def loss_of(loss: Any, classes: int | None) -> Loss:
+    """The loss that tells so many classes apart, or of numbers (None), given by name or itself.
 
     A loss of numbers also tells two classes apart, but has to be given itself for that.
     """
-    takes = ("number",) if kind == "regressor" else ("sign", "class")
+    numbers = classes is None
+    takes, default = (("number",), "squared") if numbers else (("sign", "class"), "logistic")
     chosen = default if loss is None else loss
+    if chosen == "logistic" and classes is not None and classes > 2:
+        chosen = Softmax()
     if isinstance(chosen, str) and chosen in LOSSES and LOSSES[chosen].takes in takes:
         chosen = LOSSES[chosen]()
-    if not isinstance(chosen, Loss) or (kind == "regressor" and chosen.takes != "number"):
+    if not isinstance(chosen, Loss) or (numbers and chosen.takes != "number"):
+        kind, such = ("regressor", "Huber(10.0)") if numbers else ("classifier", "SquaredHinge()")
         names = ", ".join(name for name, known in LOSSES.items() if known.takes == takes[0])
         raise ValueError(
             f"there is no loss {loss!r} for a {kind}: choose {names}, or a loss such as "
-            f"losses.{'Huber(10.0)' if kind == 'regressor' else 'SquaredHinge()'}."
+            f"losses.{such}."
         )
-    return chosen
+    if classes is None:
+        return chosen
+    if (classes > 2) != (chosen.takes == "class"):
+        raise ValueError(
+            f"{chosen!r} does not tell {classes} classes apart: use loss='logistic', which is "
+            "softmax for more than two."
+        )
+    return chosen.for_classes(classes)
 
 
 def _check_privacy(given: dict[str, Any]) -> None:

@@ -115,8 +115,9 @@ class RandomWalk(BaseEstimator):
         When a walk without `steps` stops; by default 1e-4 with memory, and so close are the
         coefficients to the minimiser, else 3e-3.
     step_size
-        The step of the paper's update: a step size, or the constant c of c / k^0.75. By default
-        it follows from the constants L_i, under privacy from what was released and the public
+        The step of the paper's update: a step size, or the constant c of c / k^0.51 (as steps
+        fall that are found, and those of `walklearn train --step-constant`). By default it
+        follows from the constants L_i, under privacy from what was released and the public
         bounds.
     batch
         How many of its rows, picked at random, a node looks at in an update; by default all.

@@ -80,8 +80,7 @@ class RandomWalkRegressor(RegressorMixin, RandomWalk):
         rows, targets = validate_data(
             self, X, y, dtype=np.float64, accept_sparse="csr", y_numeric=True, reset=not go_on
         )
-        loss = loss_of(self.loss, "regressor", "squared")
-        return rows, np.asarray(targets, dtype=np.float64), loss
+        return rows, np.asarray(targets, dtype=np.float64), loss_of(self.loss, classes=None)
 
     def predict(self, X: ArrayLike) -> Array:
         """Predict the target of each row.

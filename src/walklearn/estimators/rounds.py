@@ -158,7 +158,6 @@ def walk_on(
             if seen.interrupted or arrived or (seen.settled and stopping.may_end(end)):
                 break
     _look(batch, seen, waiting)
-    _check_finite(seen.token)
     seen.visits = batch.visits
     seen.contributions = None if batch.contributions is None else batch.contributions[0]
     return seen
@@ -187,14 +186,6 @@ def why_not_settled(walked: Walked, stopping: Stopping) -> str:
         f"{before:.4g}: it has not settled. Raise max_steps or tol, take a larger penalty, or say "
         "steps=... if so many are enough."
     )
-
-
-def _check_finite(token: Token) -> None:
-    if not (np.isfinite(token.model).all() and np.isfinite(token.average).all()):
-        raise ValueError(
-            "the model diverged to infinity: the steps are too long. Leave step_size out, take a "
-            "smaller one, or pass a bounded domain such as domains.Ball(10.0)."
-        )
 
 
 def warn_of_long_draws(setting: WalkSetting, stopping: Stopping) -> None:

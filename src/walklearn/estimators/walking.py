@@ -36,7 +36,7 @@ from walklearn.problem.owned_rows import check_sizes
 from walklearn.updates.step_choice import FIRST_LOOK, choose_step, most_steps, public_steps
 from walklearn.updates.step_sizes import ConstantStep, StepSize
 from walklearn.updates.update import Remembering, Sgd
-from walklearn.updates.walk_sgd import WalkSetting
+from walklearn.updates.walk_sgd import Token, WalkSetting
 from walklearn.walks import Walk
 from walklearn.walks.disclosure import mechanism_of
 
@@ -96,6 +96,7 @@ def walk_over(estimator: RandomWalk, given: Given, state: State, partial: bool) 
         setting, seeds.streams, token, stopping, state.contributions, estimator.callback, real,
         state.marks,
     )  # fmt: skip
+    _check_finite(walked.token, estimator)
     _warn_of_its_end(walked, stopping, None if private or partial else here)
     kept = State(
         calls=state.calls + 1, units=here.units, network=here.network, token=walked.carried,
@@ -202,6 +203,19 @@ def _places(state: State, problem: Problem) -> Places:
             stacklevel=6,
         )
     return places
+
+
+def _check_finite(token: Token, estimator: RandomWalk) -> None:
+    """Raise where the model is infinite, with what to do about the steps, if they were given."""
+    if np.isfinite(token.model).all() and np.isfinite(token.average).all():
+        return
+    own = estimator.step_size is not None or getattr(estimator.update, "step_size", None)
+    raise ValueError(
+        "the model diverged to infinity: the steps are too long. "
+        + ("Leave step_size out, take a smaller one" if own else
+           "Bring the columns to one scale, take a larger penalty")
+        + ", or pass a bounded domain such as domains.Ball(10.0)."
+    )  # fmt: skip
 
 
 def _warn_of_its_end(walked: Walked, stopping: Stopping, here: Posed | None) -> None:

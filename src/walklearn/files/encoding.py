@@ -274,12 +274,13 @@ def is_crushed(deviation: float, reach: float) -> bool:
 
 
 def deviations_of(X: Any) -> Array:
-    """The deviation of every feature; rows may be sparse."""
-    if isinstance(X, np.ndarray):
-        return np.asarray(X.std(axis=0))
-    squares = np.asarray(X.multiply(X).mean(axis=0)).ravel()
-    means = np.asarray(X.mean(axis=0)).ravel()
-    return np.asarray(np.sqrt(np.maximum(0.0, squares - means**2)))
+    """The deviation of every feature, infinite or NaN beyond 1e154; rows may be sparse."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        if isinstance(X, np.ndarray):
+            return np.asarray(X.std(axis=0))
+        squares = np.asarray(X.multiply(X).mean(axis=0)).ravel()
+        means = np.asarray(X.mean(axis=0)).ravel()
+        return np.asarray(np.sqrt(np.maximum(0.0, squares - means**2)))
 
 
 def _side_by_side(parts: Sequence[Array]) -> Array:

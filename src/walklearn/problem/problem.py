@@ -24,6 +24,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from numbers import Real
 from typing import Any, Literal, TypeVar
 
 import numpy as np
@@ -613,6 +614,15 @@ def _arrays(value: Any) -> tuple[Array, ...]:
     return (value.data, value.indices, value.indptr) if is_sparse(value) else ()
 
 
+def check_penalty(penalty: Any) -> None:
+    """Raise where λ is no number, or not one of at least 0."""
+    number = isinstance(penalty, Real) and not isinstance(penalty, bool | np.bool_)
+    if not (number and 0.0 <= penalty < math.inf):
+        raise ValueError(
+            f"penalty must be a finite number of at least 0, the factor of ½‖w‖², got {penalty!r}."
+        )
+
+
 def _check_choices(
     loss: Loss, penalty: float, domain: Domain, objective: str, empty_nodes: str, dtype: DTypeLike
 ) -> None:
@@ -620,8 +630,7 @@ def _check_choices(
         raise TypeError(f"loss must be a loss such as losses.Logistic(), got {loss!r}.")
     if not isinstance(domain, Domain):
         raise TypeError(f"domain must be a domain such as domains.Ball(10.0), got {domain!r}.")
-    if not (np.isfinite(penalty) and penalty >= 0):
-        raise ValueError(f"penalty must be a finite number of at least 0, got {penalty!r}.")
+    check_penalty(penalty)
     if objective not in ("sum", "mean", "node-mean"):
         raise ValueError(f'objective must be "sum", "mean" or "node-mean", got {objective!r}.')
     if empty_nodes not in ("error", "relay"):
