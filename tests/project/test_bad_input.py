@@ -378,7 +378,8 @@ TYPED: dict[str, tuple[str, str]] = {
     "a file in the way and no model": ("export nothing rows.onnx", r"there is no nothing"),
     "a name for two columns": ("train twice.csv --target y --out m", r"name of columns 1 and 2"),
     "an empty column": ("train gaps.csv --target y --out m", r"column 'b': the value is missing"),
-    "a single class": ("train one.csv --target y --out m", r"in every row.*the right column"),
+    "a single class": (
+        "train one.csv --target y --out m", r"'y' is 1 in every row.*the right column"),
     "commas in numbers": ("train commas.csv --target y --out m", r"holds numbers with a comma"),
 }  # fmt: skip
 
@@ -421,6 +422,31 @@ def test_what_may_be_a_mistake_is_noted(files: Path, monkeypatch: pytest.MonkeyP
     assert result.stdout == "y\n1\n1\n"
     assert "accuracy" not in result.stderr
     assert "has '-1' in 1 of 2 rows" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("header", "options", "notes"),
+    [
+        ("Hospital ID", "", ["'Hospital ID' is taken as a number", "--node-column 'Hospital ID'"]),
+        ("site-id", "", ["'site-id' is taken as a number"]),
+        ("Clinic_codes", "", ["'Clinic_codes' is taken as a number"]),
+        ("site", "--node-column near", ["'site' is taken as a number", "take --node-column site"]),
+        ("site", "--node-column site", []),
+        ("place", "--node-column size", ["column size holds numbers such as 0.5, as a measur"]),
+        ("place", "--node-column row", ["--node-column row has 60 different values in 60 rows"]),
+    ],
+)
+def test_columns_that_may_name_owners_or_do_not_are_noted(
+    header: str, options: str, notes: list[str], tmp_path: Path
+) -> None:
+    lines = [f"{i % 8},{i % 5 + 0.5},{i % 4},r{i},{i % 2}" for i in range(60)]
+    (tmp_path / "rows.csv").write_text("\n".join([f"{header},size,near,row,y", *lines]))
+    keep = "" if options.endswith("row") else "--drop row"
+    said = f"{options} {keep} --target y --steps 10 --seed 1 --json --out".split()
+    result = invoke("train", tmp_path / "rows.csv", *said, tmp_path / "m")
+    found = [each for each in json.loads(result.stdout)["notes"] if "few for" not in each]
+    assert len(found) == bool(notes), found
+    assert all(note in found[0] for note in notes), found
 
 
 @pytest.mark.parametrize("exponent", [0.3, 0.5, 1.0, 2.0])

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
+from walklearn.cli.doubts import shown
 from walklearn.files.checked_table import CheckedTable, Source
 from walklearn.files.encoding import Column
 from walklearn.files.schema import CUT_OFF, Schema, from_rows_message, of_range
@@ -231,8 +232,8 @@ def task_of(target: NDArray[Any], name: str, asked: str) -> Task:
     text = target.dtype.kind not in "biuf"
     if len(values) == 1:
         raise ValueError(
-            f"the target {name!r} is {values[0]!s} in every row, so there is nothing to learn. Is "
-            "it the right column?"
+            f"the target {name!r} is {shown(values)[0]} in every row, so there is nothing to "
+            "learn. Is it the right column?"
         )
     if text and asked == "regression":
         raise ValueError(

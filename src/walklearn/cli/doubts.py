@@ -7,6 +7,7 @@ meant is an error; what may be is a note that names the option to add.
 from __future__ import annotations
 
 import re
+import shlex
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -17,11 +18,21 @@ if TYPE_CHECKING:
 MANY_CATEGORIES = 20  # of a column of text, as of one that names who owns a row
 MANY_COLUMNS = 500  # whoever has more does not want a note on each
 FEW_ROWS = 20  # with fewer, numbers may all differ by chance
+NEARLY_ALL = 0.9  # of the rows: owners of rows are fewer
 _OWNERS = re.compile(
     r"(site|node|client|device|hospital|clinic|owner|centre|center|bank|branch|store|user|patient)"
-    r"(_?(id|name|number|no))?",
+    r"(e?s)?([ _-]?(id|code|key|name|number|no)s?)?",
     flags=re.IGNORECASE,
 )
+
+
+def looks_like_owners(name: str) -> bool:
+    """Whether a column of this name may say who owns a row.
+
+    >>> [looks_like_owners(name) for name in ("Hospital ID", "clinic_codes", "radius")]
+    [True, True, False]
+    """
+    return _OWNERS.fullmatch(name.strip()) is not None
 
 
 def about_columns(table: Table, columns: tuple[str, ...], has_nodes: bool) -> list[str]:
@@ -33,24 +44,45 @@ def about_columns(table: Table, columns: tuple[str, ...], has_nodes: bool) -> li
     return notes
 
 
+def about_owners(name: str | None, nodes: NDArray[Any] | None) -> list[str]:
+    """Notes on a --node-column that looks like a measurement, or like the number of a row."""
+    import numpy as np
+
+    if nodes is None:
+        return []
+    values = np.unique(nodes)
+    measured = values.dtype.kind == "f" and bool((values != np.floor(values)).any())
+    if not measured and len(values) <= max(FEW_ROWS, NEARLY_ALL * len(nodes)):
+        return []
+    looks = (
+        f"holds numbers such as {shown(values)[0]}, as a measurement does" if measured else
+        f"has {len(values)} different values in {len(nodes)} rows, as the number of a row does"
+    )  # fmt: skip
+    return [
+        f"--node-column {name} {looks}, and each value is the name of a node: {len(values)} nodes "
+        "were made, and nothing is learnt from the column. Is it the one that names who owns a row?"
+    ]
+
+
 def _about(name: str, cells: NDArray[Any], has_nodes: bool) -> str | None:
     import numpy as np
 
     values, text = np.unique(cells), cells.dtype.kind not in "biuf"
-    owner = f"If it names the node that owns a row, add --node-column {name}; "
-    rest = f"if it should not be learnt from, --drop {name}."
-    named = _OWNERS.fullmatch(name) is not None
+    verb = "take" if has_nodes else "add"
+    owner = f"If it names the node that owns a row, {verb} --node-column {shlex.quote(name)}; "
+    rest = f"if it should not be learnt from, --drop {shlex.quote(name)}."
+    named = looks_like_owners(name)
     if len(values) == 1:
-        return f"{name!r} is {_shown(values)[0]} in every row, so that nothing is learnt from it."
-    if text and (len(values) >= MANY_CATEGORIES or named) and not has_nodes:
+        return f"{name!r} is {shown(values)[0]} in every row, so that nothing is learnt from it."
+    if text and (named or (len(values) >= MANY_CATEGORIES and not has_nodes)):
         return f"{name!r} is text, of which {len(values)} features were made. {owner}{rest}"
     whole = not text and bool((cells == np.floor(cells)).all())
-    if whole and named and not has_nodes:
+    if whole and named:
         return f"{name!r} is taken as a number to learn from. {owner}{rest}"
     if whole and len(values) == len(cells) > FEW_ROWS:
         return (
             f"{name!r} is another whole number in every row, as the number of a row would be, and "
-            f"is learnt from. If it should not be, --drop {name}."
+            f"is learnt from. If it should not be, --drop {shlex.quote(name)}."
         )
     return None
 
@@ -81,11 +113,12 @@ def unknown_labels(table: Table, target: str, classes: NDArray[Any]) -> str | No
     if not strange.any():
         return None
     return (
-        f"{table.source}: column {target!r} has {listed(_shown(np.unique(cells[strange])))} in "
-        f"{strange.sum()} of {len(cells)} rows, and the model knows {listed(_shown(known))} only. "
+        f"{table.source}: column {target!r} has {listed(shown(np.unique(cells[strange])))} in "
+        f"{strange.sum()} of {len(cells)} rows, and the model knows {listed(shown(known))} only. "
         "Write the labels as in the rows that it is trained on."
     )
 
 
-def _shown(labels: NDArray[Any]) -> list[str]:
+def shown(labels: NDArray[Any]) -> list[str]:
+    """Values as they stand in a file: 1 where NumPy has 1.0."""
     return [f"{label:g}" if isinstance(label, float) else str(label) for label in labels.tolist()]

@@ -21,7 +21,7 @@ from walklearn.cli.data_options import (
     task_of,
     with_options,
 )
-from walklearn.cli.doubts import about_columns, unknown_labels
+from walklearn.cli.doubts import about_columns, about_owners, unknown_labels
 from walklearn.cli.resuming import asked_for, begin_with, graph_seed, how_to_go_on, is_private
 from walklearn.cli.talk import Talk, talking
 from walklearn.cli.tracking import TRACKING_OPTIONS, logged, tracker_of
@@ -186,6 +186,7 @@ def _all_complaints_at_once(out: Path, force: bool) -> Iterator[None]:
 def _prepared(data: Path, options: DataOptions, settings: dict[str, Any]) -> _Prepared:
     """Read, check and place the rows."""
     from walklearn.estimators.parameters import check_parameters, loss_of
+    from walklearn.graphs.names import is_name
 
     if settings["test"] is not None and settings["test_fraction"] is not None:
         raise ValueError(
@@ -201,6 +202,8 @@ def _prepared(data: Path, options: DataOptions, settings: dict[str, Any]) -> _Pr
         lengths = public_facts(rows, options.schema, settings)
     tested = held_out if settings["test"] is None else options.read(settings["test"])
     notes = about_columns(table, rows.columns, rows.nodes is not None)
+    if is_name(options.graph):  # an edge list knows who owns rows
+        notes += about_owners(options.node_column, rows.nodes)
     if tested is not None:
         classes = rows.classes if task == "classification" else rows.classes[:0]
         wrong = unknown_labels(tested, rows.target, classes)

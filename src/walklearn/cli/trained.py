@@ -43,12 +43,14 @@ class Trained(NamedTuple):
 def notes_on(estimator: RandomWalk, rows: Rows, network: Network, score: Score) -> list[str]:
     """What a user should know and may not expect."""
     from walklearn.files.wording import listed
+    from walklearn.updates.update import Remembering
 
     notes = _about_privacy(estimator, network, score)
     idle = network.graph.node_count - len(set(network.owners.tolist()))
     if idle:
         notes.append(f"{idle} of {network.graph.node_count} nodes own no rows: they only relay.")
-    if _alternates(estimator.walk_, network):
+    remembers = isinstance(estimator.update_, Remembering)  # and so arrives whatever the walk
+    if not remembers and _alternates(estimator.walk_, network):
         notes.append(
             "this graph has two sides and the token changes sides at every step, so it never "
             "mixes. Pass --laziness 0.1."
