@@ -64,6 +64,27 @@ def test_the_next_commands_work_as_printed(
             assert float(score[1]) > 0.85
 
 
+def test_a_node_with_everybodys_rows_is_noted(hospitals: Path, tmp_path: Path) -> None:
+    def noted(name: str, data: Path) -> str:
+        made = invoke("node", "init", tmp_path / name, "--plan", hospitals / "plan.toml",
+                      "--data", data)  # fmt: skip
+        assert made.exit_code == 0, made.output
+        return " ".join(made.stderr.split())
+
+    everybody = noted("all", hospitals / "patients.csv")
+    assert "400 rows, as many as the plan says of all nodes" in everybody
+    assert "its column 'site' names 'cairo', 'lima', 'osaka' and 2 others" in everybody
+    assert "make it again with its own rows" in everybody
+    assert noted("oslo", hospitals / "sites" / "oslo.csv") == ""
+    rows = pd.read_csv(hospitals / "patients.csv")
+    rows[rows["site"] == "lima"].to_csv(tmp_path / "lima.csv", index=False)
+    assert noted("lima", tmp_path / "lima.csv") == ""
+    rows[rows["site"] < "m"].to_csv(tmp_path / "two.csv", index=False)
+    assert "two.csv may hold everybody's rows: its column 'site' names 'cairo' and 'lima'." in (
+        noted("two", tmp_path / "two.csv")
+    )
+
+
 def test_it_overwrites_nothing(hospitals: Path) -> None:
     again = invoke("example", "hospitals", hospitals)
     assert again.exit_code == 2

@@ -157,11 +157,12 @@ def test_check_minds_what_may_not_be_meant(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (("--epsilon", 3), "epsilon was given without delta"),
+        (("--epsilon", 3), "--epsilon was given without --delta: privacy is a pair, such as --eps"),
         ((*PRIVATE, "--updates", 50), "--updates follows from --epsilon"),
         (("--features", "weight"), "declares neither it nor '*'"),
-        (("--name", "St. Olav"), "must be of a-z, 0-9"),
-        (("--classes", "yes"), "classes must be two texts"),
+        (("--name", "St. Olav"), "Error: --name must be of a-z, 0-9"),
+        (("--classes", "yes"), "Error: --classes must be two texts"),
+        (("--target", "age"), 'Error: --target "age" is also one of the features'),
         (("--out", "schema.toml"), "schema.toml exists"),
     ],
 )

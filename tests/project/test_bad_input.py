@@ -126,7 +126,7 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
         r"one row may count several times.*Leave out batch",
     ),
     # graphs
-    "disconnected": (lambda: graphs.from_edges([(0, 1), (2, 3)]), r"2 components.*largest"),
+    "disconnected": (lambda: graphs.from_edges([(0, 1), (2, 3)]), r"2 pieces.*largest"),
     "isolated node": (lambda: graphs.from_edges([(0, 1)], nodes=3), r"without any neigh.*node 2"),
     "self-loop": (lambda: graphs.from_edges([(0, 1), (1, 1)]), r"\(1, 1\)|node 1"),
     "disconnected draw": (lambda: graphs.erdos_renyi(50, 0.01, seed=1), r'connected="largest"'),

@@ -92,7 +92,7 @@ SHELL = {
         r"expected two nodes", r"weights\.txt, line 1", r'such as "oslo rome"'),
     "a public graph in pieces": Mistake(
         "train rows.csv --target label --drop site --graph pieces.txt --out m",
-        r"not connected: it has 2 components", r"", r"leave all but the largest .*out of the file"),
+        r"not connected: it has 2 pieces", r"", r"leave all but the largest .*out of the file"),
     "a graph with an edge from a node to itself": Mistake(
         "train rows.csv --target label --drop site --graph loop.txt --out m",
         r"^Note: loop\.txt: 1 line joins a node to itself", r"10 nodes", r"--node-column"),
@@ -155,6 +155,18 @@ SHELL = {
         r"did you mean 'Rome'.*leave such rows out.*declare it when training"),
     "advice without the number of nodes": Mistake(
         "advise --graph ring", r"how many nodes", r"'ring'", r"--nodes"),
+    "a network of another size than its graph": Mistake(
+        "up --nodes 4 --graph edges.txt --out m", r"--nodes is 4", r"edges\.txt has 10 nodes",
+        r"pass --nodes 10, or leave it out"),
+    "advice on another size than the graph's": Mistake(
+        "advise --nodes 4 --graph edges.txt", r"--nodes is 4", r"edges\.txt has 10 nodes",
+        r"pass --nodes 10"),
+    "a network with a negative epsilon": Mistake(
+        "up --walk weighted --epsilon -1 --delta 1e-5 --out m", r"-1\.0 is not in the range",
+        r"'--epsilon'", r"x>0"),
+    "a network with a privacy that nodes cannot keep": Mistake(
+        "up --walk weighted --epsilon 3 --delta 0 --out m", r"--delta must be a finite number",
+        r"--delta", r"greater than 0 and less than 1"),
     "an export of unknown kind": Mistake(
         "export there model.pkl", r"what to write", r"model\.pkl", r"\.onnx .*or \.joblib"),
 }  # fmt: skip

@@ -20,6 +20,7 @@ from walklearn.cli.data_options import (
     task_of,
     with_options,
 )
+from walklearn.cli.graph_option import described_graph
 from walklearn.cli.talk import Talk, talking, wrapped_sentences
 
 if TYPE_CHECKING:
@@ -96,13 +97,9 @@ def advise(data: Path | None, talk: Talk, **options: Any) -> None:
 
 def _from_public_facts(described: DataOptions, options: dict[str, Any]) -> Advice:
     from walklearn.advice import advise as wl_advise
-    from walklearn.graphs import as_graph, read_network
     from walklearn.problem.losses import Logistic, Squared
 
-    if Path(described.graph).is_file():
-        graph = read_network(described.graph, []).graph  # its nodes may have names
-    else:
-        graph = as_graph(described.graph, options["nodes"], seed=options["seed"])
+    graph = described_graph(described.graph, options["nodes"], options["seed"])
     rows = options["total_rows"] or options["rows"]
     if rows is None and options["epsilon"] is not None:
         raise ValueError(

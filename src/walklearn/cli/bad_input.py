@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import wraps
 from pathlib import Path
 from typing import Any
@@ -22,8 +23,8 @@ _IN_SHELL = {
     "never overwritten: choose another place": "never overwritten: choose another --out",
     "already holds a model: choose another place": "already holds a model: choose another --out",
     "ask to overwrite it (--force, or save(..., overwrite=True))": "overwrite it with --force",
-    'keep its largest component: graphs.as_graph and graphs.from_edges take connected="largest"': (
-        "leave all but the largest component out of the file"
+    'keep its largest piece: graphs.as_graph and graphs.from_edges take connected="largest"': (
+        "leave all but the largest piece out of the file"
     ),
     ": train with the logistic loss, or use `scores`": ": leave --proba out, or train with --loss "
     "logistic",
@@ -35,6 +36,9 @@ _IN_SHELL = {
     ", or a loss such as losses.SquaredHinge()": "",
     ", or a loss such as losses.Huber(10.0)": "",
     "loss='logistic'": "--loss logistic",
+    "epsilon was given without delta": "--epsilon was given without --delta",
+    "delta was given without epsilon": "--delta was given without --epsilon",
+    "epsilon=3.0, delta=1e-5": "--epsilon 3 --delta 1e-5",
     "Pass nodes=…": "Pass --nodes",
     "Weighted() tells": "--walk weighted tells",
     "leave model_privacy out": "leave --model-noise out",
@@ -76,6 +80,24 @@ def _of_the_system(error: OSError) -> str:
     if isinstance(error, FileNotFoundError) and not folder.is_dir():
         return no_directory(folder)
     return f"{error.filename}: {error.strerror}."
+
+
+@contextmanager
+def told_of_options(source: str) -> Iterator[None]:
+    """What is wrong in a text that options made, and that nobody has seen, is told of the option.
+
+    source: what the text is called in messages.
+    """
+    options = {option.name for option in click.get_current_context().command.params}
+
+    def named(found: re.Match[str]) -> str:
+        return f"--{found[1].replace('_', '-')}" if found[1] in options else found[0]
+
+    try:
+        yield
+    except ValueError as error:
+        place = rf"^{re.escape(source)}, line \d+: (?:privacy\.)?(\w+)"
+        raise ValueError(re.sub(place, named, str(error))) from error
 
 
 def in_shell_words(message: str) -> str:

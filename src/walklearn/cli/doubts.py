@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from walklearn.files import Table
+    from walklearn.node.agreement.plan import Plan
 
 MANY_CATEGORIES = 20  # of a column of text, as of one that names who owns a row
 MANY_COLUMNS = 500  # whoever has more does not want a note on each
@@ -61,6 +62,28 @@ def about_owners(name: str | None, nodes: NDArray[Any] | None) -> list[str]:
     return [
         f"--node-column {name} {looks}, and each value is the name of a node: {len(values)} nodes "
         "were made, and nothing is learnt from the column. Is it the one that names who owns a row?"
+    ]
+
+
+def about_one_nodes_rows(table: Table, plan: Plan) -> list[str]:
+    """Notes on rows that look like those of all nodes, where one node was given them."""
+    import numpy as np
+
+    from walklearn.files.wording import listed
+
+    why = list[str]()
+    if plan.rows is not None and table.row_count >= plan.rows:
+        why.append(f"it has {table.row_count} rows, as many as the plan says of all nodes together")
+    for name in table:
+        known = name in plan.features or name == plan.target or not looks_like_owners(name)
+        if not known and len(values := np.unique(table[name])) > 1:
+            why.append(f"its column {name!r} names {listed(shown(values), 3)}")
+    if plan.nodes == 1 or not why:
+        return []
+    return [
+        f"{table.source} may hold everybody's rows: {', and '.join(why)}. A node learns from all "
+        "rows it is given. If some are not its own, remove the directory before the node runs, and "
+        "make it again with its own rows."
     ]
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from walklearn.cli.book import book
+from walklearn.cli.doubts import about_one_nodes_rows
 from walklearn.cli.node_extra import with_node_extra
 from walklearn.cli.node_status import confirmation, status_of, status_page
 from walklearn.cli.talk import Talk
@@ -68,6 +69,7 @@ def init(
     The release is drawn once and kept: making the same node anew and drawing again would let
     neighbours average the noise away.
     """
+    from walklearn.files import read_table
     from walklearn.node.disk.creation import create_node
 
     created = create_node(
@@ -80,8 +82,11 @@ def init(
         "shortened": created.shortened,
         "outside": created.outside,
         "privacy": created.privacy_claim,
+        "notes": about_one_nodes_rows(read_table(data), created.directory.plan),
     }
     talk.tell(_describe(created))
+    for note in talk.facts["notes"]:
+        talk.note(note)
 
 
 @node.command()

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from walklearn.cli.bad_input import told_of_options
 from walklearn.cli.data_options import with_options
+from walklearn.cli.graph_option import described_graph
 from walklearn.cli.talk import WIDTH, Talk, talking
 from walklearn.files.wording import plural
 
@@ -85,7 +87,8 @@ def new(out: Path, talk: Talk, **options: Any) -> None:
     if out.exists():
         raise FileExistsError(f"{out} exists, and others may have it: choose another --out.")
     text = plan_from(**options)
-    made = Plan.from_text(text, str(out))
+    with told_of_options(str(out)):
+        made = Plan.from_text(text, str(out))
     out.write_text(text, encoding="utf-8")
     talk.facts["out"] = str(out)
     talk.tell(f"{out} is for everybody who takes part:\n")
@@ -119,7 +122,7 @@ def plan_from(**given: Any) -> str:
     options: dict[str, Any] = {str(option.name): None for option in new.params} | given
     encoding = _encoding(options["schema"], options["features"])
     classes = _listed(options["classes"])
-    graph = _graph(options["graph"], options["nodes"])
+    graph = described_graph(options["graph"], options["nodes"], seed=1)
     loss = _loss(classes)
     advice = _advice(graph, encoding, loss, options)
     return text_of(Choices(encoding, classes, loss, graph.node_count, advice, options))
@@ -161,17 +164,6 @@ def _encoding(path: Path, others: str | None) -> Encoding:
             raise ValueError(f"--features {name}: {path} declares neither it nor '{OTHERS}'.")
         named += [name] * (name not in named)
     return Encoding(tuple(column for name in named if (column := schema.of_column(name))))
-
-
-def _graph(said: str, nodes: int | None) -> Graph:
-    from walklearn.graphs import as_graph, read_network
-
-    if not Path(said).is_file():
-        return as_graph(said, nodes, seed=1)
-    graph = read_network(said, []).graph
-    if nodes not in (None, graph.node_count):
-        raise ValueError(f"--nodes is {nodes}, and {said} has {graph.node_count} nodes.")
-    return graph
 
 
 def _loss(classes: tuple[str, ...] | None) -> Loss:

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from walklearn.cli.graph_option import described_graph
 from walklearn.cli.talk import Talk, talking
 from walklearn.files.wording import plural
 from walklearn.privacy import MECHANISMS
@@ -84,15 +85,15 @@ def calibrate(
               help="Compare who sees the model: all together, or one other node.")  # fmt: skip
 @click.option("--graph", default="erdos-renyi", show_default=True,
               help="With --model: a family by name, or a file of edges.")  # fmt: skip
-@click.option("--nodes", type=click.IntRange(2), default=50, show_default=True,
-              help="With --model: how many nodes the graph has.")  # fmt: skip
+@click.option("--nodes", type=click.IntRange(2),
+              help="With --model: how many nodes. Default: 50, or those of the file.")  # fmt: skip
 @click.option("--max-contributions", type=click.IntRange(1), default=20, show_default=True,
               help="With --model: how often a node's rows show in it at most.")  # fmt: skip
 @click.option("--seed", type=click.IntRange(0), default=1, show_default=True)
 @talking
 def compare(
     epsilon: float, delta: float, bounds: tuple[float, float] | None, of_model: bool, graph: str,
-    nodes: int, max_contributions: int, seed: int, talk: Talk,
+    nodes: int | None, max_contributions: int, seed: int, talk: Talk,
 ) -> None:  # fmt: skip
     """All mechanisms at the same (ε, δ), by the error of what they release.
 
@@ -127,14 +128,14 @@ def compare(
 
 
 def _compare_observers(
-    epsilon: float, delta: float, graph: str, nodes: int, contributions: int, seed: int,
+    epsilon: float, delta: float, graph: str, nodes: int | None, contributions: int, seed: int,
     talk: Talk,
 ) -> None:  # fmt: skip
     import numpy as np
 
     import walklearn as wl
 
-    network = wl.graphs.as_graph(graph, nodes=nodes, seed=seed)
+    network = described_graph(graph, nodes, seed, usual=50)
     noise = wl.privacy.ModelNoise.calibrate(
         epsilon=epsilon, delta=delta, clip=1.0, max_contributions=contributions
     )

@@ -12,30 +12,34 @@ from typing import TYPE_CHECKING
 
 import click
 
-from walklearn.cli.bad_input import BadInput
+from walklearn.cli.bad_input import BadInput, told_of_options
+from walklearn.cli.graph_option import described_graph
 from walklearn.cli.talk import Talk, talking
 
 if TYPE_CHECKING:
     from walklearn.cli.walk_panel import Curve
+    from walklearn.graphs import Graph
     from walklearn.node.trial.local_network import LocalNetwork
     from walklearn.node.trial.two_gaussians import Glimpse, Trial
     from walklearn.node.trial.view import NetworkView
 
 _LOOK_SECONDS = 0.25
+MOST_NODES = 200  # processes that one machine runs
 
 
 @click.command()
-@click.option("--nodes", type=click.IntRange(2, 200), default=20, show_default=True)
+@click.option("--nodes", type=click.IntRange(2, MOST_NODES),
+              help="How many processes. Default: 20, or as many as the edge list has.")  # fmt: skip
 @click.option("--graph", default="erdos-renyi", show_default=True,
               help="A family such as ring or barabasi-albert, or an edge-list file.")  # fmt: skip
 @click.option("--walk", type=click.Choice(["uniform", "weighted"]), default="uniform",
               show_default=True)  # fmt: skip
 @click.option(
     "--epsilon",
-    type=float,
+    type=click.FloatRange(0, min_open=True),
     help="Protect L_i, which the weighted walk tells; the model goes in the clear.",
 )
-@click.option("--delta", type=float, help="Goes with --epsilon.")
+@click.option("--delta", type=click.FloatRange(0, 1, max_open=True), help="Goes with --epsilon.")
 @click.option("--updates", type=click.IntRange(1), default=2000, show_default=True)
 @click.option("--seed", type=click.IntRange(0), default=1, show_default=True,
               help="Of graph and data; keys, noise and walk are never seeded.")  # fmt: skip
@@ -45,8 +49,8 @@ _LOOK_SECONDS = 0.25
               help="Watch it on a page in the browser, kill nodes and start them.")  # fmt: skip
 @talking
 def up(
-    nodes: int, graph: str, walk: str, epsilon: float | None, delta: float | None, updates: int,
-    seed: int, out: Path, view: bool, talk: Talk,
+    nodes: int | None, graph: str, walk: str, epsilon: float | None, delta: float | None,
+    updates: int, seed: int, out: Path, view: bool, talk: Talk,
 ) -> None:  # fmt: skip
     """Start a whole network on this machine and watch it learn.
 
@@ -63,21 +67,26 @@ def up(
     _check(walk, epsilon, delta, out)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the nodes are ended too
     from walklearn.files.extras import extra
-    from walklearn.graphs import as_graph
 
     with extra("node", "nodes need"):
+        from walklearn.node.agreement.plan import Plan
         from walklearn.node.trial.local_network import LocalNetwork, LocalNetworkError
         from walklearn.node.trial.two_gaussians import Trial
 
     privacy = None if epsilon is None or delta is None else (epsilon, delta)
-    trial = Trial.draw(as_graph(graph, nodes=nodes, seed=seed), walk, updates, privacy, seed)
+    drawn = described_graph(graph, nodes, seed, usual=20)
+    _check_size(graph, drawn)
+    trial = Trial.draw(drawn, walk, updates, privacy, seed)
+    # Whatever no node could be made with is told before the first is.
+    with told_of_options("plan.toml"):
+        Plan.from_text(trial.plan, "plan.toml").calibrated_mechanism()
     if privacy is not None:
         talk.tell("ε = ∞: L_i is released with noise, and the model goes in the clear.")
-    talk.tell(f"Making {nodes} nodes in {out}: keys, rows, invites …")
+    talk.tell(f"Making {drawn.node_count} nodes in {out}: keys, rows, invites …")
     with LocalNetwork.create(out, trial.plan, trial.graph, trial.rows()) as network:
         try:
             network.start()
-            talk.tell(f"{nodes} processes run.")
+            talk.tell(f"{drawn.node_count} processes run.")
             with _view(network, trial, f"{graph}, {walk} walk", view, talk) as page:
                 talk.tell(f"The walk begins at {network.directories[0].settings.name}.")
                 network.start_walk()
@@ -120,6 +129,14 @@ def _check(walk: str, epsilon: float | None, delta: float | None, out: Path) -> 
     if out.exists() and any(out.iterdir()):
         raise BadInput(
             f"{out} is not empty, and nodes are made once. Remove it, or choose another --out."
+        )
+
+
+def _check_size(said: str, graph: Graph) -> None:
+    if not 2 <= graph.node_count <= MOST_NODES:
+        raise BadInput(
+            f"{said} has {graph.node_count} nodes, and each is a process of this machine: take 2 "
+            f"to {MOST_NODES}."
         )
 
 

@@ -59,7 +59,7 @@ def refuse_disconnected(labels: NDArray[np.int32], hint: str) -> NoReturn:
     sizes = np.bincount(labels)
     largest = int(sizes.max())
     message = (
-        f"the graph is not connected: it has {sizes.size} components, "
+        f"the graph is not connected: it has {sizes.size} pieces, "
         f"the largest with {largest} of {labels.size} nodes"
     )
     alone = np.flatnonzero(sizes[labels] == 1)

@@ -34,7 +34,7 @@ Family: TypeAlias = tuple[str | int, ...]
 WhenDisconnected: TypeAlias = Literal["error", "largest"]
 
 LARGEST_HINT = (
-    "Add edges, or keep its largest component: graphs.as_graph and graphs.from_edges take "
+    "Add edges, or keep its largest piece: graphs.as_graph and graphs.from_edges take "
     'connected="largest".'
 )
 
@@ -187,7 +187,7 @@ def connect(
 ) -> Graph:
     """Build a graph from rows known to be simple and symmetric, if it is connected.
 
-    Else refuse it, or keep its largest component, relabelled 0.. in the old order.
+    Else refuse it, or keep its largest piece, relabelled 0.. in the old order.
     """
     labels = component_labels(indptr, indices)
     if not labels.any():
