@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import warnings
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -10,7 +11,7 @@ import click
 
 if TYPE_CHECKING:
     from walklearn.estimators.random_walk import RandomWalk
-    from walklearn.estimators.tracking import MlflowCallback
+    from walklearn.estimators.tracking import Logged, MlflowCallback
     from walklearn.model.score import Score
 
 # fmt: off
@@ -37,10 +38,10 @@ def tracker_of(settings: Mapping[str, Any]) -> MlflowCallback | None:
 
 def logged(
     tracker: MlflowCallback | None, estimator: RandomWalk, scores: Mapping[str, Score]
-) -> list[str]:
-    """Log the fit with its scores; what went wrong comes back as notes for the user."""
+) -> tuple[Logged | None, list[str]]:
+    """Log the fit with its scores: where it is, and what went wrong as notes for the user."""
     if tracker is None:
-        return []
+        return None, []
     numbers = {
         f"{name}_{score.measure}": score.value
         for name, score in scores.items()
@@ -48,5 +49,21 @@ def logged(
     }
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
-        tracker.fitted(estimator, numbers)
-    return [str(warning.message) for warning in caught if warning.category is UserWarning]
+        where = tracker.fitted(estimator, numbers)
+    return where, [str(each.message) for each in caught if each.category is UserWarning]
+
+
+def how_to_look_at(logged: Logged) -> str:
+    """Where the run is, and the command that shows it.
+
+    >>> from walklearn.estimators.tracking import Logged
+    >>> print(how_to_look_at(Logged("3f2a", "sqlite:///mlflow.db")))
+    MLflow has it as run 3f2a in sqlite:///mlflow.db. To see it:
+      mlflow ui --backend-store-uri sqlite:///mlflow.db
+    """
+    served = logged.store.startswith(("http", "databricks"))
+    look = (
+        "which shows it." if served else
+        f"To see it:\n  mlflow ui --backend-store-uri {shlex.quote(logged.store)}"
+    )  # fmt: skip
+    return f"MLflow has it as run {logged.run_id} in {logged.store}{',' if served else '.'} {look}"

@@ -234,11 +234,11 @@ def _train(prepared: _Prepared, done: int) -> Trained:
     said = [str(each.message) for each in caught]
     notes = [in_shell_words(each) for each in said if not each.startswith("interrupted")] + notes
     notes += notes_on(estimator, rows, network, scores["training"])
-    notes += logged(tracker, estimator, scores)
+    where, wrong = logged(tracker, estimator, scores)
     owners |= {f"{name}_score": score._asdict() for name, score in scores.items()}
     if not is_claimed(estimator):
         model = model.with_details(owners)
-    return Trained(model, owners, scores, notes)
+    return Trained(model, owners, scores, notes + wrong, where)
 
 
 def _split(table: Table, fraction: float | None, seed: int | None) -> tuple[Table, Table | None]:

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from walklearn.cli.talk import WIDTH, Talk, wrapped_sentences
+from walklearn.cli.tracking import how_to_look_at
 
 if TYPE_CHECKING:
     from walklearn.estimators.random_walk import RandomWalk
+    from walklearn.estimators.tracking import Logged
     from walklearn.files import Rows
     from walklearn.graphs import Network
     from walklearn.model import Model
@@ -27,12 +29,14 @@ class Trained(NamedTuple):
 
     owners: what was computed from the rows. Where something is claimed to be protected, it is
     told to the owner and not written into the model's directory, which can be published.
+    logged: where else the fit is kept, if --track asked for it.
     """
 
     model: Model
     owners: dict[str, Any]
     scores: dict[str, Score]
     notes: list[str]
+    logged: Logged | None = None
 
     @property
     def is_claimed(self) -> bool:
@@ -119,6 +123,8 @@ def facts_of(trained: Trained) -> dict[str, Any]:
     model, owners, notes = trained.model, trained.owners, {"notes": trained.notes}
     names = ("kind", "target", "classes", "loss", "walk", "updates", "privacy")
     facts = {name: getattr(model, name) for name in names}
+    if trained.logged is not None:
+        facts["mlflow"] = trained.logged._asdict()
     training = {name: value for name, value in model.details.items() if name not in owners}
     if trained.is_claimed:  # notes tell of accuracy, and of how many rows were shortened
         return facts | {"training": training, "for_the_owner_alone": owners | notes}
@@ -148,6 +154,8 @@ def tell(talk: Talk, trained: Trained, out: Path) -> None:
         for name, what in _privacy_in_short(model).items():
             talk.tell(click.wrap_text(f"{name}: {what}", WIDTH, "", "  "))
         talk.tell(f"More: --verbose, or {out / 'report.md'}.")
+    if trained.logged is not None:
+        talk.tell("\n" + how_to_look_at(trained.logged))
     talk.tell(f"\nThe model is in {out}. Next: walklearn predict {out} new.csv")
 
 

@@ -7,6 +7,7 @@ what the model's own directory would hold, which can be published, unless the ow
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -28,6 +29,13 @@ class Record(NamedTuple):
     tags: dict[str, str]
     metrics: list[tuple[str, float, int]]
     documents: dict[str, dict[str, Any]]
+
+
+class Logged(NamedTuple):
+    """Where a fit was logged: the run, and the store it is in."""
+
+    run_id: str
+    store: str
 
 
 @dataclass(frozen=True)
@@ -72,7 +80,7 @@ class MlflowCallback:
     def __call__(self, updates: int, loss: float) -> None:
         """Keep nothing: whether a loss may be told is not known before the walk has ended."""
 
-    def fitted(self, estimator: Any, scores: Mapping[str, float] | None = None) -> None:
+    def fitted(self, estimator: Any, scores: Mapping[str, float] | None = None) -> Logged | None:
         """Log the fit that has just ended; what goes wrong is a warning.
 
         Parameters
@@ -81,15 +89,21 @@ class MlflowCallback:
             It must have been fitted.
         scores : mapping or None
             Further numbers that were computed from the rows, such as an accuracy, by name.
+
+        Returns
+        -------
+        Logged or None
+            The run and its store; None where MLflow did not take it.
         """
         try:
-            self._log(self.record(estimator, scores))
+            return self._log(self.record(estimator, scores))
         except Exception as error:  # a server that is away has many ways to say so
             warnings.warn(
                 f"the fit is done, and MLflow did not take it: {error}. Look at its tracking URI "
                 "(MLFLOW_TRACKING_URI).",
                 stacklevel=2,
             )
+            return None
 
     def record(self, estimator: Any, scores: Mapping[str, float] | None = None) -> Record:
         """Tell what is logged of a fitted estimator.
@@ -135,7 +149,7 @@ class MlflowCallback:
             },
         )
 
-    def _log(self, record: Record) -> None:
+    def _log(self, record: Record) -> Logged:
         import mlflow
         from mlflow.entities import Metric
 
@@ -149,6 +163,16 @@ class MlflowCallback:
                 client.log_batch(run.info.run_id, metrics=metrics[first : first + AT_ONCE])
             for name, document in record.documents.items():
                 mlflow.log_dict(document, name)
+        return Logged(run.info.run_id, _without_password(mlflow.get_tracking_uri()))
+
+
+def _without_password(address: str) -> str:
+    """An address that may be printed.
+
+    >>> _without_password("postgresql://me:secret@host/runs")
+    'postgresql://…@host/runs'
+    """
+    return re.sub(r"(?<=//)[^/]*@", "…@", address)
 
 
 def _text(value: Any) -> str:
