@@ -64,6 +64,7 @@ def panel(glimpse: Glimpse, seconds: float, curve: Curve, width: int) -> Rendera
     inside = width - 4
     # Rows of a grid end their lines, which a bar by itself does not: what follows was cropped.
     rows = Table.grid(expand=True)
+    rows.add_column(overflow="fold")  # there may be more nodes than columns
     rows.add_row(ProgressBar(total=glimpse.of, completed=glimpse.updates))
     rows.add_row(f"{glimpse.updates:,} of {glimpse.of:,} updates in {seconds:.1f} s")
     rows.add_row(f"distance to the optimum {_error(glimpse)}, {_where(glimpse)}")
