@@ -418,7 +418,7 @@ def test_losses_that_nobody_waits_for_are_the_same(
             "no walk named 'weighed': choose one of auto, simple, uniform",
         ),
         ({"walk": wl.walks.Uniform(), "laziness": 0.5}, r"say Uniform\(laziness=0.5\) instead"),
-        ({"loss": "hinge"}, "no loss 'hinge' for a classifier"),
+        ({"loss": "hinge"}, "no such loss for a classifier: choose logistic.*got 'hinge'"),
         ({"loss": Squared()}, "does not tell 3 classes apart"),
         ({"penalty": -1.0}, "penalty must be"),
         ({"steps": 0}, "steps must be a whole number of at least 1 or None, got 0"),
@@ -460,7 +460,7 @@ def test_a_node_that_is_not_in_the_graph_is_named() -> None:
     model = RandomWalkClassifier(graph=wl.graphs.ring(5))
     with pytest.raises(ValueError, match=r"row 4 belongs to node 9, .* its 5 nodes are 0\.\.4"):
         model.fit(X, y, nodes=[0, 1, 2, 3, 9] * 30)
-    with pytest.raises(ValueError, match="no loss 'logistic' for a regressor"):
+    with pytest.raises(ValueError, match=r"no such loss for a regressor.*got 'logistic'"):
         RandomWalkRegressor(loss="logistic").fit(X, y)
 
 

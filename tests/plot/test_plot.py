@@ -70,6 +70,13 @@ def test_the_legend_names_the_methods_and_says_what_the_band_is(axes):
     )
 
 
+def test_one_run_is_drawn_as_it_is_and_a_dictionary_gives_names(axes):
+    convergence(make_trace(), ax=axes)
+    convergence({"mine": make_trace(), "cut short": make_trace(complete=False)}, ax=axes)
+    names = [line.get_label() for line in axes.get_lines()]
+    assert names == ["Uniform()", "mine", "cut short (interrupted)"]
+
+
 def test_a_second_call_on_the_same_axes_goes_on_with_colours_and_notes(axes):
     make_trace().plot(ax=axes)
     make_trace(replicates=1, label="one").plot(ax=axes)

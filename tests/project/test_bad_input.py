@@ -127,6 +127,14 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     # graphs
     "disconnected": (lambda: graphs.from_edges([(0, 1), (2, 3)]), r"2 pieces.*largest"),
+    "a seed that is a word": (lambda: graphs.erdos_renyi(9, 0.9, seed="a"), r"seed must.*got 'a'"),  # type: ignore[arg-type]
+    "a negative seed of a graph": (lambda: graphs.watts_strogatz(9, 2, 0.1, seed=-1), r"seed must"),
+    "NaN in a matrix": (lambda: graphs.as_graph(np.full((3, 3), np.nan)), r"has NaN.*put 0"),
+    "edges by name": (
+        lambda: graphs.from_edges([("a", "b")]),  # type: ignore[list-item]
+        r"whole numbers from 0, got \['a', 'b'\].*from_networkx.*graphs.read_edge_list"),
+    "edges with weights": (
+        lambda: graphs.from_edges([(0, 1, 2.0)]), r"pairs .*got \[0.0, 1.0, 2.0\]; weights are"),
     "isolated node": (lambda: graphs.from_edges([(0, 1)], nodes=3), r"without any neigh.*node 2"),
     "self-loop": (lambda: graphs.from_edges([(0, 1), (1, 1)]), r"\(1, 1\)|node 1"),
     "disconnected draw": (lambda: graphs.erdos_renyi(50, 0.01, seed=1), r'connected="largest"'),
@@ -170,6 +178,19 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
     "graph of another size": (lambda: simulate(graph=graphs.ring(4)), r"4 nodes, .* has 3"),
     # settings
     "negative penalty": (lambda: wl.Problem(X, Y, penalty=-1.0), r"penalty.*at least 0"),
+    "a class of losses": (lambda: fit(loss=losses.Logistic), r"the class Logistic: write Logistic"),
+    "a class of walks": (lambda: fit(walk=walks.Uniform), r"the class Uniform: write Uniform\(\)"),
+    "a class of updates": (lambda: fit(update=updates.Saga), r"the class Saga: write Saga\(\)"),
+    "a class of mechanisms": (
+        lambda: wl.privacy.calibrate(
+            wl.privacy.Gaussian, epsilon=1, delta=1e-5, bounds=(1, 2)),  # type: ignore[arg-type]
+        r"a mechanism is asked for by its name: write 'gaussian'"),
+    "words for a regressor": (
+        lambda: wl.RandomWalkRegressor().fit(X, np.array(["1", "yes", "no"])),
+        r"row 1 of y is the text 'yes', and a regressor predicts numbers: for classes"),
+    "a schema of too few columns": (
+        lambda: fit(epsilon=1.0, delta=1e-5, schema=wl.files.Schema.typical([0, 0], [1, 1])),
+        r"scale of every column, and the schema declares none of 'x2': add"),
     "a kind of penalty": (lambda: wl.Problem(X, Y, penalty="l2"), r"factor of ½.*got 'l2'"),  # type: ignore[arg-type]
     "a kind of an estimator's penalty": (lambda: fit(penalty="l2"), r"factor of ½.*got 'l2'"),
     "no penalty of an estimator": (lambda: fit(penalty=None), r"factor of ½.*got None"),
@@ -313,6 +334,16 @@ def test_value_errors(case: str) -> None:
     ("call", "message"),
     [
         (lambda: simulate("weighted"), r"must be a walk such as walks.Weighted\(\)"),
+        (lambda: simulate(walks.Uniform), r"got the class Uniform: write Uniform\(\)"),
+        (lambda: simulate(problem=[[0.123456789] * 99]), r"a list that begins with \[\[0.1.{,60}$"),
+        (lambda: remember(updates.Saga), r"got the class Saga: write Saga\(\)"),
+        (lambda: wl.Problem(X, Y, loss=losses.Logistic), r"the class Logistic: write Logistic"),
+        (lambda: walks.Jumping(walks.Uniform), r"the class Uniform: write Uniform"),
+        (lambda: wl.theory.diagnose(PROBLEM, RING, walks.Uniform()), r"diagnose\(graph, problem"),
+        (lambda: wl.theory.diagnose(RING, PROBLEM, walks.Uniform), r"the class Uniform: write"),
+        (lambda: wl.plot.visits(3), r"a run such as simulate returns, or a graph .*got 3"),
+        (lambda: wl.plot.convergence([3]), r"must be runs such as simulate returns, got 3"),
+        (lambda: wl.plot.convergence(3), r"must be runs such as simulate returns, got 3"),
         (lambda: simulate(step_size=0.1), r"PowerStep or a ConstantStep"),
         (lambda: simulate(graph=graphs.to_networkx(RING)), r"networkx.*graphs.as_graph"),
         (lambda: remember(3.0), r"such as updates.Saga\(\).*got 3.0"),
@@ -354,6 +385,9 @@ TYPED: dict[str, tuple[str, str]] = {
     "advice on a target that owns the rows": (
         "advise rows.csv --target y --node-column y", r"both.*another --node-column"),
     "the target is dropped": ("train rows.csv --target y --drop y --out m", r"leave out --drop"),
+    "categories of the owner": (
+        "train rows.csv --target y --node-column a --categories a=1,2,3,4,5,6 --out m",
+        r"categories were declared for 'a', which is not a column that is learnt from"),
     "the owner is dropped": (
         "train rows.csv --target y --node-column a --drop a --out m", r"leave out --drop"),
     "two ways to test": (
@@ -368,7 +402,7 @@ TYPED: dict[str, tuple[str, str]] = {
         r"penalty must be.*got nan.*Also: model already holds a model"),
     "a model in the way and a loss of numbers": (
         "train rows.csv --target y --loss huber --out model",
-        r"no loss 'huber' for a classifier: choose logistic, squared-hinge\.\s+Also: model alr"),
+        r"no such loss for a classifier: choose logistic, squared-hinge, got 'huber'\.\s+Also: m"),
     "a model in the way and no privacy": (
         "train rows.csv --target y --epsilon 3 --delta 2 --feature-bound 1 --out model",
         r"delta.*got 2.*Also: model already holds"),

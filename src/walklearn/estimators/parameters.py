@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from walklearn.estimators.rounds import Average
+from walklearn.files.wording import as_given
 from walklearn.privacy import MECHANISMS, ModelNoise
 from walklearn.privacy.arguments import check_delta, check_epsilon
 from walklearn.privacy.description import IN_THE_CLEAR
@@ -46,7 +47,8 @@ def check_parameters(estimator: Any) -> None:
     _check_choice("standardise", given["standardise"], ("auto", True, False))
     if given["domain"] is not None and not isinstance(given["domain"], Domain):
         raise ValueError(
-            f"domain must be None or a domain such as domains.Ball(10.0), got {given['domain']!r}."
+            f"domain must be None or a domain such as domains.Ball(10.0), got "
+            f"{as_given(given['domain'])}."
         )
     check_penalty(given["penalty"])
     step_of(given["step_size"])
@@ -104,7 +106,7 @@ def _check_update(update: Any, step_size: Any, average: str) -> None:
     elif not isinstance(update, str | Update):
         raise ValueError(
             f'update must be "auto", one of {", ".join(UPDATES.names)}, or an update such as '
-            f"updates.Saga(), got {update!r}."
+            f"updates.Saga(), got {as_given(update)}."
         )
     if step_size is not None and update not in ("auto", Sgd.name):
         raise ValueError(
@@ -168,8 +170,8 @@ def loss_of(loss: Any, classes: int | None) -> Loss:
         kind, such = ("regressor", "Huber(10.0)") if numbers else ("classifier", "SquaredHinge()")
         names = ", ".join(name for name, known in LOSSES.items() if known.takes == takes[0])
         raise ValueError(
-            f"there is no loss {loss!r} for a {kind}: choose {names}, or a loss such as "
-            f"losses.{such}."
+            f"there is no such loss for a {kind}: choose {names}, or a loss such as losses.{such}, "
+            f"got {as_given(loss)}."
         )
     if classes is None:
         return chosen

@@ -77,6 +77,8 @@ def terms_of(estimator: RandomWalk) -> Terms:
         encoding = Encoding(tuple(declared_columns(estimator)))
         bound = bound or (encoding.longest if math.isfinite(encoding.longest) else None)
         length = length or encoding.typical_length
+        if estimator.epsilon is not None and length is bound is None:
+            _check_all_declared(estimator)
     return Terms(
         epsilon=estimator.epsilon,
         delta=estimator.delta,
@@ -92,11 +94,26 @@ def terms_of(estimator: RandomWalk) -> Terms:
     )
 
 
+def _names_of_columns(estimator: RandomWalk) -> list[str]:
+    """What the columns of X are called; those of an array x0, x1, …"""
+    names = getattr(estimator, "feature_names_in_", None)
+    return [f"x{at}" for at in range(estimator.n_features_in_)] if names is None else list(names)
+
+
+def _check_all_declared(estimator: RandomWalk) -> None:
+    """Raise where ε needs the scale of a column that the schema says nothing of."""
+    undeclared = Schema.of(estimator.schema).undeclared(_names_of_columns(estimator))
+    if undeclared:
+        raise ValueError(
+            f"epsilon = {estimator.epsilon:g} needs a public scale of every column, and the schema "
+            f"declares none of {listed(undeclared)}: add a centre and spread, or a range, known "
+            "without looking at the rows ('*' stands for all that are not named)."
+        )
+
+
 def declared_columns(estimator: RandomWalk) -> list[Column]:
     """The columns of X as the schema declares them; a column it does not know is as it is."""
-    names = getattr(estimator, "feature_names_in_", None)
-    if names is None:
-        names = [f"x{at}" for at in range(estimator.n_features_in_)]
+    names = _names_of_columns(estimator)
     schema = Schema.of(estimator.schema)
     if schema.categories:
         raise ValueError(

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from walklearn.files.wording import as_given
 from walklearn.graphs import Graph
 from walklearn.privacy import (
     Allotment,
@@ -65,6 +66,9 @@ def walk_of(walk: str | Walk, laziness: float, about_constants: bool = False) ->
         raise ValueError(
             f"there is no walk named {walk!r}: choose one of auto, {names}, or pass a walk such as "
             "walks.Weighted()."
+            if isinstance(walk, str)
+            else f"walk must be one of auto, {names}, or a walk such as walks.Weighted(), got "
+            f"{as_given(walk)}."
         )
     return kind.unbiased(laziness=laziness)
 

@@ -77,10 +77,15 @@ class RandomWalkRegressor(RegressorMixin, RandomWalk):
     def _validated(
         self, X: ArrayLike, y: ArrayLike, go_on: bool = False
     ) -> tuple[Array, Array, Loss]:
-        rows, targets = validate_data(
-            self, X, y, dtype=np.float64, accept_sparse="csr", y_numeric=True, reset=not go_on
-        )
-        return rows, np.asarray(targets, dtype=np.float64), loss_of(self.loss, classes=None)
+        try:
+            rows, targets = validate_data(
+                self, X, y, dtype=np.float64, accept_sparse="csr", y_numeric=True, reset=not go_on
+            )
+            numbers = np.asarray(targets, dtype=np.float64)
+        except ValueError:
+            _check_numbers(y)
+            raise
+        return rows, numbers, loss_of(self.loss, classes=None)
 
     def predict(self, X: ArrayLike) -> Array:
         """Predict the target of each row.
@@ -96,3 +101,21 @@ class RandomWalkRegressor(RegressorMixin, RandomWalk):
             The predicted numbers.
         """
         return np.asarray(self._scores(X)[:, 0])
+
+
+def _check_numbers(y: Any) -> None:
+    """Raise where a target is a word, which scikit-learn would tell in words of NumPy."""
+    for number, target in enumerate(np.asarray(y, dtype=object).ravel()):
+        if isinstance(target, str) and not _is_number(target):
+            raise ValueError(
+                f"row {number} of y is the text {str(target)!r}, and a regressor predicts numbers: "
+                "for classes use RandomWalkClassifier."
+            )
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

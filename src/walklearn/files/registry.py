@@ -88,6 +88,10 @@ class Registry(Mapping[str, T]):
 
     def by_name(self, name: object) -> T:
         """The thing with this name; ValueError says which there are."""
+        if any(name is thing for thing in self._things.values()):
+            raise ValueError(
+                f"a {self.kind} is asked for by its name: write {self.name_of(name)!r}."
+            )
         if not isinstance(name, str) or name not in self:
             hint = did_you_mean(name, self) if isinstance(name, str) else "."
             raise ValueError(

@@ -163,11 +163,13 @@ class Schema:
         """The encoding with numbers scaled as declared; text stays as it is."""
         known = {column.name: column for column in encoding.columns}
         for name, column in self.columns.items():
-            if name == OTHERS or column.categories is not None:
+            text = column.categories is not None
+            if name == OTHERS or (text and name in known):
                 continue
             if name not in known or known[name].categories is not None:
                 what = "is text" if name in known else "is not a column that is learnt from"
-                raise DataError(f"a scale was declared for {name!r}, which {what}.")
+                said = "categories were" if text else "a scale was"
+                raise DataError(f"{said} declared for {name!r}, which {what}.")
         return Encoding(
             tuple(
                 column if column.categories else self.of_column(column.name) or column

@@ -14,6 +14,8 @@ import difflib
 import math
 from collections.abc import Iterable, Sequence
 
+LONGEST = 120  # characters of a value in a message
+
 
 def closest(word: str, known: Iterable[str]) -> str | None:
     """The known name that is most like the word, if one is much like it; capitals don't matter.
@@ -42,6 +44,20 @@ def listed(names: Sequence[str], most: int = 8) -> str:
     if len(names) > most:
         shown.append(plural(len(names) - most, "other"))
     return " and ".join([", ".join(shown[:-1]), shown[-1]] if len(shown) > 1 else shown)
+
+
+def as_given(value: object) -> str:
+    """What was given instead of what was wanted: cut where it is long, a class with its brackets.
+
+    >>> as_given([1, 2]), as_given(dict), as_given("x" * 1000)[:50]
+    ('[1, 2]', 'the class dict: write dict()', "a str that begins with 'xxxxxxxxxxxxxxxxxxxxxxxxxx")
+    """
+    if isinstance(value, type):
+        return f"the class {value.__name__}: write {value.__name__}()"
+    text = repr(value)
+    short = len(text) <= LONGEST and "\n" not in text
+    first = text[: LONGEST // 2].partition("\n")[0]
+    return text if short else f"a {type(value).__name__} that begins with {first}…"
 
 
 def plural(count: float, thing: str) -> str:

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from walklearn.files.extras import extra
-from walklearn.files.wording import listed
+from walklearn.files.wording import as_given, listed
 from walklearn.graphs.arguments import require_choice
 from walklearn.graphs.draws import Seed
 from walklearn.graphs.edge_files import read_pairs
@@ -180,6 +180,11 @@ def from_scipy(matrix: Any, *, connected: WhenDisconnected = "error") -> Graph:
         )
     rows.sum_duplicates()
     rows.eliminate_zeros()
+    if (rows.data != rows.data).any():
+        raise ValueError(
+            "the adjacency matrix has NaN in it, which is neither an edge nor none: put 0 where "
+            "there is no edge"
+        )
     return connect(*checked_rows(rows.indptr, rows.indices), connected=connected)
 
 
@@ -328,10 +333,18 @@ def _integer_pairs(edges: ArrayLike) -> Integers:
     array = np.asarray(edges)
     if array.size == 0:
         return np.empty((0, 2), dtype=np.int64)
-    if array.ndim != 2 or array.shape[1] != 2 or not np.issubdtype(array.dtype, np.integer):
+    if array.ndim != 2 or array.shape[1] != 2:
+        more = array.ndim == 2 and array.shape[1] > 2
         raise ValueError(
-            "edges must be integers in rows of two (i, j), "
-            f"got shape {array.shape} of {array.dtype}"
+            f"edges must be pairs (i, j) of node numbers, got {as_given(array[0].tolist())}"
+            + ("; weights are not used: leave them out" if more else "")
+        )
+    if not np.issubdtype(array.dtype, np.integer):
+        raise ValueError(
+            "edges must be pairs (i, j) of whole numbers from 0, got "
+            f"{as_given(array[0].tolist())}. "
+            "Nodes with names: graphs.from_networkx(networkx.Graph(edges)), or a file for "
+            "graphs.read_edge_list"
         )
     return array.astype(np.int64)
 

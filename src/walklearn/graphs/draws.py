@@ -2,7 +2,7 @@
 
 Every random generator takes `seed` (an integer, None, a SeedSequence or a Generator), and those
 that can come out in pieces take `connected`: "error" refuses such a draw, "retry" draws again
-from the same stream, up to `RETRIES` times, and "largest" keeps the largest component.
+from the same stream, up to `RETRIES` times, and "largest" keeps the largest piece.
 
 >>> pieces = iter([[(0, 1)], [(0, 1), (1, 2)]])
 >>> drawn(3, lambda: tuple(np.array(next(pieces)).T), "retry")
@@ -14,6 +14,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
+from walklearn.files.wording import as_given
 from walklearn.graphs.arguments import require_choice
 from walklearn.graphs.connectivity import DisconnectedGraphError
 from walklearn.graphs.graph import Graph, graph_from_pairs
@@ -28,9 +29,20 @@ RETRIES = 100  # draws that connected="retry" makes before it gives up
 FIRST_TRIES, HOPELESS = 5, 10
 
 RANDOM_HINT = (
-    'Draw again with connected="retry", keep the largest component with connected="largest", '
+    'Draw again with connected="retry", keep the largest piece with connected="largest", '
     "or make the graph denser."
 )
+
+
+def generator(seed: Seed) -> np.random.Generator:
+    """What draws the edges."""
+    try:
+        return np.random.default_rng(seed)
+    except (TypeError, ValueError):
+        raise ValueError(
+            "seed must be a whole number of at least 0, a SeedSequence, a Generator or None, got "
+            f"{as_given(seed)}."
+        ) from None
 
 
 def drawn(nodes: int, draw: Callable[[], Pairs], connected: Connected) -> Graph:

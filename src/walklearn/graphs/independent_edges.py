@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from walklearn.graphs.arguments import fraction, whole
-from walklearn.graphs.draws import Connected, Seed, drawn
+from walklearn.graphs.draws import Connected, Seed, drawn, generator
 from walklearn.graphs.graph import Graph
 from walklearn.graphs.pairs import Pairs, narrow_pairs_at, pair_at
 from walklearn.graphs.sparse_rows import Integers
@@ -47,7 +47,7 @@ def erdos_renyi(
     Graph(20 nodes, 47 edges)
     """
     nodes, probability = whole("nodes", nodes, 1), fraction("probability", probability)
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     pairs = nodes * (nodes - 1) // 2
     return drawn(nodes, lambda: narrow_pairs_at(_successes(rng, pairs, probability)), connected)
 
@@ -90,7 +90,7 @@ def stochastic_block(
     sizes = [whole(f"sizes[{block}]", size, 1) for block, size in enumerate(sizes)]
     chances = _block_probabilities(probabilities, len(sizes))
     starts = np.concatenate([[0], np.cumsum(sizes)])
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
 
     def block(a: int, b: int) -> Pairs:
         if a == b:
@@ -139,7 +139,7 @@ def geometric(
     nodes = whole("nodes", nodes, 1)
     if not radius > 0:
         raise ValueError(f"radius must be positive, got {radius}")
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
 
     def draw() -> Pairs:
         pairs = cKDTree(rng.random((nodes, 2))).query_pairs(radius, output_type="ndarray")

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from walklearn.graphs.arguments import whole
-from walklearn.graphs.draws import Seed
+from walklearn.graphs.draws import Seed, generator
 from walklearn.graphs.graph import Graph, graph_from_pairs
 from walklearn.graphs.sparse_rows import Integers
 
@@ -41,7 +41,7 @@ def barabasi_albert(nodes: int, attachments: int, *, seed: Seed = None) -> Graph
     """
     nodes = whole("nodes", nodes, 2)
     attachments = whole("attachments", attachments, 1, nodes - 1)
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     # Row r lists the ends of the edges newcomer r brings: itself `attachments` times, and those
     # it joins. A node fills as many slots as it has edges, so a uniform slot of the rows above
     # is a node drawn in proportion to degree.

@@ -7,7 +7,7 @@ np.int32(3)
 import numpy as np
 
 from walklearn.graphs.arguments import fraction, whole
-from walklearn.graphs.draws import Connected, Seed, drawn
+from walklearn.graphs.draws import Connected, Seed, drawn, generator
 from walklearn.graphs.graph import Graph
 from walklearn.graphs.pairs import Pairs, contains, is_new_edge, pair_at, pair_keys
 from walklearn.graphs.sparse_rows import Integers
@@ -56,7 +56,7 @@ def random_regular(
         raise ValueError(
             f"nodes * degree must be even, got {nodes} * {degree}; change one of them by one"
         )
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     if 2 * degree < nodes:
         return drawn(nodes, lambda: _regular_pairs(rng, nodes, degree), connected)
 
@@ -148,7 +148,7 @@ def watts_strogatz(
     degree, rewiring = whole("degree", degree, 0, nodes - 1), fraction("rewiring", rewiring)
     if degree % 2:
         raise ValueError(f"degree must be even, half on each side of the ring, got {degree}")
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
 
     def draw() -> Pairs:
         sources = np.tile(np.arange(nodes), degree // 2)

@@ -21,12 +21,13 @@ The caller gets the axes, and saves with ``axes.figure.savefig(path)``.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from walklearn.files.wording import as_given
 from walklearn.plot.axes import (
     FloatArray,
     check_choice,
@@ -94,7 +95,7 @@ class Drawable(Protocol):
 
 
 def convergence(
-    traces: Iterable[Drawable],
+    traces: Drawable | Iterable[Drawable] | Mapping[str, Drawable],
     x: str = "updates",
     metric: str = "distance",
     ax: Axes | None = None,
@@ -105,7 +106,8 @@ def convergence(
     Parameters
     ----------
     traces
-        The runs, each drawn as one line with its confidence band.
+        The runs, each drawn as one line with its confidence band: one of them, several, or a
+        dictionary that says what each is called.
     x
         ``"updates"``, ``"messages"`` or ``"bytes"``. Replicates send different numbers of
         messages by the same record: a record is drawn at their mean.
@@ -137,18 +139,16 @@ def convergence(
     """
     check_choice("x", x, COSTS)
     check_choice("metric", metric, METRICS)
-    traces = list(traces)
-    if not traces:
-        raise ValueError("there is no trace to draw")
-    costs = [np.atleast_2d(getattr(trace, x)).mean(axis=0) for trace in traces]
-    summaries = [_summary(trace, metric) for trace in traces]
+    runs = _by_label(traces)
+    costs = [np.atleast_2d(getattr(trace, x)).mean(axis=0) for _, trace in runs]
+    summaries = [_summary(trace, metric) for _, trace in runs]
     _check_visible(costs, summaries, f"a positive median {metric} after a positive number of {x}")
     axes = new_axes() if ax is None else ax
     dress(axes, COSTS[x], METRICS[metric])
     axes.set(xscale="log", yscale="log")
     notes = []
-    for trace, cost, summary in zip(traces, costs, summaries, strict=True):
-        options = _default_options(axes, trace) | _full_names(line_options)
+    for (label, trace), cost, summary in zip(runs, costs, summaries, strict=True):
+        options = _default_options(axes, trace, label) | _full_names(line_options)
         median, lower, upper, confidence = summary
         (line,) = axes.plot(visible(cost), visible(median), **options)
         if confidence > 0:
@@ -156,6 +156,23 @@ def convergence(
         notes.append(_note(trace.replicates, confidence))
     _explain(axes, notes)
     return axes
+
+
+def _by_label(
+    traces: Drawable | Iterable[Drawable] | Mapping[str, Drawable],
+) -> list[tuple[str, Drawable]]:
+    """The runs, with what each is called in the legend."""
+    if isinstance(traces, Mapping):
+        runs = [(str(name), trace) for name, trace in traces.items()]
+    else:
+        several = traces if isinstance(traces, Iterable) else [traces]
+        runs = [(getattr(trace, "label", ""), trace) for trace in several]
+    if not runs:
+        raise ValueError("there is no trace to draw")
+    for _, trace in runs:
+        if not hasattr(trace, "summary"):
+            raise TypeError(f"traces must be runs such as simulate returns, got {as_given(trace)}.")
+    return runs
 
 
 def _summary(trace: Drawable, metric: str) -> Summary:
@@ -175,14 +192,14 @@ def _check_visible(costs: list[FloatArray], summaries: list[Summary], wanted: st
         raise ValueError(f"nothing to draw on logarithmic axes: no trace has {wanted}")
 
 
-def _default_options(axes: Axes, trace: Drawable) -> dict[str, Any]:
+def _default_options(axes: Axes, trace: Drawable, label: str) -> dict[str, Any]:
     drawn = len(axes.get_lines())  # so that a second call on the same axes takes the next colour
     return {
         "color": colour(drawn),
         "linestyle": dash(drawn),
         "linewidth": 1.8,
         "marker": "o" if len(trace.updates) == 1 else None,  # a lone record makes no line
-        "label": trace.label if trace.complete else f"{trace.label} (interrupted)",
+        "label": label if trace.complete else f"{label} (interrupted)",
     }
 
 

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from walklearn.files.wording import as_given
 from walklearn.graphs import Graph, spring_layout
 from walklearn.plot.axes import FloatArray, colour, dress, new_axes, plain_ticks, visible
 
@@ -122,6 +123,11 @@ def visits(
 
 
 def _of_run(run: Visited) -> tuple[FloatArray, NDArray[np.int64]]:
+    if not hasattr(run, "visits"):
+        raise TypeError(
+            "visits draws a run such as simulate returns, or a graph with its counts, got "
+            f"{as_given(run)}."
+        )
     if run.visits is None or run.degrees is None:
         raise ValueError(
             f"{run.label} has kept no visits (an interrupted run does not): simulate it to its end"

@@ -30,7 +30,7 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from walklearn.files.wording import plural
+from walklearn.files.wording import as_given, plural
 from walklearn.problem.domains import Domain, Everywhere
 from walklearn.problem.losses import Logistic, Loss
 from walklearn.problem.minimiser import grows_for_ever, optimum_of
@@ -627,9 +627,10 @@ def _check_choices(
     loss: Loss, penalty: float, domain: Domain, objective: str, empty_nodes: str, dtype: DTypeLike
 ) -> None:
     if not isinstance(loss, Loss):
-        raise TypeError(f"loss must be a loss such as losses.Logistic(), got {loss!r}.")
+        raise TypeError(f"loss must be a loss such as losses.Logistic(), got {as_given(loss)}.")
     if not isinstance(domain, Domain):
-        raise TypeError(f"domain must be a domain such as domains.Ball(10.0), got {domain!r}.")
+        given = as_given(domain)
+        raise TypeError(f"domain must be a domain such as domains.Ball(10.0), got {given}.")
     check_penalty(penalty)
     if objective not in ("sum", "mean", "node-mean"):
         raise ValueError(f'objective must be "sum", "mean" or "node-mean", got {objective!r}.')

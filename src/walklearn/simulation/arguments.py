@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from walklearn.files.wording import as_given
 from walklearn.graphs import Graph
 from walklearn.problem import Problem
 from walklearn.simulation.layout import uncompiled_part
@@ -183,10 +184,10 @@ def check_run(
     if not isinstance(method, Walk | AsynchronousGossip | SynchronousGossip):
         raise TypeError(
             f"the method must be a walk such as walks.Weighted(), or AsynchronousGossip() or "
-            f"SynchronousGossip(), got {method!r}."
+            f"SynchronousGossip(), got {as_given(method)}."
         )
     if not isinstance(problem, Problem):
-        raise TypeError(f"problem must be a walklearn.Problem, got {problem!r}.")
+        raise TypeError(f"problem must be a walklearn.Problem, got {as_given(problem)}.")
     if not isinstance(graph, Graph):
         raise TypeError(
             f"graph must be a walklearn graph, got {type(graph)}. graphs.as_graph(...) makes one "

@@ -23,6 +23,7 @@ import numpy as np
 
 from walklearn.files.atomic_write import atomic_write
 from walklearn.files.extras import extra
+from walklearn.files.table import no_such_file
 
 Fields: TypeAlias = Mapping[str, Any]
 
@@ -70,6 +71,8 @@ def read_trace_file(path: str | os.PathLike[str]) -> dict[str, Any]:
     """Read back what :func:`write_trace_file` kept; arrays that were None are absent."""
     source = Path(path)
     file_format = _file_format(source)
+    if not source.is_file():
+        raise FileNotFoundError(f"{no_such_file(source)} Trace.save writes such a file.")
     content = source.read_bytes()
     # The start of an empty or cut file is still a start of the magic: that one is damaged.
     if not file_format.magic.startswith(content[: len(file_format.magic)]):

@@ -31,6 +31,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from walklearn.files.wording import as_given
 from walklearn.graphs import Graph
 from walklearn.problem import Problem
 from walklearn.problem.optimum import NoMinimiserError
@@ -187,9 +188,7 @@ def diagnose(
     >>> diagnosis.constant.theorem, round(diagnosis.constant.smoothness, 2)
     ('Theorem 2', 20.25)
     """
-    if not isinstance(walk, Walk):
-        raise TypeError(f"theory is about walks such as walks.Weighted(), got {walk!r}.")
-    _check_sizes(graph, problem)
+    _check_arguments(graph, problem, walk)
     over_draws = _printed_constant(problem, walk)
     label = repr(walk)
     walk = walk.realise(graph, problem, np.random.default_rng(seed))
@@ -325,7 +324,15 @@ def _residual_at_optimum(problem: Problem) -> tuple[float, str]:
         return math.nan, str(error)
 
 
-def _check_sizes(graph: Graph, problem: Problem) -> None:
+def _check_arguments(graph: Graph, problem: Problem, walk: Walk) -> None:
+    for name, given, kind in (("graph", graph, Graph), ("problem", problem, Problem)):
+        if not isinstance(given, kind):
+            raise TypeError(
+                f"{name} must be a {kind.__name__}, got {as_given(given)}: the order is "
+                "diagnose(graph, problem, walk)."
+            )
+    if not isinstance(walk, Walk):
+        raise TypeError(f"theory is about walks such as walks.Weighted(), got {as_given(walk)}.")
     if graph.node_count != problem.node_count:
         raise ValueError(
             f"the graph has {graph.node_count} nodes but the problem has {problem.node_count}. "

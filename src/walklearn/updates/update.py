@@ -31,6 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from walklearn.files.registry import Registry
+from walklearn.files.wording import as_given
 from walklearn.problem import Problem
 from walklearn.updates.step_sizes import ConstantStep, PowerStep, StepSize
 
@@ -280,7 +281,7 @@ def as_update(update: object, step_size: Any) -> Update:
             UPDATES.by_name(update)
         raise TypeError(
             f"update must be an update such as updates.Saga() or updates.Sgd(step_size), got "
-            f"{update!r}."
+            f"{as_given(update)}."
         )
     if step_size is not None:
         raise ValueError(

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 
+from walklearn.files.wording import as_given
 from walklearn.graphs import Graph
 from walklearn.problem import Problem
 from walklearn.walks.disclosure import Shown
@@ -44,7 +45,8 @@ class Derived(Walk):
     def __post_init__(self) -> None:
         if not isinstance(self.walk, Metropolis):
             raise TypeError(
-                f"needs a walk such as walks.Weighted() or walks.Uniform(), got {self.walk!r}."
+                "needs a walk such as walks.Weighted() or walks.Uniform(), got "
+                f"{as_given(self.walk)}."
             )
 
     @property
