@@ -47,6 +47,7 @@ def test_predict_gives_probabilities_scores_and_json(place: Path) -> None:
     result = invoke("predict", place / "model", place / "known.csv", "--proba", "--out", out)
     assert result.exit_code == 0, result.output
     assert result.stdout == ""
+    assert f"{out}: 4 predictions." in result.stderr
     assert "accuracy 0.75 on 4 rows (the most frequent class alone: 0.75)" in result.stderr
     written = pd.read_csv(out)
     expected = Model.load(place / "model").predict_proba(TABLE)

@@ -129,6 +129,12 @@ SHELL = {
     "a file in the way": Mistake(
         "train rows.csv --target label --out rows.csv --force", r"never overwritten", r"rows\.csv",
         r"choose another --out"),
+    "a model inside a file": Mistake(
+        "train rows.csv --target label --out rows.csv/model", r"rows\.csv is a file, not a dir",
+        r"rows\.csv", r"nothing can be put into it"),
+    "predictions inside a file": Mistake(
+        "predict there rows.csv --out rows.csv/p.csv", r"rows\.csv is a file, not a directory",
+        r"rows\.csv", r"nothing can be put into it"),
     "predicting without a model": Mistake(
         "predict m rows.csv", r"there is no m", r"m", r"walklearn train"),
     "model and data swapped": Mistake(
@@ -143,6 +149,9 @@ SHELL = {
     "a schema in a directory that is not there": Mistake(
         "schema rows.csv --target label --out no/s.toml", r"there is no directory no\.", r"",
         r"mkdir -p no"),
+    "a schema inside a file": Mistake(
+        "schema rows.csv --target label --out rows.csv/s.toml", r"rows\.csv is a file, not a dir",
+        r"", r"nothing can be put into it"),
     "predictions as Parquet": Mistake(
         "predict there rows.csv --out p.parquet", r"predictions are written as CSV", r"p\.parquet",
         r"end it in \.csv"),

@@ -465,6 +465,13 @@ def test_a_missing_folder_is_an_error_that_names_it(tmp_path):
         make_trace().save(tmp_path / "nowhere" / "trace.npz")
 
 
+def test_a_place_that_takes_no_file_is_named_and_not_the_temporary_one():
+    if not Path("/proc/self").exists():
+        pytest.skip("needs /proc, where nobody can make a file")
+    with pytest.raises(OSError, match=r"/proc/trace\.npz"):
+        make_trace().save("/proc/trace.npz")
+
+
 def test_a_saved_file_has_the_permissions_of_any_other(tmp_path):
     (tmp_path / "plain").touch()
     make_trace().save(tmp_path / "trace.npz")

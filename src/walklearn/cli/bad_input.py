@@ -77,7 +77,7 @@ def _of_the_system(error: OSError) -> str:
     if error.filename is None or error.strerror is None:
         return str(error)
     folder = Path(error.filename).parent
-    if isinstance(error, FileNotFoundError) and not folder.is_dir():
+    if isinstance(error, FileNotFoundError | NotADirectoryError) and not folder.is_dir():
         return no_directory(folder)
     return f"{error.filename}: {error.strerror}."
 

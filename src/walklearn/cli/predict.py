@@ -41,6 +41,7 @@ def predict(
 
     from walklearn.cli.doubts import unknown_labels
     from walklearn.files import DataError, read_table
+    from walklearn.files.wording import plural
     from walklearn.model import Model
     from walklearn.model.score import score_of
 
@@ -65,6 +66,7 @@ def predict(
 
         atomic_write(out, _csv(columns).encode())
         talk.facts["out"] = str(out)
+        talk.aside(f"{out}: {plural(len(predicted), 'prediction')}.")
     talk.facts["rows"] = len(predicted)
     if trained.target in table:
         with suppress(DataError):  # new rows may well have an empty column for the target

@@ -171,7 +171,7 @@ def _all_complaints_at_once(out: Path, force: bool) -> Iterator[None]:
     try:
         check_target(out, force)
         in_the_way = None
-    except FileExistsError as error:
+    except OSError as error:
         in_the_way = error
     try:
         yield

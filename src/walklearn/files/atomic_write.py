@@ -33,14 +33,24 @@ def atomic_write(path: str | os.PathLike[str], content: bytes, private: bool = F
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, target)
-    except BaseException:  # an interrupt too
+    except BaseException as error:  # an interrupt too
         temporary.unlink(missing_ok=True)
+        tell_of(target, temporary, error)
         raise
     sync_directory(target.parent)
 
 
+def tell_of(target: Path, temporary: Path, error: BaseException) -> None:
+    """Let an error name what was to be written, not the hidden file that nobody asked for."""
+    if isinstance(error, OSError) and error.filename == str(temporary):
+        error.filename = str(target)
+
+
 def no_directory(folder: Path) -> str:
     """The message that a file's directory is not there, with what to do."""
+    there = next(parent for parent in (folder, *folder.parents) if parent.exists())
+    if not there.is_dir():
+        return f"{there} is a file, not a directory: nothing can be put into it."
     return f"there is no directory {folder}. Make it first: mkdir -p {folder}"
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from walklearn import __version__
-from walklearn.files.atomic_write import atomic_write
+from walklearn.files.atomic_write import atomic_write, no_directory, tell_of
 from walklearn.files.encoding import Encoding
 from walklearn.model.model import Array, Model
 from walklearn.model.report import report_of
@@ -47,7 +47,11 @@ def save(model: Model, path: Path, overwrite: bool) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     stamp = secrets.token_hex(8)
     fresh, former = path.with_name(f".{stamp}.tmp"), path.with_name(f".{stamp}.old")
-    fresh.mkdir()
+    try:
+        fresh.mkdir()
+    except OSError as error:
+        tell_of(path, fresh, error)
+        raise
     try:
         for name, content in contents(model).items():
             atomic_write(fresh / name, content)
@@ -68,6 +72,9 @@ def save(model: Model, path: Path, overwrite: bool) -> None:
 def check_target(path: Path, overwrite: bool) -> None:
     """Refuse what is in the way; nothing but an older model or an empty directory is replaced."""
     if not (path.exists() or path.is_symlink()):
+        there = next(parent for parent in path.absolute().parents if parent.exists())
+        if not there.is_dir():
+            raise NotADirectoryError(no_directory(path.parent))
         return
     empty = path.is_dir() and not path.is_symlink() and not any(path.iterdir())
     if empty:
