@@ -238,6 +238,16 @@ def take_a_twin_for_a_repetition(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(handover, "_is_fork", lambda state, token: False)
 
 
+def take_any_twin(patch: pytest.MonkeyPatch) -> None:
+    """Also one that has not come as far as the walk had when it was here."""
+    is_fork = handover._is_fork
+
+    def is_any_fork(state: State, token: Token) -> bool:
+        return is_fork(state, replace(token, updates=10**9)) and state.arrivals.contradict(token)
+
+    patch.setattr(handover, "_is_fork", is_any_fork)
+
+
 def trust_everyone(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(State, "distrusts", lambda state, neighbour: False)
 

@@ -172,6 +172,31 @@ def two_tokens_of_one_line(seed: int = 1) -> None:
     assert network.forged
 
 
+def token_of_long_ago(seed: int = 1) -> None:
+    """A neighbour makes up a token of the line under way, as it might have been at its beginning.
+
+    Again and again, and under every hop: nobody takes it up and begins a line with it.
+    """
+    network = network_of("resume_after_seconds = 0.0", seed)
+    liar, told = network.nodes[2], 0
+    while newest(network) < UPDATES - 60:
+        goal = newest(network) + 20
+        within(network, 10.0, lambda goal=goal: newest(network) > goal)  # type: ignore[misc]
+        victim = idle_neighbour(network, liar)
+        mark, copy = victim.state.record.newest, victim.state.record.newest_model
+        if mark is None or copy is None:
+            continue
+        told += 1
+        for hop in range(1, mark.hop + 1):
+            made = min(hop, copy.updates - 1)
+            forged = Token(mark.line, hop, made, np.zeros(UPDATES), np.zeros(0), 0.0, 0.0)
+            arrived = TokenArrived(liar.fingerprint, forged, victim.draws(), network.now)
+            network.feed(victim, arrived)
+        assert victim.state.record.token is copy
+    assert told
+    assert the_end(network).line.counter == 1
+
+
 def token_swallowed(seed: int = 1) -> None:
     """A neighbour takes every token and keeps it."""
     network = network_of(seed=seed)

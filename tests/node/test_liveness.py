@@ -17,6 +17,7 @@ from tests.node.broken_protocols import (
     let_false_progress_stand,
     never_resume,
     take_a_twin_for_a_repetition,
+    take_any_twin,
     trust_everyone,
 )
 from tests.node.enemy_network import holder_gone_for_good
@@ -40,6 +41,7 @@ def test_a_walk_outlives_its_holder() -> None:
         "newcomer_begins_a_walk",
         "two_parts_end",
         "two_tokens_of_one_line",
+        "token_of_long_ago",
         "token_swallowed",
         "token_swallowed_and_claimed",
         "token_given_back_now_and_then",
@@ -100,6 +102,7 @@ BROKEN: list[tuple[Callable[[pytest.MonkeyPatch], None], str]] = [
     (renew_no_line, "newcomer_begins_a_walk"),
     (keep_the_older_final, "two_parts_end"),
     (take_a_twin_for_a_repetition, "two_tokens_of_one_line"),
+    (take_any_twin, "token_of_long_ago"),
     (trust_everyone, "token_swallowed"),
     (believe_who_claims_to_have_passed_it_on, "token_swallowed_and_claimed"),
     (resume_late, "token_given_back_now_and_then"),

@@ -197,6 +197,20 @@ def test_the_same_handover_twice_is_accepted_and_ignored(hop: int) -> None:
     assert after is before
 
 
+@pytest.mark.parametrize(("updates", "forked"), [(1, False), (3, False), (4, True), (6, True)])
+def test_a_second_token_goes_on_if_it_has_come_as_far_as_the_first(
+    updates: int, forked: bool
+) -> None:
+    """The first left here with 4 updates. With fewer it may be made up, to set the walk back."""
+    state, _ = handle(handing_over(), Answered(Mark(LINE, 5), ACCEPTED, 101.0))
+    after, effects = arrive(state, token(hop=3, updates=updates))
+    assert reply(effects).outcome is Outcome.ACCEPTED
+    assert (after is not state) == forked
+    if forked:
+        assert Note("forked token", "hop 3", LEFT) in effects
+        assert after.record.newest_line == Line(updates, 2, ME, LINE.walk)
+
+
 def test_a_newer_hop_proves_that_the_offer_arrived() -> None:
     """The token came back before the answer to the offer did."""
     state, effects = arrive(handing_over(), token(hop=7, updates=8), GO_LEFT, RIGHT)

@@ -68,13 +68,19 @@ def _counted(state: State, mark: Mark) -> State:
 def _is_fork(state: State, token: Token) -> bool:
     """Whether this is a second token of a line whose first token has passed here.
 
-    Were it taken for a repetition, each of the two would be dropped where the other has been.
+    Were it taken for a repetition, each of the two would be dropped where the other has been. One
+    with fewer updates than the first had here may be dropped: where all of them are, the one that
+    came furthest met one with more hops and more updates, which came further. Otherwise anyone
+    could set the walk back by a made-up token of long ago, in the name of the node it is sent to.
     """
+    copy = state.record.token
     return (
         state.phase is Phase.IDLE
         and token.line == state.record.newest_line
         and token.mark not in state.refused
         and state.arrivals.contradict(token)
+        and copy is not None
+        and token.updates >= copy.updates
     )
 
 

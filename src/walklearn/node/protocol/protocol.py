@@ -45,10 +45,13 @@ If the walk was not lost, only work is: one of the two lines lives.
 **Enemies inside.** Lines, updates and ends that no network can have reached since the last known
 progress are refused (`state.believes`). A token that arrives under a mark which this node has not
 taken, though it has seen a later one, is a second token of one line: it goes on as a new line, so
-that the two do not die of each other's traces. Progress that the walk has not made, told of its
-line, would make what it really does no news: whoever holds the token sees that it has not come so
-far, and renews it, to one update more than the line had at least, which are no more than were made
-since. A neighbour to which the walk is lost too often is
+that the two do not die of each other's traces; but not if it has fewer updates than the first had
+here, for it may be made up. So what is made up sets the walk back to where this node saw it in this
+line at most, by an eighth or 16 updates; and of true ones the one that came furthest goes on. (Two
+that cross on one link under the same hop die both: then the walk is lost, see above.) Progress that
+the walk has not made, told of its line, would make what it really does no news: whoever holds the
+token sees that it has not come so far, and renews it, to one update more than the line had at
+least, which are no more than were made since. A neighbour to which the walk is lost too often is
 not proposed any more, until the owner says so: see `tally`.
 
 **Durability.** One commit a handover on either side: the receiver makes its visit before it
