@@ -252,6 +252,15 @@ def trust_everyone(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(State, "distrusts", lambda state, neighbour: False)
 
 
+def forgive_who_leaves_tokens_unanswered(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(State, "leaves_unanswered", lambda state, now: False)
+
+
+def blame_who_is_not_there(patch: pytest.MonkeyPatch) -> None:
+    """Whoever does not answer an offer, greetings or not."""
+    patch.setattr(State, "leaves_unanswered", lambda state, now: True)
+
+
 def believe_who_claims_to_have_passed_it_on(patch: pytest.MonkeyPatch) -> None:
     """Only what nobody claims to have seen again counts as lost."""
     missed = Tally.and_missed

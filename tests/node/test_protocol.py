@@ -271,7 +271,7 @@ def test_no_connection_is_a_rejection_and_the_next_offer_has_a_new_mark() -> Non
 
 def test_in_doubt_it_tries_the_same_receiver_again() -> None:
     state, effects = handle(handing_over(), Unknown(Mark(LINE, 5), 101.0))
-    assert effects == []
+    assert effects == [Greet(RIGHT)]  # whether it is there
     assert state.wakes_at == 103.0
     assert handle(state, Tick(102.0))[1] == []
     state, effects = handle(state, Tick(103.0))
@@ -338,6 +338,54 @@ def test_who_was_given_up_is_waited_for_twice_as_long_the_next_time() -> None:
     assert state.phase is Phase.HOLDING
     assert state.greeted_within_seconds(RIGHT, 0) == 2 * usual
     assert state.greeted_within_seconds(LEFT, 0) == usual
+
+
+def test_who_is_there_and_leaves_the_token_unanswered_is_distrusted_the_second_time() -> None:
+    """It answers each greeting, and no offer; the token is sent to it again each time it does."""
+    state, _ = arrive(node(learner=ADAPTIVE), token(), GO_RIGHT)
+    for lost, now in ((1, 100.0), (2, 200.0)):
+        offered = state.record.newest
+        late = now + state.answer_within_seconds(RIGHT)
+        state, _ = handle(state, Unknown(offered, late))
+        there = NeighbourUp(RIGHT, state.announcement(RIGHT), told(), late + 0.1, 0.1)
+        state, effects = handle(state, there)
+        assert SendToken in sorts(effects)
+        assert not state.leaves_unanswered(late + 0.2)
+        state, effects = handle(state, Tick(state.reclaims_at))
+        assert state.phase is Phase.HOLDING
+        assert state.record.tallies[RIGHT].lost == lost
+        assert any(isinstance(each, Commit) and RIGHT in each.record.tallies for each in effects)
+        if lost == 1:
+            assert not state.distrusts(RIGHT)
+            state, _ = handle(up(state, RIGHT), Visit(GO_RIGHT, 200.0))
+            assert state.phase is Phase.HANDING_OVER
+    assert state.distrusts(RIGHT)
+
+
+@pytest.mark.parametrize("trouble", ["silent", "broken again"])
+def test_who_is_not_there_is_not_blamed_for_an_offer_without_an_answer(trouble: str) -> None:
+    state, _ = arrive(node(learner=ADAPTIVE), token(), GO_RIGHT)
+    mark, due = Mark(LINE, 5), state.reclaims_at
+    state, _ = handle(state, Unknown(mark, 101.0))
+    if trouble == "broken again":
+        there = NeighbourUp(RIGHT, state.announcement(RIGHT), told(), 101.1, 0.1)
+        state, _ = handle(state, there)
+        state, _ = handle(state, Unknown(mark, 101.2))  # sooner than it had to answer
+    assert state.reclaims_at == due
+    state, _ = handle(state, Tick(due + 0.2))
+    assert state.phase is Phase.HOLDING
+    assert RIGHT not in state.record.tallies
+
+
+def test_a_receiver_that_has_just_come_back_has_time_to_answer() -> None:
+    """Once: who comes and goes does not put the reclaim off for ever."""
+    state, _ = arrive(node(learner=ADAPTIVE), token(), GO_RIGHT)
+    mark, due, usual = Mark(LINE, 5), state.reclaims_at, state.answer_within_seconds(RIGHT)
+    for at, reclaims_at in ((due - 0.1, due - 0.1 + usual), (due + 0.1, due)):
+        state, _ = handle(state, Unknown(mark, at - 0.05))
+        there = NeighbourUp(RIGHT, state.announcement(RIGHT), told(), at, 0.01)
+        state, _ = handle(state, there)
+        assert state.reclaims_at == pytest.approx(reclaims_at)
 
 
 def test_who_hears_of_a_newer_line_lets_the_token_die_and_tells_of_it() -> None:

@@ -8,7 +8,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from walklearn.node.protocol import events as happened
-from walklearn.node.protocol.events import Commit, Effect, Note, Remember, Reply, SendToken
+from walklearn.node.protocol.events import (
+    Commit,
+    Effect,
+    Greet,
+    Note,
+    Remember,
+    Reply,
+    SendToken,
+)
 from walklearn.node.protocol.learner import DivergedError, Draws
 from walklearn.node.protocol.links import Arrivals, Handover, Link
 from walklearn.node.protocol.messages import Outcome, Receipt
@@ -227,14 +235,21 @@ def not_sent(state: State, event: happened.NotSent) -> Result:
 
 
 def unknown(state: State, event: happened.Unknown) -> Result:
-    """Try the same receiver again, later."""
+    """Try the same receiver again, later; and ask at once whether it is there."""
     if not _is_about_offer(state, event.mark):
         return state, []
     handover, retry = _handover(state), state.learner.plan.time_limits.retry_after_seconds
     handover = replace(
-        handover, doubtful=True, retry_at=event.now + retry, attempts=handover.attempts + 1
+        handover,
+        doubtful=True,
+        retry_at=event.now + retry,
+        attempts=handover.attempts + 1,
+        # Sooner than it had to answer, the connection broke: it may have ended.
+        there_at=handover.there_at if state.leaves_unanswered(event.now) else None,
     )
-    return replace(state, handover=handover, links=_silenced(state)), []
+    receiver = state.record.receiver
+    asks: list[Effect] = [Greet(receiver)] if receiver in state.neighbours else []
+    return replace(state, handover=handover, links=_silenced(state)), asks
 
 
 def retry(state: State, event: happened.Tick) -> Result:
@@ -255,6 +270,9 @@ def up_retry(state: State, event: happened.NeighbourUp) -> Result:
     state, effects = up(state, event)
     waits = state.handover is not None and state.handover.retry_at is not None
     if waits and event.neighbour == state.record.receiver:
+        handover = _handover(state)
+        if handover.attempts == 1:  # who comes and goes does not put the reclaim off for ever
+            state = replace(state, handover=replace(handover, there_at=event.now))
         state, sent = _send(state)
         effects += sent
     return state, effects

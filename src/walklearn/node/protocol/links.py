@@ -48,13 +48,15 @@ class Handover:
     """The handover under way: since when, and what is known of its attempts.
 
     doubtful: some attempt may have reached the receiver. retry_at: when to try again, None
-    while an attempt is under way. attempts: how many had no answer.
+    while an attempt is under way. attempts: how many had no answer. there_at: when the receiver,
+    after the first without an answer, answered a greeting and was sent the token again.
     """
 
     since: float
     doubtful: bool
     retry_at: float | None = None
     attempts: int = 0
+    there_at: float | None = None
 
 
 class Arrivals(NamedTuple):

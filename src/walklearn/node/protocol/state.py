@@ -123,11 +123,30 @@ class State:
 
     @property
     def reclaims_at(self) -> float:
-        """When the handover under way is given up."""
+        """When the handover under way is given up; who has just come back has time to answer."""
         assert self.handover is not None
-        return self.handover.since + reclaim_after(
+        due = self.handover.since + reclaim_after(
             self._time_limits, self._answers_of(self.record.receiver), self._token_bytes
         )
+        there_at = self.handover.there_at
+        return due if there_at is None else max(due, self._due_by(there_at))
+
+    def leaves_unanswered(self, now: float) -> bool:
+        """Whether the receiver is there, and does not answer the offer under way.
+
+        It has answered a greeting, was then sent the token again, and had as long to answer as
+        ever. What two neighbours say goes one way one after the other, so who is slow, or has a
+        slow line, is late with greetings too, and is waited for longer; who has ended or is cut off
+        answers none.
+        """
+        if self.handover is None or self.handover.there_at is None:
+            return False
+        return now >= self._due_by(self.handover.there_at)
+
+    def _due_by(self, sent_at: float) -> float:
+        """When an answer of the receiver to a token that was sent then is due."""
+        answers = self._answers_of(self.record.receiver)
+        return sent_at + answer_within(self._time_limits, answers, self._token_bytes)
 
     @property
     def resumes_at(self) -> float | None:
@@ -384,10 +403,16 @@ class State:
         return replace(self, links=self.with_link(neighbour, answers=answers))
 
     def gave_up(self, now: float) -> State:
-        """Note that the receiver of the offer under way was waited for in vain."""
-        receiver = self.record.receiver
+        """Note that the receiver of the offer under way was waited for in vain.
+
+        If it was there all the same, the walk was lost to it in plain sight.
+        """
+        receiver, state = self.record.receiver, self
+        if receiver in self.neighbours and self.leaves_unanswered(now):
+            tally = self._tally(receiver).and_sent().and_missed(beyond=0)
+            state = self.with_tally(receiver, tally, None)
         seconds = unanswered(self._time_limits, self._answers_of(receiver))
-        return self.answered_after(receiver, seconds, now)
+        return state.answered_after(receiver, seconds, now)
 
     def with_link(self, neighbour: str, **changes: Any) -> Mapping[str, Link]:
         """The links, with some facts about one neighbour changed."""

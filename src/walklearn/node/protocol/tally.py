@@ -1,11 +1,13 @@
 """What was sent to a neighbour and what came back of it: how a swallower is found out.
 
-A *swallower* takes the token and keeps it. The walk is then begun again, and what was sent has
-not come back, by whatever way: what has come back has passed through the neighbour. Each token that
-is missed makes the neighbour suspect, the less so the further beyond it the walk was seen, and what
-comes back clears it. Twice is enough to distrust a neighbour beyond which nobody saw the walk,
-three times where it was seen one update beyond, 2 + h times at h updates, and 2 + `FURTHEST` times
-however far it was seen.
+A *swallower* takes the token and keeps it. If it does not even say that it took it, though it
+answers greetings, the sender sees that by itself, and it counts as lost in plain sight when the
+token is reclaimed (`State.leaves_unanswered`). If it does, the walk is then begun again, and what
+was sent has not come back, by whatever way: what has come back has passed through the neighbour.
+Each token that is missed makes the neighbour suspect, the less so the further beyond it the walk
+was seen, and what comes back clears it. Twice is enough to distrust a neighbour beyond which nobody
+saw the walk, three times where it was seen one update beyond, 2 + h times at h updates, and 2 +
+`FURTHEST` times however far it was seen.
 
 Nobody signs progress, so a swallower may claim any: it is distrusted after 2 + `FURTHEST` tokens
 in a row from the same neighbour at the latest. Whoever is behind an honest neighbour of a swallower
@@ -45,10 +47,10 @@ _ROUNDING = 1e-9
 class Tally(NamedTuple):
     """What became of the tokens that one neighbour took.
 
-    sent: how many it took. back: how many of those came back here. missed: how many did not before
-    the walk was begun again. suspicion: what these weigh, since one came back; 1 is distrust.
-    lost: how often nobody had seen the walk beyond it, within `LOSSES_WITHIN` handovers; since: how
-    many it took after the last time.
+    sent: how many it took, or left unanswered while it was there. back: how many of those came back
+    here. missed: how many did not before the walk was begun again. suspicion: what these weigh,
+    since one came back; 1 is distrust. lost: how often nobody had seen the walk beyond it, within
+    `LOSSES_WITHIN` handovers; since: how many it took after the last time.
     """
 
     sent: int = 0
