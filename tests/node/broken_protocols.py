@@ -276,10 +276,24 @@ def believe_everything(patch: pytest.MonkeyPatch) -> None:
 def forgive_each_claim(patch: pytest.MonkeyPatch) -> None:
     """What was believed beyond the rate is not spent."""
 
-    def and_also(bound: Bound, reached: float, at: float) -> Bound:
-        return bound._replace(reached=max(bound.reached, reached), at=at, spare=bound.at_once)
+    def and_also(bound: Bound, reached: float, at: float, now: float) -> Bound:
+        return bound._replace(reached=max(bound.reached, reached), at=at, spare=bound.most_at_once)
 
     patch.setattr(Bound, "and_also", and_also)
+
+
+def believe_a_second_at_once(patch: pytest.MonkeyPatch) -> None:
+    """As much as the rate allows in a second, however short the plan is."""
+    patch.setattr(Bound, "most_at_once", property(lambda bound: bound.rate))
+
+
+def forget_what_was_asked(patch: pytest.MonkeyPatch) -> None:
+    """Time in which the walk moves brings nothing back, if another is told of that is further."""
+    patch.setattr(Bound, "asked_for", lambda bound, reached: bound)
+
+
+def never_wait_to_be_believed(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(State, "outruns_the_rate_for", lambda state, now: 0.0)
 
 
 def believe_any_age(patch: pytest.MonkeyPatch) -> None:

@@ -29,6 +29,8 @@ from walklearn.updates.random_streams import generators
 
 # A walk takes some 10 s, and each loss a wait of up to 9.
 END_SECONDS = 300.0
+# What the enemy claims can be: there was time for it since the last hop.
+CREDIBLE_A_SECOND = 2_000
 
 
 class WatchedEnemies(EnemyNetwork):
@@ -56,7 +58,7 @@ class EnemyMachine(RuleBasedStateMachine):
     @initialize(seed=st.integers(0, 1000))
     def begin(self, seed: int) -> None:
         rows = np.eye(self.updates)[:1]
-        plan = plan_of(self.updates, "resume_after_seconds = 3.0")
+        plan = plan_of(self.updates, "resume_after_seconds = 3.0", CREDIBLE_A_SECOND)
         nodes = [Numbered.of_plan(plan, rows, [1.0]) for _ in range(NODES)]
         streams = generators(np.random.SeedSequence(seed), NODES)
         self.network = WatchedEnemies(nodes, GRAPH, streams, self.latency_seconds)

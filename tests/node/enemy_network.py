@@ -307,6 +307,56 @@ def lies(seed: int = 1) -> None:
     assert {node.state.record.newest_line.counter for node in network.nodes} == {1}  # type: ignore[union-attr]
 
 
+def end_forged_in_a_short_plan(seed: int = 1) -> None:
+    """At the plan's rate, which is the default, all its updates would take less than a second."""
+    network = network_of(seed=seed, updates=1_500)
+    network.run(lambda: newest(network) > 20)
+    liar, model = network.nodes[2], np.zeros(1_500)
+    for name in liar.neighbours:
+        line = network._named[name].state.record.newest_line
+        assert line is not None
+        end = Token(line, 9, 1_500, model, np.zeros(0), 0.0, 0.0, final=True)
+        network.feed(network._named[name], FinalArrived(liar.fingerprint, end, network.now))
+    assert not any(node.state.record.final for node in network.nodes)
+    the_end(network)
+
+
+def faster_than_is_believed(seed: int = 1) -> None:
+    """Messages take no time to speak of; the walk is slowed to the plan's rate, and no further."""
+    network = network_of("most_updates_per_second = 1000.0", seed, updates=2_000)
+    network.latency_seconds, begin = 1e-5, network.now
+    assert the_end(network).line.counter == 1
+    assert 1.5 < network.now - begin < 3.0
+
+
+def parts_that_went_on_meet(seed: int = 1) -> None:
+    """The network is cut in two, one part goes on later; they agree soon after they meet."""
+    limits = (
+        "most_updates_per_second = 1000.0, hello_every_seconds = 0.5, resume_after_seconds = 4.0"
+    )
+    network = network_of(limits, seed, updates=2_000)
+    network.run(lambda: newest(network) > 100)
+    parts = [network.nodes[:3], network.nodes[3:]]
+    network.run(lambda: any(node.state.wants_visit for node in parts[0]))
+    names = [{node.fingerprint for node in part} for part in parts]
+    network.cut |= {frozenset((one, other)) for one in names[0] for other in names[1]}
+
+    def reached(part: list[MemoryNode]) -> int:
+        models = [node.state.record.newest_model for node in part]
+        return max(0 if model is None else model.updates for model in models)
+
+    network.run(lambda: min(map(reached, parts)) > 300)
+    assert reached(parts[0]) > 500
+    network.cut.clear()
+
+    def agree() -> bool:
+        lines = [node.state.record.newest_line for node in network.nodes]
+        return len({line and line.beginning for line in lines}) == 1
+
+    within(network, 4.0, agree)
+    the_end(network)
+
+
 def say(network: EnemyNetwork, liar: MemoryNode, victim: MemoryNode, progress: Progress) -> None:
     """The liar greets with this progress, and with its line as the newest."""
     told = Announcement(2, 1.0, True, newest=progress.mark.line, progress=progress)

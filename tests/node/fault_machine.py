@@ -49,7 +49,7 @@ EDGES = [(int(a), int(b)) for a, b in GRAPH.edges()]
 History = tuple[int, ...]
 
 
-def plan_of(updates: int, more: str = "") -> Plan:
+def plan_of(updates: int, more: str = "", most_a_second: int = MOST_A_SECOND) -> Plan:
     return Plan.from_text(f"""
 name = "faults"
 nodes = {NODES}
@@ -61,7 +61,7 @@ updates = {updates}
 [time_limits]
 retry_after_seconds = 1.0
 reclaim_after_seconds = 30.0
-most_updates_per_second = {MOST_A_SECOND}
+most_updates_per_second = {most_a_second}
 {more}
 """)
 

@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 
 from walklearn import graphs, walks
+from walklearn.cli.plan_text import default_updates
 from walklearn.node.agreement.plan import Plan, TimeLimits
 from walklearn.node.protocol import events, protocol
+from walklearn.node.protocol.belief import Bounds
 from walklearn.node.protocol.events import (
     Announced,
     Answered,
@@ -484,6 +486,88 @@ def test_what_cannot_be_is_not_believed(lie: Line, updates: int) -> None:
     assert any(isinstance(each, Note) and each.neighbour == LEFT for each in effects)
 
 
+SHORT = replace(PLAN, updates=default_updates(20), time_limits=TimeLimits())
+
+
+@pytest.mark.parametrize("known", [0, 2_000, 6_000])
+def test_an_end_is_not_forged_at_once_in_a_plan_as_short_as_they_are(known: int) -> None:
+    """What `plan new` writes for 20 nodes, whose updates are fewer than 4 seconds' worth."""
+    state = node(learner=Learner.of_plan(SHORT, [[1.0]], [1.0]))
+    state, _ = handle(state, StartWalk("b" * 32, np.zeros(1), 100.0))
+    state, _ = handle(state, Visit(GO_LEFT, 100.0))
+    line = state.record.newest_line
+    assert line is not None
+    if known:
+        line = line._replace(updates=known)
+        back = TokenArrived(LEFT, token(9, known, line), GO_LEFT, 200.0)
+        state, effects = handle(state, back)
+        assert reply(effects).outcome is Outcome.ACCEPTED
+    now = 200.01 if known else 100.01
+    for beginning in (line, line._replace(counter=2)):
+        end = token(9, SHORT.updates, beginning, final=True)
+        after, effects = handle(state, FinalArrived(LEFT, end, now))
+        assert reply(effects).outcome is Outcome.REFUSED
+        assert Note("incredible end", end.digest[:12], LEFT) in effects
+        assert after.record.final is None
+        forged = token(900, SHORT.updates - 2, beginning._replace(updates=known + 1))
+        _, effects = handle(state, TokenArrived(LEFT, forged, GO_LEFT, now))
+        assert reply(effects).outcome is Outcome.REFUSED
+    # Who has asked is believed when there was time for so many updates, and no sooner.
+    later = now + (SHORT.updates - known) / SHORT.time_limits.most_updates_per_second
+    _, effects = handle(after, FinalArrived(LEFT, end, later))
+    assert reply(effects).outcome is Outcome.ACCEPTED
+
+
+def test_a_fast_walk_is_believed_from_its_beginning_on() -> None:
+    """1,500 updates a second, which a node hears of, or is handed, every now and then."""
+    state = node(learner=Learner.of_plan(SHORT, [[1.0]], [1.0]))
+    line = Line(0, 1, LEFT, "a" * 32)
+    state, _ = handle(state, Announced(LEFT, told(newest=line), 100.0))
+    for passed in (0.001, 0.002, 0.01, 0.02, 0.3, 0.301, 2.0, 2.01, 5.0):
+        made = round(1_500 * passed)
+        assert state.believes(line, made, 100.0 + passed)
+        mark = Mark(line._replace(updates=max(1, made - made // 9)), made)
+        news = told(newest=line, progress=Progress(mark, made, 0.0))
+        state, _ = handle(state, Announced(LEFT, news, 100.0 + passed))
+        assert state.seen is not None
+        assert state.seen.updates == made
+
+
+def test_who_hears_of_a_line_first_believes_how_far_its_walk_is() -> None:
+    """It may have made an eighth more updates than at the line's birth."""
+    state = node(learner=Learner.of_plan(LONG, [[1.0]], [1.0]))
+    state, _ = handle(state, Started(99.0))
+    news = told(newest=line_of(300_000), progress=Progress(Mark(line_of(300_000), 9), 337_499, 0.0))
+    state, _ = handle(state, Announced(LEFT, news, 100.0))
+    assert state.seen is not None
+    assert state.seen.updates == 337_499
+
+
+def test_what_a_node_does_itself_is_no_claim() -> None:
+    """However fast it is, the walk is believed when it comes back."""
+    bounds = Bounds.beyond(0, 1, now=0.0, away_seconds=0.0, rate=100.0)
+    for made in range(1, 5_000):
+        bounds = bounds.and_also(LINE, made, at=0.1, now=0.1)
+    assert bounds.updates.most(0.1) == 4_999
+    assert bounds.updates.most(0.2) == pytest.approx(5_009)
+
+
+def test_a_walk_that_is_faster_than_is_believed_waits_when_it_is_refused() -> None:
+    state = handing_over()  # 4 updates, at once
+    assert state.outruns_the_rate_for(100.0) == 0.0  # nothing was known before
+    refused = Receipt(Outcome.REFUSED)
+    calm, effects = handle(state, Answered(Mark(LINE, 5), refused, 101.0))
+    assert calm.wants_visit
+    assert Greet(RIGHT) not in effects
+    assert state.bounds is not None
+    spent = replace(state, bounds=state.bounds.and_also(LINE, 10, at=100.0, now=100.0))
+    hasty, effects = handle(spent, Answered(Mark(LINE, 5), refused, 100.0))
+    assert Greet(RIGHT) in effects
+    assert not hasty.wants_visit
+    assert hasty.wakes_at == 100.0 + spent.outruns_the_rate_for(100.0)
+    assert handle(hasty, Tick(hasty.wakes_at))[0].wants_visit
+
+
 def test_who_knows_nothing_believes_no_counter_that_the_others_would_not() -> None:
     for counter, believed in ((1_000, True), (1_001, False), (2**62, False)):
         lie = Line(9, counter, LEFT, "a" * 32)
@@ -518,11 +602,11 @@ def test_after_a_long_silence_much_is_believed() -> None:
     """A partition that heals is not refused: it had the time."""
     state = node(learner=Learner.of_plan(LONG, [[1.0]], [1.0]))
     state, _ = arrive(state, token(4, 2_500, Line(2_500, 1, LEFT, "a" * 32)))
-    final = FinalArrived(LEFT, token(9, 400_000, line_of(390_000, 90), final=True), 121.0)
+    final = FinalArrived(LEFT, token(9, 400_000, line_of(390_000, 90), final=True), 300.0)
     _, effects = handle(state, final)
     assert reply(effects).outcome is Outcome.ACCEPTED
     # And a node that was away for long has missed that much.
-    state, _ = handle(node(state.record, state.learner), Started(1.0, away_seconds=20.0))
+    state, _ = handle(node(state.record, state.learner), Started(1.0, away_seconds=200.0))
     _, effects = handle(state, replace(final, now=2.0))
     assert reply(effects).outcome is Outcome.ACCEPTED
 

@@ -33,7 +33,7 @@ class TimeLimits:
     handover: for the answer to one attempt. retry: between attempts. reclaim: from the first
     attempt until the sender goes on with a new line. hello: between greetings. resume: until a
     walk that nobody sees move is taken for lost, 0 for never. most_updates_per_second: what a
-    network can make at most; who claims more is not believed.
+    network can make at most; who claims more is not believed, and a faster walk is slowed to it.
     """
 
     handover_timeout_seconds: float | None = None
@@ -41,7 +41,7 @@ class TimeLimits:
     reclaim_after_seconds: float | None = None
     hello_every_seconds: float | None = None
     resume_after_seconds: float | None = None
-    most_updates_per_second: float = 20_000.0
+    most_updates_per_second: float = 2_000.0
 
 
 def read_all(table: CheckedTable, keys: Iterable[str]) -> dict[str, Any]:

@@ -28,10 +28,6 @@ from walklearn.node.protocol.values import replace
 
 # How many refused handovers are kept in mind; honest neighbours have one under way at a time.
 _REFUSALS_KEPT = 256
-# A line is renewed when its walk has made an eighth more updates than at the line's birth, and so
-# many more: of two walks that meet, the one that lives has made at least 8/9 of the other's, or
-# but for so many.
-_RENEWED_AFTER = 16
 
 
 def receive(state: State, event: happened.TokenArrived) -> Result:
@@ -143,7 +139,7 @@ def _renewed(token: Token, claimed: Mark | None) -> Token:
     """
     born = token.line.updates
     line = token.line._replace(updates=max(token.updates, born + 1))
-    far = not born or token.updates >= born + max(_RENEWED_AFTER, born // 8)
+    far = not born or token.updates >= token.line.renewed_at
     disproves = claimed is not None and _outruns(claimed, token) and claimed.line < line
     return replace(token, line=line, hop=0) if far or disproves else token
 
@@ -202,10 +198,20 @@ def answered(state: State, event: happened.Answered) -> Result:
     receipt, took = event.receipt, event.now - _handover(state).since
     state = state.answered_after(state.record.receiver, took, event.now)
     if receipt.outcome is Outcome.REFUSED:
-        return _take_back(state, receipt.reason)
+        return _refused(state, receipt.reason, event.now)
     if receipt.outcome is Outcome.OBSOLETE:
         return _obsolete(state, event)
     return _forgotten(state.handed_over(), Note("handed over"))
+
+
+def _refused(state: State, reason: str, now: float) -> Result:
+    """It stays here; if it may have come faster than is believed, it waits until it is."""
+    receiver = state.record.receiver
+    state, effects = _take_back(state, reason)
+    seconds = state.outruns_the_rate_for(now)
+    if receiver is None or not seconds:
+        return state, effects
+    return replace(state, rests_until=now + seconds), [*effects, Greet(receiver)]
 
 
 def _obsolete(state: State, event: happened.Answered) -> Result:

@@ -62,6 +62,7 @@ def hear(state: State, event: happened.NeighbourUp | happened.Announced) -> Resu
         if state.believes(line, line.updates, event.now):
             state = state.heard_of(line, event.now)
         elif line > (state.record.newest_line or line):
+            state = state.doubting(line.updates)
             effects.append(Note("incredible line", line.in_words, event.neighbour))
     state = _follow(state, event, effects)
     state = state.heard_of_end(event.neighbour, "" if wrong else theirs.final_digest)
@@ -130,7 +131,8 @@ def learn(state: State, event: happened.FinalArrived) -> Result:
         outcome = Outcome.ACCEPTED if final.digest == known.digest else Outcome.OBSOLETE
         return state, [Reply(Receipt(outcome, newest=known.line))]
     if not state.believes(final.line, final.updates, event.now):
-        state, effects = decline(state, "there can be no such line, or not so many updates yet.")
+        why = "there can be no such line, or not so many updates yet."
+        state, effects = decline(state.doubting(final.updates), why)
         return state, [*effects, Note("incredible end", final.digest[:12], event.sender)]
     arrived = [Note("handed over")] if state.proves_arrival(final.mark) else []
     memory = state.record.memory.with_token_from(event.sender, final.mark, final.proof)

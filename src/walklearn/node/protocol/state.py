@@ -286,6 +286,16 @@ class State:
             return line.counter <= LINES_AT_ONCE
         return self.bounds.allow(line, updates, now)
 
+    def outruns_the_rate_for(self, now: float) -> float:
+        """For how many seconds the walk is too fast to be believed, as far as is seen here."""
+        return 0.0 if self.bounds is None else self.bounds.updates.short_for(now)
+
+    def doubting(self, updates: int) -> State:
+        """So many updates were claimed, and refused: time may show that they can have been made."""
+        if self.bounds is None or updates > self.learner.plan.updates:
+            return self
+        return replace(self, bounds=self.bounds.asked_for(updates))
+
     def saw(self, mark: Mark, updates: int, now: float, age_seconds: float = 0.0) -> State:
         """Note how far the walk had come, and when; the wait for it begins anew.
 
@@ -300,7 +310,7 @@ class State:
         seen = Sighting(mark, updates, moved_at)
         begun_again = mark.line.beginning != known.mark.line.beginning and updates <= known.updates
         returns = longest_return(self._time_limits, self.returns, known, seen, begun_again)
-        bounds = self.bounds.and_also(mark.line, updates, moved_at)
+        bounds = self.bounds.and_also(mark.line, updates, moved_at, now)
         state = replace(self, seen=seen, returns=returns, bounds=bounds)
         return state._missed(mark.line, known.updates, waited=now - known.moved_at)
 

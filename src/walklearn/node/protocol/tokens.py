@@ -39,6 +39,10 @@ _MODEL_FIELD = wire.Token.MODEL_FIELD_NUMBER
 _SUM_FIELD = wire.Token.WEIGHTED_SUM_FIELD_NUMBER
 _GRADIENTS_FIELD = wire.Token.GRADIENT_SUM_FIELD_NUMBER
 
+# A line is renewed when its walk has made an eighth more updates than at the line's birth, and so
+# many more: of two walks that meet, the one that lives has made at least 8/9 of the other's, or
+# but for so many.
+RENEWED_SHARE, RENEWED_AFTER = 1 / 8, 16
 LEAST_CURVATURE = 1e-100  # of a token that knows one: a step must not overflow
 
 
@@ -61,6 +65,11 @@ class Line(NamedTuple):
     def beginning(self) -> tuple[int, str, str]:
         """What a renewed line has in common with the one before."""
         return self[1:]
+
+    @property
+    def renewed_at(self) -> int:
+        """How many updates its walk has made when it goes on in a new line."""
+        return self.updates + max(RENEWED_AFTER, int(self.updates * RENEWED_SHARE))
 
     @property
     def in_words(self) -> str:
