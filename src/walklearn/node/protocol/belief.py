@@ -87,7 +87,7 @@ class Bound(NamedTuple):
         return further._replace(spare=max(spare, -self.rate * max(0.0, now - further.at)))
 
     def short_for(self, now: float) -> float:
-        """For how many seconds less may come at once than otherwise, since the walk was fast of late."""
+        """For how many seconds less may come at once than otherwise: the walk was fast of late."""
         return max(0.0, self.reached + self.most_at_once - self.most(now)) / self.rate
 
     def asked_for(self, reached: float) -> Bound:
