@@ -119,6 +119,7 @@ def test_short_and_long_rows_in_and_out_of_the_cache(
     """Each has a loop of its own."""
     monkeypatch.setattr(compiled_batches, "CACHE_BYTES", cache)
     assert_same(make_problem(columns=columns), method)
+    assert_same(make_problem(columns=columns), method, streams="node")
 
 
 @pytest.mark.parametrize("domain", DOMAINS, ids=repr)

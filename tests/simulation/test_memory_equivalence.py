@@ -16,6 +16,7 @@ import walklearn as wl
 from tests.simulation.test_equivalence import DOMAINS, GRAPH, LOSSES, make_problem
 from walklearn import updates, walks
 from walklearn.problem import Problem
+from walklearn.simulation import compiled, compiled_batches
 from walklearn.simulation.compiled import found_step
 from walklearn.simulation.compiled_memory import compiled_class
 from walklearn.simulation.reference_batches import ReferenceWalks
@@ -47,6 +48,22 @@ def assert_same(
 @pytest.mark.parametrize("update", GRADIENTS, ids=repr)
 def test_every_loss(update: Any, loss: Any) -> None:
     assert_same(make_problem(loss, DOMAINS[0]), update)
+
+
+@pytest.mark.parametrize("columns", [4, 2 * compiled.SHORT])
+@pytest.mark.parametrize("cache", [compiled_batches.CACHE_BYTES, 0])
+@pytest.mark.parametrize(
+    "method", [walks.Weighted(), walks.NonBacktracking(), walks.Jumping(), walks.HistoryDriven()],
+    ids=repr,
+)  # fmt: skip
+@pytest.mark.parametrize("update", GRADIENTS[1:3], ids=repr)
+def test_short_and_long_rows_in_and_out_of_the_cache(
+    update: Any, method: Any, cache: int, columns: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each has a loop of its own."""
+    monkeypatch.setattr(compiled_batches, "CACHE_BYTES", cache)
+    assert_same(make_problem(columns=columns), update, method, streams="node")
+    assert_same(make_problem(columns=columns), update, method)
 
 
 @pytest.mark.parametrize("domain", DOMAINS[1:], ids=repr)

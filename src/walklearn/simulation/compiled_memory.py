@@ -71,14 +71,10 @@ class CompiledMemory(CompiledWalks):
 
     def advance(self, iterations: int, after: Counts = ()) -> Seen | None:
         """Advance all tokens together; copies are made by the compiled code."""
-        from walklearn.simulation import compiled
-
-        own = self._node_streams
         shape = (len(self.streams), iterations, self.setting.draws)
-        uniforms = np.empty(shape) if own.size else self.draw(iterations)
+        uniforms = np.empty(shape) if self._node_streams.size else self.draw(iterations)
         records = self._records(after)
-        path = compiled.find_paths(self._chain, self._tokens, uniforms, own, records, self._far)
-        self._update(path, records, uniforms)
+        self._walk(uniforms, records)
         self.iterations += iterations
         if not len(after):
             return None
@@ -86,12 +82,18 @@ class CompiledMemory(CompiledWalks):
         return Seen(models, models, records.messages, records.questions)
 
     @abstractmethod
-    def _update(self, path: Array, records: Any, uniforms: Array) -> None:
-        """Make the updates along the paths."""
+    def _walk(self, uniforms: Array, records: Any) -> None:
+        """Hop and update, once for each line of the uniforms."""
+
+    def _paths(self, uniforms: Array, records: Any) -> Array:
+        from walklearn.simulation import compiled
+
+        given = (self._chain, self._tokens, uniforms, self._node_streams, records, self._far)
+        return np.asarray(compiled.find_paths(*given))
 
 
 class CompiledGradientMemory(CompiledMemory):
-    """Sag and Saga, by `remember_one_row`, `remember_sparse` and `remember_rows`."""
+    """Sag and Saga, by the kernels of `compiled.memory` and `compiled.sparse_memory`."""
 
     def _remember(self, memories: list[Any]) -> None:
         from walklearn.simulation import compiled
@@ -162,10 +164,14 @@ class CompiledGradientMemory(CompiledMemory):
             else None
         )
 
-    def _update(self, path: Array, records: Any, uniforms: Array) -> None:
+    def _walk(self, uniforms: Array, records: Any) -> None:
         from walklearn.simulation import compiled
 
-        along = (path, self._data, self._tokens, self._memory, self.iterations, records)
+        with_rows = (self._data, self._tokens, self._memory, self.iterations, records)
+        if self._short_rows:
+            compiled.remember_short_rows(self._chain, uniforms, self._node_streams, *with_rows)
+            return
+        along = (self._paths(uniforms, records), *with_rows)
         if self._one_row:
             compiled.remember_one_row(*along, self._group, self._far)
         elif self._by_factors:
@@ -198,9 +204,10 @@ class CompiledNewton(CompiledMemory):
         parabolas = self._parabolas.kept[replicate, rows].copy()
         return KeptParabolas(parabolas) if parabolas.any() else None
 
-    def _update(self, path: Array, records: Any, uniforms: Array) -> None:
+    def _walk(self, uniforms: Array, records: Any) -> None:
         from walklearn.simulation import compiled
 
+        path = self._paths(uniforms, records)
         compiled.minimise_along(path, self._data, self._tokens, self._parabolas, records, uniforms,
                                 self.setting.walk.draws)  # fmt: skip
 

@@ -34,7 +34,12 @@ from walklearn.simulation.compiled.gossip import (
     advance_synchronous,
     track_gradients,
 )
-from walklearn.simulation.compiled.memory import Memory, remember_one_row, remember_rows
+from walklearn.simulation.compiled.memory import (
+    Memory,
+    remember_one_row,
+    remember_rows,
+    remember_short_rows,
+)
 from walklearn.simulation.compiled.newton import Parabolas, minimise_along
 from walklearn.simulation.compiled.rows import Data
 from walklearn.simulation.compiled.sparse import Factors, update_sparse
@@ -86,6 +91,7 @@ __all__ = [
     "minimise_along",
     "remember_one_row",
     "remember_rows",
+    "remember_short_rows",
     "remember_sparse",
     "step_sizes",
     "track_gradients",

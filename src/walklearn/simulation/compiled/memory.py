@@ -1,9 +1,10 @@
 """Updates that remember gradients, along paths: the twins of `updates.memory`.
 
 A token's s takes the place of its Σγw. `remember_one_row` is for one dense row per node, where all
-of a step is one pass over w and s, which sums up the next row's score as well; `remember_rows` is
-for any rows, picked or not, sparse ones with all their zeros. One sparse row per node is the matter
-of `sparse_memory`.
+of a step is one pass over w and s, which sums up the next row's score as well, and
+`remember_short_rows` for short ones, with the hops on the way; `remember_rows` is for any rows,
+picked or not, sparse ones with all their zeros. One sparse row per node is the matter of
+`sparse_memory`.
 
 Sag and Saga differ in two factors only: w ← Π((1 − γλ)w − p·change − q·s), where change is g − h_i,
 with p = γ/n, q = γ/n for Sag and p = γ, q = (1 − unseen)γ/n for Saga.
@@ -19,6 +20,7 @@ from walklearn.simulation.compiled.arithmetic import (
     Array,
     Index,
     U,
+    next_uniform,
     prefetch,
     slope_of,
     value_of,
@@ -34,7 +36,7 @@ from walklearn.simulation.compiled.found_step import (
     raised_curvature,
 )
 from walklearn.simulation.compiled.rows import Data, add_row, row_at, score_of, to_slopes
-from walklearn.simulation.compiled.walks import AHEAD, Records, Tokens
+from walklearn.simulation.compiled.walks import AHEAD, Chain, Records, Tokens, hop
 
 
 class Memory(NamedTuple):
@@ -58,6 +60,118 @@ class Memory(NamedTuple):
     step: float  # γ; 0 where it is found
 
 
+@inlined
+def _step(
+    models: Array, sums: Array, at: Index, rows: Array, row: Index, following: Index, size: Index,
+    keep: float, push: float, pull: float, change: float, low: float, high: float,
+) -> tuple[float, float]:  # fmt: skip
+    """Move w to keep·w − push·x − pull·s within a box, and s by change·x: ‖w‖², and the next score.
+
+    The next row is known, so its score is summed in the same pass.
+    """
+    squared_norm, score = 0.0, 0.0
+    boxed = low > -np.inf
+    for a in range(size):
+        s, x = sums[at + U(a)], rows[row + U(a)]
+        w = keep * models[at + U(a)] - push * x - pull * s
+        sums[at + U(a)] = s + change * x
+        if boxed:
+            w = min(max(w, low), high)
+        models[at + U(a)] = w
+        squared_norm += w * w
+        score += w * rows[following + U(a)]
+    return squared_norm, score
+
+
+@kernel
+def remember_short_rows(
+    chain: Chain, uniforms: Array, streams: Array, data: Data, tokens: Tokens, memory: Memory,
+    done: int, records: Records,
+) -> None:  # fmt: skip
+    """Let every token hop, and every node it comes to update it by its one short row.
+
+    As in `walks.walk_short_rows`, the next hop is found while an update waits for its slope.
+    """
+    count, steps, draws = uniforms.shape
+    indptr, indices, law = chain.indptr, chain.indices, chain.score.reshape(-1)
+    kind, laziness, jumping = len(chain.kind), chain.laziness, chain.jump_probability
+    lengths, counts, alpha, own = chain.jump_lengths, tokens.counts, chain.alpha, streams.size > 0
+    nodes, size = U(chain.score.shape[1]), U(data.dimension)
+    of_token = nodes if chain.score.shape[0] > 1 else U(0)
+    rows, targets, weights = data.rows, data.targets, data.weights
+    penalty, loss, parameter = data.penalty, data.loss, data.loss_parameter
+    low, high, radius = data.low, data.high, data.radius
+    models, sums, visits = tokens.models, tokens.sums, tokens.visits
+    after, kept_models = records.after, records.models
+    sent_by, asked_by = records.messages, records.questions
+    kept, squares, saga, given = memory.kept, memory.squares, memory.saga, memory.step
+    decay = np.log(2.0) / nodes
+    for token in range(count):
+        b = U(token)
+        at, line, record = b * size, b * of_token, 0
+        i, previous, score = U(tokens.nodes[b]), U(tokens.previous[b]), tokens.scores[b]
+        shrink, messages, questions = tokens.shrink[b], tokens.messages[b], tokens.questions[b]
+        n, ages, squared_ages = memory.nodes[b], memory.ages[b], memory.squared_ages[b]
+        curvature, wait = memory.curvatures[b], memory.wait[b]
+        for t in range(steps):
+            k, now = U(t), np.float64(done + t + 1)
+            for d in range(draws if own else 0):
+                uniforms[b, k, d] = next_uniform(streams[b, i])
+            j, sent, asked = hop(
+                kind, indptr, indices, law, line, nodes, i, previous, uniforms, b, k, jumping,
+                laziness, lengths, counts, alpha,
+            )  # fmt: skip
+            messages += sent
+            questions += asked
+            visits[i] += 1
+            place = U(2) * (b * nodes + i)
+            before, last = kept[place], kept[place + U(1)]
+            first = last == 0.0
+            if first:
+                before = 0.0
+                n += 1.0
+            else:
+                ages += now - last
+                squared_ages += (now - last) * (now - last)
+            weight, target = weights[i], targets[i]
+            slope = slope_of(loss, parameter, score, target)
+            kept[place], kept[place + U(1)] = slope, now
+            gamma = given
+            if given == 0.0:
+                pace = pace_of(n, ages, squared_ages)
+                curvature = raised_curvature(
+                    decayed(curvature, pace, decay), loss, parameter, score, target, slope, weight,
+                    squares[i],
+                )  # fmt: skip
+                total = curvature + penalty
+                gamma = pace * SHARE / total if total > 0.0 else 0.0
+            if n < wait:
+                gamma = 0.0
+            change, mean = weight * (slope - before), gamma * (1.0 / n)
+            push = gamma * change if saga else mean * change
+            pull = 0.0 if saga and first else mean
+            squared_norm, score = _step(
+                models, sums, at, rows, i * size, j * size, size, (1.0 - gamma * penalty) * shrink,
+                push, pull, change, low, high,
+            )  # fmt: skip
+            shrink = 1.0
+            if squared_norm > radius * radius:
+                shrink = radius / np.sqrt(squared_norm)
+            score *= shrink
+            if j != i:
+                previous = i
+            i = j
+            if record < after.size and after[record] == t + 1:
+                sent_by[record, b], asked_by[record, b] = messages, questions
+                for a in range(size):
+                    kept_models[record, b, a] = shrink * models[at + U(a)]
+                record += 1
+        tokens.nodes[b], tokens.previous[b], tokens.scores[b] = i, previous, score
+        tokens.shrink[b], tokens.messages[b], tokens.questions[b] = shrink, messages, questions
+        memory.nodes[b], memory.ages[b], memory.squared_ages[b] = n, ages, squared_ages
+        memory.curvatures[b] = curvature
+
+
 @kernel
 def remember_one_row(
     path: Array, data: Data, tokens: Tokens, memory: Memory, done: int, records: Records,
@@ -69,7 +183,7 @@ def remember_one_row(
     models, sums, scores, shrink = tokens.models, tokens.sums, tokens.scores, tokens.shrink
     visits, after, kept_models = tokens.visits, records.after, records.models
     penalty, loss, parameter = data.penalty, data.loss, data.loss_parameter
-    low, high, boxed, radius = data.low, data.high, data.low > -np.inf, data.radius
+    low, high, radius = data.low, data.high, data.radius
     seen, ages, squared_ages = memory.nodes, memory.ages, memory.squared_ages
     curvatures, wait, kept, squares = memory.curvatures, memory.wait, memory.kept, memory.squares
     saga, given = memory.saga, memory.step
@@ -129,17 +243,10 @@ def remember_one_row(
                 pull = 0.0 if saga and first else mean
                 keep = (1.0 - gamma * penalty) * shrink[b]
                 at, row, following = b * size, i * size, j * size
-                squared_norm = 0.0
-                next_score = 0.0
-                for a in range(size):
-                    s, x = sums[at + U(a)], rows[row + U(a)]
-                    w = keep * models[at + U(a)] - push * x - pull * s
-                    sums[at + U(a)] = s + change * x
-                    if boxed:
-                        w = min(max(w, low), high)
-                    models[at + U(a)] = w
-                    squared_norm += w * w
-                    next_score += w * rows[following + U(a)]
+                squared_norm, next_score = _step(
+                    models, sums, at, rows, row, following, size, keep, push, pull, change, low,
+                    high,
+                )  # fmt: skip
                 inside = 1.0
                 if squared_norm > radius * radius:
                     inside = radius / np.sqrt(squared_norm)

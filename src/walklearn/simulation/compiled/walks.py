@@ -167,7 +167,7 @@ def _proposed(
 
 
 @inlined
-def _hop(
+def hop(
     kind: int, indptr: Array, indices: Array, score: Array, line: Index, nodes: Index, i: Index,
     previous: Index, uniforms: Array, b: Index, k: Index, jumping: float, laziness: float,
     lengths: Array, counts: Array, alpha: float,
@@ -240,7 +240,7 @@ def find_paths(
             for token in range(begin, end):
                 b = U(token)
                 i = U(here[b])
-                j, sent, asked = _hop(
+                j, sent, asked = hop(
                     kind, indptr, indices, score, b * of_token, nodes, i, U(previous[b]), uniforms,
                     b, k, jumping, laziness, lengths, counts, alpha,
                 )  # fmt: skip
@@ -312,7 +312,7 @@ def walk_short_rows(
             k = U(t)
             for d in range(draws if own else 0):
                 uniforms[b, k, d] = next_uniform(streams[b, i])
-            j, sent, asked = _hop(
+            j, sent, asked = hop(
                 kind, indptr, indices, score, line, nodes, i, previous, uniforms, b, k, jumping,
                 laziness, lengths, counts, alpha,
             )  # fmt: skip
