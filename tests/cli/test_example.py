@@ -79,6 +79,8 @@ def test_a_node_with_everybodys_rows_is_noted(hospitals: Path, tmp_path: Path) -
     rows = pd.read_csv(hospitals / "patients.csv")
     rows[rows["site"] == "lima"].to_csv(tmp_path / "lima.csv", index=False)
     assert noted("lima", tmp_path / "lima.csv") == ""
+    rows.assign(site=rows["site"].where(rows.index > 0)).to_csv(tmp_path / "gap.csv", index=False)
+    assert "400 rows" in noted("gap", tmp_path / "gap.csv")  # the column is not the plan's
     rows[rows["site"] < "m"].to_csv(tmp_path / "two.csv", index=False)
     assert "two.csv may hold everybody's rows: its column 'site' names 'cairo' and 'lima'." in (
         noted("two", tmp_path / "two.csv")

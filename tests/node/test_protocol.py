@@ -11,7 +11,7 @@ import pytest
 from walklearn import graphs, walks
 from walklearn.cli.plan_text import default_updates
 from walklearn.node.agreement.plan import Plan, TimeLimits
-from walklearn.node.protocol import events, protocol
+from walklearn.node.protocol import events, pace, protocol
 from walklearn.node.protocol.belief import Bounds
 from walklearn.node.protocol.events import (
     Announced,
@@ -566,6 +566,10 @@ def test_a_walk_that_is_faster_than_is_believed_waits_when_it_is_refused() -> No
     assert not hasty.wants_visit
     assert hasty.wakes_at == 100.0 + spent.outruns_the_rate_for(100.0)
     assert handle(hasty, Tick(hasty.wakes_at))[0].wants_visit
+    far = Bounds.beyond(1_000_000, 1, now=0.0, away_seconds=0.0, rate=100.0)
+    far = far.and_also(LINE, 1_100_000, at=0.0, now=0.0)
+    rest = replace(state, bounds=far).outruns_the_rate_for(0.0)
+    assert 0 < rest < pace.shortest_patience(state.learner.plan.time_limits)  # nobody misses it
 
 
 def test_who_knows_nothing_believes_no_counter_that_the_others_would_not() -> None:

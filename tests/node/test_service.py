@@ -587,3 +587,24 @@ def test_a_running_node_does_not_calibrate_its_mechanism_again(
     assert learner.disbelief(5.0, 1) == ""
     assert "importance 50 outside" in learner.disbelief(50.0, 1)
     node._close()
+
+
+def test_a_greeting_does_not_overtake_a_token(tmp_path: Path) -> None:
+    """Who is slow to draw its noise would else seem to be there and to keep the token."""
+    one, _ = make_nodes(tmp_path, 2, [(0, 1)])
+    happened = []
+
+    async def answer(caller: str, method: str, message: bytes) -> bytes:
+        await asyncio.sleep(0.2 if method == "Handover" else 0.0)
+        happened.append((caller, method))
+        return b""
+
+    async def talk() -> None:
+        node, _ = in_process(one)
+        async with node.started():
+            node._runtime._answered = answer  # type: ignore[method-assign]
+            said = [("a", "Handover"), ("a", "Hello"), ("b", "Hello")]
+            await asyncio.gather(*(node._runtime._answer(*each, b"") for each in said))
+
+    asyncio.run(talk())
+    assert happened == [("b", "Hello"), ("a", "Handover"), ("a", "Hello")]

@@ -6,11 +6,17 @@ from dataclasses import replace
 
 from prometheus_client import CollectorRegistry, generate_latest
 
-from tests.node.test_protocol import LEFT, ME, RIGHT, node
+from tests.node.test_protocol import LEARNER, LEFT, ME, RIGHT, node, token, told
 from walklearn.node.process.metrics import Counters, _Collector
-from walklearn.node.process.status import Watch, gauges, node_status
+from walklearn.node.process.status import (
+    Watch,
+    all_know_the_end,
+    all_tell_of_the_end,
+    gauges,
+    node_status,
+)
 from walklearn.node.protocol.events import NewNeighbours
-from walklearn.node.protocol.protocol import handle
+from walklearn.node.protocol.protocol import handle, recover
 from walklearn.node.protocol.record import Record
 from walklearn.node.protocol.tally import LOSSES, Tally
 
@@ -31,7 +37,25 @@ def test_who_had_the_token_last_may_be_no_neighbour_any_more() -> None:
         assert node_status(state, NAMES, watch)["last_holder"] == name
     left, _ = handle(state, NewNeighbours((RIGHT,)))
     assert node_status(left, {RIGHT: "right"}, watch)["last_holder"] == "a former neighbour"
-    assert gauges(left, {RIGHT: "right"}, watch)["last_holder"] == {"this node": 0, "right": 0}
+    assert gauges(left, {RIGHT: "right"}, watch)["last_holder"] == {
+        "this node": 0, "right": 0, "a former neighbour": 1,
+    }  # fmt: skip
+
+
+def test_an_end_that_an_earlier_process_heard_of_is_asked_for_again() -> None:
+    """Or a finished node that is started again would be gone before a neighbour could ask it."""
+    final = token(5, final=True)
+    digest = Record(final=final).final_digest
+    record = Record(final=final, ends={LEFT: digest, RIGHT: digest})
+    state = recover(ME, LEARNER, [LEFT, RIGHT], record)
+    assert all_know_the_end(state)
+    assert not all_tell_of_the_end(state)
+    for each in (LEFT, RIGHT):
+        theirs = replace(told(), final_digest=digest)
+        state = replace(state, links=state.with_link(each, theirs=theirs))
+    assert all_tell_of_the_end(state)
+    left, _ = handle(state, NewNeighbours((RIGHT,)))
+    assert left.record.ends == {RIGHT: digest}
 
 
 def test_a_distrusted_neighbour_is_not_one_that_works_one_way() -> None:

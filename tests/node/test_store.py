@@ -207,6 +207,9 @@ def test_stores_that_cannot_be_read_say_why(path: Path) -> None:
     sqlite3.connect(path).execute("PRAGMA user_version = 99").connection.close()
     with pytest.raises(StoreError, match="later walklearn"):
         Store.open(path, LIMITS)
+    sqlite3.connect(path).execute("PRAGMA user_version = 1").connection.close()
+    with pytest.raises(StoreError, match="earlier walklearn"):
+        Store.open(path, LIMITS)
 
 
 def test_a_damaged_store_is_noticed(path: Path) -> None:

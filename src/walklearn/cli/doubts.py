@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -69,15 +70,18 @@ def about_one_nodes_rows(table: Table, plan: Plan) -> list[str]:
     """Notes on rows that look like those of all nodes, where one node was given them."""
     import numpy as np
 
+    from walklearn.files.table import DataError
     from walklearn.files.wording import listed
 
     why = list[str]()
     if plan.rows is not None and table.row_count >= plan.rows:
         why.append(f"it has {table.row_count} rows, as many as the plan says of all nodes together")
     for name in table:
-        known = name in plan.features or name == plan.target or not looks_like_owners(name)
-        if not known and len(values := np.unique(table[name])) > 1:
-            why.append(f"its column {name!r} names {listed(shown(values), 3)}")
+        if name in plan.features or name == plan.target or not looks_like_owners(name):
+            continue
+        with suppress(DataError):  # what is wrong in a column that nobody uses is no matter
+            if len(values := np.unique(table[name])) > 1:
+                why.append(f"its column {name!r} names {listed(shown(values), 3)}")
     if plan.nodes == 1 or not why:
         return []
     return [

@@ -70,8 +70,10 @@ def init(
     neighbours average the noise away.
     """
     from walklearn.files import read_table
+    from walklearn.node.agreement.plan import Plan
     from walklearn.node.disk.creation import create_node
 
+    notes = about_one_nodes_rows(read_table(data), Plan.read(plan))
     created = create_node(
         directory, plan=plan, data=data, listen=listen, address=address, name=name, budget=budget
     )
@@ -82,10 +84,10 @@ def init(
         "shortened": created.shortened,
         "outside": created.outside,
         "privacy": created.privacy_claim,
-        "notes": about_one_nodes_rows(read_table(data), created.directory.plan),
+        "notes": notes,
     }
     talk.tell(_describe(created))
-    for note in talk.facts["notes"]:
+    for note in notes:
         talk.note(note)
 
 

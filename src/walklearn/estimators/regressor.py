@@ -12,6 +12,7 @@ from sklearn.utils.validation import validate_data
 from walklearn.estimators.parameters import check_parameters, loss_of
 from walklearn.estimators.posing import Given
 from walklearn.estimators.random_walk import RandomWalk
+from walklearn.files.table import reads_as_number
 from walklearn.problem.losses import Loss
 
 Array = NDArray[Any]
@@ -105,17 +106,11 @@ class RandomWalkRegressor(RegressorMixin, RandomWalk):
 
 def _check_numbers(y: Any) -> None:
     """Raise where a target is a word, which scikit-learn would tell in words of NumPy."""
+    if np.asarray(y).dtype.kind in "biuf":
+        return
     for number, target in enumerate(np.asarray(y, dtype=object).ravel()):
-        if isinstance(target, str) and not _is_number(target):
+        if isinstance(target, str) and not reads_as_number(target):
             raise ValueError(
                 f"row {number} of y is the text {str(target)!r}, and a regressor predicts numbers: "
                 "for classes use RandomWalkClassifier."
             )
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True

@@ -56,7 +56,7 @@ def check_rows(
 def check_sizes(X: Any, y: Array) -> None:
     """Refuse numbers that losses and their slopes would multiply beyond double precision.
 
-    Not where rows are protected: whether they are refused would tell of them.
+    A fit of protected rows does not ask this: whether they are refused would tell of them.
     """
     for name, values in (("X", X.data if is_sparse(X) else X), ("y", y)):
         largest = max(float(values.max(initial=0.0)), -float(values.min(initial=0.0)))

@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-FORMAT = 1
+FORMAT = 2
 APPLICATION = 0x77616C6B  # "walk": SQLite keeps it in the header of the file
 
 # What SQLite says where nothing may be written, or even the log's index not be made.
@@ -60,6 +60,11 @@ def check_format(path: Path) -> None:
                 raise StoreError(
                     f"{path} was written by a later walklearn (format {version}, this one reads "
                     f"{FORMAT}): update walklearn."
+                )
+            if version < FORMAT:
+                raise StoreError(
+                    f"{path} was written by an earlier walklearn (format {version}, this one reads "
+                    f"{FORMAT}): run the node with that one, or make it anew."
                 )
             state = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
             if state != "ok":

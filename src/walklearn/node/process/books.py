@@ -112,9 +112,11 @@ class Books:
         async def call(message: bytes) -> bytes:
             return await self._transport.call(neighbour, "Book", message, _SECONDS)
 
-        while neighbour in self._wanted:
-            self._wanted.discard(neighbour)
-            with suppress(Undelivered, Unanswered, Refused):
-                await self.ask(neighbour, call)
-            await asyncio.sleep(_PAUSE_SECONDS)
-        self._asking.discard(neighbour)
+        try:
+            while neighbour in self._wanted:
+                self._wanted.discard(neighbour)
+                with suppress(Undelivered, Unanswered, Refused):
+                    await self.ask(neighbour, call)
+                await asyncio.sleep(_PAUSE_SECONDS)
+        finally:
+            self._asking.discard(neighbour)

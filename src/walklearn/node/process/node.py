@@ -28,6 +28,7 @@ from walklearn.node.process.own_learner import Dice, own_learner
 from walklearn.node.process.runtime import Runtime
 from walklearn.node.process.status import (
     all_know_the_end,
+    all_tell_of_the_end,
     gauges,
     node_status,
     privacy_status,
@@ -195,6 +196,11 @@ class Node:
     def all_know_the_end(self) -> bool:
         """Whether all neighbours have the final model too."""
         return all_know_the_end(self._runtime.state)
+
+    @property
+    def all_tell_of_the_end(self) -> bool:
+        """Whether all neighbours have said in this process that they have the final model."""
+        return all_tell_of_the_end(self._runtime.state)
 
     def status(self) -> dict[str, Any]:
         """What the node knows, as plain values."""

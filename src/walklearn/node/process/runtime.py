@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+from collections import defaultdict
 from collections.abc import Callable, Coroutine
 from functools import lru_cache
 from typing import Any
@@ -89,6 +90,7 @@ class Runtime:
         self._limits, self._plan = state.learner.limits, state.learner.plan
         self._is_large = self._limits.size >= _LARGE_MODEL
         self._one_at_a_time = asyncio.Lock()
+        self._in_order = defaultdict[str, asyncio.Lock](asyncio.Lock)
         self._has_work = asyncio.Event()
         self._writes_later = False
         self._tasks: set[asyncio.Task[None]] = set()
@@ -297,6 +299,11 @@ class Runtime:
     async def _answer(self, caller: str, method: str, message: bytes) -> bytes:
         if method == "Book":
             return b"" if self.books is None else await self.books.answer(caller, message)
+        # In their order: a greeting that overtook a token would make who is slow seem to keep it.
+        async with self._in_order[caller]:
+            return await self._answered(caller, method, message)
+
+    async def _answered(self, caller: str, method: str, message: bytes) -> bytes:
         try:
             if method == "Hello":
                 return await self._greetings.answer(caller, decode_greeting(message))

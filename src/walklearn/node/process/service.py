@@ -138,7 +138,10 @@ class _End:
         self._complained = False
 
     def is_over(self) -> bool:
-        """Whether all neighbours have the final model, or were waited for long enough."""
+        """Whether all neighbours tell of the final model, or were waited for long enough.
+
+        What is known from an earlier process is not enough: a neighbour may have lost its model.
+        """
         if not self._node.is_finished:
             self._since, self._complained = None, False
             return False
@@ -146,7 +149,9 @@ class _End:
             self._since = self._clock()
             self._node.log.info("final model is here")
         late = self._clock() > self._since + self._linger
-        return self._node.all_know_the_end or (late and not self.is_in_order())
+        if late:
+            self.is_in_order()  # which the log is told also where the process stays
+        return late or self._node.all_tell_of_the_end
 
     def is_in_order(self) -> bool:
         """Whether there is no end yet, or all neighbours confirm it; if not, the log names them."""

@@ -161,8 +161,9 @@ def gauges(
     """The numbers that Prometheus follows: of holders one for each that there may be."""
     newest, here = state.record.newest_model, watch.token_seconds(state)
     links = [link_of(each, state) for each in state.neighbours]
-    holders = {_holder(each, state, names) for each in (state.fingerprint, *state.neighbours)}
     last = "" if watch.last_holder is None else _holder(watch.last_holder, state, names)
+    holders = {_holder(each, state, names) for each in (state.fingerprint, *state.neighbours)}
+    holders |= {last} - {""}  # who may be no neighbour any more
     return {
         "holds_token": float(state.phase is Phase.HOLDING),
         "handing_over": float(state.phase is Phase.HANDING_OVER),
@@ -199,6 +200,13 @@ def _holder(fingerprint: str, state: State, names: Mapping[str, str]) -> str:
 def all_know_the_end(state: State) -> bool:
     """Whether every neighbour has said that it has the same final model."""
     return state.record.final is not None and not unconfirmed(state)
+
+
+def all_tell_of_the_end(state: State) -> bool:
+    """Whether every neighbour has said so since the process began."""
+    own, heard = state.record.final_digest, (state.links.get(each) for each in state.neighbours)
+    told = [None if link is None or link.theirs is None else link.theirs for link in heard]
+    return bool(own) and all(each is not None and each.final_digest == own for each in told)
 
 
 def unconfirmed(state: State) -> list[str]:

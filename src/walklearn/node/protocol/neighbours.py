@@ -27,7 +27,9 @@ def rewire(state: State, event: happened.NewNeighbours) -> Result:
     """Take over a new list of neighbours; `handle` then announces the new degree."""
     neighbours = tuple(sorted(event.neighbours))
     links = {each: state.links.get(each, Link()) for each in neighbours}
-    return replace(state, neighbours=neighbours, links=links), []
+    ends = {each: digest for each, digest in state.record.ends.items() if each in links}
+    record = state.record if ends == state.record.ends else replace(state.record, ends=ends)
+    return replace(state, neighbours=neighbours, links=links, record=record), []
 
 
 def up(state: State, event: happened.NeighbourUp) -> Result:

@@ -287,8 +287,13 @@ class State:
         return self.bounds.allow(line, updates, now)
 
     def outruns_the_rate_for(self, now: float) -> float:
-        """For how many seconds the walk is too fast to be believed, as far as is seen here."""
-        return 0.0 if self.bounds is None else self.bounds.updates.short_for(now)
+        """For how many seconds the walk is too fast to be believed, as far as is seen here.
+
+        At most for so long that nobody takes it for lost; if it is still refused, it rests again.
+        """
+        if self.bounds is None:
+            return 0.0
+        return min(self.bounds.updates.short_for(now), shortest_patience(self._time_limits) / 3)
 
     def doubting(self, updates: int) -> State:
         """So many updates were claimed, and refused: time may show that they can have been made."""
