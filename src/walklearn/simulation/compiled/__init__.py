@@ -3,7 +3,8 @@
 They repeat the formulas of `losses`, `domains` and the walks' `hop` in the form that Numba
 compiles; tests/simulation/test_equivalence.py holds every one of them against its original.
 
-    walks        paths of tokens, and updates along them or on the way
+    paths        who is next
+    walks        updates along paths, or with the hops on the way
     gossip       meetings and rounds
     rows         a visit to any rows: gradient and step, for any loss and domain
     sparse       updates that cost as much as a row has entries that are not 0
@@ -41,22 +42,24 @@ from walklearn.simulation.compiled.memory import (
     remember_short_rows,
 )
 from walklearn.simulation.compiled.newton import Parabolas, minimise_along
-from walklearn.simulation.compiled.rows import Data
-from walklearn.simulation.compiled.sparse import Factors, update_sparse
-from walklearn.simulation.compiled.sparse_memory import remember_sparse
-from walklearn.simulation.compiled.values import TOGETHER, values
-from walklearn.simulation.compiled.walks import (
+from walklearn.simulation.compiled.paths import (
     HISTORY,
     INDEPENDENT,
     JUMPING,
     METROPOLIS,
     NON_BACKTRACKING,
-    SHORT,
     Chain,
-    Noise,
     Records,
     Tokens,
     find_paths,
+)
+from walklearn.simulation.compiled.rows import Data
+from walklearn.simulation.compiled.sparse import Factors, update_sparse
+from walklearn.simulation.compiled.sparse_memory import remember_sparse
+from walklearn.simulation.compiled.values import TOGETHER, values
+from walklearn.simulation.compiled.walks import (
+    SHORT,
+    Noise,
     update_one_row,
     update_rows,
     walk_short_rows,

@@ -35,8 +35,9 @@ from walklearn.simulation.compiled.found_step import (
     pace_of,
     raised_curvature,
 )
+from walklearn.simulation.compiled.paths import Chain, Records, Tokens, hop
 from walklearn.simulation.compiled.rows import Data, add_row, row_at, score_of, to_slopes
-from walklearn.simulation.compiled.walks import AHEAD, Chain, Records, Tokens, hop
+from walklearn.simulation.compiled.walks import AHEAD
 
 
 class Memory(NamedTuple):

@@ -15,8 +15,8 @@ from walklearn.simulation.compiled.arithmetic import (
     slope_of,
 )
 from walklearn.simulation.compiled.cached import helper, kernel
+from walklearn.simulation.compiled.paths import Records, Tokens
 from walklearn.simulation.compiled.rows import Data, add_row, row_at, score_of, to_slopes
-from walklearn.simulation.compiled.walks import Records, Tokens
 
 MOST_ITERATIONS, CLOSE = 50, 1e-14  # as in `updates.newton`
 

@@ -19,8 +19,9 @@ import numpy as np
 
 from walklearn.simulation.compiled.arithmetic import Array, Index, U, prefetch, slope_of
 from walklearn.simulation.compiled.cached import inlined, kernel
+from walklearn.simulation.compiled.paths import Records, Tokens
 from walklearn.simulation.compiled.rows import Data, row_at, score_of, to_slopes
-from walklearn.simulation.compiled.walks import AHEAD, Records, Tokens
+from walklearn.simulation.compiled.walks import AHEAD
 
 SMALLEST, LARGEST = 1e-6, 1e6  # of a, or digits get lost
 LINE = 16  # columns in a line of the cache; of the entries themselves half as many

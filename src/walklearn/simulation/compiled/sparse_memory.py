@@ -18,9 +18,10 @@ from walklearn.simulation.compiled.arithmetic import Array, Index, U, prefetch, 
 from walklearn.simulation.compiled.cached import inlined, kernel
 from walklearn.simulation.compiled.found_step import SHARE, decayed, pace_of, raised_curvature
 from walklearn.simulation.compiled.memory import Memory
+from walklearn.simulation.compiled.paths import Records, Tokens
 from walklearn.simulation.compiled.rows import Data
 from walklearn.simulation.compiled.sparse import LARGEST, SETTLE_EVERY, SMALLEST, ask_for
-from walklearn.simulation.compiled.walks import AHEAD, Records, Tokens
+from walklearn.simulation.compiled.walks import AHEAD
 
 
 @inlined
