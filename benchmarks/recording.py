@@ -100,8 +100,8 @@ def measurements(quick: bool) -> Iterator[Measurement]:
     (seconds,) = best(time.perf_counter, 4 * rounds, short)
     yield Measurement(f"a warm default call, {SHORT}", 1e3 * seconds, "ms", 30.0)
     yield from gaps_row(gossip, wl.AsynchronousGossip(), 2.0, rounds)
-    yield from cores_row(cores, rounds)
-    yield from cores_row(cores._replace(replicates=8), rounds)
+    yield from cores_row(cores, 3 * rounds)
+    yield from cores_row(cores._replace(replicates=8), 3 * rounds)
     yield from gaps_row(large, wl.walks.Weighted(), 1.8, 1 if quick else 3)
 
 

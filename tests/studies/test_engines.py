@@ -23,7 +23,7 @@ from walklearn.walks import WALKS
 COMPARED = ["records", "facts", "nodes", "edges"]
 # Many short cells: there is time to interrupt between the first and the last.
 LONG = (
-    SMALL.replace("instances = 4", "instances = 10").replace("updates = 200", "updates = 150000")
+    SMALL.replace("instances = 4", "instances = 10").replace("updates = 200", "updates = 600000")
     + "[step_sizes]\n"
     + "\n".join(f"c{i} = {{ constant = 0.0{i} }}" for i in range(1, 10))
 ).replace("[step_sizes.printed]\nconstant = 0.1\nexponent = 0.75\n", "")

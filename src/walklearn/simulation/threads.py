@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import os
+from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -19,19 +20,34 @@ from pathlib import Path
 def on_threads(
     workers: int, calls: Sequence[Callable[[], object]], stop: Callable[[], object]
 ) -> None:
-    """Make all calls on threads; if one fails, or on Ctrl-C, call `stop` and await the others."""
-    if workers == 1 or len(calls) == 1:
-        for call in calls:
-            call()
-        return
-    with ThreadPoolExecutor(min(workers, len(calls))) as pool:
+    """Make all calls on threads; if one fails, or on Ctrl-C, call `stop` and await the others.
+
+    This thread takes its share: with a new one for each core, two would often begin on the same
+    core, since this thread has not left its own yet.
+    """
+    waiting = deque(calls)
+
+    def work() -> None:
         try:
-            for done in [pool.submit(call) for call in calls]:
-                done.result()
+            while (call := _first_of(waiting)) is not None:
+                call()
         except BaseException:
+            waiting.clear()
             stop()
-            pool.shutdown(wait=False, cancel_futures=True)
             raise
+
+    with ThreadPoolExecutor(max(1, workers - 1)) as pool:
+        others = [pool.submit(work) for _ in range(min(workers, len(calls)) - 1)]
+        work()
+        for each in others:
+            each.result()
+
+
+def _first_of(waiting: deque[Callable[[], object]]) -> Callable[[], object] | None:
+    """The call that is next, which then waits no more; None where another thread was faster."""
+    with suppress(IndexError):
+        return waiting.popleft()
+    return None
 
 
 def usable_cores() -> int:
