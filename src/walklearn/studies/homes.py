@@ -68,10 +68,10 @@ def register_update(name: str, home: str) -> None:
 
     Examples
     --------
-    >>> register_update("heavy-ball", "my_updates:HeavyBall")
-    >>> homes_of({"update": "heavy-ball"})
-    {'update': {'heavy-ball': 'my_updates:HeavyBall'}}
-    >>> UPDATES.remove("heavy-ball")
+    >>> register_update("averaged-twice", "my_updates:AveragedTwice")
+    >>> homes_of({"update": "averaged-twice"})
+    {'update': {'averaged-twice': 'my_updates:AveragedTwice'}}
+    >>> UPDATES.remove("averaged-twice")
     """
     UPDATES.register_home(name, home)
 
