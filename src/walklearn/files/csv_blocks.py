@@ -27,6 +27,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
+from walklearn.files.arrow_memory import arrow_memory
 from walklearn.files.csv_column import CsvColumn
 from walklearn.files.extras import package
 from walklearn.files.progress import SoFar
@@ -206,7 +207,7 @@ class _Reader:
         number = self.arrow.float64()
         text = self.arrow.dictionary(self.arrow.int32(), self.arrow.string())
         return self.csv.read_csv(
-            self.arrow.py_buffer(block.content),
+            arrow_memory(block.content),
             self.csv.ReadOptions(column_names=self.names, block_size=BYTES_FOR_A_CORE),
             self.csv.ParseOptions(
                 delimiter=self.separator, newlines_in_values=block.has_breaks_in_cells

@@ -21,6 +21,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from walklearn.files.arrow_memory import arrow_memory
 from walklearn.files.atomic_write import atomic_write
 from walklearn.files.extras import extra
 from walklearn.files.table import no_such_file
@@ -169,7 +170,7 @@ def _decode_parquet(content: bytes) -> dict[str, Any]:
     with extra("tables", "this needs"):
         import pyarrow.parquet as parquet
     table = parquet.read_table(
-        io.BytesIO(content),
+        arrow_memory(content),
         page_checksum_verification=True,
         thrift_string_size_limit=2**31 - 1,  # models may be large
     )
