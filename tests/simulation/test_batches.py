@@ -92,11 +92,13 @@ def test_the_estimated_mean_walks_on_too(batch_class: Any) -> None:
 @pytest.mark.parametrize("exponent", [0.0, 0.51, 0.75, 1.0])
 def test_step_sizes_are_powers_wherever_they_begin(exponent: float) -> None:
     numbers = np.arange(1, 20_001)
-    whole, sums = compiled.step_sizes(1.3, exponent, 0, len(numbers), 0.0)
+    whole, sums = np.empty((2, len(numbers)))
+    compiled.step_sizes(1.3, exponent, 0, 0.0, whole, sums)
     np.testing.assert_allclose(whole, 1.3 / numbers**exponent, rtol=1e-15)
     assert (sums == np.cumsum(whole)).all()  # one by one, wherever a call ends
     for done, count in ((0, 5000), (5000, 70), (5070, 14_930)):
         before = sums[done - 1] if done else 0.0
-        part, part_sums = compiled.step_sizes(1.3, exponent, done, count, before)
+        part, part_sums = np.empty((2, count))
+        compiled.step_sizes(1.3, exponent, done, before, part, part_sums)
         assert (part == whole[done : done + count]).all()
         assert (part_sums == sums[done : done + count]).all()

@@ -114,6 +114,17 @@ def test_a_jump_costs_one_message_per_hop():
     assert set(lengths) == {1, 2, 3}
 
 
+@pytest.mark.parametrize("longest", [1, 3, 2000])
+@pytest.mark.parametrize("stop", [1e-12, 0.5, 1.0])
+def test_jumps_that_stop_hop_by_hop_have_their_lengths(stop, longest):
+    """P(r) = stop_r Π (1 − stop_h) over the hops before, even where the last are impossible."""
+    walk = Jumping(Uniform(), stop=stop, longest=longest)
+    stops = walk.stops
+    assert stops[-1] == 1.0
+    reached = np.cumprod(np.append(1.0, 1.0 - stops[:-1]))
+    assert reached * stops == pytest.approx(walk.lengths, rel=1e-9, abs=1e-300)
+
+
 # -------------------------------------------------- non-backtracking, exactly
 
 # Where degrees are 1, 2, 3 and scores v/deg are 1, 2, 3, all the probabilities of a hop are

@@ -273,7 +273,9 @@ def _thinned(marks: Sequence[Token], now: int) -> list[Token]:
 
 
 def _since(before: Token, now: Token) -> Token:
-    """The token with the average of its updates since then."""
+    """The token with the average of its updates since then, if it carries one."""
+    if now.step_size_sum == 0.0:
+        return now
     return now._replace(
         weighted_sum=now.weighted_sum - before.weighted_sum,
         step_size_sum=now.step_size_sum - before.step_size_sum,

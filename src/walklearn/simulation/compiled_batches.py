@@ -71,14 +71,14 @@ class CompiledWalks(WalkBatch):
             squared_norms=np.einsum("ta,ta->t", models, models, dtype=np.float64),
         )
         self._step_size_sum = float(self.starts[0].step_size_sum)
+        self._steps = np.empty((2, 0))
         self._inverse_importance_sums = np.array(
             [token.inverse_importance_sum for token in self.starts]
         )
         self._group = max(1, min(LARGEST_GROUP, GROUP_NUMBERS // problem.size))
         self._far = max(problem.row_bytes, setting.graph.indices.nbytes) > CACHE_BYTES
         # By the problem alone, not by how many tokens there are: so cores change no bit.
-        is_short = problem.size < compiled.SHORT and not isinstance(problem.domain, Box)
-        self._short_rows = self._one_row and is_short and not self._far
+        self._is_short = problem.size < compiled.SHORT and not isinstance(problem.domain, Box)
 
     @property
     def models(self) -> Array:
@@ -108,15 +108,15 @@ class CompiledWalks(WalkBatch):
     @property
     def tokens(self) -> list[Token]:
         """The tokens as the reference has them."""
-        state = self._tokens
-        sums, total = self._sums, self._step_size_sum
-        if not self.setting.carries_average:
-            sums, total = np.zeros_like(sums), 0.0
+        state, models = self._tokens, self.models[:, 0]
+        sums, total = np.zeros(models.shape), 0.0
+        if self.setting.carries_average:
+            sums, total = self._sums, self._step_size_sum
         return [
             Token(
                 node=int(state.nodes[r]),
                 previous=int(state.previous[r]),
-                model=self.models[r, 0],
+                model=models[r],
                 weighted_sum=sums[r],
                 step_size_sum=total,
                 updates=self.iterations,
@@ -142,10 +142,8 @@ class CompiledWalks(WalkBatch):
         from walklearn.simulation import compiled
 
         setting, chain, tokens = self.setting, self._chain, self._tokens
-        step, done = setting.step_size, self.iterations
-        gammas, totals = compiled.step_sizes(
-            step.constant, step.exponent, done, iterations, self._step_size_sum
-        )
+        done = self.iterations
+        gammas, totals = self._next_steps(iterations)
         own = self._node_streams  # where these are not empty, the uniforms are drawn on the way
         shape = (len(self.streams), iterations, setting.draws)
         uniforms = np.empty(shape) if own.size else self.draw(iterations)
@@ -153,13 +151,17 @@ class CompiledWalks(WalkBatch):
         estimated = setting.mean_importance == "estimated"
         inverses = self._inverse_importance_sums if estimated else np.empty(0)
         with_rows = (self._data, tokens, gammas, done, records)
-        if self._short_rows:
-            compiled.walk_short_rows(chain, uniforms, own, inverses, *with_rows)
+        if self._one_row and not self._far:
+            walking = (chain, uniforms, own, inverses, *with_rows)
+            if self._is_short:
+                compiled.walk_short_rows(*walking)
+            else:
+                compiled.walk_long_rows(*walking, self._group)
         else:
             path = compiled.find_paths(chain, tokens, uniforms, own, records, self._far)
             along = (path, chain.scale, inverses, *with_rows)
             if self._one_row:
-                compiled.update_one_row(*along, self._group, self._far)
+                compiled.update_one_row(*along, self._group)
             elif self._lazy:
                 compiled.update_sparse(*along, uniforms, setting.walk.draws, self._factors)
             else:
@@ -172,8 +174,21 @@ class CompiledWalks(WalkBatch):
         models = records.models[:, :, None]
         averages = models
         if setting.carries_average:
-            averages = (records.sums / totals[records.after - 1, None, None])[:, :, None]
+            averages = records.sums[:, :, None]
+            averages /= totals[records.after - 1, None, None, None]
         return Seen(models, averages, records.messages, records.questions)
+
+    def _next_steps(self, iterations: int) -> Array:
+        """The next step sizes and their sums so far; as those of `draw`, gone with the next."""
+        from walklearn.simulation import compiled
+
+        step = self.setting.step_size
+        if self._steps.shape[1] != iterations:
+            self._steps = np.empty((2, iterations))
+        compiled.step_sizes(
+            step.constant, step.exponent, self.iterations, self._step_size_sum, *self._steps
+        )
+        return self._steps
 
     def _records(self, after: Counts) -> Any:
         """Make room for copies."""

@@ -51,10 +51,6 @@ class CompiledMemory(CompiledWalks):
         return self.models
 
     @property
-    def _sums(self) -> Array:
-        return np.zeros((len(self.streams), self.setting.problem.size))
-
-    @property
     def tokens(self) -> list[Token]:
         """The tokens as the reference has them."""
         return [token._replace(memory=self._memory_of(r)) for r, token in enumerate(super().tokens)]
@@ -168,12 +164,12 @@ class CompiledGradientMemory(CompiledMemory):
         from walklearn.simulation import compiled
 
         with_rows = (self._data, self._tokens, self._memory, self.iterations, records)
-        if self._short_rows:
-            compiled.remember_short_rows(self._chain, uniforms, self._node_streams, *with_rows)
+        if self._one_row and not self._far:
+            compiled.remember_near_rows(self._chain, uniforms, self._node_streams, *with_rows)
             return
         along = (self._paths(uniforms, records), *with_rows)
         if self._one_row:
-            compiled.remember_one_row(*along, self._group, self._far)
+            compiled.remember_one_row(*along, self._group)
         elif self._by_factors:
             compiled.remember_sparse(*along, self._factors.shares, self._pairs.reshape(-1))
         else:

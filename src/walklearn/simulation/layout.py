@@ -32,15 +32,18 @@ def values_of(data: Any, models: Array) -> Array:
     from walklearn.simulation import compiled
 
     lines, together = models.reshape(-1, data.dimension), compiled.TOGETHER
+    vectors = np.ascontiguousarray(lines, dtype=np.float64)
     if len(data.starts):
         whole = len(lines) - len(lines) % together
-        turns = lines[:whole].reshape(-1, together, data.dimension).transpose(0, 2, 1)
-        lines = np.concatenate([turns.reshape(-1), lines[whole:].reshape(-1)])
+        vectors = np.empty(lines.shape)
+        turns = vectors[:whole].reshape(-1, data.dimension, together)
+        turns[:] = lines[:whole].reshape(-1, together, data.dimension).transpose(0, 2, 1)
+        vectors[whole:] = lines[whole:]
     elif len(lines) % 2:
-        lines = np.concatenate([lines, np.zeros((1, data.dimension))])
-    vectors = np.ascontiguousarray(lines, dtype=np.float64)
+        vectors = np.concatenate([vectors, np.zeros((1, data.dimension))])
     values = compiled.values(data, vectors, models[..., 0].size).reshape(models.shape[:-1])
-    return np.asarray(values + 0.5 * data.penalty * (models.astype(np.float64) ** 2).sum(axis=-1))
+    squares = np.einsum("...a,...a->...", models, models, dtype=np.float64)
+    return np.asarray(values + 0.5 * data.penalty * squares)
 
 
 def uncompiled_part(
@@ -154,6 +157,6 @@ def chain_of(settings: Sequence[WalkSetting]) -> Any:
         kind=(0,) * (compiled.METROPOLIS if alone else _hop_kinds()[type(walk).hop]),
         laziness=1.0 if alone else inner.laziness if isinstance(inner, Metropolis) else 0.0,
         jump_probability=walk.probability if isinstance(walk, Jumping) else 0.0,
-        jump_lengths=np.cumsum(walk.lengths) if isinstance(walk, Jumping) else np.ones(1),
+        jump_stops=walk.stops if isinstance(walk, Jumping) else np.ones(1),
         alpha=walk.alpha if isinstance(walk, HistoryDriven) else 0.0,
     )

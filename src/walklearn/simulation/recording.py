@@ -102,7 +102,8 @@ class Recording:
         with np.errstate(over="ignore", invalid="ignore"):  # a diverging run is no error
             for prefix, models, kept in both:
                 if optimum.unique:
-                    distances = np.linalg.norm(models - optimum.model, axis=3).mean(axis=2)
+                    apart = models - optimum.model  # `norm` would make three more arrays of it
+                    distances = np.sqrt(np.einsum("...a,...a->...", apart, apart)).mean(axis=2)
                     self.errors[prefix + "distance"][lines, records] = distances.T
                 if self.gaps is not False:
                     looked_at = models if self.gaps is True else self._spread(models)

@@ -206,8 +206,8 @@ class Jumping(Derived):
 
     @property
     def draws(self) -> int:
-        """The walk's, one for the length of a jump, one for each of its hops."""
-        return 2 + self.longest
+        """One for each hop of a jump; the first also says whether there is one."""
+        return self.longest
 
     @property
     def lengths(self) -> Vector:
@@ -215,16 +215,25 @@ class Jumping(Derived):
         weights = self.stop * (1.0 - self.stop) ** np.arange(self.longest)
         return np.asarray(weights / weights.sum())
 
+    @property
+    def stops(self) -> Vector:
+        """The probabilities that a jump of 1, 2, …, `longest` hops so far goes no further."""
+        further = np.cumsum(self.lengths[::-1])[::-1]
+        return np.divide(self.lengths, further, out=np.ones(self.longest), where=further > 0.0)
+
     def hop(self, graph: Graph, score: Vector, node: int, previous: int, uniforms: Vector) -> Hop:
         """Jump with `probability`, else do as the walk does."""
         u = uniforms[0]
         if u >= self.probability or graph.node_count == 1:
             rest = np.array([(u - self.probability) / (1.0 - self.probability)])
             return self.walk.hop(graph, score, node, previous, rest)
-        hops = 1 + int(np.sum(uniforms[1] >= np.cumsum(self.lengths)[:-1]))
-        for h in range(hops):
+        hops = 0
+        for v, stop in zip([u / self.probability, *uniforms[1:]], self.stops, strict=True):
             neighbours = graph.neighbours(node)
-            node = int(neighbours[pick(uniforms[2 + h], len(neighbours))[0]])
+            place, p = pick(v, len(neighbours))
+            node, hops = int(neighbours[place]), hops + 1
+            if p < stop:
+                break
         return Hop(node, hops)
 
     def transition_matrix(self, graph: Graph, problem: Problem | None = None) -> csr_array:

@@ -37,9 +37,9 @@ from walklearn.simulation.compiled.gossip import (
 )
 from walklearn.simulation.compiled.memory import (
     Memory,
+    remember_near_rows,
     remember_one_row,
     remember_rows,
-    remember_short_rows,
 )
 from walklearn.simulation.compiled.newton import Parabolas, minimise_along
 from walklearn.simulation.compiled.paths import (
@@ -62,6 +62,7 @@ from walklearn.simulation.compiled.walks import (
     Noise,
     update_one_row,
     update_rows,
+    walk_long_rows,
     walk_short_rows,
 )
 
@@ -92,9 +93,9 @@ __all__ = [
     "advance_synchronous",
     "find_paths",
     "minimise_along",
+    "remember_near_rows",
     "remember_one_row",
     "remember_rows",
-    "remember_short_rows",
     "remember_sparse",
     "step_sizes",
     "track_gradients",
@@ -102,5 +103,6 @@ __all__ = [
     "update_rows",
     "update_sparse",
     "values",
+    "walk_long_rows",
     "walk_short_rows",
 ]

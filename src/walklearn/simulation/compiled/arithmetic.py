@@ -129,9 +129,9 @@ def log_of_one_plus(t: float) -> float:
 
 @kernel
 def step_sizes(
-    constant: float, exponent: float, done: int, count: int, total: float
-) -> tuple[Array, Array]:
-    """c / k^q for the count numbers k after those done (see `PowerStep`), and their sums so far.
+    constant: float, exponent: float, done: int, total: float, steps: Array, totals: Array
+) -> None:
+    """Fill in c / k^q for the numbers k after those done (see `PowerStep`), and their sums so far.
 
     Powers of large numbers are computed now and then, at fixed k. Those in between follow from
     the binomial series of (1 + x)^(−q), whose eighth term is below the rounding. The sums go on
@@ -144,8 +144,7 @@ def step_sizes(
     c5 = c4 * (c1 - 4.0) / 5.0
     c6 = c5 * (c1 - 5.0) / 6.0
     c7 = c6 * (c1 - 6.0) / 7.0
-    steps, totals = np.empty(count), np.empty(count)
-    k, end = done + 1, done + 1 + count
+    k, end = done + 1, done + 1 + steps.size
     while k < end:
         known = k if k < POWERS_FROM else k - k % POWERS_EVERY
         last = k + 1 if k < POWERS_FROM else min(end, known + POWERS_EVERY)
@@ -157,7 +156,6 @@ def step_sizes(
             total += gamma
             steps[U(number - done - 1)], totals[U(number - done - 1)] = gamma, total
         k = last
-    return steps, totals
 
 
 @helper

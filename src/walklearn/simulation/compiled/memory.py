@@ -1,8 +1,8 @@
 """Updates that remember gradients, along paths: the twins of `updates.memory`.
 
-A token's s takes the place of its Σγw. `remember_one_row` is for one dense row per node, where all
-of a step is one pass over w and s, which sums up the next row's score as well, and
-`remember_short_rows` for short ones, with the hops on the way; `remember_rows` is for any rows,
+A token's s takes the place of its Σγw. One dense row per node, where all of a step is one pass over
+w and s, which sums up the next row's score as well, is for `remember_near_rows` while all rows fit
+the cache, with the hops on the way, else for `remember_one_row`; `remember_rows` is for any rows,
 picked or not, sparse ones with all their zeros. One sparse row per node is the matter of
 `sparse_memory`.
 
@@ -44,7 +44,7 @@ class Memory(NamedTuple):
     """What tokens carry beside w and s, and what nodes keep, changed in place.
 
     squares: c_r ‖x_r‖² of each row; smoothness: β. Their product bounds a row's curvature.
-    kept: for `remember_one_row` slope and last visit of each node, side by side; for
+    kept: for one row per node slope and last visit of each, side by side; for
     `remember_rows` all slopes, of which those of rows not seen are NaN.
     """
 
@@ -54,7 +54,7 @@ class Memory(NamedTuple):
     curvatures: Array  # L̂
     wait: Array  # how many nodes have to be seen before w moves
     kept: Array  # (tokens · …,), flat
-    updated: Array  # (tokens · nodes,), the last visits; empty for `remember_one_row`
+    updated: Array  # (tokens · nodes,), the last visits; empty for one row per node
     squares: Array
     smoothness: float
     saga: bool
@@ -85,18 +85,18 @@ def _step(
 
 
 @kernel
-def remember_short_rows(
+def remember_near_rows(
     chain: Chain, uniforms: Array, streams: Array, data: Data, tokens: Tokens, memory: Memory,
     done: int, records: Records,
 ) -> None:  # fmt: skip
-    """Let every token hop, and every node it comes to update it by its one short row.
+    """Let every token hop, and every node it comes to update it by its one dense row.
 
     As in `walks.walk_short_rows`, the next hop is found while an update waits for its slope.
     """
     count, steps, draws = uniforms.shape
     indptr, indices, law = chain.indptr, chain.indices, chain.score.reshape(-1)
     kind, laziness, jumping = len(chain.kind), chain.laziness, chain.jump_probability
-    lengths, counts, alpha, own = chain.jump_lengths, tokens.counts, chain.alpha, streams.size > 0
+    stops, counts, alpha, own = chain.jump_stops, tokens.counts, chain.alpha, streams.size > 0
     nodes, size = U(chain.score.shape[1]), U(data.dimension)
     of_token = nodes if chain.score.shape[0] > 1 else U(0)
     rows, targets, weights = data.rows, data.targets, data.weights
@@ -113,14 +113,14 @@ def remember_short_rows(
         i, previous, score = U(tokens.nodes[b]), U(tokens.previous[b]), tokens.scores[b]
         shrink, messages, questions = tokens.shrink[b], tokens.messages[b], tokens.questions[b]
         n, ages, squared_ages = memory.nodes[b], memory.ages[b], memory.squared_ages[b]
-        curvature, wait = memory.curvatures[b], memory.wait[b]
+        curvature, wait, inverse = memory.curvatures[b], memory.wait[b], 1.0 / max(n, 1.0)
         for t in range(steps):
             k, now = U(t), np.float64(done + t + 1)
             for d in range(draws if own else 0):
                 uniforms[b, k, d] = next_uniform(streams[b, i])
             j, sent, asked = hop(
                 kind, indptr, indices, law, line, nodes, i, previous, uniforms, b, k, jumping,
-                laziness, lengths, counts, alpha,
+                laziness, stops, counts, alpha,
             )  # fmt: skip
             messages += sent
             questions += asked
@@ -131,6 +131,7 @@ def remember_short_rows(
             if first:
                 before = 0.0
                 n += 1.0
+                inverse = 1.0 / n
             else:
                 ages += now - last
                 squared_ages += (now - last) * (now - last)
@@ -148,7 +149,7 @@ def remember_short_rows(
                 gamma = pace * SHARE / total if total > 0.0 else 0.0
             if n < wait:
                 gamma = 0.0
-            change, mean = weight * (slope - before), gamma * (1.0 / n)
+            change, mean = weight * (slope - before), gamma * inverse
             push = gamma * change if saga else mean * change
             pull = 0.0 if saga and first else mean
             squared_norm, score = _step(
@@ -176,9 +177,12 @@ def remember_short_rows(
 @kernel
 def remember_one_row(
     path: Array, data: Data, tokens: Tokens, memory: Memory, done: int, records: Records,
-    group: int, far: bool,
+    group: int,
 ) -> None:  # fmt: skip
-    """Let every node of a path update the model, where each has one dense row and one score."""
+    """Let every node of a path update the model, where each has one dense row and one score.
+
+    For rows that do not fit the cache, and are asked for ahead.
+    """
     count, steps, size = path.shape[0], path.shape[1] - 1, U(data.dimension)
     rows, targets, weights = data.rows, data.targets, data.weights
     models, sums, scores, shrink = tokens.models, tokens.sums, tokens.scores, tokens.shrink
@@ -199,15 +203,14 @@ def remember_one_row(
             for token in range(begin, end):  # what does not wait for a score
                 b, turn = U(token), U(token - begin)
                 i = U(path[b, U(t)])
-                if far and t + AHEAD < steps:
-                    ahead = U(path[b, U(t + AHEAD)])
-                    prefetch(targets, ahead)
-                    prefetch(visits, ahead)
-                    prefetch(weights, ahead)
-                    prefetch(squares, ahead)
-                    prefetch(kept, U(2) * (b * nodes + ahead))
-                    prefetch(rows, ahead * size)
-                    prefetch(rows, ahead * size + U(8))
+                ahead = U(path[b, U(min(t + AHEAD, steps))])
+                prefetch(targets, ahead)
+                prefetch(visits, ahead)
+                prefetch(weights, ahead)
+                prefetch(squares, ahead)
+                prefetch(kept, U(2) * (b * nodes + ahead))
+                prefetch(rows, ahead * size)
+                prefetch(rows, ahead * size + U(8))
                 visits[i] += 1
                 place = U(2) * (b * nodes + i) + U(1)
                 last = kept[place]

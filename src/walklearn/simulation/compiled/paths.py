@@ -34,7 +34,7 @@ class Chain(NamedTuple):
     kind: tuple[int, ...]  # its length says which, so each has machine code of its own
     laziness: float
     jump_probability: float
-    jump_lengths: Array  # cumulative
+    jump_stops: Array  # the chances that a jump ends after its first hop, its second, …
     alpha: float  # of a history-driven walk
 
 
@@ -69,27 +69,6 @@ class Records(NamedTuple):
 
 
 @inlined
-def _redirected(
-    indptr: Array, indices: Array, score: Array, line: Index, node: Index, previous: Index, u: float
-) -> Index:
-    """A second proposal, among the other neighbours, for a move straight back."""
-    first = indptr[node]
-    degree = indptr[node + U(1)] - first
-    other = previous
-    if degree > 1:
-        stretched = u * (degree - 1)
-        place = min(np.int64(stretched), degree - 2)
-        candidate = U(indices[U(first + place)])
-        if candidate >= previous:  # neighbours are sorted: skip the previous one
-            candidate = U(indices[U(first + place + 1)])
-        here = score[line + node]
-        ratio = min(here, score[line + candidate]) / min(here, score[line + previous])
-        if stretched - place <= ratio * ratio:
-            other = candidate
-    return other
-
-
-@inlined
 def _turned_away(
     indptr: Array, score: Array, line: Index, counts: Array, b: Index, i: Index, j: Index,
     alpha: float, u: float,
@@ -99,17 +78,6 @@ def _turned_away(
     here, there = score[line + i], score[line + j]
     excess = (counts[b, i] * there * their_degree) / (counts[b, j] * here * degree)
     return j if u <= excess**alpha * there / here else i
-
-
-@inlined
-def _jump(indptr: Array, indices: Array, node: Index, hops: int, draws: Array, t: Index) -> Index:
-    """Where a chain of uniform neighbours ends; its numbers begin at draws[t, 2]."""
-    for h in range(hops):
-        first = indptr[node]
-        degree = indptr[node + U(1)] - first
-        place = min(np.int64(draws[t, U(2 + h)] * degree), degree - 1)
-        node = U(indices[U(first + place)])
-    return node
 
 
 @inlined
@@ -141,14 +109,43 @@ def _proposed(
 
 
 @inlined
+def _redirected(
+    indptr: Array, indices: Array, score: Array, line: Index, i: Index, previous: Index, u: float
+) -> Index:
+    """A second proposal, among the other neighbours, for a move straight back."""
+    first, others = indptr[i], indptr[i + U(1)] - indptr[i] - 1
+    stretched = u * others
+    place = max(min(np.int64(stretched), others - 1), 0)
+    # Neighbours are sorted: skip the previous one, unless there is no other.
+    skips = np.int64(U(indices[U(first + place)]) >= previous and others > 0)
+    other = U(indices[U(first + place + skips)])
+    here = score[line + i]
+    ratio = min(here, score[line + other]) / min(here, score[line + previous])
+    return other if stretched - place <= ratio * ratio else previous
+
+
+@inlined
+def _jump_on(indptr: Array, indices: Array, i: Index, u: float, stop: float) -> tuple[Index, bool]:
+    """A uniform neighbour, and whether the jump goes on from there."""
+    first, degree = indptr[i], indptr[i + U(1)] - indptr[i]
+    stretched = u * degree
+    place = min(np.int64(stretched), degree - 1)
+    return U(indices[U(first + place)]), stretched - place >= stop
+
+
+@inlined
 def hop(
     kind: int, indptr: Array, indices: Array, score: Array, line: Index, nodes: Index, i: Index,
     previous: Index, uniforms: Array, b: Index, k: Index, jumping: float, laziness: float,
-    lengths: Array, counts: Array, alpha: float,
+    stops: Array, counts: Array, alpha: float,
 ) -> tuple[Index, int, int]:  # fmt: skip
-    """Where the token b goes from node i, in how many messages, and how many of these ask."""
-    hops, asked = 0, 0
-    proposed, fraction = _proposed(indptr, i, uniforms[b, k, U(0)], jumping, laziness)
+    """Where the token b goes from node i, in how many messages, and how many of these ask.
+
+    What only some hops do is a loop of one turn instead of a branch: Numba would count the
+    references to the arrays that it uses, in every hop, which takes a third of it.
+    """
+    hops, asked, u = 0, 0, uniforms[b, k, U(0)]
+    proposed, fraction = _proposed(indptr, i, u, jumping, laziness)
     j = U(indices[proposed])
     if kind == HISTORY:
         counts[b, i] += 1
@@ -159,15 +156,21 @@ def hop(
             j = i
     else:
         j = j if fraction * score[line + i] <= score[line + j] else i
-    if kind == NON_BACKTRACKING and j != i and j == previous:
-        j = _redirected(indptr, indices, score, line, i, j, uniforms[b, k, U(1)])
-    elif kind == INDEPENDENT:
-        j = _drawn(score, line, nodes, uniforms[b, k, U(0)])
-    elif kind == JUMPING and uniforms[b, k, U(0)] < jumping:
-        hops = 1
-        while hops < lengths.size and uniforms[b, k, U(1)] >= lengths[hops - 1]:
-            hops += 1
-        j = _jump(indptr, indices, i, hops, uniforms[b], k)
+    # A token that stays is not where it came from, so this need not ask whether it moved: a
+    # processor that has to guess that is wrong whenever a proposal is turned down.
+    goes_back = kind == NON_BACKTRACKING and j == previous
+    while goes_back:
+        j = _redirected(indptr, indices, score, line, i, previous, uniforms[b, k, U(1)])
+        goes_back = False
+    jumps = kind == JUMPING and u < jumping
+    j, u = (i, u / jumping) if jumps else (j, u)
+    while jumps:
+        j, jumps = _jump_on(indptr, indices, j, u, stops[U(hops)])
+        hops += 1
+        jumps = jumps and hops < stops.size
+        u = uniforms[b, k, U(hops)] if jumps else 0.0
+    if kind == INDEPENDENT:
+        j = _drawn(score, line, nodes, u)
     return j, asked + max(hops, int(j != i)), asked  # Numba 0.61 compares numbers of one kind
 
 
@@ -185,7 +188,7 @@ def find_paths(
     indptr, indices, score = chain.indptr, chain.indices, chain.score.reshape(-1)
     kind, laziness, jumping = len(chain.kind), chain.laziness, chain.jump_probability
     here, previous, messages = tokens.nodes, tokens.previous, tokens.messages
-    lengths, after = chain.jump_lengths, records.after
+    stops, after = chain.jump_stops, records.after
     questions, counts, alpha = tokens.questions, tokens.counts, chain.alpha
     nodes, own = U(chain.score.shape[1]), streams.size > 0
     of_token = nodes if chain.score.shape[0] > 1 else U(0)
@@ -216,7 +219,7 @@ def find_paths(
                 i = U(here[b])
                 j, sent, asked = hop(
                     kind, indptr, indices, score, b * of_token, nodes, i, U(previous[b]), uniforms,
-                    b, k, jumping, laziness, lengths, counts, alpha,
+                    b, k, jumping, laziness, stops, counts, alpha,
                 )  # fmt: skip
                 messages[b] += sent
                 questions[b] += asked

@@ -55,19 +55,20 @@ def ask_for(
     path: Array, b: Index, k: Index, steps: Index, offsets: Array, starts: Array, rows: Array,
     columns: Array, targets: Array, weights: Array,
 ) -> None:  # fmt: skip
-    """Fetch into the cache the first row of a node that comes a few hops later."""
-    if k + U(2 * AHEAD) < steps:
-        later = U(path[b, k + U(2 * AHEAD)])
-        prefetch(offsets, later)
-        prefetch(starts, U(offsets[U(path[b, k + U(AHEAD + 1)])]))
-        row = U(offsets[U(path[b, k + U(AHEAD)])])
-        if row < U(targets.size):
-            prefetch(targets, row)
-            prefetch(weights, row)
-            for p in range(U(starts[row]), U(starts[row + U(1)]), U(LINE)):
-                prefetch(rows, U(p))
-                prefetch(rows, U(p) + U(LINE // 2))
-                prefetch(columns, U(p))
+    """Fetch into the cache the first row of a node that comes a few hops later.
+
+    Near the end that is the last node of the path, not a branch: see `paths.hop`.
+    """
+    later = U(path[b, min(k + U(2 * AHEAD), steps)])
+    prefetch(offsets, later)
+    prefetch(starts, U(offsets[U(path[b, min(k + U(AHEAD + 1), steps)])]))
+    row = min(U(offsets[U(path[b, min(k + U(AHEAD), steps)])]), U(targets.size - 1))
+    prefetch(targets, row)
+    prefetch(weights, row)
+    for p in range(U(starts[row]), U(starts[row + U(1)]), U(LINE)):
+        prefetch(rows, U(p))
+        prefetch(rows, U(p) + U(LINE // 2))
+        prefetch(columns, U(p))
 
 
 @kernel

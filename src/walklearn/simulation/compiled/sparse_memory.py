@@ -60,11 +60,10 @@ def remember_sparse(
             i, number = U(path[r, k]), done + np.int64(t) + 1
             now = np.float64(number)
             ask_for(path, r, k, steps, offsets, starts, rows, columns, targets, weights)
-            if k + U(AHEAD) < steps:
-                later = U(path[r, k + U(AHEAD)])
-                prefetch(visits, later)
-                prefetch(squares, later)
-                prefetch(kept, U(2) * (r * nodes + later))
+            later = U(path[r, min(k + U(AHEAD), steps)])
+            prefetch(visits, later)
+            prefetch(squares, later)
+            prefetch(kept, U(2) * (r * nodes + later))
             visits[i] += 1
             place = U(2) * (r * nodes + i)
             before, last = kept[place], kept[place + U(1)]
