@@ -153,8 +153,10 @@ def step_sizes(
             x = (number - known) * inverse
             series = c4 + x * (c5 + x * (c6 + x * c7))
             gamma = step + step * x * (c1 + x * (c2 + x * (c3 + x * series)))
-            total += gamma
-            steps[U(number - done - 1)], totals[U(number - done - 1)] = gamma, total
+            steps[U(number - done - 1)] = gamma
+        for number in range(k, last):  # a loop of its own, and the one before is vectorised
+            total += steps[U(number - done - 1)]
+            totals[U(number - done - 1)] = total
         k = last
 
 
