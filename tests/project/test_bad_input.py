@@ -212,7 +212,7 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
     "laziness 1": (lambda: walks.Uniform(laziness=1.0), r"laziness must be in \[0, 1\)"),
     "jump probability": (lambda: walks.Jumping(probability=1.0), r"in \(0, 1\)"),
     "history": (lambda: walks.HistoryDriven(alpha=-1.0), r"alpha must be a number of at least 0"),
-    "jump length": (lambda: walks.Jumping(longest=0), r"at least 1 hop"),
+    "jump length": (lambda: walks.Jumping(longest=0), r"longest must be at least 1"),
     # steps
     "negative step": (lambda: wl.PowerStep(-1.0), r"constant c must be positive"),
     "infinite step": (lambda: wl.ConstantStep(np.inf), r"constant c must be positive"),

@@ -11,7 +11,7 @@ from scipy import sparse
 
 import walklearn as wl
 from walklearn import updates, walks
-from walklearn.simulation import compiled
+from walklearn.simulation import compiled, compiled_batches
 
 GRAPH = wl.graphs.erdos_renyi(12, 0.5, seed=1)
 KERNELS = [name for name in compiled.__all__ if hasattr(getattr(compiled, name), "py_func")]
@@ -62,7 +62,9 @@ def test_arrays_that_kernels_change_are_apart(monkeypatch: pytest.MonkeyPatch) -
                  for update in (updates.Saga(), updates.Sag(), updates.Newton())]  # fmt: skip
     settings += [{"method": walks.Weighted(), "mean_importance": "estimated", "streams": "node"}]
     long = np.tile(GIVEN, compiled.SHORT)
-    for rows in (GIVEN, long, sparse.csr_array(np.where(abs(GIVEN) > 0.8, GIVEN, 0.0))):
+    few = sparse.csr_array(np.where(abs(GIVEN) > 0.8, GIVEN, 0.0))
+    for rows, cache in ((GIVEN, 2**20), (long, 2**20), (long, 0), (few, 0)):
+        monkeypatch.setattr(compiled_batches, "CACHE_BYTES", cache)
         for count in (12, 36):
             for setting in settings:
                 update = setting.get("update")

@@ -66,6 +66,18 @@ def test_the_engines_hand_over_to_each_other() -> None:
     np.testing.assert_allclose(one.average, other.average, rtol=1e-11)
 
 
+def test_a_token_that_comes_from_where_it_is_does_as_one_that_comes_from_nowhere() -> None:
+    plan = setting(walks.NonBacktracking())
+    for seed in np.random.SeedSequence(1).spawn(300):
+        token = token_at(0, np.zeros(3))._replace(previous=0)
+        ends = []
+        for batch_class in (CompiledWalks, ReferenceWalks):
+            batch = batch_class(plan, [generators(seed)], [token])
+            batch.advance(1)
+            ends.append(batch.tokens[0].node)
+        assert ends[0] == ends[1]
+
+
 def test_tokens_of_one_batch_share_their_step_sizes() -> None:
     plan = setting(walks.Uniform())
     new, old = token_at(0, np.zeros(3)), token_at(1, np.zeros(3))._replace(updates=5)

@@ -219,3 +219,8 @@ class TestRefusals:
     def test_jumps(self, arguments):
         with pytest.raises(ValueError, match=next(iter(arguments))):
             Jumping(**arguments)
+
+    @pytest.mark.parametrize("longest", [3.0, 2.5, "3"])
+    def test_the_longest_jump_is_a_whole_number(self, longest):
+        with pytest.raises(TypeError, match="longest must be a whole number"):
+            Jumping(longest=longest)

@@ -20,6 +20,7 @@ def arrow_memory(content: bytes) -> Any:
     b'rows'
     """
     arrow = package("pyarrow", "tables", "this needs")
-    stream = arrow.BufferOutputStream()
-    stream.write(content)
-    return arrow.BufferReader(stream.getvalue())
+    memory = arrow.allocate_buffer(len(content))
+    with arrow.FixedSizeBufferWriter(memory) as writer:
+        writer.write(content)
+    return arrow.BufferReader(memory)

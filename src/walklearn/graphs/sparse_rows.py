@@ -63,9 +63,9 @@ def symmetric_rows(
         return np.append(0, ends).astype(np.int32), columns.astype(np.int32)
     from scipy.sparse import coo_array
 
-    ends = np.concatenate([targets, sources]), np.concatenate([sources, targets])
-    marks = np.ones(ends[0].size, dtype=np.bool_)
-    both_ways = coo_array((marks, ends), shape=(nodes, nodes)).tocsr()
+    both_ends = np.concatenate([targets, sources]), np.concatenate([sources, targets])
+    marks = np.ones(2 * sources.size, dtype=np.bool_)
+    both_ways = coo_array((marks, both_ends), shape=(nodes, nodes)).tocsr()
     return both_ways.indptr, both_ways.indices
 
 

@@ -56,7 +56,11 @@ class CompiledWalks(WalkBatch):
         self._lazy = plain and problem.is_sparse and not isinstance(problem.domain, Box)
         self._tokens = compiled.Tokens(
             nodes=nodes,
-            previous=np.array([token.previous for token in self.starts], dtype=np.int64),
+            # `hop` relies on it that nobody comes from where it is.
+            previous=np.array(
+                [-1 if token.previous == token.node else token.previous for token in self.starts],
+                dtype=np.int64,
+            ),
             models=models.reshape(-1),
             sums=np.concatenate([token.weighted_sum for token in self.starts]).astype(float),
             scores=self._first_scores(nodes, models),

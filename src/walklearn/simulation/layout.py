@@ -32,15 +32,15 @@ def values_of(data: Any, models: Array) -> Array:
     from walklearn.simulation import compiled
 
     lines, together = models.reshape(-1, data.dimension), compiled.TOGETHER
-    vectors = np.ascontiguousarray(lines, dtype=np.float64)
     if len(data.starts):
-        whole = len(lines) - len(lines) % together
-        vectors = np.empty(lines.shape)
+        whole, vectors = len(lines) - len(lines) % together, np.empty(lines.shape)
         turns = vectors[:whole].reshape(-1, data.dimension, together)
         turns[:] = lines[:whole].reshape(-1, together, data.dimension).transpose(0, 2, 1)
         vectors[whole:] = lines[whole:]
-    elif len(lines) % 2:
-        vectors = np.concatenate([vectors, np.zeros((1, data.dimension))])
+    else:
+        vectors = np.ascontiguousarray(lines, dtype=np.float64)
+        if len(lines) % 2:
+            vectors = np.concatenate([vectors, np.zeros((1, data.dimension))])
     values = compiled.values(data, vectors, models[..., 0].size).reshape(models.shape[:-1])
     squares = np.einsum("...a,...a->...", models, models, dtype=np.float64)
     return np.asarray(values + 0.5 * data.penalty * squares)

@@ -17,6 +17,7 @@ import numpy as np
 
 from walklearn.files.wording import as_given
 from walklearn.graphs import Graph
+from walklearn.graphs.arguments import whole
 from walklearn.problem import Problem
 from walklearn.walks.disclosure import Shown
 from walklearn.walks.metropolis import Metropolis, Simple, Uniform
@@ -196,8 +197,7 @@ class Jumping(Derived):
             raise ValueError(f"the jump probability must be in (0, 1), got {self.probability!r}.")
         if not 0.0 < self.stop <= 1.0:
             raise ValueError(f"stop must be in (0, 1], got {self.stop!r}.")
-        if self.longest < 1 or self.longest != int(self.longest):
-            raise ValueError(f"longest must be at least 1 hop, got {self.longest!r}.")
+        object.__setattr__(self, "longest", whole("longest", self.longest, least=1))
 
     @property
     def shown(self) -> Shown | None:

@@ -41,7 +41,7 @@ class Chain(NamedTuple):
 class Tokens(NamedTuple):
     """The state of a batch of tokens, changed in place.
 
-    A model is shrink · models: `update_one_row` keeps a projection onto the ball as a factor
+    A model is shrink · models: with one row per node a projection onto the ball is kept as a factor
     until the next update. `scores` is x·w for the row that is next. Both are kept between
     calls, so that the numbers do not depend on where a call ends.
     """

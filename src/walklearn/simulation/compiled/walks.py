@@ -207,7 +207,7 @@ def walk_long_rows(
                     inside = radius / np.sqrt(squared_norm)
                 shrink[b], scores[b] = inside, score * inside
                 # Last: written before the row is read they take 7 of 45 ns.
-                previous[b] = i if j != i else previous[b]
+                previous[b] = np.int64(i) if j != i else previous[b]
                 here[b] = j
             if record < after.size and after[record] == t + 1:
                 for each in range(begin, end):
