@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from walklearn.simulation.compiled.arithmetic import Array, Index, U, slope_of
+from walklearn.simulation.compiled.arithmetic import Array, Index, U, exp_of_minus, slope_of
 from walklearn.simulation.compiled.cached import helper, inlined
 
 
@@ -79,10 +79,12 @@ def add_row(
 def to_slopes(scores: Array, at: Index, outputs: int, target: float) -> None:
     """Of the scores of softmax, from scores[at] on, make their slopes."""
     top, total = scores[at], 0.0
-    for c in range(1, outputs):
-        top = max(top, scores[at + U(c)])
     for c in range(outputs):
-        scores[at + U(c)] = np.exp(scores[at + U(c)] - top)
+        top = max(top, scores[at + U(c)])
+        total += 0.0 * scores[at + U(c)]  # NaN if one is: `exp_of_minus` would hide it
+    for c in range(outputs):
+        scores[at + U(c)] = exp_of_minus(top - scores[at + U(c)])
+    for c in range(outputs):
         total += scores[at + U(c)]
     for c in range(outputs):
         scores[at + U(c)] = scores[at + U(c)] / total - (1.0 if c == target else 0.0)
