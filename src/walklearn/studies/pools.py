@@ -144,9 +144,10 @@ def _warm_processes(workers: int) -> Any:
     """
     from joblib.externals.loky import ProcessPoolExecutor
 
+    # The executor's thread warns when a worker stops. As an error the warning would end the thread
+    # and leave every task pending. Set the filter for each study: pytest removes it after a test.
+    warnings.filterwarnings("ignore", "A worker stopped while some jobs", UserWarning)
     if workers not in _warm:
-        # It replaces workers that rested or grew too long, and thinks that the user should know.
-        warnings.filterwarnings("ignore", "A worker stopped while some jobs", UserWarning)
         _warm[workers] = ProcessPoolExecutor(
             workers, timeout=IDLE_SECONDS, initializer=_become_worker
         )
