@@ -103,22 +103,6 @@ def privacy(folder: Path) -> None:
     figure.savefig(folder / "privacy.png", dpi=DOTS_PER_INCH)
 
 
-def network_privacy(folder: Path) -> None:
-    """What single nodes learn of each other, by distance, below what all together do."""
-    noise = wl.privacy.ModelNoise.calibrate(epsilon=3.0, delta=1e-5, clip=1.0, max_contributions=20)
-    figure = Figure(figsize=(10.0, 3.8), layout="constrained")
-    networks = {
-        "Erdős–Rényi, 50 nodes, p = 0.1": wl.graphs.erdos_renyi(50, 0.1, seed=3, connected="retry"),
-        "ring of 25": wl.graphs.ring(25),
-    }
-    both = figure.subplots(1, 2, sharey=True)
-    for axes, (title, graph) in zip(both, networks.items(), strict=True):
-        claim = wl.theory.NetworkPrivacy(graph, noise)
-        wl.plot.privacy_by_distance(claim, delta=1e-5, observers=[0, 7, 20], ax=axes)
-        axes.set_title(title)
-    figure.savefig(folder / "network_privacy.png", dpi=DOTS_PER_INCH)
-
-
 def attack(folder: Path) -> None:
     """What an observer of the tokens makes of each node's row, unprotected and protected."""
     graph = wl.graphs.erdos_renyi(50, 0.16, seed=1, connected="retry")
@@ -142,7 +126,7 @@ def attack(folder: Path) -> None:
     figure.savefig(folder / "attack.png", dpi=DOTS_PER_INCH)
 
 
-PICTURES = (walk, visits, weighting, entrapment, privacy, network_privacy, attack)
+PICTURES = (walk, visits, weighting, entrapment, privacy, attack)
 
 
 def main(folder: Path = HERE) -> None:

@@ -62,15 +62,6 @@ def test_privacy_calibrate_and_compare() -> None:
     assert "constant" in walklearn("privacy", "compare", *TARGET).stdout
 
 
-def test_privacy_compares_observers_of_the_model() -> None:
-    options = ("--epsilon", "2", "--delta", "1e-5", "--graph", "ring", "--nodes", "8")
-    found = json.loads(walklearn("privacy", "compare", "--model", *options, "--json").stdout)
-    assert [row["hops"] for row in found["rows"]] == [1, 2, 3, 4]
-    assert all(row["largest"] <= found["local"] for row in found["rows"])
-    assert "does not collude" in walklearn("privacy", "compare", "--model", *options).stdout
-    assert walklearn("privacy", "compare", "--epsilon", "2", "--delta", "0.1").returncode == 2
-
-
 def test_privacy_audits_a_whole_walk() -> None:
     target = ("--epsilon", "1", "--delta", "1e-5")
     result = walklearn("privacy", "audit", "--walk", *target, "--samples", "1000")

@@ -172,13 +172,3 @@ def test_a_layout_is_the_same_each_time_and_refuses_what_nobody_could_see():
     assert gaps[~np.eye(30, dtype=bool)].min() > 0.01  # no two dots on top of each other
     with pytest.raises(ValueError, match="1501 nodes"):
         wl.graphs.spring_layout(wl.graphs.ring(1501))
-
-
-def test_privacy_by_distance_draws_pairs_below_the_local_line(axes):
-    noise = wl.privacy.ModelNoise(clip=1.0, noise_multiplier=10.0, max_contributions=5)
-    claim = wl.theory.NetworkPrivacy(wl.graphs.ring(6), noise, horizon=32)
-    wl.plot.privacy_by_distance(claim, delta=1e-5, observers=[0, 3], ax=axes)
-    pairs, medians, local = axes.get_lines()
-    assert len(pairs.get_xdata()) == 10
-    assert list(medians.get_xdata()) == [1, 2, 3]
-    assert max(pairs.get_ydata()) <= local.get_ydata()[0] == claim.local(1e-5)

@@ -8,7 +8,6 @@ from typing import Any
 
 import click
 
-from walklearn.cli.graph_option import described_graph
 from walklearn.cli.talk import Talk, talking
 from walklearn.files.wording import plural
 from walklearn.privacy import MECHANISMS
@@ -80,31 +79,10 @@ def calibrate(
 @privacy.command()
 @_epsilon
 @_delta
-@_optional_bounds
-@click.option("--model", "of_model", is_flag=True,
-              help="Compare who sees the model: all together, or one other node.")  # fmt: skip
-@click.option("--graph", default="erdos-renyi", show_default=True,
-              help="With --model: a family by name, or a file of edges.")  # fmt: skip
-@click.option("--nodes", type=click.IntRange(2),
-              help="With --model: how many nodes. Default: 50, or those of the file.")  # fmt: skip
-@click.option("--max-contributions", type=click.IntRange(1), default=20, show_default=True,
-              help="With --model: how often a node's rows show in it at most.")  # fmt: skip
-@click.option("--seed", type=click.IntRange(0), default=1, show_default=True)
+@_bounds
 @talking
-def compare(
-    epsilon: float, delta: float, bounds: tuple[float, float] | None, of_model: bool, graph: str,
-    nodes: int | None, max_contributions: int, seed: int, talk: Talk,
-) -> None:  # fmt: skip
-    """All mechanisms at the same (ε, δ), by the error of what they release.
-
-    With --model: what one other node learns of a node's rows from the model, by their distance,
-    beside the ε against everyone who sees all tokens.
-    """
-    if of_model:
-        _compare_observers(epsilon, delta, graph, nodes, max_contributions, seed, talk)
-        return
-    if bounds is None:
-        raise ValueError("give the public bounds of the values, --bounds LO HI, or --model.")
+def compare(epsilon: float, delta: float, bounds: tuple[float, float], talk: Talk) -> None:
+    """Compare the errors of all mechanisms at the same (ε, δ)."""
     from walklearn import privacy as wl_privacy
 
     comparison = wl_privacy.compare(epsilon=epsilon, delta=delta, bounds=bounds)
@@ -125,41 +103,6 @@ def compare(
         "constant": comparison.constant_error,
         "verdict": comparison.verdict,
     }
-
-
-def _compare_observers(
-    epsilon: float, delta: float, graph: str, nodes: int | None, contributions: int, seed: int,
-    talk: Talk,
-) -> None:  # fmt: skip
-    import numpy as np
-
-    import walklearn as wl
-
-    network = described_graph(graph, nodes, seed, usual=50)
-    noise = wl.privacy.ModelNoise.calibrate(
-        epsilon=epsilon, delta=delta, clip=1.0, max_contributions=contributions
-    )
-    claim, observer = wl.theory.NetworkPrivacy(network, noise), 0
-    hops, seen = claim.by_distance(delta, observer)
-    rows = [
-        {"hops": int(distance), "nodes": int(at.sum()), "median": float(np.median(seen[at])),
-         "largest": float(seen[at].max())}
-        for distance in np.unique(hops) if (at := hops == distance).any()
-    ]  # fmt: skip
-    talk.facts |= {"local": claim.local(delta), "delta": delta, "rows": rows}
-    talk.tell(
-        f"{network}, uniform walk, at most {plural(contributions, 'contribution')} of a node, "
-        f"δ = {delta:g}\n"
-        f"everyone who sees all tokens: ε = {claim.local(delta):.3g}\n"
-        f"node {observer} alone, if it does not collude, and if what theory.seen_from_one_node "
-        "checks holds (constant steps γ with γL ≤ 2, rows clipped one by one, one score a row, a "
-        "token that carries the model alone, no relays); a published final model is not covered:"
-    )
-    for row in rows:
-        talk.tell(
-            f"  {plural(row['hops'], 'hop')} away, {plural(row['nodes'], 'node')}: "
-            f"ε = {row['median']:.3g} at the median, {row['largest']:.3g} at most"
-        )
 
 
 @privacy.command()

@@ -16,7 +16,7 @@ from walklearn.plot.axes import check_choice
 from walklearn.plot.error_curves import COSTS, METRICS, convergence
 from walklearn.plot.motion import animate
 from walklearn.plot.stays import entrapment
-from walklearn.plot.tradeoffs import privacy_by_distance, privacy_tradeoff
+from walklearn.plot.tradeoffs import privacy_tradeoff
 from walklearn.plot.visited_graph import visits
 
 __all__ = [
@@ -26,7 +26,6 @@ __all__ = [
     "check_choice",
     "convergence",
     "entrapment",
-    "privacy_by_distance",
     "privacy_tradeoff",
     "visits",
 ]

@@ -24,8 +24,6 @@ from walklearn.plot.axes import colour, dress, new_axes, plain_ticks
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from walklearn.theory import NetworkPrivacy
-
 
 def privacy_tradeoff(
     *, bounds: Sequence[float], delta: float, epsilons: ArrayLike | None = None,
@@ -79,50 +77,5 @@ def privacy_tradeoff(
     axes.axhline(CONSTANT_ERROR, color="grey", linestyle=":",
                  label="a constant, which tells nothing")  # fmt: skip
     axes.set(ylim=(0.0, None), title=f"values within {bounds[0]:g} to {bounds[1]:g}, δ = {delta:g}")
-    axes.legend(frameon=False)
-    return axes
-
-
-def privacy_by_distance(
-    claim: NetworkPrivacy, *, delta: float, observers: ArrayLike = (0,), ax: Axes | None = None
-) -> Axes:
-    """Draw the ε between pairs of nodes against their distance, and the local ε above.
-
-    Parameters
-    ----------
-    claim : NetworkPrivacy
-        What single nodes learn (`theory.seen_from_one_node`).
-    delta : float
-        The δ of all the claims.
-    observers : list of int
-        Who looks; each looks at all other nodes.
-    ax : matplotlib.axes.Axes
-        The axes to draw on; new ones when omitted.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
-        The axes drawn on.
-
-    Examples
-    --------
-    >>> import walklearn as wl
-    >>> from matplotlib.figure import Figure
-    >>> noise = wl.privacy.ModelNoise(clip=1.0, noise_multiplier=10.0, max_contributions=10)
-    >>> claim = wl.theory.NetworkPrivacy(wl.graphs.ring(8), noise)
-    >>> axes = privacy_by_distance(claim, delta=1e-5, ax=Figure().subplots())
-    >>> axes.get_xlabel()
-    'hops between the two nodes'
-    """
-    pairs = [claim.by_distance(delta, int(observer)) for observer in np.asarray(observers)]
-    hops, seen = (np.concatenate(each) for each in zip(*pairs, strict=True))
-    axes = new_axes() if ax is None else ax
-    dress(axes, "hops between the two nodes", f"ε at δ = {delta:g}")
-    distances = np.unique(hops)
-    axes.plot(hops, seen, "o", color=colour(0), alpha=0.25, markersize=4, label="a pair of nodes")
-    medians = [np.median(seen[hops == distance]) for distance in distances]
-    axes.plot(distances, medians, color=colour(0), label="median at that distance")
-    axes.axhline(claim.local(delta), color=colour(1), label="everyone who sees all tokens")
-    axes.set(ylim=(0.0, None), xticks=distances)
     axes.legend(frameon=False)
     return axes

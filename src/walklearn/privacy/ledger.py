@@ -142,13 +142,6 @@ class Ledger:
         self._counts: dict[Kind, Counts] = {}
         self.beside: list[str] = []
 
-    def add_beside(self, claim: str) -> None:
-        """Add a further claim in words, such as one against single nodes.
-
-        It is printed below the total, which stays what it is: against everyone together.
-        """
-        self.beside.append(str(claim))
-
     def charge(
         self,
         what: str,

@@ -37,7 +37,7 @@ def replicate_ledger(
             ledger.charge(what, mechanism, times=noise.max_contributions if noise else 1)
             if noise is not None and contributions is not None:
                 counts = np.asarray(contributions)
-                ledger.add_beside(
+                ledger.beside.append(
                     f"charged is the cap of {plural(noise.max_contributions, 'contribution')}; "
                     f"nodes have made {counts.min()} to {counts.max()} so far"
                 )

@@ -13,15 +13,12 @@ from walklearn.theory.diagnosis import (
     residual,
     spectral_gap,
 )
-from walklearn.theory.network_privacy import NetworkPrivacy, seen_from_one_node
 
 __all__ = [
     "Constant",
     "Diagnosis",
-    "NetworkPrivacy",
     "diagnose",
     "mixing_time",
     "residual",
-    "seen_from_one_node",
     "spectral_gap",
 ]

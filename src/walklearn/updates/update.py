@@ -222,9 +222,8 @@ class Sgd(Update):
     step_size
         γ_k: a `PowerStep` or a `ConstantStep`. `simulate(..., step_size=…)` is its short form.
     average
-        Whether the token carries Σ γ w, of which w̄ is made, beside w. It tells of earlier models,
-        so a claim against single nodes (`theory.seen_from_one_node`) needs a token without it.
-        Where a run gives averages they are then the models themselves.
+        Whether the token carries Σ γ w, of which w̄ is made, beside w. Without
+        it a token is half as long, and the averages of a run are the models themselves.
 
     Examples
     --------
