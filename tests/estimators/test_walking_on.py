@@ -260,7 +260,7 @@ def test_a_total_is_never_exceeded_by_walking_on() -> None:
         assert model.ledger_.to_dict() == before  # the cap was paid for, and holds
         assert model.trace_.contributions.max() <= cap
     assert not np.array_equal(model.weights_, first)
-    with pytest.warns(UserWarning, match="as often as ε allows: from here on there is noise only"):
+    with pytest.warns(UserWarning, match="as often as ε allows"):
         model.fit(X[:40], y[:40])
 
 

@@ -266,7 +266,7 @@ def test_status_and_init_begin_with_the_epsilon_and_say_when_it_is_spent(tmp_pat
     with Store.open(one.store_path, Limits.of_plan(one.plan)) as store:
         store.commit(Record(contributions=5))
     spent = node("status", one.path).output
-    assert "contributions: 5 of 5: spent, it passes the token on with noise only" in spent
+    assert "contributions: 5 of 5: spent, it passes the token on unchanged" in spent
     (tmp_path / "rows.csv").write_text("a,b,y\n1,2,no\n")
     made = node("init", tmp_path / "anew", "--plan", tmp_path / "plan.toml",
                 "--data", tmp_path / "rows.csv", "--listen", "127.0.0.1:7447")  # fmt: skip

@@ -114,14 +114,13 @@ def pull(*rows: list[float], **settings: Any) -> wl.Problem:
 def test_the_gradient_of_a_node_is_clipped_before_the_noise() -> None:
     long, short = pull([30.0, 40.0]), pull([0.3, -0.4])
 
-    def protected(problem: wl.Problem, normal: np.ndarray, contributes: bool = True) -> np.ndarray:
-        return NODE.protected(problem, 0, ZEROS, normal=normal, contributes=contributes)
+    def protected(problem: wl.Problem, normal: np.ndarray) -> np.ndarray:
+        return NODE.protected(problem, 0, ZEROS, normal=normal)
 
     np.testing.assert_allclose(protected(long, ZEROS), [1.2, 1.6], rtol=1e-15)
     np.testing.assert_array_equal(protected(short, ZEROS), [0.3, -0.4])
     np.testing.assert_allclose(protected(long, ONES), [7.2, 7.6], rtol=1e-15)
     np.testing.assert_array_equal(protected(pull([0.0, 0.0]), ONES), [6.0, 6.0])
-    np.testing.assert_array_equal(protected(long, ONES, contributes=False), [6.0, 6.0])
     # The sum of all rows is clipped, whatever the objective makes of it.
     both = pull([30.0, 40.0], [30.0, 40.0], objective="node-mean")
     np.testing.assert_allclose(protected(both, ZEROS), [1.2, 1.6], rtol=1e-15)
@@ -137,21 +136,14 @@ def test_each_row_is_clipped_before_the_sum_and_the_noise(objective: Any) -> Non
     np.testing.assert_allclose(NOISE.clipped(problem, 0, ZEROS), sums, rtol=1e-15)
     noisy = NOISE.protected(problem, 0, ZEROS, normal=ONES)
     np.testing.assert_allclose(noisy, factor * (sums + 6.0), rtol=1e-15)
-    past = NOISE.protected(problem, 0, ZEROS, normal=ONES, contributes=False)
-    np.testing.assert_allclose(past, [factor * 6.0] * 2, rtol=1e-15)
     # A relay has no rows to hide, and adds nothing.
     np.testing.assert_array_equal(NOISE.protected(problem, 1, ZEROS, normal=ONES), ZEROS)
 
 
-def test_past_the_cap_a_release_is_the_noise_alone() -> None:
+def test_a_release_is_the_clipped_row_plus_the_noise() -> None:
     steps = NOISE.draw(2)
-    one, other = pull([30.0, 40.0]), pull([-1.0, 0.5])
-    noise = NOISE.clip_step * steps
-    for problem in (one, other):
-        past = NOISE.released(problem, 0, ZEROS, steps=steps, contributes=False)
-        np.testing.assert_array_equal(past, noise)
-    before = NOISE.released(one, 0, ZEROS, steps=steps) - noise
-    np.testing.assert_allclose(before, [1.2, 1.6], atol=1e-6)
+    row = NOISE.released(pull([30.0, 40.0]), 0, ZEROS, steps=steps) - NOISE.clip_step * steps
+    np.testing.assert_allclose(row, [1.2, 1.6], atol=1e-6)
 
 
 def test_rows_of_softmax_are_matrices() -> None:

@@ -46,7 +46,7 @@ def test_an_honest_walk_is_not_blamed(protect: Any, engine: Any, walks: int) -> 
 
 def test_missing_noise_is_found() -> None:
     silent = ModelNoise(clip=1.0, noise_multiplier=1e-3, max_contributions=2)
-    assert audit_walk(silent, epsilon=3.0, delta=DELTA, walks=400, seed=1).violated
+    assert audit_walk(silent, epsilon=3.0, delta=DELTA, walks=1000, seed=1).violated
 
 
 def test_a_cap_that_is_not_kept_is_found() -> None:

@@ -103,13 +103,12 @@ class LocalNode:
 
     def protect(
         self, problem: wl.Problem, node: int, model: np.ndarray, picks: np.ndarray | None
-    ) -> np.ndarray:
+    ) -> np.ndarray | None:
         normal = self.streams.noise.standard_normal(model.size)
-        contributes = self.contributions < self.noise.max_contributions
-        self.contributions += contributes
-        return self.noise.protected(
-            problem, node, model, picks, normal=normal, contributes=contributes
-        )
+        if self.contributions >= self.noise.max_contributions:
+            return None
+        self.contributions += 1
+        return self.noise.protected(problem, node, model, picks, normal=normal)
 
 
 def test_a_network_played_by_hand_is_the_simulator() -> None:

@@ -48,7 +48,7 @@ def status_page(now: dict[str, Any]) -> str:
         lines.append(f"the walk stands still: nothing has moved for {now['moved_seconds']:g} s")
     if now.get("may_contribute") is not None:
         spent = now["contributions"] >= now["may_contribute"]
-        rest = ": spent, it passes the token on with noise only" if spent else ""
+        rest = ": spent, it passes the token on unchanged" if spent else ""
         lines.append(f"contributions: {now['contributions']} of {now['may_contribute']}{rest}")
     if "privacy" in now:
         lines.append(now["privacy"])

@@ -167,7 +167,7 @@ def _stopping(
         steps = steps or min(allotted.updates, most)
     elif private and steps is None:
         steps = public_steps(nodes, most)
-        if setting.model_noise is not None:  # what comes after the caps is noise only
+        if setting.model_noise is not None:  # later visits change nothing
             steps = min(steps, setting.model_noise.max_contributions * nodes)
     return Stopping(
         steps=steps,
@@ -185,8 +185,8 @@ def _warn_if_spent(noise: ModelNoise | None, contributions: Array | None) -> Non
     if len(contributions) and int(contributions.min()) >= noise.max_contributions:
         warnings.warn(
             f"every node has added to the model {often(noise.max_contributions)}, as often as ε "
-            "allows: from here on there is noise only. Begin with a new estimator, which pays "
-            "anew.",
+            "allows: further visits leave the model unchanged. Start with a new estimator, which "
+            "spends ε again.",
             stacklevel=6,
         )
 

@@ -367,7 +367,7 @@ class Ledger:
         message = (
             f"node {node} would contribute {often(total[node])} to the {what} "
             f"({plural(beyond.size, 'such node')}), and max_contributions is {most}: "
-            "from then on it adds noise only."
+            "from then on it leaves the model unchanged."
             if noise
             else f"node {node} would release its {what} a second time "
             f"({plural(beyond.size, 'such node')}): use the first release. Drawing it "

@@ -164,7 +164,6 @@ class NoisyGradients:
         picks: NDArray[np.int64] | None = None,
         *,
         steps: NDArray[np.int64],
-        contributes: bool = True,
     ) -> Array:
         """The rows' part of ∇f_i, safe to show: with noise that `draw` gave, for this once.
 
@@ -174,8 +173,6 @@ class NoisyGradients:
             As for `clipped_on_grid`.
         steps
             What `draw` gave for the size of the model, and was not used before.
-        contributes
-            Whether the cap still allows it; otherwise what comes back is noise only.
 
         Returns
         -------
@@ -187,9 +184,7 @@ class NoisyGradients:
                 f"a model has {problem.size} numbers: the noise must be as many whole numbers, as "
                 f"`draw` gives them, not {steps.dtype} of shape {steps.shape}."
             )
-        total = steps
-        if contributes:
-            total = steps + self.clipped_on_grid(problem, node, model, picks)
+        total = steps + self.clipped_on_grid(problem, node, model, picks)
         # What follows sees the noisy whole numbers alone.
         return np.asarray(self.factor(problem, node) * (self.clip_step * total))
 
@@ -233,7 +228,6 @@ class NoisyGradients:
         picks: NDArray[np.int64] | None = None,
         *,
         normal: ArrayLike,
-        contributes: bool = True,
     ) -> Array:
         """The rows' part of ∇f_i with noise made of normal numbers, for a simulation.
 
@@ -243,15 +237,12 @@ class NoisyGradients:
             As for `clipped`.
         normal
             A standard normal number for each number of the model.
-        contributes
-            Whether the cap still allows it; otherwise what comes back is noise only. So is the
-            share of a vector that is not finite: NaN would pass through the clipping and tell of
-            the overflow.
 
         Returns
         -------
         array
-            As many doubles as the model has numbers.
+            As many doubles as the model has numbers. A vector that is not finite counts as 0: NaN
+            would pass through the clipping and reveal the overflow.
         """
         noisy = self.standard_deviation * np.asarray(normal, float)
         if noisy.shape != (problem.size,):
@@ -259,8 +250,7 @@ class NoisyGradients:
                 f"a model has {problem.size} numbers, but there are {noisy.size} normal numbers: "
                 "the noise needs one for each coordinate."
             )
-        if contributes:
-            noisy = noisy + self.clipped(problem, node, model, picks)
+        noisy = noisy + self.clipped(problem, node, model, picks)
         return np.asarray(self.factor(problem, node) * noisy)
 
     def _vectors(

@@ -139,10 +139,11 @@ def attack(
             contributes = bool(contributions[i] < model_privacy.max_contributions)
             contributions[i] += contributes
             normal = generator.standard_normal(problem.size)
-            protect = partial(model_privacy.protected, normal=normal, contributes=contributes)
+            noisy = partial(model_privacy.protected, normal=normal)
+            protect = noisy if contributes else lambda *_: None
         token, visit = step(setting, token, generator.random(setting.draws), protect)
         moved = (before - token.model) / visit.step_size
-        # Visits past the public cap are noise only, and a projection bends what is seen.
+        # Visits past the public cap leave the model unchanged, and a projection bends the step.
         if contributes and np.allclose(moved, visit.gradient, rtol=1e-9):
             evidence[i] += moved / setting.scale[i] - problem.penalty * before
     visited = np.flatnonzero(evidence.any(axis=1))

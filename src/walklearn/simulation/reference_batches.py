@@ -77,9 +77,12 @@ class ReferenceWalks(WalkBatch):
         noise = self.setting.model_noise
         if noise is None or self.contributions is None:
             return None
-        contributes = bool(self.contributions[replicate, node] < noise.max_contributions)
-        self.contributions[replicate, node] += contributes
-        return partial(self._noised(noise, generator), contributes=contributes)
+        # Every visit draws its noise, so that the stream does not depend on the cap.
+        protect = self._noised(noise, generator)
+        if self.contributions[replicate, node] >= noise.max_contributions:
+            return lambda *_: None
+        self.contributions[replicate, node] += 1
+        return protect
 
     def _noised(self, noise: ModelNoise, generator: np.random.Generator) -> Callable[..., Array]:
         normal = generator.standard_normal(self.setting.problem.size)

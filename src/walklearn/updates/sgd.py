@@ -24,8 +24,9 @@ from numpy.typing import NDArray
 from walklearn.problem import Problem
 
 Array = NDArray[Any]
-#: In place of `Problem.data_gradient`: the same, clipped and noisy (`privacy.ModelNoise`).
-Protect = Callable[[Problem, int, Array, "NDArray[np.int64] | None"], Array]
+#: In place of `Problem.data_gradient`: the same, clipped and noisy (`privacy.ModelNoise`), or None
+#: if the node has spent its contributions and must leave the model unchanged.
+Protect = Callable[[Problem, int, Array, "NDArray[np.int64] | None"], "Array | None"]
 
 
 def start(problem: Problem, generator: np.random.Generator) -> tuple[int, Array]:
@@ -48,13 +49,17 @@ def update(
 
     uniforms: one number for each row of a mini-batch; None or empty for all rows.
     protect: what makes the part of ∇f_i that depends on the rows, where it has to be clipped and
-    noisy before it shows; the penalty's part depends on the model alone.
+    noisy before it shows; the penalty's part depends on the model alone. If it returns None, the
+    model stays unchanged and the gradient is 0.
     """
     picks = None if uniforms is None else picked_rows(problem, node, uniforms)
+    from_rows: Array | None
     if protect is None:
         from_rows = problem.data_gradient(node, model, picks)
     else:
         from_rows = protect(problem, node, model, picks)
+    if from_rows is None:
+        return model, np.zeros_like(model)
     gradient = scale * (from_rows + problem.penalty * model)
     moved = (model - step * gradient).astype(model.dtype, copy=False)
     return problem.domain.project(moved), gradient

@@ -37,7 +37,7 @@ def own_learner(directory: NodeDirectory, release: Release) -> Learner:
 class Dice:
     """Random numbers for visits; those that hide rows come from the operating system.
 
-    They share no generator: past the cap the noise shows bare, and must tell of no other noise.
+    The noise has its own source, so that a choice of the walk reveals nothing about it.
     """
 
     def __init__(self, learner: Learner) -> None:

@@ -1,8 +1,8 @@
 """What a node does to the token while it holds it: a visit from its own rows alone.
 
 It is the visit of `walk_sgd.step`, made of the same functions; R̄ is the token's own estimate.
-With `ModelNoise` the gradient of the rows is clipped and noisy, and once the node has
-contributed as often as it may it adds noise only.
+With `ModelNoise` the gradient of the rows is clipped and noisy. Once the node has spent its
+contributions, a visit counts but leaves the model unchanged.
 
 >>> from walklearn.node.agreement.plan import Plan
 >>> plan = Plan.from_text('''
@@ -209,7 +209,7 @@ class Learner:
     ) -> Visited:
         """Make this node's update; return the token, the count of contributions and what is kept.
 
-        withholds: where there is noise on the model, add noise only, as past the cap.
+        withholds: where there is noise on the model, leave the model unchanged, as past the cap.
         """
         if self.plan.memory is not None:
             return self._remember(self.plan.memory, token, draws, contributions, kept)
@@ -222,8 +222,8 @@ class Learner:
 
         def protect(
             problem: Problem, node: int, model: Vector, picks: NDArray[np.int64] | None
-        ) -> Vector:
-            return self._protected(model, draws.noise, contributes, picks)
+        ) -> Vector | None:
+            return self._protected(model, draws.noise, picks) if contributes else None
 
         with np.errstate(over="ignore", invalid="ignore"):
             carried, scale = walk_sgd.estimated_scale(carried, self.importance)
@@ -313,20 +313,15 @@ class Learner:
         self,
         model: Vector,
         noise: NDArray[Any] | None,
-        contributes: bool,
         picks: NDArray[np.int64] | None,
     ) -> Vector:
-        """What the rows add to ∇f_i, clipped and with noise that is given."""
+        """Return the rows' part of ∇f_i, clipped and with the given noise."""
         assert self.noise is not None
         if noise is None:
             raise ValueError("a visit with noise on the model needs that noise.")
         if self.simulated:
-            return self.noise.protected(
-                self.problem, 0, model, picks, normal=noise, contributes=contributes
-            )
-        return self.noise.released(
-            self.problem, 0, model, picks, steps=noise, contributes=contributes
-        )
+            return self.noise.protected(self.problem, 0, model, picks, normal=noise)
+        return self.noise.released(self.problem, 0, model, picks, steps=noise)
 
     def disbelief(self, importance: float, degree: int) -> str:
         """Why a neighbour cannot have this importance and degree; empty if it can."""

@@ -298,18 +298,19 @@ def update_one_row(
 def _protect(
     clip: float, deviation: float, shows: bool, normals: Array, b: Index, t: Index, gradient: Array
 ) -> None:
-    """Clip the gradient, or drop it where the node has contributed enough; then add noise.
+    """Clip the gradient and add noise, or set it to 0 if the node has spent its contributions.
 
-    A clip of 0 leaves it as long as it is: its rows were clipped.
+    A clip of 0 leaves the gradient unclipped, because its rows were clipped. A gradient that is not
+    finite counts as 0.
     """
     squared_norm = 0.0
     for a in range(gradient.size):
         squared_norm += gradient[U(a)] * gradient[U(a)]
     factor = clip / max(np.sqrt(squared_norm), clip) if clip > 0.0 else 1.0
-    shows = shows and np.isfinite(squared_norm)
+    finite = np.isfinite(squared_norm)
     for a in range(gradient.size):
-        kept = factor * gradient[U(a)] if shows else 0.0
-        gradient[U(a)] = kept + deviation * normals[b, t, U(a)]
+        kept = factor * gradient[U(a)] if finite else 0.0
+        gradient[U(a)] = kept + deviation * normals[b, t, U(a)] if shows else 0.0
 
 
 @kernel
@@ -352,14 +353,15 @@ def update_rows(
                 (b * U(steps) + k) * draws + skipped, batch, loss, parameter, width, outputs, form,
                 models, at, gradient, scores, lengths, row_clip,
             )  # fmt: skip
-            if clip > 0.0:
-                shows = contributions[b, i] < most
-                contributions[b, i] += shows
-                _protect(node_clip, unit * deviation, shows, normals, b, k, gradient)
             factor = factors[b * of_token + i]
             if inverses.size:
                 inverses[b] += factor
                 factor *= (done + t + 1) / inverses[b]
+            if clip > 0.0:
+                shows = contributions[b, i] < most
+                contributions[b, i] += shows
+                _protect(node_clip, unit * deviation, shows, normals, b, k, gradient)
+                factor = factor if shows else 0.0  # a step of length 0 leaves w unchanged
             descend(
                 gammas[k], gammas[k] * factor, penalty, low, high, radius, size, models, sums, at,
                 gradient,

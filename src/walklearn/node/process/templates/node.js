@@ -50,7 +50,7 @@ function showPrivacy(now) {
   if (most === null) {
     put("contributions", "The plan puts no noise on the model: what the rows add to it is not limited and not counted.");
   } else {
-    put("contributions", `In ${now.contributions} of at most ${most} contributions; ${Math.max(0, most - now.contributions)} are left, then this node adds noise only.`);
+    put("contributions", `In ${now.contributions} of at most ${most} contributions; ${Math.max(0, most - now.contributions)} are left, then this node passes the token on unchanged.`);
     at("spent").value = now.contributions / Math.max(1, most);
   }
   const refusals = Object.entries(now.counters.refusals || {});
