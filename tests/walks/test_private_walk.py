@@ -131,9 +131,9 @@ def test_nodes_past_their_cap_leave_the_model_unchanged(engine: Any, protect: An
     """Neither noise nor the penalty moves w; the visits and the running average count on."""
     problem = wl.Problem(X, Y, domain=wl.domains.Ball(1e3), penalty=0.5, objective="mean")
     noise = privacy.ModelNoise(clip=1.0, noise_multiplier=1.0, max_contributions=3, protect=protect)
-    run = wl.simulate(problem, GRAPH, walks.Uniform(), steps=2000, model_privacy=noise,
-                      step_size=wl.ConstantStep(0.01), replicates=2, seed=3, records=range(100, 2001, 100),
-                      engine=engine)  # fmt: skip
+    run = wl.simulate(problem, GRAPH, walks.Uniform(), steps=2000, model_privacy=noise, seed=3,
+                      records=range(100, 2001, 100), step_size=wl.ConstantStep(0.01),
+                      replicates=2, engine=engine)  # fmt: skip
     assert run.contributions is not None
     assert (run.contributions == 3).all()
     assert run.visits.sum() == 2 * 2000
