@@ -1,7 +1,7 @@
 """Claims that were refuted stay out of everything a reader can see.
 
-CHANGELOG.md is not scanned, because it may say what was withdrawn. Whitespace counts as one space, so that
-a claim is found across a line break.
+CHANGELOG.md is not scanned, because it may say what was withdrawn. Whitespace counts as one space,
+so that a claim is found across a line break.
 """
 
 from __future__ import annotations
