@@ -15,6 +15,7 @@ from walklearn.privacy.comparison import Comparison, compare
 from walklearn.privacy.description import IN_THE_CLEAR
 from walklearn.privacy.mechanism import Mechanism
 from walklearn.privacy.model_noise import Unit
+from walklearn.privacy.public_rows import RowLength
 from walklearn.problem import Objective, Problem
 from walklearn.problem.losses import Logistic, Loss
 from walklearn.updates.memory import Saga
@@ -260,11 +261,10 @@ def advise(
     if epsilon is not None and delta is not None and model is None:
         from walklearn.advice.protected import advise_protected
 
-        length = feature_bound if row_length is None else row_length
+        length = RowLength(row_length, feature_bound)
         allotted = allot(
             epsilon, delta, nodes=graph.node_count, protect=protect,
-            length=None if length is None else math.hypot(length, float(intercept)),
-            typical=row_length is not None,
+            length=length.with_intercept(intercept), typical=length.is_typical,
             **_facts_of(problem, loss or Logistic(), objective, intercept, features, total_rows),
         )  # fmt: skip
         return advise_protected(graph, problem, allotted, replicates, seed)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import shlex
 from dataclasses import replace
 from pathlib import Path
@@ -129,6 +128,7 @@ def _declared(schema: Schema, options: dict[str, Any]) -> dict[str, Any]:
     """
     from walklearn.files.encoding import Encoding
     from walklearn.files.schema import OTHERS, from_rows_message
+    from walklearn.privacy.public_rows import RowLength
 
     facts = {name: options[name] for name in ("features", "row_length", "feature_bound")}
     if options["epsilon"] is not None and schema.from_rows:
@@ -142,12 +142,12 @@ def _declared(schema: Schema, options: dict[str, Any]) -> dict[str, Any]:
         left = range(facts["features"] - named)
         columns += [replace(others, name=f"{OTHERS}{at}") for at in left]
     encoding = Encoding(tuple(columns))
-    follows = {
-        "features": encoding.feature_count,
-        "row_length": encoding.typical_length,
-        "feature_bound": encoding.longest if math.isfinite(encoding.longest) else None,
+    length = RowLength.declared(encoding, facts["row_length"], facts["feature_bound"])
+    return {
+        "features": facts["features"] or encoding.feature_count,
+        "row_length": length.typical,
+        "feature_bound": length.bound,
     }
-    return {name: facts[name] or follows[name] for name in facts}
 
 
 def _by_simulation(data: Path, described: DataOptions, options: dict[str, Any]) -> Advice:

@@ -6,7 +6,6 @@ target is a class or a number, and under privacy a feature bound that rests on p
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -264,6 +263,7 @@ def public_facts(rows: Rows, schema: Schema, settings: dict[str, Any]) -> dict[s
     epsilon, delta = settings["epsilon"], settings["delta"]
     length, given = settings["row_length"], settings["feature_bound"]
     from walklearn.files.wording import listed
+    from walklearn.privacy.public_rows import RowLength
 
     if (epsilon is None) != (delta is None):
         one, other = ("--epsilon", "--delta") if delta is None else ("--delta", "--epsilon")
@@ -291,8 +291,5 @@ def public_facts(rows: Rows, schema: Schema, settings: dict[str, Any]) -> dict[s
             "file (walklearn schema writes one to be filled in); or pass --feature-bound, a length "
             "that rows are shortened to."
         )
-    longest = rows.encoding.longest
-    return {
-        "row_length": length or rows.encoding.typical_length,
-        "feature_bound": given or (longest if math.isfinite(longest) else None),
-    }
+    declared = RowLength.declared(rows.encoding, length, given)
+    return {"row_length": declared.typical, "feature_bound": declared.bound}

@@ -175,15 +175,14 @@ def _loss(classes: tuple[str, ...] | None) -> Loss:
 
 
 def _advice(graph: Graph, encoding: Encoding, loss: Loss, options: dict[str, Any]) -> Advice:
-    import math
-
     from walklearn.advice import advise
+    from walklearn.privacy.public_rows import RowLength
 
-    longest = encoding.longest
+    length = RowLength.declared(encoding)
     return advise(
         graph, loss=loss, objective="mean", intercept=True, features=encoding.feature_count,
-        row_length=encoding.typical_length, total_rows=options["rows"],
+        row_length=length.typical, total_rows=options["rows"],
         # Weighting is not considered: without ε visits remember, under ε L_i is not told.
-        feature_bound=longest if options["epsilon"] and math.isfinite(longest) else None,
+        feature_bound=length.bound if options["epsilon"] else None,
         **{name: options[name] for name in ("epsilon", "delta", "protect", "penalty")},
     )  # fmt: skip

@@ -6,7 +6,6 @@ on the network. What is to be protected decides which of that may depend on the 
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -20,6 +19,7 @@ from walklearn.files.schema import Schema, from_rows_message
 from walklearn.files.wording import listed
 from walklearn.graphs import Network, place_rows
 from walklearn.privacy.description import IN_THE_CLEAR
+from walklearn.privacy.public_rows import RowLength
 from walklearn.problem import Problem
 from walklearn.problem.losses import Loss
 from walklearn.problem.owned_rows import check_weights
@@ -72,21 +72,19 @@ def posed(
 
 def terms_of(estimator: RandomWalk) -> Terms:
     """What the parameters ask to be protected, and the public facts that they and a schema say."""
-    length, bound = estimator.row_length, estimator.feature_bound
-    if estimator.schema is not None:
-        encoding = Encoding(tuple(declared_columns(estimator)))
-        bound = bound or (encoding.longest if math.isfinite(encoding.longest) else None)
-        length = length or encoding.typical_length
-        if estimator.epsilon is not None and length is bound is None:
-            _check_all_declared(estimator)
+    declared = estimator.schema is not None
+    encoding = Encoding(tuple(declared_columns(estimator))) if declared else None
+    length = RowLength.declared(encoding, estimator.row_length, estimator.feature_bound)
+    if declared and estimator.epsilon is not None and length == RowLength():
+        _check_all_declared(estimator)
     return Terms(
         epsilon=estimator.epsilon,
         delta=estimator.delta,
         protect=estimator.protect,
         in_the_clear=estimator.model == IN_THE_CLEAR,
         mechanism=estimator.mechanism,
-        row_length=length,
-        feature_bound=bound,
+        row_length=length.typical,
+        feature_bound=length.bound,
         max_rows=estimator.max_rows,
         total_rows=estimator.total_rows,
         intercept=bool(estimator.fit_intercept),

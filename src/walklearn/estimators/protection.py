@@ -31,6 +31,7 @@ from walklearn.privacy import (
     smoothness_bounds,
 )
 from walklearn.privacy.model_noise import Unit
+from walklearn.privacy.public_rows import RowLength
 from walklearn.problem import Objective, Problem
 from walklearn.problem.owned_rows import is_sparse
 from walklearn.simulation.arguments import check_model_privacy
@@ -125,19 +126,18 @@ class Terms:
         if self.epsilon is None or self.delta is None or self.in_the_clear:
             return None
         _check_known(walk)
-        typical = self.row_length is not None
-        length = self.row_length if typical else self.feature_bound
+        length = RowLength(self.row_length, self.feature_bound)
         return allot(
             self.epsilon,
             self.delta,
             loss=problem.loss,
             nodes=problem.node_count,
             size=problem.size,
-            length=None if length is None else math.hypot(length, float(self.intercept)),
+            length=length.with_intercept(self.intercept),
             rows=problem.total_rows if self.objective == "mean" else float(problem.node_count),
             protect=self.protect,
             objective=problem.objective,
-            typical=typical,
+            typical=length.is_typical,
             tells=tells(walk) and mechanism_of(walk) is None,
             updates=updates,
         )

@@ -8,11 +8,11 @@ row, so nothing here has to be paid for.
 
 How to call it:
 
-    allot(epsilon, delta, loss=…, nodes=N, rows=M, size=…, length=row_length(features))
+    allot(epsilon, delta, loss=…, nodes=N, rows=M, size=…, length=row_length(columns))
 
 `size` is how many numbers the model has, `length` how long a row is, intercept included, in the
 units that the model is trained in. Where columns have a public *typical* centre and spread, and are
-shifted and divided by them, that is `row_length(features)`; where there is only a range, which
+shifted and divided by them, that is `row_length(columns)`; where there is only a range, which
 becomes −1 to 1, it is the same number and `typical=False`. Everything that is chosen can be given
 instead. What comes back has `noise` (for `simulate` and the estimators), `step`, the constant of a
 `ConstantStep`, `updates`, and `constants`, the (ε, δ) left for the release of L_i. The model to
@@ -234,13 +234,13 @@ def doubt_of_delta(delta: float, count: float, unit: Unit) -> str:
     )
 
 
-def row_length(features: int, intercept: bool = True) -> float:
-    """The public length of a row with columns in units of their spread, or of half their range.
+def row_length(columns: int, intercept: bool = True) -> float:
+    """Return the public length of a row whose columns have unit spread, or half ranges of 1.
 
     Parameters
     ----------
-    features
-        How many columns there are.
+    columns
+        The number of columns. A text counts once: exactly one of its features is 1.
     intercept
         Whether the model has an intercept, a further feature that is 1 in every row.
 
@@ -254,7 +254,7 @@ def row_length(features: int, intercept: bool = True) -> float:
     >>> row_length(8)
     3.0
     """
-    return math.sqrt(features + bool(intercept))
+    return math.sqrt(columns + bool(intercept))
 
 
 def _shared(

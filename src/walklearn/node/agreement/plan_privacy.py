@@ -8,13 +8,13 @@ model goes in the clear has to say so, and its total is ε = ∞ whatever the re
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Literal
 
 from walklearn.files.checked_table import CheckedTable
 from walklearn.privacy.mechanisms import MECHANISMS
+from walklearn.privacy.public_rows import RowLength
 
 if TYPE_CHECKING:
     from walklearn.node.agreement.plan import Plan
@@ -159,7 +159,7 @@ def _check_model(inner: CheckedTable, privacy: Privacy, plan: Plan) -> None:
             "protect", '= "rows" needs all rows of a node in a visit: a mini-batch may hold one of '
             'them several times. Leave out batch, or protect = "node".',
         )  # fmt: skip
-    if privacy.clip is None and _row_length(plan) is None:
+    if privacy.clip is None and _row_length(plan).with_intercept(plan.intercept) is None:
         raise inner.error(
             "clip", "does not follow from public facts: give a centre and a spread, or a range, "
             "for each column ([columns]), a feature_bound, or the clip itself.",
@@ -270,28 +270,22 @@ def allotment(plan: Plan) -> Allotment | None:
     assert privacy.delta is not None
     assert plan.step_size is not None  # an update that finds its own is refused with privacy
     # With the clip given, nothing that a plan uses depends on the length.
-    length = _row_length(plan) or (1.0 if privacy.clip is not None else None)
-    typical = any(column.cut_off != 1.0 for column in plan.columns if column.categories is None)
+    declared = _row_length(plan)
+    length = declared.with_intercept(plan.intercept) or (1.0 if privacy.clip is not None else None)
     return allot(
         privacy.epsilon, privacy.delta, loss=plan.loss, nodes=plan.nodes, size=plan.size,
         length=length, rows=plan.rows, protect=privacy.protect,
-        objective=plan.objective if plan.rows is not None else "mean", typical=typical,
+        objective=plan.objective if plan.rows is not None else "mean", typical=declared.is_typical,
         tells=plan.tells, constants_share=privacy.constants_share, clip=privacy.clip,
         max_contributions=privacy.max_contributions, noise_multiplier=privacy.noise_multiplier,
         step=plan.step_size.constant, updates=plan.updates,
     )  # fmt: skip
 
 
-def _row_length(plan: Plan) -> float | None:
-    """ℓ of a row, intercept included, from public facts; None where there are none."""
+def _row_length(plan: Plan) -> RowLength:
+    """Return the public length of a row, from the plan's columns and feature_bound."""
     bound = plan.privacy.feature_bound if plan.privacy is not None else None
-    if bound is not None:
-        return math.hypot(bound, float(plan.intercept))
-    if all(column.categories is not None or column.cuts_off for column in plan.encoding.columns):
-        from walklearn.privacy.budget import row_length
-
-        return row_length(plan.encoding.feature_count, plan.intercept)
-    return None
+    return RowLength.declared(plan.encoding, feature_bound=bound)
 
 
 def claim_in_words(content: Mapping[str, Any]) -> str:

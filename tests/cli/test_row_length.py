@@ -1,0 +1,111 @@
+"""The public length of a row is the same wherever a private run is planned, advised or trained."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.running import invoke
+from walklearn.files import read_rows
+from walklearn.files.encoding import Column, Encoding
+from walklearn.node.agreement.plan import Plan
+from walklearn.node.disk.creation import create_node
+from walklearn.privacy.public_rows import RowLength
+
+WARDS = [f"w{number}" for number in range(9)]
+SPREADS = "[age]\ncentre = 50\nspread = 20\n[dose]\ncentre = 0\nspread = 2\n"
+RANGES = "[age]\nrange = [0, 100]\n[dose]\nrange = [-9, 9]\n"
+TEXTS = f"[ward]\ncategories = {json.dumps(WARDS)}\n[sex]\ncategories = ['f', 'm']\n"
+PRIVATE = ("--epsilon", 3, "--delta", 1e-5)
+ROWS, NODES = 400, 4
+
+
+def write_rows(folder: Path) -> Path:
+    generator = np.random.default_rng(0)
+    path = folder / "rows.csv"
+    lines = ["age,dose,ward,sex,site,ill"] + [
+        f"{generator.normal(50, 20):.3f},{generator.normal(0, 2):.3f},{generator.choice(WARDS)},"
+        f"{'fm'[at % 2]},s{at % NODES},{'yes' if at % 3 else 'no'}"
+        for at in range(ROWS)
+    ]
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def told(*arguments: object) -> dict[str, Any]:
+    result = invoke(*arguments, "--json")
+    assert result.exit_code == 0, result.output
+    facts: dict[str, Any] = json.loads(result.stdout)
+    return facts
+
+
+@pytest.mark.parametrize("numbers", [SPREADS, RANGES, ""], ids=["spreads", "ranges", "text only"])
+def test_every_command_clips_at_the_same_length(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, numbers: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    data, schema = write_rows(tmp_path), tmp_path / "schema.toml"
+    schema.write_text(numbers + TEXTS)
+    of_rows = ("--target", "ill", "--node-column", "site", "--graph", "complete")
+    of_rows += () if numbers else ("--drop", "age", "--drop", "dose")
+    told("train", data, *of_rows, *PRIVATE, "--schema", schema, "--task", "classification",
+         "--seed", 1, "--out", "model")  # fmt: skip
+    ledger = json.loads((tmp_path / "model" / "ledger.json").read_text())
+    clips = {"train": ledger["releases"][0]["mechanism"]["clip"]}
+    facts = told("advise", "--graph", "complete", "--nodes", NODES, "--rows", ROWS,
+                 "--task", "classification", "--schema", schema, *PRIVATE)  # fmt: skip
+    clips["advise"] = facts["clip"]
+    facts = told("advise", data, *of_rows, "--schema", schema, *PRIVATE,
+                 "--task", "classification", "--replicates", 2)  # fmt: skip
+    clips["advise with rows"] = facts["clip"]
+    told("plan", "new", "--schema", schema, "--target", "ill", "--classes", "no,yes",
+         "--nodes", NODES, "--rows", ROWS, *PRIVATE)  # fmt: skip
+    plan = Plan.read(tmp_path / "plan.toml")
+    allotment = plan.allotment()
+    assert allotment is not None
+    clips["plan"] = allotment.noise.clip
+    node = create_node(tmp_path / "node", plan=tmp_path / "plan.toml", data=data,
+                       releases=tmp_path / "releases")  # fmt: skip
+    assert node.release.noise is not None
+    clips["node"] = node.release.noise["clip"]
+    columns = 4 if numbers else 2
+    assert clips == pytest.approx(dict.fromkeys(clips, 0.2 * (columns + 1) ** 0.5), rel=1e-9)
+
+
+def test_the_step_of_a_plan_is_the_one_that_its_own_facts_give(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "schema.toml").write_text(SPREADS + TEXTS)
+    told("plan", "new", "--schema", "schema.toml", "--target", "ill", "--classes", "no,yes",
+         "--nodes", NODES, "--rows", ROWS, *PRIVATE)  # fmt: skip
+    facts = told("advise", "--graph", "complete", "--nodes", NODES, "--rows", ROWS,
+                 "--task", "classification", "--schema", "schema.toml", *PRIVATE)  # fmt: skip
+    plan = Plan.read(tmp_path / "plan.toml")
+    assert plan.step_size is not None
+    assert plan.step_size.constant == pytest.approx(facts["step_constant"], rel=1e-5)
+
+
+def test_a_text_adds_one_to_the_squared_length_however_many_categories(tmp_path: Path) -> None:
+    (tmp_path / "schema.toml").write_text(SPREADS + TEXTS)
+    rows = read_rows(write_rows(tmp_path), target="ill", node_column="site",
+                     schema=tmp_path / "schema.toml")  # fmt: skip
+    squares = np.einsum("ra,ra->r", rows.X, rows.X)
+    length = RowLength.declared(rows.encoding)
+    # Mean of 400 squared lengths with deviation 2: a seed is fixed; 0.5 is 5 standard errors.
+    assert squares.mean() == pytest.approx(4.0, abs=0.5)
+    assert length.typical == 2.0
+    assert rows.X.shape[1] == 13
+
+
+def test_a_bound_below_the_typical_length_replaces_it() -> None:
+    encoding = Encoding(tuple(Column(f"x{at}", None, 0.0, 1.0, 3.0) for at in range(9)))
+    assert RowLength.declared(encoding).with_intercept(False) == 3.0
+    short = RowLength.declared(encoding, feature_bound=0.5)
+    assert (short.with_intercept(False), short.is_typical) == (0.5, True)
+    assert RowLength.declared(None).with_intercept(True) is None
+    assert RowLength.declared(None, 2.0, 5.0).with_intercept(False) == 2.0
