@@ -14,12 +14,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+import numpy as np
 import pytest
 
 from tests.node.small_network import make_nodes, ring
 from tests.running import WALKLEARN, started, wait_until
 from walklearn import graphs
+from walklearn.node.agreement.plan import Plan
 from walklearn.node.process.live_page import LivePage
+from walklearn.node.process.node_page import Validation
+from walklearn.node.protocol.tokens import Line, Token
 from walklearn.node.trial.local_network import LocalNetwork
 from walklearn.node.trial.two_gaussians import Trial
 from walklearn.node.trial.view import NetworkView
@@ -171,6 +175,22 @@ def test_a_node_shows_what_it_knows_and_no_more(tmp_path: Path, chrome: Chrome) 
         assert not any(all(f"{value:.4g}" in page for value in row) for row in one.rows.X)
         assert fits_a_phone(chrome)
     wait_until(lambda: "does not answer" in text(chrome, "phase"), "its end")
+
+
+def test_validation_loss_of_a_softmax_model(tmp_path: Path) -> None:
+    plan = Plan.from_text(
+        'name = "x"\nnodes = 2\nrows = 100\nfeatures = ["a", "b"]\ntarget = "y"\nloss = "softmax"\n'
+        'classes = ["p", "q", "r", "s"]\nobjective = "mean"\nintercept = true\nupdates = 100\n'
+        "step_size = {constant = 0.1, exponent = 0}\n"
+    )
+    public = tmp_path / "public.csv"
+    public.write_text("a,b,y\n1,2,s\n-1,-1,p\n3,0.5,q\n")
+    X, labels = np.array([[1.0, 2.0, 1.0], [-1.0, -1.0, 1.0], [3.0, 0.5, 1.0]]), [3, 0, 1]
+    model = np.random.default_rng(1).normal(size=(4, 3))
+    line = Line(0, 1, "aa" * 32, "cd" * 16)
+    token = Token(line, 1, 1, model.ravel(), np.zeros(12), 0.1, 1.0)
+    expected = np.mean(np.log(np.exp(X @ model.T).sum(axis=1)) - (X @ model.T)[[0, 1, 2], labels])
+    assert Validation(public, plan)(token) == pytest.approx(expected)
 
 
 def test_a_page_needs_its_extra(tmp_path: Path) -> None:

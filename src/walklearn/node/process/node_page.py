@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from walklearn.node.agreement.node_rows import read_node_rows
 from walklearn.node.process.live_page import LivePage
+from walklearn.problem.visited_rows import scores
 
 if TYPE_CHECKING:
     from walklearn.node.agreement.plan import Plan
@@ -26,14 +27,12 @@ class Validation:
     """The mean loss of models on the rows of a public file, without the penalty."""
 
     def __init__(self, path: str | os.PathLike[str], plan: Plan) -> None:
-        self._rows, self._loss, self._size = read_node_rows(path, plan), plan.loss, plan.size
+        self._rows, self._loss = read_node_rows(path, plan), plan.loss
 
     def __call__(self, token: Token) -> float:
-        """The mean loss of this token's model."""
-        X, y = self._rows.X, self._rows.y
-        model = token.model.reshape(X.shape[1], -1)
-        scores = X @ (model if model.shape[1] > 1 else model[:, 0])
-        return float(self._loss.value(scores, y).mean())
+        """Return the mean loss of this token's model."""
+        values = self._loss.value(scores(self._rows.X, token.model), self._rows.y)
+        return float(values.mean())
 
 
 class NodePage:
