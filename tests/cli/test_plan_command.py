@@ -14,6 +14,7 @@ from tests.running import invoke
 from walklearn.advice import advise
 from walklearn.graphs import erdos_renyi
 from walklearn.node.agreement.plan import Plan
+from walklearn.node.agreement.plan_privacy import Privacy
 from walklearn.problem.losses import Softmax
 
 SCHEMA = """
@@ -49,6 +50,9 @@ def test_without_epsilon_visits_remember(folder: Path) -> None:
     plan = Plan.read(folder / "plan.toml")
     assert (plan.update, plan.updates, plan.step_size, plan.walk) == ("saga", 8000, None, "uniform")
     assert plan.encoding.feature_names == ("age", "blood pressure", "ward=A", "ward=B")
+    assert plan.privacy == Privacy(model="in the clear")
+    assert not plan.hides_the_model
+    assert 'model = "in the clear"' in (folder / "plan.toml").read_text()
     assert "ε = ∞: nothing is protected" in made.stdout
     assert "walklearn node book new" in made.stderr  # among 20 a book saves work
 

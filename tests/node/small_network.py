@@ -76,7 +76,10 @@ def make_nodes(
 
 def make_node(path: Path, plan: Path, rows: NodeRows | None = None) -> NodeDirectory:
     address = f"127.0.0.1:{free_port()}"
-    made = create_node(path, plan=plan, data=rows or rows_of(0), listen=address, address=address)
+    made = create_node(
+        path, plan=plan, data=rows or rows_of(0), listen=address, address=address,
+        accept_unprotected=True,
+    )  # fmt: skip
     return made.directory
 
 

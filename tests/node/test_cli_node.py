@@ -43,7 +43,7 @@ def init(tmp_path: Path, name: str, *options: str) -> Result:
     address = f"127.0.0.1:{free_port()}"
     return node(
         "init", tmp_path / name, "--plan", tmp_path / "plan.toml", "--data", tmp_path / "rows.csv",
-        "--listen", address, "--address", address, *options,
+        "--listen", address, "--address", address, "--accept-unprotected", *options,
     )  # fmt: skip
 
 
@@ -283,5 +283,30 @@ def test_status_and_init_begin_with_the_epsilon_and_say_when_it_is_spent(tmp_pat
     text = (tmp_path / "plan.toml").read_text()
     clear.write_text(text[: text.index("[privacy]")])
     made = node("init", tmp_path / "open", "--plan", clear, "--data", tmp_path / "rows.csv",
-                "--listen", "127.0.0.1:7447", "--address", "host:1")  # fmt: skip
+                "--listen", "127.0.0.1:7447", "--address", "host:1",
+                "--accept-unprotected")  # fmt: skip
     assert "ε = ∞: nothing is protected" in made.output
+
+
+UNPROTECTED = {
+    "no [privacy]": "",
+    "model in the clear": '[privacy]\nmodel = "in the clear"\n',
+    "everything in the clear": 'walk = "weighted"\n[privacy]\nmechanism = "in the clear"\n',
+    "only L_i protected": 'walk = "weighted"\n[privacy]\nprotect = "node"\nmodel = "in the clear"\n'
+    'epsilon = 3.0\ndelta = 1e-5\nmechanism = "laplace"\nbounds = [1.0, 10.0]\n',
+}
+
+
+@pytest.mark.parametrize("more", UNPROTECTED.values(), ids=UNPROTECTED)
+def test_an_unprotected_model_must_be_accepted_by_the_owner(tmp_path: Path, more: str) -> None:
+    (tmp_path / "plan.toml").write_text(PLAN.format(nodes=2, updates=30, more=more))
+    (tmp_path / "rows.csv").write_text("a,b,y\n1,2,yes\n-1,0,no\n")
+    command = ("init", tmp_path / "alice", "--plan", tmp_path / "plan.toml",
+               "--data", tmp_path / "rows.csv")  # fmt: skip
+    refused = node(*command)
+    assert refused.exit_code == 2
+    assert "--accept-unprotected" in refused.output
+    assert not (tmp_path / "alice").exists()
+    made = node(*command, "--accept-unprotected", "--json")
+    assert made.exit_code == 0, made.output
+    assert json.loads(made.stdout)["privacy"].startswith("ε = ∞")

@@ -62,7 +62,8 @@ def create(tmp_path: Path, rows: str = ROWS, more: str = PRIVATE, **options: obj
     (tmp_path / "rows.csv").write_text(rows)
     return create_node(
         tmp_path / "alice", plan=tmp_path / "plan.toml", data=tmp_path / "rows.csv",
-        listen="127.0.0.1:7447", address="host:7447", **options,  # type: ignore[arg-type]
+        listen="127.0.0.1:7447", address="host:7447",
+        **{"accept_unprotected": True} | options,  # type: ignore[arg-type]
     )  # fmt: skip
 
 

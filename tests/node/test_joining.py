@@ -38,7 +38,7 @@ def make(folder: Path, count: int, dial_only: int = 0, updates: int = 60) -> lis
     others = [
         create_node(
             folder / f"node{n}", plan=folder / "plan.toml", data=rows_of(n),
-            listen=f"127.0.0.1:{free_port()}",
+            listen=f"127.0.0.1:{free_port()}", accept_unprotected=True,
         ).directory
         for n in range(count - dial_only, count)
     ]  # fmt: skip

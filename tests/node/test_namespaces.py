@@ -135,7 +135,7 @@ def make_nodes(folder: Path, updates: int = UPDATES, more: str = "") -> list[Nod
         made.append(
             create_node(
                 folder / f"node{number}", plan=plan, data=rows_of(number), listen=address,
-                address=address,
+                address=address, accept_unprotected=True,
             ).directory
         )  # fmt: skip
     for one, other in EDGES:
@@ -236,7 +236,7 @@ def joined_by_the_book(folder: Path, count: int, behind_nat: int) -> list[NodeDi
         made.append(
             create_node(
                 folder / f"node{number}", plan=plan, data=rows_of(number), address=address,
-                listen=address or "127.0.0.1:7447",
+                listen=address or "127.0.0.1:7447", accept_unprotected=True,
             ).directory
         )  # fmt: skip
     change_book(book, lambda old: old.with_participants(*(node.invite for node in made)))

@@ -59,10 +59,12 @@ def node() -> None:
 @click.option("--name", help="The node's name; by default that of the directory.")
 @click.option("--budget", type=float, nargs=2, metavar="EPSILON DELTA",
               help="What all releases of this node together may cost.")  # fmt: skip
+@click.option("--accept-unprotected", is_flag=True,
+              help="Take part although the plan leaves the model unprotected.")  # fmt: skip
 @with_node_extra
 def init(
     directory: Path, plan: Path, data: Path, listen: str, address: str, name: str | None,
-    budget: tuple[float, float] | None, talk: Talk,
+    budget: tuple[float, float] | None, accept_unprotected: bool, talk: Talk,
 ) -> None:  # fmt: skip
     """Make the node DIRECTORY: check the rows against the plan, make a key, draw the release.
 
@@ -75,8 +77,9 @@ def init(
 
     notes = about_one_nodes_rows(read_table(data), Plan.read(plan))
     created = create_node(
-        directory, plan=plan, data=data, listen=listen, address=address, name=name, budget=budget
-    )
+        directory, plan=plan, data=data, listen=listen, address=address, name=name, budget=budget,
+        accept_unprotected=accept_unprotected,
+    )  # fmt: skip
     talk.facts |= {
         "directory": str(created.directory.path),
         "name": created.directory.settings.name,

@@ -93,7 +93,11 @@ def new(out: Path, talk: Talk, **options: Any) -> None:
     talk.facts["out"] = str(out)
     talk.tell(f"{out} is for everybody who takes part:\n")
     _explain(made, talk)
-    talk.tell(f"\nNext, beside the rows of each: walklearn node init mynode --plan {out} --data …")
+    accepted = "" if made.hides_the_model else " --accept-unprotected"
+    talk.tell(
+        "\nNext, beside the rows of each: "
+        f"walklearn node init mynode --plan {out} --data …{accepted}"
+    )
 
 
 @plan.command()

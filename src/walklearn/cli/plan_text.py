@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from walklearn.files.schema import toml_key, written_column
 from walklearn.files.wording import often, plural
+from walklearn.privacy.description import IN_THE_CLEAR, UNPROTECTED_MODEL
 from walklearn.problem.domains import Everywhere
 
 if TYPE_CHECKING:
@@ -99,7 +100,7 @@ def _walk(chosen: Choices) -> list[str]:
 
 def _privacy(chosen: Choices) -> list[str]:
     if chosen.advice.allotment is None:
-        return []
+        return ["", "[privacy]", f"model = {_toml(IN_THE_CLEAR)}  # unprotected: ε = ∞"]
     return [
         "",
         "[privacy]  # clip, noise and cap follow from public facts",
@@ -173,7 +174,7 @@ def _private(plan: Plan) -> str:
 
     allotted = plan.allotment()
     if allotted is None:
-        return f"{plan.privacy_claim}. Whoever sees two models in a row can compute rows from them."
+        return f"{plan.privacy_claim}. {UNPROTECTED_MODEL}"
     noise = allotted.noise
     return (
         f"{plan.privacy_claim}. A gradient is clipped to {noise.clip:.3g} and gets noise of "
@@ -206,7 +207,7 @@ def notes(plan: Plan) -> list[str]:
             f"{plan.updates} updates are about {plan.updates / plan.nodes:.2g} visits of each of "
             f"{plan.nodes} nodes: the model may be far from done. Raise updates."
         )
-    if plan.privacy is None and plan.memory is None:
+    if not plan.hides_the_model and not plan.tells and plan.memory is None:
         found.append(
             'nothing is protected, so visits may remember: with update = "saga" and without '
             "step_size the walk goes to the minimiser itself, not only near it."

@@ -21,7 +21,7 @@ from walklearn.model import Model
 from walklearn.privacy import ModelNoise
 from walklearn.privacy.budget import doubt_of_delta
 from walklearn.privacy.composition import rounded_up
-from walklearn.privacy.description import IN_THE_CLEAR
+from walklearn.privacy.description import IN_THE_CLEAR, UNPROTECTED_MODEL
 from walklearn.problem.losses import LOSSES
 from walklearn.simulation.trace import Trace
 from walklearn.walks import Derived, Jumping, ReleasedWeighted, Walk, Weighted
@@ -211,9 +211,8 @@ def privacy_of(estimator: RandomWalk) -> dict[str, Any]:
         )
         exposed.insert(
             0,
-            f"ε = ∞: the model is not protected{asked}. Whoever sees the token before and after a "
-            "visit can work out the rows of the node (walklearn privacy attack shows it). A total "
-            "ε protects it (--epsilon and --delta, epsilon=..., delta=...).",
+            f"ε = ∞: the model is not protected{asked}. {UNPROTECTED_MODEL} A total ε protects it "
+            "(--epsilon and --delta, epsilon=..., delta=...).",
         )
     else:
         protected.append(_of_the_model(noise))

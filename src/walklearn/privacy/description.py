@@ -17,6 +17,11 @@ from walklearn.privacy.model_noise import ModelNoise
 from walklearn.privacy.row_releases import RowGaussian
 
 IN_THE_CLEAR = "in the clear"  # in place of a description, where nothing protects
+UNPROTECTED_MODEL = (
+    "Whoever sees the model before and after a visit learns the gradient of the rows that the "
+    "visit used. That gradient gives away a single row. Gradients over several rows can give them "
+    "away after many visits; for SGD with the squared loss they reveal XᵀX and Xᵀy only."
+)
 
 
 def describe(mechanism: Release) -> dict[str, Any]:

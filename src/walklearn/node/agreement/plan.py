@@ -305,6 +305,11 @@ class Plan:
         """What is claimed for all that leaves a node by this plan, in words that begin with ε."""
         return plan_privacy.claim_in_words(self.to_dict().get("privacy", {}))
 
+    @property
+    def hides_the_model(self) -> bool:
+        """True if each contribution of a node to the model is clipped and noisy."""
+        return self.privacy is not None and self.privacy.hides_the_model
+
     def calibrated_mechanism(self) -> Mechanism | None:
         """What L_i is released by; None where the walk releases none, or in the clear."""
         return plan_privacy.mechanism(self)

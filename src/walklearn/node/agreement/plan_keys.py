@@ -126,7 +126,7 @@ def _check_update(table: CheckedTable, plan: Plan) -> None:
         return
     if plan.step_size is not None:
         raise table.error("step_size", f"must be left out: {plan.update} finds its own.")
-    if plan.privacy is not None:
+    if plan.tells or (plan.privacy is not None and plan.privacy.is_claimed):
         raise table.error(
             "update", f'"{plan.update}" remembers gradients and curvature, which the token would '
             'carry about unprotected: with privacy it must be "sgd".',

@@ -73,6 +73,7 @@ def create_node(
     name: str | None = None,
     budget: Budget | None = None,
     releases: Path | None = None,
+    accept_unprotected: bool = False,
 ) -> Created:
     """Make a node's directory.
 
@@ -97,16 +98,31 @@ def create_node(
     releases
         The folder of the owner's record of what was released of which rows; by default that of
         the user.
+    accept_unprotected
+        Accept a plan that leaves the model unprotected. Such a plan is refused otherwise.
 
     Returns
     -------
     Created
         What was made, and what was released.
+
+    Raises
+    ------
+    ValueError
+        If the plan leaves the model unprotected and `accept_unprotected` is False.
     """
     target = Path(path)
     settings = Settings(name if name is not None else target.name, listen, address)
     with new_directory(target) as fresh:
         agreed = Plan.read(Path(plan))
+        if not (agreed.hides_the_model or accept_unprotected):
+            from walklearn.privacy.description import UNPROTECTED_MODEL
+
+            raise ValueError(
+                f"{plan} leaves the model unprotected (ε = ∞). {UNPROTECTED_MODEL} Give epsilon "
+                "and delta in its [privacy], or accept this with --accept-unprotected "
+                "(accept_unprotected=True in Python)."
+            )
         if isinstance(data, NodeRows):
             rows, given = data, digests_of(data.X, data.y[:, None].tolist())
         else:
