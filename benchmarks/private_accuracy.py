@@ -111,8 +111,15 @@ def public(X: np.ndarray, ranges: bool) -> Schema:
     return Schema.typical(np.rint(X.mean(axis=0) / digit) * digit, spread)
 
 
-def score(epsilon: float | None, X: np.ndarray, y: np.ndarray, case: Case, split: int) -> float:
-    """The accuracy on the test rows of one split, private or not."""
+class Score(NamedTuple):
+    """Accuracy on the test rows of one split, and the noise-to-signal ratio of the fit."""
+
+    accuracy: float
+    ratio: float
+
+
+def score(epsilon: float | None, X: np.ndarray, y: np.ndarray, case: Case, split: int) -> Score:
+    """Fit one split, with or without privacy, and score it."""
     train, test, y_train, y_test = train_test_split(X, y, test_size=0.25, random_state=split)
     owners = np.random.default_rng(split).permutation(np.arange(len(train)) % NODES)
     asked: dict[str, Any] = {"walk": "uniform"}
@@ -123,19 +130,28 @@ def score(epsilon: float | None, X: np.ndarray, y: np.ndarray, case: Case, split
     walk = RandomWalkClassifier(schema=public(X, case.ranges), random_state=split, **asked)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return float(walk.fit(train, y_train, nodes=owners).score(test, y_test))
+        walk.fit(train, y_train, nodes=owners)
+    ratio = 0.0 if walk.allotment_ is None else walk.allotment_.relative_noise
+    return Score(float(np.mean(walk.predict(test) == y_test)), ratio)
 
 
 def of_case(case: Case, splits: int) -> Iterator[Measurement]:
     X, y = case.rows()
     X, y = np.asarray(X, dtype=float), np.asarray(y).astype(int)
     most = np.bincount(y).max() / len(y)
-    every = {
-        epsilon: np.mean([score(epsilon, X, y, case, split) for split in range(splits)])
+    scores = {
+        epsilon: [score(epsilon, X, y, case, split) for split in range(splits)]
         for epsilon in (None, *EPSILONS)
     }
+    every = {epsilon: np.mean([each.accuracy for each in of]) for epsilon, of in scores.items()}
     for epsilon, lost in zip(EPSILONS, case.lost, strict=True):
-        note = f"{every[epsilon]:.3f}, without privacy {every[None]:.3f}, most frequent {most:.3f}"
+        accuracies = [each.accuracy for each in scores[epsilon]]
+        error = np.std(accuracies, ddof=1) / np.sqrt(splits)
+        note = (
+            f"{every[epsilon]:.3f} (standard error {error:.3f}), without privacy "
+            f"{every[None]:.3f}, most frequent {most:.3f}, noise-to-signal ratio "
+            f"{scores[epsilon][0].ratio:.2g}"
+        )
         points = 100.0 * float(every[None] - every[epsilon])
         yield Measurement(f"{case.name}, ε = {epsilon:g}: lost", points, "points", lost, note=note)
     if case.reached is not None:
