@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import math
 import os
 import signal
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-from joblib import Parallel, delayed
-from joblib.externals.loky import get_reusable_executor
 
 from tests.running import WALKLEARN, python, run, wait_until
 from tests.studies.examples import PRIVATE, SMALL, TUNED
-from walklearn.studies import Results, Study, register_walk, run_study
+from walklearn.studies import Results, Study, run_study
 from walklearn.studies.cell import CellError
-from walklearn.studies.pools import EngineError, WorkerDiedError, end_warm_processes
-from walklearn.walks import WALKS
+from walklearn.studies.pools import EngineError
 
 COMPARED = ["records", "facts", "nodes", "edges"]
 # Many short cells: there is time to interrupt between the first and the last.
@@ -61,30 +56,10 @@ def cells_in(folder: Path) -> dict[str, int]:
     return {cell.name: cell.stat().st_mtime_ns for cell in cells}
 
 
-def workers_of(process: subprocess.Popen[str]) -> list[int]:
-    """Its worker processes, but not the one that looks after semaphores."""
-    found = []
-    for directory in Path("/proc").glob("[0-9]*"):
-        try:
-            parent = int((directory / "stat").read_text().rpartition(")")[2].split()[1])
-            words = (directory / "cmdline").read_text()
-        except (OSError, ValueError):
-            continue
-        if parent == process.pid and "popen_loky" in words:
-            found.append(int(directory.name))
-    return found
-
-
 def test_processes_give_the_same_bits(tmp_path: Path) -> None:
     study = Study.from_text(SMALL + PRIVATE + TUNED)
     alone = run_study(study, tmp_path / "alone", cores=1)
     assert equal(run_study(study, tmp_path / "two", cores=2), alone)
-
-
-def test_joblib_works_after_a_study(tmp_path: Path) -> None:
-    run_study(Study.from_text(SMALL), tmp_path, cores=2)
-    assert Parallel(n_jobs=2)(delayed(math.sqrt)(number) for number in (4, 9)) == [2, 3]
-    get_reusable_executor().shutdown(kill_workers=True)
 
 
 def test_a_cell_is_never_computed_twice(tmp_path: Path) -> None:
@@ -122,23 +97,6 @@ def test_ctrl_c_keeps_what_is_finished(tmp_path: Path, cores: int) -> None:
     assert kept.items() <= cells_in(tmp_path).items()
 
 
-def test_a_worker_that_is_killed_loses_nothing(tmp_path: Path) -> None:
-    (tmp_path / "study.toml").write_text(LONG)
-    with subprocess.Popen(
-        command("--cores", "2"), cwd=tmp_path, text=True,
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-    ) as running:  # fmt: skip
-        wait_for_cells(tmp_path, running)
-        os.kill(workers_of(running)[0], signal.SIGKILL)
-        before = cells_in(tmp_path)
-        _, errors = running.communicate(timeout=100)
-    assert (running.returncode, errors) == (0, "")
-    assert len(cells_in(tmp_path)) == 18
-    assert before.items() <= cells_in(tmp_path).items()
-    alone = run_study(Study.from_text(LONG), tmp_path / "alone", cores=1)
-    assert equal(Results.open(tmp_path / "results" / "small"), alone)
-
-
 def test_an_error_in_a_worker_names_the_cell(tmp_path: Path) -> None:
     """A target that the first instance allows and a later one does not."""
     gamma = PRIVATE.replace('"laplace"', '"gamma"').replace("[1.0, 300.0]", '"instance"')
@@ -150,32 +108,6 @@ def test_an_error_in_a_worker_names_the_cell(tmp_path: Path) -> None:
             run_study(study, out, cores=cores)
         assert Results.open(out / "small").finished_count <= 2
         assert not list(out.rglob("*.tmp"))
-
-
-DEADLY = """
-import os
-from walklearn.walks import Uniform as Deadly
-if os.getpid() != {pid}:
-    os._exit(9)
-"""
-
-
-def test_a_task_that_kills_its_workers_is_given_up(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    end_warm_processes(2)  # of an earlier test, which do not know the new module
-    (tmp_path / "deadly_walks.py").write_text(DEADLY.format(pid=os.getpid()))
-    monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
-    register_walk("deadly", "deadly_walks:Deadly")
-    try:
-        study = Study.from_text(SMALL + '[methods.deadly]\nwalk = "deadly"\n')
-        died = "workers died 3 times over small: ring, two, dea"
-        with pytest.raises(WorkerDiedError, match=died):
-            run_study(study, tmp_path / "results", cores=2)
-    finally:
-        WALKS.remove("deadly")
-    assert Results.open(tmp_path / "results" / "small").finished_count <= 2
 
 
 def test_no_space_left(tmp_path: Path) -> None:

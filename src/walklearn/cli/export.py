@@ -48,8 +48,9 @@ def export(model: Path, out: Path, force: bool, talk: Talk) -> None:
 
 
 def _joblib(model: Model) -> bytes:
-    import joblib
+    estimator = model.to_sklearn()  # says which package to install if scikit-learn is missing
+    import joblib  # installed with scikit-learn
 
     buffer = io.BytesIO()
-    joblib.dump(model.to_sklearn(), buffer)
+    joblib.dump(estimator, buffer)
     return buffer.getvalue()

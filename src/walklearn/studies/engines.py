@@ -71,7 +71,7 @@ def run_study(
     Results
         The results, which `Results.open` finds again.
     """
-    stop, done = threading.Event(), False
+    stop = threading.Event()
     pool = pool_of(engine, address, cores)  # first, lest a wrong engine leave files behind
     try:
         results = Results.prepare(Path(out) / study.name, study)
@@ -81,9 +81,8 @@ def run_study(
             _run(cells, pool, results, stop, bar)
         if study.claims:
             results.write_verdicts(study, verdicts(study, results))
-        done = True
     finally:
-        pool.close(at_once=not done)
+        pool.close()
     return results
 
 

@@ -1,20 +1,24 @@
-"""Who does the tasks: this process, worker processes of this machine, or a Ray cluster.
+"""Pools of workers that perform the tasks of a study.
 
-All do the same function on the same tasks, whose random numbers do not depend on who does them.
-A worker that dies takes no result with it: its task is given out again.
+`Here` is this process, `Processes` are worker processes of this machine, `Ray` is a Ray cluster.
+All call the same function on the same tasks, whose random numbers do not depend on the worker.
+A worker's death loses no result: another worker performs its task.
 """
 
 from __future__ import annotations
 
+import os
+import pickle
 import signal
 import socket
-import threading
-import time
-import warnings
+import subprocess
+import sys
 from abc import ABC, abstractmethod
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Iterator
-from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import suppress
+from multiprocessing.connection import Pipe
 from typing import Any
 
 from walklearn.files.extras import package
@@ -22,40 +26,39 @@ from walklearn.simulation.threads import usable_cores
 from walklearn.studies.tasks import Task, perform
 
 ENGINES = ("local", "ray")
-ATTEMPTS = 3  # how often a task is given out before its workers' deaths are held against it
+ATTEMPTS = 3  # workers that may die over a task before it is given up
+CHECK_SECONDS = 1.0  # between two checks that a worker process is alive
 CONNECT_SECONDS = 5  # to wait for a cluster
-PASS_ON_SECONDS = 2
-IDLE_SECONDS = 60  # after which worker processes that have nothing to do end themselves
 
 
 class EngineError(ValueError):
-    """An engine that cannot be had as asked for, and what to do."""
+    """An engine that cannot be used as requested."""
 
 
 class WorkerDiedError(RuntimeError):
-    """Workers died again and again over the same task."""
+    """Several workers died over the same task."""
 
 
 class Pool(ABC):
-    """Some workers: tasks go in, and outcomes come out in any order."""
+    """Workers that take tasks and give outcomes in any order."""
 
     workers: int
 
     @abstractmethod
     def submit(self, task: Task) -> None:
-        """Give a task out."""
+        """Queue a task."""
 
     @abstractmethod
     def outcomes(self, timeout_seconds: float) -> Iterator[tuple[Task, Any]]:
-        """Give what was done since, after a wait for the first; raise what a task raised."""
+        """Wait for a finished task and yield all outcomes; raise the error of a failed task."""
 
     @abstractmethod
-    def close(self, *, at_once: bool) -> None:
-        """End the workers, after the tasks under way or at once."""
+    def close(self) -> None:
+        """Stop the workers at once, also in the middle of a task."""
 
 
 class Here(Pool):
-    """This process, one task after the other."""
+    """This process, which performs one task after the other."""
 
     workers = 1
 
@@ -63,105 +66,128 @@ class Here(Pool):
         self._waiting: deque[Task] = deque()
 
     def submit(self, task: Task) -> None:
-        """Remember the task."""
+        """Queue the task."""
         self._waiting.append(task)
 
     def outcomes(self, timeout_seconds: float) -> Iterator[tuple[Task, Any]]:
-        """Do the next task and give its outcome."""
+        """Perform the next task and yield its outcome."""
         if self._waiting:
             task = self._waiting.popleft()
             yield task, perform(task)
 
-    def close(self, *, at_once: bool) -> None:
-        """Do nothing, for no task is under way."""
+    def close(self) -> None:
+        """Do nothing: no task is running."""
 
 
 class Processes(Pool):
-    """Worker processes, kept for the next study while they are warm."""
+    """Worker processes of this machine, as many as there are threads to wait for their answers."""
 
     def __init__(self, workers: int) -> None:
         self.workers = workers
-        self._executor = _warm_processes(workers)
+        self._closed = False
+        self._started: list[_Worker] = []
+        self._idle: list[_Worker] = []
         self._under_way: dict[Future[Any], Task] = {}
-        self._deaths: Counter[Task] = Counter()
+        # A process inherits the signal mask of the thread that starts it. Ctrl-C in a terminal
+        # reaches all processes, and only this one must react.
+        self._threads = ThreadPoolExecutor(
+            workers, "study", signal.pthread_sigmask, (signal.SIG_BLOCK, {signal.SIGINT})
+        )
 
     def submit(self, task: Task) -> None:
-        """Give the task to whoever is free first."""
+        """Queue the task for the next idle worker."""
+        self._under_way[self._threads.submit(self._perform, task)] = task
+
+    def _perform(self, task: Task) -> Any:
+        """Return the outcome of the task, or raise its error. Replace workers that die."""
+        for _ in range(ATTEMPTS):
+            worker = self._worker()
+            try:
+                outcome, error = worker.ask(task)
+            except (EOFError, OSError):
+                exit_code = worker.end()
+                if self._closed:
+                    raise
+                continue
+            self._idle.append(worker)
+            if error is not None:
+                raise error
+            return outcome
+        raise WorkerDiedError(_deaths(task, f"the last one with exit code {exit_code}"))
+
+    def _worker(self) -> _Worker:
+        """Return an idle worker, or else a new one."""
+        with suppress(IndexError):
+            return self._idle.pop()
         try:
-            future = self._executor.submit(perform, task)
-        except BrokenExecutor as error:  # just now: as if it had been broken a moment later
-            future = Future()
-            future.set_exception(error)
-        self._under_way[future] = task
+            worker = _Worker()
+        except OSError as error:
+            raise EngineError(
+                f"cannot start a worker process: {error}. Use fewer cores."
+            ) from error
+        self._started.append(worker)
+        if self._closed:  # while this one was started
+            worker.kill()
+        return worker
 
     def outcomes(self, timeout_seconds: float) -> Iterator[tuple[Task, Any]]:
-        """Give the outcomes; a worker's death breaks all futures, so tasks are submitted anew."""
+        """Yield the outcomes of finished tasks; every task finishes, even if all workers die."""
         done, _ = wait(self._under_way, timeout_seconds, FIRST_COMPLETED)
-        lost = [future for future in done if isinstance(future.exception(), BrokenExecutor)]
         for future in done:
-            if future not in lost:
-                yield self._under_way.pop(future), future.result()
-        if lost:
-            self._give_out_again()
+            yield self._under_way.pop(future), future.result()
 
-    def _give_out_again(self) -> None:
-        wait(self._under_way)
-        tasks = list(self._under_way.values())
-        self._under_way.clear()
-        self._deaths.update(tasks)
-        tired = [str(task.cell) for task in tasks if self._deaths[task] >= ATTEMPTS]
-        if tired:
-            raise WorkerDiedError(_died(sorted(set(tired))))
-        end_warm_processes(self.workers)
-        self._executor = _warm_processes(self.workers)
-        for task in tasks:
-            self.submit(task)
-
-    def close(self, *, at_once: bool) -> None:
-        """Leave the workers to the next study, unless they are to stop at once."""
-        if not at_once:
-            return
-        # The executor stumbles, killing its workers, over a task that it has not passed on yet.
-        # They have room for all that are under way, so that takes it a moment.
-        end = time.monotonic() + PASS_ON_SECONDS
-        while time.monotonic() < end and not all(
-            future.running() or future.done() for future in self._under_way
-        ):
-            time.sleep(0.01)
-        end_warm_processes(self.workers)
+    def close(self) -> None:
+        """Kill the workers."""
+        self._closed = True
+        for worker in list(self._started):
+            worker.kill()
+        self._threads.shutdown(cancel_futures=True)
+        for worker in self._started:
+            worker.end()
 
 
-_warm: dict[int, Any] = {}  # by their number
+class _Worker:
+    """A worker process and the pipe to it.
 
-
-def _warm_processes(workers: int) -> Any:
-    """The worker processes of this study and the next; joblib's shared ones would not do.
-
-    Joblib takes all processes that it shares for workers of its own kind.
-
-    Unlike multiprocessing's, these processes neither fork a program with threads nor run the
-    user's script again.
+    Unlike the processes of multiprocessing, it is no fork of a process with threads and does not
+    run the user's script again.
     """
-    from joblib.externals.loky import ProcessPoolExecutor
 
-    # The executor's thread warns when a worker stops. As an error the warning would end the thread
-    # and leave every task pending. Set the filter for each study: pytest removes it after a test.
-    warnings.filterwarnings("ignore", "A worker stopped while some jobs", UserWarning)
-    if workers not in _warm:
-        _warm[workers] = ProcessPoolExecutor(
-            workers, timeout=IDLE_SECONDS, initializer=_become_worker
-        )
-    return _warm[workers]
+    def __init__(self) -> None:
+        self._pipe, other_end = Pipe()
+        with other_end:
+            handle = other_end.fileno()
+            program = (
+                f"import sys; sys.path[:] = {[str(place) for place in sys.path]}; "
+                f"from walklearn.studies.worker import serve; serve({handle}, {os.getpid()})"
+            )
+            self._process = subprocess.Popen(
+                [sys.executable, "-c", program], stdin=subprocess.DEVNULL, pass_fds=[handle]
+            )
 
+    def ask(self, task: Task) -> tuple[Any, Exception | None]:
+        """Return the outcome of the task and its error; raise EOFError or OSError after a death."""
+        self._pipe.send(task)
+        while not self._pipe.poll(CHECK_SECONDS):
+            # The pipe does not end if a child of the worker has a copy of the other end.
+            if self._process.poll() is not None:
+                raise EOFError
+        reply: tuple[Any, Exception | None] = pickle.loads(self._pipe.recv_bytes())
+        return reply
 
-def end_warm_processes(workers: int) -> None:
-    """Kill the worker processes that are kept warm, also busy ones; later studies start others."""
-    if workers in _warm:
-        _warm.pop(workers).shutdown(wait=True, kill_workers=True)
+    def kill(self) -> None:
+        """Kill the process. A thread that waits for its answer notices."""
+        self._process.kill()
+
+    def end(self) -> int:
+        """Make sure that the process has ended, and return its exit code."""
+        self._process.kill()
+        self._pipe.close()
+        return self._process.wait()
 
 
 class Ray(Pool):
-    """A Ray cluster: the one at the address, or one of this machine's cores."""
+    """The Ray cluster at the address, or a new one of this machine's cores."""
 
     def __init__(self, address: str | None, cores: int | None) -> None:
         self._ray = package("ray", "ray", "studies need")
@@ -186,11 +212,11 @@ class Ray(Pool):
             ) from error
 
     def submit(self, task: Task) -> None:
-        """Give the task to the cluster, which gives it out again if a worker dies."""
+        """Queue the task at the cluster, which tries again if a worker dies."""
         self._under_way[self._perform.remote(task)] = task
 
     def outcomes(self, timeout_seconds: float) -> Iterator[tuple[Task, Any]]:
-        """Give the outcomes; errors come as they were raised."""
+        """Yield the outcomes; raise errors as the task raised them."""
         errors = self._ray.exceptions
         done, _ = self._ray.wait(list(self._under_way), timeout=timeout_seconds)
         for reference in done:
@@ -200,27 +226,26 @@ class Ray(Pool):
             except errors.RayTaskError as error:
                 raise (error.cause or error) from error
             except errors.RayError as error:
-                raise WorkerDiedError(f"{_died([str(task.cell)])} Ray says: {error}") from error
+                raise WorkerDiedError(_deaths(task, f"Ray reports: {error}")) from error
             yield task, outcome
 
-    def close(self, *, at_once: bool) -> None:
-        """End the cluster, unless it was there before."""
-        if at_once:
-            for reference in self._under_way:
-                self._ray.cancel(reference, force=True)
+    def close(self) -> None:
+        """Cancel unfinished tasks, and end the cluster unless it ran before the study."""
+        for reference in self._under_way:
+            self._ray.cancel(reference, force=True)
         if self._ours:
             self._ray.shutdown()
 
 
 def _knock(address: str | None) -> None:
-    """Check that somebody answers at the address; Ray itself would wait for minutes."""
+    """Check that the address answers; Ray itself would wait for minutes."""
     host, colon, port = (address or "").removeprefix("ray://").rpartition(":")
     if colon and port.isdecimal():
         socket.create_connection((host.strip("[]"), int(port)), timeout=CONNECT_SECONDS).close()
 
 
 def check_engine(engine: str, address: str | None, cores: int | None) -> None:
-    """Raise what can be said against an engine before it is started."""
+    """Raise an error if the engine cannot be used; start nothing."""
     if engine not in ENGINES:
         raise EngineError(f'engine must be one of {", ".join(ENGINES)}; it is "{engine}".')
     if cores is not None and cores < 1:
@@ -232,7 +257,7 @@ def check_engine(engine: str, address: str | None, cores: int | None) -> None:
 
 
 def pool_of(engine: str, address: str | None, cores: int | None) -> Pool:
-    """The workers of an engine."""
+    """Return the workers of an engine."""
     check_engine(engine, address, cores)
     if engine == "ray":
         return Ray(address, cores)
@@ -240,19 +265,8 @@ def pool_of(engine: str, address: str | None, cores: int | None) -> Pool:
     return Here() if cores == 1 else Processes(cores)
 
 
-def _become_worker() -> None:
-    """Leave Ctrl-C, which in a terminal reaches all processes, to the one that gives out tasks.
-
-    And nothing to be cleaned up behind a worker that is killed: tqdm would take a semaphore.
-    """
-    from tqdm import tqdm
-
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    tqdm.set_lock(threading.RLock())
-
-
-def _died(cells: list[str]) -> str:
+def _deaths(task: Task, last: str) -> str:
     return (
-        f"workers died {ATTEMPTS} times over {'; '.join(cells)} (out of memory, perhaps). Finished "
-        "cells are kept. Try fewer cores."
+        f"workers died {ATTEMPTS} times over {task.cell}; {last}. Finished cells are kept. If "
+        "memory ran out (exit code -9 or 137), use fewer cores."
     )

@@ -50,10 +50,14 @@ class Task:
 
 
 def perform(task: Task) -> Any:
-    """Do a task: find the tuning errors of its instances, or their tables."""
-    if task.tuning is None:
-        return tuning_errors(task.cell, task.instances)
-    return run_instances(task.cell, task.tuning, task.instances)
+    """Return the tuning errors of the task's instances, or their tables."""
+    try:
+        if task.tuning is None:
+            return tuning_errors(task.cell, task.instances)
+        return run_instances(task.cell, task.tuning, task.instances)
+    except Exception as error:
+        error.add_note(f"In the cell {task.cell}.")
+        raise
 
 
 def work_of(cell: Cell) -> int:
