@@ -29,7 +29,7 @@ import numpy as np
 import walklearn as wl
 from walklearn.node.agreement.plan import Plan
 from walklearn.node.disk.directory import NodeDirectory
-from walklearn.node.process.control import NotRunningError, ask
+from walklearn.node.process.control import NotRunningError
 from walklearn.node.protocol.tokens import Token
 from walklearn.node.trial.local_network import LocalNetwork
 from walklearn.node.trial.two_gaussians import Trial, watch
@@ -86,11 +86,9 @@ def soak(
         network.start_walk()
         kills, holder_kills = _kill_for(network, seconds, every_seconds, generator)
         network.wait_until_up()
-        noticed = any(status["forgot"] for status in network.statuses())
-        for directory, status in zip(network.directories, network.statuses(), strict=True):
-            if status["forgot"]:
-                ask(directory.path, "Recount", contributions=status["contributions"])
-        updates_then = max(status["updates"] for status in network.statuses())
+        statuses = network.statuses()
+        noticed = any("restored backup" in each["counters"].get("notes", {}) for each in statuses)
+        updates_then = max(status["updates"] for status in statuses)
         gone, before = _kill_the_holder(network, graph, patience, updates * 4 // 5)
         limit = time.monotonic() + patience
         for glimpse in watch(network, trial):

@@ -45,7 +45,7 @@ TRIED: dict[str, str] = {
 }
 ELSEWHERE = {
     "up", "demo", "run", "reproduce", "report",
-    *(f"node {name}" for name in ("init", "invite", "peer", "join", "run", "start-walk", "recount",
+    *(f"node {name}" for name in ("init", "invite", "peer", "join", "run", "start-walk",
                                   "status", "model", "book add")),
 }  # fmt: skip
 

@@ -77,7 +77,6 @@ class Numbered(Learner):
         token: Token,
         draws: Draws,
         contributions: int = 0,
-        withholds: bool = False,
         kept: Kept | None = None,
     ) -> Visited:
         number, model = next(self.numbers), token.model.copy()
@@ -339,8 +338,8 @@ class FaultMachine(RuleBasedStateMachine):
             assert len(self.shown[node.learner]) <= node.written.contributions
 
     @invariant()
-    def nobody_is_said_to_have_forgotten(self) -> None:
-        assert not any(node.state.record.memory.forgot for node in self.network.nodes)
+    def nobody_is_reminded_of_a_token_it_knows(self) -> None:
+        assert all(node.state.record.memory.reminded is None for node in self.network.nodes)
 
     def note(self, call: Call) -> None:
         """All tokens of a line that were ever sent follow from each other: no update of it is

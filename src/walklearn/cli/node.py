@@ -258,25 +258,6 @@ def start_walk(directory: Path, resume: bool, force: bool, wait_seconds: float, 
 
 @node.command()
 @_directory
-@click.argument("contributions", type=click.IntRange(0))
-@with_node_extra
-def recount(directory: Path, contributions: int, talk: Talk) -> None:
-    """Say how often this node's rows have shown in the model: it has forgotten.
-
-    For a node whose disk was put back to an earlier time, which its neighbours have told it. Until
-    then it counts as many as the plan allows and adds noise only. Say a number that is large
-    enough: what an earlier `status` showed, or the plan's max_contributions to be sure.
-    """
-    from walklearn.node.process.control import ask
-
-    _open(directory)
-    ask(directory, "Recount", contributions=contributions)
-    talk.facts["contributions"] = contributions
-    talk.tell(f"Its rows have shown {often(contributions)}, by your word.")
-
-
-@node.command()
-@_directory
 @click.option("--watch", is_flag=True, help="Show it again every second, until Ctrl-C.")
 @with_node_extra
 def status(directory: Path, watch: bool, talk: Talk) -> None:

@@ -8,10 +8,6 @@ if TYPE_CHECKING:
     from walklearn.node.disk.directory import NodeDirectory
 
 _PHASES = {"frozen": "its process does not answer: frozen, or very busy"}
-_FORGOTTEN = (
-    "forgotten: a neighbour had a token that this node does not know of. Its disk was put back to "
-    "an earlier time, and its rows show no more until `walklearn node recount`."
-)
 _COLUMNS = ["neighbour", "link", "silent", "sent, back", "final model"]
 
 
@@ -47,13 +43,9 @@ def status_page(now: dict[str, Any]) -> str:
     if now.get("stalled"):
         lines.append(f"the walk stands still: nothing has moved for {now['moved_seconds']:g} s")
     if now.get("may_contribute") is not None:
-        spent = now["contributions"] >= now["may_contribute"]
-        rest = ": spent, it passes the token on unchanged" if spent else ""
-        lines.append(f"contributions: {now['contributions']} of {now['may_contribute']}{rest}")
+        lines.append(_contributions(now["contributions"], now["may_contribute"]))
     if "privacy" in now:
         lines.append(now["privacy"])
-    if now.get("forgot"):
-        lines.append(_FORGOTTEN)
     refusals = now.get("counters", {}).get("refusals", {})
     if refusals:
         lines.append("refused: " + ", ".join(f"{n} × {why}" for why, n in refusals.items()))
@@ -78,6 +70,13 @@ def confirmation(now: dict[str, Any]) -> str:
         if names:
             told.append(f"{what} {', '.join(names)}")
     return ", ".join(told)
+
+
+def _contributions(count: int | None, cap: int) -> str:
+    if count is None:
+        return f"contributions: unknown of {cap}: the file that counts them is missing or damaged"
+    rest = ": spent, it passes the token on unchanged" if count >= cap else ""
+    return f"contributions: {count} of {cap}{rest}"
 
 
 def _silence(neighbour: dict[str, Any]) -> str:

@@ -40,7 +40,7 @@ def tallies_in(content: bytes) -> dict[str, Tally]:
 def memory_out(memory: Reminders) -> bytes:
     """The reminders as bytes: a line of JSON, then a few bytes for each neighbour."""
     lines = sorted({each.mark.line for each in memory.had.values()})
-    head = json.dumps([lines, mark_out(memory.reminded), memory.forgot]).encode()
+    head = json.dumps([lines, mark_out(memory.reminded)]).encode()
     places = {line: place for place, line in enumerate(lines)}
     had = [
         _HAD.pack(bytes.fromhex(who), places[each.mark.line], each.mark.hop, each.proof)
@@ -52,12 +52,12 @@ def memory_out(memory: Reminders) -> bytes:
 def memory_in(content: bytes) -> Reminders:
     """The reminders in these bytes."""
     head, _, rows = content.partition(b"\n")
-    lines, reminded, forgot = json.loads(head)
+    lines, reminded = json.loads(head)
     had = {
         who.hex(): Reminder(Mark(Line(*lines[place]), hop), proof)
         for who, place, hop, proof in _HAD.iter_unpack(rows)
     }
-    return Reminders(had, mark_in(reminded), forgot)
+    return Reminders(had, mark_in(reminded))
 
 
 def mark_out(mark: Mark | None) -> str | None:

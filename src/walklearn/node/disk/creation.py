@@ -22,6 +22,7 @@ from walklearn.files.raw_rows import digests_of, raw_rows
 from walklearn.files.wording import plural
 from walklearn.node.agreement.node_rows import NodeRows, read_node_rows
 from walklearn.node.agreement.plan import Plan
+from walklearn.node.disk.contribution_count import ContributionCount
 from walklearn.node.disk.directory import NodeDirectory, Settings, new_directory, write_parts
 from walklearn.node.disk.kept_releases import KeptReleases, kept_releases, owners_folder
 from walklearn.node.disk.store import Release, Store
@@ -97,7 +98,7 @@ def create_node(
         model less often than the plan would let it.
     releases
         The folder of the owner's record of what was released of which rows; by default that of
-        the user.
+        the user. Contributions are counted in the folder `counts` beside it.
     accept_unprotected
         Accept a plan that leaves the model unprotected. Such a plan is refused otherwise.
 
@@ -131,11 +132,14 @@ def create_node(
         _check_exact(rows, mechanism)
         learner = Learner.of_plan(agreed, rows.X, rows.y)
         identity = Identity.create()
-        settings = replace(settings, plan_digest=agreed.digest)
+        folder = (releases or owners_folder()).absolute()
+        count = folder.parent / "counts" / identity.fingerprint
+        counts = "" if noise is None else str(count)
+        settings = replace(settings, plan_digest=agreed.digest, counts=counts)
         write_parts(fresh, settings, Path(plan).read_text(encoding="utf-8"), identity, rows)
         # Entered before the node exists: nobody can have seen what is not entered.
         with (
-            kept_releases(releases or owners_folder()) as kept,
+            kept_releases(folder) as kept,
             Store.create(fresh / "node.sqlite", learner.limits) as store,
         ):
             past = _Past.of(kept, given, agreed, mechanism)
@@ -143,6 +147,8 @@ def create_node(
             drawn = _drawn(agreed, learner, mechanism, noise, allowed, past)
             past.enter(kept, given, agreed, drawn)
             release = store.draw_release(lambda: drawn)
+            if noise is not None:
+                ContributionCount.create(count)
         outside = mechanism is not None and bool(mechanism.outside([learner.smoothness]))
         constant = mechanism is not None and _is_constant(mechanism)
     return Created(

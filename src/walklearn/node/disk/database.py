@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-FORMAT = 2
+FORMAT = 3
 APPLICATION = 0x77616C6B  # "walk": SQLite keeps it in the header of the file
 
 # What SQLite says where nothing may be written, or even the log's index not be made.

@@ -1,7 +1,7 @@
 """A node's directory: everything that is the node's own, and nothing that is not.
 
     plan.toml      the agreement, as it was given
-    node.json      name, where it listens, the address neighbours use
+    node.json      name, where it listens, the address neighbours use, its file of contributions
     key.pem        the private key, readable by its owner only
     certificate.pem
     rows.npz       its rows, as numbers
@@ -50,13 +50,15 @@ class DirectoryError(ValueError):
 class Settings:
     """What is a node's own choice, and by which plan it was made.
 
-    address: empty for a node that dials its neighbours and cannot be dialled.
+    address: empty for a node that dials its neighbours and cannot be dialled. counts: the file in
+    which the node reserves its contributions, empty if its plan puts no noise on the model.
     """
 
     name: str
     listen: str
     address: str
     plan_digest: str = ""
+    counts: str = ""
     format: str = FORMAT
     version: int = VERSION
 
@@ -94,8 +96,9 @@ class NodeDirectory:
             version = content["version"]
             if content["format"] == FORMAT and version <= VERSION:
                 return Settings(
-                    content["name"], content["listen"], content["address"], content["plan_digest"]
-                )
+                    content["name"], content["listen"], content["address"],
+                    content["plan_digest"], content.get("counts", ""),
+                )  # fmt: skip
         except (ValueError, KeyError, TypeError) as error:
             raise DirectoryError(f"{self.path / 'node.json'} is damaged: {error}.") from None
         raise DirectoryError(
@@ -136,6 +139,11 @@ class NodeDirectory:
     def store_path(self) -> Path:
         """Where the token and the release are kept."""
         return self.path / "node.sqlite"
+
+    @property
+    def count_path(self) -> Path | None:
+        """The file that counts the node's contributions; None if its plan does not limit them."""
+        return Path(self.settings.counts) if self.settings.counts else None
 
     @property
     def invite(self) -> Invite:

@@ -2,10 +2,11 @@
 
 SQLite in WAL mode with synchronous=FULL: when `commit` returns, the record survives a power cut;
 when it raises `StoreError`, because the disk is full, say, nothing of it was written and the node
-can go on. The log of WAL mode is kept short, and when the disk has no room it is emptied and the
-record is tried again. What the node has counted is written with the record. When the disk itself
-fails nobody knows: `DiskError`, and the process should end without an answer. Large tokens are
-files beside the database: see `bodies`.
+can go on. Under a private plan each contribution is reserved outside the directory before it is
+committed: see `contribution_count`. The log of WAL mode is kept short, and when the disk has no
+room it is emptied and the record is tried again. What the node has counted is written with the
+record. When the disk itself fails nobody knows: `DiskError`, and the process should end without an
+answer. Large tokens are files beside the database: see `bodies`.
 
 >>> import tempfile
 >>> from walklearn.problem.domains import Ball
@@ -30,13 +31,14 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
 from walklearn.files.atomic_write import sync_directory
 from walklearn.node.disk import columns
 from walklearn.node.disk.bodies import NO_BODY, Bodies, Body, ReplacedError
+from walklearn.node.disk.contribution_count import ContributionCount
 from walklearn.node.disk.database import (
     APPLICATION,
     FORMAT,
@@ -118,6 +120,7 @@ class Store:
         self._final: Body = NO_BODY
         self._memory = columns.memory_out(self.record.memory)
         self._bodies = Bodies(path, limits)
+        self._count: ContributionCount | None = None
         self._one_at_a_time = threading.RLock()
 
     @classmethod
@@ -139,14 +142,29 @@ class Store:
         return store
 
     @classmethod
-    def open(cls, path: Path, limits: Limits) -> Self:
-        """Open the store for the one process that runs the node; clear up what a crash left."""
+    def open(cls, path: Path, limits: Limits, count: Path | None = None) -> Self:
+        """Open the store for the one process that runs the node; clear up what a crash left.
+
+        count: the file in which the node reserves its contributions, if its plan is private.
+        """
         check_format(path)
         with explained(path):
             store = cls(path, limits, locked(path))
             store.record = store._load()
             store._bodies.keep_only(store._token, store._final)
+        if count is not None:
+            try:
+                store._reserve_in(ContributionCount.open(count))
+            except BaseException:
+                store.close()
+                raise
         return store
+
+    def _reserve_in(self, count: ContributionCount) -> None:
+        """Start from the larger count: the directory or the file may be a restored backup."""
+        self._count = count
+        count.reserve(self.record.contributions)
+        self.record = replace(self.record, contributions=count.value)
 
     @classmethod
     def look(cls, path: Path, limits: Limits) -> Self:
@@ -171,6 +189,8 @@ class Store:
             self._connection.close()
             if self._lock is not None:
                 self._lock.close()
+            if self._count is not None:
+                self._count.close()
 
     def __enter__(self) -> Self:
         return self
@@ -188,6 +208,8 @@ class Store:
     def _commit(self, record: Record) -> None:
         before, token, final, memory = self.record, self._token, self._final, self._memory
         made: list[Path] = []
+        if self._count is not None:
+            self._count.reserve(record.contributions)
         try:
             with explained(self.path):
                 if record.token is not before.token:

@@ -35,7 +35,7 @@ from walklearn.node.process.status import (
     short_hash,
     unconfirmed,
 )
-from walklearn.node.protocol.events import Recount, TrustAgain
+from walklearn.node.protocol.events import TrustAgain
 from walklearn.node.protocol.messages import Outcome
 from walklearn.node.protocol.protocol import recover
 from walklearn.node.protocol.state import Phase
@@ -94,7 +94,8 @@ class Node:
         self.log = log or Log(directory.settings.name)
         self._neighbours = directory.neighbours()
         self._neighbours_stamp = directory.neighbours_stamp()
-        self._store = Store.open(directory.store_path, Limits.of_plan(self.plan))
+        limits = Limits.of_plan(self.plan)
+        self._store = Store.open(directory.store_path, limits, directory.count_path)
         self.counters = Counters(self._store.counted)
         try:
             self._runtime = self._assemble()
@@ -106,6 +107,11 @@ class Node:
         release = self._store.release()
         if release is None:
             raise StoreError(f"{self.directory.path} has no release: it was not made whole.")
+        if release.noise is not None and self.directory.count_path is None:
+            raise StoreError(
+                f"{self.directory.path} does not say where its contributions are counted, so they "
+                "cannot be limited. Make the node anew with `walklearn node init`."
+            )
         self._privacy = privacy_status(self.plan, release)
         learner = own_learner(self.directory, release)
         identity = self.directory.identity
@@ -244,12 +250,6 @@ class Node:
         if receipt is None or receipt.outcome is not Outcome.ACCEPTED:
             raise CommandError("nothing came of it" if receipt is None else receipt.reason)
         self.log.info("walk resumed" if resume else "walk started")
-
-    async def recount(self, contributions: int) -> None:
-        """Take the owner's word for how often the rows of a forgetful node have shown."""
-        receipt = await self._runtime.dispatch(Recount(contributions))
-        if receipt is None or receipt.outcome is not Outcome.ACCEPTED:
-            raise CommandError("nothing came of it" if receipt is None else receipt.reason)
 
     async def look_for_neighbours(self) -> None:
         """Take notice of neighbours that were added to the directory or removed from it."""

@@ -180,11 +180,6 @@ def _commands(node: Node) -> dict[str, Any]:
         await node.trust(name)
         return {}
 
-    async def recount(contributions: int) -> Mapping[str, Any]:
-        await node.recount(contributions)
-        return {}
-
     return {
         "Status": status, "StartWalk": start_walk, "NewNeighbours": new_neighbours, "Trust": trust,
-        "Recount": recount,
     }  # fmt: skip

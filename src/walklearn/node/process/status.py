@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from walklearn.node.agreement.plan import Plan
+from walklearn.node.disk.contribution_count import ContributionCount
+from walklearn.node.disk.database import StoreError
 from walklearn.node.disk.directory import NodeDirectory
 from walklearn.node.disk.store import Release, Store
 from walklearn.node.process.clock import awake_seconds
@@ -95,7 +97,6 @@ def record_status(record: Record, updates: int) -> dict[str, Any]:
         "walk": None if record.newest_line is None else _line(record.newest_line),
         "hop": None if record.newest is None else record.newest.hop,
         "contributions": record.contributions,
-        "forgot": record.memory.forgot,
     }
 
 
@@ -117,6 +118,7 @@ def stored_status(directory: NodeDirectory, phase: str = "not running") -> dict[
         "phase": phase,
         "holds_token": record.place is Place.HERE,
         **record_status(record, plan.updates),
+        "contributions": _stored_contributions(directory, record),
         "privacy": privacy_status(plan, release),
         "may_contribute": release.may_contribute if release and release.noise else None,
         "neighbours": [
@@ -128,6 +130,16 @@ def stored_status(directory: NodeDirectory, phase: str = "not running") -> dict[
             for each in directory.neighbours()
         ],
     }
+
+
+def _stored_contributions(directory: NodeDirectory, record: Record) -> int | None:
+    """The count that the node would start from; None if it cannot be known."""
+    if directory.count_path is None:
+        return record.contributions
+    try:
+        return max(record.contributions, ContributionCount.read(directory.count_path))
+    except StoreError:
+        return None
 
 
 def privacy_status(plan: Plan, release: Release | None) -> str:

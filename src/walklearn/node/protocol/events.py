@@ -166,13 +166,6 @@ class TrustAgain:
 
 
 @dataclass(frozen=True)
-class Recount:
-    """The owner of a node that has forgotten says how often its rows have shown."""
-
-    contributions: int
-
-
-@dataclass(frozen=True)
 class StopAsked:
     """The process is asked to end; it may when `state.may_stop`."""
 
@@ -191,7 +184,7 @@ class StoreFailed:
 Event = (
     Started | Tick | Slept | NewNeighbours | NeighbourUp | NeighbourDown | Announced | TokenArrived
     | Visit | Answered | NotSent | Unknown | FinalArrived | FinalAnswered | StartWalk | ResumeWalk
-    | TrustAgain | Recount | StopAsked | StoreFailed
+    | TrustAgain | StopAsked | StoreFailed
 )  # fmt: skip
 
 

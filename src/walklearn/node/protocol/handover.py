@@ -104,7 +104,7 @@ def _visit(state: State, draws: Draws, now: float) -> Result:
     record = state.record
     assert record.token is not None
     token, contributions, kept = state.learner.visit(
-        record.token, draws, record.contributions, state.withholds(now), record.kept
+        record.token, draws, record.contributions, record.kept
     )
     record = replace(record, token=token, contributions=contributions, kept=kept)
     state = replace(state, record=record)
@@ -167,7 +167,7 @@ def finish(state: State, final: Token) -> Result:
 
 def wake(state: State, event: happened.Started) -> Result:
     """Begin every wait anew after a restart; of what was taken before, the newest is remembered."""
-    record, state = state.record, state.listening(event.now)
+    record = state.record
     if record.newest is None:
         return state.saw_nothing(event.now), []
     copy = record.newest_model

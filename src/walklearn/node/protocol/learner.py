@@ -204,21 +204,16 @@ class Learner:
         token: Token,
         draws: Draws,
         contributions: int = 0,
-        withholds: bool = False,
         kept: Kept | None = None,
     ) -> Visited:
-        """Make this node's update; return the token, the count of contributions and what is kept.
-
-        withholds: where there is noise on the model, leave the model unchanged, as past the cap.
-        """
+        """Make this node's update; return the token, the contributions and what is kept."""
         if self.plan.memory is not None:
             return self._remember(self.plan.memory, token, draws, contributions, kept)
         carried = walk_sgd.Token(
             0, -1, token.model, token.weighted_sum, token.step_size_sum, token.updates, 0,
             token.inverse_importance_sum,
         )  # fmt: skip
-        may = not withholds and contributions < self.may_contribute
-        contributes = self.noise is not None and may
+        contributes = self.noise is not None and contributions < self.may_contribute
 
         def protect(
             problem: Problem, node: int, model: Vector, picks: NDArray[np.int64] | None

@@ -75,7 +75,7 @@ def hear(state: State, event: happened.NeighbourUp | happened.Announced) -> Resu
 
 
 def _remind(state: State, neighbour: str, had: Reminder | None) -> Result:
-    """Note that this node has forgotten, if a neighbour had a token that it does not know of."""
+    """Forget the kept gradients if a neighbour had a token that this node does not know of."""
     memory, sent = state.record.memory, state.sent_to.get(neighbour)
     if had is None or memory.knows(had.mark, state.began, sent):
         return state, []
@@ -88,7 +88,7 @@ def _remind(state: State, neighbour: str, had: Reminder | None) -> Result:
         memory=memory.reminded_of(had.mark),
         kept=None if kept is None else kept.forgotten(),
     )
-    note = Note("forgot", which, neighbour)
+    note = Note("restored backup", which, neighbour)
     return replace(state, record=record), [Commit(record), note]
 
 

@@ -12,10 +12,7 @@ from walklearn.node.protocol.tokens import Line, Mark
 from walklearn.node.protocol.values import replace
 
 # What is answered with a receipt, besides a token.
-_REPLIED = (
-    happened.FinalArrived, happened.StartWalk, happened.ResumeWalk, happened.TrustAgain,
-    happened.Recount,
-)  # fmt: skip
+_REPLIED = (happened.FinalArrived, happened.StartWalk, happened.ResumeWalk, happened.TrustAgain)
 
 
 def start(state: State, event: happened.StartWalk) -> Result:
@@ -84,21 +81,6 @@ def trust(state: State, event: happened.TrustAgain) -> Result:
     state = state.with_tally(event.neighbour, tally.forgiven(), state.sent)
     effects: list[Effect] = [Commit(state.record), Reply(Receipt(Outcome.ACCEPTED))]
     return state, [*effects, Greet(event.neighbour)]
-
-
-def recount(state: State, event: happened.Recount) -> Result:
-    """Believe the owner: from now on the rows show again, up to the cap."""
-    record = state.record
-    if not record.memory.forgot:
-        return decline(state, "this node has forgotten nothing: its own count stands.")
-    if event.contributions < record.contributions:
-        return decline(
-            state, f"its rows have shown {record.contributions} times at least, by its own count."
-        )
-    memory = record.memory.recounted()
-    record = replace(record, contributions=event.contributions, memory=memory)
-    state = replace(state, record=record)
-    return state, [Commit(record), Reply(Receipt(Outcome.ACCEPTED)), Note("recounted")]
 
 
 def holds(state: State, event: happened.ResumeWalk) -> Result:

@@ -68,8 +68,10 @@ moves among those that answer keep the walk's law. With every neighbour silent t
 Time is that of a clock which never jumps, and stands still while the machine sleeps; a restart
 begins every wait anew.
 
-**Forgetting.** A disk that was put back to an earlier time has forgotten what this node showed of
-its rows; neighbours remember, and tell it: see `memory`.
+**Restored backups.** A disk that was restored from a backup has lost the gradients that this node
+gave to the token since. Neighbours tell it which token they had from it last: see `reminders`. The
+count of contributions does not rely on neighbours: it is reserved outside the node's directory
+(`disk.contribution_count`).
 
 **The table.** What each event does in each state; … is "nothing".
 
@@ -92,7 +94,6 @@ FinalAnswered  final_answered  final_answered  final_answered  final_answered
 StartWalk      start           start           start           start
 ResumeWalk     resume          holds           resume          done
 TrustAgain     trust           trust           trust           trust
-Recount        recount         recount         recount         recount
 StopAsked      stop            stop            stop            stop
 StoreFailed    undo            undo            undo            undo
 """
@@ -162,7 +163,6 @@ _ROWS: dict[type[Any], Sequence[Handler | None]] = {
     happened.StartWalk: (owner.start,) * 4,
     happened.ResumeWalk: (owner.resume, owner.holds, owner.resume, owner.done),
     happened.TrustAgain: (owner.trust,) * 4,
-    happened.Recount: (owner.recount,) * 4,
     happened.StopAsked: (owner.stop,) * 4,
     happened.StoreFailed: (owner.undo,) * 4,
 }

@@ -1,18 +1,17 @@
-"""What neighbours remember for each other, so that a disk put back to an earlier time is noticed.
+"""Reminders by which neighbours tell a node that its disk was restored from a backup.
 
-A node counts on its disk how often its rows have shown. If a backup is restored, the count goes
-back and what was shown does not. So each node remembers the newest mark of a token it had from each
-neighbour, in the same commit as the token, and says it in its greetings. The neighbour has
-committed every mark before it sent it: one that it does not know proves that it has forgotten. From
-then on its rows show no more, until its owner says how often they have (`Recount`).
+With `update = "saga"` a node keeps the gradients that the token's sum contains. A restored backup
+takes them back to an earlier visit, and the sum no longer matches. So each node remembers the
+newest mark of a token it had from each neighbour, in the same commit as the token, and says it in
+its greetings. The neighbour committed every mark before it sent it: a mark that it does not know
+proves that its disk was restored. It then forgets the gradients it kept, and the token starts a new
+epoch.
 
-A neighbour cannot lie about it. With every token goes a *proof*: a keyed digest of its mark and its
-receiver, by a secret that the sender makes of its private key, which no backup changes. Only the
-sender can make it and only the sender checks it; what is told without it is passed over.
+A neighbour can omit a reminder but cannot forge one. With every token goes a *proof*: a keyed
+digest of its mark and its receiver, by a secret that the sender derives from its private key, which
+no backup changes. Only the sender can make and check it; a reminder without it is ignored.
 
-A process that has just begun does not know whether it has forgotten: for `LISTEN_SECONDS`, or until
-every neighbour has spoken, its rows do not show either. A neighbour that is silent for longer can
-only tell later.
+The cap on contributions does not rely on reminders: see `disk.contribution_count`.
 
 >>> from walklearn.node.protocol.tokens import Line
 >>> line = Line(0, 1, reclaimer="ab" * 32, walk="cd" * 16)
@@ -40,8 +39,6 @@ from walklearn.node.protocol.messages import Reminder
 from walklearn.node.protocol.tokens import Mark
 from walklearn.node.protocol.values import replace
 
-LISTEN_SECONDS = 10.0
-
 
 def proof_of(secret: bytes, receiver: str, mark: Mark) -> bytes:
     """What goes with a token to this receiver, so that its sender knows it again."""
@@ -57,16 +54,14 @@ def is_own(reminder: Reminder, secret: bytes, receiver: str) -> bool:
 
 @dataclass(frozen=True)
 class Reminders:
-    """What is remembered for neighbours, and whether this node has forgotten.
+    """Marks that this node remembers for its neighbours, and the one they reminded it of.
 
     had: the newest token or final model from each neighbour. reminded: the newest mark that a
-    neighbour had from this node and this node did not know of. forgot: since then its owner
-    has not said how often its rows have shown.
+    neighbour had from this node and this node did not know of.
     """
 
     had: Mapping[str, Reminder] = field(default_factory=dict)
     reminded: Mark | None = None
-    forgot: bool = False
 
     def with_token_from(self, sender: str, mark: Mark, proof: bytes) -> Reminders:
         """Remember a token or final model from this sender, unless a newer one is remembered."""
@@ -84,9 +79,5 @@ class Reminders:
         return any(mark <= each for each in known)
 
     def reminded_of(self, mark: Mark) -> Reminders:
-        """Note that this node has forgotten, since a neighbour had this mark from it."""
-        return replace(self, reminded=mark, forgot=True)
-
-    def recounted(self) -> Reminders:
-        """Note that the owner has said how often the rows have shown."""
-        return replace(self, forgot=False)
+        """Note that a neighbour had this mark from this node, whose disk does not know it."""
+        return replace(self, reminded=mark)

@@ -27,7 +27,7 @@ from walklearn.node.protocol.pace import (
     unanswered,
 )
 from walklearn.node.protocol.record import Place, Record
-from walklearn.node.protocol.reminders import LISTEN_SECONDS, proof_of
+from walklearn.node.protocol.reminders import proof_of
 from walklearn.node.protocol.tally import Sent, Tally
 from walklearn.node.protocol.tokens import Line, Mark, Token
 from walklearn.node.protocol.values import replace
@@ -60,8 +60,7 @@ class State:
     last token or final model that this process sent to each neighbour, to removed ones too, for
     they remember it. `began` is the newest mark that was on the disk when the process began.
 
-    Until `listens_until` the node's rows do not show, unless every neighbour spoke: `reminders`
-    says why. Its proofs are made with `secret`.
+    The proofs that go with its tokens are made with `secret`: see `reminders`.
     """
 
     fingerprint: str
@@ -80,7 +79,6 @@ class State:
     sent: Sent | None = None
     sent_to: Mapping[str, Mark] = field(default_factory=dict)
     began: Mark | None = None
-    listens_until: float | None = None
     secret: bytes = b""
 
     @property
@@ -228,21 +226,9 @@ class State:
             had=self.record.memory.had.get(neighbour),
         )
 
-    def listening(self, now: float) -> State:
-        """The state in which rows do not show for a while, in case this node has forgotten."""
-        return replace(self, listens_until=now + LISTEN_SECONDS)
-
     def proved(self, token: Token, receiver: str) -> Token:
         """The token with the proof that this node sends it there."""
         return replace(token, proof=proof_of(self.secret, receiver, token.mark))
-
-    def withholds(self, now: float) -> bool:
-        """Whether the rows must not show: the node has forgotten, or may still be told so."""
-        if self.record.memory.forgot:
-            return True
-        if self.listens_until is None or now >= self.listens_until:
-            return False
-        return any(self.links.get(each, Link()).theirs is None for each in self.neighbours)
 
     def _progress(self, now: float) -> Progress | None:
         """The walk's progress, told only where it serves: it shows which way the token went."""
