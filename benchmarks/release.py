@@ -1,8 +1,8 @@
 """How long a release and a calibration take: `python -m benchmarks.release`.
 
 A million simulated releases against as many of NumPy's own gamma numbers, on the same generator and
-shapes, in turns; what a real release takes for each number, drawn exactly, with OpenDP's discrete
-Gaussian beside it where that is installed; and the median time to calibrate each mechanism.
+shapes, in turns; the cost of an exact draw, with NumPy's normal numbers and, if it is installed,
+OpenDP's discrete Gaussian for comparison; and the median time to calibrate each mechanism.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import numpy as np
 
 from benchmarks.measurement import Measurement, main
 from walklearn import privacy
+from walklearn.privacy.exact_draws import BLOCK
 
 VALUES = 1_000_000
 ROUNDS = 5
@@ -42,8 +43,16 @@ def measurements(quick: bool) -> Iterator[Measurement]:
 def exact_draws(count: int) -> Iterator[Measurement]:
     """Microseconds of processor time for each number: others may share the machine."""
     noise = privacy.ModelNoise(clip=1.0, noise_multiplier=3.0, max_contributions=1)
-    yield Measurement("exact noise on the model, a coordinate of 50",
-                      microseconds(lambda: noise.draw(50), 50, count), "µs", 40.0)  # fmt: skip
+    # Draws are made in blocks: several of them count, not the best case of none.
+    costs, many = {}, max(100 * count, 10 * BLOCK * ROUNDS)
+    for size in (50, 4096, 65_536):
+        costs[size] = microseconds(lambda n=size: noise.draw(n), size, many)
+        what = f"exact noise on the model, a coordinate in draws of {size:,}"
+        yield Measurement(what, costs[size], "µs", None if size < 4096 else 0.3)
+    generator = np.random.default_rng(0)
+    numpys = microseconds(lambda: generator.standard_normal(4096), 4096, many)
+    yield Measurement("exact noise in draws of 4,096 / NumPy's normal numbers",
+                      costs[4096] / numpys, "times", 8.0)  # fmt: skip
     yield opendp_gaussian(count)
     values = np.full(50, 20.0)
     for mechanism in (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import threading
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,7 @@ from walklearn.node.process.control import CommandError
 from walklearn.node.process.node import Node, Options
 from walklearn.node.protocol import pace
 from walklearn.node.protocol.events import StartWalk, Tick
+from walklearn.node.protocol.learner import Draws
 from walklearn.node.protocol.messages import Greeting
 from walklearn.node.protocol.tokens import Limits, Line, Mark
 from walklearn.node.protocol.values import replace
@@ -273,60 +275,85 @@ def test_a_token_that_nobody_can_take_is_said_to_be_kept(tmp_path: Path) -> None
     assert log_lines(log.getvalue())[-1]["token"] == "kept"
 
 
-def test_the_noise_of_two_visits_shares_no_generator(
+NOISE = """
+[privacy]
+protect = "node"
+epsilon = 3.0
+delta = 1e-5
+clip = 1.0
+max_contributions = 5
+"""
+
+
+def test_the_noise_of_two_visits_is_two_parts_of_a_keystream(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Past the cap the noise shows bare: nothing of it may tell of the noise before."""
-    noise = (
-        '[privacy]\nprotect = "node"\nepsilon = 3.0\ndelta = 1e-5\nclip = 1.0\n'
-        "max_contributions = 5"
-    )
-    (one,) = make_nodes(tmp_path, 1, [], more=noise)
+    """The walk's own random numbers, which neighbours see the effect of, are from elsewhere."""
+    (one,) = make_nodes(tmp_path, 1, [], more=NOISE)
     node, _ = in_process(one)
-    made = []
+    content, made = np.random.default_rng(1).bytes(8 * exact_draws.BLOCK + 64), []
 
     def stream() -> exact_draws.FixedBits:
-        made.append(exact_draws.FixedBits(bytes(range(200))))
+        made.append(exact_draws.FixedBits(content))
         return made[-1]
 
     monkeypatch.setattr(exact_draws, "Keystream", stream)
-    draw = node._runtime._draw
-    first, second = draw().noise, draw().noise
+    monkeypatch.setattr(exact_draws, "_prepared", exact_draws._Prepared())
+    noise = node._runtime.state.learner.noise
+    assert noise is not None
+    first, second = (node._runtime._draw().noise for _ in range(2))
+    assert first is not None
+    assert second is not None
     node._close()
-    assert len(made) == 2
-    np.testing.assert_array_equal(first, second)  # each stream begins anew
+    assert len(made) == 1
+    expected = noise.draw(2 * len(first), exact_draws.FixedBits(content))
+    np.testing.assert_array_equal([*first, *second], expected)
 
 
-def test_noise_for_a_large_model_is_drawn_while_neighbours_are_heard(tmp_path: Path) -> None:
-    """3,000 numbers take about a tenth of a second: signs of life go on in between."""
-    names = json.dumps([f"x{number}" for number in range(3000)])
-    more = '[privacy]\nprotect = "node"\nepsilon = 3.0\ndelta = 1e-5\nclip = 1.0'
-    text = PLAN.format(nodes=2, updates=2, more=more)
-    plan = tmp_path / "plan.toml"
-    plan.write_text(text.replace('features = ["a", "b"]', f"features = {names}"))
-    rows = NodeRows(np.ones((1, 3000)), np.ones(1))
-    one, other = make_node(tmp_path / "one", plan, rows), make_node(tmp_path / "two", plan, rows)
-    introduce(one, other)
-    beats = []
-
-    async def beat() -> None:
-        while True:
-            await asyncio.sleep(0)
-            beats.append(1)
+def test_noise_is_drawn_before_a_token_comes_and_after_it_has_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With as many numbers as a block each visit uses up all, and takes only what is prepared."""
+    monkeypatch.setattr(exact_draws, "BLOCK", 4)
+    monkeypatch.setattr(exact_draws, "_prepared", exact_draws._Prepared())
+    one, other = make_nodes(tmp_path, 2, [(0, 1)], more=NOISE, updates=6)
 
     async def walk() -> None:
         (first, _), (second, _) = in_process(one), in_process(other)
+        noise = first._runtime.state.learner.noise
+        assert noise is not None
+        assert not noise.is_prepared(1)
         async with first.started(), second.started():
+            await until(lambda: noise.is_prepared(first._runtime.state.learner.problem.size))
             await until(lambda: first._runtime.state.is_usable(other.identity.fingerprint))
-            draw, before = first._runtime._drawn(), len(beats)
-            beating = asyncio.create_task(beat())
-            await draw
-            assert len(beats) - before > 10
-            beating.cancel()
             await first.start_walk()
             await until(lambda: first._runtime.state.record.final is not None)
+            await until(lambda: noise.is_prepared(first._runtime.state.learner.problem.size))
 
     asyncio.run(walk())
+
+
+def test_noise_that_is_not_prepared_is_drawn_while_neighbours_are_heard(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (one,) = make_nodes(tmp_path, 1, [], more=NOISE)
+    node, _ = in_process(one)
+    monkeypatch.setattr(exact_draws, "_prepared", exact_draws._Prepared())
+    heard = threading.Event()
+    plain = node._runtime._draw
+
+    def draw() -> Draws:
+        assert heard.wait(60)
+        return plain()
+
+    monkeypatch.setattr(node._runtime, "_draw", draw)
+
+    async def visit() -> Draws:
+        asyncio.get_running_loop().call_soon(heard.set)
+        return await node._runtime._drawn()
+
+    assert asyncio.run(visit()).noise is not None
+    node._close()
 
 
 def test_large_models_walk_too_and_callers_that_give_up_do_no_harm(tmp_path: Path) -> None:

@@ -17,8 +17,8 @@ can take from it in the convolution (`slack`, about 1e-11) is added. Some cases 
 are exact: nothing, a single release, contributions to the model with the same noise (one
 Gaussian), and δ = 0, where ε is the sum of the releases' own.
 
-As everywhere in this package δ is that of the ideal laws; `sampling` says what finite
-precision adds to a release.
+δ is that of the ideal distributions. A release is drawn from these exactly (`exact_draws`), so
+finite precision adds nothing to it; a simulation draws in double precision and protects nobody.
 
 >>> from walklearn.privacy.mechanisms import Laplace
 >>> release = Laplace(scale=9.0, bounds=(1.0, 10.0))

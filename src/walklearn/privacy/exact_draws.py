@@ -1,22 +1,35 @@
-"""Exact draws: a number of an ideal law, rounded to the public grid, with no error at all.
+"""Exact draws: random numbers of an ideal distribution, rounded to the public grid without error.
 
-Noise that is computed in floating point follows the law it claims only nearly, and which doubles
-come out depends on the secret value: one output can give it away (Mironov 2012). Here the output is
-that of the ideal law of real numbers, rounded to the grid. Rounding looks at the noisy number only,
-so it costs nothing, and the continuous law's δ is exact for what is published.
+Noise that is computed in floating point follows its distribution only approximately, and which
+doubles can occur depends on the secret value: one output can reveal it (Mironov 2012). The output
+here is that of the ideal distribution of real numbers, rounded to the grid. Rounding sees the noisy
+number only, so it costs no privacy, and the δ of the continuous distribution is exact for the
+published number.
 
-**How.** X is the number whose upper tail S(X) = P(law ≥ X) is U, uniform on (0, 1). U is never
-drawn whole: its first 64 binary digits confine it to an interval. A cell of the grid is guessed
+**One draw.** X is the number whose upper tail S(X) = P(noise ≥ X) is U, uniform on (0, 1). U is
+drawn lazily: its first 64 binary digits confine it to an interval. A cell of the grid is guessed
 from them in double precision, and ball arithmetic (python-flint) encloses S at the two edges of the
-cell. Where an edge cannot be told from U's interval, more digits are drawn and the balls are made
-smaller; where the guess was wrong, the neighbouring cells are tried. So a mistake of the
-guess costs time, never truth.
+cell. While an edge cannot be told from U's interval, more digits are drawn and the balls are made
+smaller; if the guess was wrong, the neighbouring cells are tried. A wrong guess costs time, never
+correctness.
 
-**Bits.** ChaCha20 under a fresh key from the operating system's entropy, for each call anew, so
-that nothing is kept from which a past draw could be computed, and no two processes share any.
-What is claimed holds against everyone who cannot tell ChaCha20 from random bits.
+**Gaussian noise in bulk.** U's first digit is the sign of X, and the other 63 are those of the tail
+probability of |X|, complemented if X is negative. `half_normal` rounds |X| for thousands of draws
+at once and proves nearly all of them; the others are drawn as above, from the same digits.
 
->>> bits = FixedBits(bytes(range(1, 255)) * 4)     # a test gives the bits; a release never does
+**Timing.** A duration must not reveal the noise. Gaussian noise is drawn in blocks, before it is
+used (`prepare`), into the memory of this process only. `rounded_normal` then copies a part of it
+and overwrites that part with zeros. A lock protects the memory, and a child process forgets it
+after `fork`. Draws that ball arithmetic decides work on |X|: a draw and its negative cost the same.
+`rounded` mirrors Laplace and Gaussian noise in the same way. Its duration may still depend on |X|,
+and on X for the Gamma distribution, which has no mirror image; a draw at an end of the public range
+is faster. A node calls it once, when it is made, before it talks to anyone.
+
+**Bits.** ChaCha20 under a fresh key from the operating system's entropy for each block. The key is
+dropped after the block, so nothing is left from which a used draw could be computed. The claim
+holds against everyone who cannot distinguish ChaCha20 from random bits.
+
+>>> bits = FixedBits(bytes(range(1, 255)) * 4)     # for tests only
 >>> rounded_normal(4, sigma=1.0, step=2.0**-10, bits=bits)
 array([2721, 1851, 1537, 1324])
 """
@@ -24,6 +37,7 @@ array([2721, 1851, 1537, 1324])
 from __future__ import annotations
 
 import math
+import os
 import secrets
 import threading
 import time
@@ -32,16 +46,18 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from statistics import NormalDist
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from walklearn.files.extras import package
-from walklearn.privacy import special
+from walklearn.privacy import half_normal, special
 
-# Digits of U to begin with, and by how many bits a ball is finer than what it is compared with.
+# The number of digits of U to begin with, and the additional precision of balls in bits.
 _FIRST_BITS, _FINER = 64, 32
+# Gaussian noise is drawn in blocks of this size, and kept for so many different deviations.
+BLOCK, _MAX_DEVIATIONS = 8192, 8
 # Nothing is released beyond 2^1000.
 _LARGEST_EXPONENT = 1000
 _standard_normal = NormalDist()
@@ -86,7 +102,11 @@ class FixedBits:
 
 
 class Law(Protocol):
-    """A law of real numbers that can be drawn from exactly."""
+    """A distribution of real numbers that can be drawn from exactly.
+
+    A law with the attribute `is_symmetric = True` is symmetric about 0; its negative draws are
+    mirror images of positive ones and take the same time.
+    """
 
     def upper(self, x: Any) -> Any:
         """A ball around P(law ≥ x), for an exact number x, at the working precision."""
@@ -97,9 +117,10 @@ class Law(Protocol):
 
 @dataclass(frozen=True)
 class Normal:
-    """The normal law N(0, σ²)."""
+    """The normal distribution N(0, σ²)."""
 
     sigma: float
+    is_symmetric: ClassVar[bool] = True
 
     def upper(self, x: Any) -> Any:
         """The chance ½ erfc(x / (σ√2)) of a draw above x."""
@@ -118,6 +139,7 @@ class TruncatedLaplace:
 
     scale: float
     cut: float = math.inf
+    is_symmetric: ClassVar[bool] = True
 
     def upper(self, x: Any) -> Any:
         """(e^(−x/b) − q)/(2(1 − q)) from 0 to the cut, q = e^(−cut/b); 1 minus that below 0."""
@@ -170,14 +192,14 @@ def rounded_normal(
     """Draw N(0, σ²) independently, each draw rounded exactly to the nearest multiple of a step.
 
     A value that is itself a multiple of the step, plus such a draw, is the value with ideal
-    Gaussian noise, rounded. So with values as whole numbers of steps nothing is ever inexact.
+    Gaussian noise, rounded. Counted in whole steps, nothing is ever inexact.
 
     Parameters
     ----------
     count
-        How many.
+        The number of draws.
     sigma
-        The deviation, exactly this double.
+        The standard deviation, exactly this double.
     step
         A power of two.
     bits
@@ -186,7 +208,7 @@ def rounded_normal(
     Returns
     -------
     Whole numbers of steps. Beyond 2^62 of them, 512 σ at least, there is an `OverflowError`, which
-    tells of the noise alone.
+    reveals the noise only.
 
     Examples
     --------
@@ -194,19 +216,23 @@ def rounded_normal(
     >>> noise.shape, bool((abs(noise * 2.0**-20) < 100).all())
     ((3,), True)
     """
-    if sigma > step * 2.0**53:
-        raise ValueError(
-            f"noise of deviation {sigma:g} is not drawn in steps of {step:g}: sums of so many "
-            "steps are no whole numbers of 64 bits. Take less noise, or a larger step."
-        )
-    # An end that holds the noise alone would show the value it is added to, so none is reached.
-    most = 1 << 62
-    with _own_precision():
-        draw, law = _drawer(step, -most, most, bits), Normal(sigma)
-        steps = [draw(law, 0.0) for _ in range(count)]
-    if max(map(abs, steps), default=0) == most:
-        raise OverflowError("a draw was beyond 512 deviations: the random bits cannot be right.")
-    return np.array(steps, dtype=np.int64)
+    deviation = _in_steps(sigma, step)
+    return _prepared.take(count, deviation) if bits is None else _normal(count, deviation, bits)
+
+
+def prepare(count: int, sigma: float, step: float) -> None:
+    """Draw ahead, so that the next `rounded_normal` of this size only copies.
+
+    >>> prepare(3, sigma=2.0, step=2.0**-20)
+    >>> is_prepared(3, sigma=2.0, step=2.0**-20)
+    True
+    """
+    _prepared.fill(count, _in_steps(sigma, step))
+
+
+def is_prepared(count: int, sigma: float, step: float) -> bool:
+    """True if so many draws were made ahead and are unused."""
+    return _prepared.has(count, _in_steps(sigma, step))
 
 
 def rounded(
@@ -216,10 +242,10 @@ def rounded(
     high: int | None = None,
     bits: Bits | None = None,
 ) -> list[float]:
-    """Draw centre + law for each (law, centre), rounded to the nearest multiple of the step.
+    """Draw centre + noise for each (law, centre), rounded to the nearest multiple of the step.
 
-    What is below `low` steps or above `high` steps counts as that many. The multiples are returned
-    as floats; that they are rounded to one where they have more digits is post-processing.
+    Numbers below `low` or above `high` steps count as these. The multiples are returned as floats;
+    rounding one that has too many digits for a float is post-processing.
     """
     exponent = _exponent(step)
     most = 1 << (_LARGEST_EXPONENT - exponent)
@@ -229,34 +255,127 @@ def rounded(
 
 
 def seconds(draws: int) -> float:
-    """How long so many exact draws of Gaussian noise will take here, from a short measurement.
+    """Estimate how long so many exact draws of Gaussian noise take here, by a short measurement.
 
     >>> 0 < seconds(1) < seconds(1_000_000)
     True
     """
-    return draws * _seconds_a_draw()
+    return draws * _seconds_per_draw()
 
 
 @cache
-def _seconds_a_draw() -> float:
-    rounded_normal(1, 1.0, 2.0**-30)  # what it needs is loaded
+def _seconds_per_draw() -> float:
+    deviation = 2.0**30  # 64 times the clip
+    _normal(1, deviation, Keystream())  # loads what it needs
     begin = time.perf_counter()
-    rounded_normal(200, 1.0, 2.0**-30)
-    return (time.perf_counter() - begin) / 200
+    _normal(4 * BLOCK, deviation, Keystream())
+    return (time.perf_counter() - begin) / (4 * BLOCK)
+
+
+def _in_steps(sigma: float, step: float) -> float:
+    """Return σ in steps, which is exact, and refuse more than sums of 64 bits can hold."""
+    _exponent(step)
+    if not 0.0 < sigma <= step * 2.0**53:
+        raise ValueError(
+            f"noise of deviation {sigma:g} cannot be drawn in steps of {step:g}: it must be "
+            "positive, and at most 2^53 steps so that sums are whole numbers of 64 bits. Use less "
+            "noise, or a larger step."
+        )
+    # Anything smaller gives 0 steps too, and might underflow.
+    return max(sigma / step, 2.0**-900)
+
+
+def _normal(count: int, deviation: float, bits: Bits) -> NDArray[np.int64]:
+    """Draw N(0, deviation²) in blocks, rounded to whole numbers."""
+    if count > BLOCK:
+        sizes = (min(BLOCK, count - first) for first in range(0, count, BLOCK))
+        return np.concatenate([_normal(size, deviation, bits) for size in sizes])
+    words = np.frombuffer(bits.take(8 * count), dtype=">i8").astype(np.int64)
+    negative = words >> 63  # −1 for a negative draw, otherwise 0
+    steps, is_proved = half_normal.magnitudes((words ^ negative) & (2**63 - 1), deviation)
+    steps ^= negative
+    steps -= negative
+    undecided = np.flatnonzero(~is_proved)
+    if undecided.size:
+        # A draw at the end of the range would reveal the value it is added to: none is released.
+        end = 1 << 62
+        with _own_precision():
+            draw, law = _drawer(1.0, -end, end, bits), Normal(deviation)
+            for place in undecided.tolist():
+                steps[place] = draw(law, 0.0, int(words[place]) % 2**64)
+        if (np.abs(steps[undecided]) == end).any():
+            raise OverflowError(
+                "a draw was beyond 512 deviations: the random bits cannot be right."
+            )
+    return steps
+
+
+class _Prepared:
+    """Gaussian noise drawn ahead, for each deviation; every draw is handed out once."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._unused: dict[float, NDArray[np.int64]] = {}
+
+    def has(self, count: int, deviation: float) -> bool:
+        """True if `count` are unused."""
+        return len(self._unused.get(deviation, ())) >= count
+
+    def fill(self, count: int, deviation: float) -> None:
+        """Draw until `count` are unused."""
+        with self._lock:
+            self._fill(count, deviation)
+
+    def take(self, count: int, deviation: float) -> NDArray[np.int64]:
+        """Return `count` unused draws, and erase them here."""
+        with self._lock:
+            unused = self._fill(count, deviation)
+            taken = unused[:count].copy()
+            unused[:count] = 0
+            self._unused[deviation] = unused[count:]
+        return taken
+
+    def _fill(self, count: int, deviation: float) -> NDArray[np.int64]:
+        unused = self._unused.pop(deviation, np.zeros(0, np.int64))
+        if missing := max(0, count - len(unused)):
+            fresh = _normal(max(missing, BLOCK), deviation, Keystream())
+            joined = np.concatenate([unused, fresh])
+            unused[:] = fresh[:] = 0
+            unused = joined
+        self._unused[deviation] = unused  # the last one is the one that was used last
+        if len(self._unused) > _MAX_DEVIATIONS:
+            self._unused.pop(next(iter(self._unused)))[:] = 0
+        return unused
+
+
+_prepared = _Prepared()
+
+
+def _forget() -> None:
+    """Start a child process with no draws of its parent, and with locks that nobody holds."""
+    global _one_at_a_time, _prepared
+    _one_at_a_time, _prepared = threading.RLock(), _Prepared()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)
 
 
 class _Uniform:
-    """U, as far as it is drawn: it lies between digits/2^count and (digits + 1)/2^count."""
+    """U, as far as it is drawn: it lies between digits/2^count and (digits + 1)/2^count.
 
-    __slots__ = ("_bits", "count", "digits", "ends")
+    first: its first 64 digits. sign: −1 for 1 − U in place of U, which complements every digit.
+    """
 
-    def __init__(self, bits: Bits) -> None:
-        self._bits, self.count, self.digits = bits, 0, 0
-        self._take(_FIRST_BITS)
+    __slots__ = ("_bits", "_complement", "count", "digits", "ends")
 
-    def _take(self, count: int) -> None:
+    def __init__(self, bits: Bits, first: int, sign: int) -> None:
+        self._bits, self._complement, self.count, self.digits = bits, (1 - sign) // 2, 0, 0
+        self._append(first, _FIRST_BITS)
+
+    def _append(self, taken: int, count: int) -> None:
         arb = _arb()
-        taken = int.from_bytes(self._bits.take(count // 8), "big")
+        taken ^= ((1 << count) - 1) * self._complement
         self.digits, self.count = self.digits << count | taken, self.count + count
         self.ends = arb((self.digits, -self.count)), arb((self.digits + 1, -self.count))
 
@@ -267,7 +386,7 @@ class _Uniform:
         return doubled / whole, (whole - doubled) / whole
 
     def is_below(self, ball: Callable[[], Any]) -> bool:
-        """Whether U is below a number, told by balls around it."""
+        """True if U is below the number that the balls enclose."""
         while True:
             _flint().ctx.prec = self.count + _FINER
             enclosed = ball()
@@ -275,31 +394,42 @@ class _Uniform:
                 return True
             if enclosed <= self.ends[0]:
                 return False
-            self._take(self.count)
+            self._append(int.from_bytes(self._bits.take(self.count // 8), "big"), self.count)
 
 
-def _drawer(step: float, low: int, high: int, bits: Bits | None) -> Callable[[Law, float], int]:
+def _drawer(step: float, low: int, high: int, bits: Bits | None) -> Callable[..., int]:
     """Make the function that draws a law around a centre, as a cell low..high of one grid."""
     arb, exponent = _arb(), _exponent(step)
     source = Keystream() if bits is None else bits
 
-    def draw(law: Law, centre: float) -> int:
+    def draw(law: Law, centre: float, first: int | None = None) -> int:
+        """Draw one number. first: U's first 64 digits, if they are drawn already."""
+        if first is None:
+            first = int.from_bytes(source.take(_FIRST_BITS // 8), "big")
+        # Negative noise of a symmetric law is drawn as the mirror image of positive noise, by the
+        # same operations, so that both take the same time. U is at most ½, S at least ½ below 0.
+        is_symmetric = getattr(law, "is_symmetric", False)
+        sign = 1 - 2 * (first >> (_FIRST_BITS - 1)) * is_symmetric
+        start, end = sorted((sign * low, sign * high))
+        centre *= sign
         # Edge j is (2j − 1)/2 steps. As whole numbers of a common unit, minus the centre, edges
         # are exact.
         numerator, denominator = centre.as_integer_ratio()
         unit = min(exponent - 1, 1 - denominator.bit_length())
         half = 1 << (exponent - 1 - unit)
         origin = numerator * (1 << -unit) // denominator if unit < 0 else numerator >> unit
-        uniform = _Uniform(source)
+        uniform = _Uniform(source, first, sign)
 
         def beyond(cell: int) -> bool:
-            """Whether the draw lies beyond the lower edge of a cell."""
-            edge = arb(((2 * cell - 1) * half - origin, unit))
-            return uniform.is_below(lambda: law.upper(edge))
+            """True if the draw lies beyond the lower edge of a cell."""
+            edge = (2 * cell - 1) * half - origin
+            if is_symmetric and edge <= 0:
+                return True
+            return uniform.is_below(lambda: law.upper(arb((edge, unit))))
 
         guessed = (centre + law.guess(*uniform.tails)) / step
-        start = math.floor(min(max(guessed, -1e300), 1e300) + 0.5)
-        return _last(beyond, min(max(start, low), high), low, high)
+        guess = math.floor(min(max(guessed, -1e300), 1e300) + 0.5)
+        return sign * _last(beyond, min(max(guess, start), end), start, end)
 
     return draw
 

@@ -146,15 +146,43 @@ class NoisyGradients:
         >>> noise.draw(3).shape
         (3,)
         """
+        return exact_draws.rounded_normal(size, self._steps_of_noise, step=1.0, bits=bits)
+
+    def prepare(self, size: int) -> None:
+        """Draw ahead, so that the next `draw` of this size only copies.
+
+        Parameters
+        ----------
+        size
+            The number of coordinates.
+        """
+        exact_draws.prepare(size, self._steps_of_noise, step=1.0)
+
+    def is_prepared(self, size: int) -> bool:
+        """True if so many draws were made ahead and are unused.
+
+        Parameters
+        ----------
+        size
+            The number of coordinates.
+
+        Returns
+        -------
+        bool
+            False if `draw` would have to draw now.
+        """
+        return exact_draws.is_prepared(size, self._steps_of_noise, step=1.0)
+
+    @property
+    def _steps_of_noise(self) -> float:
+        """σ in steps of `clip_step`, which is exact: C is 2^24 steps."""
         if self.noise_multiplier > _MOST_DRAWN:
             raise ValueError(
                 f"noise of {self.noise_multiplier:.3g} times the clip is more than can be drawn, "
                 f"{_MOST_DRAWN:.3g} times, and would leave nothing of the rows: ask for a larger "
                 "epsilon or delta, or for fewer contributions."
             )
-        # σ/(C/2^24), exact: a power of two.
-        sigma = self.noise_multiplier * CLIP_STEPS
-        return exact_draws.rounded_normal(size, sigma, step=1.0, bits=bits)
+        return self.noise_multiplier * CLIP_STEPS
 
     def released(
         self,

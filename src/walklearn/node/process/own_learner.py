@@ -35,7 +35,7 @@ def own_learner(directory: NodeDirectory, release: Release) -> Learner:
 
 
 class Dice:
-    """Random numbers for visits; those that hide rows come from the operating system.
+    """Random numbers for visits. Noise comes from the operating system's entropy.
 
     The noise has its own source, so that a choice of the walk reveals nothing about it.
     """

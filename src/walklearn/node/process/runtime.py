@@ -49,8 +49,6 @@ from walklearn.node.wire.transport import Refused, Transport, Unanswered, Undeli
 
 # A model of this many numbers takes long enough to write that others should not wait for it.
 _LARGE_MODEL = 50_000
-# Exact noise for this many takes a few milliseconds: more is drawn in a thread.
-_DRAWN_AT_ONCE = 200
 _PLAN_ROOM = 65_536
 _GOODBYE_SECONDS = 2.0
 # Two clocks that are read one after the other differ by less.
@@ -106,6 +104,7 @@ class Runtime:
         await self.set_neighbours(neighbours)
         await self.dispatch(happened.Started(self._clock(), away_seconds))
         self._spawn(self._work())
+        self._prepare_noise()
         return port
 
     async def set_neighbours(self, neighbours: list[Invite]) -> None:
@@ -215,6 +214,8 @@ class Runtime:
                     self._spawn(self._send_final(neighbour, self._sealed(token)))
         self.state = after
         self.watch.saw(event, before, after)
+        if _is_work(event):
+            self._prepare_noise()
         if isinstance(event, happened.TokenArrived) and _is_refusal(receipt):
             self._reports.refused("token not taken", event.sender)
         return receipt
@@ -364,11 +365,22 @@ class Runtime:
                 await asyncio.sleep(0)  # neighbours are heard in between
 
     async def _drawn(self) -> Draws:
-        """The numbers of a visit; noise for a large model is drawn while neighbours are heard."""
+        """Draw the numbers of a visit, in a thread if the noise is not prepared."""
+        if self._has_noise:
+            return self._draw()
+        return await asyncio.to_thread(self._draw)
+
+    def _prepare_noise(self) -> None:
+        """Draw the noise of the next visit ahead, in a thread: no handover waits for it."""
         learner = self.state.learner
-        if learner.noise is not None and learner.problem.size > _DRAWN_AT_ONCE:
-            return await asyncio.to_thread(self._draw)
-        return self._draw()
+        if learner.noise is not None and not self._has_noise:
+            self._spawn(asyncio.to_thread(learner.noise.prepare, learner.problem.size))
+
+    @property
+    def _has_noise(self) -> bool:
+        """True if the noise of the next visit is drawn, or none is needed."""
+        learner = self.state.learner
+        return learner.noise is None or learner.noise.is_prepared(learner.problem.size)
 
     def _set_timer(self, wakes_at: float) -> None:
         """Set the timer; it is only moved forward, since one that is due too early does no harm."""
