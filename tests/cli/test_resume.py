@@ -16,7 +16,8 @@ from tests.running import WALKLEARN, invoke, started
 from walklearn.model import Model
 
 ASKED = ("--target", "y", "--node-column", "site", "--seed", "1")
-PRIVATE = ("--epsilon", "3", "--delta", "1e-5", "--scale", "*=0,1", "--steps", "100")
+PRIVATE = ("--epsilon", "3", "--delta", "1e-5", "--scale", "*=0,1", "--steps", "100",
+           "--task", "classification")  # fmt: skip
 
 
 @pytest.fixture(scope="module")

@@ -59,7 +59,7 @@ def test_a_schema_to_be_filled_in(rows: Path) -> None:
     again = invoke("schema", rows, *data, "--out", out)
     assert (again.exit_code, "may have been filled in" in again.stderr) == (2, True)
 
-    private = ("--epsilon", "3", "--delta", "1e-5", "--schema", out)
+    private = ("--epsilon", "3", "--delta", "1e-5", "--task", "classification", "--schema", out)
     for command in (("train", "--out", rows.with_name("model")), ("advise",)):
         result = invoke(command[0], rows, *command[1:], *data, *private)
         assert result.exit_code == 2, result.output

@@ -23,8 +23,10 @@ from walklearn.cli.bad_input import plainly
 from walklearn.cli.data_options import task_of
 from walklearn.model import Model
 
-PRIVATE = ("--epsilon", "3", "--delta", "1e-5")
-CONSTANTS = ("--epsilon", "3", "--delta", "0.03", "--model", "in the clear")  # as in the paper
+TASK = ("--task", "classification")
+PRIVATE = ("--epsilon", "3", "--delta", "1e-5", *TASK)
+MODEL_NOISE = ("--model-noise", "3", "1e-5", "1", "10")
+CONSTANTS = ("--epsilon", "3", "--delta", "0.03", "--model", "in the clear", *TASK)
 SCALES = ("--scale", "age=55,20", "--scale", "income=40000,12000")
 
 
@@ -171,13 +173,48 @@ def test_privacy_is_told_exactly(place: Path, tmp_path: Path) -> None:
     assert not wl.privacy.Ledger.from_dict(dict(Model.load(tmp_path / "real").ledger)).simulated
 
 
+@pytest.mark.parametrize("asked", [PRIVATE[:4], CONSTANTS[:6], MODEL_NOISE])
+@pytest.mark.parametrize("largest", [5, 5.5])
+def test_under_privacy_the_task_is_given_not_read_off_one_row(
+    tmp_path: Path, asked: tuple[str, ...], largest: float
+) -> None:
+    targets = [3, 4, 5] * 20 + [largest]
+    rows = "".join(f"{at % 7},{target}\n" for at, target in enumerate(targets))
+    (tmp_path / "rows.csv").write_text(f"x,y\n{rows}")
+    refused = invoke(
+        "train", tmp_path / "rows.csv", "--target", "y", "--scale", "x=3,2", *asked,
+        "--out", tmp_path / "model",
+    )  # fmt: skip
+    assert refused.exit_code == 2
+    assert "--task classification or --task regression" in " ".join(refused.stderr.split())
+    assert not (tmp_path / "model").exists()
+
+
+def test_what_is_taken_to_be_public_is_listed(place: Path, tmp_path: Path) -> None:
+    asked = (
+        place / "data.csv", "--target", "label", *NETWORK, place / "edges.txt", *REST["label"],
+        *PRIVATE, *SCALES, "--categories", "city=Oslo,Rome,Bern", "--steps", "100",
+    )  # fmt: skip
+    listed = train(*asked, "--out", tmp_path / "json")["privacy"]["taken_to_be_public"]
+    shown = invoke("train", *asked, "--seed", "1", "--out", tmp_path / "text").stdout
+    text = " ".join(shown.replace("\n  - ", " ").split())
+    for fact in (
+        "20 nodes", "which node a row belongs to", "how many rows each node has", "where the token",
+        "The task: classification.", "no, yes.", "'label'", "age (centre 55, spread 20)",
+        "income (centre 40000, spread 12000)", "city (categories Oslo, Rome, Bern)",
+        "the typical length of a row", "The settings: loss, penalty, walk, step size",
+    ):  # fmt: skip
+        assert any(fact in each for each in listed), fact
+        assert fact in text, fact
+
+
 def test_the_directory_of_a_private_model_can_be_published(place: Path, tmp_path: Path) -> None:
     """From an exact loss and all rows but one, the loss of that row follows."""
     asked = (
         place / "data.csv", "--target", "label", *NETWORK, place / "edges.txt", *REST["label"],
         "--drop", "city", *SCALES, "--test-fraction", "0.2", "--steps", "100",
     )  # fmt: skip
-    own = ("--model-noise", "3", "1e-5", "1", "10")
+    own = (*MODEL_NOISE, *TASK)
     for name, options in (("total", PRIVATE), ("own", own), ("constants", CONSTANTS)):
         result = invoke("train", *asked, *options, "--verbose", "--out", tmp_path / name)
         assert result.exit_code == 0, result.output
@@ -204,7 +241,7 @@ def test_the_directory_of_a_private_model_can_be_published(place: Path, tmp_path
 def test_a_model_that_learnt_nothing_is_told_of_loudly(place: Path, tmp_path: Path) -> None:
     asked = (
         place / "data.csv", "--target", "label", *NETWORK, place / "edges.txt", *REST["label"],
-        "--drop", "city", *SCALES, "--delta", "1e-5",
+        "--drop", "city", *SCALES, "--delta", "1e-5", *TASK,
     )  # fmt: skip
     poor = train(*asked, "--epsilon", "0.001", "--protect", "node", "--out", tmp_path / "poor")
     (loud,) = [
@@ -241,7 +278,8 @@ def test_the_model_can_be_protected(place: Path, tmp_path: Path) -> None:
     facts = train(
         place / "data.csv", "--target", "label", *NETWORK, place / "edges.txt", *REST["label"],
         "--drop", "city", "--range", "age=0,100", "--range", "income=0,100000", "--walk", "uniform",
-        "--model-noise", "5", "0.001", "1", "20", "--steps", "400", "--out", tmp_path / "model",
+        "--model-noise", "5", "0.001", "1", "20", "--steps", "400", *TASK,
+        "--out", tmp_path / "model",
     )  # fmt: skip
     assert facts["privacy"]["would_be"] == {"epsilon": 5.0, "delta": 0.001, "protect": "rows"}
     assert not any("model is not" in sentence for sentence in facts["privacy"]["not_protected"])
@@ -441,7 +479,7 @@ def test_privacy_that_cannot_be_is_refused(
 ) -> None:
     result = invoke(
         "train", place / "data.csv", "--target", "label", *NETWORK, place / "edges.txt",
-        *REST["label"], "--drop", "city", "--feature-bound", "8", *options.split(),
+        *REST["label"], "--drop", "city", "--feature-bound", "8", *TASK, *options.split(),
         "--out", tmp_path / "model",
     )  # fmt: skip
     assert result.exit_code == 2, result.output

@@ -121,7 +121,8 @@ def test_train_logs_the_scores_of_public_rows_and_none_of_private_ones(client, t
     run_id, uri = last_run(client).info.run_id, mlflow.get_tracking_uri()
     assert f"MLflow has it as run {run_id} in {uri}. To see it:\n  mlflow ui --backend" in said
     assert invoke(*common, "--quiet").stdout.count("MLflow has it") == 0
-    protected = invoke(*common, "--epsilon", "3", "--delta", "1e-5", *scales)
+    protected = invoke(*common, "--epsilon", "3", "--delta", "1e-5",
+                       "--task", "classification", *scales)  # fmt: skip
     assert protected.exit_code == 0, protected.output
     assert set(last_run(client).data.metrics) == {"messages", "bytes"}
 

@@ -403,8 +403,12 @@ TYPED: dict[str, tuple[str, str]] = {
     "a model in the way and a loss of numbers": (
         "train rows.csv --target y --loss huber --out model",
         r"no such loss for a classifier: choose logistic, squared-hinge, got 'huber'\.\s+Also: m"),
+    "no task under privacy": (
+        "train rows.csv --target y --epsilon 3 --delta 1e-5 --feature-bound 1 --out m",
+        r"--task is missing.*pass --task classification or --task regression"),
     "a model in the way and no privacy": (
-        "train rows.csv --target y --epsilon 3 --delta 2 --feature-bound 1 --out model",
+        "train rows.csv --target y --epsilon 3 --delta 2 --feature-bound 1 "
+        "--task classification --out model",
         r"delta.*got 2.*Also: model already holds"),
     "a negative penalty": ("train rows.csv --target y --penalty -1 --out m", r"'--penalty'.*>=0"),
     "a negative step": ("train rows.csv --target y --step-constant -1 --out m", r"'--step-c.*>0"),

@@ -19,7 +19,7 @@ import pytest
 import walklearn as wl
 from tests.running import invoke
 
-PRIVATE = "--epsilon 3 --delta 0.03 --feature-bound 8"
+PRIVATE = "--epsilon 3 --delta 0.03 --feature-bound 8 --task classification"
 CONSTANTS = f"{PRIVATE} --walk weighted --model 'in the clear'"
 
 
@@ -263,7 +263,7 @@ def test_notes_of_a_run_that_is_no_mistake_but_surprises(
     for options, note in (
         ("--penalty 0 --max-steps 20000", r"separated by a hyperplane.*--penalty 0\.001"),
         ("--steps 100", r"40 rows are few for 5 features.*--test-fraction 0\.2"),
-        ("--epsilon 3 --delta 0.03 --feature-bound 0.5 --steps 100",
+        ("--epsilon 3 --delta 0.03 --feature-bound 0.5 --steps 100 --task classification",
          r"4\d of 40 rows were longer than the feature bound 0\.5.*--scale"),
         ("--graph ring --update sgd --steps 100", r"never mixes\. Pass --laziness 0\.1"),
         ("--graph ring --steps 100", r"rows are few"),  # with memory it arrives all the same

@@ -91,7 +91,10 @@ def advise(data: Path | None, talk: Talk, **options: Any) -> None:
                 raise ValueError(f"--{name} says what {data} says itself: leave it out.")
         advice = _by_simulation(data, described, options)
     talk.facts |= advice.to_dict()
-    _tell(talk, advice, _asked(click.get_current_context()))
+    asked = _asked(click.get_current_context())
+    if options["epsilon"] is not None:
+        asked["--task"] = [options["task"]]
+    _tell(talk, advice, asked)
 
 
 def _from_public_facts(described: DataOptions, options: dict[str, Any]) -> Advice:
@@ -106,6 +109,8 @@ def _from_public_facts(described: DataOptions, options: dict[str, Any]) -> Advic
             "--rows 5000."
         )
     rows = rows or graph.node_count
+    if options["task"] == "auto":
+        options["task"] = "classification"
     return wl_advise(
         graph,
         **_declared(described.schema, options),
@@ -162,7 +167,8 @@ def _by_simulation(data: Path, described: DataOptions, options: dict[str, Any]) 
     network = described.network(rows, options["seed"])
     private = {name: options[name] for name in ("epsilon", "delta", "protect", "model")}
     counted = {name: options[name] for name in ("max_rows", "total_rows")}
-    estimator = estimator_for(task_of(rows.y, rows.target, options["task"]))(
+    options["task"] = task_of(rows.y, rows.target, options["task"])
+    estimator = estimator_for(options["task"])(
         graph=network.graph, penalty=options["penalty"], **lengths, **private, **counted
     )
     with config_context(assume_finite=True):  # the cells were checked when they were read

@@ -29,7 +29,8 @@ plan.toml. Next:
       --test test.csv --out model/
   walklearn predict model/ test.csv --out predictions.csv
   walklearn train patients.csv --target diagnosis --node-column site --graph edges.txt \\
-      --test test.csv --schema schema.toml --epsilon 3 --delta 1e-5 --out private/
+      --test test.csv --schema schema.toml --task classification --epsilon 3 --delta 1e-5 \\
+      --out private/
   walklearn plan check plan.toml --data sites/oslo.csv
   walklearn node init nodes/oslo --plan plan.toml --data sites/oslo.csv
 

@@ -50,7 +50,7 @@ def schema(data: Path, out: Path | None, talk: Talk, **options: Any) -> None:
     Examples:
       walklearn schema rows.csv --target label --node-column site --out schema.toml
       walklearn train rows.csv --schema schema.toml --target label --node-column site \\
-          --epsilon 3 --delta 1e-5 --out model/
+          --task classification --epsilon 3 --delta 1e-5 --out model/
     """
     from walklearn.files import read_table
 

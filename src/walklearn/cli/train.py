@@ -58,7 +58,8 @@ _OPTIONS = [
                  help="Go on from the model in OUT, whose training was interrupted."),
     click.option("--task", type=click.Choice(["auto", "classification", "regression"]),
                  default="auto", show_default=True,
-                 help="Whether the target is a class or a number."),
+                 help="Predict a class or a number. auto: as the target looks. With --epsilon "
+                      "the task has to be given."),
     click.option("--loss", type=click.Choice(_LOSSES),
                  help="Default: logistic for classes, squared for numbers."),
     click.option("--penalty", type=click.FloatRange(0), default=1e-3, show_default=True,
@@ -112,8 +113,8 @@ def train(data: Path, out: Path, force: bool, resume: bool, talk: Talk, **option
     \b
     Examples:
       walklearn train data.csv --target label --out model/
-      walklearn train data.csv --target label --node-column site --graph edges.txt \\
-          --epsilon 3 --delta 1e-5 --schema schema.toml --out model/
+      walklearn train data.csv --target label --task classification --node-column site \\
+          --graph edges.txt --epsilon 3 --delta 1e-5 --schema schema.toml --out model/
       walklearn train data.csv --target price --test-fraction 0.2 --out model/ --json
 
     Ctrl-C keeps the model so far in OUT, and the same command with --resume goes on from it.
@@ -200,6 +201,11 @@ def _prepared(data: Path, options: DataOptions, settings: dict[str, Any]) -> _Pr
     lengths = {name: settings[name] for name in ("row_length", "feature_bound")}
     if any(settings[name] is not None for name in ("epsilon", "delta", "model_noise")):
         lengths = public_facts(rows, options.schema, settings)
+        if settings["task"] == "auto":
+            raise ValueError(
+                "--task is missing. A task that is read off the target depends on single rows, and "
+                "under privacy it is public: pass --task classification or --task regression."
+            )
     tested = held_out if settings["test"] is None else options.read(settings["test"])
     notes = about_columns(table, rows.columns, rows.nodes is not None)
     if is_name(options.graph):  # an edge list knows who owns rows

@@ -153,6 +153,8 @@ def tell(talk: Talk, trained: Trained, out: Path) -> None:
     else:
         for name, what in _privacy_in_short(model).items():
             talk.tell(click.wrap_text(f"{name}: {what}", WIDTH, "", "  "))
+        if trained.is_claimed:
+            _list(talk, model, "taken_to_be_public")
         talk.tell(f"More: --verbose, or {out / 'report.md'}.")
     if trained.logged is not None:
         talk.tell("\n" + how_to_look_at(trained.logged))
@@ -169,12 +171,17 @@ def _privacy_in_short(model: Model) -> dict[str, str]:
     }
 
 
+def _list(talk: Talk, model: Model, heading: str) -> None:
+    talk.tell(f"{heading.replace('_', ' ').capitalize()}:")
+    talk.tell(wrapped_sentences(model.privacy[heading]))
+
+
 def _tell_privacy(talk: Talk, trained: Trained, out: Path) -> None:
     model = trained.model
     for heading in ("protected", "not_protected", "taken_to_be_public"):
         if model.privacy[heading]:
-            talk.tell(f"{heading.replace('_', ' ').capitalize()}:")
-            talk.tell(wrapped_sentences(model.privacy[heading]) + "\n")
+            _list(talk, model, heading)
+            talk.tell()
     if trained.is_claimed:
         real = model.privacy["epsilon"] != "∞" and not model.privacy["simulated"]
         owners = (

@@ -15,6 +15,7 @@ import numpy as np
 from walklearn import __version__
 from walklearn.estimators.posing import declared_columns
 from walklearn.estimators.protection import Terms
+from walklearn.estimators.public_facts import public_columns, public_facts
 from walklearn.files.encoding import Encoding
 from walklearn.files.wording import often
 from walklearn.model import Model
@@ -103,12 +104,18 @@ def model_of(
             )
         encoding = Encoding(tuple(declared_columns(estimator)))
         weights, average = units.forth(weights), units.forth(average)
+    if not isinstance(encoding, Encoding):
+        given = names if encoding is None else encoding
+        encoding = Encoding.of_numbers(estimator.n_features_in_ if given is None else given)
+    privacy = privacy_of(estimator)
+    if is_claimed(estimator):
+        privacy["taken_to_be_public"] += public_columns(encoding.columns, target)
     return Model(
         weights,
         average,
         kind="regressor" if classes is None else "classifier",
         loss=LOSSES.name_of(estimator.loss_),
-        columns=names if encoding is None else encoding,
+        columns=encoding,
         classes=classes,
         intercept=fitted_terms(estimator).intercept,
         penalty=estimator.penalty,
@@ -116,7 +123,7 @@ def model_of(
         uses="last" if estimator.trace_.spec["average"] == "none" else "average",
         target=target,
         walk=_name(estimator.walk_),
-        privacy=privacy_of(estimator),
+        privacy=privacy,
         ledger=estimator.ledger_.to_dict(),
         details=details_of(estimator),
     )
@@ -228,9 +235,6 @@ def privacy_of(estimator: RandomWalk) -> dict[str, Any]:
             "The training was interrupted by hand. If that was because of what the loss on the "
             "rows was, then when it ended tells of them, and no ε covers it."
         )
-    counts = "how many rows each node has and what they weigh together, "
-    if fitted_terms(estimator).hides_counts:
-        counts = ""
     simulated = bool(estimator.ledger_.simulated)
     claims = {
         # The total, of everything together.
@@ -240,10 +244,7 @@ def privacy_of(estimator: RandomWalk) -> dict[str, Any]:
         "simulated": simulated,
         "protected": protected,
         "not_protected": exposed,
-        "taken_to_be_public": [
-            f"The graph, the names of columns and classes, declared categories and scales, {counts}"
-            "and where the token is."
-        ],
+        "taken_to_be_public": public_facts(estimator, fitted_terms(estimator)),
     }
     released = isinstance(estimator.walk_.innermost, ReleasedWeighted)
     return _without_noise(claims) if simulated and (noise is not None or released) else claims
