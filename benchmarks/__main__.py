@@ -1,4 +1,4 @@
-"""All benchmarks but soak and chaos, in one table: `python -m benchmarks [--quick] [NAME ...]`.
+"""All benchmarks but soak and chaos: `python -m benchmarks [--quick] [--check] [NAME ...]`.
 
 Each runs in a process of its own, so that it starts with empty memory, and one that fails takes
 no other with it. What is printed is the page `results.md`: the machine and the commit, the table,
@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 
 from benchmarks.machine import machine
-from benchmarks.measurement import Measurement, missed_lines, table
+from benchmarks.measurement import Measurement, add_check, exit_code, missed_lines, table
 
 NAMES = sorted(
     file.stem
@@ -42,6 +42,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="small sizes, to see that all run")
     parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(NAMES))
+    add_check(parser)
     options = parser.parse_args()
     if unknown := set(options.names) - set(NAMES):
         parser.error(f"no such benchmark: {', '.join(unknown)}; there are {', '.join(NAMES)}")
@@ -53,6 +54,7 @@ def main() -> None:
     print("\n".join(f"- {line}" for line in machine()))
     print(f"- {(time.monotonic() - begun) / 60:.0f} minutes\n")
     print(table(rows), *missed_lines(rows), sep="\n")
+    sys.exit(exit_code(rows, options.check))
 
 
 if __name__ == "__main__":

@@ -100,6 +100,7 @@ def main(measurements: Measurements, description: str | None) -> None:
     """Run one benchmark from the command line, row by row."""
     parser = argparse.ArgumentParser(description=(description or "").splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="small sizes, to see that it runs")
+    add_check(parser)
     options = parser.parse_args()
     rows = []
     for row in measurements(options.quick):
@@ -107,6 +108,22 @@ def main(measurements: Measurements, description: str | None) -> None:
         print("  ".join(filter(None, row.cells)), file=sys.stderr, flush=True)
     print("\n".join(f"- {line}" for line in machine()), end="\n\n")
     print(table(rows), *missed_lines(rows), sep="\n")
+    sys.exit(exit_code(rows, options.check))
+
+
+def add_check(parser: argparse.ArgumentParser) -> None:
+    """Add the option --check."""
+    parser.add_argument("--check", action="store_true", help="exit with 1 if a target is missed")
+
+
+def exit_code(rows: Iterable[Measurement], check: bool) -> int:
+    """Return 1 if targets are checked and one is missed, else 0.
+
+    >>> row = Measurement("a hop, over a C loop's", 1.4, "times", 1.3)
+    >>> exit_code([row], check=True), exit_code([row], check=False)
+    (1, 0)
+    """
+    return int(check and any(row.missed for row in rows))
 
 
 def print_rows(name: str, quick: bool) -> None:

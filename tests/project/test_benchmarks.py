@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from benchmarks.__main__ import NAMES, rows_of
-from benchmarks.measurement import Measurement, missed_lines, table
+from benchmarks.measurement import Measurement, exit_code, missed_lines, table
 from tests.running import PROJECT, missing, run
 
 pytestmark = pytest.mark.slow
@@ -49,6 +49,8 @@ def test_a_missed_target_is_named() -> None:
     rows = [slow, Measurement("speed", 50.0, "times", 40.0, at_least=True)]
     assert missed_lines(rows) == ["missed: a hop: 2.00 times, target ≤ 1.3"]
     assert table(rows).count("missed") == 1
+    assert exit_code(rows, check=True) == 1
+    assert exit_code(rows[1:], check=True) == exit_code(rows, check=False) == 0
 
 
 def test_sparse_rows_take_little_more_than_themselves() -> None:
