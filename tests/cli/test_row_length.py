@@ -69,7 +69,7 @@ def test_every_command_clips_at_the_same_length(
     assert allotment is not None
     clips["plan"] = allotment.noise.clip
     node = create_node(tmp_path / "node", plan=tmp_path / "plan.toml", data=data,
-                       releases=tmp_path / "releases")  # fmt: skip
+                       record=tmp_path / "record.sqlite")  # fmt: skip
     assert node.release.noise is not None
     clips["node"] = node.release.noise["clip"]
     columns = 4 if numbers else 2

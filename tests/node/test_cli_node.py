@@ -274,11 +274,12 @@ def test_status_and_init_begin_with_the_epsilon_and_say_when_it_is_spent(tmp_pat
     shutil.rmtree(tmp_path / "anew")
     made = node("init", tmp_path / "anew", "--plan", tmp_path / "plan.toml",
                 "--data", tmp_path / "rows.csv", "--listen", "127.0.0.1:7447")  # fmt: skip
-    assert "these rows, or some of them, have 1 earlier charge, beside" in made.output
-    both = "this plan: ε = 3 at δ = 1e-05 for all rows of a node; these rows in all: ε = "
-    assert both in made.output
-    assert both in node("status", tmp_path / "anew").output
-    assert both in json.loads(node("status", tmp_path / "anew", "--json").output)["privacy"]
+    total = json.loads(node("status", tmp_path / "anew", "--json").output)["total"]
+    assert (total["private_runs"], total["unprotected_runs"]) == (2, 0)
+    assert 4.4 < total["epsilon"] < 4.5
+    for output in (made.output, node("status", tmp_path / "anew").output):
+        assert f"this plan: {told}" in output
+        assert "all runs on any of these rows: private runs: ε = 4.464 at δ = 1e-05" in output
     clear = tmp_path / "clear.toml"
     text = (tmp_path / "plan.toml").read_text()
     clear.write_text(text[: text.index("[privacy]")])
@@ -286,6 +287,7 @@ def test_status_and_init_begin_with_the_epsilon_and_say_when_it_is_spent(tmp_pat
                 "--listen", "127.0.0.1:7447", "--address", "host:1",
                 "--accept-unprotected")  # fmt: skip
     assert "ε = ∞: nothing is protected" in made.output
+    assert "; 1 unprotected run\n" in made.output
 
 
 UNPROTECTED = {

@@ -8,6 +8,7 @@ import stat
 import subprocess
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from scipy.sparse import csr_array
 
 from tests.node.small_network import PLAN, fill, make_node, make_nodes
 from walklearn.files import DataError
+from walklearn.files.row_marks import blocks_of
 from walklearn.node.agreement.node_rows import NodeRows, read_node_rows
 from walklearn.node.agreement.plan import Plan, PlanError
 from walklearn.node.disk import directory as directory_module
@@ -24,13 +26,14 @@ from walklearn.node.disk.creation import Created, create_node, ledger_of
 from walklearn.node.disk.database import StoreError
 from walklearn.node.disk.directory import DirectoryError, NodeDirectory
 from walklearn.node.disk.kept_model import newest_model
-from walklearn.node.disk.kept_releases import kept_releases
 from walklearn.node.disk.store import Store
 from walklearn.node.process.status import stored_status
 from walklearn.node.protocol.learner import Learner
 from walklearn.node.protocol.record import Place, Record
 from walklearn.node.protocol.tokens import Limits, Line, Token
 from walklearn.node.wire.identity import IdentityError
+from walklearn.privacy import ClampedGamma, OwnerRecord, OwnerRecordError
+from walklearn.privacy.owner_record import Run
 
 PRIVATE = """
 intercept = true
@@ -122,33 +125,39 @@ def made_anew(tmp_path: Path, created: Created, **options: Any) -> Created:
 
 def test_a_node_made_anew_from_the_same_rows_tells_the_same_release(tmp_path: Path) -> None:
     first = create(tmp_path)
-    assert first.earlier == ""
+    assert not first.reused
     for _ in range(5):
         again = made_anew(tmp_path, first)
         assert again.release.importance == first.release.importance
-        assert "the same R_i is used again, at no cost" in again.earlier
+        assert again.reused
     # In another order they are the same rows.
     lines = ROWS.splitlines()
     other = made_anew(tmp_path, first, rows="\n".join([lines[0], lines[2], lines[1]]))
     assert other.release.importance == first.release.importance
     # Of other rows nothing is known.
-    assert made_anew(tmp_path, first, rows="a,b,y\n0.6,1,yes\n3,5,no\n").earlier == ""
+    other = made_anew(tmp_path, first, rows="a,b,y\n0.6,1,yes\n3,5,no\n")
+    assert (other.reused, other.total.private_runs) == (False, 1)
+
+
+def charged(created: Created) -> list[str]:
+    """Return what was charged to any of the node's rows, in order."""
+    runs = OwnerRecord(created.release.record).runs(created.release.rows)
+    return [what for run in runs for what, _, _ in run.charges]
 
 
 def test_another_release_of_the_same_rows_is_charged_beside_the_first(tmp_path: Path) -> None:
     first = create(tmp_path)
     once = ledger_of(first.directory.plan, first.release)
     again = made_anew(tmp_path, first, more=PRIVATE.replace("epsilon = 6.0", "epsilon = 5.0"))
-    assert [what for what, _, _ in again.release.earlier] == ["importance", "model"]
-    assert "2 earlier charges" in again.earlier
-    both = ledger_of(again.directory.plan, again.release)
-    assert both.total(0, 0.1) > once.total(0, 0.1)
+    assert charged(again) == ["importance", "model", "importance", "model"]
+    assert again.total.private_runs == 2
+    assert again.total.epsilon > once.total(0, 0.06)
     with Store.look(again.directory.store_path, Limits.of_plan(again.directory.plan)) as store:
         assert store.release() == again.release  # it is on the disk
     # Contributions begin at 0 in the new node, and the old one's cap counts beside them.
     third = made_anew(tmp_path, first)
     assert third.release.importance == first.release.importance
-    assert [what for what, _, _ in third.release.earlier] == ["model", "importance", "model"]
+    assert charged(third) == ["importance", "model", "importance", "model", "model"]
     with pytest.raises(ValueError, match="cannot be kept: the release costs more"):
         made_anew(tmp_path, first, budget=(6.0, 0.06))
 
@@ -168,40 +177,49 @@ def test_no_change_of_the_plan_hides_what_was_released(tmp_path: Path, old: str,
     with pytest.raises(ValueError, match="cannot be kept: the release costs more"):
         made_anew(tmp_path, first, more=changed, budget=(6.0, 0.06))
     again = create(tmp_path, more=changed)
-    assert [what for what, _, _ in again.release.earlier] == ["importance", "model"]
+    assert charged(again) == ["importance", "model", "importance", "model"]
 
 
 def test_one_row_that_comes_back_is_recognised_however_the_file_is_written(tmp_path: Path) -> None:
     first = create(tmp_path)
     more = made_anew(tmp_path, first, rows=ROWS + "0.1,0.2,no,\n")  # an empty cell that nobody uses
-    assert len(more.release.earlier) == 2
+    assert more.total.private_runs == 2
     other = made_anew(tmp_path, first, rows="remark;b;a;y\n z;0;0;no\nx;1.0;5e-1;yes\n")
-    assert len(other.release.earlier) == 4
+    assert other.total.private_runs == 3
     # A cell that was changed makes a new row, and that is all it takes.
     changed = ROWS.replace(",x", ",u").replace(",y\n", ",v\n")
-    assert made_anew(tmp_path, first, rows=changed.replace("remark", "y2")).release.earlier == ()
+    new = made_anew(tmp_path, first, rows=changed.replace("remark", "y2"))
+    assert new.total.private_runs == 1
 
 
-def test_both_totals_are_told_by_init_status_and_model(tmp_path: Path) -> None:
+def test_status_reads_the_current_total_without_the_lock(tmp_path: Path) -> None:
     first = create(tmp_path)
-    assert first.release.claim_in_all == ""
-    again = made_anew(tmp_path, first, more=PRIVATE.replace("epsilon = 6.0", "epsilon = 5.0"))
-    plan = again.directory.plan
-    total = ledger_of(plan, again.release).total(0, 0.06)
-    assert total > 6.0
-    before, _, after = again.release.claim_in_all.partition("; these rows in all: ε = ")
-    assert before == "this plan: ε = 5 at δ = 0.06 for all rows of a node"
-    told, _, unit = after.partition(" ")
-    assert 0.0 <= float(told) - total <= 0.01
-    assert unit == "at δ = 0.06 for all rows of a node"
-    assert stored_status(again.directory)["privacy"] == again.release.claim_in_all
-    token = Token(Line(0, 1, "ab" * 32, "cd" * 16), 5, 5, np.ones(3), np.ones(3), 0.5, 5.0, False)
-    with Store.open(again.directory.store_path, Limits.of_plan(plan)) as store:
-        store.commit(Record(token.mark, token, Place.HERE))
-    model, _ = newest_model(again.directory)
-    assert model.privacy["epsilon"] == 5.0
-    assert model.privacy["in_all"] == again.release.claim_in_all
-    assert model.uses == "average"
+    before = stored_status(first.directory)
+    assert before["privacy"] == "ε = 6 at δ = 0.06 for all rows of a node: all that leaves it"
+    assert before["total"] == asdict(first.total)
+    assert (first.total.private_runs, first.total.unit, first.total.delta) == (1, "node", 0.06)
+    assert 5.0 < first.total.epsilon <= 6.0
+    record = OwnerRecord(first.release.record)
+    shutil.move(first.directory.path, tmp_path / "moved")
+    again = create(tmp_path, more=PRIVATE.replace("epsilon = 6.0", "epsilon = 5.0"))
+    with record.locked():  # a reader does not wait for it
+        after = stored_status(NodeDirectory(tmp_path / "moved"))["total"]
+    assert after == asdict(again.total)
+    assert after["private_runs"] == 2
+    assert after["epsilon"] > 6.0
+
+
+def test_status_says_so_if_the_record_cannot_be_read(tmp_path: Path) -> None:
+    created = create(tmp_path)
+    record = Path(created.release.record)
+    record.rename(tmp_path / "elsewhere.sqlite")
+    told = stored_status(created.directory)
+    assert "total" not in told
+    assert told["all_runs"].startswith("not known: ")
+    create_node(
+        tmp_path / "bob", plan=tmp_path / "plan.toml", data=NodeRows(np.ones((1, 3)), np.ones(1))
+    )  # which begins a new record
+    assert "total" not in stored_status(created.directory)
 
 
 def test_a_plan_without_an_average_gives_the_last_model(tmp_path: Path) -> None:
@@ -212,16 +230,34 @@ def test_a_plan_without_an_average_gives_the_last_model(tmp_path: Path) -> None:
     assert newest_model(made)[0].uses == "last"
 
 
-def test_rows_once_shown_in_the_clear_stay_so(tmp_path: Path) -> None:
+def test_unprotected_runs_are_counted_for_good(tmp_path: Path) -> None:
     first = create(tmp_path, more="")
+    assert (first.total.private_runs, first.total.unprotected_runs) == (0, 1)
     again = made_anew(tmp_path, first)
-    assert again.release.claim_in_all.endswith(
-        "these rows in all: ε = ∞: these rows were shown in the clear by plan 'small'"
-    )
-    ledger = ledger_of(again.directory.plan, again.release)
-    assert ledger.total(0, 0.06) == np.inf
-    with pytest.raises(ValueError, match="cannot be kept: these rows were shown in the clear by"):
+    assert (again.total.private_runs, again.total.unprotected_runs) == (1, 1)
+    assert again.total.epsilon <= 6.0
+    with pytest.raises(ValueError, match="cannot be kept: 1 earlier run on these rows had no"):
         made_anew(tmp_path, first, budget=(100.0, 0.5))
+
+
+def test_a_node_is_charged_before_its_first_draw(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record = OwnerRecord()
+    rows = record.mark(blocks_of([[0.5, 1, "x"], [3, 4, "y"]], ["yes", "no"]))
+    seen: list[int] = []
+
+    def interrupted(*_: object) -> None:
+        seen.append(len(record.runs(rows)))
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ClampedGamma, "release", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            create(tmp_path)
+    assert seen == [1]
+    assert left_over(tmp_path) == set()
+    assert create(tmp_path).total.private_runs == 2
 
 
 def test_a_key_is_private_whatever_the_umask_which_is_left_alone(
@@ -256,30 +292,30 @@ def test_nodes_that_are_made_at_the_same_time_see_each_other(tmp_path: Path) -> 
     with ThreadPoolExecutor(4) as pool:
         made = list(pool.map(make, ["anne", "bert", "cleo", "dora"]))
     assert len({each.release.importance for each in made}) == 1
-    assert sorted(len(each.release.earlier) for each in made) == [0, 1, 2, 3]
+    assert charged(made[0]) == ["importance", *4 * ["model"]]
 
 
-def test_the_owners_record_is_private_and_its_digests_are_keyed(tmp_path: Path) -> None:
-    folder = tmp_path / "record"
-    create(tmp_path, releases=folder)
-    files = sorted(folder.iterdir())
-    assert [file.name for file in files] == ["key", "releases.sqlite"]
-    assert [stat.S_IMODE(file.stat().st_mode) for file in files] == [0o600, 0o600]
-    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
-    with kept_releases(folder) as ours, kept_releases(tmp_path / "elsewhere") as theirs:
-        assert ours.digest(b"a row") != theirs.digest(b"a row")
-    again = {"plan": tmp_path / "plan.toml", "data": tmp_path / "rows.csv", "releases": folder}
-    (folder / "key").rename(tmp_path / "key")
-    with pytest.raises(DirectoryError, match="key is gone"):
-        create_node(tmp_path / "bob", **again)  # type: ignore[arg-type]
-    (folder / "key").write_bytes(bytes(32))
-    with pytest.raises(DirectoryError, match="key is another than it was"):
-        create_node(tmp_path / "bob", **again)  # type: ignore[arg-type]
-    (tmp_path / "key").rename(folder / "key")
-    (folder / "releases.sqlite").write_text(100 * "{")
-    with pytest.raises(DirectoryError, match="released of rows before, and cannot be read"):
-        create_node(tmp_path / "bob", **again)  # type: ignore[arg-type]
+def test_a_damaged_record_is_refused_before_anything_is_made(tmp_path: Path) -> None:
+    record = tmp_path / "record" / "record.sqlite"
+    created = create(tmp_path, record=record)
+    assert created.release.record == str(record)
+    record.write_text(1000 * "{")
+    with pytest.raises(OwnerRecordError, match=r"record\.sqlite.*Restore it from a backup"):
+        create_node(
+            tmp_path / "bob", plan=tmp_path / "plan.toml", data=tmp_path / "rows.csv", record=record
+        )
     assert not (tmp_path / "bob").exists()
+
+
+def test_a_record_on_a_read_only_disk_can_be_read(small_disk: Path) -> None:
+    record = OwnerRecord(small_disk / "record.sqlite")
+    marked = record.mark(blocks_of([[1.0]], [2.0]))
+    with record.locked() as book:
+        book.add(marked, Run("one", ()))
+    subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
+    assert [run.name for run in record.runs(marked)] == ["one"]
+    with pytest.raises(OwnerRecordError, match="XDG_STATE_HOME"), record.locked():
+        pass
 
 
 def test_an_iterated_constant_of_sparse_rows_is_not_released_for_rows(tmp_path: Path) -> None:

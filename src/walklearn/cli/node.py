@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from contextlib import suppress
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -86,7 +87,9 @@ def init(
         "rows": created.rows,
         "shortened": created.shortened,
         "outside": created.outside,
-        "privacy": created.privacy_claim,
+        "privacy": created.directory.plan.privacy_claim,
+        "all_runs": str(created.total),
+        "total": asdict(created.total),
         "notes": notes,
     }
     talk.tell(_describe(created))
@@ -326,8 +329,9 @@ def _describe(created: Created) -> str:
         )
     if created.release.noise is not None:
         lines.append(f"its rows show in the model at most {often(created.release.may_contribute)}.")
-    lines.append(created.privacy_claim)
-    if created.earlier:
-        lines.append(created.earlier)
+    if created.reused:
+        lines.append("These rows were released before: the same R_i is released again, at no cost.")
+    lines.append(f"this plan: {created.directory.plan.privacy_claim}")
+    lines.append(f"all runs on any of these rows: {created.total}")
     lines.append(f"next: walklearn node invite {path}")
     return "\n".join(lines)

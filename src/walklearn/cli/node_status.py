@@ -19,10 +19,10 @@ def status_of(opened: NodeDirectory) -> dict[str, Any]:
         NotRunningError,
         ask,
     )
-    from walklearn.node.process.status import stored_status
+    from walklearn.node.process.status import own_total, stored_status
 
     try:
-        return ask(opened.path, "Status", STATUS_SECONDS)
+        return ask(opened.path, "Status", STATUS_SECONDS) | own_total(opened)
     except NotRunningError:
         return stored_status(opened)
     except NotAnsweringError:
@@ -45,7 +45,9 @@ def status_page(now: dict[str, Any]) -> str:
     if now.get("may_contribute") is not None:
         lines.append(_contributions(now["contributions"], now["may_contribute"]))
     if "privacy" in now:
-        lines.append(now["privacy"])
+        lines.append(f"this plan: {now['privacy']}")
+    if "all_runs" in now:
+        lines.append(f"all runs on any of these rows: {now['all_runs']}")
     refusals = now.get("counters", {}).get("refusals", {})
     if refusals:
         lines.append("refused: " + ", ".join(f"{n} × {why}" for why, n in refusals.items()))

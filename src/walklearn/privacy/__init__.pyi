@@ -25,6 +25,9 @@ from .mechanisms import Gaussian as Gaussian
 from .mechanisms import Laplace as Laplace
 from .mechanisms import TruncatedLaplace as TruncatedLaplace
 from .model_noise import ModelNoise as ModelNoise
+from .owner_record import OwnerRecord as OwnerRecord
+from .owner_record import OwnerRecordError as OwnerRecordError
+from .owner_record import RecordTotal as RecordTotal
 from .row_releases import RowGaussian as RowGaussian
 from .row_releases import row_release as row_release
 from .row_releases import row_sensitivity as row_sensitivity

@@ -14,8 +14,8 @@ It is computed by dp-accounting: the curve is joined by straight lines in e^ε b
 a grid ("connect the dots", Doroshenko et al. 2022), which lie above it because it is convex;
 beyond the grid the loss counts as infinite. So the result is an upper bound, and what rounding
 can take from it in the convolution (`slack`, about 1e-11) is added. Some cases need no grid and
-are exact: nothing, a single release, contributions to the model with the same noise (one
-Gaussian), and δ = 0, where ε is the sum of the releases' own.
+are exact: nothing, a single release, contributions to the model (one Gaussian, whatever their
+noise), and δ = 0, where ε is the sum of the releases' own.
 
 δ is that of the ideal distributions. A release is drawn from these exactly (`exact_draws`), so
 finite precision adds nothing to it; a simulation draws in double precision and protects nobody.
@@ -226,7 +226,18 @@ def _factor(mechanism: Release, times: int) -> _Factor:
 def _factors(parts: Parts) -> list[_Factor]:
     # Sorted, so that the last digits of a total are the same in every process.
     ordered = sorted(parts, key=repr)
+    noises = [(each, times) for each, times in ordered if isinstance(each, ModelNoise)]
+    if len(noises) > 1:
+        others = [(each, times) for each, times in ordered if not isinstance(each, ModelNoise)]
+        ordered = [*others, (_one_gaussian(noises), 1)]
     return [_factor(mechanism, times) for mechanism, times in ordered if mechanism is not None]
+
+
+def _one_gaussian(noises: list[tuple[ModelNoise, int]]) -> ModelNoise:
+    """Return one contribution that costs as much as all of these: Gaussians add up in 1/z²."""
+    total = math.fsum(times / noise.noise_multiplier**2 for noise, times in noises)
+    multiplier = math.sqrt(1.0 / total) * (1.0 - 1e-14)  # rounded down, which overcharges
+    return ModelNoise(clip=1.0, noise_multiplier=multiplier, max_contributions=1)
 
 
 # Many nodes have the same releases: what takes time is remembered for each set of them.

@@ -8,31 +8,37 @@ the results.
 from __future__ import annotations
 
 import json
-import math
 import os
-import time
 from bisect import bisect_left
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from walklearn.files.raw_rows import digests_of, raw_rows
+from walklearn.files.row_marks import blocks_of, file_blocks
 from walklearn.files.wording import plural
 from walklearn.node.agreement.node_rows import NodeRows, read_node_rows
 from walklearn.node.agreement.plan import Plan
 from walklearn.node.disk.contribution_count import ContributionCount
 from walklearn.node.disk.directory import NodeDirectory, Settings, new_directory, write_parts
-from walklearn.node.disk.kept_releases import KeptReleases, kept_releases, owners_folder
 from walklearn.node.disk.store import Release, Store
 from walklearn.node.protocol.learner import Learner
 from walklearn.node.wire.identity import Identity
+from walklearn.privacy.description import UNPROTECTED_MODEL, describe
+from walklearn.privacy.owner_record import (
+    ChargeEntry,
+    LockedRecord,
+    OwnerRecord,
+    RecordTotal,
+    RowSet,
+    Run,
+    charges_of,
+)
 from walklearn.problem.owned_rows import is_sparse
 from walklearn.problem.smoothness import check_exact
 
 if TYPE_CHECKING:
-    from walklearn.privacy.composition import Charge
     from walklearn.privacy.ledger import Ledger
     from walklearn.privacy.mechanism import Mechanism
     from walklearn.privacy.model_noise import ModelNoise
@@ -47,7 +53,8 @@ class Created:
 
     shortened: rows longer than the feature bound. outside: L_i was outside the public bounds and
     was moved to them before the release. constant: almost every release of such a plan is the
-    same number, whatever the rows. earlier: what was released of the same rows before, in words.
+    same number, whatever the rows. total: the cost of all runs on any of these rows. reused: the
+    constant was released before from the same rows, and is released again at no cost.
     """
 
     directory: NodeDirectory
@@ -56,12 +63,8 @@ class Created:
     shortened: int
     outside: bool
     constant: bool
-    earlier: str = ""
-
-    @property
-    def privacy_claim(self) -> str:
-        """What is claimed for its rows in all, in words that begin with ε or name the plan."""
-        return self.release.claim_in_all or self.directory.plan.privacy_claim
+    total: RecordTotal
+    reused: bool = False
 
 
 def create_node(
@@ -73,7 +76,7 @@ def create_node(
     address: str = "",
     name: str | None = None,
     budget: Budget | None = None,
-    releases: Path | None = None,
+    record: str | os.PathLike[str] | None = None,
     accept_unprotected: bool = False,
 ) -> Created:
     """Make a node's directory.
@@ -96,9 +99,9 @@ def create_node(
     budget
         (ε, δ) that all the node's releases together must keep to; it then contributes to the
         model less often than the plan would let it.
-    releases
-        The folder of the owner's record of what was released of which rows; by default that of
-        the user. Contributions are counted in the folder `counts` beside it.
+    record
+        The file of the owner's record, to which the node is charged; by default the user's.
+        Contributions are counted in the folder `counts` beside it.
     accept_unprotected
         Accept a plan that leaves the model unprotected. Such a plan is refused otherwise.
 
@@ -117,36 +120,43 @@ def create_node(
     with new_directory(target) as fresh:
         agreed = Plan.read(Path(plan))
         if not (agreed.hides_the_model or accept_unprotected):
-            from walklearn.privacy.description import UNPROTECTED_MODEL
-
             raise ValueError(
                 f"{plan} leaves the model unprotected (ε = ∞). {UNPROTECTED_MODEL} Give epsilon "
                 "and delta in its [privacy], or accept this with --accept-unprotected "
                 "(accept_unprotected=True in Python)."
             )
         if isinstance(data, NodeRows):
-            rows, given = data, digests_of(data.X, data.y[:, None].tolist())
+            rows, blocks = data, blocks_of(data.X, data.y)
         else:
-            rows, given = read_node_rows(data, agreed), raw_rows(data)
+            rows, blocks = read_node_rows(data, agreed), file_blocks(data)
         mechanism, noise = agreed.calibrated_mechanism(), agreed.calibrated_noise()
         _check_exact(rows, mechanism)
         learner = Learner.of_plan(agreed, rows.X, rows.y)
         identity = Identity.create()
-        folder = (releases or owners_folder()).absolute()
-        count = folder.parent / "counts" / identity.fingerprint
+        owner = OwnerRecord(record)
+        count = owner.path.absolute().parent / "counts" / identity.fingerprint
         counts = "" if noise is None else str(count)
         settings = replace(settings, plan_digest=agreed.digest, counts=counts)
         write_parts(fresh, settings, Path(plan).read_text(encoding="utf-8"), identity, rows)
-        # Entered before the node exists: nobody can have seen what is not entered.
-        with (
-            kept_releases(folder) as kept,
-            Store.create(fresh / "node.sqlite", learner.limits) as store,
-        ):
-            past = _Past.of(kept, given, agreed, mechanism)
+        marked = owner.mark(blocks)
+        with owner.locked() as book:
+            past = _Past.of(book, marked, agreed, mechanism)
             allowed = _contributions_allowed(agreed, mechanism, noise, budget, past)
-            drawn = _drawn(agreed, learner, mechanism, noise, allowed, past)
-            past.enter(kept, given, agreed, drawn)
-            release = store.draw_release(lambda: drawn)
+            release = Release(
+                mechanism=None if mechanism is None else describe(mechanism),
+                noise=None if noise is None else describe(noise),
+                may_contribute=allowed,
+                record=str(owner.path.absolute()),
+                rows=marked.digest,
+            )
+            number = book.add(marked, past.run(agreed, release))  # before the first draw
+            importance = learner.importance if past.reused is None else past.reused
+            if mechanism is not None and past.reused is None:
+                importance = float(mechanism.release([learner.smoothness])[0])
+                book.set_released(number, importance)
+        release = replace(release, importance=importance)
+        with Store.create(fresh / "node.sqlite", learner.limits) as store:
+            store.draw_release(lambda: release)
             if noise is not None:
                 ContributionCount.create(count)
         outside = mechanism is not None and bool(mechanism.outside([learner.smoothness]))
@@ -158,12 +168,13 @@ def create_node(
         rows.shortened,
         outside,
         constant,
-        past.in_words,
+        owner.total_of(marked, agreed.privacy.delta if agreed.privacy is not None else None),
+        past.reused is not None,
     )
 
 
 def ledger_of(plan: Plan, release: Release) -> Ledger:
-    """What the rows of a node may cost at most, and by what protection; earlier nodes included.
+    """Return what this plan may cost the rows of a node at most, and by what protection.
 
     The model is charged its whole cap from the start. A price of the contributions so far would be
     wrong for a neighbour who sees them and chooses when to stop looking.
@@ -181,93 +192,47 @@ def ledger_of(plan: Plan, release: Release) -> Ledger:
     elif release.may_contribute:
         noise = from_description(release.noise)
         ledger.charge("model", noise, times=release.may_contribute)
-    for number, (what, description, times) in enumerate(release.earlier, 1):
-        if description is None:
-            ledger.in_the_clear(f"{what}, earlier {number}")
-        else:
-            mechanism = from_description(description)
-            ledger.charge(f"{what}, earlier {number}", mechanism, times=times)
     return ledger
-
-
-Charged = tuple[str, Any, int]  # what, description of the mechanism or None, times
 
 
 @dataclass(frozen=True)
 class _Past:
-    """What the owner's record says of earlier releases that used any of these rows.
+    """Earlier runs on any of these rows.
 
-    same: the digest of what this release is made of. reused: the number it gave when it was drawn
-    before. earlier: all other charges. clear: the plans that showed such rows in the clear.
+    constant: digest of what the release of L_i depends on. reused: the number that was released
+    from it before.
     """
 
-    same: str
+    constant: str
     reused: float | None
-    earlier: tuple[Charged, ...]
-    clear: tuple[str, ...]
+    runs: tuple[Run, ...]
 
     @classmethod
-    def of(
-        cls, kept: KeptReleases, given: list[bytes], plan: Plan, mechanism: Mechanism | None
-    ) -> _Past:
+    def of(cls, book: LockedRecord, rows: RowSet, plan: Plan, mechanism: Mechanism | None) -> _Past:
+        runs = book.runs(rows)
+        if mechanism is None:
+            return cls("", None, tuple(runs))
         # Of facts and whole rows only: that two constants are the same number is itself a secret.
-        same = kept.digest(_facts(plan, mechanism).encode() + b"".join(sorted(given)))
-        reused, earlier, clear = None, list[Charged](), dict[str, None]()
-        for entry in kept.of(given):
-            charges = [(what, each, times) for what, each, times in entry["charges"]]
-            if mechanism is not None and entry["same"] == same:
-                reused = float(entry["importance"])
-                charges = [each for each in charges if each[0] != "importance"]
-            earlier += charges
-            if any(description is None for _, description, _ in charges):
-                clear[entry["plan"]] = None
-        return cls(same, reused, tuple(earlier), tuple(clear))
+        constant = book.keyed_digest(_facts(plan, mechanism).encode() + rows.digest.encode())
+        drawn = [run.released for run in runs if run.constant == constant]
+        reused = next((each for each in drawn if each is not None), None)
+        return cls(constant, reused, tuple(runs))
 
     @property
-    def charges(self) -> list[Charge]:
-        from walklearn.privacy.composition import Charge
-        from walklearn.privacy.description import from_description
+    def charges(self) -> list[ChargeEntry]:
+        return [entry for run in self.runs for entry in run.charges]
 
-        return [
-            Charge(what, None if each is None else from_description(each), times)
-            for what, each, times in self.earlier
-        ]
-
-    @property
-    def shown(self) -> str:
-        """The plans by which the rows were shown as they are, in words; empty if there is none."""
-        names = ", ".join(map(repr, self.clear))
-        return f"these rows were shown in the clear by plan {names}" if names else ""
-
-    @property
-    def in_words(self) -> str:
-        """What these rows were charged before, in words; nothing where they are new."""
-        parts = []
-        if self.reused is not None:
-            parts.append("these rows were released before: the same R_i is used again, at no cost.")
-        if self.earlier:
-            charges = plural(len(self.earlier), "earlier charge")
-            parts.append(f"these rows, or some of them, have {charges}, beside the new ones.")
-        return " ".join(parts)
-
-    def enter(self, kept: KeptReleases, given: list[bytes], plan: Plan, drawn: Release) -> None:
-        """Write down what the new node may show, in the clear or not."""
-        charges: list[Charged] = []
+    def run(self, plan: Plan, release: Release) -> Run:
+        """Return the run that the new node is, with all that it may reveal."""
+        charges: list[ChargeEntry] = []
         if plan.tells and self.reused is None:
-            charges.append(("importance", drawn.mechanism, 1))
-        if drawn.noise is None:
+            charges.append(("importance", release.mechanism, 1))
+        if release.noise is None:
             charges.append(("model", None, 1))
-        elif drawn.may_contribute:
-            charges.append(("model", drawn.noise, drawn.may_contribute))
-        if charges:
-            content = {
-                "same": self.same if drawn.mechanism is not None else "",
-                "importance": drawn.importance if drawn.mechanism is not None else None,
-                "charges": charges,
-                "plan": plan.name,
-                "made": time.strftime("%Y-%m-%dT%H:%M:%S"),
-            }
-            kept.add(given, content)
+        elif release.may_contribute:
+            charges.append(("model", release.noise, release.may_contribute))
+        delta = plan.privacy.delta if plan.privacy is not None else None
+        return Run(f"plan {plan.name}", tuple(charges), delta, 1, self.constant, self.reused)
 
 
 # What of a plan L_i follows from, besides the rows.
@@ -279,8 +244,6 @@ _OF_THE_CONSTANT = (
 
 def _facts(plan: Plan, mechanism: Mechanism | None) -> str:
     """All that the law of a release follows from besides the rows, as one text."""
-    from walklearn.privacy.description import describe
-
     content = plan.to_dict()
     facts = {name: content.get(name) for name in _OF_THE_CONSTANT}
     bound = plan.privacy.feature_bound if plan.privacy is not None else None
@@ -295,23 +258,6 @@ def _check_exact(rows: NodeRows, mechanism: Mechanism | None) -> None:
         check_exact(*rows.X.shape)
 
 
-def _claim_in_all(plan: Plan, release: Release, shown: str) -> str:
-    """What this plan claims, and what holds for the rows with all that was charged before."""
-    delta = plan.privacy.delta if plan.privacy is not None else None
-    if not release.earlier:
-        return ""
-    claim = plan.privacy_claim.removesuffix(": all that leaves it")
-    this = f"this plan: {claim}; these rows in all: "
-    if shown:
-        return f"{this}ε = ∞: {shown}"
-    ledger = ledger_of(plan, release)
-    total = math.inf if delta is None else ledger.total(0, delta)
-    if math.isinf(total):
-        return f"{this}ε = ∞" + ("" if delta is None else f" at δ = {delta:g}")
-    unit = "one row of a node" if ledger.unit == "rows" else "all rows of a node"
-    return f"{this}ε = {math.ceil(100 * total) / 100:g} at δ = {delta:g} for {unit}"
-
-
 def _is_constant(mechanism: Mechanism) -> bool:
     """Whether 19 of 20 releases are one number, for both ends of the public bounds.
 
@@ -323,31 +269,6 @@ def _is_constant(mechanism: Mechanism) -> bool:
     ]
     usual = np.median(draws[0])
     return all(float(np.mean(draw == usual)) >= 0.95 for draw in draws)
-
-
-def _drawn(
-    plan: Plan,
-    learner: Learner,
-    mechanism: Mechanism | None,
-    noise: ModelNoise | None,
-    allowed: int,
-    past: _Past,
-) -> Release:
-    from walklearn.privacy.description import describe
-
-    importance = learner.importance
-    if past.reused is not None:
-        importance = past.reused
-    elif mechanism is not None:
-        importance = float(mechanism.release([learner.smoothness])[0])
-    release = Release(
-        importance=importance,
-        mechanism=None if mechanism is None else describe(mechanism),
-        noise=None if noise is None else describe(noise),
-        may_contribute=allowed,
-        earlier=past.earlier,
-    )
-    return replace(release, claim_in_all=_claim_in_all(plan, release, past.shown))
 
 
 def _contributions_allowed(
@@ -365,8 +286,8 @@ def _contributions_allowed(
     from walklearn.privacy.composition import Charge, compose
 
     epsilon, delta = check_epsilon(budget[0]), check_delta(budget[1])
-    base = past.charges
-    if plan.tells:
+    base = charges_of(past.charges)
+    if plan.tells and past.reused is None:
         base.append(Charge("importance", mechanism, 1))
     if noise is None:
         base.append(Charge("model", None, 1))
@@ -376,9 +297,13 @@ def _contributions_allowed(
         return compose([*base, *more]).within(epsilon, delta)
 
     if not within(0):
+        unprotected = sum(not run.is_private for run in past.runs)
         clear = [charge.what for charge in base if charge.mechanism is None]
-        shares = f"the plan shares the {clear[0]} in the clear" if clear else ""
-        why = past.shown or shares or "the release costs more"
+        why = "the release costs more"
+        if unprotected:
+            why = f"{plural(unprotected, 'earlier run')} on these rows had no protection"
+        elif clear:
+            why = f"the plan shares the {clear[0]} in the clear"
         raise ValueError(
             f"the budget of epsilon = {epsilon:g} at delta = {delta:g} cannot be kept: {why}."
         )

@@ -32,7 +32,6 @@ def newest_model(directory: NodeDirectory) -> tuple[Model, bool]:
     if token is None:
         raise ValueError(f"no model has come to {directory.path} yet: the token was never here.")
     final, content = token is record.final, plan.to_dict()
-    in_all = {"in_all": release.claim_in_all} if release.claim_in_all else {}
     model = Model(
         token.model,
         token.average,
@@ -46,7 +45,7 @@ def newest_model(directory: NodeDirectory) -> tuple[Model, bool]:
         uses="average" if token.step_size_sum else "last",  # some plans carry no average
         target=plan.target,
         walk=plan.walk,
-        privacy=content.get("privacy", {}) | in_all,
+        privacy=content.get("privacy", {}),
         ledger=ledger_of(plan, release).to_dict(),
         details={"plan": content, "final": final, "contributions": record.contributions},
     )

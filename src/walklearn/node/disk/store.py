@@ -66,7 +66,7 @@ CREATE TABLE record (
 CREATE TABLE release (
     id INTEGER PRIMARY KEY CHECK (id = 1),
     importance REAL NOT NULL, mechanism TEXT, noise TEXT, may_contribute INTEGER NOT NULL,
-    earlier TEXT NOT NULL, claim_in_all TEXT NOT NULL
+    record TEXT NOT NULL, rows TEXT NOT NULL
 );
 CREATE TABLE seals (line TEXT PRIMARY KEY, seal BLOB NOT NULL);
 """
@@ -86,17 +86,16 @@ class Release:
 
     importance: R_i. mechanism: the description of what drew it; None for "in the clear", or
     where the walk needs none. noise: the description of the noise on the model. may_contribute:
-    how often the rows may show in it. earlier: what was charged to the same rows before this node
-    was made, as (what, description of the mechanism or None for "in the clear", times).
-    claim_in_all: what all of it comes to, in words; empty where nothing was charged before.
+    how often the rows may show in it. record: the file of the owner's record that the node was
+    charged to. rows: the digest of its rows there.
     """
 
     importance: float = 1.0
     mechanism: Mapping[str, Any] | None = None
     noise: Mapping[str, Any] | None = None
     may_contribute: int = 0
-    earlier: tuple[tuple[str, Mapping[str, Any] | None, int], ...] = ()
-    claim_in_all: str = ""
+    record: str = ""
+    rows: str = ""
 
 
 class Store:
@@ -323,7 +322,7 @@ class Store:
             run(
                 "INSERT INTO release VALUES (1, ?, ?, ?, ?, ?, ?)",
                 (drawn.importance, columns.text(drawn.mechanism), columns.text(drawn.noise),
-                 drawn.may_contribute, json.dumps(drawn.earlier), drawn.claim_in_all),
+                 drawn.may_contribute, drawn.record, drawn.rows),
             )  # fmt: skip
         return drawn
 
@@ -331,13 +330,11 @@ class Store:
         """What was released; None if it is not drawn yet."""
         with explained(self.path):
             row = self._connection.execute(
-                "SELECT importance, mechanism, noise, may_contribute, earlier, claim_in_all "
-                "FROM release"
+                "SELECT importance, mechanism, noise, may_contribute, record, rows FROM release"
             ).fetchone()
         if row is None:
             return None
-        importance, mechanism, noise, may_contribute, earlier, claim = row
+        importance, mechanism, noise, *others = row
         return Release(
-            importance, mechanism and json.loads(mechanism), noise and json.loads(noise),
-            may_contribute, tuple((what, each, n) for what, each, n in json.loads(earlier)), claim,
-        )  # fmt: skip
+            importance, mechanism and json.loads(mechanism), noise and json.loads(noise), *others
+        )

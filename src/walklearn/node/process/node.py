@@ -31,7 +31,6 @@ from walklearn.node.process.status import (
     all_tell_of_the_end,
     gauges,
     node_status,
-    privacy_status,
     short_hash,
     unconfirmed,
 )
@@ -112,7 +111,6 @@ class Node:
                 f"{self.directory.path} does not say where its contributions are counted, so they "
                 "cannot be limited. Make the node anew with `walklearn node init`."
             )
-        self._privacy = privacy_status(self.plan, release)
         learner = own_learner(self.directory, release)
         identity = self.directory.identity
         neighbours = [each.fingerprint for each in self._neighbours]
@@ -217,7 +215,7 @@ class Node:
             "fingerprint": self._runtime.state.fingerprint,
             "plan": {"name": self.plan.name, "digest": self.plan.digest},
             **node_status(self._runtime.state, self._names, self._runtime.watch),
-            "privacy": self._privacy,
+            "privacy": self.plan.privacy_claim,
             "counters": self.counters.as_dict(),
         }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from typing import Any
 
 from walklearn.node.agreement.plan import Plan
@@ -119,7 +120,8 @@ def stored_status(directory: NodeDirectory, phase: str = "not running") -> dict[
         "holds_token": record.place is Place.HERE,
         **record_status(record, plan.updates),
         "contributions": _stored_contributions(directory, record),
-        "privacy": privacy_status(plan, release),
+        "privacy": plan.privacy_claim,
+        **total_status(plan, release),
         "may_contribute": release.may_contribute if release and release.noise else None,
         "neighbours": [
             {
@@ -142,9 +144,27 @@ def _stored_contributions(directory: NodeDirectory, record: Record) -> int | Non
         return None
 
 
-def privacy_status(plan: Plan, release: Release | None) -> str:
-    """What is claimed for this plan and, where the same rows have cost something before, in all."""
-    return (release.claim_in_all if release is not None else "") or plan.privacy_claim
+def total_status(plan: Plan, release: Release | None) -> dict[str, Any]:
+    """Return the total over all runs on any of the node's rows, as the owner's record has it now.
+
+    A running node does not call this: composing takes memory and time that its process lacks.
+    """
+    from walklearn.privacy.owner_record import OwnerRecord, OwnerRecordError
+
+    if release is None or not release.record:
+        return {}
+    delta = plan.privacy.delta if plan.privacy is not None else None
+    try:
+        total = OwnerRecord(release.record).total_of(release.rows, delta)
+    except OwnerRecordError as error:
+        return {"all_runs": f"not known: {error}"}
+    return {"all_runs": str(total), "total": asdict(total)}
+
+
+def own_total(directory: NodeDirectory) -> dict[str, Any]:
+    """Return that total for a node that another process may run."""
+    with Store.look(directory.store_path, Limits.of_plan(directory.plan)) as store:
+        return total_status(directory.plan, store.release())
 
 
 def node_status(state: State, names: Mapping[str, str], watch: Watch) -> dict[str, Any]:

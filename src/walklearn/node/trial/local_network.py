@@ -67,7 +67,7 @@ class LocalNetwork:
             path = folder / f"node-{number:0{width}}"
             created = create_node(
                 path, plan=plan, data=rows[number], listen=address, address=address,
-                releases=folder / "releases",  # nobody's rows: nothing to remember them for
+                record=folder / "record.sqlite",  # the rows are made up, and nobody's
                 accept_unprotected=True,
             )  # fmt: skip
             made.append(created.directory)

@@ -1,0 +1,213 @@
+"""Row marks: keyed 64-bit hashes by which a row is recognised in a later run.
+
+A mark covers all cells of a row and nothing else, so it does not depend on the columns that a run
+uses or on their scales. The order of rows and columns, the names of columns and the notation of
+numbers do not matter; a cell that was changed, added or removed does. Sparse rows are hashed with
+the positions of their entries.
+
+Two rows with equal cells have equal marks. Two other rows collide with probability 2⁻⁶⁴, and a
+collision can only make a run look more expensive than it was. Without the key nobody can compute
+the mark of a row.
+
+>>> marks = RowMarks(b"secret")
+>>> one = marks.of(blocks_of([[30.0, "Ann"], [41, "Bo"]], ["ill", "well"]))
+>>> other = marks.of(blocks_of([["Bo", "41.0"]], ["well"]))
+>>> len(one), bool(np.isin(other, one))
+(2, True)
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from walklearn.files.compressed import open_text, suffix_of
+from walklearn.files.csv_file import encoding_of, separator_of
+from walklearn.files.extras import package
+from walklearn.files.sparse_table import read_svmlight
+
+Marks = NDArray[np.uint64]
+
+ROWS_AT_ONCE = 65_536  # bounds the memory, and the arrays of a column stay in the cache
+MAX_KNOWN_TEXTS = 2**18
+_TRUTH = {"true": 1.0, "false": 0.0, "": np.nan}
+
+
+class RowBlock(NamedTuple):
+    """Consecutive rows: dense columns, and the sparse features beside them if there are any."""
+
+    columns: Sequence[Any]
+    sparse: Any = None
+
+
+class RowMarks:
+    """Compute the marks of rows under one key.
+
+    Parameters
+    ----------
+    key
+        Up to 64 secret bytes.
+    """
+
+    def __init__(self, key: bytes) -> None:
+        self._key = key
+        digest = hashlib.blake2b(b"numbers", key=key, digest_size=32).digest()
+        self._odd, self._cell, self._place, self._row = np.frombuffer(digest, "<u8").copy()
+        self._odd |= np.uint64(1)
+        self._known: dict[str, int] = {}  # the hash of each text that has occurred
+
+    def of(self, blocks: Iterable[RowBlock]) -> Marks:
+        """Return the marks of all rows in ascending order; equal rows give equal marks."""
+        parts = [self._block(block) for block in blocks]
+        marks = np.concatenate(parts) if parts else np.zeros(0, np.uint64)
+        marks.sort()
+        return marks
+
+    def _block(self, block: RowBlock) -> Marks:
+        # A sum does not depend on the order of the columns.
+        rows = len(block.columns[0]) if block.sparse is None else block.sparse.shape[0]
+        total = np.zeros(rows, np.uint64) if block.sparse is None else self._entries(block.sparse)
+        for column in block.columns:
+            total += self._cells(column)
+        return _mixed(total ^ self._row)
+
+    def _cells(self, column: Any) -> Marks:
+        if isinstance(column, np.ndarray) and column.dtype.kind in "biuf":
+            return self._numbers(column.astype(np.float64))
+        if isinstance(column, np.ndarray) and column.dtype.kind not in "OUS":
+            column = column.astype(str)
+        try:
+            return self._numbers(np.fromiter(map(float, column), np.float64, len(column)))
+        except (TypeError, ValueError, OverflowError):
+            return self._texts([_text(cell) for cell in column])
+
+    def _texts(self, texts: list[str]) -> Marks:
+        if len(self._known) > MAX_KNOWN_TEXTS:
+            self._known.clear()
+        new = [text for text in dict.fromkeys(texts) if text not in self._known]
+        numbers = {text: number for text in new if (number := _number(text)) is not None}
+        hashes = self._numbers(np.array(list(numbers.values()), np.float64))
+        self._known.update(zip(numbers, hashes.tolist(), strict=True))
+        for text in new:
+            if text not in numbers:
+                digest = hashlib.blake2b(text.encode(), key=self._key, digest_size=8).digest()
+                self._known[text] = int.from_bytes(digest, "little")
+        return np.fromiter((self._known[text] for text in texts), np.uint64, len(texts))
+
+    def _numbers(self, numbers: NDArray[np.float64], places: Marks | None = None) -> Marks:
+        bits = numbers + 0.0  # −0 becomes 0
+        bits[np.isnan(bits)] = np.nan
+        marks = bits.view(np.uint64)
+        marks *= self._odd
+        marks += self._cell if places is None else places
+        return _mixed(marks)
+
+    def _entries(self, X: Any) -> Marks:
+        """Return the sum of the hashes of each sparse row's non-zero entries."""
+        places = _mixed(X.indices.astype(np.uint64) + self._place)
+        hashes = self._numbers(np.asarray(X.data, dtype=np.float64), places)
+        hashes[np.asarray(X.data) == 0] = 0
+        running = np.concatenate([np.zeros(1, np.uint64), np.cumsum(hashes, dtype=np.uint64)])
+        sums: Marks = running[X.indptr[1:]] - running[X.indptr[:-1]]
+        return sums
+
+
+def file_blocks(path: str | os.PathLike[str], delimiter: str | None = None) -> Iterator[RowBlock]:
+    """Yield the cells of a file that `read_table` reads, as its owner wrote them."""
+    source = Path(path)
+    kind = suffix_of(source)
+    if kind == ".parquet":
+        return _parquet_blocks(source)
+    if kind == ".npz":
+        return _npz_blocks(source)
+    if kind in (".svmlight", ".libsvm", ".svm"):
+        table = read_svmlight(source, None, ())
+        return _blocks([table[name] for name in table.beside], table.all_rows)
+    return _csv_blocks(source, delimiter)
+
+
+def blocks_of(X: Any, y: Any) -> Iterator[RowBlock]:
+    """Yield the cells of rows in memory: an array, lists, a data frame or a sparse matrix."""
+    targets = np.asarray(y)
+    beside = list(targets.T) if targets.ndim > 1 else [targets]
+    if hasattr(X, "tocsr"):
+        return _blocks(beside, X.tocsr())
+    if hasattr(X, "columns") and hasattr(X, "to_numpy"):  # a data frame has a type per column
+        return _blocks([*(X[name].to_numpy() for name in X.columns), *beside])
+    rows = X if isinstance(X, np.ndarray) else np.asarray(X, dtype=_dtype(X))
+    if rows.ndim != 2:
+        raise ValueError(f"X must have rows and columns, got an array of shape {rows.shape}.")
+    return _blocks([*rows.T, *beside])
+
+
+def _dtype(rows: Any) -> Any:
+    """Return object for lists with texts, so that NumPy does not turn their numbers to text."""
+    return None if np.asarray(rows).dtype.kind in "biuf" else object
+
+
+def _blocks(columns: Sequence[Any], sparse: Any = None) -> Iterator[RowBlock]:
+    count = {len(column) for column in columns} | (set() if sparse is None else {sparse.shape[0]})
+    if len(count) > 1:
+        raise ValueError(f"X and y must have equally many rows, got {sorted(count)}.")
+    for start in range(0, count.pop(), ROWS_AT_ONCE):
+        some = slice(start, start + ROWS_AT_ONCE)
+        part = None if sparse is None else sparse[some]
+        yield RowBlock([column[some] for column in columns], part)
+
+
+def _csv_blocks(path: Path, delimiter: str | None) -> Iterator[RowBlock]:
+    with open_text(path, encoding_of(path), newline="") as file:
+        separator = separator_of(str(path), file.readline(), delimiter)
+        file.seek(0)
+        reader = csv.reader(file, delimiter=separator, skipinitialspace=True, strict=True)
+        next(reader)
+        rows = filter(None, reader)
+        while block := list(islice(rows, ROWS_AT_ONCE // 4)):  # strings are large
+            yield RowBlock(list(zip(*block, strict=True)))
+
+
+def _parquet_blocks(path: Path) -> Iterator[RowBlock]:
+    parquet = package("pyarrow.parquet", "tables", "Parquet files need")
+    with parquet.ParquetFile(path) as file:
+        for batch in file.iter_batches(batch_size=ROWS_AT_ONCE):
+            yield RowBlock([column.to_pylist() for column in batch.columns])
+
+
+def _npz_blocks(path: Path) -> Iterator[RowBlock]:
+    with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
+        arrays = [archive[name] for name in archive.files if name != "columns"]
+    return _blocks([column for array in arrays for column in np.atleast_2d(array.T)])
+
+
+def _text(cell: object) -> str:
+    if cell is None:
+        return ""
+    return (cell.decode(errors="replace") if isinstance(cell, bytes) else str(cell)).strip()
+
+
+def _number(text: str) -> float | None:
+    """Return the number that a text stands for: missing is NaN, true is 1; None for other texts."""
+    if (known := _TRUTH.get(text.lower())) is not None:
+        return known
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def _mixed(marks: Marks) -> Marks:
+    """Mix 64 bits in place, so that inputs that differ in one bit differ in all (SplitMix64)."""
+    marks ^= marks >> np.uint64(30)
+    marks *= np.uint64(0xBF58476D1CE4E5B9)
+    marks ^= marks >> np.uint64(27)
+    marks *= np.uint64(0x94D049BB133111EB)
+    marks ^= marks >> np.uint64(31)
+    return marks
