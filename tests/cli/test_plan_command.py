@@ -12,6 +12,7 @@ from sklearn.datasets import load_breast_cancer, load_diabetes
 
 from tests.running import invoke
 from walklearn.advice import advise
+from walklearn.files.target_scale import TargetScale
 from walklearn.graphs import erdos_renyi
 from walklearn.node.agreement.plan import Plan
 from walklearn.node.agreement.plan_privacy import Privacy
@@ -105,10 +106,10 @@ def test_under_epsilon_it_spends_as_advised(folder: Path) -> None:
 def test_numbers_and_many_classes(folder: Path) -> None:
     assert new("--out", "many.toml", classes="a,b,c").exit_code == 0
     assert Plan.read(folder / "many.toml").loss == Softmax(3)
-    told = new("--out", "numbers.toml", *PRIVATE, classes="")
+    told = new("--out", "numbers.toml", *PRIVATE, "--target-scale", "-40,8", classes="")
     assert told.exit_code == 0, told.output
-    assert Plan.read(folder / "numbers.toml").classes is None
-    assert "targets of spread 1" in told.stderr
+    plan = Plan.read(folder / "numbers.toml")
+    assert (plan.classes, plan.target_scale) == (None, TargetScale(-40.0, 8.0))
 
 
 def test_limits_follow_the_slowest_answer(folder: Path) -> None:

@@ -22,7 +22,7 @@ def test_scores_are_the_same_in_both_units(seed: int, intercept: bool, outputs: 
     targets = generator.standard_normal(8) + 5.0
     units = Units.standard(X, generator.uniform(0.1, 2.0, 8), intercept, targets)
     model = generator.standard_normal((outputs, 4 + intercept))
-    scores = units.rows(X) @ model.T + units.target_shift
+    scores = units.rows(X) @ model.T + units.target.centre
     back = units.back(model)
     given_rows = np.column_stack([X, np.ones(8)]) if intercept else X
     np.testing.assert_allclose(given_rows @ back.T, scores, rtol=1e-6, atol=1e-6)
@@ -50,7 +50,7 @@ def test_odd_columns_stay_finite(column: Any) -> None:
 def test_without_an_intercept_nothing_is_shifted() -> None:
     X = np.array([[3.0, -4.0], [4.0, 3.0]])
     units = Units.standard(X, np.ones(2), False, np.array([5.0, 6.0]))
-    assert units.target_shift == 0.0
+    assert units.target.centre == 0.0
     np.testing.assert_array_equal(units.shift, [0.0, 0.0])
     np.testing.assert_allclose(units.scale, [12.5**0.5] * 2)
 

@@ -98,7 +98,7 @@ def test_numbers_in_a_declared_range_are_brought_to_minus_one_to_one(tmp_path: P
     assert rows.encoding.columns[0] == Column("age", None, 50.0, 50.0, 1.0)
     with pytest.raises(DataError, match=r"scale was declared for 'city', which is text"):
         read_rows(path, target="y", schema={"city": {"range": (0, 1)}})
-    with pytest.raises(DataError, match=r"scale was declared for 'y', which is not a column that"):
+    with pytest.raises(DataError, match=r"a range or a cut_off of the target 'y'"):
         read_rows(path, target="y", schema={"y": {"range": (0, 1)}})
 
 

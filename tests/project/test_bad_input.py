@@ -309,6 +309,9 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
     "an estimator's memory and ε": (
         lambda: fit(update="saga", epsilon=3.0, delta=1e-5, row_length=1.0),
         r"remembers gradients and curvature.*leave update at \"auto\""),
+    "ε for numbers without the target's scale": (
+        lambda: wl.RandomWalkRegressor(epsilon=3.0, delta=1e-5, row_length=1.0).fit(X, Y),
+        r"public centre and spread of the target.*Pass target_centre.*target_spread"),
     "unknown update of a plan": (
         lambda: plan(update='"sagaa"'), r'line 8: update is "sagaa".*did you mean "saga"\?'),
     "an update that nodes do not have": (lambda: plan(update='"newton"'), r"update.*newton"),

@@ -16,6 +16,7 @@ from walklearn.cli.data_options import (
     DataOptions,
     estimator_for,
     public_facts,
+    target_scale_of,
     task_of,
     with_options,
 )
@@ -108,12 +109,13 @@ def _from_public_facts(described: DataOptions, options: dict[str, Any]) -> Advic
             "how many rows are there in all? What ε costs depends on it: pass --rows, such as "
             "--rows 5000."
         )
-    rows = rows or graph.node_count
+    rows, schema = rows or graph.node_count, described.schema
     if options["task"] == "auto":
         options["task"] = "classification"
+    target_scale_of(options["task"], described.target, schema, options)
     return wl_advise(
         graph,
-        **_declared(described.schema, options),
+        **_declared(schema.without(described.target or ""), options),
         loss=Squared() if options["task"] == "regression" else Logistic(),
         objective="mean",
         intercept=True,
@@ -163,11 +165,14 @@ def _by_simulation(data: Path, described: DataOptions, options: dict[str, Any]) 
     rows = described.rows(described.read(data))
     lengths = {name: options[name] for name in ("row_length", "feature_bound")}
     if (options["epsilon"], options["delta"]) != (None, None):
-        lengths = public_facts(rows, described.schema, options)
+        lengths = public_facts(rows, described.schema.without(rows.target), options)
     network = described.network(rows, options["seed"])
     private = {name: options[name] for name in ("epsilon", "delta", "protect", "model")}
     counted = {name: options[name] for name in ("max_rows", "total_rows")}
     options["task"] = task_of(rows.y, rows.target, options["task"])
+    scale = target_scale_of(options["task"], rows.target, described.schema, options)
+    if scale is not None:
+        counted |= {"target_centre": scale.centre, "target_spread": scale.spread}
     estimator = estimator_for(options["task"])(
         graph=network.graph, penalty=options["penalty"], **lengths, **private, **counted
     )

@@ -17,6 +17,7 @@ from walklearn.cli.doubts import shown
 from walklearn.files.checked_table import CheckedTable, Source
 from walklearn.files.encoding import Column
 from walklearn.files.schema import CUT_OFF, Schema, from_rows_message, of_range
+from walklearn.files.target_scale import TargetScale
 from walklearn.privacy.description import IN_THE_CLEAR
 
 if TYPE_CHECKING:
@@ -54,6 +55,10 @@ DATA_OPTIONS = [
                  help="All of these in a TOML file: walklearn schema writes one to be filled in."),
     click.option("--delimiter", help="What separates the cells of a CSV file. Default: guessed."),
 ]
+TARGET_SCALE = click.option(
+    "--target-scale", metavar="CENTRE,SPREAD",
+    help="A typical value of a target that is a number, and how far values typically are from it, "
+         "both public; --epsilon needs them. Default: the target's entry in --schema.")
 PRIVACY_OPTIONS = [
     click.option("--epsilon", type=float, help="Privacy loss ε: the total for everything that "
                  "leaves a node because of its rows, the model included."),
@@ -69,6 +74,7 @@ PRIVACY_OPTIONS = [
     click.option("--feature-bound", type=float, metavar="LENGTH",
                  help="Public bound on the length ‖x‖ of a row; longer rows are shortened. "
                       "Default: from --scale, --range and --categories of all columns."),
+    TARGET_SCALE,
     click.option("--max-rows", type=click.FloatRange(0, min_open=True),
                  help="Public cap on the rows of a node, for the bounds of L_i. Only --protect "
                       "node hides how many rows a node has."),
@@ -207,6 +213,44 @@ def _pair(name: str, option: str, column: str, values: str, rising: bool) -> tup
         raise ValueError(f"{name} {option}: {wrong} is not a number.") from None
     said = CheckedTable({column: numbers}, Source(f"{name} {option}"))
     return said.pair(column, rising=rising)
+
+
+def target_scale_of(
+    task: Task,
+    target: str | None,
+    schema: Schema,
+    settings: dict[str, Any],
+    is_agreed: bool = False,
+) -> TargetScale | None:
+    """Return the public scale of the target: --target-scale, or the schema's entry for the target.
+
+    Protecting a model that predicts numbers needs one, and one that was not taken from the rows.
+    is_agreed: the scale goes into a plan, which others read.
+    """
+    given = settings["target_scale"]
+    if task != "regression":
+        if given is not None:
+            raise ValueError(
+                "--target-scale is for a target that is a number, and classes are predicted here. "
+                "Leave it out, or pass --task regression."
+            )
+        return None
+    if given is not None:
+        return TargetScale(*_pair("--target-scale", given, "centre,spread", given, rising=False))
+    declared = None if target is None else schema.target_scale(target)
+    is_private = settings["epsilon"] is not None or settings.get("model_noise") is not None
+    if declared is None and settings["epsilon"] is not None and settings.get("model") is None:
+        raise ValueError(
+            f"--epsilon {settings['epsilon']:g} for a target that is a number needs its public "
+            "centre and spread, for the noise is made for targets of spread 1. Pass --target-scale "
+            "CENTRE,SPREAD, a typical target and how far targets typically are from it, known "
+            "without looking at the rows; or give the target an entry in the --schema file."
+        )
+    if target not in schema.from_rows:
+        return declared
+    if is_private or is_agreed:
+        raise ValueError(from_rows_message(schema))
+    return None
 
 
 def estimator_for(task: Task) -> type[RandomWalk]:

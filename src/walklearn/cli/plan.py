@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from walklearn.cli.bad_input import told_of_options
-from walklearn.cli.data_options import with_options
+from walklearn.cli.data_options import TARGET_SCALE, Task, target_scale_of, with_options
 from walklearn.cli.graph_option import described_graph
 from walklearn.cli.talk import WIDTH, Talk, talking
 from walklearn.files.wording import plural
@@ -16,6 +16,7 @@ from walklearn.files.wording import plural
 if TYPE_CHECKING:
     from walklearn.advice import Advice
     from walklearn.files.encoding import Encoding
+    from walklearn.files.schema import Schema
     from walklearn.graphs import Graph
     from walklearn.node.agreement.plan import Plan
     from walklearn.problem.losses import Loss
@@ -30,6 +31,7 @@ _NEW_OPTIONS = [
     click.option("--target", required=True, help="The column to predict."),
     click.option("--classes", metavar="A,B",
                  help="The values of the target. Default: it is a number."),
+    TARGET_SCALE,
     click.option("--nodes", type=click.IntRange(1),
                  help="How many take part. Default: as many as the edge list has."),
     click.option("--rows", type=click.IntRange(1), required=True,
@@ -89,6 +91,7 @@ def new(out: Path, talk: Talk, **options: Any) -> None:
     text = plan_from(**options)
     with told_of_options(str(out)):
         made = Plan.from_text(text, str(out))
+        made.check_usable()
     out.write_text(text, encoding="utf-8")
     talk.facts["out"] = str(out)
     talk.tell(f"{out} is for everybody who takes part:\n")
@@ -111,6 +114,7 @@ def check(plan: Path, data: tuple[Path, ...], talk: Talk) -> None:
     from walklearn.node.agreement.plan import Plan
 
     read = Plan.read(plan)
+    read.check_usable()
     rows = {str(path): len(read_node_rows(path, read).y) for path in data}
     talk.facts["rows"] = rows
     talk.tell(f"{plan} can be used:\n")
@@ -122,14 +126,19 @@ def check(plan: Path, data: tuple[Path, ...], talk: Talk) -> None:
 def plan_from(**given: Any) -> str:
     """The text of a plan, from the options of `walklearn plan new`; None where one is not given."""
     from walklearn.cli.plan_text import Choices, text_of
+    from walklearn.files.schema import Schema
 
     options: dict[str, Any] = {str(option.name): None for option in new.params} | given
-    encoding = _encoding(options["schema"], options["features"])
-    classes = _listed(options["classes"])
+    schema, classes = Schema.of(options["schema"]), _listed(options["classes"])
+    target = options["target"]
+    task: Task = "regression" if classes is None else "classification"
+    scale = target_scale_of(task, target, schema, options, is_agreed=True)
+    features = schema.without(target) if task == "regression" else schema
+    encoding = _encoding(features, options["schema"], options["features"])
     graph = described_graph(options["graph"], options["nodes"], seed=1)
     loss = _loss(classes)
     advice = _advice(graph, encoding, loss, options)
-    return text_of(Choices(encoding, classes, loss, graph.node_count, advice, options))
+    return text_of(Choices(encoding, classes, loss, graph.node_count, advice, options, scale))
 
 
 def _explain(plan: Plan, talk: Talk) -> None:
@@ -149,12 +158,11 @@ def _listed(values: str | None) -> tuple[str, ...] | None:
     return None if values is None else tuple(value.strip() for value in values.split(","))
 
 
-def _encoding(path: Path, others: str | None) -> Encoding:
+def _encoding(schema: Schema, path: Path, others: str | None) -> Encoding:
     """The columns of a schema, with those that its "*" stands for."""
     from walklearn.files.encoding import Encoding
-    from walklearn.files.schema import OTHERS, Schema, from_rows_message
+    from walklearn.files.schema import OTHERS, from_rows_message
 
-    schema = Schema.of(path)
     if schema.from_rows:
         raise ValueError(from_rows_message(schema))
     named = [name for name in schema.columns if name != OTHERS]

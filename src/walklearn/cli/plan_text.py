@@ -15,6 +15,7 @@ from walklearn.problem.domains import Everywhere
 if TYPE_CHECKING:
     from walklearn.advice import Advice
     from walklearn.files.encoding import Encoding
+    from walklearn.files.target_scale import TargetScale
     from walklearn.node.agreement.plan import Plan
     from walklearn.problem.losses import Loss
 
@@ -36,6 +37,7 @@ class Choices:
     nodes: int
     advice: Advice
     options: Mapping[str, Any]
+    target_scale: TargetScale | None = None
 
 
 def default_updates(nodes: int) -> int:
@@ -62,6 +64,7 @@ def text_of(chosen: Choices) -> str:
         f"features = {_in_lines(features)}",
         f"target = {_toml(options['target'])}",
         *([f"classes = {_toml(list(chosen.classes))}"] if chosen.classes is not None else []),
+        *_target_scale(chosen.target_scale),
         f"loss = {_toml(chosen.loss.name)}",
         'objective = "mean"  # every row counts the same, whoever has it',
         f"penalty = {options['penalty']!r}",
@@ -76,6 +79,13 @@ def text_of(chosen: Choices) -> str:
         lines += ["", f"[columns.{toml_key(column.name)}]"]
         lines += [f"{key} = {_toml(value)}" for key, value in written_column(column).items()]
     return "\n".join(lines) + "\n"
+
+
+def _target_scale(scale: TargetScale | None) -> list[str]:
+    if scale is None:
+        return []
+    inner = f"{{ centre = {scale.centre!r}, spread = {scale.spread!r} }}"
+    return [f"target_scale = {inner}  # public; nodes train on (target - centre) / spread"]
 
 
 def _walk(chosen: Choices) -> list[str]:
@@ -217,11 +227,6 @@ def notes(plan: Plan) -> list[str]:
         found.append(
             f"{len(plain)} columns ({', '.join(plain[:3])}{', …' if plain[3:] else ''}) are taken "
             "as they are: if they are not of one size, declare a centre and spread of each."
-        )
-    if plan.loss.takes == "number" and plan.privacy is not None and plan.privacy.is_claimed:
-        found.append(
-            f"the noise is made for targets of spread 1: keep {plan.target!r} in units of a public "
-            "spread, around a public centre."
         )
     if plan.keeper is None and plan.nodes > MANY_NODES:
         found.append(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from walklearn.cli.data_options import task_of
 from walklearn.cli.talk import Talk, talking
 from walklearn.files.wording import plural
 
@@ -29,10 +30,16 @@ _HEADER = """\
 # (columns = "{name}").
 """
 
+_TARGET = """\
+# The target: a typical value, and how far values typically are from it. Noise on the model is made
+# for targets of spread 1, so a private regression needs both; targets are cut at 3 spreads.
+{entry}
+"""
+
 
 @click.command()
 @click.argument("data", type=click.Path(path_type=Path))
-@click.option("--target", help="The column to predict, which is left out.")
+@click.option("--target", help="The column to predict; a number gets a centre and a spread.")
 @click.option("--node-column", help="The column that names the owner, which is left out.")
 @click.option("--drop", multiple=True, metavar="COLUMN", help="A column to leave out.")
 @click.option("--text", multiple=True, metavar="COLUMN",
@@ -57,9 +64,13 @@ def schema(data: Path, out: Path | None, talk: Talk, **options: Any) -> None:
     table = read_table(data, delimiter=options["delimiter"], text=sorted(options["text"]))
     apart = [options["target"], options["node_column"], *options["drop"]]
     features = table.without([name for name in apart if name is not None])
+    target = options["target"]
+    number = target if target is not None and is_number(table[target], target) else None
     if out is not None and out.exists():
         raise FileExistsError(f"{out} exists, and may have been filled in: choose another place.")
     text = schema_of(features, out.name if out else "schema.toml")
+    if number is not None:
+        text += "\n" + _TARGET.format(entry=_entry(number, table[number]))
     talk.facts["columns"] = list(features)
     if out is None:
         talk.give(text, schema=text)
@@ -86,6 +97,21 @@ def schema_of(table: Table, name: str) -> str:
             lines += _numbers(table[column.name])
         parts.append("\n".join(lines) + "\n")
     return "\n".join(parts)
+
+
+def is_number(cells: NDArray[Any], name: str) -> bool:
+    """True if `walklearn train` would predict these cells as a number."""
+    try:
+        return task_of(cells, name, "auto") == "regression"
+    except ValueError:
+        return False
+
+
+def _entry(name: str, cells: NDArray[Any]) -> str:
+    from walklearn.files.schema import toml_key
+
+    centre, spread, *_ = _numbers(cells)
+    return "\n".join([f"[{toml_key(name)}]", "from_rows = true", centre, spread])
 
 
 def _numbers(cells: NDArray[Any]) -> list[str]:

@@ -18,6 +18,7 @@ from walklearn.cli.data_options import (
     DataOptions,
     estimator_for,
     public_facts,
+    target_scale_of,
     task_of,
     with_options,
 )
@@ -200,12 +201,13 @@ def _prepared(data: Path, options: DataOptions, settings: dict[str, Any]) -> _Pr
     rows = options.rows(table)
     lengths = {name: settings[name] for name in ("row_length", "feature_bound")}
     if any(settings[name] is not None for name in ("epsilon", "delta", "model_noise")):
-        lengths = public_facts(rows, options.schema, settings)
+        lengths = public_facts(rows, options.schema.without(target), settings)
         if settings["task"] == "auto":
             raise ValueError(
                 "--task is missing. A task that is read off the target depends on single rows, and "
                 "under privacy it is public: pass --task classification or --task regression."
             )
+    scale = target_scale_of(task, target, options.schema, settings)
     tested = held_out if settings["test"] is None else options.read(settings["test"])
     notes = about_columns(table, rows.columns, rows.nodes is not None)
     if is_name(options.graph):  # an edge list knows who owns rows
@@ -218,6 +220,8 @@ def _prepared(data: Path, options: DataOptions, settings: dict[str, Any]) -> _Pr
         notes += [] if wrong is None else [f"of the rows that are tested on: {wrong}"]
     network = options.network(rows, settings["graph_seed"])
     parameters = _parameters(settings) | {"graph": network.graph, **lengths}
+    if scale is not None:
+        parameters |= {"target_centre": scale.centre, "target_spread": scale.spread}
     estimator = estimator_for(task)(**parameters)
     check_parameters(estimator)
     loss_of(settings["loss"], len(rows.classes) if task == "classification" else None)

@@ -103,13 +103,15 @@ def model_of(
                 "out, or declare the schema when the rows are read (read_rows(..., schema=...))."
             )
         encoding = Encoding(tuple(declared_columns(estimator)))
-        weights, average = units.forth(weights), units.forth(average)
+        weights = units.for_scaled_features(weights)
+        average = units.for_scaled_features(average)
     if not isinstance(encoding, Encoding):
         given = names if encoding is None else encoding
         encoding = Encoding.of_numbers(estimator.n_features_in_ if given is None else given)
     privacy = privacy_of(estimator)
     if is_claimed(estimator):
-        privacy["taken_to_be_public"] += public_columns(encoding.columns, target)
+        scale = fitted_terms(estimator).target
+        privacy["taken_to_be_public"] += public_columns(encoding.columns, target, scale)
     return Model(
         weights,
         average,

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from walklearn.estimators.rounds import Average
+from walklearn.files.target_scale import TargetScale
 from walklearn.files.wording import as_given
 from walklearn.privacy import MECHANISMS, ModelNoise
 from walklearn.privacy.arguments import check_delta, check_epsilon
@@ -53,7 +54,14 @@ def check_parameters(estimator: Any) -> None:
     check_penalty(given["penalty"])
     step_of(given["step_size"])
     _check_update(given["update"], given["step_size"], given["average"])
+    _check_target(estimator)
     _check_privacy(given)
+
+
+def target_of(estimator: Any) -> TargetScale | None:
+    """The public centre and spread of the target; None where they are not given."""
+    centre, spread = estimator.target_centre, estimator.target_spread
+    return None if spread is None else TargetScale(float(centre), float(spread))
 
 
 def step_of(step_size: Any) -> StepSize | None:
@@ -227,6 +235,34 @@ def _check_privacy(given: dict[str, Any]) -> None:
             "rows would leak. Declare what is typical of the columns by schema={'*': {'centre': 0, "
             "'spread': 1}}; or, where rows are in such units, pass row_length, how long they "
             "typically are; or feature_bound, a length that rows are shortened to."
+        )
+
+
+def _check_target(estimator: Any) -> None:
+    """Refuse half of a target's scale, one that cannot be used, and ε for numbers without it."""
+    centre, spread = estimator.target_centre, estimator.target_spread
+    is_number = estimator._predicts_numbers
+    if (centre is None) != (spread is None):
+        one, other = ("target_centre", "target_spread")[:: 1 if spread is None else -1]
+        raise ValueError(f"{one} was given without {other}. Pass both.")
+    if spread is not None:
+        if not is_number:
+            raise ValueError(
+                "target_centre and target_spread are for RandomWalkRegressor: classes have no "
+                "scale. Leave them out."
+            )
+        if not (_is_number(centre) and _is_number(spread)):
+            raise ValueError(
+                f"target_centre and target_spread must be numbers, got {centre!r} and {spread!r}."
+            )
+        scale = TargetScale(float(centre), float(spread))
+        scale.check_intercept(bool(estimator.fit_intercept), "Pass fit_intercept=True")
+    elif is_number and estimator.epsilon is not None and estimator.model is None:
+        raise ValueError(
+            f"epsilon = {estimator.epsilon:g} for regression needs a public centre and spread of "
+            "the target, for the noise is made for targets of spread 1. Pass target_centre, a "
+            "typical target, and target_spread, how far targets typically are from it, both known "
+            "without looking at the rows."
         )
 
 

@@ -6,14 +6,16 @@ on the network. What is to be protected decides which of that may depend on the 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from walklearn.estimators.parameters import target_of
 from walklearn.estimators.protection import Terms, walk_of
 from walklearn.estimators.state import State
-from walklearn.estimators.units import Units
+from walklearn.estimators.units import AS_GIVEN, Units
 from walklearn.files.encoding import Column, Encoding
 from walklearn.files.schema import Schema, from_rows_message
 from walklearn.files.wording import listed
@@ -61,7 +63,8 @@ def posed(
         rows, clipped = units.clipped(given.X, estimator.feature_bound)
     network = place_rows(estimator.graph, given.nodes, given.X.shape[0], seed, state.network)
     problem = Problem(
-        rows, given.targets - units.target_shift, loss=given.loss, penalty=estimator.penalty,
+        rows, units.target.to_training(given.targets),
+        loss=given.loss.rescaled(units.target.spread), penalty=estimator.penalty,
         domain=estimator.domain, node_of_row=network.owners, nodes=network.graph.node_count,
         objective=terms.objective, empty_nodes="relay", sample_weight=weights,
         total_rows=estimator.total_rows if terms.objective == "mean" else None,
@@ -89,6 +92,7 @@ def terms_of(estimator: RandomWalk) -> Terms:
         total_rows=estimator.total_rows,
         intercept=bool(estimator.fit_intercept),
         model_privacy=estimator.model_privacy,
+        target=target_of(estimator),
     )
 
 
@@ -130,12 +134,14 @@ def _units(
     _check_standardise(estimator, private, known)
     if known is not None:
         return known
+    # A public scale of the target is for noise on the model: without any, it changes nothing.
+    target = terms.target if terms.protects_model and terms.target is not None else AS_GIVEN
     if estimator.schema is not None:
-        return Units.declared(declared_columns(estimator), intercept)
+        return replace(Units.declared(declared_columns(estimator), intercept), target=target)
     if private or estimator.standardise is False:
-        return Units.given(given.X.shape[1], intercept)
+        return replace(Units.given(given.X.shape[1], intercept), target=target)
     counted = slice(None) if weights.all() else weights > 0
-    targets = given.targets[counted] if estimator._shifts_targets else None
+    targets = given.targets[counted] if estimator._predicts_numbers else None
     return Units.standard(given.X[counted], weights[counted], intercept, targets)
 
 

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from walklearn.files.target_scale import TargetScale
 from walklearn.files.wording import as_given
 from walklearn.graphs import Graph
 from walklearn.privacy import (
@@ -89,6 +90,14 @@ class Terms:
     total_rows: float | None
     intercept: bool
     model_privacy: ModelNoise | None
+    target: TargetScale | None
+
+    @property
+    def protects_model(self) -> bool:
+        """True if what rows add to the model is clipped and noised."""
+        return self.model_privacy is not None or (
+            self.epsilon is not None and not self.in_the_clear
+        )
 
     @property
     def about_constants(self) -> bool:

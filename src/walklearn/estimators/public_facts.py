@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from walklearn.files.encoding import Column
+from walklearn.files.target_scale import TargetScale
 from walklearn.files.wording import plural
 
 if TYPE_CHECKING:
@@ -43,8 +44,12 @@ def public_facts(estimator: RandomWalk, terms: Terms) -> list[str]:
     return facts
 
 
-def public_columns(columns: Sequence[Column], target: str) -> list[str]:
+def public_columns(
+    columns: Sequence[Column], target: str, scale: TargetScale | None = None
+) -> list[str]:
     """Return what is taken to be public of the columns, with their declared scales.
+
+    scale: that of a target that is a number.
 
     >>> print(public_columns([Column("age", centre=50.0, spread=20.0, cut_off=3.0)], "ill")[0])
     The name of the target, 'ill', and the columns with their scales: age (centre 50, spread 20).
@@ -52,8 +57,9 @@ def public_columns(columns: Sequence[Column], target: str) -> list[str]:
     written = [_written(column) for column in columns[:_COLUMNS_LISTED]]
     if len(columns) > _COLUMNS_LISTED:
         written.append(f"and {len(columns) - _COLUMNS_LISTED:,} more, all of them in model.json")
+    of_target = "" if scale is None else f" (centre {scale.centre:g}, spread {scale.spread:g})"
     return [
-        f"The name of the target, {target!r}, and the columns with their scales: "
+        f"The name of the target, {target!r}{of_target}, and the columns with their scales: "
         f"{', '.join(written)}."
     ]
 

@@ -96,6 +96,13 @@ class RandomWalk(BaseEstimator):
     total_rows
         The number M of all rows, where it is public. Without it and with protect="node" every
         node counts the same.
+    target_centre, target_spread
+        Of a regressor: a typical target and how far targets typically are from it, both public.
+        epsilon needs them. Noise on the model is made for targets of spread 1, so a protected
+        model is trained on (y − target_centre) / target_spread, cut at ±3, which bounds what an
+        extreme target can do. Centre and spread are folded into `coef_` and `intercept_`, and
+        predictions are in the units of y; losses in `trace_` are in units of the spread. Without
+        protection of the model they change nothing. A centre other than 0 needs an intercept.
     mechanism
         What releases L_i where the model is in the clear: a name in `privacy.MECHANISMS`.
     model_privacy
@@ -173,7 +180,7 @@ class RandomWalk(BaseEstimator):
 
     _state: State
     _resumed: Model | None = None
-    _shifts_targets = False
+    _predicts_numbers = False
 
     def __init_subclass__(cls, **options: Any) -> None:
         """An estimator's docstring explains all parameters, which are written here once."""
@@ -200,6 +207,8 @@ class RandomWalk(BaseEstimator):
         feature_bound: float | None = None,
         max_rows: float | None = None,
         total_rows: float | None = None,
+        target_centre: float | None = None,
+        target_spread: float | None = None,
         mechanism: str = "laplace",
         model_privacy: ModelNoise | None = None,
         steps: int | None = None,
@@ -230,6 +239,8 @@ class RandomWalk(BaseEstimator):
         self.feature_bound = feature_bound
         self.max_rows = max_rows
         self.total_rows = total_rows
+        self.target_centre = target_centre
+        self.target_spread = target_spread
         self.mechanism = mechanism
         self.model_privacy = model_privacy
         self.steps = steps
@@ -403,6 +414,7 @@ class RandomWalk(BaseEstimator):
         ended = walk_over(self, given, state, partial)
         self._state, self._resumed = ended.state, None
         self._set_attributes(ended)
+        self.loss_ = given.loss  # in the units of the target that was given
         self.trace_ = trace_of(self, ended)
         fitted = getattr(self.callback, "fitted", None)
         if fitted is not None:
@@ -418,7 +430,6 @@ class RandomWalk(BaseEstimator):
             self.clipped_rows_ = here.clipped_rows
         self.interrupted_ = ended.walked.interrupted
         self.allotment_, self.model_noise_ = ended.state.allotted, setting.model_noise
-        self.loss_ = setting.problem.loss
         self.graph_ = setting.graph
         self.walk_ = setting.walk
         self.update_ = setting.update

@@ -32,7 +32,7 @@ class RandomWalkRegressor(RegressorMixin, RandomWalk):
     True
     """
 
-    _shifts_targets = True
+    _predicts_numbers = True
 
     def partial_fit(
         self,

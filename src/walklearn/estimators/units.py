@@ -17,6 +17,7 @@ array([ 2.e+00,  3.e-03, -9.e+00])
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -25,15 +26,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from walklearn.files.encoding import Column
+from walklearn.files.target_scale import TargetScale
 from walklearn.privacy import clip_features
 from walklearn.problem.owned_rows import is_sparse, with_entries_once, with_ones
 
 Array = NDArray[Any]
+AS_GIVEN = TargetScale(cut_off=math.inf)
 
 
 @dataclass(frozen=True, eq=False)
 class Units:
-    """x is trained on as (x − shift) / scale, y as y − target_shift.
+    """x is trained on as (x − shift) / scale, y as `target` scales it.
 
     from_rows: whether these numbers were computed from rows. cut_off: what is beyond ± this, in
     the units to train in, is moved there.
@@ -42,7 +45,7 @@ class Units:
     shift: Array
     scale: Array
     intercept: bool
-    target_shift: float = 0.0
+    target: TargetScale = AS_GIVEN
     from_rows: bool = False
     cut_off: Array | None = None
 
@@ -74,12 +77,14 @@ class Units:
         column is shifted, and the largest entry of each is 1.
         """
         shares = weights / weights.sum()
-        target_shift = float(shares @ targets) if intercept and targets is not None else 0.0
+        target = AS_GIVEN
+        if intercept and targets is not None:
+            target = replace(target, centre=float(shares @ targets))
         if is_sparse(X):
             X, entries = with_entries_once(X), np.zeros(X.shape[1])
             np.maximum.at(entries, X.indices, np.abs(X.data))
             scale = np.where(entries > 0, entries, 1.0)
-            return cls(np.zeros(X.shape[1]), scale, intercept, target_shift, True)
+            return cls(np.zeros(X.shape[1]), scale, intercept, target, True)
         shift = shares @ X if intercept else np.zeros(X.shape[1])
         with np.errstate(over="ignore"):
             centred = X - shift
@@ -93,7 +98,7 @@ class Units:
         varies = largest > 1e-12 * np.abs(X).max(axis=0, initial=0.0)
         unit = np.where(largest > 0, largest, 1.0)
         deviation = unit * np.sqrt(shares @ (centred / unit) ** 2)
-        return cls(shift, np.where(varies, deviation, 1.0), intercept, target_shift, True)
+        return cls(shift, np.where(varies, deviation, 1.0), intercept, target, True)
 
     def rows(self, X: Any) -> Any:
         """The rows to train on, a copy; an intercept is a last feature that is always 1."""
@@ -146,12 +151,20 @@ class Units:
         return csr_array((data, X.indices, X.indptr), shape=X.shape, copy=True)
 
     def forth(self, model: Array) -> Array:
-        """A model of given units, the intercept last, in those of a schema: undoes `back`."""
+        """A model of given units, the intercept last, in those to train in: undoes `back`."""
+        centre, spread = self.target.centre, self.target.spread
+        scaled = self.for_scaled_features(model)
+        if self.intercept:
+            scaled[..., -1] -= centre
+        return np.asarray(scaled / spread)
+
+    def for_scaled_features(self, model: Array) -> Array:
+        """Return the model of given units for scaled features; it predicts the same target."""
         features = len(self.scale)
         weights = model[..., :features] * self.scale
         if not self.intercept:
             return np.asarray(weights)
-        constant = model[..., features] + model[..., :features] @ self.shift - self.target_shift
+        constant = model[..., features] + model[..., :features] @ self.shift
         return np.concatenate([weights, np.asarray(constant)[..., None]], axis=-1)
 
     def back(self, model: Array) -> Array:
@@ -159,7 +172,8 @@ class Units:
         features = len(self.scale)
         weights = model[..., :features] / self.scale
         if not self.intercept:
-            return np.asarray(weights)
+            return self.target.to_original(weights, intercept=False)
         shifted = weights @ self.shift if self.shift.any() else 0.0
-        constant = model[..., features] - shifted + self.target_shift
-        return np.concatenate([weights, np.asarray(constant)[..., None]], axis=-1)
+        constant = model[..., features] - shifted
+        whole = np.concatenate([weights, np.asarray(constant)[..., None]], axis=-1)
+        return self.target.to_original(whole, intercept=True)

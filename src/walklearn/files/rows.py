@@ -172,6 +172,8 @@ def rows_of(
     features = table.without(apart)
     if encoding is None:
         declared = Schema.of(schema)
+        if declared.target_scale(target) is not None:
+            declared = declared.without(target)
         try:
             encoding = Encoding.of_table(features, declared.categories)
         except DataError as error:

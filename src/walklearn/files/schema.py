@@ -14,8 +14,10 @@ column, and what its numbers are scaled by, are public and declared. A column of
     [city]
     categories = ["Oslo", "Rome"]
 
-    ["*"]                           # every other column of numbers
+    ["*"]                           # every other column of numbers, but not the target
     spread = 1
+
+A target that is a number has an entry of its own, with a centre and a spread (`TargetScale`).
 
 The same tables stand in the file of `--schema` and under `[columns]` of a plan. A typical spread
 is worth more than a range: noise on the model is the same, and numbers that fill a small part of
@@ -43,10 +45,11 @@ from numpy.typing import ArrayLike
 from walklearn.files.checked_table import CheckedTable, Source
 from walklearn.files.encoding import Column, Encoding
 from walklearn.files.table import DataError
+from walklearn.files.target_scale import CUT_OFF as CUT_OFF
+from walklearn.files.target_scale import TargetScale
 from walklearn.files.wording import listed
 
 OTHERS = "*"  # the columns of numbers that are not named
-CUT_OFF = 3.0  # in spreads, where nobody says otherwise
 
 _WANTED = (
     'needs either spread = 12 (with centre = 50), range = [low, high] or categories = ["a", "b"].'
@@ -154,6 +157,52 @@ class Schema:
         """What is declared of a column of numbers, by itself or with all others."""
         column = self.columns.get(name, self.columns.get(OTHERS))
         return None if column is None else replace(column, name=name)
+
+    def target_scale(self, target: str) -> TargetScale | None:
+        """Return the centre and spread that the target's own entry declares, if it has one.
+
+        "*" stands for columns that are learnt from, so it says nothing about the target.
+
+        Parameters
+        ----------
+        target
+            The name of the column to predict.
+
+        Returns
+        -------
+        TargetScale or None
+            A `DataError` is raised for an entry with a range or another cut_off.
+
+        Examples
+        --------
+        >>> Schema.of({"price": {"centre": 200, "spread": 80}}).target_scale("price")
+        TargetScale(centre=200.0, spread=80.0, cut_off=3.0)
+        """
+        column = self.columns.get(target)
+        if column is None or column.categories is not None:
+            return None
+        if column.cut_off != CUT_OFF:
+            raise DataError(
+                f"the schema declares a range or a cut_off of the target {target!r}. Write what is "
+                f"typical of it, centre = … and spread = …; it is cut at {CUT_OFF:g} spreads."
+            )
+        return TargetScale(column.centre, column.spread)
+
+    def without(self, name: str) -> Schema:
+        """Return the schema without the entry of one column, such as the target.
+
+        Parameters
+        ----------
+        name
+            The name of the column.
+
+        Returns
+        -------
+        Schema
+            With all other entries.
+        """
+        columns = {each: column for each, column in self.columns.items() if each != name}
+        return Schema(columns, tuple(each for each in self.from_rows if each != name))
 
     def undeclared(self, columns: Sequence[str]) -> list[str]:
         """The columns of which nothing is declared."""

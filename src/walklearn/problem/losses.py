@@ -139,6 +139,25 @@ class Loss(ABC):
         del count
         return self
 
+    def rescaled(self, spread: float) -> Loss:
+        """Return the loss for scores and targets divided by `spread`.
+
+        It has the same minimiser: ℓ(spread · s, spread · t) is a multiple of the returned loss at
+        (s, t). A loss with a constant in the units of the target overrides this.
+
+        Parameters
+        ----------
+        spread
+            The positive number that targets are divided by.
+
+        Returns
+        -------
+        Loss
+            The loss itself, unless one of its constants has the units of the target.
+        """
+        del spread
+        return self
+
 
 LOSSES: Registry[type[Loss]] = Registry("loss")
 
@@ -273,6 +292,10 @@ class Huber(Loss):
     def majorant(self, scores: Array, targets: Array) -> Array:
         """1 inside, threshold / ``|r|`` outside."""
         return np.asarray(self.threshold / np.maximum(np.abs(scores - targets), self.threshold))
+
+    def rescaled(self, spread: float) -> Huber:
+        """Return the loss whose threshold is in units of the spread."""
+        return Huber(self.threshold / spread)
 
 
 @LOSSES.register

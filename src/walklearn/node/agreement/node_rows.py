@@ -35,7 +35,7 @@ class NodeRows:
     X
         The features, with the intercept's column of ones.
     y
-        The targets as the loss takes them.
+        The targets as the loss takes them; numbers as the plan's target_scale has them.
     shortened
         How many rows were shortened to the feature bound.
     """
@@ -106,7 +106,8 @@ def _check_count(table: Table, plan: Plan) -> None:
 def _targets(table: Table, plan: Plan) -> Array:
     cells = table[plan.target]
     if plan.classes is None:
-        return np.asarray(Column(plan.target).encode(cells, table.place, checked=True)[:, 0])
+        targets = Column(plan.target).encode(cells, table.place, checked=True)[:, 0]
+        return plan.training_target.to_training(targets)
     numbers = {name: number for number, name in enumerate(plan.classes)}
     for row, cell in enumerate(cells):
         if cell not in numbers:

@@ -37,14 +37,16 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from walklearn.files.checked_table import CheckedTable, Source
 from walklearn.files.encoding import Column, Encoding
+from walklearn.files.target_scale import TargetScale
 from walklearn.node.agreement import plan_keys, plan_privacy
 from walklearn.node.agreement.plan_keys import TimeLimits
 from walklearn.node.agreement.plan_privacy import Privacy
@@ -101,6 +103,10 @@ class Plan:
     classes
         The labels: for two-class losses −1 and +1 in this order, for softmax 0 to K − 1; None
         for numbers.
+    target_scale
+        The public centre and spread of a target that is a number. Nodes train on
+        (target − centre) / spread, cut at ±3 where the model is protected; the model that is read
+        from a node predicts the target itself. Under ε a plan for numbers needs it.
     columns
         The features that are not plain numbers: texts with their categories, or numbers that
         are shifted and scaled, both public. They must be the same everywhere, so no node may
@@ -163,6 +169,7 @@ class Plan:
     step_size: StepSize | None
     updates: int
     classes: tuple[str, ...] | None = None
+    target_scale: TargetScale | None = None
     columns: tuple[Column, ...] = ()
     objective: Objective = "sum"
     rows: int | None = None
@@ -262,6 +269,18 @@ class Plan:
         special = {column.name: column for column in self.columns}
         return Encoding(tuple(special.get(name, Column(name)) for name in self.features))
 
+    @cached_property
+    def training_target(self) -> TargetScale:
+        """What nodes do to targets that are numbers; they are cut only where that protects."""
+        scale = self.target_scale or TargetScale()
+        cuts = self.target_scale is not None and self.hides_the_model
+        return scale if cuts else replace(scale, cut_off=math.inf)
+
+    @cached_property
+    def training_loss(self) -> Loss:
+        """The loss of scaled targets."""
+        return self.loss.rescaled(self.training_target.spread)
+
     @property
     def dimension(self) -> int:
         """How many numbers a row has, the intercept's 1 included."""
@@ -313,6 +332,10 @@ class Plan:
     def calibrated_mechanism(self) -> Mechanism | None:
         """What L_i is released by; None where the walk releases none, or in the clear."""
         return plan_privacy.mechanism(self)
+
+    def check_usable(self) -> None:
+        """Raise a `PlanError` if nodes must not be made by this plan: it would only learn noise."""
+        plan_privacy.check_target(self, PlanError)
 
     def allotment(self) -> Allotment | None:
         """How the total (ε, δ) is spent; None where the model is not protected."""

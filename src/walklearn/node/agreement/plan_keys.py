@@ -13,6 +13,7 @@ from walklearn.files.encoding import Column
 from walklearn.files.named_settings import read_named, written
 from walklearn.files.registry import Registry
 from walklearn.files.schema import OTHERS, Schema, from_rows_message, written_column
+from walklearn.files.target_scale import TargetScale
 from walklearn.node.agreement import plan_privacy
 from walklearn.problem.domains import DOMAINS, Domain, Everywhere
 from walklearn.problem.losses import LOSSES, Loss
@@ -66,7 +67,6 @@ def read_all(table: CheckedTable, keys: Iterable[str]) -> dict[str, Any]:
         "features": table.labels("features"),
         "target": table.label("target"),
         "classes": table.labels("classes", None),
-        "columns": _columns(table),
         "objective": table.choice("objective", ("sum", "mean", "node-mean"), "sum"),
         "rows": table.count("rows", None),
         "intercept": table.flag("intercept", False),
@@ -84,6 +84,11 @@ def read_all(table: CheckedTable, keys: Iterable[str]) -> dict[str, Any]:
         "time_limits": _time_limits(table),
     }
     content["loss"] = _loss(table, content["classes"])
+    schema = _schema(table)
+    content["target_scale"] = _target_scale(table, schema)
+    if content["target_scale"] is not None:
+        schema = schema.without(content["target"])
+    content["columns"] = _columns(table, schema)
     return content
 
 
@@ -93,6 +98,8 @@ def write_all(plan: Plan) -> dict[str, Any]:
     content["loss"] = written(plan.loss, LOSSES)
     content["domain"] = written(plan.domain, DOMAINS)
     content["columns"] = {column.name: written_column(column) for column in plan.columns} or None
+    scale = plan.target_scale
+    content["target_scale"] = scale and {"centre": scale.centre, "spread": scale.spread}
     steps = plan.step_size
     content["step_size"] = steps and {"constant": steps.constant, "exponent": steps.exponent}
     for name in ("privacy", "time_limits"):
@@ -115,6 +122,13 @@ def check_together(table: CheckedTable, plan: Plan) -> None:
         )
     _check_update(table, plan)
     _check_classes(table, plan)
+    if plan.target_scale is not None:
+        if plan.loss.takes != "number":
+            raise table.error("target_scale", "is for targets that are numbers, not for classes.")
+        try:
+            plan.target_scale.check_intercept(plan.intercept, "Write intercept = true")
+        except ValueError as error:
+            raise table.error("target_scale", f": {error}") from None
     plan_privacy.check(table, plan)
 
 
@@ -149,11 +163,8 @@ def _name(table: CheckedTable) -> str:
     return name
 
 
-def _columns(table: CheckedTable) -> tuple[Column, ...]:
-    """The features that are not plain numbers, in the order of their names, as in a schema.
-
-    A text instead of a table is the path of a schema, from where the plan is.
-    """
+def _schema(table: CheckedTable) -> Schema:
+    """Read what `columns` declares: a table, or the path of a schema beside the plan."""
     columns = table.get("columns", {})
     if is_text(columns):
         beside = Path(table.source.name).parent
@@ -162,6 +173,26 @@ def _columns(table: CheckedTable) -> tuple[Column, ...]:
         schema = Schema.of_table(table.table("columns", CheckedTable({})))
     if schema.from_rows:
         raise table.error("columns", f": {from_rows_message(schema)}")
+    return schema
+
+
+def _target_scale(table: CheckedTable, schema: Schema) -> TargetScale | None:
+    """Read the target's centre and spread: their own key, or the target's entry in `columns`."""
+    inner = table.table("target_scale", None)
+    if inner is not None:
+        inner.only(("centre", "spread"), "target_scale")
+        return TargetScale(inner.number("centre"), inner.number("spread", above=0.0))
+    target = table.label("target")
+    if target in table.labels("features"):
+        return None  # refused with the other keys that do not fit together
+    try:
+        return schema.target_scale(target)
+    except ValueError as error:
+        raise table.error("columns", f": {error}") from None
+
+
+def _columns(table: CheckedTable, schema: Schema) -> tuple[Column, ...]:
+    """The features that are not plain numbers, in the order of their names, as in a schema."""
     named = [name for name in sorted(schema.columns) if name != OTHERS]
     if OTHERS in schema.columns:
         named += sorted(set(table.labels("features")) - set(named))

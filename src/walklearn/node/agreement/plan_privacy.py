@@ -166,6 +166,21 @@ def _check_model(inner: CheckedTable, privacy: Privacy, plan: Plan) -> None:
         )  # fmt: skip
 
 
+def check_target(plan: Plan, error: type[ValueError]) -> None:
+    """Refuse ε for targets that are numbers without their public scale, which the noise needs."""
+    privacy = plan.privacy
+    if privacy is None or not privacy.hides_the_model or plan.loss.takes != "number":
+        return
+    if plan.target_scale is None:
+        raise error(
+            f"target_scale is missing: epsilon = {privacy.epsilon:g} for the number "
+            f"{plan.target!r} needs its public centre and spread, for the noise is made for "
+            "targets of spread 1. "
+            "Write target_scale = { centre = …, spread = … }: a typical target, and how far "
+            "targets typically are from it, both known without looking at the rows."
+        )
+
+
 def _check_constants(inner: CheckedTable, privacy: Privacy, plan: Plan) -> None:
     if privacy.protect == "rows" and plan.rows is None:
         raise inner.error(

@@ -125,6 +125,7 @@ def create_node(
                 "and delta in its [privacy], or accept this with --accept-unprotected "
                 "(accept_unprotected=True in Python)."
             )
+        agreed.check_usable()
         if isinstance(data, NodeRows):
             rows, blocks = data, blocks_of(data.X, data.y)
         else:

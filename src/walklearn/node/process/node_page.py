@@ -24,10 +24,13 @@ _MOST_LOSSES = 2000
 
 
 class Validation:
-    """The mean loss of models on the rows of a public file, without the penalty."""
+    """The mean loss of models on the rows of a public file, without the penalty.
+
+    A target that is a number is scaled as the plan's target_scale says.
+    """
 
     def __init__(self, path: str | os.PathLike[str], plan: Plan) -> None:
-        self._rows, self._loss = read_node_rows(path, plan), plan.loss
+        self._rows, self._loss = read_node_rows(path, plan), plan.training_loss
 
     def __call__(self, token: Token) -> float:
         """Return the mean loss of this token's model."""

@@ -353,7 +353,7 @@ def own_problem(plan: Plan, X: ArrayLike, y: ArrayLike) -> Problem:
     The rows were checked when the node read them.
     """
     return Problem(
-        X, y, loss=plan.loss, penalty=plan.penalty, domain=plan.domain,
+        X, y, loss=plan.training_loss, penalty=plan.penalty, domain=plan.domain,
         node_of_row=np.zeros(len(np.asarray(y)), dtype=np.int64), nodes=plan.nodes,
         objective=plan.objective, empty_nodes="relay",
         total_rows=plan.rows if plan.objective == "mean" else None,
