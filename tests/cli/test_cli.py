@@ -6,9 +6,14 @@ import json
 from pathlib import Path
 
 import numpy as np
+import pytest
+from click.testing import CliRunner
 
 import walklearn as wl
 from tests.running import python, walklearn
+from walklearn.cli import main
+from walklearn.privacy import exact_draws
+from walklearn.privacy.noisy_gradients import NoisyGradients
 
 
 def test_help_lists_the_commands_without_loading_them() -> None:
@@ -64,10 +69,34 @@ def test_privacy_calibrate_and_compare() -> None:
 
 def test_privacy_audits_a_whole_walk() -> None:
     target = ("--epsilon", "1", "--delta", "1e-5")
-    result = walklearn("privacy", "audit", "--walk", *target, "--samples", "1000")
+    sure = ("--samples", "100", "--confidence", "0.999999999")  # fails by chance below 2e-9
+    result = walklearn("privacy", "audit", "--walk", *target, *sure)
     assert result.returncode == 0
     assert result.stdout.startswith("consistent: a walk with ModelNoise(")
+    found = json.loads(walklearn("privacy", "audit", "--walk", *target, *sure, "--json").stdout)
+    assert found["verdict"] == "consistent"
+    assert [(each["engine"], each["draws"], each["faults"]) for each in found["audits"]] == [
+        ("released", "real", []), ("node", "real", [])]  # fmt: skip
+    seeded = walklearn("privacy", "audit", "--walk", *target, "--seed", "1", "--json")
+    [one] = json.loads(seeded.stdout)["audits"]
+    assert (one["engine"], one["draws"], one["walks"]) == ("compiled", "simulated", 20_000)
     assert "--walk" in walklearn("privacy", "audit", *target).stderr
+
+
+@pytest.mark.parametrize("options", [("--walk",), ("--bounds", "1", "50")])
+def test_privacy_audits_find_that_real_noise_is_missing(
+    options: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    zero = lambda self, size, bits=None: np.zeros(size, np.int64)  # noqa: E731
+    monkeypatch.setattr(NoisyGradients, "draw", zero)
+    monkeypatch.setattr(exact_draws, "rounded", lambda laws, *_, **__: [c for _, c in laws])
+    arguments = ["privacy", "audit", "--epsilon", "9", "--delta", "0.01", "--samples", "100"]
+    result = CliRunner().invoke(main, [*arguments, *options, "--json"])
+    assert result.exit_code == 1
+    found = json.loads(result.output)
+    assert found["verdict"] == "VIOLATED"
+    assert all(each["faults"] for each in found.get("audits", [found]))
+    assert all(each["largest_refutable_epsilon"] < 9 for each in found.get("audits", [found]))
 
 
 def test_privacy_refuses_what_cannot_be() -> None:
@@ -88,9 +117,12 @@ def test_privacy_attack_shows_both_sides() -> None:
 
 
 def test_privacy_audit_and_plot(tmp_path: Path) -> None:
-    result = walklearn("privacy", "audit", *TARGET, "--samples", "20000")
+    result = walklearn("privacy", "audit", *TARGET, "--confidence", "0.999999999")
     assert result.returncode == 0
     assert "consistent" in result.stdout
+    assert "20000 real releases" in result.stdout
+    result = walklearn("privacy", "audit", *TARGET, "--seed", "1")
+    assert "200000 simulated releases" in result.stdout
     for bounds in (("1", "3"), ("1", "500")):
         result = walklearn("privacy", "plot", "--bounds", *bounds, "--out", "p.png", cwd=tmp_path)
         assert result.returncode == 0, result.stderr

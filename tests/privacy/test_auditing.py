@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from scipy import special
 
+from walklearn.privacy import exact_draws
 from walklearn.privacy.auditing import audit
 from walklearn.privacy.mechanism import Mechanism
 from walklearn.privacy.mechanisms import (
@@ -131,6 +132,68 @@ def test_atoms_count_on_both_ends() -> None:
     result = audit(mechanism, 0.0, delta=0.0, seed=5)
     assert result.violated
     assert mechanism.delta(0.0) / 2 < result.delta_lower <= mechanism.delta(0.0)
+
+
+@pytest.mark.parametrize("samples", [None, 100])
+@pytest.mark.parametrize("mechanism", MECHANISMS, ids=repr)
+def test_missing_real_noise_is_found(
+    mechanism: Mechanism, samples: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also if the claim is too weak for the bounds, or the samples are too few."""
+    if isinstance(mechanism, Gamma | ClampedGamma) and mechanism.theta > 100:
+        return  # nearly all honest releases are equal
+    monkeypatch.setattr(
+        exact_draws, "rounded", lambda laws, *_, **__: [centre for _, centre in laws]
+    )
+    result = audit(mechanism, 3.0, samples=samples)
+    assert result.verdict == "VIOLATED"
+    assert result.faults
+    assert result.draws == "real"
+
+
+def test_a_seed_audits_simulated_draws(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exact_draws, "rounded", None)
+    result = audit(Laplace(3.0, BOUNDS), 3.0, samples=1000, seed=1)
+    assert (result.verdict, result.draws) == ("consistent", "simulated")
+
+
+def test_real_noise_that_is_right_passes() -> None:
+    """A chance of 1e-5 for each mechanism at most."""
+    for mechanism in (Laplace(3.0, BOUNDS), Gaussian(9.0, BOUNDS), Gamma(1.0, BOUNDS)):
+        result = audit(mechanism, 1.0, samples=4000, confidence=CONFIDENCE)
+        assert (result.verdict, result.draws, result.faults) == ("consistent", "real", ())
+        assert result.noise_releases == 3000
+
+
+def test_the_audit_states_the_largest_epsilon_that_it_could_refute() -> None:
+    """Releases that are far apart give just this bound, and no draws give a larger one."""
+    result = audit(Laplace(1e-3, BOUNDS), 3.0, delta=1e-9, samples=20_000, seed=1)
+    assert result.epsilon_lower == pytest.approx(result.largest_refutable_epsilon)
+    assert result.largest_refutable_epsilon == pytest.approx(7.094, abs=1e-3)
+    assert "7.09" in str(result)
+    honest = audit(Laplace(1.0, BOUNDS), 9.0, samples=20_000, seed=1)
+    assert honest.largest_refutable_epsilon < 9.0
+    assert "exceeds" in str(honest)
+
+
+@dataclass(frozen=True)
+class OwnMechanism:
+    """The smallest mechanism that can be audited: simulated draws only, and no law."""
+
+    scale: float
+    bounds: tuple[float, float] = BOUNDS
+
+    def delta(self, epsilon: float) -> float:
+        return 0.0
+
+    def release(self, values: Any, rng: np.random.Generator) -> Any:
+        return values + rng.laplace(scale=self.scale, size=np.shape(values))
+
+
+def test_a_mechanism_of_ones_own_is_audited() -> None:
+    honest = audit(OwnMechanism(9.0), 1.0, samples=20_000, confidence=CONFIDENCE)
+    assert (honest.verdict, honest.draws, honest.noise_releases) == ("consistent", "simulated", 0)
+    assert audit(OwnMechanism(3.0), 1.0).violated  # misses with a chance far below 1e-9
 
 
 def test_the_same_seed_gives_the_same_audit() -> None:

@@ -9,6 +9,9 @@ import pytest
 
 import walklearn as wl
 from walklearn.privacy import ModelNoise
+from walklearn.privacy.noise_test import REPEATED, TOO_SMALL
+from walklearn.privacy.noisy_gradients import NoisyGradients
+from walklearn.simulation.reference_batches import ReleasedWalks
 from walklearn.simulation.walk_audit import audit_walk
 
 DELTA = 1e-5
@@ -71,6 +74,92 @@ def test_a_real_release_whose_noise_is_missing_is_found() -> None:
     silent = ModelNoise(clip=1.0, noise_multiplier=1e-3, max_contributions=2)
     found = audit_walk(silent, epsilon=2.0, delta=DELTA, walks=300, revisits=1, engine="released")
     assert found.violated
+
+
+NOISE = ModelNoise.calibrate(epsilon=3.0, delta=DELTA, clip=1.0, max_contributions=5)
+
+
+def test_by_default_real_noise_is_audited() -> None:
+    """The noise fails by chance with probability below 1e-9."""
+    found = audit_walk(NOISE, delta=DELTA, walks=50, confidence=1 - 1e-9)
+    assert (found.verdict, found.engine, found.draws) == ("consistent", "released", "real")
+    assert found.noise_releases == 500
+    assert found.faults == ()
+    seeded = audit_walk(NOISE, delta=DELTA, walks=50, seed=1)
+    assert (seeded.engine, seeded.draws) == ("compiled", "simulated")
+
+
+@pytest.mark.parametrize("walks", [4, 200])
+@pytest.mark.parametrize("engine", ["released", None])
+def test_missing_real_noise_is_found_whatever_epsilon(
+    engine: Any, walks: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        NoisyGradients, "draw", lambda self, size, bits=None: np.zeros(size, np.int64)
+    )
+    found = audit_walk(NOISE, delta=DELTA, walks=walks, engine=engine)
+    assert found.verdict == "VIOLATED"
+    assert TOO_SMALL in found.faults
+    assert found.epsilon_lower < found.epsilon  # too few walks for the bound
+
+
+def test_too_small_real_noise_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With 85 % of the deviation the test misses with probability below 1e-9."""
+    draw = NoisyGradients.draw
+
+    def smaller(self: Any, size: int, bits: Any = None) -> Any:
+        return (0.85 * draw(self, size, bits)).astype(np.int64)
+
+    monkeypatch.setattr(NoisyGradients, "draw", smaller)
+    assert audit_walk(NOISE, delta=DELTA, walks=200, revisits=1).faults == (TOO_SMALL,)
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_noise_that_is_used_twice_is_found(sign: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every second visit of a node reuses the last noise, or its negative."""
+    draw, drawn = NoisyGradients.draw, [np.zeros(0, np.int64)] * 4
+
+    def reused(self: Any, size: int, bits: Any = None) -> Any:
+        drawn.append(sign * drawn[-2] if len(drawn) % 4 >= 2 else draw(self, size, bits))
+        return drawn[-1]
+
+    monkeypatch.setattr(NoisyGradients, "draw", reused)
+    assert audit_walk(NOISE, delta=DELTA, walks=20, engine="released").faults == (REPEATED,)
+
+
+def test_a_clip_after_real_noise_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    released = NoisyGradients.released
+
+    def clipped(self: Any, problem: Any, node: int, *arguments: Any, **options: Any) -> Any:
+        noisy = released(self, problem, node, *arguments, **options)
+        longest = self.factor(problem, node) * self.clip
+        return noisy * min(1.0, longest / float(np.linalg.norm(noisy)))
+
+    monkeypatch.setattr(NoisyGradients, "released", clipped)
+    assert TOO_SMALL in audit_walk(NOISE, delta=DELTA, walks=20, engine="released").faults
+
+
+def test_a_cap_that_a_real_walk_does_not_keep_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    def uncounted(self: Any, replicate: int, node: int, generator: Any) -> Any:
+        return self._noised(self.setting.model_noise, generator)
+
+    monkeypatch.setattr(ReleasedWalks, "_protection", uncounted)
+    found = audit_walk(NOISE, delta=DELTA, walks=4, engine="released")
+    assert found.violated
+    assert found.faults == ("the model changes after the last contribution",)
+
+
+def test_the_audit_states_the_largest_epsilon_that_it_could_refute() -> None:
+    silent = ModelNoise(clip=1.0, noise_multiplier=1e-3, max_contributions=2)
+    found = audit_walk(silent, epsilon=1.0, delta=DELTA, walks=200, seed=1)
+    assert found.largest_refutable_epsilon == pytest.approx(2.286, abs=1e-3)
+    assert found.epsilon_lower == pytest.approx(found.largest_refutable_epsilon)
+    assert "up to 2.29" in str(found)
+
+
+def test_an_engine_that_does_not_exist() -> None:
+    with pytest.raises(ValueError, match=r"no engine 'node'.*walklearn\.node\.observe_visits"):
+        audit_walk(NOISE, delta=DELTA, engine="node")  # type: ignore[arg-type]
 
 
 def test_too_few_walks() -> None:

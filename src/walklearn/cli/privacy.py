@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import click
 
 from walklearn.cli.talk import Talk, talking
+from walklearn.files.extras import extra
 from walklearn.files.wording import plural
 from walklearn.privacy import MECHANISMS
 
@@ -27,7 +28,8 @@ _optional_bounds = click.option(
 _mechanism = click.option(
     "--mechanism", type=click.Choice(MECHANISMS.names), default="clamped-gamma", show_default=True
 )
-_WALKS = {"compiled": 20_000, "reference": 500, "released": 200}  # by default, in an audit
+# The code of a walk that an audit runs: real noise of a fit and of a node, or simulated noise.
+_ENGINES = ["released", "node", "compiled", "reference"]
 
 
 @click.group()
@@ -170,27 +172,39 @@ def attack(
 @_delta
 @_optional_bounds
 @click.option("--walk", "of_walk", is_flag=True,
-              help="Test a whole walk with noise on the model.")  # fmt: skip
+              help="Audit the contributions of a node to the model.")  # fmt: skip
 @click.option("--max-contributions", type=click.IntRange(1), default=5, show_default=True,
-              help="With --walk: how often a node's rows show in the model.")  # fmt: skip
+              help="With --walk: maximum number of contributions of a node.")  # fmt: skip
 @click.option("--protect", type=click.Choice(["rows", "node"]), default="rows",
               show_default=True, help="With --walk: the unit that the noise protects.")  # fmt: skip
-@click.option("--engine", type=click.Choice(["compiled", "reference", "released"]),
-              default="compiled", show_default=True,
-              help="With --walk: simulated noise, or released as real.")  # fmt: skip
+@click.option("--engine", type=click.Choice(_ENGINES),
+              help="With --walk: the code to audit. 'released' (a fit) and 'node' (a node of a "
+                   "network) draw real noise, 'compiled' and 'reference' simulate. Default: "
+                   "released and node; with --seed: compiled.")  # fmt: skip
 @click.option("--samples", type=click.IntRange(100),
-              help="Draws of each value (200,000), or walks (20,000, 500, 200).")  # fmt: skip
-@click.option("--seed", type=click.IntRange(0), default=1, show_default=True)
+              help="Number of releases of each value (default: 20,000; simulated: 200,000), or of "
+                   "walks (default: 1,000; compiled: 20,000; reference: 500).")  # fmt: skip
+@click.option("--confidence", type=click.FloatRange(0, 1, min_open=True, max_open=True),
+              default=0.999, show_default=True,
+              help="Probability that the lower bounds are true.")  # fmt: skip
+@click.option("--seed", type=click.IntRange(0),
+              help="Audit simulated noise from this seed. Default: audit real noise.")  # fmt: skip
 @talking
 def audit(
     mechanism: str, epsilon: float, delta: float, bounds: tuple[float, float] | None,
-    of_walk: bool, max_contributions: int, protect: Any, engine: Any, samples: int | None,
-    seed: int, talk: Talk,
+    of_walk: bool, max_contributions: int, protect: Any, engine: str | None, samples: int | None,
+    confidence: float, seed: int | None, talk: Talk,
 ) -> None:  # fmt: skip
-    """Monte Carlo test of a mechanism's claim: draws that contradict its δ would show.
+    """Search for evidence against a privacy claim, by running the code that draws the noise.
 
-    With --walk the whole walk is tested: many walks on two data sets that differ in one row, and
-    what a neighbour who sees every model makes of them. Exit code 1 if the claim is refuted.
+    The audit prints lower bounds on δ and ε beside the claim, and the largest ε that it could
+    have refuted. It also tests 1,000 releases for noise that is missing, too small or repeated.
+    Without --seed it runs the code of real releases.
+
+    With --walk it audits a node's contributions to the model: it runs many walks on two data sets
+    that differ in one row, as seen by a neighbour who sees every model.
+
+    Exit code 1 if the claim is refuted.
     """
     import walklearn as wl
 
@@ -199,17 +213,30 @@ def audit(
             epsilon=epsilon, delta=delta, clip=1.0, max_contributions=max_contributions,
             protect=protect,
         )  # fmt: skip
-        walked = wl.audit_walk(
-            noise, delta=delta, walks=samples or _WALKS[engine], engine=engine, seed=seed
-        )
-        talk.facts |= {"claim": repr(noise), **asdict(walked), "verdict": walked.verdict}
-        talk.tell(str(walked))
-        raise SystemExit(int(walked.violated))
+        names = [engine] if engine else ["released", "node"] if seed is None else ["compiled"]
+        audits = []
+        for name in names:
+            code: Any = name
+            if name == "node":
+                with extra("node", "the audit of a node needs"):
+                    code = wl.node.observe_visits
+            found = wl.audit_walk(
+                noise, delta=delta, walks=samples, confidence=confidence, seed=seed, engine=code
+            )
+            audits.append(replace(found, engine=name))
+            talk.tell(str(audits[-1]))
+        violated = any(found.violated for found in audits)
+        talk.facts |= {
+            "claim": repr(noise),
+            "verdict": "VIOLATED" if violated else "consistent",
+            "audits": [{**asdict(found), "verdict": found.verdict} for found in audits],
+        }
+        raise SystemExit(int(violated))
     if bounds is None:
         raise ValueError("give the public bounds of the values, --bounds LO HI, or --walk.")
-    found = wl.privacy.calibrate(mechanism, epsilon=epsilon, delta=delta, bounds=bounds)
-    result = wl.privacy.audit(found, epsilon, samples=samples or 200_000, seed=seed)
-    talk.facts |= {"claim": repr(found), **asdict(result), "verdict": result.verdict}
-    talk.tell(f"{found}\n{result}")
+    audited = wl.privacy.calibrate(mechanism, epsilon=epsilon, delta=delta, bounds=bounds)
+    result = wl.privacy.audit(audited, epsilon, samples=samples, confidence=confidence, seed=seed)
+    talk.facts |= {"claim": repr(audited), **asdict(result), "verdict": result.verdict}
+    talk.tell(f"{audited}\n{result}")
     if result.violated:
         raise SystemExit(1)

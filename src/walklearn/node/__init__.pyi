@@ -7,6 +7,7 @@ from .disk.kept_model import newest_model as newest_model
 from .process.control import ask as ask
 from .process.node import Node as Node
 from .process.node import Options as Options
+from .process.own_learner import observe_visits as observe_visits
 from .process.service import serve as serve
 from .wire.book import Book as Book
 from .wire.identity import Invite as Invite

@@ -1,21 +1,28 @@
-"""Does a mechanism keep its word? A Monte Carlo lower bound on its δ.
+"""Monte Carlo audit of a mechanism: lower bounds on its δ and ε, and tests of its noise.
 
-The worst pair of values is (lo, hi) and the worst set a half-line, so a claim (ε, δ) says
+The worst pair of values is (lo, hi) and the worst set is a half-line. So a claim (ε, δ) means
 
     P(R(hi) ≥ t) − e^ε P(R(lo) ≥ t) ≤ δ    and    P(R(lo) ≤ t) − e^ε P(R(hi) ≤ t) ≤ δ
 
 for every t. Both are estimated from draws: the first half of them chooses t, the second half
 counts, and the counts give Clopper–Pearson bounds, a lower one for the first probability and an
-upper one for the second. If the difference of these is above the claimed δ the claim is false,
-except with probability at most 1 − confidence: the four bounds share it out equally. An honest
-mechanism is also found consistent; so may a dishonest one be whose lie is too small to show.
+upper one for the second. If their difference exceeds the claimed δ, the claim is false,
+except with probability at most 1 − confidence, which the four bounds share equally. A consistent
+result is no proof: with n draws the bound on ε never exceeds `largest_refutable_epsilon`.
 
 Half-lines include their end, so the atoms of clamped releases count. Only `bounds`, `delta` and
-`release` of the mechanism are used, and only what is really released is tested, grid and all.
+`release` of the mechanism are used, and what is tested is what is released, grid and all.
+
+A mechanism that also states the distribution of its releases (`law`, as every `Mechanism` does) is
+tested for missing, too small and repeated noise, whatever ε is (`noise_test`). Honest noise fails
+these tests with probability below 1e-9.
+
+By default the audit runs the code of real releases: `release` without a generator, which draws
+exactly from the operating system's entropy. With a seed it audits the simulated draws.
 
 >>> from walklearn.privacy.mechanisms import Laplace
 >>> mechanism = Laplace(scale=9.0, bounds=(1.0, 10.0))
->>> audit(mechanism, epsilon=0.5, samples=20_000, seed=1).verdict
+>>> audit(mechanism, epsilon=0.5, samples=2_000, confidence=1 - 1e-9).verdict
 'consistent'
 >>> audit(mechanism, epsilon=0.5, delta=0.1, samples=20_000, seed=1).verdict
 'VIOLATED'
@@ -23,15 +30,16 @@ Half-lines include their end, so the atoms of clamped releases count. Only `boun
 
 from __future__ import annotations
 
+import inspect
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 
-from walklearn.privacy import special
+from walklearn.privacy import noise_test, special
 from walklearn.privacy.arguments import Array, Bounds, check_delta, check_epsilon
 
 # Ends of half-lines that the first half of the draws chooses from.
@@ -40,44 +48,79 @@ _CANDIDATES = 1000
 _LARGEST_EXPONENT = 700.0
 
 
+# Releases of each value by default: a few seconds of either kind.
+_SAMPLES = {"real": 20_000, "simulated": 200_000}
+Draws = Literal["real", "simulated"]
+_NAMED = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+
+
 class Auditable(Protocol):
-    """What an audit needs to know of a mechanism."""
+    """Mechanism that can be audited."""
 
     @property
     def bounds(self) -> Bounds:
-        """The least and the largest value that it may be given."""
+        """The smallest and the largest value that it accepts."""
 
     def delta(self, epsilon: float) -> float:
-        """The δ that the mechanism claims at this ε."""
+        """Return the δ that the mechanism claims at this ε."""
 
-    def release(self, values: Array, generator: np.random.Generator) -> Array:
-        """What the mechanism publishes for these values."""
+    def release(self, values: Array, generator: np.random.Generator | None = None) -> Array:
+        """Return what the mechanism publishes for these values.
+
+        Without a generator this is a real release. If the generator has no default, the mechanism
+        has simulated draws only, and these are audited.
+        """
 
 
 class Finding(ABC):
-    """What every audit comes to: whether the claim is refuted, and that in a word."""
+    """Result of an audit: the claim, and evidence against it."""
+
+    epsilon: float
+    largest_refutable_epsilon: float
+    faults: tuple[str, ...]
+    noise_releases: int
+    draws: Draws
 
     @property
     @abstractmethod
     def violated(self) -> bool:
-        """True where the claim is refuted."""
+        """True if the claim is refuted."""
 
     @property
     def verdict(self) -> str:
-        """The finding in a word."""
+        """The result in a word: "VIOLATED" or "consistent"."""
         return "VIOLATED" if self.violated else "consistent"
+
+    @property
+    def _limits(self) -> str:
+        """Sentences on the tests of the noise, and on what the audit cannot find."""
+        if self.noise_releases == 0:
+            noise = "The noise itself was not tested, because the mechanism has no `law`."
+        elif self.faults:
+            noise = f"Faults: {'; '.join(self.faults)}."
+        else:
+            noise = (
+                f"The noise in {self.noise_releases} {self.draws} releases is as large as claimed "
+                "and is not reused."
+            )
+        beyond = not self.violated and self.largest_refutable_epsilon < self.epsilon < math.inf
+        return (
+            f"{noise} With this many samples, the bounds can refute claims of ε up to "
+            f"{self.largest_refutable_epsilon:.3g}"
+            f"{', which this claim exceeds: take more samples.' if beyond else '.'}"
+        )
 
 
 @dataclass(frozen=True)
 class Audit(Finding):
-    """What was claimed of a mechanism and what was found.
+    """Claim of a mechanism and the evidence against it.
 
     The two lower bounds are true together with probability `confidence`.
 
     Parameters
     ----------
     mechanism
-        What was audited.
+        The audited mechanism.
     epsilon
         The claimed ε.
     delta
@@ -87,19 +130,30 @@ class Audit(Finding):
     epsilon_lower
         A lower bound on ε at the claimed δ.
     half_line
-        The set of releases that shows it.
+        The set of releases with which the bound on δ was found.
     samples
-        How many releases were drawn from each of the two data sets.
+        The number of releases of each of the two extreme values.
     confidence
         The probability that the bounds are true.
+    draws
+        "real" for releases from the system's entropy, "simulated" for those of a generator.
+    largest_refutable_epsilon
+        The largest `epsilon_lower` that this many samples can give at this confidence.
+    noise_releases
+        The number of releases whose noise was compared with the mechanism's `law`; 0 if it has
+        none.
+    faults
+        The faults found in the noise; honest noise has one with probability below 1e-9.
 
     Examples
     --------
     >>> from walklearn.privacy.mechanisms import Laplace
     >>> mechanism = Laplace(1.0, bounds=(1.0, 2.0))                            # ε = 1
     >>> found = audit(mechanism, epsilon=0.5, delta=0.0, samples=20_000, seed=1)
-    >>> found.verdict, found.delta_lower > found.delta
-    ('VIOLATED', True)
+    >>> found.verdict, found.delta_lower > found.delta, found.faults
+    ('VIOLATED', True, ())
+    >>> found.draws, round(found.largest_refutable_epsilon, 2)
+    ('simulated', 7.09)
     """
 
     mechanism: str
@@ -110,18 +164,23 @@ class Audit(Finding):
     half_line: str
     samples: int
     confidence: float
+    draws: Draws
+    largest_refutable_epsilon: float
+    noise_releases: int
+    faults: tuple[str, ...]
 
     @property
     def violated(self) -> bool:
-        """True where the claim is refuted."""
-        return self.delta_lower > self.delta
+        """True if the claim is refuted."""
+        return self.delta_lower > self.delta or bool(self.faults)
 
     def __str__(self) -> str:
         return (
             f"{self.verdict}: {self.mechanism} claims δ = {self.delta:.6g} at "
-            f"ε = {self.epsilon:g}; δ is at least {self.delta_lower:.6g} there, and ε at least "
-            f"{self.epsilon_lower:.6g} for that δ ({self.half_line}, {self.samples} draws of each "
-            f"extreme value, confidence {self.confidence:g})."
+            f"ε = {self.epsilon:g}. Lower bounds: δ ≥ {self.delta_lower:.6g} at this ε, "
+            f"ε ≥ {self.epsilon_lower:.6g} at this δ ({self.half_line}, {self.samples} "
+            f"{self.draws} releases of each extreme value, confidence {self.confidence:g}). "
+            f"{self._limits}"
         )
 
 
@@ -129,7 +188,7 @@ def audit(
     mechanism: Auditable,
     epsilon: float,
     delta: float | None = None,
-    samples: int = 200_000,
+    samples: int | None = None,
     confidence: float = 0.999,
     seed: int | None = None,
 ) -> Audit:
@@ -138,22 +197,25 @@ def audit(
     Parameters
     ----------
     mechanism
-        What releases a value; a mechanism of `privacy`, or anything with the same methods.
+        A mechanism of `privacy`, or an object with the same methods.
     epsilon
         The claimed ε.
     delta
-        The claimed δ; by default what the mechanism itself gives for ε.
+        The claimed δ; by default the one that the mechanism gives for ε.
     samples
-        How many releases to draw from each of two data sets.
+        The number of releases of each of the two extreme values; by default 20,000 real ones or
+        200,000 simulated ones.
     confidence
-        The probability with which the bounds found are true.
+        The probability with which the bounds are true.
     seed
-        A number makes the result reproducible; None takes entropy of the operating system.
+        None audits real releases, which draw from the operating system's entropy. A number audits
+        simulated releases, and makes the result reproducible.
 
     Returns
     -------
     Audit
-        The claim beside lower bounds on δ and ε; a bound above the claim refutes it.
+        The claim beside lower bounds on δ and ε, and the faults of the noise. A bound above the
+        claim, or a fault, refutes it.
 
     Examples
     --------
@@ -163,18 +225,25 @@ def audit(
     True
     """
     epsilon = check_epsilon(epsilon)
-    half = _check_samples(samples) // 2
     if not 0 < confidence < 1:
         raise ValueError(f"confidence must be between 0 and 1, got {confidence!r}.")
     claimed = mechanism.delta(epsilon) if delta is None else check_delta(delta)
+    draws: Draws = "real" if seed is None and _has_real_draws(mechanism) else "simulated"
+    half = _check_samples(_SAMPLES[draws] if samples is None else samples) // 2
     risk = (1.0 - confidence) / 4
     generator = np.random.default_rng(seed)
-    low, high = (mechanism.release(np.full(2 * half, v), generator) for v in mechanism.bounds)
+
+    def release(values: Array) -> Array:
+        arguments = () if draws == "real" else (generator,)
+        return mechanism.release(values, *arguments)
+
+    low, high = (release(np.full(2 * half, value)) for value in mechanism.bounds)
     # Downwards is upwards for the negated numbers, with the values swapped.
     growth = math.exp(min(epsilon, _LARGEST_EXPONENT))
     up = _look_beyond(high, low, lambda more, less: more - growth * less, risk)
     down = _look_beyond(-low, -high, lambda more, less: more - growth * less, risk)
     best = max(up, down, key=lambda found: found.excess(epsilon))
+    with_law: Any = mechanism if hasattr(mechanism, "law") else None
     return Audit(
         mechanism=repr(mechanism),
         epsilon=epsilon,
@@ -184,11 +253,15 @@ def audit(
         half_line=f"R ≥ {up.end:.6g}" if best is up else f"R ≤ {-down.end:.6g}",
         samples=2 * half,
         confidence=confidence,
+        draws=draws,
+        largest_refutable_epsilon=largest_refutable(2 * half, claimed, risk),
+        noise_releases=3 * noise_test.RELEASES if with_law else 0,
+        faults=noise_test.mechanism_faults(with_law, release) if with_law else (),
     )
 
 
 def epsilon_shown(one: Array, other: Array, delta: float, risk: float) -> float:
-    """A lower bound on the ε, at this δ, of what two data sets gave these draws.
+    """Return a lower bound on ε at this δ, from draws for two data sets.
 
     It is too large with probability `risk` at most. As in `audit`, half of the draws choose a
     half-line, up or down, and the other half count.
@@ -200,6 +273,19 @@ def epsilon_shown(one: Array, other: Array, delta: float, risk: float) -> float:
 
     directions = [(one, other), (other, one), (-one, -other), (-other, -one)]
     return max(_look_beyond(*each, log_ratio, risk / 8).log_ratio(delta) for each in directions)
+
+
+def largest_refutable(samples: int, delta: float, risk: float) -> float:
+    """Return the largest bound on ε that this many draws can give.
+
+    It is the bound if every draw of one value is a hit, and no draw of the other.
+
+    >>> round(largest_refutable(200, 1e-5, 0.001 / 16), 2)
+    2.29
+    """
+    counted = samples - samples // 2
+    every = risk ** (1.0 / counted)  # Clopper and Pearson's lower bound if all draws are hits
+    return _Found(every, 1.0 - every, 0.0).log_ratio(delta)
 
 
 class _Found(NamedTuple):
@@ -246,6 +332,12 @@ def _at_least(draws: Array, ends: Array) -> Array:
     """Count how many draws are ≥ each end."""
     below = np.searchsorted(np.sort(draws), ends, side="left")
     return np.asarray(draws.size - below, dtype=np.float64)
+
+
+def _has_real_draws(mechanism: Auditable) -> bool:
+    """True if `release` needs no generator."""
+    _, *others = inspect.signature(mechanism.release).parameters.values()
+    return not any(each.default is each.empty and each.kind in _NAMED for each in others)
 
 
 def _check_samples(samples: int) -> int:

@@ -1,38 +1,50 @@
-"""Does a whole walk keep its word? A lower bound on the ε of what a neighbour sees of it.
+"""Audit of a whole walk: a lower bound on the ε of what a neighbour sees, and tests of the noise.
 
-`privacy.audit` tests a single release. Here the token walks for real: between two neighbours, so
-that one of them sees every model before and after the other's visits. The other holds a few rows,
-and one of them is the canary: long enough that its gradient is clipped, along the first axis, and
-in the second data set the same row the other way round. That is as far apart as two data sets can
-be: every contribution moves by 2C. The observer undoes the step,
+`privacy.audit` tests a single release. This audit runs the walk: between two nodes, so that one of
+them sees every model before and after the other's visits. The audited node holds four rows, one of
+which is the canary. The canary's gradient lies along the first axis and is clipped; the second
+data set holds the opposite row. No two data sets are further apart: every contribution moves by
+2C. The observer undoes the step,
 
-    ((w − w')/γ − λw) / c_i  =  the clipped sum + noise,
+    (w − w') / (γ c_i)  =  clipped sum + noise,
 
-takes the part along the axis, and adds it up over the visits: over the first T, which is the best
-test of an honest walk, and over all, since a walk that does not keep its cap goes on telling. From
-many walks on each data set follows a bound that ε exceeds, as in `privacy.auditing`. It finds
-noise that is missing, a clip that comes after the noise, and a cap that is not kept. It lies below
-the claim of an honest walk, and how far depends on the number of walks.
+takes the part along the axis and sums it over the visits: over the first T, which is the best
+test of an honest walk, and over all. Many walks on each data set give a lower bound on ε, as in
+`privacy.auditing`. The bound lies below the claim of an honest walk; how far depends on the number
+of walks.
+
+Three further tests do not depend on ε. The observer knows the rows, so it can subtract the clipped
+sum. The rest must be as large as the claimed noise, and must not repeat (`privacy.noise_test`):
+honest noise fails with probability below 1e-9. After T contributions the model must stay the same.
+
+By default the audit runs the code of real fits, which draws exact noise from the system's entropy.
+A function audits other code that makes visits: `walklearn.node.observe_visits` runs a real node.
 
 >>> from walklearn.privacy import ModelNoise
 >>> noise = ModelNoise.calibrate(epsilon=1.0, delta=1e-5, clip=1.0, max_contributions=3)
->>> audit_walk(noise, delta=1e-5, walks=500, seed=1).verdict
-'consistent'
+>>> found = audit_walk(noise, delta=1e-5, walks=50, confidence=1 - 1e-9)
+>>> found.verdict, found.draws, found.noise_releases
+('consistent', 'real', 300)
 >>> audit_walk(ModelNoise(1.0, 0.01, 3), delta=1e-5, epsilon=1.0, walks=500, seed=1).verdict
 'VIOLATED'
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from walklearn.graphs import complete
+from walklearn.privacy import noise_test, special
 from walklearn.privacy.arguments import check_delta, check_epsilon
-from walklearn.privacy.auditing import Finding, epsilon_shown
+from walklearn.privacy.auditing import Draws, Finding, epsilon_shown, largest_refutable
+from walklearn.privacy.composition import rounded_up
 from walklearn.privacy.model_noise import ModelNoise
 from walklearn.problem import Problem
 from walklearn.simulation.arguments import Seed, root_of
@@ -45,27 +57,33 @@ from walklearn.updates.update import Sgd
 from walklearn.updates.walk_sgd import WalkSetting, token_at
 from walklearn.walks import Uniform
 
-_CANARY = 200.0  # its length in clips: half of it is its gradient at w = 0
-_DIMENSION, _ROWS = 3, 4
-# The model hardly moves, so that the canary's gradient stays clipped: its margin stays below this.
-_LARGEST_MARGIN = 1e-3
+Array = NDArray[np.float64]
+#: Visit node 0: (problem, noise, step size, visits, walks) → the models before and after each
+#: visit, both of shape (walks, visits, size). Every walk starts at w = 0.
+ObserveVisits = Callable[[Problem, ModelNoise, float, int, int], tuple[Array, Array]]
 
+_CANARY = 200.0  # its length in clips; at w = 0 its gradient is half as long
+_DIMENSION, _ROWS = 3, 4
+# The steps are so short that the canary's margin stays below this, and its gradient is clipped.
+_LARGEST_MARGIN = 1e-3
+_PAST_CAP = "the model changes after the last contribution"
 
 _ENGINES: dict[str, type[WalkBatch]] = {
     "compiled": CompiledWalks,
     "reference": ReferenceWalks,
     "released": ReleasedWalks,
 }
+_WALKS = {"compiled": 20_000, "reference": 500}  # by default; 1,000 with real noise
 
 
 @dataclass(frozen=True)
 class WalkAudit(Finding):
-    """What was claimed of a walk and what was found.
+    """Claim of a walk and the evidence against it.
 
     Parameters
     ----------
     noise
-        What was audited.
+        The audited noise.
     epsilon
         The claimed ε.
     delta
@@ -73,18 +91,29 @@ class WalkAudit(Finding):
     epsilon_lower
         A lower bound on ε at this δ, true with probability `confidence`.
     walks
-        How many walks were made on each of the two data sets.
+        The number of walks on each of the two data sets.
     visits
-        How often each walk visited the node.
+        The number of visits of each walk to the node.
     confidence
         The probability that the bound is true.
+    engine
+        The audited code: the name of an engine, or of the function that made the visits.
+    draws
+        "real" for noise from the system's entropy, "simulated" for noise of a generator.
+    largest_refutable_epsilon
+        The largest `epsilon_lower` that this many walks can give at this confidence.
+    noise_releases
+        The number of contributions whose noise was compared with the claimed one.
+    faults
+        The faults found in the noise or the cap; an honest walk has one with probability below
+        1e-9.
 
     Examples
     --------
     >>> from walklearn.privacy import ModelNoise
     >>> noise = ModelNoise.calibrate(epsilon=1.0, delta=1e-5, clip=1.0, max_contributions=3)
     >>> found = audit_walk(noise, delta=1e-5, epsilon=1.0, walks=2000, seed=1)
-    >>> found.verdict, found.epsilon_lower <= found.epsilon
+    >>> found.verdict, found.epsilon_lower <= found.epsilon <= found.largest_refutable_epsilon
     ('consistent', True)
     """
 
@@ -95,18 +124,24 @@ class WalkAudit(Finding):
     walks: int
     visits: int
     confidence: float
+    engine: str
+    draws: Draws
+    largest_refutable_epsilon: float
+    noise_releases: int
+    faults: tuple[str, ...]
 
     @property
     def violated(self) -> bool:
-        """True where the claim is refuted."""
-        return self.epsilon_lower > self.epsilon
+        """True if the claim is refuted."""
+        return self.epsilon_lower > self.epsilon or bool(self.faults)
 
     def __str__(self) -> str:
         return (
-            f"{self.verdict}: a walk with {self.noise} claims ε = {self.epsilon:.4g} at "
-            f"δ = {self.delta:g}; its neighbour shows that ε is at least {self.epsilon_lower:.4g} "
-            f"({self.walks} walks on each of two data sets, {self.visits} visits each, confidence "
-            f"{self.confidence:g})."
+            f"{self.verdict}: a walk with {self.noise} claims ε = "
+            f"{rounded_up(self.epsilon, 4):g} at "
+            f"δ = {self.delta:g}. Lower bound: ε ≥ {self.epsilon_lower:.4g} (engine "
+            f"{self.engine}, {self.draws} noise, {self.walks} walks on each of two data sets, "
+            f"{self.visits} visits each, confidence {self.confidence:g}). {self._limits}"
         )
 
 
@@ -115,36 +150,40 @@ def audit_walk(
     *,
     delta: float,
     epsilon: float | None = None,
-    walks: int = 20_000,
-    revisits: int = 10,
+    walks: int | None = None,
+    revisits: int = 2,
     confidence: float = 0.999,
     seed: Seed = None,
-    engine: Literal["compiled", "reference", "released"] = "compiled",
+    engine: Literal["released", "compiled", "reference"] | ObserveVisits | None = None,
 ) -> WalkAudit:
     """Test the claim that all contributions of a node to the model are (ε, δ) private.
 
     Parameters
     ----------
     noise : ModelNoise
-        What the walk uses.
+        The noise of the walk.
     delta, epsilon : float
         The claim; by default the ε that the noise claims itself at this δ.
     walks : int
-        How many walks to make on each of the two data sets.
+        The number of walks on each of the two data sets; by default 1,000 with real noise, 20,000
+        for "compiled" and 500 for "reference".
     revisits : int
-        The walk goes on until it has visited the node this many times its cap.
+        The walk visits the node this many times its cap.
     confidence : float
-        The probability with which the bound found is true.
+        The probability with which the bound is true.
     seed : int
-        A number makes the result reproducible.
-    engine : str
-        What runs the walks: "compiled", its "reference", or "released", the exact noise from
-        the system's entropy on whole numbers of a grid, as real fits draw it.
+        A number audits simulated noise and makes the result reproducible.
+    engine : str or function
+        The code that runs the walks: "released" draws exact noise from the system's entropy, as
+        real fits do; "compiled" and "reference" simulate. By default "released", with a seed
+        "compiled". A function (problem, noise, step size, visits, walks) returns the models before
+        and after each visit to node 0: `walklearn.node.observe_visits` audits a node of a network.
 
     Returns
     -------
     WalkAudit
-        The claim beside a lower bound on ε; a bound above the claim refutes it.
+        The claim beside a lower bound on ε, and the faults of the noise. A bound above the claim,
+        or a fault, refutes it.
 
     Examples
     --------
@@ -155,26 +194,61 @@ def audit_walk(
     """
     delta = check_delta(delta)
     claimed = noise.epsilon(delta) if epsilon is None else check_epsilon(epsilon)
+    engine = engine or ("released" if seed is None else "compiled")
+    _check_engine(engine, seed)
+    name = engine if isinstance(engine, str) else getattr(engine, "__name__", "function")
+    walks = _WALKS.get(name, 1_000) if walks is None else walks
     if walks < 4 or revisits < 1 or not 0 < confidence < 1:
         raise ValueError(
             "an audit needs at least 4 walks, 1 revisit and a confidence within (0, 1)."
         )
-    visits = noise.max_contributions * revisits
-    roots = root_of(seed).spawn(2)
-    one, other = (
-        _seen(_problem(noise.clip * way), noise, visits, walks, root, _ENGINES[engine])
-        for way, root in zip((1.0, -1.0), roots, strict=True)
-    )
-    risk = (1.0 - confidence) / 2
-    shown = [
-        epsilon_shown(one[:, :counted].sum(axis=1), other[:, :counted].sum(axis=1), delta, risk)
-        for counted in (noise.max_contributions, visits)
+    cap = noise.max_contributions
+    visits = cap * revisits
+    observations = [
+        _observe(_problem(noise.clip * sign), noise, visits, walks, observe)
+        for sign, observe in zip((1.0, -1.0), _observers(engine, seed), strict=True)
     ]
-    return WalkAudit(repr(noise), claimed, delta, max(shown), walks, visits, confidence)
+    one, other = (seen.moves[:, :, 0] for seen in observations)
+    risk = (1.0 - confidence) / 2
+    bounds = [
+        epsilon_shown(one[:, :counted].sum(axis=1), other[:, :counted].sum(axis=1), delta, risk)
+        for counted in (cap, visits)
+    ]
+    drawn = np.concatenate([seen.noise for seen in observations])
+    faults = _noise_faults(drawn, noise)
+    if any(seen.moves[:, cap:].any() for seen in observations):
+        faults += (_PAST_CAP,)
+    return WalkAudit(
+        noise=repr(noise),
+        epsilon=claimed,
+        delta=delta,
+        epsilon_lower=max(bounds),
+        walks=walks,
+        visits=visits,
+        confidence=confidence,
+        engine=name,
+        draws="simulated" if engine in ("compiled", "reference") else "real",
+        largest_refutable_epsilon=largest_refutable(walks, delta, risk / 8),
+        noise_releases=len(drawn),
+        faults=faults,
+    )
+
+
+def _check_engine(engine: object, seed: Seed) -> None:
+    if isinstance(engine, str) and engine not in _ENGINES:
+        raise ValueError(
+            f"there is no engine {engine!r}. Choose one of {', '.join(_ENGINES)}; for a node of a "
+            "network pass the function walklearn.node.observe_visits."
+        )
+    if callable(engine) and seed is not None:
+        raise ValueError(
+            "a seed has no effect on a function that makes visits, which draws its own noise: "
+            "leave the seed out."
+        )
 
 
 def _problem(canary: float) -> Problem:
-    """Pose two nodes, of which the first node's first row is the canary and all else is fixed."""
+    """Return the problem of two nodes; the first row of node 0 is the canary, the rest is fixed."""
     X = np.random.default_rng(0).standard_normal((_ROWS + 1, _DIMENSION))
     X[0] = 0.0
     X[0, 0] = _CANARY * canary
@@ -182,25 +256,72 @@ def _problem(canary: float) -> Problem:
     return Problem(X, y, objective="mean", node_of_row=[0] * _ROWS + [1])
 
 
-def _seen(
+@dataclass(frozen=True)
+class _Observation:
+    """What the neighbour computes from the models of all walks on one data set.
+
+    moves: clipped sum + noise of each visit, (walks, visits, size).
+    noise: the noise of some contributions in whole steps of the grid, (contributions, size).
+    """
+
+    moves: Array
+    noise: Array
+
+
+def _observe(
+    problem: Problem, noise: ModelNoise, visits: int, walks: int, observe: ObserveVisits
+) -> _Observation:
+    reach = problem.row_factor(0) * noise.clip * (noise.noise_multiplier + _ROWS) * visits
+    step = _LARGEST_MARGIN / (reach * _CANARY * noise.clip)
+    before, after = observe(problem, noise, step, visits, walks)
+    moves = (before - after) / step / noise.factor(problem, 0)
+    cap = noise.max_contributions
+    tested = min(walks, -(-noise_test.RELEASES // cap))
+    models = before[:tested, :cap].reshape(-1, problem.size)
+    sums = np.array([noise.clipped_on_grid(problem, 0, model) for model in models])
+    drawn = moves[:tested, :cap].reshape(-1, problem.size) / noise.clip_step - sums
+    return _Observation(moves, np.rint(drawn))
+
+
+def _noise_faults(drawn: Array, noise: ModelNoise) -> tuple[str, ...]:
+    sizes = np.abs(drawn).ravel()
+    deviation = noise.standard_deviation / noise.clip_step
+    # Rounding moves each row by less than a step, and the sum by half a step.
+    chances = special.erf((sizes + _ROWS + 1.0) / (math.sqrt(2.0) * deviation))
+    # The density is largest at 0. A size stands for two numbers, to find reuse with a changed sign.
+    largest = min(1.0, 2.0 / (math.sqrt(2.0 * math.pi) * deviation))
+    return noise_test.faults(
+        {
+            noise_test.TOO_SMALL: [noise_test.too_small(chances)],
+            noise_test.REPEATED: [noise_test.repeated(sizes, np.full(sizes.size, largest))],
+        }
+    )
+
+
+def _observers(engine: str | ObserveVisits, seed: Seed) -> list[ObserveVisits]:
+    """Return the functions that make the visits on each of the two data sets."""
+    if not isinstance(engine, str):
+        return [engine, engine]
+    return [partial(_walk, _ENGINES[engine], root) for root in root_of(seed).spawn(2)]
+
+
+def _walk(
+    batch_class: type[WalkBatch],
+    root: np.random.SeedSequence,
     problem: Problem,
     noise: ModelNoise,
+    step: float,
     visits: int,
     walks: int,
-    root: np.random.SeedSequence,
-    batch_class: type[WalkBatch],
-) -> NDArray[np.float64]:
-    """What the neighbour makes of each visit to node 0, along the canary: (walks, visits)."""
-    factor = problem.row_factor(0)
-    reach = factor * noise.clip * (noise.noise_multiplier + _ROWS) * visits
-    step = _LARGEST_MARGIN / (reach * _CANARY * noise.clip)
+) -> tuple[Array, Array]:
+    """Return the models before and after each visit to node 0 of simulated walks."""
     update = Sgd(ConstantStep(step))
     setting = WalkSetting(problem, complete(2), Uniform(), update, model_noise=noise)
     streams = [generators(replicate_seed(root, number)) for number in range(walks)]
     start = np.zeros(problem.size)
     batch: Any = batch_class(setting, streams, [token_at(0, start)] * walks)
-    # On two nodes the token goes to and fro: node 0 has it at every other step.
+    # On two nodes the token alternates: node 0 has it at every other step.
     steps = 2 * visits
-    along = batch.advance(steps, after=range(1, steps + 1)).models[:, :, 0, 0].T
-    before = np.hstack([np.zeros((walks, 1)), along[:, 1:-1:2]])
-    return np.asarray((before - along[:, ::2]) / step / noise.factor(problem, 0))
+    models = batch.advance(steps, after=range(1, steps + 1)).models[:, :, 0].swapaxes(0, 1)
+    before = np.concatenate([np.zeros((walks, 1, problem.size)), models[:, 1:-1:2]], axis=1)
+    return before, models[:, ::2]

@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import secrets
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
+from walklearn.node.agreement.plan import Plan
 from walklearn.node.disk.directory import NodeDirectory
 from walklearn.node.disk.store import Release
 from walklearn.node.protocol.learner import Draws, Learner
+from walklearn.node.protocol.tokens import Line
+
+if TYPE_CHECKING:
+    from walklearn.privacy.model_noise import ModelNoise
+    from walklearn.problem import Problem
 
 
 def own_learner(directory: NodeDirectory, release: Release) -> Learner:
@@ -50,3 +58,63 @@ class Dice:
         noise = None if self._noise is None else self._noise.draw(self._size)
         epoch = secrets.token_hex(16) if self._remembers else ""
         return Draws(self._walk.random(self._count), noise, epoch)
+
+
+def observe_visits(
+    problem: Problem, noise: ModelNoise, step: float, visits: int, walks: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the models before and after visits to a real node, for `audit_walk(engine=...)`.
+
+    The node has a plan, the rows of node 0 and its own noise, as in a network. The observer hands
+    the token back unchanged.
+
+    Parameters
+    ----------
+    problem
+        A problem with two classes and the objective "mean".
+    noise
+        The noise on what a visit adds to the model.
+    step
+        The step size of every update.
+    visits
+        The number of visits in each walk.
+    walks
+        The number of walks, each of which starts with w = 0 and no contributions.
+
+    Returns
+    -------
+    before, after : array
+        Both of shape (walks, visits, size).
+
+    Examples
+    --------
+    >>> import walklearn as wl
+    >>> noise = wl.privacy.ModelNoise.calibrate(
+    ...     epsilon=1.0, delta=1e-5, clip=1.0, max_contributions=3)
+    >>> wl.audit_walk(noise, delta=1e-5, walks=20, engine=wl.node.observe_visits).faults
+    ()
+    """
+    plan = Plan.from_dict(
+        {
+            "name": "audit",
+            "nodes": problem.node_count,
+            "rows": problem.row_count,
+            "features": [f"x{number}" for number in range(problem.dimension)],
+            "target": "y",
+            "classes": ["no", "yes"],
+            "loss": "logistic",
+            "objective": "mean",
+            "step_size": {"constant": step, "exponent": 0.0},
+            "updates": visits,
+        }
+    )
+    rows = problem.rows_of(0)
+    learner = Learner.of_plan(plan, rows.X, rows.y, noise=noise)
+    draw, line = Dice(learner), Line(0, 1, reclaimer="0" * 64, walk="0" * 32)
+    models = np.zeros((walks, visits + 1, problem.size))
+    for walk in range(walks):
+        token, contributions = learner.first_token(line, models[walk, 0]), 0
+        for visit in range(visits):
+            token, contributions, _ = learner.visit(token, draw(), contributions)
+            models[walk, visit + 1] = token.model
+    return models[:, :-1], models[:, 1:]

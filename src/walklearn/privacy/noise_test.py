@@ -1,0 +1,175 @@
+"""Tests for noise that is missing, too small or repeated.
+
+The bound of `auditing` refutes a claim only if ε is small enough for the number of samples. The
+two tests here do not depend on ε: they compare releases with the distribution that the mechanism
+claims. Each returns a p-value: an honest mechanism gets one below p with probability at most p.
+
+**Too small.** A release R of a value v lies at the distance D = |R − v|. Let G be the probability
+that the claimed distribution gives a distance of at most D. Under the claim P(G ≤ g) ≤ g for every
+g, also where releases are rounded and clamped. Noise that is too small makes G small: if F is the
+share of n releases with G ≤ g, then by Massart's one-sided inequality
+
+    P(sup_g (F(g) − g) > d) ≤ exp(−2nd²).
+
+The test is one-sided: more noise than claimed is no violation of privacy.
+
+**Repeated.** Equal releases are rare on a fine grid. Let q_i be the claimed probability that
+release i equals an earlier one, given those, and let M count the releases that do. For every λ
+the expectation of e^(λM) / Π(1 + (e^λ − 1) q_i) is 1, and by Markov's inequality the
+reciprocal of this quotient is a p-value. Ends of a clamp do not count, because more noise than
+claimed moves more releases there. If all n releases are equal, with claimed probability p, then
+p^(n − 1) is a p-value as well.
+
+At n = 1,000 missing noise (R = v) is found with certainty, unless the claim itself says that nearly
+all releases are equal. Half of the claimed standard deviation is found with a probability of more
+than 1 − 1e-9 (`tests/privacy/test_noise_test.py`), unless the clamp moves most releases to an end.
+
+>>> import numpy as np
+>>> chances = np.random.default_rng(1).random(1000)
+>>> too_small(chances) > 1e-3, too_small(0.5 * chances) < 1e-90
+(True, True)
+>>> repeated(np.arange(1000.0), np.full(1000, 1e-6))
+1.0
+>>> repeated(np.ones(1000), np.full(1000, 0.9)) < 1e-40
+True
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from walklearn.files.extras import package
+from walklearn.privacy.arguments import Array
+
+if TYPE_CHECKING:
+    from walklearn.privacy.mechanism import Mechanism
+
+# The probability with which all tests of one audit together blame honest noise.
+FAILURE_PROBABILITY = 1e-9
+# Releases of each value that the tests of a mechanism use.
+RELEASES = 1000
+TOO_SMALL = "the noise is missing or too small"
+REPEATED = "releases repeat: the noise is constant or used more than once"
+_EXPONENTS = (0.5, 2.0, 8.0)  # λ: from few to many of the releases repeated
+
+
+def too_small(chances: Array) -> float:
+    """Return the p-value of noise that is smaller than claimed.
+
+    Parameters
+    ----------
+    chances
+        For each release, the claimed probability of noise that is no larger (in absolute value).
+
+    Returns
+    -------
+    float
+        From 0 to 1.
+    """
+    count = chances.size
+    excess = float(np.max(np.arange(1, count + 1) / count - np.sort(chances)))
+    return math.exp(-2.0 * count * max(0.0, excess) ** 2)
+
+
+def repeated(outcomes: Array, probabilities: Array) -> float:
+    """Return the p-value of as many equal outcomes among independent ones.
+
+    Parameters
+    ----------
+    outcomes
+        What was released, in its order; NaN for outcomes that do not count.
+    probabilities
+        The claimed probability of each of these outcomes, or an upper bound on it.
+
+    Returns
+    -------
+    float
+        From 0 to 1.
+    """
+    _, first = np.unique(outcomes, return_index=True, equal_nan=False)
+    new = np.zeros(outcomes.size)
+    new[first] = np.where(np.isnan(outcomes[first]), 0.0, probabilities[first])
+    chances = np.minimum(1.0, np.cumsum(new) - new)
+    evidence = [
+        exponent * (outcomes.size - first.size) - np.log1p(math.expm1(exponent) * chances).sum()
+        for exponent in _EXPONENTS
+    ]
+    # The mean of the quotients has expectation 1 as well, and is at least a third of the largest.
+    return min(1.0, len(_EXPONENTS) * math.exp(-max(0.0, *evidence)))
+
+
+def faults(p_values: dict[str, list[float]]) -> tuple[str, ...]:
+    """Return the faults with a p-value so small that honest noise has one with probability 1e-9.
+
+    Parameters
+    ----------
+    p_values
+        For each fault, the p-values of all tests for it.
+
+    Returns
+    -------
+    tuple of str
+        The faults found.
+    """
+    limit = FAILURE_PROBABILITY / sum(map(len, p_values.values()))
+    return tuple(fault for fault, values in p_values.items() if min(values) < limit)
+
+
+def mechanism_faults(mechanism: Mechanism, release: Callable[[Array], Array]) -> tuple[str, ...]:
+    """Return the faults in the noise of a mechanism, from 1,000 releases of each of three values.
+
+    The values are the public bounds and their mean. Each release is a call of its own.
+
+    Parameters
+    ----------
+    mechanism
+        The mechanism, whose `law` states the claim.
+    release
+        A function that releases an array of values.
+
+    Returns
+    -------
+    tuple of str
+        The faults found.
+    """
+    low, high = mechanism.bounds
+    found: dict[str, list[float]] = {TOO_SMALL: [], REPEATED: []}
+    for value in (low, 0.5 * (low + high), high):
+        released = np.concatenate([release(np.full(1, value)) for _ in range(RELEASES)])
+        within = _claimed_probability(mechanism, value)
+        distances = np.abs(released - value)
+        chances = np.array([within(value - d, value + d) for d in distances])
+        found[TOO_SMALL].append(too_small(chances))
+        probabilities = np.array([within(r, r) for r in released])
+        # Clamped releases accumulate at the ends; unclamped positive ones are at least one step.
+        at_end = np.isin(released, mechanism.clamp or [mechanism.grid_step])
+        is_constant = bool((released == released[0]).all())
+        found[REPEATED] += [
+            repeated(np.where(at_end, np.nan, released), probabilities),
+            float(probabilities[0]) ** (RELEASES - 1) if is_constant else 1.0,
+        ]
+    return faults(found)
+
+
+def _claimed_probability(mechanism: Mechanism, value: float) -> Callable[[float, float], float]:
+    """Return an upper bound on the claimed probability of a release in [low, high].
+
+    The interval is one step of the grid wider at both ends, which covers the rounding.
+    """
+    arb = package("flint", "privacy", "an audit of the noise needs").arb
+    law, centre = mechanism.law(value)
+    step, (bottom, top) = mechanism.grid_step, mechanism.clamp or (-math.inf, math.inf)
+
+    def upper_tail(x: float) -> float:
+        return float(law.upper(arb(x - centre)))
+
+    def within(low: float, high: float) -> float:
+        above_low = 1.0 if low - step <= bottom else upper_tail(low - step)
+        above_high = 0.0 if high + step >= top else upper_tail(high + step)
+        return min(1.0, max(0.0, above_low - above_high))
+
+    return within
