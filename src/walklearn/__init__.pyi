@@ -16,6 +16,7 @@ from .graphs import DisconnectedGraphError as DisconnectedGraphError
 from .graphs import Graph as Graph
 from .model import Model as Model
 from .model import ModelFileError as ModelFileError
+from .privacy import PrivacyWarning as PrivacyWarning
 from .problem import NoMinimiserError as NoMinimiserError
 from .problem import Problem as Problem
 from .problem import datasets as datasets

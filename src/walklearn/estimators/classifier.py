@@ -14,6 +14,7 @@ from sklearn.utils.validation import validate_data
 from walklearn.estimators.parameters import check_parameters, loss_of
 from walklearn.estimators.posing import Given
 from walklearn.estimators.random_walk import RandomWalk
+from walklearn.estimators.score_warning import warn_about_score
 from walklearn.problem.losses import LOSSES, Loss
 
 Array = NDArray[Any]
@@ -202,3 +203,27 @@ class RandomWalkClassifier(ClassifierMixin, RandomWalk):
         if scores.ndim == 1:
             return np.column_stack([log_expit(-scores), log_expit(scores)])
         return np.asarray(log_softmax(scores, axis=1))
+
+    def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """Return the accuracy of the predictions.
+
+        A score on private rows is a release that ε does not cover. The first score of a private
+        estimator in a process, also of one fitted with a seed, issues a `PrivacyWarning`.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (rows, features)
+            The rows.
+        y : array-like of shape (rows,)
+            Their classes.
+        sample_weight : array-like of shape (rows,)
+            The weight of each row; 1 by default.
+
+        Returns
+        -------
+        float
+            The share of rows whose class is predicted, from 0 to 1.
+        """
+        score = float(super().score(X, y, sample_weight))
+        warn_about_score(self)
+        return score

@@ -12,6 +12,7 @@ from sklearn.utils.validation import validate_data
 from walklearn.estimators.parameters import check_parameters, loss_of
 from walklearn.estimators.posing import Given
 from walklearn.estimators.random_walk import RandomWalk
+from walklearn.estimators.score_warning import warn_about_score
 from walklearn.files.table import reads_as_number
 from walklearn.problem.losses import Loss
 
@@ -102,6 +103,30 @@ class RandomWalkRegressor(RegressorMixin, RandomWalk):
             The predicted numbers.
         """
         return np.asarray(self._scores(X)[:, 0])
+
+    def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """Return the coefficient of determination R² of the predictions.
+
+        A score on private rows is a release that ε does not cover. The first score of a private
+        estimator in a process, also of one fitted with a seed, issues a `PrivacyWarning`.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (rows, features)
+            The rows.
+        y : array-like of shape (rows,)
+            Their targets.
+        sample_weight : array-like of shape (rows,)
+            The weight of each row; 1 by default.
+
+        Returns
+        -------
+        float
+            R², at most 1.
+        """
+        score = float(super().score(X, y, sample_weight))
+        warn_about_score(self)
+        return score
 
 
 def _check_numbers(y: Any) -> None:
