@@ -25,6 +25,7 @@ from walklearn.privacy.mechanisms import (
     Laplace,
     TruncatedLaplace,
 )
+from walklearn.privacy.row_releases import RowGaussian
 
 BOUNDS = (1.0, 10.0)
 CONFIDENCE = 1 - 1e-5
@@ -174,6 +175,13 @@ def test_the_audit_states_the_largest_epsilon_that_it_could_refute() -> None:
     honest = audit(Laplace(1.0, BOUNDS), 9.0, samples=20_000, seed=1)
     assert honest.largest_refutable_epsilon < 9.0
     assert "exceeds" in str(honest)
+
+
+def test_a_claim_about_one_row_is_audited_for_values_that_one_row_can_move() -> None:
+    release = RowGaussian(sigma=0.5, bounds=(1.0, 9.0), sensitivity=0.5)
+    delta = release.delta(1.0)
+    assert not audit(release, 1.0, confidence=CONFIDENCE, seed=1).violated
+    assert audit(release, 1.0, delta=0.8 * delta, confidence=CONFIDENCE, seed=1).violated
 
 
 @dataclass(frozen=True)

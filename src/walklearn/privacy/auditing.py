@@ -1,6 +1,7 @@
 """Monte Carlo audit of a mechanism: lower bounds on its δ and ε, and tests of its noise.
 
-The worst pair of values is (lo, hi) and the worst set is a half-line. So a claim (ε, δ) means
+The worst pair of values is (lo, hi), or two values `sensitivity` apart if the claim is about one
+row, and the worst set is a half-line. So a claim (ε, δ) means
 
     P(R(hi) ≥ t) − e^ε P(R(lo) ≥ t) ≤ δ    and    P(R(lo) ≤ t) − e^ε P(R(hi) ≤ t) ≤ δ
 
@@ -132,7 +133,7 @@ class Audit(Finding):
     half_line
         The set of releases with which the bound on δ was found.
     samples
-        The number of releases of each of the two extreme values.
+        The number of releases of each of two values.
     confidence
         The probability that the bounds are true.
     draws
@@ -179,7 +180,7 @@ class Audit(Finding):
             f"{self.verdict}: {self.mechanism} claims δ = {self.delta:.6g} at "
             f"ε = {self.epsilon:g}. Lower bounds: δ ≥ {self.delta_lower:.6g} at this ε, "
             f"ε ≥ {self.epsilon_lower:.6g} at this δ ({self.half_line}, {self.samples} "
-            f"{self.draws} releases of each extreme value, confidence {self.confidence:g}). "
+            f"{self.draws} releases of each of two values, confidence {self.confidence:g}). "
             f"{self._limits}"
         )
 
@@ -203,7 +204,7 @@ def audit(
     delta
         The claimed δ; by default the one that the mechanism gives for ε.
     samples
-        The number of releases of each of the two extreme values; by default 20,000 real ones or
+        The number of releases of each of two values; by default 20,000 real ones or
         200,000 simulated ones.
     confidence
         The probability with which the bounds are true.
@@ -237,7 +238,7 @@ def audit(
         arguments = () if draws == "real" else (generator,)
         return mechanism.release(values, *arguments)
 
-    low, high = (release(np.full(2 * half, value)) for value in mechanism.bounds)
+    low, high = (release(np.full(2 * half, value)) for value in _worst_pair(mechanism))
     # Downwards is upwards for the negated numbers, with the values swapped.
     growth = math.exp(min(epsilon, _LARGEST_EXPONENT))
     up = _look_beyond(high, low, lambda more, less: more - growth * less, risk)
@@ -332,6 +333,19 @@ def _at_least(draws: Array, ends: Array) -> Array:
     """Count how many draws are ≥ each end."""
     below = np.searchsorted(np.sort(draws), ends, side="left")
     return np.asarray(draws.size - below, dtype=np.float64)
+
+
+def _worst_pair(mechanism: Auditable) -> Bounds:
+    """Return two values that are as far apart as the claim allows.
+
+    A claim about one row allows a distance of `sensitivity`; in the middle, clamping hides least.
+    """
+    low, high = mechanism.bounds
+    sensitivity: float | None = getattr(mechanism, "sensitivity", None)
+    if sensitivity is None:
+        return low, high
+    middle, half = 0.5 * (low + high), 0.5 * min(sensitivity, high - low)
+    return middle - half, middle + half
 
 
 def _has_real_draws(mechanism: Auditable) -> bool:
