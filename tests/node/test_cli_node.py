@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
 import signal
@@ -26,7 +25,7 @@ from tests.node.small_network import (
     ring,
     wait_until,
 )
-from tests.running import WALKLEARN, invoke
+from tests.running import WALKLEARN, invoke, started
 from walklearn.node.disk.directory import NodeDirectory
 from walklearn.node.disk.store import Store
 from walklearn.node.protocol.record import Record
@@ -85,7 +84,7 @@ def test_from_init_to_a_prediction(tmp_path: Path) -> None:
     assert "0 of 30 updates" in node("status", alice).output
     early = [*WALKLEARN, "node", "start-walk", str(alice), "--wait", "60"]  # before there is a node
     with (
-        subprocess.Popen(early, stdout=subprocess.PIPE, text=True) as begins,
+        started(*early, stdout=subprocess.PIPE) as begins,
         processes([NodeDirectory(alice), NodeDirectory(bob)]) as running,
     ):
         assert begins.communicate()[0] == "The walk has begun.\n"
@@ -241,12 +240,8 @@ def test_the_process_is_light_and_logs_json(tmp_path: Path) -> None:
         "'cryptography'} & set(sys.modules)))"
     )
     command = [sys.executable, "-c", script, str(directory.path)]
-    process = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ
-    )
-    with process:
-        wait_until(lambda: (directory.path / "control").exists())
-        assert node("start-walk", directory.path).exit_code == 0
+    with started(*command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert node("start-walk", directory.path, "--wait", 60).exit_code == 0
         out, err = process.communicate(timeout=60)
     assert out == "[]\n", err
     events = [line["event"] for line in log_lines(err)]

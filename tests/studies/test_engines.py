@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.running import WALKLEARN, python, run, wait_until
+from tests.running import WALKLEARN, python, run, started, wait_until
 from tests.studies.examples import PRIVATE, SMALL, TUNED
 from walklearn.studies import Results, Study, run_study
 from walklearn.studies.cell import CellError
@@ -78,8 +78,8 @@ def test_a_cell_is_never_computed_twice(tmp_path: Path) -> None:
 @pytest.mark.parametrize("cores", [1, 2])
 def test_ctrl_c_keeps_what_is_finished(tmp_path: Path, cores: int) -> None:
     (tmp_path / "study.toml").write_text(LONG)
-    with subprocess.Popen(
-        command("--cores", str(cores)), cwd=tmp_path, text=True, start_new_session=True,
+    with started(
+        *command("--cores", str(cores)), cwd=tmp_path, start_new_session=True,
         stdout=subprocess.PIPE, stderr=subprocess.PIPE,
     ) as running:  # fmt: skip
         wait_for_cells(tmp_path, running)

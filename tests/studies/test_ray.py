@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.running import wait_until
+from tests.running import started, wait_until
 from tests.studies.examples import PRIVATE, SMALL, TUNED
 from tests.studies.test_engines import LONG, cells_in, command, equal, wait_for_cells, walklearn_run
 from walklearn.studies import Results, Study, run_study
@@ -44,14 +44,10 @@ def test_a_cluster_that_is_there_and_loses_a_worker(
     monkeypatch.setenv("RAY_AUTH_MODE", "token")  # nobody else gets in
     monkeypatch.setenv("RAY_AUTH_TOKEN", secrets.token_hex(32))
     pipe = subprocess.PIPE
-    with subprocess.Popen(
-        [sys.executable, "-c", CLUSTER], stdin=pipe, stdout=pipe, stderr=pipe, text=True
-    ) as cluster:
+    with started(sys.executable, "-c", CLUSTER, stdin=pipe, stdout=pipe, stderr=pipe) as cluster:
         address = cluster.stdout.readline().strip()
         options = command("--engine", "ray", "--address", address)
-        with subprocess.Popen(
-            options, cwd=tmp_path, stdout=pipe, stderr=pipe, text=True
-        ) as running:
+        with started(*options, cwd=tmp_path, stdout=pipe, stderr=pipe) as running:
             wait_for_cells(tmp_path, running)
             before = cells_in(tmp_path)
             # A worker between two tasks is called idle, so the first look may find none at work.
