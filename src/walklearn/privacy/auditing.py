@@ -42,6 +42,7 @@ import numpy as np
 
 from walklearn.privacy import noise_test, special
 from walklearn.privacy.arguments import Array, Bounds, check_delta, check_epsilon
+from walklearn.privacy.composition import rounded_up
 
 # Ends of half-lines that the first half of the draws chooses from.
 _CANDIDATES = 1000
@@ -177,11 +178,11 @@ class Audit(Finding):
 
     def __str__(self) -> str:
         return (
-            f"{self.verdict}: {self.mechanism} claims δ = {self.delta:.6g} at "
-            f"ε = {self.epsilon:g}. Lower bounds: δ ≥ {self.delta_lower:.6g} at this ε, "
-            f"ε ≥ {self.epsilon_lower:.6g} at this δ ({self.half_line}, {self.samples} "
-            f"{self.draws} releases of each of two values, confidence {self.confidence:g}). "
-            f"{self._limits}"
+            f"{self.verdict}: {self.mechanism} claims δ = {rounded_up(self.delta):g} at "
+            f"ε = {rounded_up(self.epsilon):g}. Lower bounds: δ ≥ {self.delta_lower:.6g} "
+            f"at this ε, ε ≥ {self.epsilon_lower:.6g} at this δ ({self.half_line}, "
+            f"{self.samples} {self.draws} releases of each of two values, "
+            f"confidence {self.confidence:g}). {self._limits}"
         )
 
 
