@@ -20,19 +20,55 @@ WITHDRAWN = (
     r"seen_from_one_node|NetworkPrivacy|network_privacy|privacy_by_distance",
     r"privacy compare --model",
     r"does not collude",
+    # Neighbours can omit a reminder or repeat an old one; a whole machine can be restored.
+    r"never contributes? past (its|the) cap",
+    r"cannot lie about it",
+    # Selecting by exact scores is a release that no fit pays for.
+    r"(costs?|is) (only )?the sum of its fits",
+    # With Gaussian noise at (3, 1e-5) the odds change by more with probability 6.9e-5.
+    r"odds\b.{0,60}\b(factor of e\^ε at most|at most (a factor of )?e\^ε)",
+    r"how much the odds\b",
+    r"\bbut for δ",
+    # Tokens of SGD with the squared loss reveal XᵀX and Xᵀy, from which rows do not follow.
+    r"\bwork(s|ed|ing)? out (the|its|their|a) rows?\b",
+    r"\brows can be worked out",
+    r"\bcomputes? (the )?rows from\b",
+    r"\blearns? the rows\b",
+    r"\bgives? (the )?rows away",
+    r"\b(give|reveal|tell)s? the row that was used",
+    # An unprotected model was the default of a plan, and nobody had to ask for it.
+    r"in so many words",
+    r"(clear|unprotected).{0,40}has to (be (asked for|said)|stand in the plan)",
+    # Compositions are upper bounds.
+    r"exact or (it is |they are )?refused",
+    # The norm of the noise grows with the square root of the number of coefficients.
+    r"\bten times the noise|(?<!√)\b10 times the noise",
+    # At a noise-to-signal ratio of 1.0, breast cancer data are still classified with accuracy 0.93.
+    r"nothing (is )?to be had",
+    r"hardly tells? anything",
+    # Draws are exact.
+    r"what finite precision adds",
 )
 
 
 def texts() -> dict[str, str]:
-    """Return every text of the project that a reader can see, by its path."""
-    paths = [*ROOT.glob("*.md"), ROOT / "pyproject.toml"]
-    for folder in ("docs", "src", "benchmarks", "examples"):
+    """Return every text of the project that a reader can see, by its path.
+
+    Literals that are written one after the other, and lines of a comment, are joined.
+    """
+    paths = [*ROOT.glob("*.md"), ROOT / "pyproject.toml", ROOT / "CITATION.cff"]
+    for folder in ("docs", "src", "benchmarks"):
         paths += (path for path in (ROOT / folder).rglob("*") if path.suffix in SUFFIXES)
     return {
-        str(path.relative_to(ROOT)): re.sub(r"\s+", " ", path.read_text(encoding="utf-8"))
+        str(path.relative_to(ROOT)): joined(path.read_text(encoding="utf-8"))
         for path in paths
         if path.name != "CHANGELOG.md" and "build" not in path.parts
     }
+
+
+def joined(text: str) -> str:
+    text = re.sub(r"(\\n)?[\"'],?\s*\n\s*[a-zA-Z]{0,2}[\"']", "", text)
+    return re.sub(r"\s+", " ", re.sub(r"\n\s*#", " ", text))
 
 
 @pytest.fixture(scope="module")
@@ -47,3 +83,20 @@ def test_a_withdrawn_claim_appears_nowhere(claim: str, scanned: dict[str, str]) 
         name: found.group() for name, text in scanned.items() if (found := pattern.search(text))
     }
     assert places == {}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '    "Whoever sees the token before and after a "\n    f"visit can work out the rows"',
+        "# leaves rows, which\n# work out the rows",
+        "A grid search over private rows\n  costs the sum of its fits.",
+        "the odds change by a factor of e^ε at\nmost, but for δ.",
+        "In the clear is ε = ∞, has to be asked for",
+        "Claims are exact or refused",
+        "Ten classes of 65 numbers are ten times the noise of two classes.",
+        "From about 1 on there is nothing to be had.",
+    ],
+)
+def test_the_list_finds_what_was_written(text: str) -> None:
+    assert any(re.search(claim, joined(text), re.IGNORECASE) for claim in WITHDRAWN)

@@ -130,7 +130,7 @@ class Advice:
         if self.mode == "public":
             rests = "From public facts only: no data were looked at."
         if self.allotment is None:
-            return f"ε = ∞: the model goes in the clear, and gives rows away. {rests}"
+            return f"ε = ∞: the model is not protected and can reveal rows. {rests}"
         total = f"ε = {self.allotment.epsilon:g}, δ = {self.allotment.delta:g}"
         return f"{total} for all that leaves a node, the unit is {self.allotment.protect}. {rests}"
 

@@ -19,7 +19,7 @@ from walklearn.simulation import simulate
 from walklearn.updates.step_sizes import ConstantStep
 from walklearn.walks import Uniform
 
-DROWNED = 1.0  # from about here on the noise is as long as the way that training can go
+LARGE_RATIO = 1.0  # from here on the noise is as long as the distance that training can cover
 
 
 def advise_protected(
@@ -50,14 +50,13 @@ def advise_protected(
 
 
 def about_noise(allotted: Allotment) -> str:
-    """Whether a model will tell anything under this noise, in a sentence."""
-    share = f"The noise in the model is about {allotted.relative_noise:.2g} times as long as the "
-    share += "longest way that training can go"
-    if allotted.relative_noise < DROWNED:
-        return f"{share}: below 1 there is something to be learnt, the more the smaller it is."
+    """Return a sentence about the noise-to-signal ratio, with what helps if it is large."""
+    ratio = f"Noise-to-signal ratio {allotted.relative_noise:.2g} (lower is better)."
+    if allotted.relative_noise < LARGE_RATIO:
+        return ratio
+    unit = ", or rows as the unit" if allotted.protect == "node" else ""
     return (
-        f"{share}, so the model will hardly tell anything. What would help: more rows, fewer "
-        "columns, a larger ε" + (", or rows as the unit." if allotted.protect == "node" else ".")
+        f"{ratio} The model may be poor. More rows, fewer columns or a larger ε{unit} would help."
     )
 
 

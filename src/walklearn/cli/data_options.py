@@ -62,8 +62,8 @@ TARGET_SCALE = click.option(
 PRIVACY_OPTIONS = [
     click.option("--epsilon", type=float, help="Privacy loss ε: the total for everything that "
                  "leaves a node because of its rows, the model included."),
-    click.option("--delta", type=float, help="δ of that pair: by how much the chances of what is "
-                 "seen may exceed e^ε times those with other rows. Such as 1e-5."),
+    click.option("--delta", type=float, help="δ of that pair, such as 1e-5: additive slack, "
+                 "P(outcome) ≤ e^ε · P(outcome with another row) + δ."),
     click.option("--protect", type=click.Choice(["rows", "node"]), default="rows",
                  show_default=True, help="What ε is about: one row of a node, or all its rows."),
     click.option("--model", type=click.Choice([IN_THE_CLEAR]),

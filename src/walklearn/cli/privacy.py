@@ -16,7 +16,7 @@ from walklearn.privacy import MECHANISMS
 _epsilon = click.option("--epsilon", type=float, required=True, help="Privacy loss ε.")
 _delta = click.option(
     "--delta", type=float, required=True,
-    help="δ: by how much the probability of any outcome may exceed e^ε times that of other rows.",
+    help="δ: additive slack, P(outcome) ≤ e^ε · P(outcome with another value) + δ.",
 )  # fmt: skip
 _bounds = click.option(
     "--bounds", type=float, nargs=2, required=True, metavar="LO HI",

@@ -10,11 +10,12 @@ with pipelines, grid search, cross-validation and pandas like any other estimato
 >>> classifier.score(X, y) > 0.95
 True
 
-**What is private, and what is not.** Without `epsilon` nothing is: two models in a row give the row
-that was used between them away. `epsilon` and `delta` are the total for everything that leaves a
-node because of its rows, the model included, with one row of a node (`protect="rows"`) or all of
-them ("node") as the unit. That needs public facts, at best a typical centre and spread of every
-column (`schema`); clip, noise, steps and length of the walk follow. docs/privacy.md tells more.
+**What is private, and what is not.** Without `epsilon` nothing is: two consecutive models reveal
+the gradient of the rows used between them, which gives away a single row. `epsilon` and `delta` are
+the total for everything that leaves a node because of its rows, the model included, with one row of
+a node (`protect="rows"`) or all of them ("node") as the unit. That needs public facts, at best a
+typical centre and spread of every column (`schema`); clip, noise, steps and length of the walk
+follow. docs/privacy.md explains it.
 """
 
 from walklearn.files.extras import extra as _extra

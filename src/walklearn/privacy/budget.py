@@ -80,8 +80,8 @@ class Allotment:
     step, updates
         The constant step γ, and how many updates are made.
     relative_noise
-        How long the noise in the model is beside the longest way that training can go. From
-        about 1 on a model hardly tells anything; below it may still be poor.
+        Noise-to-signal ratio: the norm of the noise in the final model over the longest distance
+        that training can move it. Lower is better; it does not predict the accuracy.
 
     Examples
     --------

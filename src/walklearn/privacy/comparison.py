@@ -87,9 +87,9 @@ class Comparison:
     Parameters
     ----------
     epsilon
-        ε, how much the odds of two neighbouring data sets may change.
+        ε, at least 0: P(outcome) ≤ e^ε · P(outcome with the other value) + δ for all outcomes.
     delta
-        δ, what ε does not cover.
+        δ, the additive slack in that inequality.
     bounds
         Public lo and hi over all data a node could hold, never computed from data.
     rows
@@ -156,9 +156,9 @@ def compare(*, epsilon: float, delta: float, bounds: Sequence[float]) -> Compari
     Parameters
     ----------
     epsilon
-        ε, how much the odds of two neighbouring data sets may change.
+        ε, at least 0: P(outcome) ≤ e^ε · P(outcome with the other value) + δ for all outcomes.
     delta
-        δ, what ε does not cover.
+        δ, the additive slack in that inequality.
     bounds
         Public lo and hi over all data a node could hold, never computed from data.
 

@@ -96,7 +96,7 @@ class Composition:
     parts: Parts
 
     def delta(self, epsilon: float) -> float:
-        """The least δ that can be shown for this ε."""
+        """Return an upper bound on δ for this ε, exact for a single release."""
         epsilon = check_epsilon(epsilon)
         if self._tells_all:
             return 1.0
@@ -108,7 +108,7 @@ class Composition:
         return min(1.0, float(loss.get_delta_for_epsilon(epsilon)) + slack)
 
     def epsilon(self, delta: float) -> float:
-        """The least ε that can be shown for this δ; infinite where there is none.
+        """Return an upper bound on ε for this δ; infinite where there is none.
 
         A δ that the convolution cannot resolve (about 1e-11) is shared out between the
         releases instead: basic composition, where ε and δ add up.

@@ -18,9 +18,10 @@ from walklearn.privacy.row_releases import RowGaussian
 
 IN_THE_CLEAR = "in the clear"  # in place of a description, where nothing protects
 UNPROTECTED_MODEL = (
-    "Whoever sees the model before and after a visit learns the gradient of the rows that the "
-    "visit used. That gradient gives away a single row. Gradients over several rows can give them "
-    "away after many visits; for SGD with the squared loss they reveal XᵀX and Xᵀy only."
+    "Whoever sees the token before and after a visit learns the gradient of the rows that the "
+    "visit used, or with memory the change of that gradient. It gives away a single row. Of "
+    "several rows it can reveal much after many visits; for SGD with the squared loss it reveals "
+    "XᵀX and Xᵀy only."
 )
 
 

@@ -229,7 +229,7 @@ class Ledger:
         Returns
         -------
         float
-            The least that can be shown; infinite if something is in the clear.
+            An upper bound, exact for a single release; infinite if something is unprotected.
         """
         return compose(self.charges(node)).epsilon(delta)
 
@@ -246,7 +246,7 @@ class Ledger:
         Returns
         -------
         float
-            The least that can be shown; 1 if something is in the clear.
+            An upper bound, exact for a single release; 1 if something is unprotected.
         """
         return compose(self.charges(node)).delta(epsilon)
 

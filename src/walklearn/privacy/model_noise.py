@@ -1,10 +1,10 @@
 """Noise on the model itself: what a node adds to the token is clipped and noisy.
 
-The paper shares the model in the clear, and two consecutive models tell a row of the node in
-between up to scale, because ∇f_i is a multiple of x_i. The remedy: at each visit what the rows
-add to ∇f_i is clipped, Gaussian noise is added, and the sum is what the update uses; after
-`max_contributions` visits the node leaves the model unchanged. What is clipped is the unit of the
-claim:
+The paper does not protect the model. Two consecutive models reveal the gradient of the node in
+between, and if the node has one row, the row up to scale: ∇f_i is a multiple of x_i. The remedy:
+at each visit what the rows add to ∇f_i is clipped, Gaussian noise is added, and the sum is what the
+update uses; after `max_contributions` visits the node leaves the model unchanged. What is clipped
+is the unit of the claim:
 
     protect="rows"   g ← c_i (Σ_r clip(ω_r ∇ℓ_r) + σ N(0, I))    each row's own gradient
     protect="node"   g ← clip(c_i Σ_r ω_r ∇ℓ_r) + σ N(0, I)      the sum over all its rows

@@ -176,9 +176,9 @@ def row_release(
     loss
         The loss of a row.
     epsilon
-        ε, how much the odds of two neighbouring data sets may change.
+        ε, at least 0: P(outcome) ≤ e^ε · P(outcome with another row) + δ for all outcomes.
     delta
-        δ, what ε does not cover.
+        δ, the additive slack in that inequality.
     nodes
         The number of nodes N.
     feature_bound

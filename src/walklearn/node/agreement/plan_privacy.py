@@ -2,8 +2,8 @@
 
 `protect` says what a claim is about, one row of a node or all of them. How the total is shared
 between L_i, where the walk tells it, and the model, and how much noise that takes, follows from
-public facts (`privacy.allot`); each can be given. A plan without an ε protects nothing. One whose
-model goes in the clear has to say so, and its total is ε = ∞ whatever the rest of it.
+public facts (`privacy.allot`); each can be given. A plan without an ε protects nothing. Where the
+model is unprotected the total is ε = ∞, and a node is made only if its owner accepts that.
 """
 
 from __future__ import annotations
