@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import pickle
 from typing import Any
 
@@ -60,7 +61,7 @@ def test_a_model_whose_noise_came_from_a_seed_claims_nothing() -> None:
         assert (told["epsilon"], told["delta"], told["protect"]) == ("∞", None, None)
         assert told["would_be"] == {"epsilon": 3.0, "delta": 1e-5, "protect": "rows"}
         assert told["protected"] == []
-        first = "simulated: the noise came from a seed and protects nobody"
+        first = "No privacy claim: the noise was drawn from a seed."
         assert told["not_protected"][0].startswith(first)
 
 
@@ -127,10 +128,11 @@ def test_without_a_seed_the_release_is_real_and_exact() -> None:
     one, other = (total(random_state=None, steps=30).fit(X, Y, nodes=NODES) for _ in range(2))
     assert not one.ledger_.simulated
     assert not np.array_equal(one.coef_, other.coef_)
-    assert not any("protects nobody" in each for each in one.to_model().privacy["not_protected"])
+    assert "this fit alone" in one.to_model().privacy["protected"][0]
+    assert not any("from a seed" in each for each in one.to_model().privacy["not_protected"])
     seeded = total(steps=30).fit(X, Y, nodes=NODES)
     assert seeded.ledger_.simulated
-    assert any("protects nobody" in each for each in seeded.to_model().privacy["not_protected"])
+    assert any("from a seed" in each for each in seeded.to_model().privacy["not_protected"])
 
 
 def test_long_draws_are_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -371,7 +373,32 @@ def test_marks_of_rows_are_not_carried_about() -> None:
     places, _ = Places().with_rows(rows, targets, nodes)
     again = pickle.loads(pickle.dumps(places))
     assert (places.rows.size, again.rows.size, again.at_nodes.size) == (3, 0, 0)
-    assert again.with_rows(rows, targets, nodes[::-1])[1].size == 0
+    with pytest.raises(ValueError, match="cannot continue in a copy or after pickling"):
+        again.with_rows(rows, targets, nodes)
+    assert pickle.loads(pickle.dumps(Places())).with_rows(rows, targets, nodes)[1].size == 0
+
+
+def test_two_copies_of_a_private_training_do_not_both_continue() -> None:
+    """Each would contribute up to the cap."""
+    model = total(steps=30, warm_start=True).fit(X, Y, nodes=NODES)
+    twin, deep = copy.copy(model), copy.deepcopy(model)
+    with pytest.raises(ValueError, match="cannot continue in a copy"):
+        deep.fit(X, Y, nodes=NODES)
+    with pytest.raises(ValueError, match="at other nodes"):
+        model.fit(X, Y, nodes=NODES[::-1])
+    assert model.fit(X, Y, nodes=NODES).fit(X, Y, nodes=NODES).n_iter_ == 90
+    with pytest.raises(ValueError, match="was continued before, by a copy"):
+        twin.fit(X, Y, nodes=NODES)
+
+
+def test_a_pickled_private_training_does_not_continue() -> None:
+    model = total(steps=30, warm_start=True).fit(X, Y, nodes=NODES)
+    again = pickle.loads(pickle.dumps(model))
+    assert (again.predict(X) == model.predict(X)).all()
+    with pytest.raises(ValueError, match="Start with a new estimator"):
+        again.fit(X, Y, nodes=NODES)
+    free = RandomWalkClassifier(steps=30, warm_start=True).fit(X, Y)
+    assert pickle.loads(pickle.dumps(free)).fit(X, Y).n_iter_ == 60
 
 
 def test_a_walk_that_tells_nothing_needs_no_release() -> None:

@@ -14,6 +14,7 @@ from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 
 import walklearn as wl
 from walklearn import RandomWalkClassifier, RandomWalkRegressor
+from walklearn.estimators import walking
 from walklearn.estimators.parameters import seeds_of
 from walklearn.simulation.reference_batches import ReferenceWalks
 from walklearn.updates.walk_sgd import WalkSetting
@@ -237,11 +238,9 @@ def test_a_release_is_drawn_anew_and_charged_whether_rows_changed_or_not() -> No
         )
         return entry
 
-    for times, rows in ((2, slice(None)), (3, slice(None, None, -1))):
+    for times, targets in ((2, y), (3, 1 - y)):
         released = model.trace_.released
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # that the rows are at other nodes
-            model.fit(X[rows], y[rows])
+        model.fit(X, targets)
         assert importance()["times"] == times
         assert not np.array_equal(model.trace_.released, released)
 
@@ -409,7 +408,9 @@ def test_the_cap_on_contributions_outlives_a_call() -> None:
 
 
 @pytest.mark.parametrize("sparse", [False, True])
-def test_a_row_that_is_given_again_at_another_node_is_told_of(sparse: bool) -> None:
+def test_a_row_that_moved_to_another_node_is_refused_before_anything_is_drawn(
+    sparse: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Its cap is kept at each of its nodes, so that it may add to the model more than ε allows."""
     X, y = CANCER[0][:40], CANCER[1][:40]
     rows = csr_array(X) if sparse else X
@@ -421,8 +422,14 @@ def test_a_row_that_is_given_again_at_another_node_is_told_of(sparse: bool) -> N
         return model.partial_fit(rows, y, [0, 1])
 
     total: dict[str, Any] = {"epsilon": 3.0, "delta": 1e-5, "row_length": 5.5}
-    with pytest.warns(UserWarning, match=f"{elsewhere} of 40 rows were at other nodes"):
-        stream(**total).partial_fit(rows[shuffled], y[shuffled])
+    model, warm = stream(**total), stream(**total).set_params(warm_start=True)
+    before, ledger = model.coef_.copy(), model.ledger_.to_dict()
+    for again in (model.partial_fit, warm.fit):
+        with monkeypatch.context() as patch:
+            patch.setattr(walking, "walk_on", lambda *_: pytest.fail("noise was drawn"))
+            with pytest.raises(ValueError, match=f"{elsewhere} of 40 rows were at other nodes"):
+                again(rows[shuffled], y[shuffled])
+    assert (model.coef_.tolist(), model.ledger_.to_dict()) == (before.tolist(), ledger)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         stream(**total).partial_fit(rows, y)  # where they were

@@ -24,6 +24,7 @@ from walklearn.cli.data_options import (
 )
 from walklearn.cli.doubts import about_columns, about_owners, unknown_labels
 from walklearn.cli.resuming import asked_for, begin_with, graph_seed, how_to_go_on, is_private
+from walklearn.cli.run_record import RunRecord
 from walklearn.cli.talk import Talk, talking
 from walklearn.cli.tracking import TRACKING_OPTIONS, logged, tracker_of
 from walklearn.cli.trained import Trained, facts_of, notes_on, tell
@@ -125,9 +126,11 @@ def train(data: Path, out: Path, force: bool, resume: bool, talk: Talk, **option
     with _all_complaints_at_once(out, force or resume):
         _check_mechanism(options["epsilon"])
         options["graph_seed"] = graph_seed(out, resume, options["seed"])
-        prepared = _prepared(data, DataOptions.take(options), options)
+        asked_of_data = DataOptions.take(options)
+        prepared = _prepared(data, asked_of_data, options)
         done = begin_with(out, prepared.estimator, prepared.rows, options) if resume else 0
-    trained = _train(prepared, done)
+    delta = prepared.estimator.delta
+    trained = _train(prepared, done, RunRecord(data, asked_of_data.delimiter, delta, resume))
     asked = {} if is_private(prepared.estimator) else asked_for(options, prepared.network.graph)
     trained.model.with_details({"asked": asked} if asked else {}).save(
         out, overwrite=force or resume
@@ -228,12 +231,13 @@ def _prepared(data: Path, options: DataOptions, settings: dict[str, Any]) -> _Pr
     return _Prepared(estimator, rows, network, tested, tracker, notes)
 
 
-def _train(prepared: _Prepared, done: int) -> Trained:
+def _train(prepared: _Prepared, done: int, record: RunRecord) -> Trained:
     """Let the token walk, and test the model; `done` says how many updates were made earlier."""
     from walklearn.estimators.outcome import for_the_owner, is_claimed
     from walklearn.model.score import score_of
 
     estimator, rows, network, tested, tracker, notes = prepared
+    estimator._before_draw = record.charge
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         fitted = _fit(estimator, rows, network, done)
@@ -248,7 +252,7 @@ def _train(prepared: _Prepared, done: int) -> Trained:
     owners |= {f"{name}_score": score._asdict() for name, score in scores.items()}
     if not is_claimed(estimator):
         model = model.with_details(owners)
-    return Trained(model, owners, scores, notes + wrong, where)
+    return Trained(model, owners, scores, record.notes + notes + wrong, where, record.total())
 
 
 def _split(table: Table, fraction: float | None, seed: int | None) -> tuple[Table, Table | None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from walklearn.graphs import Network
     from walklearn.model import Model
     from walklearn.model.score import Score
+    from walklearn.privacy import RecordTotal
     from walklearn.walks import Walk
 
 
@@ -29,7 +31,8 @@ class Trained(NamedTuple):
 
     owners: what was computed from the rows. Where something is claimed to be protected, it is
     told to the owner and not written into the model's directory, which can be published.
-    logged: where else the fit is kept, if --track asked for it.
+    logged: where else the fit is kept, if --track asked for it. total: the cost of all runs on any
+    of the rows, which also depends on them; None if this run was not recorded.
     """
 
     model: Model
@@ -37,6 +40,7 @@ class Trained(NamedTuple):
     scores: dict[str, Score]
     notes: list[str]
     logged: Logged | None = None
+    total: RecordTotal | None = None
 
     @property
     def is_claimed(self) -> bool:
@@ -120,12 +124,14 @@ def _alternates(walk: Walk, network: Network) -> bool:
 
 def facts_of(trained: Trained) -> dict[str, Any]:
     """Plain JSON values; what was computed from the rows is kept apart from what may be told."""
-    model, owners, notes = trained.model, trained.owners, {"notes": trained.notes}
+    model, owners, notes = trained.model, dict(trained.owners), {"notes": trained.notes}
     names = ("kind", "target", "classes", "loss", "walk", "updates", "privacy")
     facts = {name: getattr(model, name) for name in names}
     if trained.logged is not None:
         facts["mlflow"] = trained.logged._asdict()
     training = {name: value for name, value in model.details.items() if name not in owners}
+    if trained.total is not None:
+        owners |= {"all_runs": str(trained.total), "total": asdict(trained.total)}
     if trained.is_claimed:  # notes tell of accuracy, and of how many rows were shortened
         return facts | {"training": training, "for_the_owner_alone": owners | notes}
     return facts | {"training": training, "for_the_owner_alone": owners} | notes
@@ -156,6 +162,9 @@ def tell(talk: Talk, trained: Trained, out: Path) -> None:
         if trained.is_claimed:
             _list(talk, model, "taken_to_be_public")
         talk.tell(f"More: --verbose, or {out / 'report.md'}.")
+    if trained.total is not None:
+        told = f"All runs on any of these rows: {trained.total}."
+        talk.tell(click.wrap_text(told, WIDTH, "", "  "))
     if trained.logged is not None:
         talk.tell("\n" + how_to_look_at(trained.logged))
     talk.tell(f"\nThe model is in {out}. Next: walklearn predict {out} new.csv")

@@ -5,21 +5,22 @@ from __future__ import annotations
 import numpy as np
 
 from walklearn.privacy import Ledger, ModelNoise
-from walklearn.updates.walk_sgd import WalkSetting
 from walklearn.walks import Walk
 from walklearn.walks.disclosure import mechanism_of, tells
 
 
 def ledger_of_call(
-    setting: WalkSetting,
+    nodes: int,
+    walk: Walk,
+    noise: ModelNoise | None,
     earlier: Ledger | None,
     simulated: bool,
     budget: tuple[float, float] | None,
 ) -> Ledger:
     """The ledger of earlier calls with what this call will publish; refused if past the budget."""
-    ledger = _ledger_for(setting.graph.node_count, earlier, simulated, budget)
-    _charge_release(ledger, setting.walk)
-    _charge_model(ledger, setting.model_noise, 0 if earlier is None else earlier.nodes)
+    ledger = _ledger_for(nodes, earlier, simulated, budget)
+    _charge_release(ledger, walk)
+    _charge_model(ledger, noise, 0 if earlier is None else earlier.nodes)
     return ledger
 
 

@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 
 
 SIMULATED = (
-    "simulated: the noise came from a seed and protects nobody. What it would be worth without "
-    "the seed is told under would_be."
+    "No privacy claim: the noise was drawn from a seed. The claim without the seed is under "
+    "would_be."
 )
 REPORTED_DELTA = 1e-5  # the δ at which ε of noise made by hand is reported
 UNITS = {"rows": "one row of one node is replaced", "node": "all rows of one node are replaced"}
@@ -183,10 +183,10 @@ class _Total(NamedTuple):
 
     def __str__(self) -> str:
         return (
-            f"(ε, δ) = ({self.epsilon:g}, {self.delta:g}) for everything that leaves a "
-            f"node because of its rows, the model included, if {UNITS[self.protect]}: local "
-            "differential privacy, against everyone who sees all tokens. δ bounds how far the "
-            "chances of what is seen may exceed e^ε times those with other rows."
+            f"(ε, δ) = ({self.epsilon:g}, {self.delta:g}) for everything that leaves a node "
+            f"because of its rows in this fit alone, the model included, if {UNITS[self.protect]}: "
+            "local differential privacy, against everyone who sees all tokens. δ bounds how far "
+            "the chances of what is seen may exceed e^ε times those with other rows."
         )
 
 

@@ -1,9 +1,10 @@
 """At which node each row of a private training was, from one call to the next.
 
-ε is about a row of one node, and so is the cap on how often it adds to the model. Whoever gives the
-same row again at another node, as one does who shuffles rows that have a node each, lets it add
-at both, which no ledger counts. A row is known again by a mark of 64 bits of its numbers. Marks
-tell who has a row whether it was there, so a pickled estimator is without them.
+ε is about a row of one node, and so is the cap on how often it influences the model. A row that
+comes back at another node, as when rows with a node each are shuffled, could influence the model
+from both, which no ledger counts. A row is recognised by a 64-bit mark of its numbers. Whoever has
+a row can look its mark up, so a pickled estimator is without marks and cannot continue a private
+training.
 
 >>> first, moved = Places().with_rows(np.array([[1.0], [2.0]]), np.ones(2), np.array([0, 1]))
 >>> first.with_rows(np.array([[2.0], [3.0]]), np.ones(2), np.array([0, 1]))[1]     # 2 was at 1
@@ -26,16 +27,27 @@ Marks = NDArray[np.uint64]
 
 @dataclass(frozen=True, eq=False)
 class Places:
-    """The marks of all rows so far, and those of rows with their nodes, both sorted."""
+    """The marks of all rows so far, and those of rows with their nodes, both sorted.
+
+    are_lost: True after pickling, if there were any.
+    """
 
     rows: Marks = field(default_factory=lambda: np.zeros(0, np.uint64))
     at_nodes: Marks = field(default_factory=lambda: np.zeros(0, np.uint64))
+    are_lost: bool = False
 
-    def __reduce__(self) -> tuple[type[Places], tuple[()]]:
-        return Places, ()
+    def __reduce__(self) -> tuple[type[Places], tuple[Marks, Marks, bool]]:
+        none = np.zeros(0, np.uint64)
+        return Places, (none, none, self.are_lost or self.rows.size > 0)
 
     def with_rows(self, X: Any, y: Array, nodes: Array) -> tuple[Places, Array]:
-        """Enter these rows as well; also tell which of them were at other nodes before."""
+        """Add these rows; also return those that were at other nodes before."""
+        if self.are_lost:
+            raise ValueError(
+                "a private training cannot continue in a copy or after pickling: the nodes of its "
+                "rows are left out, so that nobody can look rows up. Start with a new estimator, "
+                "which spends ε again."
+            )
         rows = _marks(X, y)
         at_nodes = _mixed(rows + _mixed(nodes.astype(np.uint64)))
         moved = np.isin(rows, self.rows) & ~np.isin(at_nodes, self.at_nodes)

@@ -27,7 +27,7 @@ from walklearn.files.encoding import Encoding
 from walklearn.files.schema import Schema
 from walklearn.graphs import Graph
 from walklearn.model import Model
-from walklearn.privacy import ModelNoise
+from walklearn.privacy import Ledger, ModelNoise
 from walklearn.privacy.model_noise import Unit
 from walklearn.problem import Problem
 from walklearn.problem.domains import Domain
@@ -180,6 +180,7 @@ class RandomWalk(BaseEstimator):
 
     _state: State
     _resumed: Model | None = None
+    _before_draw: Callable[[Ledger], object] | None = None  # called with what a fit will cost
     _predicts_numbers = False
 
     def __init_subclass__(cls, **options: Any) -> None:

@@ -28,6 +28,7 @@ class State:
 
     resumed: the model that the first call begins with, if not with zeros.
     mechanism: the one that the walk brought itself. interrupted: whether any call was, by hand.
+    is_spent: True once a private call has continued from here.
     """
 
     resumed: Model | None = None
@@ -43,6 +44,17 @@ class State:
     marks: list[Token] = field(default_factory=list)
     interrupted: bool = False
     places: Places = field(default_factory=Places)
+    is_spent: bool = False
+
+    def spend(self) -> None:
+        """Let one private call continue from here: a second one would contribute past the cap."""
+        if self.is_spent:
+            raise ValueError(
+                "this private training was continued before, by a copy of the estimator or by a "
+                "call that failed, and its contributions to the model are not known here. Start "
+                "with a new estimator, which spends ε again."
+            )
+        self.is_spent = True
 
     def check_terms(self, terms: Terms, mechanism: Mechanism | None, private: bool) -> None:
         """Refuse terms under which what was claimed of earlier calls would not hold.

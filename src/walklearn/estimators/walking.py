@@ -80,15 +80,23 @@ def walk_over(estimator: RandomWalk, given: Given, state: State, partial: bool) 
         here = posed(estimator, given, terms, state, seeds.graph)
         if not private:
             check_sizes(here.problem.X, here.problem.y)
+        places = _places(state, here.problem) if private else state.places
         updates = None if partial else estimator.steps
         allotted = state.allotted or terms.allotted(walk, here.problem, updates)
-        setting = _setting(estimator, terms, walk, here, allotted, seeds, partial)
-    budget = None if allotted is None else (allotted.epsilon, allotted.delta)
-    ledger = ledger_of_call(setting, state.ledger, seeds.simulated, budget)
+        walk_to_draw = terms.applied(walk, here.problem, allotted)
+        noise = estimator.model_privacy if allotted is None else allotted.noise
+        budget = None if allotted is None else (allotted.epsilon, allotted.delta)
+        nodes = here.network.graph.node_count
+        ledger = ledger_of_call(nodes, walk_to_draw, noise, state.ledger, seeds.simulated, budget)
+        draws_constants = mechanism_of(walk_to_draw) is not None
+        if draws_constants:
+            _charge(estimator, state, ledger, private)
+        setting = _setting(estimator, terms, walk_to_draw, here, allotted, noise, seeds, partial)
     stopping = _stopping(estimator, setting, private, partial, allotted)
     token = state.token_for(here.problem, here.units, setting.update)
     _warn_if_spent(setting.model_noise, state.contributions)
-    places = _places(state, here.problem) if private else state.places
+    if not draws_constants:  # only now, when nothing else can be wrong
+        _charge(estimator, state, ledger, private)
     real = setting.model_noise is not None and not seeds.simulated
     if real:
         warn_of_long_draws(setting, stopping)
@@ -107,6 +115,14 @@ def walk_over(estimator: RandomWalk, given: Given, state: State, partial: bool) 
     return Ended(setting, walked, here, seeds, ledger, kept)
 
 
+def _charge(estimator: RandomWalk, state: State, ledger: Ledger, private: bool) -> None:
+    """Charge a call before it draws anything."""
+    if private:
+        state.spend()
+    if estimator._before_draw is not None:
+        estimator._before_draw(ledger)
+
+
 @cache
 def _pools() -> ThreadpoolController:
     """The pools of threads of this process, found once, because the search takes 6 ms."""
@@ -119,13 +135,13 @@ def _setting(
     walk: Walk,
     here: Posed,
     allotted: Allotment | None,
+    noise: ModelNoise | None,
     seeds: Seeds,
     partial: bool,
 ) -> WalkSetting:
     """The walk with what its nodes release, the update and the noise."""
     problem, graph, private = here.problem, here.network.graph, terms.are_private(walk)
-    noise = estimator.model_privacy if allotted is None else allotted.noise
-    drawn = released(terms.applied(walk, problem, allotted), problem, graph, seeds.release)
+    drawn = released(walk, problem, graph, seeds.release)
     update = (None if partial else memory_of(estimator, private)) or (
         estimator.update
         if isinstance(estimator.update, Sgd)
@@ -192,15 +208,18 @@ def _warn_if_spent(noise: ModelNoise | None, contributions: Array | None) -> Non
 
 
 def _places(state: State, problem: Problem) -> Places:
-    """Note which node has which row; warn if one was elsewhere, which ε does not account for."""
+    """Return the node of each row so far; refuse a row that was at another node before.
+
+    A row may influence the model as often as ε allows at each of its nodes, which no ledger counts.
+    """
     places, moved = state.places.with_rows(problem.X, problem.y, problem.node_of_row)
     if moved.size:
-        warnings.warn(
-            f"{moved.size} of {problem.row_count} rows were at other nodes in earlier calls. ε is "
-            "about a row of one node: at each of its nodes it may add to the model as often as ε "
-            "allows, and nobody counts that together. Give a row the same node in every call "
-            "(nodes=...). Rows of others that happen to be equal do no harm.",
-            stacklevel=6,
+        raise ValueError(
+            f"{moved.size} of {problem.row_count} rows were at other nodes in an earlier call "
+            f"(the first is row {moved[0] + 1}). Each of its nodes could use a row as often as ε "
+            "allows, so that ε would be exceeded. Give a row the same node in every call "
+            "(nodes=...). Rows of other people that happen to be equal cannot be told apart from "
+            "rows that moved: fit them in one call, or with a new estimator, which spends ε again."
         )
     return places
 

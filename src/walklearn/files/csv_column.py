@@ -79,6 +79,11 @@ class CsvColumn:
         cells = self._whole()
         return check_cells(self.name, cells, place) if "" in self._known else cells
 
+    @property
+    def cells(self) -> Array:
+        """All cells, unchecked: numbers, or objects if any of them is a text."""
+        return self._whole()
+
     def _whole(self) -> Array:
         """Join all blocks to one, which takes their place in memory."""
         if len(self._blocks) != 1:

@@ -21,13 +21,14 @@ from typing import Any, TextIO
 
 from walklearn.files.compressed import open_bytes, open_text
 from walklearn.files.csv_blocks import NotPlain, check_plain, read_blocks
-from walklearn.files.csv_column import CsvColumn
+from walklearn.files.csv_column import Array, CsvColumn
 from walklearn.files.progress import SoFar, reading_bar
 from walklearn.files.table import DataError, Table, place, reads_as_number
 from walklearn.files.wording import did_you_mean, listed, plural
 
 DELIMITERS = (",", ";", "\t", "|")
 ROWS_AT_ONCE = 20_000
+Columns = tuple[list[CsvColumn], "array[int]"]  # with the line of each row
 LARGE = 2**22  # bytes: a smaller file is read before pyarrow is imported
 
 
@@ -38,6 +39,16 @@ def read_csv(path: Path, delimiter: str | None = None, text: Collection[str] = (
     they look like, and in which no word stands for a missing value. A large file is read with
     pyarrow where that is installed; it makes no difference to the table or to a message.
     """
+    columns, lines = _read_columns(path, delimiter, text)
+    return _table(str(path), columns, lines)
+
+
+def raw_columns(path: Path, delimiter: str | None = None) -> list[Array]:
+    """Read the cells of all columns, unchecked: numbers, and texts where a cell is no number."""
+    return [column.cells for column in _read_columns(path, delimiter, ())[0]]
+
+
+def _read_columns(path: Path, delimiter: str | None, text: Collection[str]) -> Columns:
     encoding, is_large = encoding_of(path), path.stat().st_size >= LARGE
     try:
         with reading_bar(path) as so_far:
@@ -57,7 +68,7 @@ def read_csv(path: Path, delimiter: str | None = None, text: Collection[str] = (
 
 def _read(
     file: TextIO, source: str, delimiter: str | None, text: Collection[str], so_far: SoFar
-) -> Table:
+) -> Columns:
     """Read cell by cell with Python's reader, which allows for everything."""
     separator = separator_of(source, file.readline(), delimiter)
     file.seek(0)
@@ -74,10 +85,12 @@ def _read(
             f"{source}, line {reader.line_num}: {error}. Quotes come in pairs; one inside a "
             'quoted cell is doubled: "say ""hello"" to her".'
         ) from error
-    return _table(source, columns, lines)
+    return columns, lines
 
 
-def _read_blocks(path: Path, delimiter: str | None, text: Collection[str], so_far: SoFar) -> Table:
+def _read_blocks(
+    path: Path, delimiter: str | None, text: Collection[str], so_far: SoFar
+) -> Columns:
     """Read with pyarrow; `NotPlain` where only the careful reader can be relied on."""
     with open_bytes(path) as file:
         header = file.readline().removeprefix(BOM_UTF8)
@@ -89,7 +102,7 @@ def _read_blocks(path: Path, delimiter: str | None, text: Collection[str], so_fa
             [header.decode()], delimiter=separator, skipinitialspace=True, strict=True
         )
         columns = _columns(str(path), names, separator, text)
-        return _table(str(path), columns, read_blocks(file, columns, separator, so_far))
+        return columns, read_blocks(file, columns, separator, so_far)
 
 
 def separator_of(source: str, first_line: str, delimiter: str | None) -> str:

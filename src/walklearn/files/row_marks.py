@@ -18,19 +18,17 @@ the mark of a row.
 
 from __future__ import annotations
 
-import csv
 import hashlib
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from walklearn.files.compressed import open_text, suffix_of
-from walklearn.files.csv_file import encoding_of, separator_of
+from walklearn.files.compressed import suffix_of
+from walklearn.files.csv_file import raw_columns
 from walklearn.files.extras import package
 from walklearn.files.sparse_table import read_svmlight
 
@@ -131,7 +129,7 @@ def file_blocks(path: str | os.PathLike[str], delimiter: str | None = None) -> I
     if kind in (".svmlight", ".libsvm", ".svm"):
         table = read_svmlight(source, None, ())
         return _blocks([table[name] for name in table.beside], table.all_rows)
-    return _csv_blocks(source, delimiter)
+    return _blocks(raw_columns(source, delimiter))
 
 
 def blocks_of(X: Any, y: Any) -> Iterator[RowBlock]:
@@ -161,17 +159,6 @@ def _blocks(columns: Sequence[Any], sparse: Any = None) -> Iterator[RowBlock]:
         some = slice(start, start + ROWS_AT_ONCE)
         part = None if sparse is None else sparse[some]
         yield RowBlock([column[some] for column in columns], part)
-
-
-def _csv_blocks(path: Path, delimiter: str | None) -> Iterator[RowBlock]:
-    with open_text(path, encoding_of(path), newline="") as file:
-        separator = separator_of(str(path), file.readline(), delimiter)
-        file.seek(0)
-        reader = csv.reader(file, delimiter=separator, skipinitialspace=True, strict=True)
-        next(reader)
-        rows = filter(None, reader)
-        while block := list(islice(rows, ROWS_AT_ONCE // 4)):  # strings are large
-            yield RowBlock(list(zip(*block, strict=True)))
 
 
 def _parquet_blocks(path: Path) -> Iterator[RowBlock]:

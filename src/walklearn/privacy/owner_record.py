@@ -432,7 +432,8 @@ class LockedRecord:
         others = _overlapping(self._connection, rows.marks)
         new = run_sql("INSERT INTO row_sets (digest) VALUES (?)", (rows.digest,)).lastrowid
         assert new is not None
-        distinct = np.unique(rows.marks).astype("<u8")
+        is_first = np.append(True, rows.marks[1:] != rows.marks[:-1])  # marks are sorted
+        distinct = rows.marks[is_first[: len(rows.marks)]].astype("<u8")
         for part, start in enumerate(range(0, len(distinct), _MARKS_PER_PART)):
             content = distinct[start : start + _MARKS_PER_PART].tobytes()
             run_sql("INSERT INTO marks VALUES (?, ?, ?)", (new, part, content))

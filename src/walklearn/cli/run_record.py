@@ -1,0 +1,66 @@
+"""`walklearn train` and the owner's record: charge a training, then print the total."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from walklearn.privacy import Ledger, RecordTotal
+    from walklearn.privacy.owner_record import RowSet
+
+
+class RunRecord:
+    """The owner's record, as one training uses it.
+
+    It is charged for all rows of the file, also for those that are kept back to test on.
+
+    Parameters
+    ----------
+    data
+        The file of rows.
+    delimiter
+        What separates its cells, if that was given.
+    delta
+        δ of the training, if it has one.
+    resumes
+        True if the training continues one that was charged before.
+    """
+
+    def __init__(
+        self, data: Path, delimiter: str | None, delta: float | None, resumes: bool
+    ) -> None:
+        self._data, self._delimiter = data, delimiter
+        self._delta, self._resumes = delta, resumes
+        self._rows: RowSet | None = None
+        self.notes: list[str] = []
+
+    def charge(self, ledger: Ledger) -> None:
+        """Record the training before it draws anything; nothing if its noise comes from a seed.
+
+        An `OwnerRecordError` stops a private training. An unprotected one continues with a note,
+        since it claims nothing.
+        """
+        from walklearn.files.row_marks import file_blocks
+        from walklearn.privacy.owner_record import OwnerRecord, OwnerRecordError, Run
+
+        if ledger.simulated:
+            return
+        record = OwnerRecord()
+        try:
+            rows = record.mark(file_blocks(self._data, self._delimiter))
+            if not self._resumes:
+                with record.locked() as book:
+                    book.add(rows, Run.of_ledger(ledger, f"train {self._data.name}", self._delta))
+        except OwnerRecordError as error:
+            if ledger.unit is not None:
+                raise
+            self.notes.append(f"This unprotected run was not recorded. {error}")
+            return
+        self._rows = rows
+
+    def total(self) -> RecordTotal | None:
+        """Return the total over all runs on any of the rows; None if this one is not recorded."""
+        from walklearn.privacy.owner_record import OwnerRecord
+
+        return None if self._rows is None else OwnerRecord().total_of(self._rows, self._delta)

@@ -1,0 +1,191 @@
+"""`walklearn train` and the owner's record: who is charged, when, and what is printed."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from tests.running import invoke
+from walklearn import RandomWalkClassifier
+from walklearn.cli import main
+from walklearn.cli.run_record import RunRecord
+from walklearn.estimators import walking
+from walklearn.files.row_marks import file_blocks
+from walklearn.model import Model
+from walklearn.privacy import Ledger, OwnerRecord
+from walklearn.privacy.mechanisms import Laplace
+
+SCALE = ("--scale", "*=0,1")
+PRIVATE = ("--epsilon", "3", "--delta", "1e-5", "--task", "classification", *SCALE)
+OWN_NOISE = ("--model-noise", "3", "1e-5", "1", "10", "--task", "classification", *SCALE)
+CONSTANTS = (*PRIVATE, "--model", "in the clear", "--walk", "weighted", "--protect", "node")
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    generator = np.random.default_rng(0)
+    X = generator.normal(size=(30, 2))
+    table = pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "y": np.where(X[:, 0] > 0, "yes", "no")})
+    table.to_csv(tmp_path / "rows.csv", index=False)
+    return tmp_path / "rows.csv"
+
+
+def train(data: Path, *options: str) -> dict[str, Any]:
+    result = invoke("train", data, "--target", "y", "--steps", "60", "--out", data.parent / "model",
+                    "--force", "--json", *options)  # fmt: skip
+    assert result.exit_code == 0, result.output
+    facts: dict[str, Any] = json.loads(result.stdout)
+    return facts
+
+
+def recorded(data: Path) -> tuple[int, int]:
+    """Return the numbers of private and of unprotected runs on these rows."""
+    record = OwnerRecord()
+    if not record.path.exists():
+        return 0, 0
+    total = record.total_of(record.mark(file_blocks(data)))
+    return total.private_runs, total.unprotected_runs
+
+
+def test_three_private_runs_at_3_print_5_66(data: Path) -> None:
+    for runs, expected in ((1, 3.0), (2, 4.4634), (3, 5.6558)):
+        facts = train(data, *PRIVATE)
+        assert facts["privacy"]["epsilon"] == 3.0  # this run's claim
+        total = facts["for_the_owner_alone"]["total"]
+        assert total["epsilon"] == pytest.approx(expected, abs=1e-3)
+        assert (total["private_runs"], total["delta"], total["unit"]) == (runs, 1e-5, "rows")
+    out = data.parent / "model"
+    shown = invoke("train", data, "--target", "y", "--steps", "60", *PRIVATE, "--force", "--out",
+                   out)  # fmt: skip
+    text = " ".join(shown.stdout.split())
+    assert "of its rows in this fit alone" in text
+    assert "All runs on any of these rows: private runs: ε = 6.7" in text
+    # That rows came back is nothing to publish.
+    assert "All runs" not in (out / "report.md").read_text(encoding="utf-8")
+    assert "total" not in json.dumps(Model.load(out).details)
+
+
+def test_an_unprotected_run_is_recorded_as_such(data: Path) -> None:
+    train(data, *PRIVATE)
+    for runs in (1, 2):
+        told = train(data)["for_the_owner_alone"]
+        assert told["total"]["unprotected_runs"] == runs
+        assert told["total"]["private_runs"] == 1
+        assert told["all_runs"].startswith("private runs: ε = 3 at δ = 1e-05")
+        assert told["all_runs"].endswith(f"; {runs} unprotected run{'s' if runs > 1 else ''}")
+    assert train(data, *CONSTANTS)["for_the_owner_alone"]["total"]["unprotected_runs"] == 3
+
+
+@pytest.mark.parametrize("options", [(), PRIVATE, CONSTANTS, OWN_NOISE])
+def test_a_seeded_run_is_not_charged(data: Path, options: tuple[str, ...]) -> None:
+    facts = train(data, "--seed", "1", *options)
+    assert "total" not in facts["for_the_owner_alone"]
+    assert recorded(data) == (0, 0)
+    told = facts["privacy"]["not_protected"][0]
+    assert told.startswith("No privacy claim: the noise was drawn from a seed.") == bool(options)
+    if options:
+        shown = invoke("train", data, "--target", "y", "--steps", "60", "--seed", "1", *options,
+                       "--out", data.parent / "shown")  # fmt: skip
+        assert "No privacy claim: the noise was drawn from a seed." in shown.stdout
+
+
+def test_estimators_charge_nothing(data: Path) -> None:
+    table = pd.read_csv(data)
+    model = RandomWalkClassifier(epsilon=3.0, delta=1e-5, row_length=2.0, steps=30)
+    model.fit(table[["a", "b"]], table["y"])
+    assert not OwnerRecord().path.exists()
+    # Those who want it charge the fit themselves, and the rows of the file are the same.
+    OwnerRecord().charge(table[["b", "a"]], table["y"], model.ledger_)
+    assert recorded(data) == (1, 0)
+
+
+@pytest.mark.parametrize("options", [PRIVATE, CONSTANTS])
+def test_a_run_that_is_interrupted_or_fails_stays_charged(
+    data: Path, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...]
+) -> None:
+    """It is on disk before the first draw: of a constant, or of the noise on the model."""
+    seen: list[tuple[int, int]] = []
+
+    def stop(*_: object, **__: object) -> None:
+        seen.append(recorded(data))
+        raise KeyboardInterrupt if len(seen) == 1 else RuntimeError
+
+    expected = (1, 0) if options is PRIVATE else (0, 1)
+    for runs in (1, 2):
+        with monkeypatch.context() as patch:
+            patch.setattr(walking, "walk_on", stop)
+            patch.setattr(Laplace, "release", stop)
+            result = invoke("train", data, "--target", "y", *options, "--out", data.parent / "out")
+        assert result.exit_code != 0
+        assert recorded(data) == (runs * expected[0], runs * expected[1])
+    assert seen[0] == expected
+
+
+def test_a_private_run_without_a_usable_record_draws_nothing(
+    data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (data.parent / "file").write_text("")
+    monkeypatch.setenv("XDG_STATE_HOME", str(data.parent / "file"))
+    asked = ("train", data, "--target", "y", "--steps", "60", "--out", data.parent / "model")
+    with monkeypatch.context() as patch:
+        patch.setattr(walking, "walk_on", lambda *_: pytest.fail("noise was drawn"))
+        result = invoke(*asked, *PRIVATE)
+    assert (result.exit_code, (data.parent / "model").exists()) == (2, False)
+    assert "XDG_STATE_HOME" in result.stderr
+    # An unprotected run claims nothing, so it continues.
+    result = invoke(*asked, "--json")
+    assert result.exit_code == 0
+    assert any("was not recorded" in note for note in json.loads(result.stdout)["notes"])
+
+
+def test_a_damaged_record_stops_a_private_run(data: Path) -> None:
+    train(data, *PRIVATE)
+    OwnerRecord().path.write_bytes(1000 * b"x")
+    result = invoke("train", data, "--target", "y", *PRIVATE, "--out", data.parent / "other")
+    assert result.exit_code == 2
+    assert "Restore it from a backup" in " ".join(result.stderr.split())
+
+
+def test_bad_input_is_not_charged(data: Path) -> None:
+    for options in ((*PRIVATE, "--penalty", "-1"), (*PRIVATE, "--epsilon", "-3"),
+                    (*PRIVATE, "--drop", "nothing")):  # fmt: skip
+        result = invoke("train", data, "--target", "y", *options, "--out", data.parent / "other")
+        assert result.exit_code == 2
+    assert recorded(data) == (0, 0)
+
+
+def test_rows_that_are_tested_on_are_charged_too(data: Path) -> None:
+    train(data, *PRIVATE, "--test-fraction", "0.5")
+    train(data, *PRIVATE, "--test-fraction", "0.5")
+    assert recorded(data) == (2, 0)
+
+
+def test_two_runs_at_the_same_time_are_both_charged(data: Path) -> None:
+    command = [sys.executable, "-m", main.__module__, "train", str(data), "--target", "y",
+               "--steps", "60", *PRIVATE, "--out"]  # fmt: skip
+    both = [subprocess.Popen([*command, str(data.parent / name)]) for name in ("one", "two")]
+    assert [process.wait(120) for process in both] == [0, 0]
+    assert recorded(data) == (2, 0)
+    # A network on one of the rows would count with them.
+    one = data.parent / "one.csv"
+    one.write_text("\n".join(data.read_text().splitlines()[:2]) + "\n")
+    assert recorded(one) == (2, 0)
+
+
+def test_a_resumed_training_is_not_a_second_run(data: Path) -> None:
+    train(data)
+    ledger = Ledger(30)
+    ledger.in_the_clear("model")
+    resumed = RunRecord(data, None, None, resumes=True)
+    resumed.charge(ledger)
+    total = resumed.total()
+    assert total is not None
+    assert total.unprotected_runs == 1
+    assert recorded(data) == (0, 1)
