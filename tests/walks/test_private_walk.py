@@ -225,6 +225,28 @@ def test_a_loose_promise_does_not_hide_the_rows() -> None:
     assert recovered(3.0) == 0
 
 
+def test_tokens_of_the_squared_loss_reveal_no_more_than_moments() -> None:
+    """Rows with the same XᵀX and Xᵀy give the same models, so rows do not follow from them."""
+    generator = np.random.default_rng(1)
+    rows, targets = generator.normal(size=(4, 3, 3)), generator.normal(size=(4, 3))
+    rotation, _ = np.linalg.qr(generator.normal(size=(3, 3)))
+
+    def models(loss: Any, turned: bool) -> np.ndarray:
+        turn = rotation if turned else np.eye(3)
+        problem = wl.Problem(
+            (turn @ rows).reshape(12, 3), (targets @ turn.T).ravel(), loss=loss,
+            node_of_row=np.repeat(np.arange(4), 3),
+        )  # fmt: skip
+        return wl.simulate(
+            problem, wl.graphs.ring(4), walks.Uniform(), step_size=wl.PowerStep(0.02), steps=50,
+            replicates=1, seed=1,
+        ).models  # fmt: skip
+
+    squared, huber = wl.losses.Squared(), wl.losses.Huber(0.5)
+    np.testing.assert_allclose(models(squared, True), models(squared, False), atol=1e-12)
+    assert np.abs(models(huber, True) - models(huber, False)).max() > 1e-3
+
+
 def test_noise_costs_accuracy_and_no_noise_costs_none() -> None:
     options = {"steps": 20_000, "step_size": wl.PowerStep(0.1)}
     plain = run(walks.Uniform(), **options).distance[:, -1].mean()
