@@ -184,7 +184,8 @@ def _private(plan: Plan) -> str:
 
     allotted = plan.allotment()
     if allotted is None:
-        return f"{plan.privacy_claim}. {UNPROTECTED_MODEL}"
+        accept = "Each owner accepts this with walklearn node init --accept-unprotected."
+        return f"{plan.privacy_claim}. {UNPROTECTED_MODEL} {accept}"
     noise = allotted.noise
     return (
         f"{plan.privacy_claim}. A gradient is clipped to {noise.clip:.3g} and gets noise of "
