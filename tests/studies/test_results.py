@@ -13,6 +13,7 @@ from pyarrow import parquet
 import walklearn as wl
 from tests.studies.examples import PRIVATE, SMALL, TUNED
 from walklearn.experiments import figure3_walks
+from walklearn.privacy.printing import format_upper
 from walklearn.studies import Results, ResultsError, Study, run, run_study
 from walklearn.studies.facts import notes
 from walklearn.studies.tables import PROVENANCE, seed_name
@@ -232,4 +233,5 @@ def test_notes_tell_a_delta_that_is_not_the_one_asked_for(tmp_path: Path) -> Non
     facts = results.facts()
     delta = facts[facts["method"] == "equal"]["achieved_delta"].iloc[0]
     assert delta > 0.5
-    assert told.startswith(f"ring, two, printed, equal: really has δ = {delta:.3g} at ε = 3")
+    printed = format_upper(delta, 3)
+    assert told.startswith(f"ring, two, printed, equal: really has δ = {printed} at ε = 3")

@@ -15,6 +15,7 @@ from walklearn.privacy.comparison import Comparison, compare
 from walklearn.privacy.description import IN_THE_CLEAR
 from walklearn.privacy.mechanism import Mechanism
 from walklearn.privacy.model_noise import Unit
+from walklearn.privacy.printing import format_upper
 from walklearn.privacy.public_rows import RowLength
 from walklearn.problem import Objective, Problem
 from walklearn.problem.losses import Logistic, Loss
@@ -131,7 +132,8 @@ class Advice:
             rests = "From public facts only: no data were looked at."
         if self.allotment is None:
             return f"ε = ∞: the model is not protected and can reveal rows. {rests}"
-        total = f"ε = {self.allotment.epsilon:g}, δ = {self.allotment.delta:g}"
+        epsilon, delta = self.allotment.epsilon, self.allotment.delta
+        total = f"ε = {format_upper(epsilon)}, δ = {format_upper(delta)}"
         return f"{total} for all that leaves a node, the unit is {self.allotment.protect}. {rests}"
 
     def to_dict(self) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from walklearn.files.wording import plural
 from walklearn.graphs import Graph
 from walklearn.privacy.budget import Allotment
 from walklearn.privacy.model_noise import ModelNoise
+from walklearn.privacy.printing import format_claim
 from walklearn.problem import Problem
 from walklearn.simulation import simulate
 from walklearn.updates.step_sizes import ConstantStep
@@ -37,7 +38,7 @@ def advise_protected(
         "A weighted walk would have to release L_i out of the same budget.",
         f"Noise of {noise.noise_multiplier:.3g} times the clip {noise.clip:.3g} at each visit, and "
         f"at most {plural(noise.max_contributions, 'contribution')} of a node: together they "
-        f"are within (ε, δ) = ({allotted.epsilon:g}, {allotted.delta:g}). Training does all this "
+        f"are within {format_claim(allotted.epsilon, allotted.delta)}. Training does all this "
         "by itself.",
         f"Step {allotted.step:.3g}, {plural(allotted.updates, 'update')}: from public facts.",
         about_noise(allotted),

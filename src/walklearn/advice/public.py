@@ -22,6 +22,7 @@ from walklearn.advice.advice import Advice, Candidate, choose_laziness
 from walklearn.graphs import Graph
 from walklearn.privacy.arguments import Bounds
 from walklearn.privacy.comparison import Comparison
+from walklearn.privacy.printing import format_claim
 from walklearn.problem.losses import Loss
 from walklearn.updates.step_choice import public_step
 from walklearn.walks import Metropolis, Uniform, Weighted
@@ -137,7 +138,7 @@ def _weigh(candidates: list[Candidate], comparison: Comparison | None) -> tuple[
 
 def _useless_release(comparison: Comparison) -> str:
     """Why no release is worth following, or nothing."""
-    target = f"(ε, δ) = ({comparison.epsilon:g}, {comparison.delta:g})"
+    target = format_claim(comparison.epsilon, comparison.delta)
     best = comparison.rows[0]
     if best.mechanism is None:
         return f"Uniform: no mechanism reaches {target}. {best.reason}"

@@ -19,6 +19,7 @@ from walklearn.advice.advice import Advice, Candidate, choose_laziness
 from walklearn.files.wording import plural
 from walklearn.graphs import Graph
 from walklearn.privacy.comparison import Comparison
+from walklearn.privacy.printing import format_claim
 from walklearn.problem import Problem
 from walklearn.simulation import simulate
 from walklearn.simulation.intervals import Interval, plain_ratio_of_means
@@ -166,8 +167,8 @@ def _about_walk(
     if best is None or ratio is None:
         assert comparison is not None
         return (
-            f"Uniform: no mechanism reaches (ε, δ) = ({comparison.epsilon:g}, "
-            f"{comparison.delta:g}). {comparison.rows[0].reason}"
+            f"Uniform: no mechanism reaches {format_claim(comparison.epsilon, comparison.delta)}. "
+            f"{comparison.rows[0].reason}"
         )
     facts = (
         f'the walk "{best.name}" leaves {ratio.value:.3g} times the gap of the uniform one (95 % '

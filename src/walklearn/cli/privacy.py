@@ -54,6 +54,7 @@ def calibrate(
 ) -> None:  # fmt: skip
     """The least noise that gives (ε, δ) for values within the bounds."""
     from walklearn import privacy as wl_privacy
+    from walklearn.privacy.printing import format_upper
 
     found = wl_privacy.calibrate(
         mechanism, epsilon=epsilon, delta=delta, bounds=bounds, accounting=accounting
@@ -70,8 +71,8 @@ def calibrate(
     talk.facts |= facts
     talk.tell(
         f"{facts['mechanism']}\n"
-        f"  delta at epsilon = {epsilon:g}:  {facts['delta']:.6g}\n"
-        f"  epsilon at delta = {delta:g}:  {facts['epsilon']:.6g}\n"
+        f"  delta at epsilon = {format_upper(epsilon)}:  {format_upper(found.delta(epsilon))}\n"
+        f"  epsilon at delta = {format_upper(delta)}:  {format_upper(found.epsilon(delta))}\n"
         f"  a value of {middle:g} is released with mean {facts['mean']:.4g} and standard deviation "
         f"{facts['standard_deviation']:.4g}\n"
         "Whether that is worth anything: walklearn privacy compare"

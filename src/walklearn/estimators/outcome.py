@@ -21,8 +21,8 @@ from walklearn.files.wording import often
 from walklearn.model import Model
 from walklearn.privacy import ModelNoise
 from walklearn.privacy.budget import doubt_of_delta
-from walklearn.privacy.composition import rounded_up
 from walklearn.privacy.description import IN_THE_CLEAR, UNPROTECTED_MODEL
+from walklearn.privacy.printing import format_claim
 from walklearn.problem.losses import LOSSES
 from walklearn.simulation.trace import Trace
 from walklearn.walks import Derived, Jumping, ReleasedWeighted, Walk, Weighted
@@ -183,7 +183,7 @@ class _Total(NamedTuple):
 
     def __str__(self) -> str:
         return (
-            f"(ε, δ) = ({self.epsilon:g}, {self.delta:g}) for everything that leaves a node "
+            f"{format_claim(self.epsilon, self.delta)} for everything that leaves a node "
             f"because of its rows in this fit alone, the model included, if {UNITS[self.protect]}: "
             "local differential privacy, against everyone who sees all tokens. δ bounds how far "
             "the chances of what is seen may exceed e^ε times those with other rows."
@@ -198,7 +198,7 @@ def _total(estimator: RandomWalk) -> _Total | None:
     if estimator.model_noise_ is None or ledger.unit is None:
         return None
     delta = fitted_terms(estimator).delta or REPORTED_DELTA
-    epsilon = rounded_up(ledger.largest_total(delta)[1])
+    epsilon = ledger.largest_total(delta)[1]
     return _Total(epsilon, delta, ledger.unit) if math.isfinite(epsilon) else None
 
 
@@ -325,7 +325,7 @@ def _release(estimator: RandomWalk, walk: ReleasedWeighted) -> str:
     if target is None or target[0] is None:
         return f"{text}; the ledger tells its cost."
     return (
-        f"{text}: (ε, δ) = ({target[0]:g}, {target[1]:g}) of this number alone, if "
+        f"{text}: {format_claim(target[0], target[1] or 0.0)} of this number alone, if "
         f"{UNITS[getattr(walk.mechanism, 'protect', 'node')]}."
     )
 

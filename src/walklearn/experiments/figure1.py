@@ -32,6 +32,7 @@ from walklearn.plot.axes import COLOURS
 from walklearn.privacy import Gamma, InfeasiblePrivacyError, calibrate
 from walklearn.privacy.accounting import gamma_floor, gamma_smallest_epsilon
 from walklearn.privacy.arguments import Array, Bounds
+from walklearn.privacy.printing import format_lower, format_upper
 from walklearn.report.figures import Block, Figure, Series
 from walklearn.report.pictures import Picture
 
@@ -94,7 +95,7 @@ def theta_curves(bounds: Bounds, lemma: bool = True, clamped: bool = True) -> It
         for kind, accounting, how, wanted in kinds:
             if wanted:
                 values = _least_thetas(kind, delta, bounds, accounting)
-                yield Curve(f"δ = {delta:g} {how}", CALIBRATED_AT, values, number, how)
+                yield Curve(f"δ = {format_upper(delta)} {how}", CALIBRATED_AT, values, number, how)
 
 
 def _least_thetas(kind: str, delta: float, bounds: Bounds, accounting: Any) -> Array:
@@ -199,7 +200,7 @@ def _panel(name: str, bounds: Bounds, curves: Iterable[Curve], caption: str) -> 
     if name == "fig1b":
         if not any(curve.how == "exactly" for curve in curves):
             least = min(gamma_smallest_epsilon(delta, bounds) for delta in DELTAS)
-            title += f"; unclamped, no θ will do below ε = {least:.1f}"
+            title += f"; unclamped, no θ will do below ε = {format_lower(least, 3)}"
         curves += list(_limits(bounds, curves))
     series = [Series(curve.series, {"x": curve.x, "y": curve.y}, "") for curve in curves]
     return Block(
@@ -223,5 +224,5 @@ def _limits(bounds: Bounds, curves: Sequence[Curve]) -> Iterator[Curve]:
         if 0.0 < smallest < CALIBRATED_AT[-1]:
             heights = np.concatenate([curve.y for curve in curves])
             ends = np.array([np.nanmin(heights), np.nanmax(heights)])
-            series = f"δ = {delta:g}: no θ will do left of this"
+            series = f"δ = {format_upper(delta)}: no θ will do left of this"
             yield Curve(series, np.full(2, smallest), ends, number, _LIMIT)

@@ -17,6 +17,7 @@ import numpy as np
 
 from walklearn.files.wording import plural
 from walklearn.plot.axes import COLOURS
+from walklearn.privacy.printing import format_upper
 from walklearn.report.bands import centre_control, cost_control
 from walklearn.report.figures import Block, Control, Figure, Series
 from walklearn.report.final_errors import scatter, tradeoff
@@ -90,7 +91,7 @@ def figure_3(stored: Stored) -> Picture:
             low, high, delta = facts.loc[cell, columns].max()
             title = (
                 f"{problem.replace('d', 'd = ')}, {_STEPS[step_size]}, ρ = {high / low:,.0f}: the "
-                f"unclamped Gamma\nof Laplace's variance has δ = {delta:.2f} at ε = 3"
+                f"unclamped Gamma\nof Laplace's variance has δ = {format_upper(delta, 2)} at ε = 3"
             )
             figures.append(block.panel(title, problem=problem, step_size=step_size))
     block = replace(block, figures=figures, styles=dict(_FIGURE_3.values()))

@@ -56,7 +56,9 @@ def privacy_tradeoff(
     'log'
     """
     from walklearn.privacy.comparison import CONSTANT_ERROR, compare
+    from walklearn.privacy.printing import format_upper
 
+    at = f"δ = {format_upper(delta)}"
     where = np.geomspace(0.3, 10.0, 16) if epsilons is None else np.asarray(epsilons, float)
     if where.ndim != 1 or not where.size:
         raise ValueError("epsilons must be a list of numbers, not empty")
@@ -73,9 +75,9 @@ def privacy_tradeoff(
         if np.isfinite(line).any():
             axes.plot(where, line, color=colour(number), marker="o", markersize=3, label=kind)
         else:
-            axes.plot([], [], color=colour(number), label=f"{kind}: infeasible at δ = {delta:g}")
+            axes.plot([], [], color=colour(number), label=f"{kind}: infeasible at {at}")
     axes.axhline(CONSTANT_ERROR, color="grey", linestyle=":",
                  label="a constant, which tells nothing")  # fmt: skip
-    axes.set(ylim=(0.0, None), title=f"values within {bounds[0]:g} to {bounds[1]:g}, δ = {delta:g}")
+    axes.set(ylim=(0.0, None), title=f"values within {bounds[0]:g} to {bounds[1]:g}, {at}")
     axes.legend(frameon=False)
     return axes

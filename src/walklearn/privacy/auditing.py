@@ -42,7 +42,7 @@ import numpy as np
 
 from walklearn.privacy import noise_test, special
 from walklearn.privacy.arguments import Array, Bounds, check_delta, check_epsilon
-from walklearn.privacy.composition import rounded_up
+from walklearn.privacy.printing import format_lower, format_upper
 
 # Ends of half-lines that the first half of the draws chooses from.
 _CANDIDATES = 1000
@@ -108,7 +108,7 @@ class Finding(ABC):
         beyond = not self.violated and self.largest_refutable_epsilon < self.epsilon < math.inf
         return (
             f"{noise} With this many samples, the bounds can refute claims of ε up to "
-            f"{self.largest_refutable_epsilon:.3g}"
+            f"{format_lower(self.largest_refutable_epsilon, 3)}"
             f"{', which this claim exceeds: take more samples.' if beyond else '.'}"
         )
 
@@ -178,11 +178,12 @@ class Audit(Finding):
 
     def __str__(self) -> str:
         return (
-            f"{self.verdict}: {self.mechanism} claims δ = {rounded_up(self.delta):g} at "
-            f"ε = {rounded_up(self.epsilon):g}. Lower bounds: δ ≥ {self.delta_lower:.6g} "
-            f"at this ε, ε ≥ {self.epsilon_lower:.6g} at this δ ({self.half_line}, "
-            f"{self.samples} {self.draws} releases of each of two values, "
-            f"confidence {self.confidence:g}). {self._limits}"
+            f"{self.verdict}: {self.mechanism} claims δ = {format_upper(self.delta)} at "
+            f"ε = {format_upper(self.epsilon)}. Lower bounds: δ ≥ "
+            f"{format_lower(self.delta_lower)} at this ε, "
+            f"ε ≥ {format_lower(self.epsilon_lower)} at this δ ({self.half_line}, {self.samples} "
+            f"{self.draws} releases of each of two values, confidence {self.confidence:g}). "
+            f"{self._limits}"
         )
 
 

@@ -51,6 +51,7 @@ from dataclasses import dataclass
 from walklearn.files.wording import plural
 from walklearn.privacy.arguments import check_delta, check_epsilon
 from walklearn.privacy.model_noise import ModelNoise, Unit, check_contributions, check_unit
+from walklearn.privacy.printing import format_upper
 from walklearn.problem.losses import Loss
 
 CLIP_SHARE = 0.2  # of a row's length
@@ -172,7 +173,7 @@ def allot(
     Traceback (most recent call last):
         ...
     ValueError: noise_multiplier = 1 cannot meet ε = 3 at δ = 1e-05: already 1 contribution of
-    a node takes 9.997. Raise it, or ε.
+    a node takes 9.998. Raise it, or ε.
     """
     epsilon, delta = check_epsilon(epsilon), check_delta(delta)
     length = _check_facts(nodes, size, length, rows, protect, objective)
@@ -228,9 +229,9 @@ def doubt_of_delta(delta: float, count: float, unit: Unit) -> str:
     what = "rows" if unit == "rows" else "nodes"
     small = 10.0 ** math.floor(math.log10(0.1 / count))
     return (
-        f"δ = {delta:g} is large for {count:,.9g} {what}: it would also be kept by a mechanism "
-        f"that shows {delta * count:.3g} of them as they are. It should be far below one over "
-        f"their number, such as {small:g}."
+        f"δ = {format_upper(delta)} is large for {count:,.9g} {what}: it would also be kept by a "
+        f"mechanism that shows {delta * count:.3g} of them as they are. It should be far below one "
+        f"over their number, such as {small:g}."
     )
 
 
@@ -301,9 +302,10 @@ def _noise(
     noise = ModelNoise(clip, multiplier, contributions, protect)
     if noise.delta(epsilon) > delta:
         raise ValueError(
-            f"noise_multiplier = {multiplier:g} cannot meet ε = {epsilon:g} at δ = {delta:g}: "
+            f"noise_multiplier = {multiplier:g} cannot meet ε = {format_upper(epsilon)} at "
+            f"δ = {format_upper(delta)}: "
             f"already {plural(contributions, 'contribution')} of a node takes "
-            f"{noise.epsilon(delta):.4g}. Raise it, or ε"
+            f"{format_upper(noise.epsilon(delta), 4)}. Raise it, or ε"
             f"{'' if contributions == 1 else ', or lower max_contributions'}."
         )
     return noise

@@ -37,6 +37,7 @@ from walklearn.privacy.calibration import calibrate
 from walklearn.privacy.infeasible import InfeasiblePrivacyError
 from walklearn.privacy.mechanism import Mechanism
 from walklearn.privacy.mechanisms import MECHANISMS, ClampedGamma, Gamma
+from walklearn.privacy.printing import format_upper
 
 CONSTANT_ERROR = 1 / math.sqrt(12.0)
 
@@ -139,8 +140,8 @@ class Comparison:
         infeasible = [str(row) for row in self.rows if row.mechanism is None]
         error = self.constant_error
         lines = [
-            f"(epsilon, delta) = ({self.epsilon:g}, {self.delta:g}), bounds {self.bounds[0]:g}.."
-            f"{self.bounds[1]:g}: error as a share of the range",
+            f"(epsilon, delta) = ({format_upper(self.epsilon)}, {format_upper(self.delta)}), "
+            f"bounds {self.bounds[0]:g}..{self.bounds[1]:g}: error as a share of the range",
             f"{'mechanism':<18}{'noise':>9}{'raw':>9}{'shrunk':>9}",
             *feasible,
             f"{'constant':<18}{'-':>9}{error:>9.3f}{error:>9.3f}",

@@ -60,8 +60,6 @@ _LEAST_REACH = 1e-3
 _LARGEST_REACH = 1e4
 # Roundings come from the unit 2^-52, a few for each of the log n levels of the transform.
 _ROUNDING = 2.0**-52
-# What the last digits of an ε may be off by is not worth a higher one in print.
-_LAST_DIGITS = 1e-12
 
 
 class Charge(NamedTuple):
@@ -136,20 +134,6 @@ class Composition:
     def _single(self) -> _Factor | None:
         factors = _factors(self.parts)
         return factors[0] if [factor.times for factor in factors] == [1] else None
-
-
-def rounded_up(epsilon: float, digits: int = 6) -> float:
-    """ε in so many digits, rounded up, so that no claim is too small.
-
-    >>> rounded_up(2.34501, 4), rounded_up(1.0 + 1e-15, 4), rounded_up(math.inf)
-    (2.346, 1.0, inf)
-    """
-    if not 0.0 < epsilon < math.inf:
-        return epsilon
-    nearest = float(f"{epsilon:.{digits}g}")
-    if nearest >= epsilon * (1.0 - _LAST_DIGITS):
-        return nearest
-    return float(f"{nearest + 10.0 ** (math.floor(math.log10(epsilon)) + 1 - digits):.{digits}g}")
 
 
 def compose(charges: Iterable[Charge]) -> Composition:

@@ -14,6 +14,7 @@ from typing import Any, Literal
 from walklearn.privacy import accounting
 from walklearn.privacy.arguments import Array, Bounds
 from walklearn.privacy.least_noise import log_grid, lowest
+from walklearn.privacy.printing import format_lower, format_upper
 
 Accounting = Literal["tight", "lemma"]
 
@@ -114,7 +115,8 @@ def refuse_no_delta(kind: str) -> InfeasiblePrivacyError:
 def refuse_all_noise(kind: str, floor: float) -> InfeasiblePrivacyError:
     """The error for a mechanism whose δ stays above the target, however much noise it has."""
     return InfeasiblePrivacyError(
-        f"no noise level of {kind} reaches this delta: with the most noise it is {floor:.3g}. "
+        f"no noise level of {kind} reaches this delta: with the most noise it is at least "
+        f"{format_lower(floor, 3)}. "
         "Allow more, or use laplace.", floor, math.inf, None,
     )  # fmt: skip
 
@@ -169,26 +171,19 @@ def _refusal(
 ) -> InfeasiblePrivacyError:
     ways = []
     if widest is not None:
-        upper = widest[0] + _rounded(widest[1] - widest[0], -1)
+        upper = widest[0] + float(format_lower(widest[1] - widest[0], 3))
         ways.append(f"narrow the bounds to at most {widest[0]:g}..{upper:.9g}")
     if math.isfinite(smallest):
-        ways.append(f"raise epsilon above {_rounded(smallest, 1):g}")
+        ways.append(f"raise epsilon above {format_upper(smallest, 3)}")
     *others, last = [*ways, *(alternatives if epsilon + delta > 0 else [_CONSTANT])]
     advice = f"{', '.join(others)}, or {last}" if others else last
-    near = f"the floor is {floor:.3g}" if floor > 0 else "0 is approached but not reached"
+    near = f"the floor is {format_lower(floor, 3)}" if floor > 0 else "0 is not reached"
     return InfeasiblePrivacyError(
-        f"no noise level gives delta <= {delta:g} at epsilon = {epsilon:g} for bounds "
+        f"no noise level gives delta <= {format_upper(delta)} at epsilon = "
+        f"{format_upper(epsilon)} for bounds "
         f"{bounds[0]:g}..{bounds[1]:g}: {near}. "
         f"{advice[0].upper()}{advice[1:]}.",
         floor,
         smallest,
         widest,
     )
-
-
-def _rounded(number: float, direction: int) -> float:
-    """Round to three digits, up (1) or down (−1), so that the advice holds as it is printed."""
-    if number <= 0:
-        return 0.0
-    unit = 10.0 ** (math.floor(math.log10(number)) - 2)
-    return unit * (math.ceil(number / unit) if direction > 0 else math.floor(number / unit))

@@ -14,19 +14,20 @@ entered.
 
 >>> from walklearn.privacy.mechanisms import Laplace
 >>> ledger = Ledger(nodes=3, budget=(1.5, 0.0))
->>> ledger.charge("importance", Laplace(scale=9.0, bounds=(1.0, 10.0)))
+>>> ledger.charge("importance", Laplace(scale=7.0, bounds=(1.0, 10.0)))
 >>> round(ledger.total(node=0, delta=0.0), 12)
-1.0
->>> ledger.charge("importance", Laplace(scale=9.0, bounds=(1.0, 10.0)), nodes=[2], again=True)
+1.285714285714
+>>> ledger.charge("importance", Laplace(scale=7.0, bounds=(1.0, 10.0)), nodes=[2], again=True)
 Traceback (most recent call last):
     ...
-walklearn.privacy.ledger.BudgetExceededError: importance by Laplace(scale=9, bounds=(1, 10))
-would take node 2 to ε = 2, past the budget of ε = 1.5 at δ = 0: spent 1, remaining 0.5.
+walklearn.privacy.ledger.BudgetExceededError: importance by Laplace(scale=7, bounds=(1, 10))
+would take node 2 to ε = 2.572, past the budget of ε = 1.5 at δ = 0: spent 1.286, remaining
+0.2142.
 >>> print(ledger)
 3 nodes, budget ε = 1.5 at δ = 0, ε for all rows of a node together
 what        mechanism                        nodes  times  ε at δ = 0
-importance  Laplace(scale=9, bounds=(1, 10))     3      1           1
-all         node 0                                                  1
+importance  Laplace(scale=7, bounds=(1, 10))     3      1       1.286
+all         node 0                                              1.286
 """
 
 from __future__ import annotations
@@ -42,9 +43,10 @@ from walklearn.files.wording import often, plural
 from walklearn.privacy.arguments import check_delta, check_epsilon
 from walklearn.privacy.composition import Charge, Release, compose
 from walklearn.privacy.description import IN_THE_CLEAR, describe, from_description
-from walklearn.privacy.ledger_text import ledger_text, printed_epsilon, printed_release
+from walklearn.privacy.ledger_text import ledger_text, printed_release
 from walklearn.privacy.mechanism import Mechanism
 from walklearn.privacy.model_noise import ModelNoise, Unit
+from walklearn.privacy.printing import format_lower, format_upper
 
 Counts = NDArray[np.int64]
 Kind = tuple[str, Release | None]
@@ -348,9 +350,10 @@ class Ledger:
                 spent = self.total(node, delta)
                 raise BudgetExceededError(
                     f"{kind[0]} by {printed_release(kind[1])} would take node {node} to "
-                    f"ε = {printed_epsilon(total.epsilon(delta))}, past the budget of "
-                    f"ε = {epsilon:g} at δ = {delta:g}: spent {printed_epsilon(spent)}, "
-                    f"remaining {epsilon - spent:.4g}.",
+                    f"ε = {format_upper(total.epsilon(delta), 4)}, past the budget of "
+                    f"ε = {format_upper(epsilon)} at δ = {format_upper(delta)}: "
+                    f"spent {format_upper(spent, 4)}, "
+                    f"remaining {format_lower(epsilon - spent, 4)}.",
                     node,
                     spent,
                     epsilon - spent,

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from walklearn.files.wording import plural
-from walklearn.privacy.composition import Charge, Release, compose, rounded_up
+from walklearn.privacy.composition import Charge, Release, compose
 from walklearn.privacy.description import IN_THE_CLEAR
 from walklearn.privacy.model_noise import Unit
+from walklearn.privacy.printing import format_upper
 
 if TYPE_CHECKING:
     from walklearn.privacy.ledger import Counts, Kind, Ledger
@@ -22,22 +23,17 @@ _PRINTED_DELTA = 1e-5
 def ledger_text(ledger: Ledger, releases: Mapping[Kind, Counts]) -> str:
     """The ledger in lines, from how often each node made each kind of release."""
     delta = ledger.budget[1] if ledger.budget else _PRINTED_DELTA
-    rows = [["what", "mechanism", "nodes", "times", f"ε at δ = {delta:g}"]]
+    rows = [["what", "mechanism", "nodes", "times", f"ε at δ = {format_upper(delta)}"]]
     for (what, mechanism), counts in releases.items():
         some = counts[counts > 0]
         least, most = int(some.min()), int(some.max())
         cost = compose([Charge(what, mechanism, most)]).epsilon(delta)
         times = f"{least}..{most}" if least < most else f"{most}"
         released = printed_release(mechanism)
-        rows.append([what, released, f"{some.size}", times, printed_epsilon(cost)])
+        rows.append([what, released, f"{some.size}", times, format_upper(cost, 4)])
     node, total = ledger.largest_total(delta)
-    rows.append(["all", f"node {node}", "", "", printed_epsilon(total)])
+    rows.append(["all", f"node {node}", "", "", format_upper(total, 4)])
     return "\n".join([_headline(ledger, list(releases)), *_aligned(rows), *ledger.beside])
-
-
-def printed_epsilon(epsilon: float) -> str:
-    """ε with four digits, rounded up."""
-    return f"{rounded_up(epsilon, 4):g}"
 
 
 def printed_release(mechanism: Release | None) -> str:
@@ -48,7 +44,8 @@ def printed_release(mechanism: Release | None) -> str:
 def _headline(ledger: Ledger, kinds: list[Kind]) -> str:
     parts = [plural(ledger.nodes, "node")]
     if ledger.budget:
-        parts.append(f"budget ε = {ledger.budget[0]:g} at δ = {ledger.budget[1]:g}")
+        epsilon, delta = map(format_upper, ledger.budget)
+        parts.append(f"budget ε = {epsilon} at δ = {delta}")
     if ledger.unit is not None:
         parts.append(f"ε for {_UNITS[ledger.unit]}")
     if ledger.simulated and any(mechanism is not None for _, mechanism in kinds):

@@ -52,6 +52,7 @@ from walklearn.privacy.accounting import LARGEST_EPSILON, smallest_epsilon
 from walklearn.privacy.arguments import Array, check_delta, check_epsilon
 from walklearn.privacy.noisy_gradients import NoisyGradients
 from walklearn.privacy.noisy_gradients import Unit as Unit  # what a claim is about is named here
+from walklearn.privacy.printing import format_upper
 
 _SMALLEST, _LARGEST = 1e-100, 1e100
 _MOST_CONTRIBUTIONS = 10**12
@@ -149,8 +150,8 @@ class ModelNoise(NoisyGradients):
 
         if not enough(_LARGEST):
             raise ValueError(
-                f"delta = {delta:g} at epsilon = {epsilon:g} needs more noise than {_LARGEST:g} "
-                "times the clip: raise one of them."
+                f"delta = {format_upper(delta)} at epsilon = {format_upper(epsilon)} needs more "
+                f"noise than {_LARGEST:g} times the clip: raise one of them."
             )
         low, high = _SMALLEST, _LARGEST
         # δ falls as the noise grows. `high` is always enough, so what comes back is checked.

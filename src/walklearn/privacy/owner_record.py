@@ -32,6 +32,7 @@ from walklearn.files.atomic_write import sync_directory
 from walklearn.files.row_marks import Marks, RowBlock, RowMarks, blocks_of
 from walklearn.files.wording import plural
 from walklearn.privacy.description import IN_THE_CLEAR
+from walklearn.privacy.printing import format_upper
 
 if TYPE_CHECKING:
     from walklearn.privacy.composition import Charge
@@ -153,14 +154,13 @@ class RecordTotal:
     unprotected_runs: int = 0
 
     def __str__(self) -> str:
-        from walklearn.privacy.ledger_text import printed_epsilon
-
         parts = ["private runs: none"]
         if self.private_runs:
             unit = "one row" if self.unit == "rows" else "all rows of a node"
             parts = [
-                f"private runs: ε = {printed_epsilon(self.epsilon)} at δ = {self.delta:g} for "
-                f"{unit} (upper bound, {plural(self.private_runs, 'run')})"
+                f"private runs: ε = {format_upper(self.epsilon, 4)} at δ = "
+                f"{format_upper(self.delta)} for {unit} (upper bound, "
+                f"{plural(self.private_runs, 'run')})"
             ]
         if self.unprotected_runs:
             parts.append(plural(self.unprotected_runs, "unprotected run"))

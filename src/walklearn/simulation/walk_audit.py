@@ -44,8 +44,8 @@ from walklearn.graphs import complete
 from walklearn.privacy import noise_test, special
 from walklearn.privacy.arguments import check_delta, check_epsilon
 from walklearn.privacy.auditing import Draws, Finding, epsilon_shown, largest_refutable
-from walklearn.privacy.composition import rounded_up
 from walklearn.privacy.model_noise import ModelNoise
+from walklearn.privacy.printing import format_lower, format_upper
 from walklearn.problem import Problem
 from walklearn.simulation.arguments import Seed, root_of
 from walklearn.simulation.batches import WalkBatch
@@ -138,8 +138,8 @@ class WalkAudit(Finding):
     def __str__(self) -> str:
         return (
             f"{self.verdict}: a walk with {self.noise} claims ε = "
-            f"{rounded_up(self.epsilon, 4):g} at "
-            f"δ = {self.delta:g}. Lower bound: ε ≥ {self.epsilon_lower:.4g} (engine "
+            f"{format_upper(self.epsilon, 4)} at δ = {format_upper(self.delta)}. Lower bound: "
+            f"ε ≥ {format_lower(self.epsilon_lower, 4)} (engine "
             f"{self.engine}, {self.draws} noise, {self.walks} walks on each of two data sets, "
             f"{self.visits} visits each, confidence {self.confidence:g}). {self._limits}"
         )

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from walklearn.privacy import InfeasiblePrivacyError, Mechanism
+from walklearn.privacy.printing import format_claim, format_lower, format_upper
 from walklearn.problem import Problem
 from walklearn.problem.domains import Ball, Box
 from walklearn.simulation.trace import Trace
@@ -186,13 +187,15 @@ def _notes(cell: str, rows: Any) -> Iterator[str]:
     if (infeasible := int(rows["infeasible"].sum())) > 0:
         floor = rows["floor"].max()
         yield (
-            f"{cell}: no noise reaches (ε, δ) = ({first['epsilon']:g}, {first['delta']:g}) on "
-            f"{infeasible} of {count} instances, which were left out; δ is at least {floor:.3g}."
+            f"{cell}: no noise reaches {format_claim(first['epsilon'], first['delta'])} on "
+            f"{infeasible} of {count} instances, which were left out; δ is at least "
+            f"{format_lower(floor, 3)}."
         )
     if (delta := rows["achieved_delta"].max()) > first["delta"] + ROUNDING:
         yield (
-            f"{cell}: really has δ = {delta:.3g} at ε = {first['epsilon']:g}, not "
-            f"{first['delta']:g}; it is not private as asked."
+            f"{cell}: really has δ = {format_upper(delta, 3)} at ε = "
+            f"{format_upper(first['epsilon'])}, not {format_upper(first['delta'])}; it is not "
+            "private as asked."
         )
     if first["bounds_from"] == "instance":
         yield f"{cell}: bounds taken from the data, so its release is not private."

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from walklearn.files.checked_table import CheckedTable
 from walklearn.privacy.mechanisms import MECHANISMS
+from walklearn.privacy.printing import format_upper
 from walklearn.privacy.public_rows import RowLength
 
 if TYPE_CHECKING:
@@ -316,4 +317,5 @@ def claim_in_words(content: Mapping[str, Any]) -> str:
     if content.get("model") == IN_THE_CLEAR:
         return "ε = ∞: the model goes in the clear"
     unit = "one row of a node" if content.get("protect", "rows") == "rows" else "all rows of a node"
-    return f"ε = {content['epsilon']:g} at δ = {content['delta']:g} for {unit}: all that leaves it"
+    epsilon, delta = format_upper(content["epsilon"]), format_upper(content["delta"])
+    return f"ε = {epsilon} at δ = {delta} for {unit}: all that leaves it"

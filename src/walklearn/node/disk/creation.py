@@ -285,6 +285,7 @@ def _contributions_allowed(
         return most
     from walklearn.privacy.arguments import check_delta, check_epsilon
     from walklearn.privacy.composition import Charge, compose
+    from walklearn.privacy.printing import format_upper
 
     epsilon, delta = check_epsilon(budget[0]), check_delta(budget[1])
     base = charges_of(past.charges)
@@ -305,9 +306,8 @@ def _contributions_allowed(
             why = f"{plural(unprotected, 'earlier run')} on these rows had no protection"
         elif clear:
             why = f"the plan shares the {clear[0]} in the clear"
-        raise ValueError(
-            f"the budget of epsilon = {epsilon:g} at delta = {delta:g} cannot be kept: {why}."
-        )
+        given = f"epsilon = {format_upper(epsilon)} at delta = {format_upper(delta)}"
+        raise ValueError(f"the budget of {given} cannot be kept: {why}.")
     if not most or within(most):
         return most
     return bisect_left(range(1, most), True, key=lambda contributions: not within(contributions))
