@@ -6,6 +6,8 @@ splits, and in points the distance to the same walk without privacy. Public scal
 for by the mean and the deviation of each column of all rows, rounded to one digit, with values cut
 off at three of them; or by the columns' ranges alone.
 
+Regression is measured by R² on all rows, with a centre and a spread of the target rounded likewise.
+
 The constants of `privacy.budget` were chosen on the first group of data sets. The second group was
 made and looked at only afterwards, once. Those that are made are made from a seed, the
 heavy-tailed ones like counts of words in mail.
@@ -18,11 +20,18 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.datasets import load_breast_cancer, load_digits, make_classification
+from sklearn.datasets import (
+    load_breast_cancer,
+    load_diabetes,
+    load_digits,
+    make_classification,
+    make_friedman1,
+    make_regression,
+)
 from sklearn.model_selection import train_test_split
 
 from benchmarks.measurement import Measurement, main
-from walklearn import RandomWalkClassifier
+from walklearn import RandomWalkClassifier, RandomWalkRegressor
 from walklearn.files import Schema
 from walklearn.privacy.model_noise import Unit
 
@@ -93,6 +102,13 @@ UNSEEN = [
          n_redundant=4, n_classes=4, n_clusters_per_class=1, class_sep=1.2, random_state=35),
          (5.0, 10.0)),
 ]  # fmt: skip
+# A data set with numbers to predict, and the R² that it must reach at the first ε.
+NUMBERS: list[tuple[str, Callable[[], Rows], float]] = [
+    ("diabetes", lambda: load_diabetes(return_X_y=True, scaled=False), 0.38),
+    ("3,000 × 20, linear", lambda: make_regression(3000, 20, n_informative=8, noise=30.0,
+     bias=500.0, random_state=1), 0.9),
+    ("2,000 × 10, curved", lambda: make_friedman1(2000, noise=1.0, random_state=2), 0.68),
+]  # fmt: skip
 
 
 def public(X: np.ndarray, ranges: bool) -> Schema:
@@ -160,8 +176,33 @@ def of_case(case: Case, splits: int) -> Iterator[Measurement]:
                           case.reached, at_least=True)  # fmt: skip
 
 
+def of_numbers(
+    name: str, rows: Callable[[], Rows], least: float, splits: int
+) -> Iterator[Measurement]:
+    """R² of a regression on its own rows, mean over placements on the nodes."""
+    X, y = rows()
+    target = public(y[:, None], ranges=False).columns["x0"]
+    asked = {"target_centre": target.centre, "target_spread": target.spread, "delta": DELTA}
+    for epsilon in EPSILONS:
+        scores = []
+        for seed in range(splits):
+            owners = np.random.default_rng(seed).permutation(np.arange(len(y)) % NODES)
+            walk = RandomWalkRegressor(
+                schema=public(X, ranges=False), epsilon=epsilon, random_state=seed, **asked
+            )
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                scores.append(walk.fit(X, y, nodes=owners).score(X, y))
+        limit = least if epsilon == EPSILONS[0] else None
+        note = f"standard error {np.std(scores) / np.sqrt(splits):.3f}"
+        yield Measurement(f"{name}, ε = {epsilon:g}: R²", float(np.mean(scores)), "", limit,
+                          at_least=True, note=note)  # fmt: skip
+
+
 def measurements(quick: bool) -> Iterator[Measurement]:
     """Those that the defaults were chosen on, then those that were not looked at."""
+    for name, rows, least in NUMBERS[:1] if quick else NUMBERS:
+        yield from of_numbers(name, rows, least, 2 if quick else SPLITS)
     for case in [*CHOSEN_ON[:1]] if quick else [*CHOSEN_ON, *UNSEEN]:
         yield from of_case(case, 2 if quick else SPLITS)
 
