@@ -189,3 +189,19 @@ def test_a_resumed_training_is_not_a_second_run(data: Path) -> None:
     assert total is not None
     assert total.unprotected_runs == 1
     assert recorded(data) == (0, 1)
+
+
+def test_a_record_that_breaks_during_the_training_does_not_cost_the_model(
+    data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = walking.walk_on
+
+    def broken(*arguments: Any) -> Any:
+        OwnerRecord().path.write_bytes(1000 * b"x")
+        return real(*arguments)
+
+    monkeypatch.setattr(walking, "walk_on", broken)
+    facts = train(data, *PRIVATE)
+    assert "total" not in facts["for_the_owner_alone"]
+    assert any("is not known" in note for note in facts["for_the_owner_alone"]["notes"])
+    assert Model.load(data.parent / "model").updates == 60

@@ -429,6 +429,9 @@ def test_a_row_that_moved_to_another_node_is_refused_before_anything_is_drawn(
             patch.setattr(walking, "walk_on", lambda *_: pytest.fail("noise was drawn"))
             with pytest.raises(ValueError, match=f"{elsewhere} of 40 rows were at other nodes"):
                 again(rows[shuffled], y[shuffled])
+            for form in (csr_array(X), X, X.astype(np.float32)):  # in whatever form it comes back
+                with pytest.raises(ValueError, match=f"{elsewhere} of 40 rows were at other"):
+                    again(form[shuffled], y[shuffled])
     assert (model.coef_.tolist(), model.ledger_.to_dict()) == (before.tolist(), ledger)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

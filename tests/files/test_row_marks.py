@@ -55,6 +55,8 @@ def test_the_dense_formats_and_arrays_give_the_same_marks(tmp_path: Path) -> Non
         ("FALSE", 0),
         (np.int64(3), "3"),
         (b"abc", "abc"),
+        (np.float32(0.1), "0.1"),
+        (1e300, "inf"),
     ],
 )
 def test_cells_with_equal_values_give_equal_marks(one: object, other: object) -> None:

@@ -240,6 +240,24 @@ def test_unprotected_runs_are_counted_for_good(tmp_path: Path) -> None:
         made_anew(tmp_path, first, budget=(100.0, 0.5))
 
 
+def test_a_constant_that_only_an_unprotected_run_paid_for_is_charged_again(tmp_path: Path) -> None:
+    """The total over private runs leaves the unprotected run out, with all that it paid for."""
+    hidden = PRIVATE.replace("epsilon = 6.0", "epsilon = 3.0").replace(
+        "delta = 0.06", "delta = 0.03"
+    )
+    open_model = hidden.partition("clip")[0].replace(
+        "constants_share = 0.5", 'model = "in the clear"'
+    )
+    first = create(tmp_path, more=open_model, accept_unprotected=True)
+    again = made_anew(tmp_path, first)  # half of ε = 6 is what the first had for the constant
+    assert again.reused
+    assert again.release.importance == first.release.importance
+    assert charged(again) == ["importance", "model", "importance", "model"]
+    assert (again.total.private_runs, again.total.unprotected_runs) == (1, 1)
+    third = made_anew(tmp_path, first)
+    assert charged(third) == ["importance", "model", "importance", "model", "model"]
+
+
 def test_a_node_is_charged_before_its_first_draw(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

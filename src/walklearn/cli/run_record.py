@@ -60,7 +60,16 @@ class RunRecord:
         self._rows = rows
 
     def total(self) -> RecordTotal | None:
-        """Return the total over all runs on any of the rows; None if this one is not recorded."""
-        from walklearn.privacy.owner_record import OwnerRecord
+        """Return the total over all runs on any of the rows; None if this one is not recorded.
 
-        return None if self._rows is None else OwnerRecord().total_of(self._rows, self._delta)
+        A record that became unreadable during the training costs a note, not the model.
+        """
+        from walklearn.privacy.owner_record import OwnerRecord, OwnerRecordError
+
+        if self._rows is None:
+            return None
+        try:
+            return OwnerRecord().total_of(self._rows, self._delta)
+        except OwnerRecordError as error:
+            self.notes.append(f"The total over all runs on these rows is not known. {error}")
+            return None

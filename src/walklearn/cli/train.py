@@ -252,7 +252,8 @@ def _train(prepared: _Prepared, done: int, record: RunRecord) -> Trained:
     owners |= {f"{name}_score": score._asdict() for name, score in scores.items()}
     if not is_claimed(estimator):
         model = model.with_details(owners)
-    return Trained(model, owners, scores, record.notes + notes + wrong, where, record.total())
+    total = record.total()
+    return Trained(model, owners, scores, record.notes + notes + wrong, where, total)
 
 
 def _split(table: Table, fraction: float | None, seed: int | None) -> tuple[Table, Table | None]:

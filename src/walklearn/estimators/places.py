@@ -61,15 +61,19 @@ def _marks(X: Any, y: Array) -> Marks:
     total = _mixed(_bits(y) + columns[-1])
     if not is_sparse(X):
         for at, column in enumerate(columns[:-1]):
-            total += _mixed(_bits(X[:, at]) + column)
+            # Zeros count nothing, as in sparse rows: the same row may come in either form.
+            total += _mixed(_bits(X[:, at]) + column) * (X[:, at] != 0)
         return total
     owners = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
-    np.add.at(total, owners, _mixed(_bits(X.data) + columns[X.indices]))
+    np.add.at(total, owners, _mixed(_bits(X.data) + columns[X.indices]) * (X.data != 0))
     return total
 
 
 def _bits(numbers: Array) -> Marks:
-    return (np.ascontiguousarray(numbers, dtype=np.float64) + 0.0).view(np.uint64)
+    """Return the bits of numbers in single precision, so that such a copy of a row is known too."""
+    with np.errstate(over="ignore"):
+        single = np.asarray(numbers).astype(np.float32) + np.float32(0.0)  # −0 becomes 0
+    return single.view(np.uint32).astype(np.uint64)
 
 
 def _mixed(marks: Marks) -> Marks:

@@ -30,7 +30,6 @@ from walklearn.estimators.rounds import (
 from walklearn.estimators.state import State
 from walklearn.files.wording import often, plural
 from walklearn.privacy import Allotment, Ledger, ModelNoise
-from walklearn.problem import Problem
 from walklearn.problem.minimiser import NO_MINIMISER
 from walklearn.problem.owned_rows import check_sizes
 from walklearn.updates.step_choice import FIRST_LOOK, choose_step, most_steps, public_steps
@@ -80,7 +79,7 @@ def walk_over(estimator: RandomWalk, given: Given, state: State, partial: bool) 
         here = posed(estimator, given, terms, state, seeds.graph)
         if not private:
             check_sizes(here.problem.X, here.problem.y)
-        places = _places(state, here.problem) if private else state.places
+        places = _places(state, given, here.network.owners) if private else state.places
         updates = None if partial else estimator.steps
         allotted = state.allotted or terms.allotted(walk, here.problem, updates)
         walk_to_draw = terms.applied(walk, here.problem, allotted)
@@ -207,15 +206,15 @@ def _warn_if_spent(noise: ModelNoise | None, contributions: Array | None) -> Non
         )
 
 
-def _places(state: State, problem: Problem) -> Places:
+def _places(state: State, given: Given, owners: Array) -> Places:
     """Return the node of each row so far; refuse a row that was at another node before.
 
     A row may influence the model as often as ε allows at each of its nodes, which no ledger counts.
     """
-    places, moved = state.places.with_rows(problem.X, problem.y, problem.node_of_row)
+    places, moved = state.places.with_rows(given.X, given.targets, owners)
     if moved.size:
         raise ValueError(
-            f"{moved.size} of {problem.row_count} rows were at other nodes in an earlier call "
+            f"{moved.size} of {len(owners)} rows were at other nodes in an earlier call "
             f"(the first is row {moved[0] + 1}). Each of its nodes could use a row as often as ε "
             "allows, so that ε would be exceeded. Give a row the same node in every call "
             "(nodes=...). Rows of other people that happen to be equal cannot be told apart from "

@@ -208,6 +208,12 @@ class _Past:
     reused: float | None
     runs: tuple[Run, ...]
 
+    @property
+    def pays_for_constant(self) -> bool:
+        """True if no private run was charged for this release; totals leave others out."""
+        paid = any(run.is_private and run.constant == self.constant for run in self.runs)
+        return self.reused is None or not paid
+
     @classmethod
     def of(cls, book: LockedRecord, rows: RowSet, plan: Plan, mechanism: Mechanism | None) -> _Past:
         runs = book.runs(rows)
@@ -226,7 +232,7 @@ class _Past:
     def run(self, plan: Plan, release: Release) -> Run:
         """Return the run that the new node is, with all that it may reveal."""
         charges: list[ChargeEntry] = []
-        if plan.tells and self.reused is None:
+        if plan.tells and self.pays_for_constant:
             charges.append(("importance", release.mechanism, 1))
         if release.noise is None:
             charges.append(("model", None, 1))
@@ -289,7 +295,7 @@ def _contributions_allowed(
 
     epsilon, delta = check_epsilon(budget[0]), check_delta(budget[1])
     base = charges_of(past.charges)
-    if plan.tells and past.reused is None:
+    if plan.tells and past.pays_for_constant:
         base.append(Charge("importance", mechanism, 1))
     if noise is None:
         base.append(Charge("model", None, 1))
