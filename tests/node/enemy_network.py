@@ -168,6 +168,8 @@ def newcomer_begins_a_walk(seed: int = 1) -> None:
     network.restart(newcomer)
     network.start_walk(newcomer, np.zeros(UPDATES), "f" * 32)
     network.cut -= around
+    for each in newcomer.neighbours:  # before the walk under way ends
+        network.greet(newcomer, each)
     final = the_end(network)
     assert final.line.walk == "0" * 32
     assert final.line.counter == 1

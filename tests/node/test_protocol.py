@@ -915,18 +915,23 @@ def test_a_final_model_ends_the_doubt_about_an_older_handover() -> None:
     assert state.wakes_at is None
 
 
-def test_a_token_of_a_newer_line_works_on_beside_an_older_final_model() -> None:
-    newer = Line(1, 2, RIGHT, LINE.walk)
+def test_a_final_model_ends_the_walk_of_a_newer_line_too() -> None:
+    newer, final = Line(1, 2, RIGHT, LINE.walk), token(9, 10, final=True)
     state, _ = arrive(node(), token(line=newer), GO_LEFT, RIGHT)
-    state, effects = handle(state, FinalArrived(LEFT, token(9, 10, final=True), 100.0))
+    state, effects = handle(state, FinalArrived(LEFT, final, 100.0))
     assert reply(effects).outcome is Outcome.ACCEPTED
-    assert state.phase is Phase.HANDING_OVER
-    assert state.handover is not None
-    # And a node that has finished takes it.
-    state, _ = handle(node(), FinalArrived(LEFT, token(9, 10, final=True), 100.0))
+    assert state.phase is Phase.FINISHED
+    assert state.handover is None
+    assert state.record.newest_model is state.record.final
+    # And a node that has finished takes no token.
+    state, _ = handle(node(), FinalArrived(LEFT, final, 100.0))
     state, effects = arrive(state, token(line=newer), sender=RIGHT)
-    assert reply(effects).outcome is Outcome.ACCEPTED
-    assert state.phase is Phase.HANDING_OVER
+    assert reply(effects).outcome is Outcome.REFUSED
+    assert state.phase is Phase.FINISHED
+    # Nor does a line that it hears of begin anything.
+    state, _ = handle(state, Announced(RIGHT, told(newest=Line(1, 5, RIGHT, LINE.walk)), 100.0))
+    assert state.phase is Phase.FINISHED
+    assert state.wakes_at is None
 
 
 def test_an_older_final_model_hides_no_newer_token_from_memory() -> None:
@@ -1003,15 +1008,21 @@ def test_resume_where_no_model_was_seen_says_so() -> None:
     assert after is state
 
 
-def test_resume_when_all_that_is_left_is_a_final_model_makes_it_the_newest() -> None:
-    lost = Line(1, 5, RIGHT, LINE.walk)
-    state, _ = handle(node(), FinalArrived(LEFT, token(9, 10, final=True), 100.0))
-    state, _ = handle(state, Announced(RIGHT, told(newest=lost), 100.0))
-    assert state.phase is Phase.IDLE
-    state, effects = handle(state, ResumeWalk(100.0))
-    assert sorts(effects)[:2] == [Commit, Reply]
-    assert state.phase is Phase.FINISHED
-    assert state.record.final_line == Line(10, 6, ME, LINE.walk)
+def test_a_walk_that_never_left_its_starter_is_started_anew_without_a_copy() -> None:
+    state, _ = handle(node(), Announced(LEFT, told(newest=Line(0, 1, LEFT, LINE.walk)), 100.0))
+    due = state.wakes_at
+    assert due is not None
+    state, effects = handle(state, Tick(due))
+    assert sorts(effects)[0] is Commit
+    assert state.phase is Phase.HOLDING
+    assert state.record.newest_line == Line(0, 2, ME, LINE.walk)
+    first = state.record.token
+    assert first is not None
+    assert first.updates == 0
+    assert (first.model == LEARNER.initial_model(LINE.walk)).all()
+    # One that was handed over is resumed from copies only.
+    state, _ = handle(node(), Announced(LEFT, told(newest=Line(1, 1, LEFT, LINE.walk)), 100.0))
+    assert state.wakes_at is None
 
 
 def test_there_is_nothing_to_resume_at_the_holder_or_after_the_end() -> None:

@@ -115,9 +115,16 @@ class Runtime:
         self._greetings.set_neighbours(names, self._spawn)
 
     async def start_walk(self, walk: str, model: Vector, force: bool = False) -> Receipt | None:
-        """Begin a walk, if none of the neighbours knows of one that is under way."""
+        """Begin a walk, if none of the neighbours knows of one that is under way.
+
+        Return once those that answer have heard of it: if this node ends now, they can start it
+        anew.
+        """
         await self._greetings.ask_all()
-        return await self.dispatch(happened.StartWalk(walk, model, self._clock(), force))
+        receipt = await self.dispatch(happened.StartWalk(walk, model, self._clock(), force))
+        if not _is_refusal(receipt):
+            await self._greetings.ask_all()
+        return receipt
 
     async def resume_walk(self) -> Receipt | None:
         """Go on from the newest model here."""

@@ -93,7 +93,7 @@ def record_status(record: Record, updates: int) -> dict[str, Any]:
     return {
         "updates": 0 if newest is None else newest.updates,
         "of": updates,
-        "final": record.final is not None and record.final_line == record.newest_line,
+        "final": record.final is not None,
         "final_hash": short_hash(record),
         "walk": None if record.newest_line is None else _line(record.newest_line),
         "hop": None if record.newest is None else record.newest.hop,

@@ -322,6 +322,8 @@ def _why_not(state: State, event: happened.TokenArrived) -> str:
         return "you are not a neighbour of this node."
     if event.token.final or not event.token.hop:
         return "this is no token on its way: it is final, or was never offered."
+    if state.record.final is not None:
+        return "the walk has ended: this node sends you the final model."
     if not state.believes(event.token.line, event.token.updates, event.now):
         return "there can be no such line, or not so many updates yet."
     if event.token.mark in state.refused:

@@ -199,6 +199,12 @@ class Learner:
         """A token that nobody has improved yet."""
         return Token(line, 0, 0, model, np.zeros(self.limits.sums), 0.0, 0.0)
 
+    def initial_model(self, walk: str) -> Vector:
+        """The start w¹ of a walk whose starter is gone: the same on every node, by its name."""
+        generator = np.random.default_rng(int(walk, 16))
+        model = self.plan.domain.sample(self.plan.size, generator)
+        return np.asarray(model, dtype=np.float64)
+
     def visit(
         self,
         token: Token,

@@ -120,9 +120,11 @@ def down(state: State, event: happened.NeighbourDown) -> Result:
 
 
 def learn(state: State, event: happened.FinalArrived) -> Result:
-    """Keep the final model of the newest line, and tell it on. A token of a newer line works on.
+    """Keep the final model of the newest line, tell it on, and end a walk that is still under way.
 
-    Of two that claim the same line one was forged; all keep the one with the larger digest.
+    The end of an older line ends the walk too: those who sent it may have ended and be gone, so a
+    second final model would never reach them. Of two final models that claim the same line one was
+    forged; all keep the one with the larger digest.
     """
     final, known = event.token, state.record.final
     if event.sender not in state.neighbours:
@@ -139,12 +141,11 @@ def learn(state: State, event: happened.FinalArrived) -> Result:
     arrived = [Note("handed over")] if state.proves_arrival(final.mark) else []
     memory = state.record.memory.with_token_from(event.sender, final.mark, final.proof)
     state = state.came_back(final.mark)
-    record = replace(state.record, final=replace(final, proof=b""), memory=memory)
-    if record.newest is None or final.line >= record.newest.line:
-        newest = max(record.newest or final.mark, final.mark)
-        record = replace(record, newest=newest, place=Place.GONE, receiver=None)
-    handover = state.handover if record.place is Place.LEAVING else None
-    state = replace(state, record=record, handover=handover)
+    record = replace(
+        state.record, final=replace(final, proof=b""), memory=memory, place=Place.GONE,
+        receiver=None, newest=max(state.record.newest or final.mark, final.mark),
+    )  # fmt: skip
+    state = replace(state, record=record, handover=None)
     state = state.saw(final.mark, final.updates, event.now)
     accepted = Reply(Receipt(Outcome.ACCEPTED, newest=final.line))
     links = state.with_link(event.sender, final_sent=final.digest)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from walklearn.node.protocol import events as happened
 from walklearn.node.protocol.events import Commit, Effect, Greet, Note, Reply
-from walklearn.node.protocol.handover import begin, finish, refuse, rest, take_a_rest
+from walklearn.node.protocol.handover import begin, refuse, rest, take_a_rest
 from walklearn.node.protocol.messages import Outcome, Receipt
 from walklearn.node.protocol.neighbours import Result, decline
 from walklearn.node.protocol.state import State
-from walklearn.node.protocol.tokens import Line, Mark
+from walklearn.node.protocol.tokens import Line
 from walklearn.node.protocol.values import replace
 
 # What is answered with a receipt, besides a token.
@@ -45,7 +45,10 @@ def resume(state: State, event: happened.ResumeWalk) -> Result:
 
 
 def look(state: State, event: happened.Tick) -> Result:
-    """Go on from the copy here if nothing has moved for so long that the walk counts as lost."""
+    """Go on from the copy here if nothing has moved for so long that the walk counts as lost.
+
+    Without a copy the walk starts anew: it has never left its starter.
+    """
     state, _ = rest(state, event)
     due = state.resumes_at
     if state.rests_until is not None or due is None or event.now < due:
@@ -60,15 +63,12 @@ def slept(state: State, event: happened.Slept) -> Result:
 
 
 def _begin_again(state: State, now: float) -> Result:
-    seen = state.record.newest_model
-    assert seen is not None
-    if not seen.final:
-        return begin(state, seen, now)
-    line = state.next_line(seen.line.walk, seen.updates)
-    state, effects = finish(
-        state.saw(Mark(line, 0), seen.updates, now), replace(seen, line=line, hop=0, seal=b"")
-    )
-    return state, [Commit(state.record), *effects]
+    token = state.record.newest_model
+    if token is None:
+        line = state.record.newest_line
+        assert line is not None
+        token = state.learner.first_token(line, state.learner.initial_model(line.walk))
+    return begin(state, token, now)
 
 
 def trust(state: State, event: happened.TrustAgain) -> Result:

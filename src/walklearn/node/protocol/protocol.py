@@ -21,6 +21,8 @@ mark of its own and one receiver.
   then it goes on with a new line.
 - Whoever knows a newer line lets the token of an older one die. Lines are ordered, so in the end
   one lives, also if two nodes begin a walk at once, and of two final models the newer line wins.
+- A node that has a final model takes no token, and one that gets a final model ends its walk, even
+  that of a newer line: the nodes that have the final model may be gone.
 
 **The order of lines.** A line is (updates, counter, fingerprint, walk), all fixed at its birth: the
 updates that the walk had made, one more than the counter before, who began it. A new line is larger
@@ -40,7 +42,9 @@ for it must be larger.)
 **Lost.** Signs of life carry the progress (line, hop, updates, age), and nodes tell it on. A node
 that has a copy, is in touch with a neighbour and has seen nothing move for several times as long as
 of late begins a new line from its copy (`state.resumes_at`); those with older copies wait longer.
-If the walk was not lost, only work is: one of the two lines lives.
+If the walk was not lost, only work is: one of the two lines lives. A walk whose line has 0 updates
+was never handed over, so nobody but its starter has a copy: any node starts it anew after the same
+wait.
 
 **Enemies inside.** Lines, updates and ends that no network can have reached since the last known
 progress are refused (`state.believes`). A token that arrives under a mark which this node has not

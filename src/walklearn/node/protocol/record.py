@@ -65,7 +65,5 @@ class Record:
 
     @property
     def newest_model(self) -> Token | None:
-        """The final token, unless one of a newer line has been here since; None if none was."""
-        if self.token is None or self.final is None:
-            return self.token or self.final
-        return max(self.token, self.final, key=lambda token: (token.line, token.final))
+        """The final token, or else the last one here; None if none was."""
+        return self.final or self.token

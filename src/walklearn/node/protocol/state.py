@@ -84,14 +84,11 @@ class State:
     @property
     def phase(self) -> Phase:
         """Which of the four states this is."""
-        record = self.record
-        if record.place is Place.HERE:
-            return Phase.HOLDING
-        if record.place is Place.LEAVING:
-            return Phase.HANDING_OVER
-        if record.final is not None and record.final_line == record.newest_line:
+        if self.record.final is not None:
             return Phase.FINISHED
-        return Phase.IDLE
+        if self.record.place is Place.HERE:
+            return Phase.HOLDING
+        return Phase.IDLE if self.record.place is Place.GONE else Phase.HANDING_OVER
 
     @property
     def degree(self) -> int:
@@ -151,17 +148,28 @@ class State:
         """When this node takes the walk for lost and goes on from its copy; None if it does not.
 
         Whoever has an older copy leaves the others more time. A node that nobody answers waits:
-        alone it could only begin a line that kills the walk of all others.
+        alone it could only begin a line that kills the walk of all others. Without a copy it can
+        start the walk anew, if that has never left its starter.
         """
         seen, copy = self.seen, self.record.newest_model
-        if seen is None or copy is None or self.stopping or self.phase is not Phase.IDLE:
+        if seen is None or self.stopping or self.phase is not Phase.IDLE:
+            return None
+        if copy is None and not self.never_left_its_starter:
             return None
         limit = patience(self._time_limits, self.returns)
         if not limit or not any(map(self.is_usable, self.neighbours)):
             return None
-        behind = max(0.0, 1.0 - copy.updates / max(1, seen.updates))
+        behind = max(0.0, 1.0 - (copy.updates if copy else 0) / max(1, seen.updates))
         lots = lot(self.fingerprint, seen.mark, seen.updates)
         return seen.moved_at + limit * (1.0 + lots + behind)
+
+    @property
+    def never_left_its_starter(self) -> bool:
+        """True if no token of the walk was ever handed over, as far as is known here.
+
+        The first handover renews the line, so a line of 0 updates was never offered.
+        """
+        return self.seen is not None and self.seen.mark.line.updates == 0
 
     def answer_within_seconds(self, neighbour: str) -> float:
         """How long to wait for an answer to a final model, or to the handover under way."""
