@@ -91,7 +91,7 @@ def test_a_part_that_hears_of_the_end_ends_its_own_unfinished_walk(seed: int) ->
 
 def test_a_starter_killed_at_once_after_start_walk_does_not_stop_the_others(tmp_path: Path) -> None:
     directories = make_nodes(tmp_path, 4, [*ring(4), (1, 3)], updates=200)
-    with processes(directories, "--linger-seconds", "1") as running:
+    with processes(directories, "--linger-seconds", "5") as running:
         ask(directories[0].path, "StartWalk", resume=False)
         running[0].popen.send_signal(signal.SIGKILL)
         running[0].popen.wait()

@@ -7,6 +7,7 @@ import contextlib
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from tests.node.small_network import (
@@ -16,6 +17,7 @@ from tests.node.small_network import (
     in_process,
     log_lines,
     make_node,
+    processes,
     rows_of,
 )
 from tests.node.test_service import is_met
@@ -23,6 +25,11 @@ from tests.running import invoke, until
 from walklearn.node.disk.creation import create_node
 from walklearn.node.disk.directory import DirectoryError, NodeDirectory
 from walklearn.node.disk.keeper import change_book, new_book
+from walklearn.node.process.control import ask
+from walklearn.node.process.service import UNCONFIRMED
+from walklearn.node.protocol.record import Record
+from walklearn.node.protocol.tokens import Line
+from walklearn.node.protocol.values import replace
 from walklearn.node.wire.book import Book, BookError
 from walklearn.node.wire.identity import Identity, Invite
 from walklearn.node.wire.transport import Refused, Transport, Undelivered
@@ -346,3 +353,66 @@ def test_joining_from_the_shell(tmp_path: Path) -> None:
     again = invoke("node", "join", one.path, tmp_path / "book")
     assert again.output == "book 1, 2 participants; neighbours: node1\n"
     assert Book.decode((one.path / "book.json").read_bytes(), one.plan.keeper or "").number == 1
+
+
+def path_of_three(folder: Path) -> list[NodeDirectory]:
+    """Three participants of a book, of which the first and the last are no neighbours."""
+    nodes = make(folder, 3)
+    write_down(folder, *nodes)
+    change_book(folder / "book", lambda old: old.with_edges(("node0", "node1"), ("node1", "node2")))
+    for each in nodes:
+        each.join((folder / "book").read_bytes())
+    return nodes
+
+
+def test_with_a_book_a_node_ends_with_0_when_every_participant_has_the_model(
+    tmp_path: Path,
+) -> None:
+    nodes = path_of_three(tmp_path)
+    with processes(nodes) as running:
+        ask(nodes[0].path, "StartWalk", resume=False)
+        assert [each.wait() for each in running] == [0] * 3
+
+
+def test_with_a_book_a_node_names_every_participant_that_has_no_final_model(
+    tmp_path: Path,
+) -> None:
+    """Also one that is no neighbour: the last one never runs."""
+    nodes = path_of_three(tmp_path)
+    with processes(nodes[:2], "--linger-seconds", "0.5") as running:
+        ask(nodes[0].path, "StartWalk", resume=False)
+        assert [each.wait() for each in running] == [UNCONFIRMED] * 2
+        for each in running:
+            (line,) = (
+                line for line in log_lines(each.log.read_text())
+                if line["event"] == "end not confirmed"
+            )  # fmt: skip
+            assert line["by"] == ["node2"]
+            assert line["other_models"] == {}
+
+
+def test_with_a_book_a_node_names_every_participant_that_has_another_final_model(
+    tmp_path: Path,
+) -> None:
+    nodes = path_of_three(tmp_path)
+    first, _ = in_process(nodes[0])
+    try:
+        digests = {nodes[1]: "ab" * 32, nodes[2]: "cd" * 32}
+        ends = {each.identity.fingerprint: digest for each, digest in digests.items()}
+        state = first._runtime.state
+        final = replace(
+            state.learner.first_token(Line(0, 1, state.fingerprint, "ef" * 16), np.zeros(2)),
+            updates=60, final=True,
+        )  # fmt: skip
+        record = Record(final=final, ends=ends)
+        first._runtime.state = replace(state, record=record)
+        assert first.unconfirmed == ["node1", "node2"]
+        assert first.other_models == {"node1": "ab" * 6, "node2": "cd" * 6}
+        assert not first.all_know_the_end
+        ends = dict.fromkeys(ends, final.digest)
+        first._runtime.state = replace(state, record=replace(record, ends=ends))
+        assert first.unconfirmed == []
+        assert first.other_models == {}
+        assert first.all_know_the_end
+    finally:
+        first._close()

@@ -893,6 +893,21 @@ def test_who_has_the_same_final_model_is_kept_by_its_last_word() -> None:
         assert after.record.confirmed_by == []
 
 
+def test_with_a_book_neighbours_tell_who_else_has_the_final_model() -> None:
+    final, far, plan = token(9, 10, final=True), "f" * 64, LEARNER.plan
+    record = Record(Mark(LINE, 9), None, Place.GONE, None, final)
+    with_book = replace(LEARNER, plan=replace(plan, keeper="ab" * 32))
+    has = told(final=LINE, newest=LINE, final_digest=final.digest, confirmed_by=(far, RIGHT, ME))
+    for learner, tells in ((with_book, (LEFT, far)), (LEARNER, ())):
+        state = recover(ME, learner, [LEFT, RIGHT], record)
+        state, _ = handle(state, Announced(LEFT, has, 100.0))
+        assert sorted(state.record.confirmed_by) == sorted((LEFT, far))  # RIGHT speaks for itself
+        assert state.announcement(RIGHT).confirmed_by == tuple(sorted(tells))
+        other = replace(has, final_digest="ab" * 32)
+        after, _ = handle(state, Announced(LEFT, other, 101.0))
+        assert after.record.confirmed_by == [far]
+
+
 def test_of_two_final_models_the_newer_line_wins() -> None:
     old, new = token(9, 10, final=True), token(2, 10, Line(1, 2, ME, "a" * 32), final=True)
     state, effects = handle(node(), FinalArrived(LEFT, old, 100.0))

@@ -1,7 +1,7 @@
 """The command line: `walklearn`. Each command is a file that is loaded when it is called.
 
 Exit codes: 0 done; 1 it went wrong on the way; 2 what was asked or given is wrong, or needs an
-extra that is not installed; 3 a node ended with a model that some neighbour did not confirm;
+extra that is not installed; 3 a node ended with a model that some participant did not confirm;
 130 Ctrl-C.
 """
 

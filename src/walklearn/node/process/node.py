@@ -27,12 +27,12 @@ from walklearn.node.process.metrics import Counters
 from walklearn.node.process.own_learner import Dice, own_learner
 from walklearn.node.process.runtime import Runtime
 from walklearn.node.process.status import (
+    SHORT,
     all_know_the_end,
     all_tell_of_the_end,
     gauges,
     node_status,
     short_hash,
-    unconfirmed,
 )
 from walklearn.node.protocol.events import TrustAgain
 from walklearn.node.protocol.messages import Outcome
@@ -54,7 +54,7 @@ class Options:
     metrics_port
         The port for Prometheus on 127.0.0.1; None for none.
     linger_seconds
-        How long to wait, after the end, for neighbours that do not have the final model.
+        How long to wait, after the end, for participants that do not have the final model.
     stop_seconds
         How long to try to hand the token over when asked to stop.
     stay
@@ -183,9 +183,22 @@ class Node:
 
     @property
     def unconfirmed(self) -> list[str]:
-        """The neighbours that have not said that they have the same final model."""
-        missing = unconfirmed(self._runtime.state)
-        return [each.name for each in self._neighbours if each.fingerprint in missing]
+        """The participants that are not known to have the same final model, by name.
+
+        Participants are the neighbours and, where there is one, all in the book.
+        """
+        known = self._runtime.state.record.confirmed_by
+        names = self._runtime.participants
+        return sorted(name for each, name in names.items() if each not in known)
+
+    @property
+    def other_models(self) -> dict[str, str]:
+        """The participants that have another final model, with its short hash."""
+        record, names = self._runtime.state.record, self._runtime.participants
+        return {
+            names[each]: digest[:SHORT] for each, digest in sorted(record.ends.items())
+            if each in names and digest != record.final_digest
+        }  # fmt: skip
 
     async def trust(self, name: str) -> None:
         """Let the walk go to a neighbour again that it was lost to twice."""
@@ -198,13 +211,13 @@ class Node:
 
     @property
     def all_know_the_end(self) -> bool:
-        """Whether all neighbours have the final model too."""
-        return all_know_the_end(self._runtime.state)
+        """True if every participant that this node can name has the same final model."""
+        return all_know_the_end(self._runtime.state) and not self.unconfirmed
 
     @property
     def all_tell_of_the_end(self) -> bool:
-        """Whether all neighbours have said in this process that they have the final model."""
-        return all_tell_of_the_end(self._runtime.state)
+        """True if this is so, and every neighbour has said so in this process."""
+        return all_tell_of_the_end(self._runtime.state) and not self.unconfirmed
 
     def status(self) -> dict[str, Any]:
         """What the node knows, as plain values."""

@@ -290,6 +290,14 @@ class Runtime:
                 self._store.seals(),
             )  # fmt: skip
 
+    @property
+    def participants(self) -> dict[str, str]:
+        """The names of all other participants that this node can name, by their fingerprints."""
+        book = None if self.books is None else self.books.current()
+        listed = {} if book is None else book.by_fingerprint
+        names = {**self._reports.names, **{each: who.name for each, who in listed.items()}}
+        return {each: name for each, name in names.items() if each != self.state.fingerprint}
+
     def spread_book(self) -> None:
         """Tell the neighbours of the book on disk, if it is newer than it was."""
         if self.books is not None and self.books.refresh():
@@ -420,7 +428,8 @@ def _largest(state: State) -> int:
     """How many bytes a message may have: a token's, a book's, a plan's that may differ a little."""
     plan = state.learner.plan
     book = 0 if plan.keeper is None else LARGEST_BOOK
-    return max(state.learner.limits.largest_token, 2 * len(plan.canonical) + _PLAN_ROOM, book)
+    greeting = 2 * len(plan.canonical) + 32 * plan.nodes + _PLAN_ROOM
+    return max(state.learner.limits.largest_token, greeting, book)
 
 
 def _is_work(event: Event) -> bool:

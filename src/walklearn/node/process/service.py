@@ -1,9 +1,9 @@
 """A node as a process: signals, the owner's commands, its page, and the rule when to end.
 
-It ends when the plan's updates are done, this node has the final model and so have all its
-neighbours; for neighbours that are off it waits `linger_seconds`, or for ever with `stay`. However
-it ends, a final model that a neighbour has not confirmed by then is told, in the log and by the
-exit code.
+It ends when this node has the final model and so has every participant that it can name: its
+neighbours and, where there is one, all in the book. For those that are off it waits
+`linger_seconds`, or for ever with `stay`. However it ends, the log and the exit code say if some
+participant has another final model, or none as far as is known.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from walklearn.node.process.logs import Log
 from walklearn.node.process.metrics import serve_metrics
 from walklearn.node.process.node import Node, Options
 
-# The exit code of a node that has a final model which some neighbour did not confirm.
+# The exit code of a node that has a final model which some participant did not confirm.
 UNCONFIRMED = 3
 # How often the directory is looked at for neighbours that were added or removed by hand.
 _LOOK_SECONDS = 1.0
@@ -53,8 +53,6 @@ def _allow_many_files() -> None:
 async def serve(node: Node, options: Options) -> bool:
     """Run the node until the end, or until the process is asked to stop.
 
-    False if it ended with a model that some neighbour has not confirmed: there may be another.
-
     Parameters
     ----------
     node
@@ -65,7 +63,7 @@ async def serve(node: Node, options: Options) -> bool:
     Returns
     -------
     bool
-        False if it ended with a model that some neighbour has not confirmed: there may be
+        False if it ended with a model that some participant has not confirmed: there may be
         another.
     """
     stop = asyncio.Event()
@@ -129,7 +127,7 @@ async def _until_done(node: Node, options: Options, stop: asyncio.Event) -> bool
 
 
 class _End:
-    """Tells the log that the final model is here, and once if neighbours do not confirm it."""
+    """Logs that the final model is here, and once which participants do not confirm it."""
 
     def __init__(self, node: Node, linger_seconds: float) -> None:
         self._node, self._linger = node, linger_seconds
@@ -138,7 +136,7 @@ class _End:
         self._complained = False
 
     def is_over(self) -> bool:
-        """Whether all neighbours tell of the final model, or were waited for long enough.
+        """Whether all participants have the final model, or were waited for long enough.
 
         What is known from an earlier process is not enough: a neighbour may have lost its model.
         """
@@ -154,13 +152,18 @@ class _End:
         return late or self._node.all_tell_of_the_end
 
     def is_in_order(self) -> bool:
-        """Whether there is no end yet, or all neighbours confirm it; if not, the log names them."""
+        """True if there is no end yet, or all participants confirm it; if not, log who does not."""
         node = self._node
         if not node.is_finished or node.all_know_the_end:
             return True
         if not self._complained:
             self._complained = True
-            node.log.error("end not confirmed", final=node.final_hash, by=node.unconfirmed)
+            node.log.error(
+                "end not confirmed",
+                final=node.final_hash,
+                by=node.unconfirmed,
+                other_models=node.other_models,
+            )
         return False
 
 

@@ -85,6 +85,13 @@ def octets(value: bytes, name: str, longest: int = LONGEST_SEAL) -> bytes:
     return value
 
 
+def fingerprints(content: bytes, name: str) -> tuple[str, ...]:
+    """Read fingerprints of 32 bytes each."""
+    if len(content) % 32:
+        raise MessageError(f"{name} has {len(content)} bytes, which is no multiple of 32.")
+    return tuple(content[start : start + 32].hex() for start in range(0, len(content), 32))
+
+
 def vector(content: bytes, name: str, size: int) -> Vector:
     """Read a model of so many finite numbers."""
     if len(content) != size * DOUBLE.itemsize:

@@ -34,7 +34,8 @@ class Announcement:
     reaches_you: its own last call to the neighbour was answered.
     newest, final: the newest line it has heard of, and that of the final model it has, whose
     digest is `final_digest`. progress: the furthest that it knows of. had: the last token or final
-    model that it had from the neighbour.
+    model that it had from the neighbour. confirmed_by: other participants that have the same final
+    model, as far as it knows; told only where there is a book.
     """
 
     degree: int
@@ -45,6 +46,7 @@ class Announcement:
     progress: Progress | None = None
     final_digest: str = ""
     had: Reminder | None = None
+    confirmed_by: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -102,6 +104,7 @@ def encode_greeting(greeting: Greeting) -> bytes:
             final_digest=announced.final_digest,
             had=None if announced.had is None else mark_out(announced.had.mark),
             had_proof=b"" if announced.had is None else announced.had.proof,
+            confirmed_by=bytes.fromhex("".join(announced.confirmed_by)),
         ),
     ).SerializeToString()
 
@@ -133,6 +136,7 @@ def decode_greeting(content: bytes) -> Greeting:
                 theirs.final_digest, "final_digest", fields.DIGEST_OR_NONE
             ),
             had=_reminder(theirs) if theirs.HasField("had") else None,
+            confirmed_by=fields.fingerprints(theirs.confirmed_by, "confirmed_by"),
         ),
     )
 

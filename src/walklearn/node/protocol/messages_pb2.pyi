@@ -81,7 +81,7 @@ class Memory(_message.Message):
     def __init__(self, epoch: _Optional[str] = ..., nodes: _Optional[float] = ..., ages: _Optional[float] = ..., squared_ages: _Optional[float] = ..., curvature: _Optional[float] = ..., collects: _Optional[bool] = ...) -> None: ...
 
 class Announcement(_message.Message):
-    __slots__ = ("degree", "importance", "reaches_you", "newest", "final", "progress", "final_digest", "had", "had_proof")
+    __slots__ = ("degree", "importance", "reaches_you", "newest", "final", "progress", "final_digest", "confirmed_by", "had", "had_proof")
     DEGREE_FIELD_NUMBER: _ClassVar[int]
     IMPORTANCE_FIELD_NUMBER: _ClassVar[int]
     REACHES_YOU_FIELD_NUMBER: _ClassVar[int]
@@ -89,6 +89,7 @@ class Announcement(_message.Message):
     FINAL_FIELD_NUMBER: _ClassVar[int]
     PROGRESS_FIELD_NUMBER: _ClassVar[int]
     FINAL_DIGEST_FIELD_NUMBER: _ClassVar[int]
+    CONFIRMED_BY_FIELD_NUMBER: _ClassVar[int]
     HAD_FIELD_NUMBER: _ClassVar[int]
     HAD_PROOF_FIELD_NUMBER: _ClassVar[int]
     degree: int
@@ -98,9 +99,10 @@ class Announcement(_message.Message):
     final: Line
     progress: Progress
     final_digest: str
+    confirmed_by: bytes
     had: Mark
     had_proof: bytes
-    def __init__(self, degree: _Optional[int] = ..., importance: _Optional[float] = ..., reaches_you: _Optional[bool] = ..., newest: _Optional[_Union[Line, _Mapping]] = ..., final: _Optional[_Union[Line, _Mapping]] = ..., progress: _Optional[_Union[Progress, _Mapping]] = ..., final_digest: _Optional[str] = ..., had: _Optional[_Union[Mark, _Mapping]] = ..., had_proof: _Optional[bytes] = ...) -> None: ...
+    def __init__(self, degree: _Optional[int] = ..., importance: _Optional[float] = ..., reaches_you: _Optional[bool] = ..., newest: _Optional[_Union[Line, _Mapping]] = ..., final: _Optional[_Union[Line, _Mapping]] = ..., progress: _Optional[_Union[Progress, _Mapping]] = ..., final_digest: _Optional[str] = ..., confirmed_by: _Optional[bytes] = ..., had: _Optional[_Union[Mark, _Mapping]] = ..., had_proof: _Optional[bytes] = ...) -> None: ...
 
 class Mark(_message.Message):
     __slots__ = ("line", "hop")

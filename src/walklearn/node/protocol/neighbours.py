@@ -27,7 +27,8 @@ def rewire(state: State, event: happened.NewNeighbours) -> Result:
     """Take over a new list of neighbours; `handle` then announces the new degree."""
     neighbours = tuple(sorted(event.neighbours))
     links = {each: state.links.get(each, Link()) for each in neighbours}
-    ends = {each: digest for each, digest in state.record.ends.items() if each in links}
+    former = set(state.neighbours) - set(neighbours)
+    ends = {each: digest for each, digest in state.record.ends.items() if each not in former}
     record = state.record if ends == state.record.ends else replace(state.record, ends=ends)
     return replace(state, neighbours=neighbours, links=links, record=record), []
 
@@ -67,7 +68,9 @@ def hear(state: State, event: happened.NeighbourUp | happened.Announced) -> Resu
             state = state.doubting(line.updates)
             effects.append(Note("incredible line", line.in_words, event.neighbour))
     state = _follow(state, event, effects)
-    state = state.heard_of_end(event.neighbour, "" if wrong else theirs.final_digest)
+    digest = "" if wrong else theirs.final_digest
+    state = state.heard_of_end(event.neighbour, digest)
+    state = state.heard_of_confirmations(digest, theirs.confirmed_by)
     if state.record is not before:
         effects.append(Remember(state.record))
     state, reminded = _remind(state, event.neighbour, theirs.had)

@@ -145,7 +145,7 @@ def _news(state: State) -> Any:
     """What all neighbours should hear of when it changes."""
     record, newest = state.record, state.record.newest
     beginning = None if newest is None else newest.line.beginning
-    return state.neighbours, beginning, record.final_digest
+    return state.neighbours, beginning, record.final_digest, state.told_confirmations
 
 
 _PHASES = (Phase.IDLE, Phase.HOLDING, Phase.HANDING_OVER, Phase.FINISHED)

@@ -29,7 +29,8 @@ class Record:
     seen. receiver: whom it leaves for. final: the final model. contributions: how often this
     node's rows have shown in a model. kept: what the node remembers of the token's last visit.
     tallies: what became of the tokens that each neighbour took. memory: what is remembered for
-    neighbours. ends: the digest of the final model that each neighbour has, by its last word.
+    neighbours. ends: the digest of the final model that each neighbour has, by its last word, and
+    that other participants have, by a neighbour's word.
     """
 
     newest: Mark | None = None
@@ -60,7 +61,9 @@ class Record:
 
     @property
     def confirmed_by(self) -> list[str]:
-        """The neighbours, present and past, that have said that they have the same final model."""
+        """The participants that are known to have the same final model."""
+        if self.final is None:
+            return []
         return [each for each, digest in self.ends.items() if digest == self.final_digest]
 
     @property

@@ -6,7 +6,7 @@ Values, never changed in place: `protocol.handle` makes new ones.
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -232,7 +232,16 @@ class State:
             progress=None if now is None else self._progress(now),
             final_digest=self.record.final_digest,
             had=self.record.memory.had.get(neighbour),
+            confirmed_by=self.told_confirmations,
         )
+
+    @property
+    def told_confirmations(self) -> tuple[str, ...]:
+        """The participants to tell of that have the same final model; none without a book.
+
+        Without a book a node can name only its neighbours, which tell it themselves.
+        """
+        return () if self.learner.plan.keeper is None else tuple(sorted(self.record.confirmed_by))
 
     def proved(self, token: Token, receiver: str) -> Token:
         """The token with the proof that this node sends it there."""
@@ -344,6 +353,18 @@ class State:
             return self
         others = {each: has for each, has in ends.items() if each != neighbour}
         ends = {**others, neighbour: digest} if digest else others
+        return replace(self, record=replace(self.record, ends=ends))
+
+    def heard_of_confirmations(self, digest: str, by: Sequence[str]) -> State:
+        """Note who else has this final model, by a neighbour's word, if it is the one here.
+
+        Neighbours speak for themselves. There are no more participants than the plan has nodes.
+        """
+        ends, known = self.record.ends, {self.fingerprint, *self.neighbours}
+        new = [each for each in by if each not in known and ends.get(each) != digest]
+        if not new or not digest or digest != self.record.final_digest:
+            return self
+        ends = {**ends, **dict.fromkeys(new[: self.learner.plan.nodes], digest)}
         return replace(self, record=replace(self.record, ends=ends))
 
     def handed_over(self) -> State:
