@@ -91,6 +91,7 @@ def measurements(quick: bool) -> Iterator[Measurement]:
     yield measured("first simulation in a process", "-c", SIMULATION, target=1.0,
                    note=alone("import numba"))  # fmt: skip
     with tempfile.TemporaryDirectory() as folder:
+        os.environ["XDG_STATE_HOME"] = folder  # not to the user's record of runs
         rows, model = Path(folder, "rows.csv"), Path(folder, "model")
         write_rows(rows)
         train = ("train", str(rows), "--target", "y", "--out", str(model), "--force")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 import stat
 import subprocess
@@ -22,6 +23,7 @@ from walklearn.privacy import (
     OwnerRecord,
     OwnerRecordError,
     RecordTotal,
+    TruncatedLaplace,
 )
 
 RNG = np.random.default_rng(1)
@@ -115,6 +117,15 @@ def test_a_ledger_of_a_fit(record: OwnerRecord) -> None:
         total = record.charge(X, Y, model.ledger_)
         assert (total.private_runs, total.unprotected_runs) == (runs, 0)
     assert total.epsilon > 4.0
+
+
+def test_an_infinite_total_is_plain_json(record: OwnerRecord) -> None:
+    ledger = Ledger(1)
+    ledger.charge("L_i", TruncatedLaplace(scale=1.0, cut=0.5, bounds=(1.0, 10.0)))
+    total = record.charge(X, Y, ledger)
+    assert (total.private_runs, total.epsilon) == (1, np.inf)
+    assert str(total).startswith("private runs: ε = ∞ at δ = 1e-05")
+    assert json.loads(json.dumps(total.to_dict(), allow_nan=False))["epsilon"] == "∞"
 
 
 def test_rows_are_stored_once(record: OwnerRecord) -> None:

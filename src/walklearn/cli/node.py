@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import time
 from contextlib import suppress
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -89,7 +88,7 @@ def init(
         "outside": created.outside,
         "privacy": created.directory.plan.privacy_claim,
         "all_runs": str(created.total),
-        "total": asdict(created.total),
+        "total": created.total.to_dict(),
         "notes": notes,
     }
     talk.tell(_describe(created))

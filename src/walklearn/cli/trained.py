@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -131,7 +130,7 @@ def facts_of(trained: Trained) -> dict[str, Any]:
         facts["mlflow"] = trained.logged._asdict()
     training = {name: value for name, value in model.details.items() if name not in owners}
     if trained.total is not None:
-        owners |= {"all_runs": str(trained.total), "total": asdict(trained.total)}
+        owners |= {"all_runs": str(trained.total), "total": trained.total.to_dict()}
     if trained.is_claimed:  # notes tell of accuracy, and of how many rows were shortened
         return facts | {"training": training, "for_the_owner_alone": owners | notes}
     return facts | {"training": training, "for_the_owner_alone": owners} | notes

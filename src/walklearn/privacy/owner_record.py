@@ -16,13 +16,14 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import secrets
 import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -153,12 +154,17 @@ class RecordTotal:
     private_runs: int = 0
     unprotected_runs: int = 0
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return the total as plain JSON values, with "∞" for an infinite ε."""
+        return {**asdict(self), "epsilon": "∞" if math.isinf(self.epsilon) else self.epsilon}
+
     def __str__(self) -> str:
         parts = ["private runs: none"]
         if self.private_runs:
             unit = "one row" if self.unit == "rows" else "all rows of a node"
+            epsilon = "∞" if math.isinf(self.epsilon) else format_upper(self.epsilon, 4)
             parts = [
-                f"private runs: ε = {format_upper(self.epsilon, 4)} at δ = "
+                f"private runs: ε = {epsilon} at δ = "
                 f"{format_upper(self.delta)} for {unit} (upper bound, "
                 f"{plural(self.private_runs, 'run')})"
             ]

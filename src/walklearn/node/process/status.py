@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
 from typing import Any
 
 from walklearn.node.agreement.plan import Plan
@@ -158,7 +157,7 @@ def total_status(plan: Plan, release: Release | None) -> dict[str, Any]:
         total = OwnerRecord(release.record).total_of(release.rows, delta)
     except OwnerRecordError as error:
         return {"all_runs": f"not known: {error}"}
-    return {"all_runs": str(total), "total": asdict(total)}
+    return {"all_runs": str(total), "total": total.to_dict()}
 
 
 def own_total(directory: NodeDirectory) -> dict[str, Any]:
