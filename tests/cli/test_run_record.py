@@ -205,3 +205,19 @@ def test_a_record_that_breaks_during_the_training_does_not_cost_the_model(
     assert "total" not in facts["for_the_owner_alone"]
     assert any("is not known" in note for note in facts["for_the_owner_alone"]["notes"])
     assert Model.load(data.parent / "model").updates == 60
+
+
+def test_the_cost_is_printed_before_it_is_charged(
+    data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run that cannot be charged draws nothing, and its cost was on the screen by then."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(data))  # a file, so that there can be no record
+    weak = ("--epsilon", "12", *PRIVATE[2:])
+    out = data.parent / "model"
+    result = invoke("train", data, "--target", "y", "--out", out, *weak)
+    assert result.exit_code == 2
+    assert not out.exists()
+    printed = result.stderr
+    for part in ("Noise-to-signal ratio", "exact numbers of noise takes about", "ε = 12 offers"):
+        assert printed.count(part) == 1
+        assert printed.index(part) < printed.index("the owner's record")

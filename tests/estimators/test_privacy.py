@@ -135,12 +135,9 @@ def test_without_a_seed_the_release_is_real_and_exact() -> None:
     assert any("from a seed" in each for each in seeded.to_model().privacy["not_protected"])
 
 
-def test_long_draws_are_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
-    from walklearn.privacy import exact_draws
-
-    monkeypatch.setattr(exact_draws, "seconds", lambda draws: 600.0)
-    with pytest.warns(UserWarning, match="will take about 10 minutes"):
-        total(random_state=None, steps=3).fit(X, Y, nodes=NODES)
+def test_an_epsilon_above_10_is_called_weak() -> None:
+    with pytest.warns(UserWarning, match="ε = 12 offers little protection"):
+        total(epsilon=12.0, steps=3).fit(X, Y, nodes=NODES)
 
 
 def test_the_number_of_rows_does_not_show_where_it_is_hidden() -> None:

@@ -12,8 +12,11 @@ from hypothesis import strategies as st
 from walklearn.privacy import Allotment, allot, row_length
 from walklearn.problem.losses import LOSSES, Logistic, Softmax, Squared
 
-# Facts are taken as they come, and with them a δ that is not small.
-pytestmark = pytest.mark.filterwarnings("ignore:δ = .* is large")
+# The examples include a δ that is not small and an ε that is not, too.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:δ = .* is large"),
+    pytest.mark.filterwarnings("ignore:ε = .* offers little protection"),
+]
 FACTS: dict[str, Any] = {
     "loss": Logistic(),
     "nodes": 20,

@@ -12,15 +12,13 @@ import numpy as np
 from walklearn.advice.advice import Advice, Candidate, Mode, choose_laziness
 from walklearn.files.wording import plural
 from walklearn.graphs import Graph
-from walklearn.privacy.budget import Allotment
+from walklearn.privacy.budget import Allotment, about_noise
 from walklearn.privacy.model_noise import ModelNoise
 from walklearn.privacy.printing import format_claim
 from walklearn.problem import Problem
 from walklearn.simulation import simulate
 from walklearn.updates.step_sizes import ConstantStep
 from walklearn.walks import Uniform
-
-LARGE_RATIO = 1.0  # from here on the noise is as long as the distance that training can cover
 
 
 def advise_protected(
@@ -48,17 +46,6 @@ def advise_protected(
         reasons.append(about_data)
     mode: Mode = "public" if problem is None else "simulation"
     return Advice(mode, walk, step, tuple(reasons), tuple(candidates), allotment=allotted)
-
-
-def about_noise(allotted: Allotment) -> str:
-    """Return a sentence about the noise-to-signal ratio, with what helps if it is large."""
-    ratio = f"Noise-to-signal ratio {allotted.relative_noise:.2g} (lower is better)."
-    if allotted.relative_noise < LARGE_RATIO:
-        return ratio
-    unit = ", or rows as the unit" if allotted.protect == "node" else ""
-    return (
-        f"{ratio} The model may be poor. More rows, fewer columns or a larger ε{unit} would help."
-    )
 
 
 def _tried(

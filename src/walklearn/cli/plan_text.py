@@ -180,7 +180,7 @@ def _visit(plan: Plan) -> str:
 
 
 def _private(plan: Plan) -> str:
-    from walklearn.advice.protected import about_noise
+    from walklearn.privacy.budget import about_noise
 
     allotted = plan.allotment()
     if allotted is None:

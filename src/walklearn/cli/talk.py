@@ -48,6 +48,7 @@ class Talk:
     verbose: bool = False
     as_json: bool = False
     facts: dict[str, Any] = field(default_factory=dict)
+    _noted: set[str] = field(default_factory=set)
 
     @property
     def _hushed(self) -> bool:
@@ -86,7 +87,10 @@ class Talk:
             click.echo(text, err=True)
 
     def note(self, text: str) -> None:
-        """Print what people may not expect, whatever the options: it is not the result."""
+        """Print once what people may not expect, whatever the options: it is not the result."""
+        if text in self._noted:
+            return
+        self._noted.add(text)
         moved()
         click.echo(click.wrap_text(f"Note: {text}", WIDTH, "", "  "), err=True)
 

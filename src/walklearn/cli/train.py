@@ -35,6 +35,7 @@ from walklearn.updates import UPDATES
 from walklearn.walks import WALKS, Metropolis
 
 if TYPE_CHECKING:
+    from walklearn.estimators.accounts import Cost
     from walklearn.estimators.random_walk import RandomWalk
     from walklearn.estimators.tracking import MlflowCallback
     from walklearn.files import Rows, Table
@@ -130,7 +131,8 @@ def train(data: Path, out: Path, force: bool, resume: bool, talk: Talk, **option
         prepared = _prepared(data, asked_of_data, options)
         done = begin_with(out, prepared.estimator, prepared.rows, options) if resume else 0
     delta = prepared.estimator.delta
-    trained = _train(prepared, done, RunRecord(data, asked_of_data.delimiter, delta, resume))
+    record = RunRecord(data, asked_of_data.delimiter, delta, resume)
+    trained = _train(prepared, done, record, talk)
     asked = {} if is_private(prepared.estimator) else asked_for(options, prepared.network.graph)
     trained.model.with_details({"asked": asked} if asked else {}).save(
         out, overwrite=force or resume
@@ -231,15 +233,24 @@ def _prepared(data: Path, options: DataOptions, settings: dict[str, Any]) -> _Pr
     return _Prepared(estimator, rows, network, tested, tracker, notes)
 
 
-def _train(prepared: _Prepared, done: int, record: RunRecord) -> Trained:
+def _train(prepared: _Prepared, done: int, record: RunRecord, talk: Talk) -> Trained:
     """Let the token walk, and test the model; `done` says how many updates were made earlier."""
     from walklearn.estimators.outcome import for_the_owner, is_claimed
     from walklearn.model.score import score_of
 
     estimator, rows, network, tested, tracker, notes = prepared
-    estimator._before_draw = record.charge
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
+
+        def before_draw(cost: Cost) -> None:
+            """Print what an owner must know before the run is charged, then charge it."""
+            for each in caught:
+                talk.note(in_shell_words(str(each.message)))
+            for line in cost.summary:
+                talk.aside(line)
+            record.charge(cost.ledger)
+
+        estimator._before_draw = before_draw
         fitted = _fit(estimator, rows, network, done)
     model, owners = estimator.to_model(rows.encoding, target=rows.target), for_the_owner(estimator)
     scores = {"training": score_of(model.kind, fitted, rows.y)}

@@ -2,11 +2,40 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
-from walklearn.privacy import Ledger, ModelNoise
+from walklearn.privacy import Allotment, Ledger, ModelNoise
+from walklearn.privacy.budget import about_noise
 from walklearn.walks import Walk
 from walklearn.walks.disclosure import mechanism_of, tells
+
+
+class Cost(NamedTuple):
+    """What a call will spend, known before it draws anything.
+
+    size: how many numbers the model has.
+    """
+
+    ledger: Ledger
+    allotted: Allotment | None
+    size: int
+
+    @property
+    def summary(self) -> list[str]:
+        """Sentences on the noise-to-signal ratio and on the time that exact draws take."""
+        if self.allotted is None:
+            return []
+        if self.ledger.simulated:
+            return [about_noise(self.allotted)]
+        from walklearn.privacy.exact_draws import seconds
+
+        draws = self.allotted.updates * self.size
+        return [
+            about_noise(self.allotted),
+            f"Drawing {draws:,} exact numbers of noise takes about {seconds(draws):.2g} s.",
+        ]
 
 
 def ledger_of_call(

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from walklearn.estimators.accounts import Cost
 from walklearn.estimators.outcome import model_of, trace_of
 from walklearn.estimators.parameters import average_of, check_parameters, seeds_of
 from walklearn.estimators.posing import Given, posed, terms_of
@@ -27,7 +28,7 @@ from walklearn.files.encoding import Encoding
 from walklearn.files.schema import Schema
 from walklearn.graphs import Graph
 from walklearn.model import Model
-from walklearn.privacy import Ledger, ModelNoise
+from walklearn.privacy import ModelNoise
 from walklearn.privacy.model_noise import Unit
 from walklearn.problem import Problem
 from walklearn.problem.domains import Domain
@@ -180,7 +181,7 @@ class RandomWalk(BaseEstimator):
 
     _state: State
     _resumed: Model | None = None
-    _before_draw: Callable[[Ledger], object] | None = None  # called with what a fit will cost
+    _before_draw: Callable[[Cost], object] | None = None  # called before anything is spent
     _predicts_numbers = False
 
     def __init_subclass__(cls, **options: Any) -> None:

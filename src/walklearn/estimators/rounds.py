@@ -12,7 +12,6 @@ start, and forgets it slowly.
 from __future__ import annotations
 
 import threading
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -37,7 +36,6 @@ Array = NDArray[Any]
 Average = Literal["tail", "all", "none"]
 
 NUMBERS_AT_ONCE = 1_000_000  # random numbers that are drawn at a time
-A_MINUTE = 60.0
 MARKS = 32  # places in the last half of a stream that its average may begin at
 SLOWER = 500  # times that the reference is: Ctrl-C should not have to wait for it longer
 EARLY_LOOKS = 32  # the first look, for pictures, is at this fraction of where a walk may end
@@ -186,20 +184,6 @@ def why_not_settled(walked: Walked, stopping: Stopping) -> str:
         f"{before:.4g}: it has not settled. Raise max_steps or tol, take a larger penalty, or say "
         "steps=... if so many are enough."
     )
-
-
-def warn_of_long_draws(setting: WalkSetting, stopping: Stopping) -> None:
-    """Say how long it will take, where drawing the noise takes more than a minute."""
-    from walklearn.privacy.exact_draws import seconds
-
-    needed = seconds((stopping.steps or stopping.most) * setting.problem.size)
-    if needed > A_MINUTE:
-        warnings.warn(
-            f"drawing the noise exactly will take about {needed / 60:.0f} minutes "
-            f"({stopping.steps or stopping.most} updates of {setting.problem.size} numbers). Fewer "
-            "steps or columns take less; a random_state simulates it fast and protects nobody.",
-            stacklevel=6,
-        )
 
 
 def _batch(

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import ThreadpoolController
 
-from walklearn.estimators.accounts import ledger_of_call
+from walklearn.estimators.accounts import Cost, ledger_of_call
 from walklearn.estimators.parameters import Seeds, average_of, memory_of, seeds_of, step_of
 from walklearn.estimators.places import Places
 from walklearn.estimators.posing import Given, Posed, posed, terms_of
@@ -24,7 +24,6 @@ from walklearn.estimators.rounds import (
     Stopping,
     Walked,
     walk_on,
-    warn_of_long_draws,
     why_not_settled,
 )
 from walklearn.estimators.state import State
@@ -88,17 +87,16 @@ def walk_over(estimator: RandomWalk, given: Given, state: State, partial: bool) 
         nodes = here.network.graph.node_count
         ledger = ledger_of_call(nodes, walk_to_draw, noise, state.ledger, seeds.simulated, budget)
         draws_constants = mechanism_of(walk_to_draw) is not None
+        cost = Cost(ledger, allotted, here.problem.size)
         if draws_constants:
-            _charge(estimator, state, ledger, private)
+            _charge(estimator, state, cost, private)
         setting = _setting(estimator, terms, walk_to_draw, here, allotted, noise, seeds, partial)
     stopping = _stopping(estimator, setting, private, partial, allotted)
     token = state.token_for(here.problem, here.units, setting.update)
     _warn_if_spent(setting.model_noise, state.contributions)
     if not draws_constants:  # only now, when nothing else can be wrong
-        _charge(estimator, state, ledger, private)
+        _charge(estimator, state, cost, private)
     real = setting.model_noise is not None and not seeds.simulated
-    if real:
-        warn_of_long_draws(setting, stopping)
     walked = walk_on(
         setting, seeds.streams, token, stopping, state.contributions, estimator.callback, real,
         state.marks,
@@ -114,12 +112,12 @@ def walk_over(estimator: RandomWalk, given: Given, state: State, partial: bool) 
     return Ended(setting, walked, here, seeds, ledger, kept)
 
 
-def _charge(estimator: RandomWalk, state: State, ledger: Ledger, private: bool) -> None:
+def _charge(estimator: RandomWalk, state: State, cost: Cost, private: bool) -> None:
     """Charge a call before it draws anything."""
     if private:
         state.spend()
     if estimator._before_draw is not None:
-        estimator._before_draw(ledger)
+        estimator._before_draw(cost)
 
 
 @cache

@@ -61,6 +61,8 @@ CONSTANTS_SHARE = 0.1  # of ε and of δ, where the walk tells L_i
 # The noise in the score of a row, in units in which labels are ±1 or targets have a spread of 1;
 # with ranges alone most columns are far from their middle, and training has to go further.
 SCORE_NOISE, SCORE_NOISE_OF_RANGES, SCORE_NOISE_OF_NUMBERS = 1.0, 5.0, 0.4
+LARGE_RATIO = 1.0  # from here on the noise is as long as the distance that training can cover
+WEAK_EPSILON = 10.0
 # Visits that come together by chance: of T that a node may make use of it gets T − 0.7 √T.
 CHANCE = 0.7
 
@@ -177,9 +179,6 @@ def allot(
     """
     epsilon, delta = check_epsilon(epsilon), check_delta(delta)
     length = _check_facts(nodes, size, length, rows, protect, objective)
-    doubt = doubt_of_delta(delta, float(rows or nodes) if protect == "rows" else nodes, protect)
-    if doubt:
-        warnings.warn(doubt, stacklevel=2)
     constants, left = _shared(epsilon, delta, tells, constants_share)
     of_updates = None if updates is None else check_contributions(updates, "updates")
     # ∇f_i is so many times the mean gradient of its rows: that much is clipped of a whole node.
@@ -197,7 +196,41 @@ def allot(
                    1.0 / (scale * loss.smoothness * length**2))  # fmt: skip
     elif not (math.isfinite(step) and step > 0):
         raise ValueError(f"step must be positive and finite, got {step!r}.")
+    protected = float(rows or nodes) if protect == "rows" else nodes
+    for caution in (about_weak_epsilon(epsilon), doubt_of_delta(delta, protected, protect)):
+        if caution:
+            warnings.warn(caution, stacklevel=2)
     return Allotment(epsilon, delta, constants, noise, float(step), count, unit * math.sqrt(size))
+
+
+def about_noise(allotted: Allotment) -> str:
+    """Return a sentence about the noise-to-signal ratio, with what helps if it is large."""
+    ratio = f"Noise-to-signal ratio {allotted.relative_noise:.2g} (lower is better)."
+    if allotted.relative_noise < LARGE_RATIO:
+        return ratio
+    unit = ", or rows as the unit" if allotted.protect == "node" else ""
+    return (
+        f"{ratio} The model may be poor. More rows, fewer columns or a larger ε{unit} would help."
+    )
+
+
+def about_weak_epsilon(epsilon: float) -> str:
+    """Return a sentence on an ε that protects little; empty up to ε = 10.
+
+    >>> about_weak_epsilon(10.0)
+    ''
+    >>> print(about_weak_epsilon(12.0))
+    ε = 12 offers little protection: an adversary who must tell two rows apart may be wrong in only
+    1 of 162,756 cases. Up to 1 is strong, above 3 is weak.
+    """
+    if epsilon <= WEAK_EPSILON:
+        return ""
+    odds = math.exp(min(epsilon, 700.0)) + 1.0  # larger ε overflow
+    cases = f"{odds:,.0f}" if odds < 1e9 else f"{odds:.2g}"
+    return (
+        f"ε = {epsilon:g} offers little protection: an adversary who must tell two rows apart may "
+        f"be wrong in only 1 of {cases} cases. Up to 1 is strong, above 3 is weak."
+    )
 
 
 def doubt_of_delta(delta: float, count: float, unit: Unit) -> str:
