@@ -176,3 +176,24 @@ def test_without_an_intercept_a_centre_of_zero_is_folded() -> None:
     assert model.intercept_ == 0.0
     table = {f"x{at}": rows[:, at] for at in range(rows.shape[1])}
     np.testing.assert_allclose(model.predict(rows), model.to_model().predict(table))
+
+
+def test_a_schema_declares_the_scale_of_a_target_with_a_name() -> None:
+    rows = pd.DataFrame(X, columns=[f"x{at}" for at in range(X.shape[1])])
+    target, entry = pd.Series(Y, name="progress"), {"centre": 150.0, "spread": 80.0}
+    columns = {
+        name: {"centre": column.centre, "spread": column.spread}
+        for name, column in PUBLIC.columns.items()
+    }
+    private: dict[str, Any] = {**PRIVATE, "schema": {**columns, "progress": entry}}
+    declared = RandomWalkRegressor(**private).fit(rows, target, nodes=NODES)
+    given = RandomWalkRegressor(**PRIVATE, **SCALE).fit(rows, target, nodes=NODES)
+    np.testing.assert_array_equal(declared.coef_, given.coef_)
+    np.testing.assert_allclose(declared.to_model().predict(rows), declared.predict(rows))
+    problem, _ = RandomWalkRegressor(**private).pose(rows, target, nodes=NODES)
+    assert np.abs(problem.y).max() <= 3.0
+    with pytest.raises(ValueError, match="public centre and spread"):
+        RandomWalkRegressor(**private).fit(rows, Y, nodes=NODES)
+    private["schema"]["progress"] = {**entry, "from_rows": True}
+    with pytest.raises(ValueError, match="computed from rows"):
+        RandomWalkRegressor(**private).fit(rows, target, nodes=NODES)

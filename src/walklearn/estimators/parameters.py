@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from walklearn.estimators.rounds import Average
+from walklearn.files.schema import Schema
 from walklearn.files.target_scale import TargetScale
 from walklearn.files.wording import as_given
 from walklearn.privacy import MECHANISMS, ModelNoise
@@ -54,14 +55,21 @@ def check_parameters(estimator: Any) -> None:
     check_penalty(given["penalty"])
     step_of(given["step_size"])
     _check_update(given["update"], given["step_size"], given["average"])
-    _check_target(estimator)
     _check_privacy(given)
+    _check_target(estimator)
 
 
 def target_of(estimator: Any) -> TargetScale | None:
-    """The public centre and spread of the target; None where they are not given."""
+    """The public centre and spread of the target; None where they are not given.
+
+    A y with a name, such as a column of a data frame, may have them in the schema.
+    """
     centre, spread = estimator.target_centre, estimator.target_spread
-    return None if spread is None else TargetScale(float(centre), float(spread))
+    if spread is not None:
+        return TargetScale(float(centre), float(spread))
+    if estimator.schema is None or estimator._target_name is None:
+        return None
+    return Schema.of(estimator.schema).target_scale(estimator._target_name)
 
 
 def step_of(step_size: Any) -> StepSize | None:
@@ -255,9 +263,10 @@ def _check_target(estimator: Any) -> None:
             raise ValueError(
                 f"target_centre and target_spread must be numbers, got {centre!r} and {spread!r}."
             )
-        scale = TargetScale(float(centre), float(spread))
+    scale, is_private = target_of(estimator), estimator.epsilon is not None
+    if scale is not None and (spread is not None or is_private):
         scale.check_intercept(bool(estimator.fit_intercept), "Pass fit_intercept=True")
-    elif is_number and estimator.epsilon is not None and estimator.model is None:
+    if scale is None and is_number and is_private and estimator.model is None:
         raise ValueError(
             f"epsilon = {estimator.epsilon:g} for regression needs a public centre and spread of "
             "the target, for the noise is made for targets of spread 1. Pass target_centre, a "

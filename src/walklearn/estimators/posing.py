@@ -117,6 +117,9 @@ def declared_columns(estimator: RandomWalk) -> list[Column]:
     """The columns of X as the schema declares them; a column it does not know is as it is."""
     names = _names_of_columns(estimator)
     schema = Schema.of(estimator.schema)
+    target = estimator._target_name
+    if target is not None and target not in names:
+        schema = schema.without(target)
     if schema.categories:
         raise ValueError(
             f"the schema declares categories of {listed(list(schema.categories))}, and X has "

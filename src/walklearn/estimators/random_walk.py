@@ -99,7 +99,8 @@ class RandomWalk(BaseEstimator):
         node counts the same.
     target_centre, target_spread
         Of a regressor: a typical target and how far targets typically are from it, both public.
-        epsilon needs them. Noise on the model is made for targets of spread 1, so a protected
+        epsilon needs them, here or in the schema under the name of y (a column of a data frame).
+        Noise on the model is made for targets of spread 1, so a protected
         model is trained on (y − target_centre) / target_spread, cut at ±3, which bounds what an
         extreme target can do. Centre and spread are folded into `coef_` and `intercept_`, and
         predictions are in the units of y; losses in `trace_` are in units of the spread. Without
@@ -183,6 +184,7 @@ class RandomWalk(BaseEstimator):
     _resumed: Model | None = None
     _before_draw: Callable[[Cost], object] | None = None  # called before anything is spent
     _predicts_numbers = False
+    _target_name: str | None = None
 
     def __init_subclass__(cls, **options: Any) -> None:
         """An estimator's docstring explains all parameters, which are written here once."""
@@ -326,6 +328,7 @@ class RandomWalk(BaseEstimator):
         (Softmax(classes=3), 'mean', Graph(150 nodes, 150 edges))
         """
         new = copy(self)
+        new._note_target(y)
         check_parameters(new)
         given = Given(*new._validated(X, y), nodes, sample_weight)
         seed = seeds_of(self.random_state, 0).graph
@@ -438,6 +441,11 @@ class RandomWalk(BaseEstimator):
         self.step_size_ = setting.update.step_size
         self.ledger_ = ended.ledger
         self.n_iter_ = token.updates
+
+    def _note_target(self, y: Any) -> None:
+        """Keep the name of y, under which a schema may declare its scale."""
+        name = getattr(y, "name", None)
+        self._target_name = name if self._predicts_numbers and isinstance(name, str) else None
 
     @property
     def _averages(self) -> Average:

@@ -69,6 +69,7 @@ class RandomWalkRegressor(RegressorMixin, RandomWalk):
         go_on: bool,
         partial: bool = False,
     ) -> Self:
+        self._note_target(y)
         check_parameters(self)
         given = Given(*self._validated(X, y, go_on), nodes, sample_weight)
         self._walk(given, go_on, partial)
