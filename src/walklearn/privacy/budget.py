@@ -228,8 +228,8 @@ def about_weak_epsilon(epsilon: float) -> str:
     odds = math.exp(min(epsilon, 700.0)) + 1.0  # larger ε overflow
     cases = f"{odds:,.0f}" if odds < 1e9 else f"{odds:.2g}"
     return (
-        f"ε = {epsilon:g} offers little protection: an adversary who must tell two rows apart may "
-        f"be wrong in only 1 of {cases} cases. Up to 1 is strong, above 3 is weak."
+        f"ε = {format_upper(epsilon)} offers little protection: an adversary who must tell two "
+        f"rows apart may be wrong in only 1 of {cases} cases. Up to 1 is strong, above 3 is weak."
     )
 
 
