@@ -129,10 +129,14 @@ def test_without_a_seed_the_release_is_real_and_exact() -> None:
     assert not one.ledger_.simulated
     assert not np.array_equal(one.coef_, other.coef_)
     assert "this fit alone" in one.to_model().privacy["protected"][0]
+    assert "this fit alone" in str(one.ledger_)
     assert not any("from a seed" in each for each in one.to_model().privacy["not_protected"])
     seeded = total(steps=30).fit(X, Y, nodes=NODES)
     assert seeded.ledger_.simulated
     assert any("from a seed" in each for each in seeded.to_model().privacy["not_protected"])
+    assert "No privacy claim: the noise was drawn from a seed." in str(seeded.ledger_)
+    unprotected = RandomWalkClassifier(steps=30).fit(X, Y)
+    assert "this fit alone" not in str(unprotected.ledger_)  # it has no ε
 
 
 def test_an_epsilon_above_10_is_called_weak() -> None:

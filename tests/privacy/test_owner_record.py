@@ -24,6 +24,7 @@ from walklearn.privacy import (
     OwnerRecordError,
     RecordTotal,
     TruncatedLaplace,
+    owner_record,
 )
 
 RNG = np.random.default_rng(1)
@@ -203,3 +204,15 @@ def test_a_damaged_foreign_or_missing_record_is_refused(record: OwnerRecord) -> 
         record.charge(X, Y, ledger_with())
     with pytest.raises(OwnerRecordError, match="XDG_STATE_HOME"):
         OwnerRecord(record.path / "below").charge(X, Y, ledger_with())
+
+
+def test_a_record_that_stays_locked_is_told(
+    record: OwnerRecord, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(owner_record, "_WAIT_SECONDS", 0.05)
+    with (
+        record.locked(),
+        pytest.raises(OwnerRecordError, match="locked by another process"),
+        record.locked(),
+    ):
+        pass

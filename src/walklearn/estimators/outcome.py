@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from walklearn import __version__
+from walklearn.estimators.accounts import SEEDED
 from walklearn.estimators.posing import declared_columns
 from walklearn.estimators.protection import Terms
 from walklearn.estimators.public_facts import public_columns, public_facts
@@ -33,10 +34,7 @@ if TYPE_CHECKING:
     from walklearn.estimators.walking import Ended
 
 
-SIMULATED = (
-    "No privacy claim: the noise was drawn from a seed. The claim without the seed is under "
-    "would_be."
-)
+SIMULATED = f"{SEEDED} The claim without the seed is under would_be."
 REPORTED_DELTA = 1e-5  # the δ at which ε of noise made by hand is reported
 UNITS = {"rows": "one row of one node is replaced", "node": "all rows of one node are replaced"}
 

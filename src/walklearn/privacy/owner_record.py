@@ -45,6 +45,9 @@ _FORMAT = 1
 _APPLICATION = 0x77616C72  # "walr", in the header of the file
 _WAIT_SECONDS = 600.0  # a writer waits for others that compose totals
 _MARKS_PER_PART = 2**20
+# Errors of the folder or its file system, not of the content.
+_PLACE_ERRORS = ("SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_FULL", "SQLITE_IOERR",
+                 "SQLITE_PROTOCOL", "SQLITE_PERM")  # fmt: skip
 _RESTORE = "Restore it from a backup: without it nobody knows what earlier runs have cost."
 _SCHEMA = f"""
 CREATE TABLE key (content BLOB NOT NULL);
@@ -381,8 +384,13 @@ class OwnerRecord:
             yield
         except sqlite3.Error as error:
             name = getattr(error, "sqlite_errorname", "")
-            if name.startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_FULL")):
-                raise OwnerRecordError(f"{whose} cannot be written: {error}. {allow}") from error
+            if name.startswith("SQLITE_BUSY"):
+                raise OwnerRecordError(
+                    f"{whose} was locked by another process for {_WAIT_SECONDS:g} s. Wait for that "
+                    "process, or end it, and start again."
+                ) from error
+            if name.startswith(_PLACE_ERRORS):
+                raise OwnerRecordError(f"{whose} cannot be used: {error}. {allow}") from error
             raise OwnerRecordError(f"{whose} cannot be used: {error}. {_RESTORE}") from error
         except FileNotFoundError as error:
             raise OwnerRecordError(f"{whose} is missing. {_RESTORE}") from error
