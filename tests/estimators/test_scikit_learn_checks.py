@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from walklearn import RandomWalkClassifier, RandomWalkRegressor
@@ -23,6 +24,7 @@ EXPECTED = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:ε = 1000 offers little protection")
 @parametrize_with_checks(ESTIMATORS, expected_failed_checks=lambda _: EXPECTED)
 def test_scikit_learns_own_checks(estimator: Any, check: Any) -> None:
     check(estimator)
