@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import faulthandler
 import os
 import secrets
 import shutil
 import signal
+import sys
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import joblib
 import pytest
@@ -18,6 +20,9 @@ from tests.running import missing
 if TYPE_CHECKING:
     from selenium.webdriver import Chrome
 
+SLOW_SECONDS = 1800  # the time limit of tests that are marked as slow
+GRACE_SECONDS = 60  # after which a test that ignores its time limit ends the process
+_stderr = pytest.StashKey[int]()  # a copy that pytest does not capture
 
 # Every run tries the same examples, here as on a CI server; --hypothesis-profile=search looks for
 # new ones.
@@ -44,9 +49,32 @@ def pytest_configure(config: pytest.Config) -> None:
     """
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    config.stash[_stderr] = os.dup(sys.__stderr__.fileno() if sys.__stderr__ else 2)
     worker = os.environ.get("PYTEST_XDIST_WORKER")
     if worker and "NUMBA_CACHE_DIR" not in os.environ:
         os.environ["NUMBA_CACHE_DIR"] = str(config.rootpath / ".pytest_cache" / "numba" / worker)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Give slow tests a longer time limit."""
+    for item in items:
+        if item.get_closest_marker("slow") and not item.get_closest_marker("timeout"):
+            item.add_marker(pytest.mark.timeout(SLOW_SECONDS))
+
+
+def pytest_timeout_set_timer(item: pytest.Item, settings: Any) -> None:
+    """Dump the stacks of all threads and end the process if a test ignores its time limit.
+
+    Compiled code does not react to the signal, and Hypothesis repeats a test that failed. Under
+    pytest-xdist another process runs the remaining tests.
+    """
+    limit = settings.timeout + GRACE_SECONDS
+    faulthandler.dump_traceback_later(limit, exit=True, file=item.config.stash[_stderr])
+
+
+def pytest_timeout_cancel_timer(item: pytest.Item) -> None:
+    """Cancel the end of the process."""
+    faulthandler.cancel_dump_traceback_later()
 
 
 @pytest.fixture(scope="module")
