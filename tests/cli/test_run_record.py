@@ -26,6 +26,22 @@ SCALE = ("--scale", "*=0,1")
 PRIVATE = ("--epsilon", "3", "--delta", "1e-5", "--task", "classification", *SCALE)
 OWN_NOISE = ("--model-noise", "3", "1e-5", "1", "10", "--task", "classification", *SCALE)
 CONSTANTS = (*PRIVATE, "--model", "in the clear", "--walk", "weighted", "--protect", "node")
+PLAN = """
+name = "both"
+nodes = 2
+rows = 30
+features = ["a", "b"]
+target = "y"
+classes = ["no", "yes"]
+loss = "logistic"
+step_size = { constant = 0.5, exponent = 0.51 }
+updates = 40
+[privacy]
+epsilon = 3.0
+delta = 1e-5
+clip = 1.0
+max_contributions = 20
+"""
 
 
 @pytest.fixture
@@ -162,9 +178,33 @@ def test_bad_input_is_not_charged(data: Path) -> None:
 
 
 def test_rows_that_are_tested_on_are_charged_too(data: Path) -> None:
-    train(data, *PRIVATE, "--test-fraction", "0.5")
-    train(data, *PRIVATE, "--test-fraction", "0.5")
-    assert recorded(data) == (2, 0)
+    for _ in range(2):
+        train(data, *PRIVATE, "--test-fraction", "0.5")
+    header, *rows = data.read_text().splitlines()
+    one = data.parent / "one.csv"
+    for row in rows:
+        one.write_text(f"{header}\n{row}\n")
+        assert recorded(one) == (2, 0)
+
+
+def test_a_row_is_recognised_without_the_column_that_names_its_node(data: Path) -> None:
+    """A site's own file need not say which site it is."""
+    table = pd.read_csv(data)
+    site = table.assign(site=np.where(np.arange(30) < 10, "oslo", "lima"))
+    site.to_csv(data.parent / "sites.csv", index=False)
+    train(data.parent / "sites.csv", *PRIVATE, "--node-column", "site", "--graph", "complete")
+    ours = data.parent / "oslo.csv"
+    for rows in (site[:10], site[:10].drop(columns="site")):
+        rows.to_csv(ours, index=False)
+        assert recorded(ours) == (1, 0)
+    plan = data.parent / "plan.toml"
+    plan.write_text(PLAN)
+    init = invoke("node", "init", data.parent / "oslo", "--plan", plan, "--data", ours,
+                  "--listen", "127.0.0.1:7447", "--json")  # fmt: skip
+    assert init.exit_code == 0, init.output
+    assert json.loads(init.stdout)["total"]["private_runs"] == 2
+    site[:10].drop(columns=["site", "b"]).to_csv(ours, index=False)
+    assert recorded(ours) == (0, 0)
 
 
 def test_two_runs_at_the_same_time_are_both_charged(data: Path) -> None:
@@ -183,7 +223,7 @@ def test_a_resumed_training_is_not_a_second_run(data: Path) -> None:
     train(data)
     ledger = Ledger(30)
     ledger.in_the_clear("model")
-    resumed = RunRecord(data, None, None, resumes=True)
+    resumed = RunRecord(data, None, None, None, resumes=True)
     resumed.charge(ledger)
     total = resumed.total()
     assert total is not None

@@ -70,6 +70,26 @@ def test_cells_with_equal_values_give_equal_marks(one: object, other: object) ->
     assert marks_of(-negative[:1, None], [0]).tolist() == marks_of(negative[:1, None], [0]).tolist()
 
 
+def test_a_row_has_marks_with_and_without_its_node_column(tmp_path: Path) -> None:
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    X, y, nodes = np.array([[1.0, 0.5], [2.0, 0.0]]), [7, 8], ["oslo", "lima"]
+    (tmp_path / "rows.csv").write_text("a,site,b,y\n1,oslo,0.5,7\n2,lima,-0,8\n")
+    np.savez(tmp_path / "rows.npz", X=X, y=y, site=nodes)
+    table = arrow.table({"b": [0.5, 0.0], "site": nodes, "a": [1, 2], "y": y})
+    parquet.write_table(table, tmp_path / "rows.parquet")
+    without, with_nodes = marks_of(X, y), marks_of(X, np.array([y, nodes], dtype=object).T)
+    for end in ("csv", "npz", "parquet"):
+        path = tmp_path / f"rows.{end}"
+        assert marks_of_file(path).tolist() == with_nodes.tolist()
+        marks = RowMarks(KEY).of(file_blocks(path, node_column="site"))
+        assert marks.tolist() == sorted([*without, *with_nodes])
+    (tmp_path / "rows.svm").write_text("1 qid:3 2:0.5\n-1 qid:4 1:2\n")
+    (tmp_path / "bare.svm").write_text("1 2:0.5\n-1 1:2\n")
+    marks = RowMarks(KEY).of(file_blocks(tmp_path / "rows.svm", node_column="qid"))
+    bare = marks_of_file(tmp_path / "bare.svm")
+    assert (len(marks), np.isin(bare, marks).all()) == (4, True)
+
+
 def test_cells_do_not_run_together(tmp_path: Path) -> None:
     (tmp_path / "one.csv").write_text("a,b\nx,yz\n")
     (tmp_path / "other.csv").write_text("a,b\nxy,z\n")

@@ -89,7 +89,9 @@ def test_a_run_that_releases_something_unprotected_is_not_private(record: OwnerR
 def test_noise_from_a_seed_is_not_charged(record: OwnerRecord) -> None:
     simulated = Ledger(2, budget=(9.0, 1e-5), simulated=True)
     simulated.charge("model", ModelNoise(1.0, 9.0, 20), times=20)
-    assert record.charge(X, Y, simulated) == RecordTotal(0.0, 1e-5)
+    with pytest.warns(wl.PrivacyWarning, match="Nothing was recorded") as caught:
+        assert record.charge(X, Y, simulated) == RecordTotal(0.0, 1e-5)
+    assert caught[0].filename == __file__
 
 
 def test_each_charge_counts_with_its_largest_count_over_nodes(record: OwnerRecord) -> None:

@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 class RunRecord:
     """The owner's record, as one training uses it.
 
-    It is charged for all rows of the file, also for those that are kept back to test on.
+    It is charged for all rows of the file, also for those that are kept back to test on. The column
+    that names the node of a row states who owns it, so the row is also recognised without it.
 
     Parameters
     ----------
@@ -21,6 +22,8 @@ class RunRecord:
         The file of rows.
     delimiter
         What separates its cells, if that was given.
+    node_column
+        The column that names the node of a row, if that was given.
     delta
         δ of the training, if it has one.
     resumes
@@ -28,9 +31,14 @@ class RunRecord:
     """
 
     def __init__(
-        self, data: Path, delimiter: str | None, delta: float | None, resumes: bool
+        self,
+        data: Path,
+        delimiter: str | None,
+        node_column: str | None,
+        delta: float | None,
+        resumes: bool,
     ) -> None:
-        self._data, self._delimiter = data, delimiter
+        self._data, self._delimiter, self._node_column = data, delimiter, node_column
         self._delta, self._resumes = delta, resumes
         self._rows: RowSet | None = None
         self.notes: list[str] = []
@@ -48,10 +56,11 @@ class RunRecord:
             return
         record = OwnerRecord()
         try:
-            rows = record.mark(file_blocks(self._data, self._delimiter))
+            rows = record.mark(file_blocks(self._data, self._delimiter, self._node_column))
             if not self._resumes:
-                with record.locked() as book:
-                    book.add(rows, Run.of_ledger(ledger, f"train {self._data.name}", self._delta))
+                run = Run.of_ledger(ledger, f"train {self._data.name}", self._delta)
+                with record.locked() as locked_record:
+                    locked_record.add(rows, run)
         except OwnerRecordError as error:
             if ledger.unit is not None:
                 raise

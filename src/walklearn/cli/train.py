@@ -131,7 +131,7 @@ def train(data: Path, out: Path, force: bool, resume: bool, talk: Talk, **option
         prepared = _prepared(data, asked_of_data, options)
         done = begin_with(out, prepared.estimator, prepared.rows, options) if resume else 0
     delta = prepared.estimator.delta
-    record = RunRecord(data, asked_of_data.delimiter, delta, resume)
+    record = RunRecord(data, asked_of_data.delimiter, asked_of_data.node_column, delta, resume)
     trained = _train(prepared, done, record, talk)
     asked = {} if is_private(prepared.estimator) else asked_for(options, prepared.network.graph)
     trained.model.with_details({"asked": asked} if asked else {}).save(

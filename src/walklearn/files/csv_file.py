@@ -43,9 +43,9 @@ def read_csv(path: Path, delimiter: str | None = None, text: Collection[str] = (
     return _table(str(path), columns, lines)
 
 
-def raw_columns(path: Path, delimiter: str | None = None) -> list[Array]:
-    """Read the cells of all columns, unchecked: numbers, and texts where a cell is no number."""
-    return [column.cells for column in _read_columns(path, delimiter, ())[0]]
+def raw_columns(path: Path, delimiter: str | None = None) -> list[tuple[str, Array]]:
+    """Read the names and cells of all columns, unchecked: numbers, and texts for other cells."""
+    return [(column.name, column.cells) for column in _read_columns(path, delimiter, ())[0]]
 
 
 def _read_columns(path: Path, delimiter: str | None, text: Collection[str]) -> Columns:

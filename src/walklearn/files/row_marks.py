@@ -2,12 +2,14 @@
 
 A mark covers all cells of a row and nothing else, so it does not depend on the columns that a run
 uses or on their scales. The order of rows and columns, the names of columns and the notation of
-numbers do not matter; a cell that was changed, added or removed does. Sparse rows are hashed with
-the positions of their entries.
+numbers do not matter; a cell that was changed, added or removed does. A column that names the node
+of a row is no cell of the row: such a row has two marks, with that column and without it. Sparse
+rows are hashed with the positions of their entries.
 
-Numbers count in single precision, so that a file that was saved so is recognised. Two rows with
-equal cells have equal marks. Two other rows collide with probability 2⁻⁶⁴, and a collision can only
-make a run look more expensive than it was. Without the key nobody can compute the mark of a row.
+Numbers are hashed in single precision, so a float32 copy of a row is recognised. Rows with equal
+cells have equal marks. Rows that still differ in single precision collide with probability 2⁻⁶⁴,
+and a collision can only make a run look more expensive than it was. Without the key nobody can
+compute the mark of a row.
 
 >>> marks = RowMarks(b"secret")
 >>> one = marks.of(blocks_of([[30.0, "Ann"], [41, "Bo"]], ["ill", "well"]))
@@ -40,10 +42,11 @@ _TRUTH = {"true": 1.0, "false": 0.0, "": np.nan}
 
 
 class RowBlock(NamedTuple):
-    """Consecutive rows: dense columns, and the sparse features beside them if there are any."""
+    """Consecutive rows: dense columns, and if there are any, sparse features and a node column."""
 
     columns: Sequence[Any]
     sparse: Any = None
+    nodes: Any = None
 
 
 class RowMarks:
@@ -63,7 +66,10 @@ class RowMarks:
         self._known: dict[str, int] = {}  # the hash of each text that has occurred
 
     def of(self, blocks: Iterable[RowBlock]) -> Marks:
-        """Return the marks of all rows in ascending order; equal rows give equal marks."""
+        """Return the marks of all rows in ascending order; equal rows give equal marks.
+
+        A row with a node column has a mark with that column and a mark without it.
+        """
         parts = [self._block(block) for block in blocks]
         marks = np.concatenate(parts) if parts else np.zeros(0, np.uint64)
         marks.sort()
@@ -75,7 +81,11 @@ class RowMarks:
         total = np.zeros(rows, np.uint64) if block.sparse is None else self._entries(block.sparse)
         for column in block.columns:
             total += self._cells(column)
-        return _mixed(total ^ self._row)
+        marks = _mixed(total ^ self._row)
+        if block.nodes is None:
+            return marks
+        total += self._cells(block.nodes)
+        return np.concatenate([marks, _mixed(total ^ self._row)])
 
     def _cells(self, column: Any) -> Marks:
         if isinstance(column, np.ndarray) and column.dtype.kind in "biuf":
@@ -113,24 +123,30 @@ class RowMarks:
         """Return the sum of the hashes of each sparse row's non-zero entries."""
         places = _mixed(X.indices.astype(np.uint64) + self._place)
         hashes = self._numbers(np.asarray(X.data, dtype=np.float64), places)
-        hashes[np.asarray(X.data) == 0] = 0
+        hashes[np.asarray(X.data).astype(np.float32) == 0] = 0
         running = np.concatenate([np.zeros(1, np.uint64), np.cumsum(hashes, dtype=np.uint64)])
         sums: Marks = running[X.indptr[1:]] - running[X.indptr[:-1]]
         return sums
 
 
-def file_blocks(path: str | os.PathLike[str], delimiter: str | None = None) -> Iterator[RowBlock]:
-    """Yield the cells of a file that `read_table` reads, as its owner wrote them."""
+def file_blocks(
+    path: str | os.PathLike[str], delimiter: str | None = None, node_column: str | None = None
+) -> Iterator[RowBlock]:
+    """Yield the cells of a file that `read_table` reads, as its owner wrote them.
+
+    node_column: the name of the column that names the node of a row, if there is one.
+    """
     source = Path(path)
     kind = suffix_of(source)
     if kind == ".parquet":
-        return _parquet_blocks(source)
+        return _parquet_blocks(source, node_column)
     if kind == ".npz":
-        return _npz_blocks(source)
+        return _blocks(*_split(_npz_columns(source), node_column))
     if kind in (".svmlight", ".libsvm", ".svm"):
         table = read_svmlight(source, None, ())
-        return _blocks([table[name] for name in table.beside], table.all_rows)
-    return _blocks(raw_columns(source, delimiter))
+        beside = [(name, table[name]) for name in table.beside]
+        return _blocks(*_split(beside, node_column), sparse=table.all_rows)
+    return _blocks(*_split(raw_columns(source, delimiter), node_column))
 
 
 def blocks_of(X: Any, y: Any) -> Iterator[RowBlock]:
@@ -138,7 +154,7 @@ def blocks_of(X: Any, y: Any) -> Iterator[RowBlock]:
     targets = np.asarray(y)
     beside = list(targets.T) if targets.ndim > 1 else [targets]
     if hasattr(X, "tocsr"):
-        return _blocks(beside, X.tocsr())
+        return _blocks(beside, sparse=X.tocsr())
     if hasattr(X, "columns") and hasattr(X, "to_numpy"):  # a data frame has a type per column
         return _blocks([*(X[name].to_numpy() for name in X.columns), *beside])
     rows = X if isinstance(X, np.ndarray) else np.asarray(X, dtype=_dtype(X))
@@ -152,27 +168,43 @@ def _dtype(rows: Any) -> Any:
     return None if np.asarray(rows).dtype.kind in "biuf" else object
 
 
-def _blocks(columns: Sequence[Any], sparse: Any = None) -> Iterator[RowBlock]:
+def _split(
+    named: Iterable[tuple[str, Any]], node_column: str | None
+) -> tuple[list[Any], Any | None]:
+    """Return the columns without the node column, and the node column or None."""
+    columns = list(named)
+    nodes = [cells for name, cells in columns if name == node_column]
+    return [cells for name, cells in columns if name != node_column], nodes[0] if nodes else None
+
+
+def _blocks(columns: Sequence[Any], nodes: Any = None, sparse: Any = None) -> Iterator[RowBlock]:
     count = {len(column) for column in columns} | (set() if sparse is None else {sparse.shape[0]})
     if len(count) > 1:
         raise ValueError(f"X and y must have equally many rows, got {sorted(count)}.")
     for start in range(0, count.pop(), ROWS_AT_ONCE):
         some = slice(start, start + ROWS_AT_ONCE)
         part = None if sparse is None else sparse[some]
-        yield RowBlock([column[some] for column in columns], part)
+        nodes_part = None if nodes is None else nodes[some]
+        yield RowBlock([column[some] for column in columns], part, nodes_part)
 
 
-def _parquet_blocks(path: Path) -> Iterator[RowBlock]:
+def _parquet_blocks(path: Path, node_column: str | None) -> Iterator[RowBlock]:
     parquet = package("pyarrow.parquet", "tables", "Parquet files need")
     with parquet.ParquetFile(path) as file:
         for batch in file.iter_batches(batch_size=ROWS_AT_ONCE):
-            yield RowBlock([column.to_pylist() for column in batch.columns])
+            cells = [column.to_pylist() for column in batch.columns]
+            columns, nodes = _split(zip(batch.schema.names, cells, strict=True), node_column)
+            yield RowBlock(columns, nodes=nodes)
 
 
-def _npz_blocks(path: Path) -> Iterator[RowBlock]:
+def _npz_columns(path: Path) -> Iterator[tuple[str, Any]]:
     with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
-        arrays = [archive[name] for name in archive.files if name != "columns"]
-    return _blocks([column for array in arrays for column in np.atleast_2d(array.T)])
+        arrays = {name: archive[name] for name in archive.files}
+    X, labels = arrays.pop("X", None), arrays.pop("columns", None)
+    if X is not None:
+        names = [f"x{at}" for at in range(X.shape[1])] if labels is None else labels.tolist()
+        yield from zip(names, X.T, strict=True)
+    yield from arrays.items()
 
 
 def _text(cell: object) -> str:
@@ -192,7 +224,7 @@ def _number(text: str) -> float | None:
 
 
 def _mixed(marks: Marks) -> Marks:
-    """Mix 64 bits in place, so that inputs that differ in one bit differ in all (SplitMix64)."""
+    """Mix 64 bits in place, so that every input bit affects all output bits (SplitMix64)."""
     marks ^= marks >> np.uint64(30)
     marks *= np.uint64(0xBF58476D1CE4E5B9)
     marks ^= marks >> np.uint64(27)

@@ -21,6 +21,7 @@ import os
 import secrets
 import sqlite3
 import time
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import asdict, dataclass
@@ -34,6 +35,7 @@ from walklearn.files.row_marks import Marks, RowBlock, RowMarks, blocks_of
 from walklearn.files.wording import plural
 from walklearn.privacy.description import IN_THE_CLEAR
 from walklearn.privacy.printing import format_upper
+from walklearn.privacy.privacy_warning import PrivacyWarning
 
 if TYPE_CHECKING:
     from walklearn.privacy.composition import Charge
@@ -226,7 +228,7 @@ class OwnerRecord:
             Their targets.
         ledger
             What the run may reveal, such as `ledger_` of a fitted estimator. A ledger whose noise
-            came from a seed claims nothing, and nothing is recorded.
+            was drawn from a seed is not recorded, and a `PrivacyWarning` says so.
         delta
             δ of the total; by default that of the ledger's budget.
         name
@@ -238,9 +240,15 @@ class OwnerRecord:
             The total, with this run.
         """
         rows, run = self.mark(blocks_of(X, y)), Run.of_ledger(ledger, name, delta)
-        if not ledger.simulated:
-            with self.locked() as book:
-                book.add(rows, run)
+        if ledger.simulated:
+            warnings.warn(
+                "Nothing was recorded: the noise of this ledger was drawn from a seed.",
+                PrivacyWarning,
+                stacklevel=2,
+            )
+        else:
+            with self.locked() as record:
+                record.add(rows, run)
         return self.total_of(rows, run.delta)
 
     def total(self, X: Any, y: Any, delta: float | None = None) -> RecordTotal:
@@ -500,7 +508,7 @@ def _runs(connection: sqlite3.Connection, rows: RowSet | str) -> list[Run]:
     digest = rows if isinstance(rows, str) else rows.digest
     known = connection.execute("SELECT 1 FROM row_sets WHERE digest = ?", (digest,)).fetchone()
     if known is not None:
-        found = connection.execute(_RUNS, (digest,)).fetchall()
+        runs = connection.execute(_RUNS, (digest,)).fetchall()
     elif isinstance(rows, str):
         raise OwnerRecordError(
             "the owner's record does not know these rows: it is not the record that they were "
@@ -508,19 +516,19 @@ def _runs(connection: sqlite3.Connection, rows: RowSet | str) -> list[Run]:
         )
     else:
         sets = ", ".join(map(str, _overlapping(connection, rows.marks)))
-        found = connection.execute(
+        runs = connection.execute(
             "SELECT name, charges, delta, nodes, constant, released FROM runs "
             f"WHERE row_set IN ({sets}) ORDER BY id"
         ).fetchall()
     return [
         Run(name, tuple((what, each, n) for what, each, n in json.loads(charges)), *others)
-        for name, charges, *others in found
+        for name, charges, *others in runs
     ]
 
 
 def _overlapping(connection: sqlite3.Connection, marks: Marks) -> list[int]:
     """Return the numbers of the stored sets with at least one of these marks (ascending)."""
-    found = set[int]()
+    overlapping = set[int]()
     if not len(marks):
         return []
     for (row_set,) in connection.execute("SELECT id FROM row_sets").fetchall():
@@ -530,6 +538,6 @@ def _overlapping(connection: sqlite3.Connection, marks: Marks) -> list[int]:
             places = np.searchsorted(marks, stored)
             places[places == len(marks)] = 0
             if (marks[places] == stored).any():
-                found.add(row_set)
+                overlapping.add(row_set)
                 break
-    return sorted(found)
+    return sorted(overlapping)
