@@ -135,6 +135,8 @@ def test_without_a_seed_the_release_is_real_and_exact() -> None:
     assert seeded.ledger_.simulated
     assert any("from a seed" in each for each in seeded.to_model().privacy["not_protected"])
     assert "No privacy claim: the noise was drawn from a seed." in str(seeded.ledger_)
+    assert str(seeded.ledger_).count("seed") == 1
+    assert "this fit alone" not in str(seeded.ledger_)
     unprotected = RandomWalkClassifier(steps=30).fit(X, Y)
     assert "this fit alone" not in str(unprotected.ledger_)  # it has no ε
 
@@ -348,7 +350,7 @@ def test_a_seed_repeats_releases_and_says_so() -> None:
     one, other = (private(random_state=5).fit(X, Y) for _ in range(2))
     np.testing.assert_array_equal(one.trace_.released, other.trace_.released)
     assert one.ledger_.simulated
-    assert "simulated" in str(one.ledger_)
+    assert "drawn from a seed" in str(one.ledger_)
     free, again = (private(random_state=None).fit(X, Y) for _ in range(2))
     assert not free.ledger_.simulated
     assert not np.array_equal(free.trace_.released, again.trace_.released)
@@ -377,6 +379,15 @@ def test_marks_of_rows_are_not_carried_about() -> None:
     with pytest.raises(ValueError, match="cannot continue in a copy or after pickling"):
         again.with_rows(rows, targets, nodes)
     assert pickle.loads(pickle.dumps(Places())).with_rows(rows, targets, nodes)[1].size == 0
+
+
+def test_a_row_that_moved_is_recognised_dense_or_sparse_and_by_its_columns() -> None:
+    rows, targets = np.array([[0.0, 1.0], [2.0, 3.0]]), np.array([1.0, -1.0])
+    places, _ = Places().with_rows(rows, targets, np.array([0, 1]))
+    for form in (rows, csr_array(rows), rows.astype(np.float32)):
+        assert places.with_rows(form, targets, np.array([0, 1]))[1].tolist() == []
+        assert places.with_rows(form, targets, np.array([0, 2]))[1].tolist() == [1]
+    assert places.with_rows(rows[:, ::-1], targets, np.array([5, 6]))[1].size == 0
 
 
 def test_two_copies_of_a_private_training_do_not_both_continue() -> None:

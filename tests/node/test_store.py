@@ -144,26 +144,15 @@ def test_files_are_for_the_owner_alone(path: Path) -> None:
 # ── the release ──────────────────────────────────────────────────────────────────────────────
 
 
-def test_the_release_is_drawn_once(path: Path) -> None:
+def test_the_release_is_written_once(path: Path) -> None:
     first = Release(2.5, {"kind": "laplace", "scale": 1.0}, {"kind": "model-noise"}, 7)
     with Store.create(path, LIMITS) as store:
         assert store.release() is None
-        assert store.draw_release(lambda: first) == first
-    for _ in range(2):
-        with Store.open(path, LIMITS) as store:
-            assert store.draw_release(lambda: pytest.fail("drawn again")) == first
-            assert store.release() == first
-
-
-def test_a_crash_during_the_draw_leaves_no_release(path: Path) -> None:
-    def crash() -> Release:
-        raise KeyboardInterrupt
-
-    with Store.create(path, LIMITS) as store:
-        with pytest.raises(KeyboardInterrupt):
-            store.draw_release(crash)
-        assert store.release() is None
-        assert store.draw_release(lambda: Release(3.0)).importance == 3.0
+        store.put_release(first)
+    with Store.open(path, LIMITS) as store:
+        with pytest.raises(StoreError):
+            store.put_release(Release(3.0))
+        assert store.release() == first
 
 
 # ── who may open it ──────────────────────────────────────────────────────────────────────────
@@ -271,7 +260,7 @@ def commit_for_ever(store: Store, limits: Limits) -> None:
 def test_a_full_disk_changes_nothing_and_the_node_goes_on(small_disk: Path, size: int) -> None:
     limits, path = replace(LIMITS, size=size), small_disk / "node.sqlite"
     with Store.create(path, limits) as store:
-        store.draw_release(lambda: Release(2.0))
+        store.put_release(Release(2.0))
         first = record(limits, 1)
         store.commit(first)
         filler = small_disk / "filler"

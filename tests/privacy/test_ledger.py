@@ -283,6 +283,6 @@ def test_what_is_printed_of_a_cost_is_never_too_small() -> None:
 def test_only_noise_can_be_simulated() -> None:
     ledger = Ledger(nodes=1, simulated=True)
     ledger.in_the_clear("model")
-    assert "simulated" not in str(ledger)
+    assert "seed" not in str(ledger)
     ledger.charge("importance", Laplace(scale=9.0, bounds=(1.0, 10.0)))
-    assert "simulated" in str(ledger)
+    assert "drawn from a seed" in str(ledger)

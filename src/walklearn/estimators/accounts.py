@@ -11,7 +11,6 @@ from walklearn.privacy.budget import about_noise
 from walklearn.walks import Walk
 from walklearn.walks.disclosure import mechanism_of, tells
 
-SEEDED = "No privacy claim: the noise was drawn from a seed."
 THIS_FIT_ALONE = "ε is of this fit alone. Further runs on the same rows add to it (OwnerRecord)."
 
 
@@ -53,9 +52,9 @@ def ledger_of_call(
     ledger = _ledger_for(nodes, earlier, simulated, budget)
     _charge_release(ledger, walk)
     _charge_model(ledger, noise, 0 if earlier is None else earlier.nodes)
-    note = SEEDED if ledger.simulated else THIS_FIT_ALONE
-    if ledger.unit is not None and note not in ledger.beside:
-        ledger.beside.append(note)
+    is_claim = ledger.unit is not None and not ledger.simulated
+    if is_claim and THIS_FIT_ALONE not in ledger.beside:
+        ledger.beside.append(THIS_FIT_ALONE)
     return ledger
 
 

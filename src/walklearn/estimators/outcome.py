@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from walklearn import __version__
-from walklearn.estimators.accounts import SEEDED
 from walklearn.estimators.posing import declared_columns
 from walklearn.estimators.protection import Terms
 from walklearn.estimators.public_facts import public_columns, public_facts
@@ -23,6 +22,7 @@ from walklearn.model import Model
 from walklearn.privacy import ModelNoise
 from walklearn.privacy.budget import doubt_of_delta
 from walklearn.privacy.description import IN_THE_CLEAR, UNPROTECTED_MODEL
+from walklearn.privacy.ledger_text import SEEDED
 from walklearn.privacy.printing import format_claim
 from walklearn.problem.losses import LOSSES
 from walklearn.simulation.trace import Trace

@@ -70,22 +70,23 @@ class RowMarks:
 
         A row with a node column has a mark with that column and a mark without it.
         """
-        parts = [self._block(block) for block in blocks]
+        parts = [self.of_block(block) for block in blocks]
         marks = np.concatenate(parts) if parts else np.zeros(0, np.uint64)
         marks.sort()
         return marks
 
-    def _block(self, block: RowBlock) -> Marks:
+    def of_block(self, block: RowBlock) -> Marks:
+        """Return the marks of a block in the order of its rows; those with nodes come last."""
         # A sum does not depend on the order of the columns.
         rows = len(block.columns[0]) if block.sparse is None else block.sparse.shape[0]
         total = np.zeros(rows, np.uint64) if block.sparse is None else self._entries(block.sparse)
         for column in block.columns:
             total += self._cells(column)
-        marks = _mixed(total ^ self._row)
+        marks = mixed(total ^ self._row)
         if block.nodes is None:
             return marks
         total += self._cells(block.nodes)
-        return np.concatenate([marks, _mixed(total ^ self._row)])
+        return np.concatenate([marks, mixed(total ^ self._row)])
 
     def _cells(self, column: Any) -> Marks:
         if isinstance(column, np.ndarray) and column.dtype.kind in "biuf":
@@ -117,11 +118,11 @@ class RowMarks:
         marks = single.view(np.uint32).astype(np.uint64)
         marks *= self._odd
         marks += self._cell if places is None else places
-        return _mixed(marks)
+        return mixed(marks)
 
     def _entries(self, X: Any) -> Marks:
         """Return the sum of the hashes of each sparse row's non-zero entries."""
-        places = _mixed(X.indices.astype(np.uint64) + self._place)
+        places = mixed(X.indices.astype(np.uint64) + self._place)
         hashes = self._numbers(np.asarray(X.data, dtype=np.float64), places)
         hashes[np.asarray(X.data).astype(np.float32) == 0] = 0
         running = np.concatenate([np.zeros(1, np.uint64), np.cumsum(hashes, dtype=np.uint64)])
@@ -223,7 +224,7 @@ def _number(text: str) -> float | None:
         return None
 
 
-def _mixed(marks: Marks) -> Marks:
+def mixed(marks: Marks) -> Marks:
     """Mix 64 bits in place, so that every input bit affects all output bits (SplitMix64)."""
     marks ^= marks >> np.uint64(30)
     marks *= np.uint64(0xBF58476D1CE4E5B9)

@@ -61,5 +61,5 @@ class TargetScale:
         """Return the model that predicts in the target's own units; an intercept is last."""
         scaled = np.asarray(model * self.spread)
         if intercept:
-            scaled[..., -1] += self.centre
+            scaled[..., -1:] += self.centre  # some plans carry no average: it is empty
         return scaled

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 _UNITS: dict[Unit, str] = {"rows": "one row of a node", "node": "all rows of a node together"}
 
+SEEDED = "No privacy claim: the noise was drawn from a seed."
 # The δ at which a ledger without a budget is printed.
 _PRINTED_DELTA = 1e-5
 
@@ -33,7 +34,8 @@ def ledger_text(ledger: Ledger, releases: Mapping[Kind, Counts]) -> str:
         rows.append([what, released, f"{some.size}", times, format_upper(cost, 4)])
     node, total = ledger.largest_total(delta)
     rows.append(["all", f"node {node}", "", "", format_upper(total, 4)])
-    return "\n".join([_headline(ledger, list(releases)), *_aligned(rows), *ledger.beside])
+    seeded = [SEEDED] if ledger.simulated and ledger.unit is not None else []
+    return "\n".join([_headline(ledger, list(releases)), *_aligned(rows), *seeded, *ledger.beside])
 
 
 def printed_release(mechanism: Release | None) -> str:
@@ -48,8 +50,6 @@ def _headline(ledger: Ledger, kinds: list[Kind]) -> str:
         parts.append(f"budget ε = {epsilon} at δ = {delta}")
     if ledger.unit is not None:
         parts.append(f"ε for {_UNITS[ledger.unit]}")
-    if ledger.simulated and any(mechanism is not None for _, mechanism in kinds):
-        parts.append("simulated: the noise came from a seed and protects nobody")
     clear = sorted({what for what, mechanism in kinds if mechanism is None})
     if clear:  # first: what is said of the rest is nothing beside it
         parts.insert(1, f"ε = ∞, {', '.join(clear)} in the clear: nothing can be claimed for it")

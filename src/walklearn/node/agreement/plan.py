@@ -325,6 +325,11 @@ class Plan:
         return plan_privacy.claim_in_words(self.to_dict().get("privacy", {}))
 
     @property
+    def delta(self) -> float | None:
+        """δ of the plan's claim; None without one."""
+        return self.privacy.delta if self.privacy is not None else None
+
+    @property
     def hides_the_model(self) -> bool:
         """True if each contribution of a node to the model is clipped and noisy."""
         return self.privacy is not None and self.privacy.hides_the_model

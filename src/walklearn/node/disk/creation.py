@@ -140,9 +140,9 @@ def create_node(
         settings = replace(settings, plan_digest=agreed.digest, counts=counts)
         write_parts(fresh, settings, Path(plan).read_text(encoding="utf-8"), identity, rows)
         marked = owner.mark(blocks)
-        with owner.locked() as book:
-            past = _Past.of(book, marked, agreed, mechanism)
-            allowed = _contributions_allowed(agreed, mechanism, noise, budget, past)
+        with owner.locked() as locked_record:
+            earlier = _EarlierRuns.of(locked_record, marked, agreed, mechanism)
+            allowed = _contributions_allowed(agreed, mechanism, noise, budget, earlier)
             release = Release(
                 mechanism=None if mechanism is None else describe(mechanism),
                 noise=None if noise is None else describe(noise),
@@ -150,14 +150,15 @@ def create_node(
                 record=str(owner.path.absolute()),
                 rows=marked.digest,
             )
-            number = book.add(marked, past.run(agreed, release))  # before the first draw
-            importance = learner.importance if past.reused is None else past.reused
-            if mechanism is not None and past.reused is None:
+            run = earlier.new_run(agreed, release)
+            number = locked_record.add(marked, run)  # before the first draw
+            importance = learner.importance if earlier.reused is None else earlier.reused
+            if mechanism is not None and earlier.reused is None:
                 importance = float(mechanism.release([learner.smoothness])[0])
-                book.set_released(number, importance)
+                locked_record.set_released(number, importance)
         release = replace(release, importance=importance)
         with Store.create(fresh / "node.sqlite", learner.limits) as store:
-            store.draw_release(lambda: release)
+            store.put_release(release)
             if noise is not None:
                 ContributionCount.create(count)
         outside = mechanism is not None and bool(mechanism.outside([learner.smoothness]))
@@ -169,8 +170,8 @@ def create_node(
         rows.shortened,
         outside,
         constant,
-        owner.total_of(marked, agreed.privacy.delta if agreed.privacy is not None else None),
-        past.reused is not None,
+        owner.total_of(marked, agreed.delta),
+        earlier.reused is not None,
     )
 
 
@@ -197,7 +198,7 @@ def ledger_of(plan: Plan, release: Release) -> Ledger:
 
 
 @dataclass(frozen=True)
-class _Past:
+class _EarlierRuns:
     """Earlier runs on any of these rows.
 
     constant: digest of what the release of L_i depends on. reused: the number that was released
@@ -215,12 +216,15 @@ class _Past:
         return self.reused is None or not paid
 
     @classmethod
-    def of(cls, book: LockedRecord, rows: RowSet, plan: Plan, mechanism: Mechanism | None) -> _Past:
-        runs = book.runs(rows)
+    def of(
+        cls, record: LockedRecord, rows: RowSet, plan: Plan, mechanism: Mechanism | None
+    ) -> _EarlierRuns:
+        """Read them from the record."""
+        runs = record.runs(rows)
         if mechanism is None:
             return cls("", None, tuple(runs))
         # Of facts and whole rows only: that two constants are the same number is itself a secret.
-        constant = book.keyed_digest(_facts(plan, mechanism).encode() + rows.digest.encode())
+        constant = record.keyed_digest(_facts(plan, mechanism).encode() + rows.digest.encode())
         drawn = [run.released for run in runs if run.constant == constant]
         reused = next((each for each in drawn if each is not None), None)
         return cls(constant, reused, tuple(runs))
@@ -229,7 +233,7 @@ class _Past:
     def charges(self) -> list[ChargeEntry]:
         return [entry for run in self.runs for entry in run.charges]
 
-    def run(self, plan: Plan, release: Release) -> Run:
+    def new_run(self, plan: Plan, release: Release) -> Run:
         """Return the run that the new node is, with all that it may reveal."""
         charges: list[ChargeEntry] = []
         if plan.tells and self.pays_for_constant:
@@ -238,8 +242,7 @@ class _Past:
             charges.append(("model", None, 1))
         elif release.may_contribute:
             charges.append(("model", release.noise, release.may_contribute))
-        delta = plan.privacy.delta if plan.privacy is not None else None
-        return Run(f"plan {plan.name}", tuple(charges), delta, 1, self.constant, self.reused)
+        return Run(f"plan {plan.name}", tuple(charges), plan.delta, 1, self.constant, self.reused)
 
 
 # What of a plan L_i follows from, besides the rows.
@@ -283,7 +286,7 @@ def _contributions_allowed(
     mechanism: Mechanism | None,
     noise: ModelNoise | None,
     budget: Budget | None,
-    past: _Past,
+    earlier: _EarlierRuns,
 ) -> int:
     """How often the rows may show in the model: the plan's cap, or less for the budget's sake."""
     most = 0 if noise is None else noise.max_contributions
@@ -294,8 +297,8 @@ def _contributions_allowed(
     from walklearn.privacy.printing import format_upper
 
     epsilon, delta = check_epsilon(budget[0]), check_delta(budget[1])
-    base = charges_of(past.charges)
-    if plan.tells and past.pays_for_constant:
+    base = charges_of(earlier.charges)
+    if plan.tells and earlier.pays_for_constant:
         base.append(Charge("importance", mechanism, 1))
     if noise is None:
         base.append(Charge("model", None, 1))
@@ -305,15 +308,16 @@ def _contributions_allowed(
         return compose([*base, *more]).within(epsilon, delta)
 
     if not within(0):
-        unprotected = sum(not run.is_private for run in past.runs)
+        unprotected = sum(not run.is_private for run in earlier.runs)
         clear = [charge.what for charge in base if charge.mechanism is None]
-        why = "the release costs more"
+        why, remedy = "the release costs more", ""
         if unprotected:
             why = f"{plural(unprotected, 'earlier run')} on these rows had no protection"
+            remedy = " Leave --budget out, or use other rows."
         elif clear:
             why = f"the plan shares the {clear[0]} in the clear"
         given = f"epsilon = {format_upper(epsilon)} at delta = {format_upper(delta)}"
-        raise ValueError(f"the budget of {given} cannot be kept: {why}.")
+        raise ValueError(f"the budget of {given} cannot be kept: {why}.{remedy}")
     if not most or within(most):
         return most
     return bisect_left(range(1, most), True, key=lambda contributions: not within(contributions))

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
-
 from walklearn.model import Model
 from walklearn.model.model import kind_of
-from walklearn.node.agreement.plan import Plan
 from walklearn.node.disk.creation import ledger_of
 from walklearn.node.disk.directory import NodeDirectory
 from walklearn.node.disk.store import Release, Store
 from walklearn.node.protocol.tokens import Limits
-
-Array = NDArray[np.float64]
 
 
 def newest_model(directory: NodeDirectory) -> tuple[Model, bool]:
@@ -39,8 +33,8 @@ def newest_model(directory: NodeDirectory) -> tuple[Model, bool]:
         raise ValueError(f"no model has come to {directory.path} yet: the token was never here.")
     final, content = token is record.final, plan.to_dict()
     model = Model(
-        _folded(token.model, plan),
-        _folded(token.average, plan),
+        plan.training_target.to_original(token.model, plan.intercept),
+        plan.training_target.to_original(token.average, plan.intercept),
         kind=kind_of(plan.loss.name),
         loss=plan.loss.name,
         columns=plan.encoding,
@@ -56,9 +50,3 @@ def newest_model(directory: NodeDirectory) -> tuple[Model, bool]:
         details={"plan": content, "final": final, "contributions": record.contributions},
     )
     return model, final
-
-
-def _folded(model: Array, plan: Plan) -> Array:
-    """Return the model that predicts in the target's own units."""
-    scale = plan.target_scale
-    return model if scale is None else scale.to_original(model, plan.intercept)

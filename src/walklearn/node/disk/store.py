@@ -1,4 +1,4 @@
-"""The node's memory on disk: the record of the protocol, and the release that is drawn once.
+"""The node's memory on disk: the record of the protocol, and its release.
 
 SQLite in WAL mode with synchronous=FULL: when `commit` returns, the record survives a power cut;
 when it raises `StoreError`, because the disk is full, say, nothing of it was written and the node
@@ -13,11 +13,10 @@ answer. Large tokens are files beside the database: see `bodies`.
 >>> limits = Limits(size=2, updates=100, domain=Ball(1.0))
 >>> with tempfile.TemporaryDirectory() as folder:
 ...     with Store.create(Path(folder, "node.sqlite"), limits) as store:
-...         store.draw_release(lambda: Release(importance=2.5)).importance
+...         store.put_release(Release(importance=2.5))
 ...         store.commit(Record(contributions=3))
 ...     with Store.open(Path(folder, "node.sqlite"), limits) as store:
 ...         store.release().importance, store.record.contributions
-2.5
 (2.5, 3)
 """
 
@@ -309,25 +308,17 @@ class Store:
 
     # ── the release ──────────────────────────────────────────────────────────────────────────
 
-    def draw_release(self, draw: Callable[[], Release]) -> Release:
-        """Draw the node's release, if it never was; it is on the disk before anyone sees it.
-
-        A crash leaves either none, and then nobody has seen one, or this one for good.
-        """
-        with self._one_at_a_time, explained(self.path), transaction(self._connection) as run:
-            known = self.release()
-            if known is not None:
-                return known
-            drawn = draw()
-            run(
+    def put_release(self, release: Release) -> None:
+        """Write the node's release, once; it is on the disk when this returns."""
+        with self._one_at_a_time, explained(self.path):
+            self._connection.execute(
                 "INSERT INTO release VALUES (1, ?, ?, ?, ?, ?, ?)",
-                (drawn.importance, columns.text(drawn.mechanism), columns.text(drawn.noise),
-                 drawn.may_contribute, drawn.record, drawn.rows),
+                (release.importance, columns.text(release.mechanism), columns.text(release.noise),
+                 release.may_contribute, release.record, release.rows),
             )  # fmt: skip
-        return drawn
 
     def release(self) -> Release | None:
-        """What was released; None if it is not drawn yet."""
+        """Return the node's release; None if there is none."""
         with explained(self.path):
             row = self._connection.execute(
                 "SELECT importance, mechanism, noise, may_contribute, record, rows FROM release"

@@ -152,9 +152,8 @@ def total_status(plan: Plan, release: Release | None) -> dict[str, Any]:
 
     if release is None or not release.record:
         return {}
-    delta = plan.privacy.delta if plan.privacy is not None else None
     try:
-        total = OwnerRecord(release.record).total_of(release.rows, delta)
+        total = OwnerRecord(release.record).total_of(release.rows, plan.delta)
     except OwnerRecordError as error:
         return {"all_runs": f"not known: {error}"}
     return {"all_runs": str(total), "total": total.to_dict()}
