@@ -132,7 +132,7 @@ def test_a_scale_that_was_computed_from_the_rows_is_refused(folder: Path) -> Non
     [
         (("--target-scale", "150"), "150"),
         (("--target-scale", "150,many"), "many"),
-        (("--target-scale", "150,0"), "positive spread"),
+        (("--target-scale", "150,0"), "must be CENTRE,SPREAD"),
     ],
 )
 def test_bad_scales_are_refused(folder: Path, options: tuple[object, ...], words: str) -> None:

@@ -199,7 +199,7 @@ def test_what_is_taken_to_be_public_is_listed(place: Path, tmp_path: Path) -> No
     shown = invoke("train", *asked, "--seed", "1", "--out", tmp_path / "text").stdout
     text = " ".join(shown.replace("\n  - ", " ").split())
     for fact in (
-        "20 nodes", "which node a row belongs to", "how many rows each node has", "where the token",
+        "20 nodes", "the node of each row", "the number of rows of each node", "position of the token",
         "The task: classification.", "no, yes.", "'label'", "age (centre 55, spread 20)",
         "income (centre 40000, spread 12000)", "city (categories Oslo, Rome, Bern)",
         "the typical length of a row", "The settings: loss, penalty, walk, step size",
@@ -221,7 +221,7 @@ def test_the_directory_of_a_private_model_can_be_published(place: Path, tmp_path
         assert "accuracy" in result.stdout
         pair = {"own": "(ε, δ) = (3, 1e-05) for everything", "constants": "(3, 0.03) of this"}
         assert pair.get(name, pair["own"]) in " ".join(result.stdout.split())
-        publishable = "it can be published as it is" in " ".join(result.stdout.split())
+        publishable = "you can publish it" in " ".join(result.stdout.split())
         assert publishable == (name != "constants")  # for there the model is in the clear
         for path in (tmp_path / name).iterdir():
             assert not re.search(rb"accuracy 0|_score|\"loss\": [0-9]", path.read_bytes())

@@ -173,7 +173,7 @@ def test_the_number_of_rows_does_not_show_where_it_is_hidden() -> None:
 def test_where_rows_are_the_unit_a_cap_does_not_hide_their_number() -> None:
     capped = total(max_rows=40, total_rows=600.0, steps=30).fit(X, Y, nodes=NODES)
     told = capped.to_model().privacy["taken_to_be_public"][0]
-    assert "how many rows each node has" in told
+    assert "the number of rows of each node" in told
     noise = privacy.ModelNoise(1.0, 1.0, 5)
     by_hand = RandomWalkClassifier(model_privacy=noise, max_rows=40)
     for refused in (total(max_rows=40), private(max_rows=40), by_hand):
@@ -528,7 +528,7 @@ def test_what_is_claimed_is_what_was_done_whatever_the_parameters_say_by_now() -
     private_total.set_params(protect="node", epsilon=None, average="all", model="in the clear")
     assert private_total.to_model().privacy == told.privacy
     assert private_total.to_model().uses == told.uses == "last"
-    assert "how many rows each node has" in told.privacy["taken_to_be_public"][0]
+    assert "the number of rows of each node" in told.privacy["taken_to_be_public"][0]
     assert private_total.to_model().details == told.details
 
 

@@ -298,7 +298,7 @@ def test_the_noise_of_two_visits_is_two_parts_of_a_keystream(
         return made[-1]
 
     monkeypatch.setattr(exact_draws, "Keystream", stream)
-    monkeypatch.setattr(exact_draws, "_prepared", exact_draws._Prepared())
+    monkeypatch.setattr(exact_draws, "_prepared", exact_draws._NoiseBuffer())
     noise = node._runtime.state.learner.noise
     assert noise is not None
     first, second = (node._runtime._draw().noise for _ in range(2))
@@ -315,7 +315,7 @@ def test_noise_is_drawn_before_a_token_comes_and_after_it_has_left(
 ) -> None:
     """With as many numbers as a block each visit uses up all, and takes only what is prepared."""
     monkeypatch.setattr(exact_draws, "BLOCK", 4)
-    monkeypatch.setattr(exact_draws, "_prepared", exact_draws._Prepared())
+    monkeypatch.setattr(exact_draws, "_prepared", exact_draws._NoiseBuffer())
     one, other = make_nodes(tmp_path, 2, [(0, 1)], more=NOISE, updates=6)
 
     async def walk() -> None:
@@ -338,7 +338,7 @@ def test_noise_that_is_not_prepared_is_drawn_while_neighbours_are_heard(
 ) -> None:
     (one,) = make_nodes(tmp_path, 1, [], more=NOISE)
     node, _ = in_process(one)
-    monkeypatch.setattr(exact_draws, "_prepared", exact_draws._Prepared())
+    monkeypatch.setattr(exact_draws, "_prepared", exact_draws._NoiseBuffer())
     heard = threading.Event()
     plain = node._runtime._draw
 

@@ -38,7 +38,7 @@ def prepared(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """An empty store of draws, which come from seeds."""
     monkeypatch.setattr(exact_draws, "Keystream", SeededBits)
     monkeypatch.setattr(SeededBits, "seeds", itertools.count())
-    empty = exact_draws._Prepared()
+    empty = exact_draws._NoiseBuffer()
     monkeypatch.setattr(exact_draws, "_prepared", empty)
     return empty
 

@@ -14,7 +14,13 @@ from tests.privacy.test_auditing import BOUNDS, MECHANISMS
 from walklearn.privacy import noise_test
 from walklearn.privacy.mechanism import Mechanism
 from walklearn.privacy.mechanisms import ClampedGamma, Gamma, Gaussian, Laplace
-from walklearn.privacy.noise_test import REPEATED, TOO_SMALL, mechanism_faults, repeated, too_small
+from walklearn.privacy.noise_test import (
+    REPEATED,
+    TOO_SMALL,
+    mechanism_faults,
+    repetition_p_value,
+    small_noise_p_value,
+)
 
 # The p-value below which one of the nine tests of a mechanism finds a fault.
 LIMIT = noise_test.FAILURE_PROBABILITY / 9
@@ -112,8 +118,8 @@ def test_p_values_are_valid(outcomes: int) -> None:
     probabilities = np.full(count, 1.0 / outcomes)
     for _ in range(4000):
         drawn = generator.integers(outcomes, size=count)
-        small.append(too_small((drawn + 1.0) / outcomes))
-        repeats.append(repeated(drawn.astype(float), probabilities))
+        small.append(small_noise_p_value((drawn + 1.0) / outcomes))
+        repeats.append(repetition_p_value(drawn.astype(float), probabilities))
     limit = 0.01 + 5 * math.sqrt(0.01 / 4000)
     assert np.mean(np.array(small) < 0.01) < limit
     assert np.mean(np.array(repeats) < 0.01) < limit

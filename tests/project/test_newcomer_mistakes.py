@@ -55,7 +55,7 @@ SHELL = {
         r"Is it the right column"),
     "regression of words": Mistake(
         "train people.csv --target label --task regression --out m", r"is text", r"'label'",
-        r"Leave --task out"),
+        r"--task classification"),
     "a column of names": Mistake(
         "train people.csv --target label --out m", r"text with 120 different values", r"'name'",
         r"Leave the column out"),

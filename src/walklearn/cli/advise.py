@@ -212,6 +212,10 @@ def _tell(talk: Talk, advice: Advice, asked: dict[str, list[str]]) -> None:
             talk.tell(f"\n{advice.comparison}")
         talk.tell("\nBecause:\n" + wrapped_sentences(advice.reasons))
     else:
+        if advice.allotment is not None:
+            from walklearn.privacy.budget import about_noise
+
+            talk.tell(about_noise(advice.allotment))
         talk.tell("Why, and what else was considered: --verbose.")
     talk.tell(f"\nTrain with: walklearn train ... {_options_of(advice, asked)}")
 

@@ -236,7 +236,14 @@ def target_scale_of(
             )
         return None
     if given is not None:
-        return TargetScale(*_pair("--target-scale", given, "centre,spread", given, rising=False))
+        try:
+            centre, spread = map(float, given.split(","))
+            return TargetScale(centre, spread)
+        except ValueError:
+            raise ValueError(
+                f"--target-scale {given} must be CENTRE,SPREAD, two finite numbers and the second "
+                "of them positive, such as 150,75."
+            ) from None
     declared = None if target is None else schema.target_scale(target)
     is_private = settings["epsilon"] is not None or settings.get("model_noise") is not None
     if declared is None and settings["epsilon"] is not None and settings.get("model") is None:
@@ -281,7 +288,7 @@ def task_of(target: NDArray[Any], name: str, asked: str) -> Task:
     if text and asked == "regression":
         raise ValueError(
             f"the target {name!r} is text, such as {str(values[0])!r}, and regression predicts "
-            "numbers. Leave --task out, or choose another target."
+            "numbers. Use --task classification, or choose another target."
         )
     few = len(values) <= 2 or (
         not text

@@ -327,7 +327,9 @@ def _describe(created: Created) -> str:
             "so the weighted walk is a uniform one: agree on another mechanism or narrower bounds."
         )
     if created.release.noise is not None:
-        lines.append(f"its rows show in the model at most {often(created.release.may_contribute)}.")
+        lines.append(
+            f"its rows influence the model at most {often(created.release.may_contribute)}."
+        )
     if created.reused:
         lines.append("These rows were released before: the same R_i is released again, at no cost.")
     lines.append(f"this plan: {created.directory.plan.privacy_claim}")

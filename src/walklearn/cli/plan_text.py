@@ -189,8 +189,8 @@ def _private(plan: Plan) -> str:
     noise = allotted.noise
     return (
         f"{plan.privacy_claim}. A gradient is clipped to {noise.clip:.3g} and gets noise of "
-        f"{noise.noise_multiplier:.3g} times that; a node's rows show "
-        f"{often(noise.max_contributions)} at most, then it leaves the model unchanged. "
+        f"{noise.noise_multiplier:.3g} times that; a node's rows influence the "
+        f"model at most {often(noise.max_contributions)}, then it leaves the model unchanged. "
         f"{about_noise(allotted)}"
     )
 

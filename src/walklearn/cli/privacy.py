@@ -199,8 +199,8 @@ def audit(
     """Search for evidence against a privacy claim, by running the code that draws the noise.
 
     The audit prints lower bounds on δ and ε beside the claim, and the largest ε that it could
-    have refuted. It also tests 1,000 releases for noise that is missing, too small or repeated.
-    Without --seed it runs the code of real releases.
+    have refuted. It also tests at least 1,000 releases for noise that is missing, too small or
+    repeated. Without --seed it runs the code of real releases.
 
     With --walk it audits a node's contributions to the model: it runs many walks on two data sets
     that differ in one row, as seen by a neighbour who sees every model.
@@ -221,16 +221,16 @@ def audit(
             if name == "node":
                 with extra("node", "the audit of a node needs"):
                     code = wl.node.observe_visits
-            found = wl.audit_walk(
+            audit_result = wl.audit_walk(
                 noise, delta=delta, walks=samples, confidence=confidence, seed=seed, engine=code
             )
-            audits.append(replace(found, engine=name))
+            audits.append(replace(audit_result, engine=name))
             talk.tell(str(audits[-1]))
-        violated = any(found.violated for found in audits)
+        violated = any(each.violated for each in audits)
         talk.facts |= {
             "claim": repr(noise),
             "verdict": "VIOLATED" if violated else "consistent",
-            "audits": [{**asdict(found), "verdict": found.verdict} for found in audits],
+            "audits": [{**asdict(each), "verdict": each.verdict} for each in audits],
         }
         raise SystemExit(int(violated))
     if bounds is None:

@@ -65,7 +65,7 @@ def schema(data: Path, out: Path | None, talk: Talk, **options: Any) -> None:
     apart = [options["target"], options["node_column"], *options["drop"]]
     features = table.without([name for name in apart if name is not None])
     target = options["target"]
-    number = target if target is not None and is_number(table[target], target) else None
+    number = target if target is not None and is_regression_target(table[target], target) else None
     if out is not None and out.exists():
         raise FileExistsError(f"{out} exists, and may have been filled in: choose another place.")
     text = schema_of(features, out.name if out else "schema.toml")
@@ -99,7 +99,7 @@ def schema_of(table: Table, name: str) -> str:
     return "\n".join(parts)
 
 
-def is_number(cells: NDArray[Any], name: str) -> bool:
+def is_regression_target(cells: NDArray[Any], name: str) -> bool:
     """True if `walklearn train` would predict these cells as a number."""
     try:
         return task_of(cells, name, "auto") == "regression"

@@ -193,9 +193,9 @@ def _tell_privacy(talk: Talk, trained: Trained, out: Path) -> None:
     if trained.is_claimed:
         real = model.privacy["epsilon"] != "∞" and not model.privacy["simulated"]
         owners = (
-            "Rows, loss and accuracy above are computed from the rows and cost no ε: they are for "
-            f"you alone, and {out} does not hold them" + (
-                ", so that it can be published as it is." if real else "."
+            "Rows, loss and accuracy above are computed from the rows, and no ε covers them. They "
+            f"are for you alone. {out} does not contain them" + (
+                ", so that you can publish it." if real else "."
             )
         )  # fmt: skip
         talk.tell(click.wrap_text(owners, WIDTH))

@@ -11,11 +11,11 @@ with pipelines, grid search, cross-validation and pandas like any other estimato
 True
 
 **What is private, and what is not.** Without `epsilon` nothing is: two consecutive models reveal
-the gradient of the rows used between them, which gives away a single row. `epsilon` and `delta` are
-the total for everything that leaves a node because of its rows, the model included, with one row of
-a node (`protect="rows"`) or all of them ("node") as the unit. That needs public facts, at best a
-typical centre and spread of every column (`schema`); clip, noise, steps and length of the walk
-follow. docs/privacy.md explains it.
+the gradient of the rows used between them. If a node has one row, that reveals the row. `epsilon`
+and `delta` are the total for everything that leaves a node because of its rows, the model included,
+with one row of a node (`protect="rows"`) or all of them ("node") as the unit. That needs public
+facts, at best a typical centre and spread of every column (`schema`); clip, noise, steps and length
+of the walk follow. docs/privacy.md explains it.
 """
 
 from walklearn.files.extras import extra as _extra

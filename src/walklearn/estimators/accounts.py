@@ -15,7 +15,7 @@ THIS_FIT_ALONE = "ε is of this fit alone. Further runs on the same rows add to 
 
 
 class Cost(NamedTuple):
-    """What a call will spend, known before it draws anything.
+    """Cost of a call, known before it draws anything.
 
     size: how many numbers the model has.
     """
@@ -36,8 +36,12 @@ class Cost(NamedTuple):
         draws = self.allotted.updates * self.size
         return [
             about_noise(self.allotted),
-            f"Drawing {draws:,} exact numbers of noise takes about {seconds(draws):.2g} s.",
+            f"Drawing {draws:,} exact numbers of noise takes {_duration(seconds(draws))}.",
         ]
+
+
+def _duration(seconds: float) -> str:
+    return "less than 1 s" if seconds < 1.0 else f"about {seconds:.0f} s"
 
 
 def ledger_of_call(

@@ -183,8 +183,8 @@ class _Total(NamedTuple):
         return (
             f"{format_claim(self.epsilon, self.delta)} for everything that leaves a node "
             f"because of its rows in this fit alone, the model included, if {UNITS[self.protect]}: "
-            "local differential privacy, against everyone who sees all tokens. δ bounds how far "
-            "the chances of what is seen may exceed e^ε times those with other rows."
+            "local differential privacy, against everyone who sees all tokens. δ is additive "
+            "slack: P(outcome) ≤ e^ε · P(outcome with the other rows) + δ."
         )
 
 

@@ -18,16 +18,16 @@ _COLUMNS_LISTED = 100
 
 def public_facts(estimator: RandomWalk, terms: Terms) -> list[str]:
     """Return what is taken to be public of a fit: the network, the task and the settings."""
-    counts = "which node a row belongs to, how many rows each node has, what they weigh together, "
+    counts = "the node of each row, the number of rows of each node and their total weight, "
     classes = getattr(estimator, "classes_", None)
     facts = [
-        f"The graph, which has {plural(estimator.graph_.node_count, 'node')}, "
-        f"{'' if terms.hides_counts else counts}and where the token is.",
+        f"The graph ({plural(estimator.graph_.node_count, 'node')}), "
+        f"{'' if terms.hides_counts else counts}and the position of the token.",
         f"The task: {'regression' if classes is None else 'classification'}.",
     ]
     if classes is not None:
         names = ", ".join(map(str, classes.tolist()))
-        facts.append(f"The classes, also where they were read from the rows: {names}.")
+        facts.append(f"The classes, even if they were read from the rows: {names}.")
     numbers = {
         "the typical length of a row": terms.row_length,
         "the bound on the length of a row": terms.feature_bound,
@@ -52,15 +52,14 @@ def public_columns(
     scale: that of a target that is a number.
 
     >>> print(public_columns([Column("age", centre=50.0, spread=20.0, cut_off=3.0)], "ill")[0])
-    The name of the target, 'ill', and the columns with their scales: age (centre 50, spread 20).
+    The name of the target, 'ill', and the columns: age (centre 50, spread 20).
     """
     written = [_written(column) for column in columns[:_COLUMNS_LISTED]]
     if len(columns) > _COLUMNS_LISTED:
         written.append(f"and {len(columns) - _COLUMNS_LISTED:,} more, all of them in model.json")
     of_target = "" if scale is None else f" (centre {scale.centre:g}, spread {scale.spread:g})"
     return [
-        f"The name of the target, {target!r}{of_target}, and the columns with their scales: "
-        f"{', '.join(written)}."
+        f"The name of the target, {target!r}{of_target}, and the columns: {', '.join(written)}."
     ]
 
 

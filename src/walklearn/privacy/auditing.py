@@ -102,8 +102,8 @@ class Finding(ABC):
             noise = f"Faults: {'; '.join(self.faults)}."
         else:
             noise = (
-                f"The noise in {self.noise_releases} {self.draws} releases is as large as claimed "
-                "and is not reused."
+                f"Tests of {self.noise_releases:,} {self.draws} releases found no missing, too "
+                "small or repeated noise."
             )
         beyond = not self.violated and self.largest_refutable_epsilon < self.epsilon < math.inf
         return (

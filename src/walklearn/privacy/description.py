@@ -18,10 +18,9 @@ from walklearn.privacy.row_releases import RowGaussian
 
 IN_THE_CLEAR = "in the clear"  # in place of a description, where nothing protects
 UNPROTECTED_MODEL = (
-    "Whoever sees the token before and after a visit learns the gradient of the rows that the "
-    "visit used, or with memory the change of that gradient. It gives away a single row. Of "
-    "several rows it can reveal much after many visits; for SGD with the squared loss it reveals "
-    "XᵀX and Xᵀy only."
+    "Anyone who sees the token before and after a visit learns the gradient of the rows that the "
+    "visit used (with memory: its change). If the node has one row, this reveals the row. If it "
+    "has several, many visits can reveal much about them."
 )
 
 

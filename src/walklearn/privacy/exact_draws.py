@@ -310,7 +310,7 @@ def _normal(count: int, deviation: float, bits: Bits) -> NDArray[np.int64]:
     return steps
 
 
-class _Prepared:
+class _NoiseBuffer:
     """Gaussian noise drawn ahead, for each deviation; every draw is handed out once."""
 
     def __init__(self) -> None:
@@ -348,13 +348,13 @@ class _Prepared:
         return unused
 
 
-_prepared = _Prepared()
+_prepared = _NoiseBuffer()
 
 
 def _forget() -> None:
     """Start a child process with no draws of its parent, and with locks that nobody holds."""
     global _one_at_a_time, _prepared
-    _one_at_a_time, _prepared = threading.RLock(), _Prepared()
+    _one_at_a_time, _prepared = threading.RLock(), _NoiseBuffer()
 
 
 if hasattr(os, "register_at_fork"):

@@ -26,11 +26,11 @@ than 1 − 1e-9 (`tests/privacy/test_noise_test.py`), unless the clamp moves mos
 
 >>> import numpy as np
 >>> chances = np.random.default_rng(1).random(1000)
->>> too_small(chances) > 1e-3, too_small(0.5 * chances) < 1e-90
+>>> small_noise_p_value(chances) > 1e-3, small_noise_p_value(0.5 * chances) < 1e-90
 (True, True)
->>> repeated(np.arange(1000.0), np.full(1000, 1e-6))
+>>> repetition_p_value(np.arange(1000.0), np.full(1000, 1e-6))
 1.0
->>> repeated(np.ones(1000), np.full(1000, 0.9)) < 1e-40
+>>> repetition_p_value(np.ones(1000), np.full(1000, 0.9)) < 1e-40
 True
 """
 
@@ -57,7 +57,7 @@ REPEATED = "releases repeat: the noise is constant or used more than once"
 _EXPONENTS = (0.5, 2.0, 8.0)  # λ: from few to many of the releases repeated
 
 
-def too_small(chances: Array) -> float:
+def small_noise_p_value(chances: Array) -> float:
     """Return the p-value of noise that is smaller than claimed.
 
     Parameters
@@ -75,7 +75,7 @@ def too_small(chances: Array) -> float:
     return math.exp(-2.0 * count * max(0.0, excess) ** 2)
 
 
-def repeated(outcomes: Array, probabilities: Array) -> float:
+def repetition_p_value(outcomes: Array, probabilities: Array) -> float:
     """Return the p-value of as many equal outcomes among independent ones.
 
     Parameters
@@ -143,13 +143,13 @@ def mechanism_faults(mechanism: Mechanism, release: Callable[[Array], Array]) ->
         within = _claimed_probability(mechanism, value)
         distances = np.abs(released - value)
         chances = np.array([within(value - d, value + d) for d in distances])
-        found[TOO_SMALL].append(too_small(chances))
+        found[TOO_SMALL].append(small_noise_p_value(chances))
         probabilities = np.array([within(r, r) for r in released])
         # Clamped releases accumulate at the ends; unclamped positive ones are at least one step.
         at_end = np.isin(released, mechanism.clamp or [mechanism.grid_step])
         is_constant = bool((released == released[0]).all())
         found[REPEATED] += [
-            repeated(np.where(at_end, np.nan, released), probabilities),
+            repetition_p_value(np.where(at_end, np.nan, released), probabilities),
             float(probabilities[0]) ** (RELEASES - 1) if is_constant else 1.0,
         ]
     return faults(found)

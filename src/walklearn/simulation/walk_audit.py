@@ -242,8 +242,8 @@ def _check_engine(engine: object, seed: Seed) -> None:
         )
     if callable(engine) and seed is not None:
         raise ValueError(
-            "a seed has no effect on a function that makes visits, which draws its own noise: "
-            "leave the seed out."
+            "this engine draws real noise, which takes no seed. Leave the seed out, or use engine "
+            "'compiled'."
         )
 
 
@@ -258,7 +258,7 @@ def _problem(canary: float) -> Problem:
 
 @dataclass(frozen=True)
 class _Observation:
-    """What the neighbour computes from the models of all walks on one data set.
+    """Moves and noise that the neighbour computes from all walks on one data set.
 
     moves: clipped sum + noise of each visit, (walks, visits, size).
     noise: the noise of some contributions in whole steps of the grid, (contributions, size).
@@ -292,8 +292,10 @@ def _noise_faults(drawn: Array, noise: ModelNoise) -> tuple[str, ...]:
     largest = min(1.0, 2.0 / (math.sqrt(2.0 * math.pi) * deviation))
     return noise_test.faults(
         {
-            noise_test.TOO_SMALL: [noise_test.too_small(chances)],
-            noise_test.REPEATED: [noise_test.repeated(sizes, np.full(sizes.size, largest))],
+            noise_test.TOO_SMALL: [noise_test.small_noise_p_value(chances)],
+            noise_test.REPEATED: [
+                noise_test.repetition_p_value(sizes, np.full(sizes.size, largest))
+            ],
         }
     )
 

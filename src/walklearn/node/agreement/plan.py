@@ -271,7 +271,7 @@ class Plan:
 
     @cached_property
     def training_target(self) -> TargetScale:
-        """What nodes do to targets that are numbers; they are cut only where that protects."""
+        """Scale of the targets that nodes train on; cut only if the model is protected."""
         scale = self.target_scale or TargetScale()
         cuts = self.target_scale is not None and self.hides_the_model
         return scale if cuts else replace(scale, cut_off=math.inf)

@@ -121,9 +121,9 @@ def create_node(
         agreed = Plan.read(Path(plan))
         if not (agreed.hides_the_model or accept_unprotected):
             raise ValueError(
-                f"{plan} leaves the model unprotected (ε = ∞). {UNPROTECTED_MODEL} Give epsilon "
-                "and delta in its [privacy], or accept this with --accept-unprotected "
-                "(accept_unprotected=True in Python)."
+                f"{plan} leaves the model unprotected (ε = ∞). {UNPROTECTED_MODEL} Write a private "
+                "plan with walklearn plan new --epsilon 3 --delta 1e-5, or accept this with "
+                "--accept-unprotected (accept_unprotected=True in Python)."
             )
         agreed.check_usable()
         if isinstance(data, NodeRows):

@@ -136,7 +136,7 @@ class _End:
         self._complained = False
 
     def is_over(self) -> bool:
-        """Whether all participants have the final model, or were waited for long enough.
+        """True if all participants have the final model, or the wait for them is over.
 
         What is known from an earlier process is not enough: a neighbour may have lost its model.
         """
