@@ -199,7 +199,7 @@ def test_what_is_taken_to_be_public_is_listed(place: Path, tmp_path: Path) -> No
     shown = invoke("train", *asked, "--seed", "1", "--out", tmp_path / "text").stdout
     text = " ".join(shown.replace("\n  - ", " ").split())
     for fact in (
-        "20 nodes", "the node of each row", "the number of rows of each node", "position of the token",
+        "20 nodes", "the node of each row", "the number of rows of each node", "of the token",
         "The task: classification.", "no, yes.", "'label'", "age (centre 55, spread 20)",
         "income (centre 40000, spread 12000)", "city (categories Oslo, Rome, Bern)",
         "the typical length of a row", "The settings: loss, penalty, walk, step size",
