@@ -80,11 +80,15 @@ def test_three_private_runs_at_3_print_5_66(data: Path) -> None:
     out = data.parent / "model"
     shown = invoke("train", data, "--target", "y", "--steps", "60", *PRIVATE, "--force", "--out",
                    out)  # fmt: skip
-    text = " ".join(shown.stdout.split())
-    assert "of its rows in this fit alone" in text
-    assert "All runs on any of these rows: private runs: ε = 6.7" in text
+    assert "of its rows in this fit alone" in " ".join(shown.stdout.split())
+    lines = shown.stdout.splitlines()
+    at = next(at for at, line in enumerate(lines) if line.startswith("Not private: "))
+    assert lines[at - 1].startswith(
+        "Total over all runs on any of these rows, private runs: ε = 6.7"
+    )
+    assert lines[at - 1].endswith(" at δ = 1e-05 for one row (upper bound, 4 runs)")
     # That rows came back is nothing to publish.
-    assert "All runs" not in (out / "report.md").read_text(encoding="utf-8")
+    assert "all runs" not in (out / "report.md").read_text(encoding="utf-8")
     assert "total" not in json.dumps(Model.load(out).details)
 
 

@@ -30,6 +30,7 @@ from walklearn.node.disk.directory import NodeDirectory
 from walklearn.node.disk.store import Store
 from walklearn.node.protocol.record import Record
 from walklearn.node.protocol.tokens import Limits
+from walklearn.privacy.printing import format_upper
 
 
 def node(*arguments: object) -> Result:
@@ -274,7 +275,20 @@ def test_status_and_init_begin_with_the_epsilon_and_say_when_it_is_spent(tmp_pat
     assert 4.4 < total["epsilon"] < 4.5
     for output in (made.output, node("status", tmp_path / "anew").output):
         assert f"this plan: {told}" in output
-        assert "all runs on any of these rows: private runs: ε = 4.464 at δ = 1e-05" in output
+        assert "total over all runs on any of these rows, private runs: ε = 4.464 at δ" in output
+    (tmp_path / "others.csv").write_text("a,b,y\n7,2,no\n")
+    made = node("init", tmp_path / "few", "--plan", tmp_path / "plan.toml", "--budget", "2", "1e-5",
+                "--data", tmp_path / "others.csv", "--listen", "127.0.0.1:7447")  # fmt: skip
+    now = json.loads(node("status", tmp_path / "few", "--json").output)
+    spent = format_upper(now["total"]["epsilon"], 4)
+    assert now["total"]["epsilon"] <= 2.0
+    assert 0 < now["may_contribute"] < 5
+    for output in (made.output, node("status", tmp_path / "few").output):
+        assert (
+            f"this node: ε = {spent} at δ = 1e-05 for all rows of a node (the plan allows 3;"
+            in output
+        )
+        assert "this plan: " not in output
     clear = tmp_path / "clear.toml"
     text = (tmp_path / "plan.toml").read_text()
     clear.write_text(text[: text.index("[privacy]")])

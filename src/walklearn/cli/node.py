@@ -13,7 +13,7 @@ import click
 from walklearn.cli.book import book
 from walklearn.cli.doubts import about_one_nodes_rows
 from walklearn.cli.node_extra import with_node_extra
-from walklearn.cli.node_status import confirmation, status_of, status_page
+from walklearn.cli.node_status import claim_lines, confirmation, status_of, status_page
 from walklearn.cli.talk import Talk
 from walklearn.files.wording import often, plural
 
@@ -70,16 +70,20 @@ def init(
 
     The release is drawn once and kept: making the same node anew and drawing again would let
     neighbours average the noise away.
+
+    Each node is charged to the owner's record, ~/.local/state/walklearn/record.sqlite (or below
+    $XDG_STATE_HOME), before anything is drawn.
     """
     from walklearn.files import read_table
     from walklearn.node.agreement.plan import Plan
-    from walklearn.node.disk.creation import create_node
+    from walklearn.node.disk.creation import create_node, limited_claim
 
     notes = about_one_nodes_rows(read_table(data), Plan.read(plan))
     created = create_node(
         directory, plan=plan, data=data, listen=listen, address=address, name=name, budget=budget,
         accept_unprotected=accept_unprotected,
     )  # fmt: skip
+    claim = limited_claim(created.directory.plan, created.release)
     talk.facts |= {
         "directory": str(created.directory.path),
         "name": created.directory.settings.name,
@@ -87,11 +91,12 @@ def init(
         "shortened": created.shortened,
         "outside": created.outside,
         "privacy": created.directory.plan.privacy_claim,
+        **({} if claim is None else {"this_node": claim}),
         "all_runs": str(created.total),
         "total": created.total.to_dict(),
         "notes": notes,
     }
-    talk.tell(_describe(created))
+    talk.tell(_describe(created, talk.facts))
     for note in notes:
         talk.note(note)
 
@@ -312,7 +317,7 @@ def _open(directory: Path) -> NodeDirectory:
     return NodeDirectory(directory)
 
 
-def _describe(created: Created) -> str:
+def _describe(created: Created, facts: dict[str, Any]) -> str:
     path, name = created.directory.path, created.directory.settings.name
     lines = [f"{path}: node {name}, {plural(created.rows, 'row')}"]
     if created.shortened:
@@ -332,7 +337,6 @@ def _describe(created: Created) -> str:
         )
     if created.reused:
         lines.append("These rows were released before: the same R_i is released again, at no cost.")
-    lines.append(f"this plan: {created.directory.plan.privacy_claim}")
-    lines.append(f"all runs on any of these rows: {created.total}")
+    lines += claim_lines(facts)
     lines.append(f"next: walklearn node invite {path}")
     return "\n".join(lines)

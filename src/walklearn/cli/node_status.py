@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -44,10 +45,7 @@ def status_page(now: dict[str, Any]) -> str:
         lines.append(f"the walk stands still: nothing has moved for {now['moved_seconds']:g} s")
     if now.get("may_contribute") is not None:
         lines.append(_contributions(now["contributions"], now["may_contribute"]))
-    if "privacy" in now:
-        lines.append(f"this plan: {now['privacy']}")
-    if "all_runs" in now:
-        lines.append(f"all runs on any of these rows: {now['all_runs']}")
+    lines += claim_lines(now)
     refusals = now.get("counters", {}).get("refusals", {})
     if refusals:
         lines.append("refused: " + ", ".join(f"{n} × {why}" for why, n in refusals.items()))
@@ -62,6 +60,18 @@ def status_page(now: dict[str, Any]) -> str:
         for each in now["neighbours"]
     ]
     return "\n".join([*lines, *aligned(_COLUMNS, rows)])
+
+
+def claim_lines(now: Mapping[str, Any]) -> list[str]:
+    """Return the node's own claim, and the total over all runs on any of its rows."""
+    lines = []
+    if "this_node" in now:
+        lines.append(f"this node: {now['this_node']}")
+    elif "privacy" in now:
+        lines.append(f"this plan: {now['privacy']}")
+    if "all_runs" in now:
+        lines.append(f"total over all runs on any of these rows, {now['all_runs']}")
+    return lines
 
 
 def confirmation(now: dict[str, Any]) -> str:

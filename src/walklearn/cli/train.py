@@ -120,6 +120,9 @@ def train(data: Path, out: Path, force: bool, resume: bool, talk: Talk, **option
           --graph edges.txt --epsilon 3 --delta 1e-5 --schema schema.toml --out model/
       walklearn train data.csv --target price --test-fraction 0.2 --out model/ --json
 
+    Each run without --seed is charged to the owner's record before anything is drawn:
+    ~/.local/state/walklearn/record.sqlite, or below $XDG_STATE_HOME.
+
     Ctrl-C keeps the model so far in OUT, and the same command with --resume goes on from it.
 
     Exit codes: 0 done, 1 it went wrong on the way, 2 bad input, 130 Ctrl-C.

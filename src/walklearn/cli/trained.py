@@ -153,17 +153,22 @@ def tell(talk: Talk, trained: Trained, out: Path) -> None:
     ]
     talk.show(["", ""], rows, title=f"A {model.kind} of {model.target!r}")
     talk.tell()
+    total = []
+    if trained.total is not None:
+        total = [f"Total over all runs on any of these rows, {trained.total}"]
     if talk.verbose:
         _tell_privacy(talk, trained, out)
+        for line in total:
+            talk.tell(line)
     else:
-        for name, what in _privacy_in_short(model).items():
-            talk.tell(click.wrap_text(f"{name}: {what}", WIDTH, "", "  "))
+        private, *others = (f"{name}: {what}" for name, what in _privacy_in_short(model).items())
+        for line in (click.wrap_text(private, WIDTH, "", "  "), *total):
+            talk.tell(line)
+        for line in others:
+            talk.tell(click.wrap_text(line, WIDTH, "", "  "))
         if trained.is_claimed:
             _list(talk, model, "taken_to_be_public")
         talk.tell(f"More: --verbose, or {out / 'report.md'}.")
-    if trained.total is not None:
-        told = f"All runs on any of these rows: {trained.total}."
-        talk.tell(click.wrap_text(told, WIDTH, "", "  "))
     if trained.logged is not None:
         talk.tell("\n" + how_to_look_at(trained.logged))
     talk.tell(f"\nThe model is in {out}. Next: walklearn predict {out} new.csv")

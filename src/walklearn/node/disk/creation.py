@@ -197,6 +197,24 @@ def ledger_of(plan: Plan, release: Release) -> Ledger:
     return ledger
 
 
+def limited_claim(plan: Plan, release: Release) -> str | None:
+    """Return the claim of a node that a budget limits; None for one that has the plan's own."""
+    if release.noise is None or release.may_contribute == release.noise["max_contributions"]:
+        return None
+    from walklearn.privacy.printing import format_upper
+
+    assert plan.privacy is not None
+    assert plan.privacy.epsilon is not None
+    assert plan.delta is not None
+    epsilon = ledger_of(plan, release).total(0, plan.delta)
+    unit = "one row of a node" if plan.privacy.protect == "rows" else "all rows of a node"
+    return (
+        f"ε = {format_upper(epsilon, 4)} at δ = {format_upper(plan.delta)} for {unit} (the plan "
+        f"allows {format_upper(plan.privacy.epsilon)}; --budget limits it to "
+        f"{plural(release.may_contribute, 'contribution')})"
+    )
+
+
 @dataclass(frozen=True)
 class _EarlierRuns:
     """Earlier runs on any of these rows.

@@ -148,15 +148,18 @@ def total_status(plan: Plan, release: Release | None) -> dict[str, Any]:
 
     A running node does not call this: composing takes memory and time that its process lacks.
     """
+    from walklearn.node.disk.creation import limited_claim
     from walklearn.privacy.owner_record import OwnerRecord, OwnerRecordError
 
     if release is None or not release.record:
         return {}
+    claim = limited_claim(plan, release)
+    limited = {} if claim is None else {"this_node": claim}
     try:
         total = OwnerRecord(release.record).total_of(release.rows, plan.delta)
     except OwnerRecordError as error:
-        return {"all_runs": f"not known: {error}"}
-    return {"all_runs": str(total), "total": total.to_dict()}
+        return {"all_runs": f"not known: {error}", **limited}
+    return {"all_runs": str(total), "total": total.to_dict(), **limited}
 
 
 def own_total(directory: NodeDirectory) -> dict[str, Any]:
