@@ -122,6 +122,27 @@ def test_a_copied_directory_does_not_run_beside_the_original(tmp_path: Path) -> 
     in_process(NodeDirectory(tmp_path / "copy"))[0]._close()
 
 
+def test_a_damaged_line_gives_no_contribution_back(tmp_path: Path) -> None:
+    """Whichever byte is damaged, the next start counts at least as many as were reserved."""
+    file = tmp_path / "counts" / ("ab" * 32)
+    for reserved in (1, 49, 50):
+        ContributionCount.create(file)
+        with ContributionCount.open(file) as count:
+            for each in range(1, reserved + 1):
+                count.reserve(each)
+        intact = file.read_bytes()
+        for place in range(len(intact)):
+            damaged = bytearray(intact)
+            damaged[place] ^= 1
+            file.write_bytes(damaged)
+            assert reserved <= ContributionCount.read(file) <= reserved + 1
+            with ContributionCount.open(file) as count:
+                started = count.value
+                assert reserved <= started <= reserved + 1
+            with ContributionCount.open(file) as count:  # repaired: not one more at each start
+                assert count.value == started
+
+
 @pytest.mark.parametrize("damage", ["missing", "empty", "text", "of another node"])
 def test_a_node_without_its_count_is_refused(tmp_path: Path, damage: str) -> None:
     node, other = two_nodes(tmp_path)

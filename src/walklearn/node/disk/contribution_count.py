@@ -6,8 +6,9 @@ it commits and sends it, and starts from the larger of the two counts. A crash a
 charges a contribution that nobody saw, which is safe.
 
 The file holds two lines, each a count and its checksum. A reservation overwrites the older line, so
-an interrupted write leaves the other line intact. A lock on the file ends with the process: two
-copies of a directory cannot run at once.
+an interrupted write leaves the other line intact. If one line is damaged, it may have held the next
+count, so the node starts from one more than the other line says. A lock on the file ends with the
+process: two copies of a directory cannot run at once.
 
 >>> import tempfile
 >>> folder = tempfile.TemporaryDirectory()
@@ -66,7 +67,9 @@ class ContributionCount:
             raise StoreError(_unknown(path, str(error.strerror))) from None
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return cls(path, descriptor)
+            count = cls(path, descriptor)
+            count.reserve(_start(count._lines))  # rewrites a damaged line
+            return count
         except BaseException as error:
             os.close(descriptor)
             if isinstance(error, BlockingIOError):
@@ -85,7 +88,7 @@ class ContributionCount:
             content = path.read_bytes()
         except OSError as error:
             raise StoreError(_unknown(path, str(error.strerror))) from None
-        return max(_parse(path, content))
+        return _start(_parse(path, content))
 
     @property
     def value(self) -> int:
@@ -140,6 +143,11 @@ def _parse(path: Path, content: bytes) -> list[int]:
     if max(counts) < 0:
         raise StoreError(_unknown(path, "it is damaged"))
     return counts
+
+
+def _start(counts: list[int]) -> int:
+    """Return the count to start from, given both lines; a damaged one may have held the next."""
+    return max(counts) + (min(counts) < 0)
 
 
 def _unknown(path: Path, reason: str) -> str:
