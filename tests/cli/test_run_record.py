@@ -15,11 +15,10 @@ import pytest
 from tests.running import invoke
 from walklearn import RandomWalkClassifier
 from walklearn.cli import main
-from walklearn.cli.run_record import RunRecord
 from walklearn.estimators import walking
 from walklearn.files.row_marks import file_blocks
 from walklearn.model import Model
-from walklearn.privacy import Ledger, OwnerRecord
+from walklearn.privacy import OwnerRecord
 from walklearn.privacy.mechanisms import Laplace
 
 SCALE = ("--scale", "*=0,1")
@@ -103,17 +102,22 @@ def test_an_unprotected_run_is_recorded_as_such(data: Path) -> None:
     assert train(data, *CONSTANTS)["for_the_owner_alone"]["total"]["unprotected_runs"] == 3
 
 
-@pytest.mark.parametrize("options", [(), PRIVATE, CONSTANTS, OWN_NOISE])
-def test_a_seeded_run_is_not_charged(data: Path, options: tuple[str, ...]) -> None:
+@pytest.mark.parametrize("options", [PRIVATE, CONSTANTS, OWN_NOISE])
+def test_a_run_with_seeded_noise_is_not_charged(data: Path, options: tuple[str, ...]) -> None:
     facts = train(data, "--seed", "1", *options)
     assert "total" not in facts["for_the_owner_alone"]
     assert recorded(data) == (0, 0)
     told = facts["privacy"]["not_protected"][0]
-    assert told.startswith("No privacy claim: the noise was drawn from a seed.") == bool(options)
-    if options:
-        shown = invoke("train", data, "--target", "y", "--steps", "60", "--seed", "1", *options,
-                       "--out", data.parent / "shown")  # fmt: skip
-        assert "No privacy claim: the noise was drawn from a seed." in shown.stdout
+    assert told.startswith("No privacy claim: the noise was drawn from a seed.")
+    shown = invoke("train", data, "--target", "y", "--steps", "60", "--seed", "1", *options,
+                   "--out", data.parent / "shown")  # fmt: skip
+    assert "No privacy claim: the noise was drawn from a seed." in shown.stdout
+
+
+def test_a_seeded_run_without_noise_is_recorded_as_unprotected(data: Path) -> None:
+    train(data, "--seed", "3")
+    total = train(data, *PRIVATE)["for_the_owner_alone"]["total"]
+    assert (total["private_runs"], total["unprotected_runs"]) == (1, 1)
 
 
 def test_estimators_charge_nothing(data: Path) -> None:
@@ -223,16 +227,37 @@ def test_two_runs_at_the_same_time_are_both_charged(data: Path) -> None:
     assert recorded(one) == (2, 0)
 
 
+def resume(data: Path) -> None:
+    """Continue the training in the folder `model`, as if it had been interrupted."""
+    out = data.parent / "model"
+    Model.load(out).with_details({"interrupted": True}).save(out, overwrite=True)
+    result = invoke("train", data, "--target", "y", "--steps", "90", "--out", out, "--resume")
+    assert result.exit_code == 0, result.output
+
+
 def test_a_resumed_training_is_not_a_second_run(data: Path) -> None:
     train(data)
-    ledger = Ledger(30)
-    ledger.in_the_clear("model")
-    resumed = RunRecord(data, None, None, None, resumes=True)
-    resumed.charge(ledger)
-    total = resumed.total()
-    assert total is not None
-    assert total.unprotected_runs == 1
+    resume(data)
     assert recorded(data) == (0, 1)
+
+
+def test_a_training_that_is_resumed_on_other_rows_is_charged(data: Path) -> None:
+    train(data)
+    header, *rows = data.read_text().splitlines()
+    data.write_text("\n".join([header, *rows[:-1], rows[0]]) + "\n")  # as many rows, one is new
+    resume(data)
+    assert recorded(data) == (0, 2)
+
+
+def test_a_resumed_training_that_was_not_recorded_is_charged(
+    data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", str(data))  # a file, so that there can be no record
+        train(data)
+    train(data, *PRIVATE, "--out", str(data.parent / "private"))
+    resume(data)
+    assert recorded(data) == (1, 1)
 
 
 def test_a_record_that_breaks_during_the_training_does_not_cost_the_model(

@@ -113,6 +113,15 @@ def test_sparse_rows_keep_the_places_of_their_numbers(tmp_path: Path) -> None:
     assert marks_of(X, [1.0, -1.0]).tolist() == one.tolist()
 
 
+@pytest.mark.parametrize("dtype", [bool, np.int32, np.float64])
+def test_sparse_entries_that_are_stored_twice_count_as_their_sum(dtype: type) -> None:
+    X = csr_array((np.ones(4, dtype), [1, 0, 1, 2], [0, 3, 4]), shape=(2, 3))
+    assert not X.has_canonical_format
+    expected = marks_of(csr_array([[1.0, 2.0, 0.0], [0.0, 0.0, 1.0]]), [1, 2])
+    assert marks_of(X, [1, 2]).tolist() == expected.tolist()
+    assert X.nnz == 4
+
+
 def test_many_rows_need_little_memory_beside_them() -> None:
     X, y = np.random.default_rng(0).normal(size=(400_000, 5)), np.zeros(400_000)
     tracemalloc.start()

@@ -94,6 +94,12 @@ def test_noise_from_a_seed_is_not_charged(record: OwnerRecord) -> None:
     assert caught[0].filename == __file__
 
 
+def test_a_seeded_run_without_noise_is_recorded_as_unprotected(record: OwnerRecord) -> None:
+    ledger = Ledger(2, simulated=True)
+    ledger.in_the_clear("model")
+    assert record.charge(X, Y, ledger).unprotected_runs == 1
+
+
 def test_each_charge_counts_with_its_largest_count_over_nodes(record: OwnerRecord) -> None:
     ledger, noise = Ledger(3), ModelNoise(1.0, 9.0, 20)
     ledger.charge("model", noise, times=[1, 20, 3])
@@ -206,6 +212,14 @@ def test_a_damaged_foreign_or_missing_record_is_refused(record: OwnerRecord) -> 
         record.charge(X, Y, ledger_with())
     with pytest.raises(OwnerRecordError, match="XDG_STATE_HOME"):
         OwnerRecord(record.path / "below").charge(X, Y, ledger_with())
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs a folder that cannot be made")
+def test_a_folder_that_cannot_be_made_is_not_called_a_missing_record() -> None:
+    record = OwnerRecord("/proc/nope/walklearn/record.sqlite")
+    with pytest.raises(OwnerRecordError, match=r"cannot be made.*XDG_STATE_HOME") as caught:
+        record.charge(X, Y, ledger_with())
+    assert "backup" not in str(caught.value)
 
 
 def test_a_record_that_stays_locked_is_told(

@@ -27,7 +27,8 @@ class RunRecord:
     delta
         δ of the training, if it has one.
     resumes
-        True if the training continues one that was charged before.
+        True if the training continues an earlier one. Then it is charged unless the same run on
+        exactly these rows is recorded.
     """
 
     def __init__(
@@ -50,16 +51,21 @@ class RunRecord:
         since it claims nothing.
         """
         from walklearn.files.row_marks import file_blocks
-        from walklearn.privacy.owner_record import OwnerRecord, OwnerRecordError, Run
+        from walklearn.privacy.owner_record import (
+            OwnerRecord,
+            OwnerRecordError,
+            Run,
+            has_seeded_noise,
+        )
 
-        if ledger.simulated:
+        if has_seeded_noise(ledger):
             return
         record = OwnerRecord()
         try:
             rows = record.mark(file_blocks(self._data, self._delimiter, self._node_column))
-            if not self._resumes:
-                run = Run.of_ledger(ledger, f"train {self._data.name}", self._delta)
-                with record.locked() as locked_record:
+            run = Run.of_ledger(ledger, f"train {self._data.name}", self._delta)
+            with record.locked() as locked_record:
+                if not (self._resumes and locked_record.has(rows, run)):
                     locked_record.add(rows, run)
         except OwnerRecordError as error:
             if ledger.unit is not None:

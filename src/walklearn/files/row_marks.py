@@ -122,6 +122,9 @@ class RowMarks:
 
     def _entries(self, X: Any) -> Marks:
         """Return the sum of the hashes of each sparse row's non-zero entries."""
+        if not X.has_canonical_format:  # a row may have several entries in a column
+            X = X.astype(np.float64)
+            X.sum_duplicates()
         places = mixed(X.indices.astype(np.uint64) + self._place)
         hashes = self._numbers(np.asarray(X.data, dtype=np.float64), places)
         hashes[np.asarray(X.data).astype(np.float32) == 0] = 0

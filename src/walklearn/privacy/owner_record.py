@@ -69,6 +69,10 @@ _RUNS = (
     "(SELECT other FROM overlaps WHERE row_set = "
     "(SELECT id FROM row_sets WHERE digest = ?)) ORDER BY id"
 )
+_RUNS_ON = (
+    "SELECT name, charges, delta, nodes, constant, released FROM runs WHERE row_set = "
+    "(SELECT id FROM row_sets WHERE digest = ?) ORDER BY id"
+)
 
 ChargeEntry = tuple[str, Any, int]  # what, description of the mechanism or None, times
 
@@ -228,7 +232,8 @@ class OwnerRecord:
             Their targets.
         ledger
             What the run may reveal, such as `ledger_` of a fitted estimator. A ledger whose noise
-            was drawn from a seed is not recorded, and a `PrivacyWarning` says so.
+            was drawn from a seed is not recorded, and a `PrivacyWarning` says so. A seeded ledger
+            without noise is recorded as unprotected.
         delta
             δ of the total; by default that of the ledger's budget.
         name
@@ -240,7 +245,7 @@ class OwnerRecord:
             The total, with this run.
         """
         rows, run = self.mark(blocks_of(X, y)), Run.of_ledger(ledger, name, delta)
-        if ledger.simulated:
+        if has_seeded_noise(ledger):
             warnings.warn(
                 "Nothing was recorded: the noise of this ledger was drawn from a seed.",
                 PrivacyWarning,
@@ -318,7 +323,10 @@ class OwnerRecord:
     def _lock(self) -> Iterator[None]:
         """Hold the lock, which ends with the process; create the record if there is none."""
         with self._explained():
-            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            try:
+                self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            except FileNotFoundError as error:  # such as below /proc
+                raise OSError(error.errno, "its folder cannot be made") from error
             lock = sqlite3.connect(
                 self.path.with_name(self.path.name + ".lock"), timeout=_WAIT_SECONDS,
                 isolation_level=None,
@@ -351,7 +359,9 @@ class OwnerRecord:
     def _reader(self) -> sqlite3.Connection:
         """Open the file for reading, also where nothing may be written beside it."""
         if not self.path.is_file():
-            raise FileNotFoundError(None, "it does not exist", str(self.path))
+            raise OwnerRecordError(
+                f"{self.path}, the owner's record of earlier runs, is missing. {_RESTORE}"
+            )
         uri = self.path.absolute().as_uri() + "?mode=ro"
         connection = sqlite3.connect(uri, uri=True, timeout=_WAIT_SECONDS, isolation_level=None)
         try:
@@ -400,8 +410,6 @@ class OwnerRecord:
             if name.startswith(_PLACE_ERRORS):
                 raise OwnerRecordError(f"{whose} cannot be used: {error}. {allow}") from error
             raise OwnerRecordError(f"{whose} cannot be used: {error}. {_RESTORE}") from error
-        except FileNotFoundError as error:
-            raise OwnerRecordError(f"{whose} is missing. {_RESTORE}") from error
         except OSError as error:
             raise OwnerRecordError(f"{whose} cannot be used: {error.strerror}. {allow}") from error
 
@@ -418,6 +426,11 @@ class LockedRecord:
         """Return all recorded runs on any of these rows, in order."""
         with self._explained():
             return _runs(self._connection, rows)
+
+    def has(self, rows: RowSet, run: Run) -> bool:
+        """Return True if such a run on exactly these rows is recorded."""
+        with self._explained():
+            return run in _read_runs(self._connection.execute(_RUNS_ON, (rows.digest,)))
 
     def add(self, rows: RowSet, run: Run) -> int:
         """Record a run, which is on disk when this returns; return its number."""
@@ -464,6 +477,11 @@ class LockedRecord:
         return new
 
 
+def has_seeded_noise(ledger: Ledger) -> bool:
+    """Return True if the ledger's noise was drawn from a seed; a run without noise has none."""
+    return ledger.simulated and ledger.unit is not None
+
+
 def total_of_runs(runs: Sequence[Run], delta: float | None = None) -> RecordTotal:
     """Return the total of some runs on the same rows, at `delta` or else their largest δ."""
     private = [run for run in runs if run.is_private]
@@ -508,7 +526,7 @@ def _runs(connection: sqlite3.Connection, rows: RowSet | str) -> list[Run]:
     digest = rows if isinstance(rows, str) else rows.digest
     known = connection.execute("SELECT 1 FROM row_sets WHERE digest = ?", (digest,)).fetchone()
     if known is not None:
-        runs = connection.execute(_RUNS, (digest,)).fetchall()
+        runs = connection.execute(_RUNS, (digest,))
     elif isinstance(rows, str):
         raise OwnerRecordError(
             "the owner's record does not know these rows: it is not the record that they were "
@@ -519,7 +537,11 @@ def _runs(connection: sqlite3.Connection, rows: RowSet | str) -> list[Run]:
         runs = connection.execute(
             "SELECT name, charges, delta, nodes, constant, released FROM runs "
             f"WHERE row_set IN ({sets}) ORDER BY id"
-        ).fetchall()
+        )
+    return _read_runs(runs)
+
+
+def _read_runs(runs: Iterable[Any]) -> list[Run]:
     return [
         Run(name, tuple((what, each, n) for what, each, n in json.loads(charges)), *others)
         for name, charges, *others in runs
