@@ -1,4 +1,4 @@
-"""Tests of the noise find missing, too small and repeated noise, and do not blame honest noise."""
+"""Tests of the noise find its faults, and do not blame honest noise."""
 
 from __future__ import annotations
 
@@ -15,15 +15,18 @@ from walklearn.privacy import noise_test
 from walklearn.privacy.mechanism import Mechanism
 from walklearn.privacy.mechanisms import ClampedGamma, Gamma, Gaussian, Laplace
 from walklearn.privacy.noise_test import (
+    DEPENDENT,
+    ONE_SIDED,
     REPEATED,
     TOO_SMALL,
     mechanism_faults,
     repetition_p_value,
+    sign_p_value,
     small_noise_p_value,
 )
 
-# The p-value below which one of the nine tests of a mechanism finds a fault.
-LIMIT = noise_test.FAILURE_PROBABILITY / 9
+# The p-value below which one of three tests finds one of the four faults of a mechanism.
+LIMIT = noise_test.FAILURE_PROBABILITY / 12
 
 
 def simulated(mechanism: Mechanism, seed: int = 1) -> Callable[[Any], Any]:
@@ -73,6 +76,14 @@ def test_half_the_noise_is_missed_with_probability_below_1e_9(name: str) -> None
     assert missed < 1e-15
 
 
+def test_a_correlation_of_one_half_is_missed_with_probability_below_1e_9() -> None:
+    """A cap of 5 gives 1,600 pairs of visits; there are 21 tests for dependence."""
+    count, limit = 1600, noise_test.FAILURE_PROBABILITY / (4 * 21)
+    enough = int(stats.binom.isf(limit / 2, count, 0.5)) + 1  # equal signs
+    assert sign_p_value(np.repeat([1.0, -1.0], (enough, count - enough))) < limit
+    assert stats.binom.cdf(enough - 1, count, 0.5 + math.asin(0.5) / math.pi) < 1e-9
+
+
 @pytest.mark.parametrize("scale", [0.5, 2.0])
 def test_too_little_noise_is_a_fault_and_too_much_is_not(scale: float) -> None:
     for claimed, real in (
@@ -97,7 +108,51 @@ def test_noise_that_is_used_twice_is_found() -> None:
         previous.append(mechanism.release(values, generator))
         return previous[-1]
 
-    assert mechanism_faults(mechanism, twice) == (REPEATED,)
+    assert mechanism_faults(mechanism, twice) == (REPEATED, DEPENDENT)
+
+
+SYMMETRIC = [each for each in MECHANISMS if getattr(each.law(BOUNDS[0])[0], "is_symmetric", False)]
+
+
+@pytest.mark.parametrize("mechanism", SYMMETRIC, ids=repr)
+def test_noise_that_lost_its_sign_is_found(mechanism: Mechanism) -> None:
+    honest = simulated(mechanism)
+
+    def positive(values: Any) -> Any:
+        released = values + np.abs(honest(values) - values)
+        return np.clip(released, *mechanism.clamp) if mechanism.clamp else released
+
+    assert ONE_SIDED in mechanism_faults(mechanism, positive)
+
+
+@pytest.mark.parametrize("mechanism", SYMMETRIC, ids=repr)
+def test_releases_whose_noise_nearly_cancels_are_found(mechanism: Mechanism) -> None:
+    honest, previous = simulated(mechanism), list[Any]()
+
+    def cancelling(values: Any) -> Any:
+        if not previous:
+            previous.append(honest(values))
+            return previous[0]
+        released = 2.0 * values - previous.pop() + 3.0 * mechanism.grid_step
+        return np.clip(released, *mechanism.clamp) if mechanism.clamp else released
+
+    assert DEPENDENT in mechanism_faults(mechanism, cancelling)
+
+
+def test_a_value_outside_the_clamp_is_no_fault() -> None:
+    """All releases of 1 lie above it. An honest release fails with probability below 1e-9."""
+    for mechanism in (Laplace(3.0, BOUNDS, (2.0, 8.0)), Gaussian(0.1, BOUNDS, (2.0, 8.0))):
+        assert mechanism_faults(mechanism, simulated(mechanism)) == ()
+
+
+def test_the_p_value_of_signs_is_that_of_the_exact_binomial_test() -> None:
+    for positive, negative, unknown in ((9, 1, 0), (700, 300, 0), (1000, 0, 0), (5, 5, 0)):
+        signs = np.repeat([1.0, -1.0, 0.0], (positive, negative, unknown))
+        exact = stats.binomtest(positive, positive + negative).pvalue
+        assert sign_p_value(signs) == pytest.approx(exact, rel=1e-9)
+        assert sign_p_value(-signs) == sign_p_value(signs)
+        assert sign_p_value(np.append(signs, 0.0)) >= sign_p_value(signs)
+    assert sign_p_value(np.zeros(0)) == 1.0
 
 
 def test_noise_that_is_missing_in_one_of_twenty_releases_is_found() -> None:
@@ -114,12 +169,15 @@ def test_noise_that_is_missing_in_one_of_twenty_releases_is_found() -> None:
 def test_p_values_are_valid(outcomes: int) -> None:
     """Of 4,000 p-values at most 1 % are below 0.01, give or take 5 standard deviations."""
     generator, count = np.random.default_rng(1), 100
-    small, repeats = [], []
+    small, repeats, signs = [], [], []
     probabilities = np.full(count, 1.0 / outcomes)
     for _ in range(4000):
         drawn = generator.integers(outcomes, size=count)
         small.append(small_noise_p_value((drawn + 1.0) / outcomes))
         repeats.append(repetition_p_value(drawn.astype(float), probabilities))
+        fair = np.sign(drawn - 0.5 * (outcomes - 1))
+        signs += [sign_p_value(fair), sign_p_value(fair[1:] * fair[:-1])]
     limit = 0.01 + 5 * math.sqrt(0.01 / 4000)
     assert np.mean(np.array(small) < 0.01) < limit
     assert np.mean(np.array(repeats) < 0.01) < limit
+    assert np.mean(np.array(signs) < 0.01) < limit

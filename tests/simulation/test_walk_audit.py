@@ -9,7 +9,7 @@ import pytest
 
 import walklearn as wl
 from walklearn.privacy import ModelNoise
-from walklearn.privacy.noise_test import REPEATED, TOO_SMALL
+from walklearn.privacy.noise_test import DEPENDENT, ONE_SIDED, REPEATED, TOO_SMALL
 from walklearn.privacy.noisy_gradients import NoisyGradients
 from walklearn.simulation.reference_batches import ReleasedWalks
 from walklearn.simulation.walk_audit import audit_walk
@@ -124,7 +124,74 @@ def test_noise_that_is_used_twice_is_found(sign: int, monkeypatch: pytest.Monkey
         return drawn[-1]
 
     monkeypatch.setattr(NoisyGradients, "draw", reused)
-    assert audit_walk(NOISE, delta=DELTA, walks=20, engine="released").faults == (REPEATED,)
+    assert REPEATED in audit_walk(NOISE, delta=DELTA, walks=20, engine="released").faults
+
+
+ENGINES = pytest.mark.parametrize("engine", ["released", wl.node.observe_visits])
+WALKS = pytest.mark.parametrize("walks", [10, 200])
+
+
+@WALKS
+@ENGINES
+def test_noise_that_lost_its_sign_is_found(
+    engine: Any, walks: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    draw = NoisyGradients.draw
+    monkeypatch.setattr(NoisyGradients, "draw", lambda *arguments: np.abs(draw(*arguments)))
+    assert ONE_SIDED in audit_walk(NOISE, delta=DELTA, walks=walks, engine=engine).faults
+
+
+# Large offsets leave the signs alone only; the deviation is about 10^8 steps.
+OFFSET = pytest.mark.parametrize("offset", [3, 10**6])
+
+
+@WALKS
+@OFFSET
+@ENGINES
+def test_noise_that_cancels_between_coordinates_is_found(
+    engine: Any, offset: int, walks: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    draw = NoisyGradients.draw
+
+    def cancelling(self: Any, size: int, bits: Any = None) -> Any:
+        drawn = draw(self, size, bits)
+        drawn[1:] = offset * np.arange(1, size) - drawn[0]
+        return drawn
+
+    monkeypatch.setattr(NoisyGradients, "draw", cancelling)
+    assert DEPENDENT in audit_walk(NOISE, delta=DELTA, walks=walks, engine=engine).faults
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+@OFFSET
+@ENGINES
+def test_noise_that_nearly_copies_the_previous_noise_is_found(
+    engine: Any, offset: int, sign: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With 200 walks on each data set the test misses this with probability below 1e-9."""
+    draw, previous = NoisyGradients.draw, list[Any]()
+
+    def copied(self: Any, size: int, bits: Any = None) -> Any:
+        if previous:
+            return sign * previous.pop() + offset
+        previous.append(draw(self, size, bits))
+        return previous[-1].copy()
+
+    monkeypatch.setattr(NoisyGradients, "draw", copied)
+    found = audit_walk(NOISE, delta=DELTA, walks=200, engine=engine).faults
+    assert DEPENDENT in found
+    assert (REPEATED in found) == (offset == 3)
+
+
+@pytest.mark.parametrize("multiplier", [2.0**-24, 1e-6, 1e-3, 8.0, 1e6])
+@pytest.mark.parametrize(("walks", "cap"), [(4, 1), (4, 3), (20, 2)])
+def test_honest_noise_of_any_size_has_no_faults(multiplier: float, walks: int, cap: int) -> None:
+    """Each audit fails by chance with probability below 1e-9, also if most draws are 0."""
+    noise = ModelNoise(1.0, multiplier, cap)
+    for _ in range(10):
+        assert audit_walk(noise, delta=DELTA, walks=walks, revisits=1).faults == ()
+    for seed in range(10):
+        assert audit_walk(noise, delta=DELTA, walks=walks, revisits=1, seed=seed).faults == ()
 
 
 def test_a_clip_after_real_noise_is_found(monkeypatch: pytest.MonkeyPatch) -> None:

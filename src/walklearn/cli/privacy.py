@@ -200,7 +200,8 @@ def audit(
 
     The audit prints lower bounds on δ and ε beside the claim, and the largest ε that it could
     have refuted. It also tests at least 1,000 releases for noise that is missing, too small or
-    repeated. Without --seed it runs the code of real releases.
+    repeated, and symmetric noise also for a lost sign and for dependence. Without --seed it runs
+    the code of real releases.
 
     With --walk it audits a node's contributions to the model: it runs many walks on two data sets
     that differ in one row, as seen by a neighbour who sees every model.

@@ -15,8 +15,9 @@ Half-lines include their end, so the atoms of clamped releases count. Only `boun
 `release` of the mechanism are used, and what is tested is what is released, grid and all.
 
 A mechanism that also states the distribution of its releases (`law`, as every `Mechanism` does) is
-tested for missing, too small and repeated noise, whatever ε is (`noise_test`). Honest noise fails
-these tests with probability below 1e-9.
+tested for missing, too small and repeated noise, whatever ε is, and if the noise is symmetric also
+for one-sided and dependent noise (`noise_test`). Honest noise fails these tests with probability
+below 1e-9.
 
 By default the audit runs the code of real releases: `release` without a generator, which draws
 exactly from the operating system's entropy. With a seed it audits the simulated draws.
@@ -102,8 +103,8 @@ class Finding(ABC):
             noise = f"Faults: {'; '.join(self.faults)}."
         else:
             noise = (
-                f"Tests of {self.noise_releases:,} {self.draws} releases found no missing, too "
-                "small or repeated noise."
+                f"Tests of {self.noise_releases:,} {self.draws} releases found no fault in "
+                "the noise."
             )
         beyond = not self.violated and self.largest_refutable_epsilon < self.epsilon < math.inf
         return (

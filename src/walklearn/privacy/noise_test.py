@@ -1,8 +1,10 @@
-"""Tests for noise that is missing, too small or repeated.
+"""Tests for noise that is missing, too small, repeated, one-sided or dependent.
 
 The bound of `auditing` refutes a claim only if ε is small enough for the number of samples. The
-two tests here do not depend on ε: they compare releases with the distribution that the mechanism
+tests here do not depend on ε: they compare releases with the distribution that the mechanism
 claims. Each returns a p-value: an honest mechanism gets one below p with probability at most p.
+An audit gives a false alarm with probability 1e-9 at most: each of the four faults has a quarter of
+it, which all tests for this fault share equally.
 
 **Too small.** A release R of a value v lies at the distance D = |R − v|. Let G be the probability
 that the claimed distribution gives a distance of at most D. Under the claim P(G ≤ g) ≤ g for every
@@ -20,6 +22,13 @@ reciprocal of this quotient is a p-value. Ends of a clamp do not count, because 
 claimed moves more releases there. If all n releases are equal, with claimed probability p, then
 p^(n − 1) is a p-value as well.
 
+**One-sided or dependent.** Symmetric noise has fair signs, and so have the products of the signs
+of independent draws: of two coordinates, or of successive releases. The products in one test are
+independent as well. A draw so close to 0 that rounding may have changed its sign counts as 0, which
+only lowers the number of positive signs and that of negative ones. So the binomial distribution
+B(n, 1/2) bounds both, and its tail gives the p-value. This finds noise that has lost its sign or
+cancels between coordinates or releases, and copies that were changed a little.
+
 At n = 1,000 missing noise (R = v) is found with certainty, unless the claim itself says that nearly
 all releases are equal. Half of the claimed standard deviation is found with a probability of more
 than 1 − 1e-9 (`tests/privacy/test_noise_test.py`), unless the clamp moves most releases to an end.
@@ -32,6 +41,8 @@ than 1 − 1e-9 (`tests/privacy/test_noise_test.py`), unless the clamp moves mos
 1.0
 >>> repetition_p_value(np.ones(1000), np.full(1000, 0.9)) < 1e-40
 True
+>>> sign_p_value(np.ones(3)), sign_p_value(np.array([1.0, 0.0, -1.0]))
+(0.25, 1.0)
 """
 
 from __future__ import annotations
@@ -43,6 +54,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from walklearn.files.extras import package
+from walklearn.privacy import special
 from walklearn.privacy.arguments import Array
 
 if TYPE_CHECKING:
@@ -54,6 +66,8 @@ FAILURE_PROBABILITY = 1e-9
 RELEASES = 1000
 TOO_SMALL = "the noise is missing or too small"
 REPEATED = "releases repeat: the noise is constant or used more than once"
+ONE_SIDED = "the noise has one sign more often than the other"
+DEPENDENT = "the draws of the noise depend on each other"
 _EXPONENTS = (0.5, 2.0, 8.0)  # λ: from few to many of the releases repeated
 
 
@@ -102,6 +116,26 @@ def repetition_p_value(outcomes: Array, probabilities: Array) -> float:
     return min(1.0, len(_EXPONENTS) * math.exp(-max(0.0, *evidence)))
 
 
+def sign_p_value(signs: Array) -> float:
+    """Return the p-value of as many equal signs among independent fair ones.
+
+    Parameters
+    ----------
+    signs
+        Positive, negative, or 0 for signs that are not certain.
+
+    Returns
+    -------
+    float
+        From 0 to 1.
+    """
+    most = max(np.count_nonzero(signs > 0), np.count_nonzero(signs < 0))
+    if most == 0:
+        return 1.0
+    # The upper tail of the binomial distribution, on both sides.
+    return min(1.0, 2.0 * float(special.betainc(most, signs.size - most + 1, 0.5)))
+
+
 def faults(p_values: dict[str, list[float]]) -> tuple[str, ...]:
     """Return the faults with a p-value so small that honest noise has one with probability 1e-9.
 
@@ -115,8 +149,10 @@ def faults(p_values: dict[str, list[float]]) -> tuple[str, ...]:
     tuple of str
         The faults found.
     """
-    limit = FAILURE_PROBABILITY / sum(map(len, p_values.values()))
-    return tuple(fault for fault, values in p_values.items() if min(values) < limit)
+    limit = FAILURE_PROBABILITY / len(p_values)
+    return tuple(
+        fault for fault, values in p_values.items() if any(p * len(values) < limit for p in values)
+    )
 
 
 def mechanism_faults(mechanism: Mechanism, release: Callable[[Array], Array]) -> tuple[str, ...]:
@@ -137,7 +173,7 @@ def mechanism_faults(mechanism: Mechanism, release: Callable[[Array], Array]) ->
         The faults found.
     """
     low, high = mechanism.bounds
-    found: dict[str, list[float]] = {TOO_SMALL: [], REPEATED: []}
+    found: dict[str, list[float]] = {TOO_SMALL: [], REPEATED: [], ONE_SIDED: [], DEPENDENT: []}
     for value in (low, 0.5 * (low + high), high):
         released = np.concatenate([release(np.full(1, value)) for _ in range(RELEASES)])
         within = _claimed_probability(mechanism, value)
@@ -152,7 +188,19 @@ def mechanism_faults(mechanism: Mechanism, release: Callable[[Array], Array]) ->
             repetition_p_value(np.where(at_end, np.nan, released), probabilities),
             float(probabilities[0]) ** (RELEASES - 1) if is_constant else 1.0,
         ]
+        law, centre = mechanism.law(value)
+        if centre == value and getattr(law, "is_symmetric", False):
+            signs = _signs(mechanism, value, released)
+            found[ONE_SIDED].append(sign_p_value(signs))
+            found[DEPENDENT].append(sign_p_value(signs[1:] * signs[:-1]))
     return faults(found)
+
+
+def _signs(mechanism: Mechanism, value: float, released: Array) -> Array:
+    """Return the signs of the noise, 0 where rounding or clamping hides them."""
+    step, (bottom, top) = mechanism.grid_step, mechanism.clamp or (-math.inf, math.inf)
+    positive = released > max(value, bottom) + step
+    return positive.astype(float) - (released < min(value, top) - step)
 
 
 def _claimed_probability(mechanism: Mechanism, value: float) -> Callable[[float, float], float]:

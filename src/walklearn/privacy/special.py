@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from scipy.special import *  # noqa: F403
 
 _NAMES = (
-    "betainccinv", "betaincinv", "erf", "erfcx", "gammainc", "gammaincc", "gammainccinv",
+    "betainc", "betainccinv", "betaincinv", "erf", "erfcx", "gammainc", "gammaincc", "gammainccinv",
     "gammaincinv", "gammaln", "log_ndtr", "ndtr",
 )  # fmt: skip
 

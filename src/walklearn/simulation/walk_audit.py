@@ -13,9 +13,11 @@ test of an honest walk, and over all. Many walks on each data set give a lower b
 `privacy.auditing`. The bound lies below the claim of an honest walk; how far depends on the number
 of walks.
 
-Three further tests do not depend on ε. The observer knows the rows, so it can subtract the clipped
-sum. The rest must be as large as the claimed noise, and must not repeat (`privacy.noise_test`):
-honest noise fails with probability below 1e-9. After T contributions the model must stay the same.
+Further tests do not depend on ε. The observer knows the rows, so it can subtract the clipped sum.
+The rest must be as large as the claimed noise, must not repeat, and must have fair signs that are
+independent between coordinates, successive visits and successive walks (`privacy.noise_test`):
+honest noise fails any of these tests with probability below 1e-9. After T contributions the model
+must stay the same.
 
 By default the audit runs the code of real fits, which draws exact noise from the system's entropy.
 A function audits other code that makes visits: `walklearn.node.observe_visits` runs a real node.
@@ -62,6 +64,8 @@ Array = NDArray[np.float64]
 #: visit, both of shape (walks, visits, size). Every walk starts at w = 0.
 ObserveVisits = Callable[[Problem, ModelNoise, float, int, int], tuple[Array, Array]]
 
+# Copies that differ by less than this share of the deviation count as repeated.
+_NEAR_COPY = 2.0**-20
 _CANARY = 200.0  # its length in clips; at w = 0 its gradient is half as long
 _DIMENSION, _ROWS = 3, 4
 # The steps are so short that the canary's margin stays below this, and its gradient is clipped.
@@ -229,7 +233,7 @@ def audit_walk(
         engine=name,
         draws="simulated" if engine in ("compiled", "reference") else "real",
         largest_refutable_epsilon=largest_refutable(walks, delta, risk / 8),
-        noise_releases=len(drawn),
+        noise_releases=drawn[..., 0].size,
         faults=faults,
     )
 
@@ -261,7 +265,8 @@ class _Observation:
     """Moves and noise that the neighbour computes from all walks on one data set.
 
     moves: clipped sum + noise of each visit, (walks, visits, size).
-    noise: the noise of some contributions in whole steps of the grid, (contributions, size).
+    noise: the noise of the contributions of some walks in whole steps of the grid, (walks,
+        contributions, size).
     """
 
     moves: Array
@@ -280,24 +285,38 @@ def _observe(
     models = before[:tested, :cap].reshape(-1, problem.size)
     sums = np.array([noise.clipped_on_grid(problem, 0, model) for model in models])
     drawn = moves[:tested, :cap].reshape(-1, problem.size) / noise.clip_step - sums
-    return _Observation(moves, np.rint(drawn))
+    return _Observation(moves, np.rint(drawn).reshape(tested, cap, problem.size))
 
 
 def _noise_faults(drawn: Array, noise: ModelNoise) -> tuple[str, ...]:
-    sizes = np.abs(drawn).ravel()
+    sizes = np.abs(drawn)
     deviation = noise.standard_deviation / noise.clip_step
     # Rounding moves each row by less than a step, and the sum by half a step.
-    chances = special.erf((sizes + _ROWS + 1.0) / (math.sqrt(2.0) * deviation))
-    # The density is largest at 0. A size stands for two numbers, to find reuse with a changed sign.
-    largest = min(1.0, 2.0 / (math.sqrt(2.0 * math.pi) * deviation))
+    rounding = _ROWS + 1.0
+    chances = special.erf((sizes.ravel() + rounding) / (math.sqrt(2.0) * deviation))
+    signs = np.where(sizes > rounding, np.sign(drawn), 0.0)
+    columns = range(drawn.shape[-1])
+    products = [signs[..., i] * signs[..., j] for i in columns for j in columns if i < j]
+    for earlier, later in ((signs[:, :-1], signs[:, 1:]), (signs[:-1], signs[1:])):
+        products += [earlier[..., i] * later[..., j] for i in columns for j in columns]
     return noise_test.faults(
         {
             noise_test.TOO_SMALL: [noise_test.small_noise_p_value(chances)],
             noise_test.REPEATED: [
-                noise_test.repetition_p_value(sizes, np.full(sizes.size, largest))
+                _repetition_p_value(sizes.ravel(), deviation, width)
+                for width in (1.0, max(1.0, math.floor(_NEAR_COPY * deviation)))
             ],
+            noise_test.ONE_SIDED: [noise_test.sign_p_value(signs[..., i]) for i in columns],
+            noise_test.DEPENDENT: [noise_test.sign_p_value(product) for product in products],
         }
     )
+
+
+def _repetition_p_value(sizes: Array, deviation: float, width: float) -> float:
+    """Return the p-value of repetitions of |noise| in cells of `width` steps."""
+    # The density is largest at 0. A size stands for two numbers, to find reuse with a changed sign.
+    largest = min(1.0, 2.0 * width / (math.sqrt(2.0 * math.pi) * deviation))
+    return noise_test.repetition_p_value(sizes // width, np.full(sizes.size, largest))
 
 
 def _observers(engine: str | ObserveVisits, seed: Seed) -> list[ObserveVisits]:
