@@ -15,10 +15,11 @@ import pytest
 from tests.running import invoke
 from walklearn import RandomWalkClassifier
 from walklearn.cli import main
+from walklearn.cli.run_record import RunRecord
 from walklearn.estimators import walking
 from walklearn.files.row_marks import file_blocks
 from walklearn.model import Model
-from walklearn.privacy import OwnerRecord
+from walklearn.privacy import Ledger, OwnerRecord
 from walklearn.privacy.mechanisms import Laplace
 
 SCALE = ("--scale", "*=0,1")
@@ -213,6 +214,31 @@ def test_a_row_is_recognised_without_the_column_that_names_its_node(data: Path) 
     assert json.loads(init.stdout)["total"]["private_runs"] == 2
     site[:10].drop(columns=["site", "b"]).to_csv(ours, index=False)
     assert recorded(ours) == (0, 0)
+
+
+def test_a_file_that_is_rewritten_after_it_was_read_is_charged_as_it_was_read(
+    data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before, real = data.read_text(), RunRecord.charge
+
+    def rewrite(record: RunRecord, ledger: Ledger) -> None:
+        data.write_text("a,b,y\n1,2,yes\n")
+        real(record, ledger)
+
+    monkeypatch.setattr(RunRecord, "charge", rewrite)
+    train(data, *PRIVATE)
+    assert recorded(data) == (0, 0)
+    data.write_text(before)
+    assert recorded(data) == (1, 0)
+
+
+def test_columns_that_are_not_used_may_hold_anything(data: Path) -> None:
+    table = pd.read_csv(data).assign(when=pd.Timestamp("2020-01-01"), note=None)
+    table.to_csv(data.parent / "more.csv", index=False)
+    table.to_parquet(data.parent / "more.parquet")
+    for name in ("more.csv", "more.parquet"):
+        train(data.parent / name, *PRIVATE, "--drop", "when", "--drop", "note")
+    assert recorded(data.parent / "more.csv") == recorded(data.parent / "more.parquet") == (2, 0)
 
 
 def test_two_runs_at_the_same_time_are_both_charged(data: Path) -> None:

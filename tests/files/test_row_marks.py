@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import tracemalloc
+from datetime import UTC, date, datetime
 from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from walklearn.files.row_marks import Marks, RowMarks, blocks_of, file_blocks
+from walklearn.files import read_table
+from walklearn.files.row_marks import Marks, RowMarks, blocks_of, file_blocks, table_blocks
 
 KEY = bytes(range(32))
 
@@ -57,6 +59,15 @@ def test_the_dense_formats_and_arrays_give_the_same_marks(tmp_path: Path) -> Non
         (b"abc", "abc"),
         (np.float32(0.1), "0.1"),
         (1e300, "inf"),
+        *(
+            (None, word)
+            for word in ("NA", "N/A", "null", "NULL", "None", "NaN", "NaT", "?", "<NA>")
+        ),
+        (date(2020, 1, 1), "2020-01-01"),
+        (datetime(2020, 1, 1), "2020-01-01"),
+        (datetime(2020, 1, 1, 13, 30), "2020-01-01T13:30"),
+        (datetime(2020, 1, 1, 13, 30, tzinfo=UTC), "2020-01-01 14:30:00+01:00"),
+        (np.datetime64("2020-01-01T13:30", "us"), "2020-01-01 13:30:00"),
     ],
 )
 def test_cells_with_equal_values_give_equal_marks(one: object, other: object) -> None:
@@ -68,6 +79,36 @@ def test_cells_with_equal_values_give_equal_marks(one: object, other: object) ->
         assert marks_of(a, y).tolist() == marks_of(b, y).tolist()
     negative = np.array([np.nan, 1.0])
     assert marks_of(-negative[:1, None], [0]).tolist() == marks_of(negative[:1, None], [0]).tolist()
+
+
+def test_dates_and_missing_cells_give_the_same_marks_in_all_dense_formats(tmp_path: Path) -> None:
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    pandas = pytest.importorskip("pandas")
+    days = [datetime(2020, 1, 1), None, datetime(2021, 5, 6)]
+    times = [datetime(2020, 1, 1, 7, 30), datetime(2020, 1, 2), None]
+    ages, words, y = [30.0, None, 41.5], ["x", None, "z"], [1, 0, 1]
+    columns = {"day": days, "time": times, "age": ages, "word": words, "y": y}
+    frame = pandas.DataFrame(columns)
+    parquet.write_table(arrow.table(columns), tmp_path / "rows.parquet")
+    frame.to_parquet(tmp_path / "frame.parquet")
+    np.savez(tmp_path / "rows.npz", day=np.array(days, "datetime64[s]"), y=y,
+             time=np.array(times, "datetime64[ns]"), age=np.array(ages, float),
+             word=np.array(["x", "", "z"]))  # fmt: skip
+    for at, word in enumerate(("", "NA", "N/A", "null", "None", "nan")):
+        frame.to_csv(tmp_path / f"rows{at}.csv", index=False, na_rep=word)
+    expected = marks_of(frame[["age", "word", "day", "time"]], y).tolist()
+    assert len(set(expected)) == 3
+    files = [path for path in tmp_path.iterdir() if path.is_file()]
+    assert len(files) == 9
+    for path in files:
+        assert marks_of_file(path).tolist() == expected, path.name
+
+
+def test_a_column_that_is_declared_as_text_has_the_same_marks(tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").write_text("a,b,y\n007,0.50,yes\n2,NA,no\n3,,no\n")
+    table = read_table(tmp_path / "rows.csv", text=["a", "b", "y"])
+    expected = marks_of_file(tmp_path / "rows.csv")
+    assert RowMarks(KEY).of(table_blocks(table)).tolist() == expected.tolist()
 
 
 def test_a_row_has_marks_with_and_without_its_node_column(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from walklearn.files import Table
     from walklearn.privacy import Ledger, RecordTotal
     from walklearn.privacy.owner_record import RowSet
 
@@ -18,10 +19,8 @@ class RunRecord:
 
     Parameters
     ----------
-    data
-        The file of rows.
-    delimiter
-        What separates its cells, if that was given.
+    table
+        All rows of the file, as they were read for the training.
     node_column
         The column that names the node of a row, if that was given.
     delta
@@ -33,13 +32,13 @@ class RunRecord:
 
     def __init__(
         self,
-        data: Path,
-        delimiter: str | None,
+        table: Table,
         node_column: str | None,
         delta: float | None,
         resumes: bool,
     ) -> None:
-        self._data, self._delimiter, self._node_column = data, delimiter, node_column
+        self._table: Table | None = table
+        self._name, self._node_column = f"train {Path(table.source).name}", node_column
         self._delta, self._resumes = delta, resumes
         self._rows: RowSet | None = None
         self.notes: list[str] = []
@@ -50,7 +49,7 @@ class RunRecord:
         An `OwnerRecordError` stops a private training. An unprotected one continues with a note,
         since it claims nothing.
         """
-        from walklearn.files.row_marks import file_blocks
+        from walklearn.files.row_marks import table_blocks
         from walklearn.privacy.owner_record import (
             OwnerRecord,
             OwnerRecordError,
@@ -58,12 +57,13 @@ class RunRecord:
             has_seeded_noise,
         )
 
-        if has_seeded_noise(ledger):
+        table, self._table = self._table, None  # the training needs the memory
+        if table is None or has_seeded_noise(ledger):
             return
         record = OwnerRecord()
         try:
-            rows = record.mark(file_blocks(self._data, self._delimiter, self._node_column))
-            run = Run.of_ledger(ledger, f"train {self._data.name}", self._delta)
+            rows = record.mark(table_blocks(table, self._node_column))
+            run = Run.of_ledger(ledger, self._name, self._delta)
             with record.locked() as locked_record:
                 if not (self._resumes and locked_record.has(rows, run)):
                     locked_record.add(rows, run)

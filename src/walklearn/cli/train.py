@@ -131,11 +131,9 @@ def train(data: Path, out: Path, force: bool, resume: bool, talk: Talk, **option
         _check_mechanism(options["epsilon"])
         options["graph_seed"] = graph_seed(out, resume, options["seed"])
         asked_of_data = DataOptions.take(options)
-        prepared = _prepared(data, asked_of_data, options)
+        prepared = _prepared(data, asked_of_data, options, resume)
         done = begin_with(out, prepared.estimator, prepared.rows, options) if resume else 0
-    delta = prepared.estimator.delta
-    record = RunRecord(data, asked_of_data.delimiter, asked_of_data.node_column, delta, resume)
-    trained = _train(prepared, done, record, talk)
+    trained = _train(prepared, done, talk)
     asked = {} if is_private(prepared.estimator) else asked_for(options, prepared.network.graph)
     trained.model.with_details({"asked": asked} if asked else {}).save(
         out, overwrite=force or resume
@@ -171,6 +169,7 @@ class _Prepared(NamedTuple):
     tested: Table | None
     tracker: MlflowCallback | None
     notes: list[str]
+    record: RunRecord
 
 
 @contextmanager
@@ -193,7 +192,9 @@ def _all_complaints_at_once(out: Path, force: bool) -> Iterator[None]:
         raise in_the_way
 
 
-def _prepared(data: Path, options: DataOptions, settings: dict[str, Any]) -> _Prepared:
+def _prepared(
+    data: Path, options: DataOptions, settings: dict[str, Any], resumes: bool
+) -> _Prepared:
     """Read, check and place the rows."""
     from walklearn.estimators.parameters import check_parameters, loss_of
     from walklearn.graphs.names import is_name
@@ -203,7 +204,8 @@ def _prepared(data: Path, options: DataOptions, settings: dict[str, Any]) -> _Pr
             "--test has rows to test on and --test-fraction keeps some back: give one."
         )
     tracker = tracker_of(settings)
-    table, held_out = _split(options.read(data), settings["test_fraction"], settings["seed"])
+    all_rows = options.read(data)
+    table, held_out = _split(all_rows, settings["test_fraction"], settings["seed"])
     target = options.target_of(table)
     task = task_of(table[target], target, settings["task"])
     rows = options.rows(table)
@@ -233,15 +235,16 @@ def _prepared(data: Path, options: DataOptions, settings: dict[str, Any]) -> _Pr
     estimator = estimator_for(task)(**parameters)
     check_parameters(estimator)
     loss_of(settings["loss"], len(rows.classes) if task == "classification" else None)
-    return _Prepared(estimator, rows, network, tested, tracker, notes)
+    record = RunRecord(all_rows, options.node_column, estimator.delta, resumes)
+    return _Prepared(estimator, rows, network, tested, tracker, notes, record)
 
 
-def _train(prepared: _Prepared, done: int, record: RunRecord, talk: Talk) -> Trained:
+def _train(prepared: _Prepared, done: int, talk: Talk) -> Trained:
     """Let the token walk, and test the model; `done` says how many updates were made earlier."""
     from walklearn.estimators.outcome import for_the_owner, is_claimed
     from walklearn.model.score import score_of
 
-    estimator, rows, network, tested, tracker, notes = prepared
+    estimator, rows, network, tested, tracker, notes, record = prepared
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
 

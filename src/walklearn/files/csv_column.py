@@ -73,19 +73,15 @@ class CsvColumn:
     def finish(self, place: Place) -> Array:
         """Give all cells of the column, or raise an error for the first that does not fit."""
         if all(block.dtype != object for block in self._blocks):
-            return check_cells(self.name, self._whole(), place)
+            return check_cells(self.name, self.cells(), place)
         if not self.declared_text:
             self._check_text(place)
-        cells = self._whole()
+        cells = self.cells()
         return check_cells(self.name, cells, place) if "" in self._known else cells
 
-    @property
     def cells(self) -> Array:
-        """All cells, unchecked: numbers, or objects if any of them is a text."""
-        return self._whole()
-
-    def _whole(self) -> Array:
-        """Join all blocks to one, which takes their place in memory."""
+        """Return all cells, unchecked: numbers, or objects if any of them is a text."""
+        # One array takes the place of the blocks in memory.
         if len(self._blocks) != 1:
             self._blocks = [np.concatenate(self._blocks or [np.empty(0)])]
             self._room = np.empty(0)

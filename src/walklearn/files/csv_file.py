@@ -21,7 +21,7 @@ from typing import Any, TextIO
 
 from walklearn.files.compressed import open_bytes, open_text
 from walklearn.files.csv_blocks import NotPlain, check_plain, read_blocks
-from walklearn.files.csv_column import Array, CsvColumn
+from walklearn.files.csv_column import CsvColumn
 from walklearn.files.progress import SoFar, reading_bar
 from walklearn.files.table import DataError, Table, place, reads_as_number
 from walklearn.files.wording import did_you_mean, listed, plural
@@ -41,11 +41,6 @@ def read_csv(path: Path, delimiter: str | None = None, text: Collection[str] = (
     """
     columns, lines = _read_columns(path, delimiter, text)
     return _table(str(path), columns, lines)
-
-
-def raw_columns(path: Path, delimiter: str | None = None) -> list[tuple[str, Array]]:
-    """Read the names and cells of all columns, unchecked: numbers, and texts for other cells."""
-    return [(column.name, column.cells) for column in _read_columns(path, delimiter, ())[0]]
 
 
 def _read_columns(path: Path, delimiter: str | None, text: Collection[str]) -> Columns:
@@ -130,7 +125,8 @@ def _columns(
 def _table(source: str, columns: Sequence[CsvColumn], lines: array[int]) -> Table:
     where = partial(place, source, lines)
     found = {column.name: partial(column.finish, where) for column in columns}
-    return Table(found, len(lines), source, lines)
+    unchecked = {column.name: column.cells for column in columns}
+    return Table(found, len(lines), source, lines, unchecked=unchecked)
 
 
 def _checked(reader: Any, source: str, width: int, lines: array[int]) -> Iterator[list[str]]:

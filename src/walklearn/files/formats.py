@@ -99,7 +99,8 @@ def _read_parquet(path: Path, delimiter: str | None, text: Collection[str]) -> T
     columns = {
         name: partial(_from_arrow, path, name, content[name], name in text) for name in names
     }
-    return Table(columns, content.num_rows, str(path))
+    unchecked = {name: partial(content.column, name) for name in names}
+    return Table(columns, content.num_rows, str(path), unchecked=unchecked)
 
 
 def _from_arrow(path: Path, name: str, cells: Any, declared_text: bool) -> Array:
@@ -156,7 +157,8 @@ def _read_npz(path: Path, delimiter: str | None, text: Collection[str]) -> Table
         name: partial(_of_known_kind, path, name, cells, name in text)
         for name, cells in columns.items()
     }
-    return Table(found, max(lengths.values(), default=0), str(path))
+    unchecked = {name: partial(np.asarray, cells) for name, cells in columns.items()}
+    return Table(found, max(lengths.values(), default=0), str(path), unchecked=unchecked)
 
 
 def _names_of_features(path: Path, X: Array, names: Array | None) -> list[str]:

@@ -2,7 +2,8 @@
 
 A mark covers all cells of a row and nothing else, so it does not depend on the columns that a run
 uses or on their scales. The order of rows and columns, the names of columns and the notation of
-numbers do not matter; a cell that was changed, added or removed does. A column that names the node
+numbers, of missing cells and of dates of ISO 8601 do not matter; a cell that was changed, added or
+removed does. A column that names the node
 of a row is no cell of the row: such a row has two marks, with that column and without it. Sparse
 rows are hashed with the positions of their entries.
 
@@ -23,22 +24,23 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
+from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from walklearn.files.compressed import suffix_of
-from walklearn.files.csv_file import raw_columns
-from walklearn.files.extras import package
-from walklearn.files.sparse_table import read_svmlight
+from walklearn.files.csv_column import MISSING
+from walklearn.files.formats import read_table
+from walklearn.files.sparse_table import SparseTable
+from walklearn.files.table import Table
 
 Marks = NDArray[np.uint64]
 
 ROWS_AT_ONCE = 65_536  # bounds the memory, and the arrays of a column stay in the cache
 MAX_KNOWN_TEXTS = 2**18
-_TRUTH = {"true": 1.0, "false": 0.0, "": np.nan}
+_MISSING = MISSING | {"none", "nat", "<na>", "#n/a", "#na", ".", "-"}
+_KNOWN = {"true": 1.0, "false": 0.0} | dict.fromkeys(_MISSING, np.nan)
 
 
 class RowBlock(NamedTuple):
@@ -107,7 +109,8 @@ class RowMarks:
         self._known.update(zip(numbers, hashes.tolist(), strict=True))
         for text in new:
             if text not in numbers:
-                digest = hashlib.blake2b(text.encode(), key=self._key, digest_size=8).digest()
+                plain = _with_plain_date(text).encode()
+                digest = hashlib.blake2b(plain, key=self._key, digest_size=8).digest()
                 self._known[text] = int.from_bytes(digest, "little")
         return np.fromiter((self._known[text] for text in texts), np.uint64, len(texts))
 
@@ -140,17 +143,14 @@ def file_blocks(
 
     node_column: the name of the column that names the node of a row, if there is one.
     """
-    source = Path(path)
-    kind = suffix_of(source)
-    if kind == ".parquet":
-        return _parquet_blocks(source, node_column)
-    if kind == ".npz":
-        return _blocks(*_split(_npz_columns(source), node_column))
-    if kind in (".svmlight", ".libsvm", ".svm"):
-        table = read_svmlight(source, None, ())
-        beside = [(name, table[name]) for name in table.beside]
-        return _blocks(*_split(beside, node_column), sparse=table.all_rows)
-    return _blocks(*_split(raw_columns(source, delimiter), node_column))
+    return table_blocks(read_table(path, delimiter=delimiter), node_column)
+
+
+def table_blocks(table: Table, node_column: str | None = None) -> Iterator[RowBlock]:
+    """Yield the cells of a table that `read_table` gave, also of columns that are not used."""
+    if isinstance(table, SparseTable):
+        return _blocks(*_split(table.beside.items(), node_column), sparse=table.all_rows)
+    return _blocks(*_split(table.unchecked(), node_column))
 
 
 def blocks_of(X: Any, y: Any) -> Iterator[RowBlock]:
@@ -188,38 +188,38 @@ def _blocks(columns: Sequence[Any], nodes: Any = None, sparse: Any = None) -> It
     for start in range(0, count.pop(), ROWS_AT_ONCE):
         some = slice(start, start + ROWS_AT_ONCE)
         part = None if sparse is None else sparse[some]
-        nodes_part = None if nodes is None else nodes[some]
-        yield RowBlock([column[some] for column in columns], part, nodes_part)
+        nodes_part = None if nodes is None else _cells(nodes[some])
+        yield RowBlock([_cells(column[some]) for column in columns], part, nodes_part)
 
 
-def _parquet_blocks(path: Path, node_column: str | None) -> Iterator[RowBlock]:
-    parquet = package("pyarrow.parquet", "tables", "Parquet files need")
-    with parquet.ParquetFile(path) as file:
-        for batch in file.iter_batches(batch_size=ROWS_AT_ONCE):
-            cells = [column.to_pylist() for column in batch.columns]
-            columns, nodes = _split(zip(batch.schema.names, cells, strict=True), node_column)
-            yield RowBlock(columns, nodes=nodes)
-
-
-def _npz_columns(path: Path) -> Iterator[tuple[str, Any]]:
-    with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
-        arrays = {name: archive[name] for name in archive.files}
-    X, labels = arrays.pop("X", None), arrays.pop("columns", None)
-    if X is not None:
-        names = [f"x{at}" for at in range(X.shape[1])] if labels is None else labels.tolist()
-        yield from zip(names, X.T, strict=True)
-    yield from arrays.items()
+def _cells(part: Any) -> Any:
+    """Return part of a column, that of a Parquet file as a list."""
+    return part.to_pylist() if hasattr(part, "to_pylist") else part
 
 
 def _text(cell: object) -> str:
-    if cell is None:
-        return ""
     return (cell.decode(errors="replace") if isinstance(cell, bytes) else str(cell)).strip()
+
+
+def _with_plain_date(text: str) -> str:
+    """Return a date or time of ISO 8601 in one notation, and any other text as it is.
+
+    >>> _with_plain_date("2020-01-01 00:00:00"), _with_plain_date("2020-01-01T13:30+01:00")
+    ('2020-01-01', '2020-01-01T12:30:00')
+    """
+    if "-" not in text or not text[0].isdigit():
+        return text
+    try:
+        time = datetime.fromisoformat(text)
+        time = time if time.tzinfo is None else time.astimezone(UTC)
+    except (ValueError, OverflowError):
+        return text
+    return time.replace(tzinfo=None).isoformat().removesuffix("T00:00:00")
 
 
 def _number(text: str) -> float | None:
     """Return the number that a text stands for: missing is NaN, true is 1; None for other texts."""
-    if (known := _TRUTH.get(text.lower())) is not None:
+    if (known := _KNOWN.get(text.lower())) is not None:
         return known
     try:
         return float(text)

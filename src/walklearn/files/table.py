@@ -51,6 +51,9 @@ class Table(Mapping[str, Array]):
         The line that each row of the file begins on, where there are lines.
     numbers
         Which rows of the file these are, counted from 0; all by default.
+    unchecked
+        A function for each column that gives its cells as the file has them, which may be an
+        array, a list or a column of pyarrow; those of `columns` by default.
 
     Examples
     --------
@@ -66,11 +69,13 @@ class Table(Mapping[str, Array]):
         source: str,
         lines: Sequence[int] | None = None,
         numbers: Array | None = None,
+        unchecked: Mapping[str, Callable[[], Any]] | None = None,
     ) -> None:
         if not row_count:
             raise DataError(f"{source} has no rows of data.")
         self._columns = dict(columns)
         self._checked: dict[str, Array] = {}
+        self._unchecked = self._columns if unchecked is None else unchecked
         self.row_count, self.source = row_count, source
         self.lines, self.numbers = lines, numbers
 
@@ -98,6 +103,10 @@ class Table(Mapping[str, Array]):
         """A row, counted from 0, as a person finds it: counted from 1, with its line."""
         number = row if self.numbers is None else int(self.numbers[row])
         return place(self.source, self.lines, number)
+
+    def unchecked(self) -> list[tuple[str, Any]]:
+        """Return the names and cells of all columns, also of those that nobody can learn from."""
+        return [(name, cells()) for name, cells in self._unchecked.items()]
 
     def sparse_rows(self, names: Iterable[str]) -> Any:
         """These columns as sparse rows, where the file has them so; else None."""

@@ -73,10 +73,19 @@ class NodeRows:
 
 def read_node_rows(path: str | os.PathLike[str], plan: Plan) -> NodeRows:
     """Read the rows in a file, as the plan has them; a `DataError` names row and column."""
+    return node_rows_of(read_plan_table(path, plan), plan)
+
+
+def read_plan_table(path: str | os.PathLike[str], plan: Plan) -> Table:
+    """Read the columns of a file; categories and classes of the plan are texts."""
     texts = [column.name for column in plan.columns if column.categories is not None]
     if plan.classes is not None:
         texts.append(plan.target)
-    table = read_table(Path(path), text=sorted(texts))
+    return read_table(Path(path), text=sorted(texts))
+
+
+def node_rows_of(table: Table, plan: Plan) -> NodeRows:
+    """Return the rows of a table as the plan has them."""
     _check_count(table, plan)
     X, shortened = plan.encoding.encode(table), 0
     bound = plan.privacy.feature_bound if plan.privacy is not None else None

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from walklearn.files.row_marks import blocks_of, file_blocks
+from walklearn.files.row_marks import blocks_of, table_blocks
 from walklearn.files.wording import plural
-from walklearn.node.agreement.node_rows import NodeRows, read_node_rows
+from walklearn.node.agreement.node_rows import NodeRows, node_rows_of, read_plan_table
 from walklearn.node.agreement.plan import Plan
 from walklearn.node.disk.contribution_count import ContributionCount
 from walklearn.node.disk.directory import NodeDirectory, Settings, new_directory, write_parts
@@ -129,7 +129,8 @@ def create_node(
         if isinstance(data, NodeRows):
             rows, blocks = data, blocks_of(data.X, data.y)
         else:
-            rows, blocks = read_node_rows(data, agreed), file_blocks(data)
+            table = read_plan_table(data, agreed)
+            rows, blocks = node_rows_of(table, agreed), table_blocks(table)
         mechanism, noise = agreed.calibrated_mechanism(), agreed.calibrated_noise()
         _check_exact(rows, mechanism)
         learner = Learner.of_plan(agreed, rows.X, rows.y)
