@@ -138,7 +138,8 @@ def test_results_come_first_then_what_is_private() -> None:
     assert lines[0] == "A classifier of 'y'"
     assert [line.split()[0] for line in lines[1:4]] == ["data", "walk", "training"]
     assert lines[5] == "Private: nothing."
-    assert lines[6].startswith("Not private: ε = ∞: the model is not protected.")
+    assert lines[6].startswith("Total over all runs on any of these rows")
+    assert lines[7].startswith("Not private: ε = ∞: the model is not protected.")
     assert "Taken to be public:" in invoke(*words_of("train", ""), "--verbose").stdout
 
 
