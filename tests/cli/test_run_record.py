@@ -307,12 +307,16 @@ def test_the_cost_is_printed_before_it_is_charged(
 ) -> None:
     """A run that cannot be charged draws nothing, and its cost was on the screen by then."""
     monkeypatch.setenv("XDG_STATE_HOME", str(data))  # a file, so that there can be no record
-    weak = ("--epsilon", "12", *PRIVATE[2:])
     out = data.parent / "model"
-    result = invoke("train", data, "--target", "y", "--out", out, *weak)
-    assert result.exit_code == 2
-    assert not out.exists()
-    printed = result.stderr
-    for part in ("Noise-to-signal ratio", "exact numbers of noise takes", "ε = 12 offers"):
-        assert printed.count(part) == 1
-        assert printed.index(part) < printed.index("the owner's record")
+    ratio, draws, epsilon = "Noise-to-signal ratio", "exact numbers of noise takes", "ε = 12 offers"
+    for weak, parts in (
+        (("--epsilon", "12", *PRIVATE[2:]), (ratio, draws, epsilon)),
+        (("--model-noise", "12", *OWN_NOISE[2:], "--walk", "uniform"), (draws, epsilon)),
+    ):
+        result = invoke("train", data, "--target", "y", "--out", out, *weak)
+        assert result.exit_code == 2
+        assert not out.exists()
+        printed = result.stderr
+        for part in parts:
+            assert printed.count(part) == 1
+            assert printed.index(part) < printed.index("the owner's record")

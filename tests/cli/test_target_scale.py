@@ -105,6 +105,35 @@ def test_epsilon_for_numbers_is_refused_without_it(
         assert accepted.exit_code == 0, accepted.output
 
 
+def test_noise_made_by_hand_is_refused_without_it(folder: Path) -> None:
+    noise = ("--model-noise", 3, 1e-5, 1, 10, "--schema", "schema.toml", "--step-constant", 0.01)
+    refused = train(*noise)
+    assert refused.exit_code == 2
+    assert "--model-noise for a target that is a number" in refused.stderr
+    assert "--target-scale" in refused.stderr
+    assert not (folder / "model").exists()
+    assert train(*noise, "--target-scale", "150,80").exit_code == 0
+    table = {name: X[:, at] for at, name in enumerate(COLUMNS)}
+    assert 100.0 < Model.load(folder / "model").predict(table).mean() < 200.0
+
+
+def test_errors_about_a_plan_name_its_keys(folder: Path) -> None:
+    assert new_plan(*PRIVATE, "--schema", "whole.toml").exit_code == 0
+    text = (folder / "plan.toml").read_text()
+    (folder / "weighted.toml").write_text(text.replace('walk = "uniform"', 'walk = "weighted"'))
+    checked = invoke("plan", "check", "weighted.toml")
+    assert checked.exit_code == 2
+    assert "privacy.feature_bound is missing" in checked.stderr
+
+
+def test_the_clip_of_a_plan_follows_from_the_scaled_loss(folder: Path) -> None:
+    assert new_plan(*PRIVATE, "--schema", "whole.toml").exit_code == 0
+    text = (folder / "plan.toml").read_text().replace('loss = "squared"', "loss = { huber = 8.0 }")
+    noise = Plan.from_text(text).calibrated_noise()
+    assert noise is not None
+    assert noise.clip == pytest.approx(0.1 * np.sqrt(len(COLUMNS) + 1))
+
+
 def test_a_scale_that_was_computed_from_the_rows_is_refused(folder: Path) -> None:
     written = invoke("schema", "rows.csv", "--target", "progress", "--node-column", "site",
                      "--out", "template.toml")  # fmt: skip

@@ -13,6 +13,7 @@ from sklearn.datasets import load_breast_cancer, load_diabetes
 
 import walklearn as wl
 from walklearn import RandomWalkClassifier, RandomWalkRegressor, privacy, walks
+from walklearn.estimators.accounts import Cost
 from walklearn.estimators.places import Places
 from walklearn.files import Schema
 
@@ -144,6 +145,30 @@ def test_without_a_seed_the_release_is_real_and_exact() -> None:
 def test_an_epsilon_above_10_is_called_weak() -> None:
     with pytest.warns(UserWarning, match="ε = 12 offers little protection"):
         total(epsilon=12.0, steps=3).fit(X, Y, nodes=NODES)
+    noise = privacy.ModelNoise.calibrate(epsilon=15.0, delta=1e-5, clip=1.0, max_contributions=10)
+    by_hand = RandomWalkClassifier(model_privacy=noise, step_size=0.1, random_state=0, steps=3)
+    with pytest.warns(UserWarning, match="ε = 15 offers little protection"):
+        by_hand.fit(X, Y, nodes=NODES)
+
+
+def test_the_cost_of_a_call_counts_its_draws() -> None:
+    """Every update draws as many numbers as the model has, up to the cap of every node."""
+    noise = privacy.ModelNoise.calibrate(epsilon=3.0, delta=1e-5, clip=1.0, max_contributions=2)
+    by_hand: dict[str, Any] = {"model_privacy": noise, "step_size": 0.1}
+    nodes, size = len(np.unique(NODES)), X.shape[1] + 1
+    for options, updates in (
+        ({**by_hand, "steps": 7}, 7),
+        ({**by_hand, "steps": 1000}, 2 * nodes),
+        (by_hand, 2 * nodes),
+        ({"epsilon": 3.0, "delta": 1e-5, "row_length": 5.6, "steps": 9}, 9),
+        ({"steps": 9, "update": "sgd"}, 0),
+    ):
+        costs: list[Cost] = []
+        model = RandomWalkClassifier(**options)
+        model._before_draw = costs.append
+        model.fit(X, Y, nodes=NODES)
+        assert [cost.draws for cost in costs] == [updates * size]
+        assert len(costs[0].summary) == (2 if "epsilon" in options else int(updates > 0))
 
 
 def test_the_number_of_rows_does_not_show_where_it_is_hidden() -> None:

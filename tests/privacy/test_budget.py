@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from typing import Any
 
@@ -10,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from walklearn.privacy import Allotment, allot, row_length
-from walklearn.problem.losses import LOSSES, Logistic, Softmax, Squared
+from walklearn.problem.losses import LOSSES, Huber, Logistic, Softmax, Squared
 
 # The examples include a δ that is not small and an ε that is not, too.
 pytestmark = [
@@ -66,6 +67,49 @@ def test_the_walk_is_the_same_for_every_objective(loss: Any, unit: Any) -> None:
     assert total.step * 455 == pytest.approx(mean.step)
     assert total.noise.clip == pytest.approx(clip * mean.noise.clip)
     assert total.noise.noise_multiplier == mean.noise.noise_multiplier
+
+
+# Clip, step and ratio of the facts above as they were before losses stated their largest slope.
+@pytest.mark.parametrize(
+    ("loss", "step"),
+    [(Squared(), 0.00248640647436777), (Huber(1.0), 0.00248640647436777),
+     (Logistic(), 0.006216016185919424)],
+    ids=repr,
+)  # fmt: skip
+def test_slopes_beyond_the_clip_change_nothing(
+    loss: Any, step: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    got = allotted(loss=loss)
+    expected = (1.1135528725660044, step, 0.1603438214220732)
+    assert (got.noise.clip, got.step, got.relative_noise) == pytest.approx(expected, rel=1e-12)
+    monkeypatch.setattr(type(loss), "max_slope", math.inf)
+    assert allotted(loss=loss) == got  # to the last bit
+
+
+@pytest.mark.parametrize("unit", ["rows", "node"])
+@pytest.mark.parametrize("objective", ["mean", "sum"])
+def test_a_loss_with_small_slopes_is_clipped_at_them(unit: Any, objective: str) -> None:
+    """A multiple of a loss has the same noise and walks as far in steps as much shorter."""
+    usual = allotted(loss=Huber(0.2), protect=unit, objective=objective)
+    small = allotted(loss=Huber(0.002), protect=unit, objective=objective)
+    assert small.noise.clip == pytest.approx(usual.noise.clip / 100)
+    assert small.noise.noise_multiplier == usual.noise.noise_multiplier
+    assert small.step == pytest.approx(100 * usual.step)
+    assert small.relative_noise == usual.relative_noise
+    assert allotted(loss=Huber(0.3), protect=unit, objective=objective) == usual
+
+
+def test_a_clip_that_no_gradient_reaches_counts_as_noise() -> None:
+    reached, wide = (allotted(loss=Huber(0.1), clip=share * row_length(30)) for share in (0.1, 1.0))
+    assert wide.relative_noise == pytest.approx(10 * reached.relative_noise)
+    assert wide.step <= reached.step
+
+
+def test_the_penalty_limits_the_step() -> None:
+    tiny = Huber(1e-8)
+    assert allotted(loss=tiny).step > 1000.0
+    assert allotted(loss=tiny, penalty=1e-3).step == 1000.0
+    assert allotted(penalty=1e-3) == allotted()
 
 
 def test_more_rows_columns_and_epsilon_act_as_they_should() -> None:

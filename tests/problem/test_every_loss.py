@@ -42,6 +42,15 @@ def distance_to_kink(loss, scores, targets):
 
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)
 class TestLoss:
+    def test_the_largest_slope_is_approached_and_not_exceeded(self, loss):
+        generator = np.random.default_rng(0)
+        targets = targets_for(loss, 200, generator, 4)
+        for size in (1.0, 1e3, 1e6):
+            slopes = loss.slope(scores_for(loss, 200, generator, size), targets)
+            sizes = np.linalg.norm(slopes.reshape(200, -1), axis=1)
+            assert sizes.max() <= loss.max_slope * (1 + 1e-12)
+        assert sizes.max() > min(0.999 * loss.max_slope, 1e5)
+
     @given(seed=st.integers(0, 2**32), size=st.sampled_from([0.1, 3.0, 20.0]))
     @settings(max_examples=20, deadline=None)
     def test_slope_is_the_derivative_of_the_value(self, loss, seed, size):

@@ -312,6 +312,9 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
     "ε for numbers without the target's scale": (
         lambda: wl.RandomWalkRegressor(epsilon=3.0, delta=1e-5, row_length=1.0).fit(X, Y),
         r"public centre and spread of the target.*Pass target_centre.*target_spread"),
+    "noise by hand for numbers without the target's scale": (
+        lambda: wl.RandomWalkRegressor(model_privacy=wl.privacy.ModelNoise(1.0, 9.0, 5)).fit(X, Y),
+        r"model_privacy .* public centre and spread of the target.*Pass target_centre"),
     "unknown update of a plan": (
         lambda: plan(update='"sagaa"'), r'line 8: update is "sagaa".*did you mean "saga"\?'),
     "an update that nodes do not have": (lambda: plan(update='"newton"'), r"update.*newton"),

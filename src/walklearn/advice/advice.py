@@ -268,6 +268,7 @@ def advise(
             epsilon, delta, nodes=graph.node_count, protect=protect,
             length=length.with_intercept(intercept), typical=length.is_typical,
             **_facts_of(problem, loss or Logistic(), objective, intercept, features, total_rows),
+            penalty=penalty if problem is None else problem.penalty,
         )  # fmt: skip
         return advise_protected(graph, problem, allotted, replicates, seed)
     if epsilon is not None and feature_bound is None:

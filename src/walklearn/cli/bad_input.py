@@ -101,9 +101,14 @@ def told_of_options(source: str) -> Iterator[None]:
 
 
 def in_shell_words(message: str) -> str:
-    """A message about parameters, in terms of options.
+    """Return a message about parameters in terms of options; keys of a file keep their names.
 
     >>> in_shell_words("Raise max_steps or tol, or say steps=... if so many are enough.")
     'Raise --max-steps or --tol, or say --steps N if so many are enough.'
+    >>> in_shell_words("plan.toml, line 23: privacy.feature_bound is missing.")
+    'plan.toml, line 23: privacy.feature_bound is missing.'
     """
-    return re.sub("|".join(map(re.escape, _IN_SHELL)), lambda found: _IN_SHELL[found[0]], message)
+    if re.match(r".*\.toml, line \d+: ", message):
+        return message
+    names = "|".join(map(re.escape, _IN_SHELL))
+    return re.sub(rf"(?<!\w\.)(?:{names})", lambda found: _IN_SHELL[found[0]], message)

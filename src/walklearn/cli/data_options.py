@@ -245,11 +245,13 @@ def target_scale_of(
                 "of them positive, such as 150,75."
             ) from None
     declared = None if target is None else schema.target_scale(target)
-    is_private = settings["epsilon"] is not None or settings.get("model_noise") is not None
-    if declared is None and settings["epsilon"] is not None and settings.get("model") is None:
+    epsilon, by_hand = settings["epsilon"], settings.get("model_noise")
+    is_private = epsilon is not None or by_hand is not None
+    if declared is None and is_private and settings.get("model") is None:
+        asked = "--model-noise" if epsilon is None else f"--epsilon {epsilon:g}"
         raise ValueError(
-            f"--epsilon {settings['epsilon']:g} for a target that is a number needs its public "
-            "centre and spread, for the noise is made for targets of spread 1. Pass --target-scale "
+            f"{asked} for a target that is a number needs its public centre and spread, for the "
+            "noise is made for targets of spread 1. Pass --target-scale "
             "CENTRE,SPREAD, a typical target and how far targets typically are from it, known "
             "without looking at the rows; or give the target an entry in the --schema file."
         )

@@ -17,27 +17,23 @@ THIS_FIT_ALONE = "ε is of this fit alone. Further runs on the same rows add to 
 class Cost(NamedTuple):
     """Cost of a call, known before it draws anything.
 
-    size: how many numbers the model has.
+    draws: exact numbers of noise on the model.
     """
 
     ledger: Ledger
     allotted: Allotment | None
-    size: int
+    draws: int
 
     @property
     def summary(self) -> list[str]:
         """Sentences on the noise-to-signal ratio and on the time that exact draws take."""
-        if self.allotted is None:
-            return []
-        if self.ledger.simulated:
-            return [about_noise(self.allotted)]
-        from walklearn.privacy.exact_draws import seconds
+        lines = [] if self.allotted is None else [about_noise(self.allotted)]
+        if self.draws and not self.ledger.simulated:
+            from walklearn.privacy.exact_draws import seconds
 
-        draws = self.allotted.updates * self.size
-        return [
-            about_noise(self.allotted),
-            f"Drawing {draws:,} exact numbers of noise takes {_duration(seconds(draws))}.",
-        ]
+            duration = _duration(seconds(self.draws))
+            lines.append(f"Drawing {self.draws:,} exact numbers of noise takes {duration}.")
+        return lines
 
 
 def _duration(seconds: float) -> str:

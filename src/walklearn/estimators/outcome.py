@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
 
 SIMULATED = f"{SEEDED} The claim without the seed is under would_be."
-REPORTED_DELTA = 1e-5  # the δ at which ε of noise made by hand is reported
 UNITS = {"rows": "one row of one node is replaced", "node": "all rows of one node are replaced"}
 
 
@@ -195,7 +194,7 @@ def _total(estimator: RandomWalk) -> _Total | None:
         return _Total(allotted.epsilon, allotted.delta, allotted.protect)
     if estimator.model_noise_ is None or ledger.unit is None:
         return None
-    delta = fitted_terms(estimator).delta or REPORTED_DELTA
+    delta = fitted_terms(estimator).reported_delta
     epsilon = ledger.largest_total(delta)[1]
     return _Total(epsilon, delta, ledger.unit) if math.isfinite(epsilon) else None
 

@@ -247,7 +247,7 @@ def _check_privacy(given: dict[str, Any]) -> None:
 
 
 def _check_target(estimator: Any) -> None:
-    """Refuse half of a target's scale, one that cannot be used, and ε for numbers without it."""
+    """Refuse half of a target's scale, a useless one, and noise for numbers without one."""
     centre, spread = estimator.target_centre, estimator.target_spread
     is_number = estimator._predicts_numbers
     if (centre is None) != (spread is None):
@@ -263,15 +263,17 @@ def _check_target(estimator: Any) -> None:
             raise ValueError(
                 f"target_centre and target_spread must be numbers, got {centre!r} and {spread!r}."
             )
-    scale, is_private = target_of(estimator), estimator.epsilon is not None
+    scale, epsilon, by_hand = target_of(estimator), estimator.epsilon, estimator.model_privacy
+    is_private = epsilon is not None or by_hand is not None
     if scale is not None and (spread is not None or is_private):
         scale.check_intercept(bool(estimator.fit_intercept), "Pass fit_intercept=True")
     if scale is None and is_number and is_private and estimator.model is None:
+        asked = "model_privacy" if epsilon is None else f"epsilon = {epsilon:g}"
         raise ValueError(
-            f"epsilon = {estimator.epsilon:g} for regression needs a public centre and spread of "
-            "the target, for the noise is made for targets of spread 1. Pass target_centre, a "
-            "typical target, and target_spread, how far targets typically are from it, both known "
-            "without looking at the rows."
+            f"{asked} for regression needs a public centre and spread of the target, for the noise "
+            "is made for targets of spread 1. Pass target_centre, a typical target, and "
+            "target_spread, how far targets typically are from it, both known without looking at "
+            "the rows."
         )
 
 

@@ -48,6 +48,7 @@ from walklearn.walks import (
 from walklearn.walks.disclosure import check_scale, is_known, mechanism_of, tells
 
 Bounds = tuple[float, float]
+REPORTED_DELTA = 1e-5
 
 
 def walk_of(walk: str | Walk, laziness: float, about_constants: bool = False) -> Walk:
@@ -91,6 +92,11 @@ class Terms:
     intercept: bool
     model_privacy: ModelNoise | None
     target: TargetScale | None
+
+    @property
+    def reported_delta(self) -> float:
+        """The δ at which ε is reported; noise made by hand may come without one."""
+        return self.delta or REPORTED_DELTA
 
     @property
     def protects_model(self) -> bool:
@@ -146,6 +152,7 @@ class Terms:
             rows=problem.total_rows if self.objective == "mean" else float(problem.node_count),
             protect=self.protect,
             objective=problem.objective,
+            penalty=problem.penalty,
             typical=length.is_typical,
             tells=tells(walk) and mechanism_of(walk) is None,
             updates=updates,

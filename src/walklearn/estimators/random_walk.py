@@ -99,9 +99,9 @@ class RandomWalk(BaseEstimator):
         node counts the same.
     target_centre, target_spread
         Of a regressor: a typical target and how far targets typically are from it, both public.
-        epsilon needs them, here or in the schema under the name of y (a column of a data frame).
-        Noise on the model is made for targets of spread 1, so a protected
-        model is trained on (y − target_centre) / target_spread, cut at ±3, which bounds what an
+        epsilon and model_privacy need them, here or in the schema under the name of y (a column of
+        a data frame). Noise on the model is made for targets of spread 1, so a protected model is
+        trained on (y − target_centre) / target_spread, cut at ±3, which bounds what an
         extreme target can do. Centre and spread are folded into `coef_` and `intercept_`, and
         predictions are in the units of y; losses in `trace_` are in units of the spread. Without
         protection of the model they change nothing. A centre other than 0 needs an intercept.

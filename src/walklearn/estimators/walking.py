@@ -29,6 +29,8 @@ from walklearn.estimators.rounds import (
 from walklearn.estimators.state import State
 from walklearn.files.wording import often, plural
 from walklearn.privacy import Allotment, Ledger, ModelNoise
+from walklearn.privacy.budget import about_weak_epsilon
+from walklearn.problem import Problem
 from walklearn.problem.minimiser import NO_MINIMISER
 from walklearn.problem.owned_rows import check_sizes
 from walklearn.updates.step_choice import FIRST_LOOK, choose_step, most_steps, public_steps
@@ -87,15 +89,17 @@ def walk_over(estimator: RandomWalk, given: Given, state: State, partial: bool) 
         nodes = here.network.graph.node_count
         ledger = ledger_of_call(nodes, walk_to_draw, noise, state.ledger, seeds.simulated, budget)
         draws_constants = mechanism_of(walk_to_draw) is not None
-        cost = Cost(ledger, allotted, here.problem.size)
+        steps = _planned_steps(estimator, here.problem, private, partial, allotted)
+        noisy = 0 if noise is None or steps is None else min(steps, noise.max_contributions * nodes)
+        cost = Cost(ledger, allotted, noisy * here.problem.size)
         if draws_constants:
-            _charge(estimator, state, cost, private)
+            _charge(estimator, state, cost, terms, private)
         setting = _setting(estimator, terms, walk_to_draw, here, allotted, noise, seeds, partial)
-    stopping = _stopping(estimator, setting, private, partial, allotted)
+    stopping = _stopping(estimator, setting, steps, partial)
     token = state.token_for(here.problem, here.units, setting.update)
     _warn_if_spent(setting.model_noise, state.contributions)
     if not draws_constants:  # only now, when nothing else can be wrong
-        _charge(estimator, state, cost, private)
+        _charge(estimator, state, cost, terms, private)
     real = setting.model_noise is not None and not seeds.simulated
     walked = walk_on(
         setting, seeds.streams, token, stopping, state.contributions, estimator.callback, real,
@@ -112,8 +116,12 @@ def walk_over(estimator: RandomWalk, given: Given, state: State, partial: bool) 
     return Ended(setting, walked, here, seeds, ledger, kept)
 
 
-def _charge(estimator: RandomWalk, state: State, cost: Cost, private: bool) -> None:
-    """Charge a call before it draws anything."""
+def _charge(estimator: RandomWalk, state: State, cost: Cost, terms: Terms, private: bool) -> None:
+    """Charge a call before it draws anything; warn of noise made by hand that protects little."""
+    if terms.model_privacy is not None:  # `allot` warns of an ε that is given
+        weak = about_weak_epsilon(cost.ledger.largest_total(terms.reported_delta)[1])
+        if weak:
+            warnings.warn(weak, stacklevel=6)
     if private:
         state.spend()
     if estimator._before_draw is not None:
@@ -162,29 +170,37 @@ def _step(
     return choose_step(here.problem, graph, walk, estimator.batch)
 
 
-def _stopping(
+def _planned_steps(
     estimator: RandomWalk,
-    setting: WalkSetting,
+    problem: Problem,
     private: bool,
     partial: bool,
     allotted: Allotment | None,
+) -> int | None:
+    """Return the number of updates; None until convergence. Public if anything is private."""
+    nodes, steps = problem.node_count, estimator.steps
+    if steps is not None:
+        return steps
+    if partial:
+        return nodes if private else VISITS * int(np.count_nonzero(np.diff(problem.offsets)))
+    if not private:
+        return None
+    most = estimator.max_steps or most_steps(nodes, False)
+    if allotted is not None:
+        return min(allotted.updates, most)
+    steps, noise = public_steps(nodes, most), estimator.model_privacy
+    return steps if noise is None else min(steps, noise.max_contributions * nodes)
+
+
+def _stopping(
+    estimator: RandomWalk, setting: WalkSetting, steps: int | None, partial: bool
 ) -> Stopping:
     """How long to walk; where something is private, by public numbers alone."""
     nodes, remembers = setting.problem.node_count, isinstance(setting.update, Remembering)
-    steps, most = estimator.steps, estimator.max_steps or most_steps(nodes, remembers)
     default = ARRIVED if remembers else SETTLED
-    if partial:
-        with_rows = int(np.count_nonzero(np.diff(setting.problem.offsets)))
-        steps = steps or (nodes if private else VISITS * with_rows)
-    elif allotted is not None:
-        steps = steps or min(allotted.updates, most)
-    elif private and steps is None:
-        steps = public_steps(nodes, most)
-        if setting.model_noise is not None:  # later visits change nothing
-            steps = min(steps, setting.model_noise.max_contributions * nodes)
     return Stopping(
         steps=steps,
-        most=most,
+        most=estimator.max_steps or most_steps(nodes, remembers),
         first=max(FIRST_LOOK, nodes),
         tolerance=default if estimator.tol is None else estimator.tol,
         average=average_of(estimator, setting.update),

@@ -29,7 +29,9 @@ the noise in a score is `SCORE_NOISE`, for which the model is trained as far as 
 These constants were measured, not derived, on some data sets, and tried on others
 (`python -m benchmarks.private_accuracy`). A clip of a fifth of a row's length cuts most
 gradients to one length: the noise is relative to the clip, so a shorter one costs nothing but the
-distinction between rows that are far wrong and those that are a little wrong.
+distinction between rows that are far wrong and those that are a little wrong. A loss whose slope
+never reaches that fifth (Huber with a small threshold) is clipped at its largest slope times ℓ, and
+its steps are longer by as much.
 
 >>> from walklearn.problem.losses import Logistic
 >>> allotted = allot(3.0, 1e-5, loss=Logistic(), nodes=20, rows=455, size=31,
@@ -119,6 +121,7 @@ def allot(
     rows: float | None = None,
     protect: Unit = "rows",
     objective: str = "mean",
+    penalty: float = 0.0,
     typical: bool = True,
     tells: bool = False,
     constants_share: float | None = None,
@@ -136,6 +139,8 @@ def allot(
         The total for everything that leaves a node because of its rows.
     loss, objective
         What is minimised; "sum" and "rows" need the public number of rows.
+    penalty
+        λ of the penalty (λ/2)‖w‖², which limits the step.
     nodes, rows
         N, and M, the rows of all nodes, or the sum of their weights.
     size
@@ -183,8 +188,10 @@ def allot(
     of_updates = None if updates is None else check_contributions(updates, "updates")
     # ∇f_i is so many times the mean gradient of its rows: that much is clipped of a whole node.
     scale = float(rows or 1.0) if objective == "sum" else 1.0
+    # Longest gradient that is clipped, for a row of this length: a larger clip only adds noise.
+    largest = loss.max_slope * length * (scale if protect == "node" else 1.0)
     if clip is None:
-        clip = CLIP_SHARE * length * (scale if protect == "node" else 1.0)
+        clip = min(CLIP_SHARE * length * (scale if protect == "node" else 1.0), largest)
     noise = _noise(left, clip, protect, noise_multiplier, max_contributions, nodes, of_updates)
     count = of_updates or max(1, round(nodes * _visits(noise.max_contributions, nodes)))
     per_node = float(rows or nodes) / nodes if protect == "rows" else 1.0
@@ -192,15 +199,20 @@ def allot(
     if step is None:
         moves = clip * (scale if protect == "rows" else 1.0)  # what a step of 1 does at most
         # As far as the noise allows, but without overshooting: γ β ℓ² ≤ 1 for the mean gradient.
+        # If slopes never reach CLIP_SHARE, steps that are longer by as much move scores as far.
+        longer = max(1.0, CLIP_SHARE / loss.max_slope)
         step = min(_score_noise(loss, typical) / (unit * moves * length * count),
-                   1.0 / (scale * loss.smoothness * length**2))  # fmt: skip
+                   longer / (scale * loss.smoothness * length**2))  # fmt: skip
+        if penalty > 0.0:  # its pull has no bound and must not overshoot either
+            step = min(step, 1.0 / penalty)
     elif not (math.isfinite(step) and step > 0):
         raise ValueError(f"step must be positive and finite, got {step!r}.")
     protected = float(rows or nodes) if protect == "rows" else nodes
     for caution in (about_weak_epsilon(epsilon), doubt_of_delta(delta, protected, protect)):
         if caution:
             warnings.warn(caution, stacklevel=2)
-    return Allotment(epsilon, delta, constants, noise, float(step), count, unit * math.sqrt(size))
+    ratio = unit * math.sqrt(size) * max(1.0, clip / largest)
+    return Allotment(epsilon, delta, constants, noise, float(step), count, ratio)
 
 
 def about_noise(allotted: Allotment) -> str:

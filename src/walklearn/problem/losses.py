@@ -15,6 +15,7 @@ array([-0.5])
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
@@ -40,8 +41,6 @@ class Loss(ABC):
         1.
     gives_probabilities
         Whether scores are log-odds of the classes.
-    bounded_slope
-        Whether ``|slope|`` stays below a bound, however wrong the score.
     falls_for_ever
         Whether a larger margin always costs less, so that rows which can be separated have no
         best model.
@@ -51,8 +50,12 @@ class Loss(ABC):
     smoothness: ClassVar[float]
     takes: ClassVar[Targets] = "number"
     gives_probabilities: ClassVar[bool] = False
-    bounded_slope: ClassVar[bool] = False
     falls_for_ever: ClassVar[bool] = False
+
+    @property
+    def max_slope(self) -> float:
+        """Largest ``|slope|`` of any score and target; infinity if there is none."""
+        return math.inf
 
     @abstractmethod
     def value(self, scores: Array, targets: Array) -> Array:
@@ -194,8 +197,12 @@ class Logistic(_MarginLoss):
     name: ClassVar[str] = "logistic"
     smoothness: ClassVar[float] = 0.25
     gives_probabilities: ClassVar[bool] = True
-    bounded_slope: ClassVar[bool] = True
     falls_for_ever: ClassVar[bool] = True
+
+    @property
+    def max_slope(self) -> float:
+        """1: the slope is a probability."""
+        return 1.0
 
     def value(self, scores: Array, targets: Array) -> Array:
         """ln(1 + e^(−m)), without overflow."""
@@ -268,12 +275,16 @@ class Huber(Loss):
     name: ClassVar[str] = "huber"
     threshold: float = 1.0
     smoothness: ClassVar[float] = 1.0
-    bounded_slope: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if not (np.isfinite(self.threshold) and self.threshold > 0):
             raise ValueError(f"Huber needs a positive threshold, got {self.threshold!r}.")
         object.__setattr__(self, "threshold", float(self.threshold))
+
+    @property
+    def max_slope(self) -> float:
+        """The threshold."""
+        return self.threshold
 
     def value(self, scores: Array, targets: Array) -> Array:
         """½r² inside, threshold · (``|r|`` − ½ threshold) outside."""
@@ -348,7 +359,6 @@ class Softmax(Loss):
     smoothness: ClassVar[float] = 0.5
     takes: ClassVar[Targets] = "class"
     gives_probabilities: ClassVar[bool] = True
-    bounded_slope: ClassVar[bool] = True
     falls_for_ever: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -357,6 +367,11 @@ class Softmax(Loss):
         if self.classes < 2 or self.classes != int(self.classes):
             raise ValueError(f"Softmax needs at least 2 classes, got {self.classes}.")
         object.__setattr__(self, "classes", int(self.classes))
+
+    @property
+    def max_slope(self) -> float:
+        """√2, the norm of probabilities 1 and 0 minus the indicator of the other class."""
+        return math.sqrt(2.0)
 
     def value(self, scores: Array, targets: Array) -> Array:
         """Log-sum-exp minus the target's score."""

@@ -31,6 +31,7 @@ True
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TypeVar
 
@@ -136,7 +137,7 @@ def been_round(walk: Walk, graph: Graph, problem: Problem, visits: NDArray[np.in
 def _step(
     loss: Loss, penalty: float, largest_scale: float, largest: float, mean: float
 ) -> PowerStep:
-    if not loss.bounded_slope:
+    if math.isinf(loss.max_slope):
         return PowerStep(1.0 / max(largest, SMALLEST), EXPONENT)
     constant = LENGTH / max(mean, SMALLEST)
     if penalty > 0:  # the pull of the penalty is not bounded, so it must not overshoot

@@ -280,19 +280,20 @@ def allotment(plan: Plan) -> Allotment | None:
     privacy = plan.privacy
     if privacy is None or not privacy.hides_the_model:
         return None
-    from walklearn.privacy.budget import allot
+    from walklearn.privacy.budget import CLIP_SHARE, allot
 
     assert privacy.epsilon is not None
     assert privacy.delta is not None
     assert plan.step_size is not None  # an update that finds its own is refused with privacy
-    # With the clip given, nothing that a plan uses depends on the length.
-    declared = _row_length(plan)
-    length = declared.with_intercept(plan.intercept) or (1.0 if privacy.clip is not None else None)
+    declared, clip = _row_length(plan), privacy.clip
+    # Without a declared length, assume the one for which the given clip is the usual one.
+    usual = None if clip is None else clip / CLIP_SHARE
+    length = declared.with_intercept(plan.intercept) or usual
     return allot(
-        privacy.epsilon, privacy.delta, loss=plan.loss, nodes=plan.nodes, size=plan.size,
+        privacy.epsilon, privacy.delta, loss=plan.training_loss, nodes=plan.nodes, size=plan.size,
         length=length, rows=plan.rows, protect=privacy.protect,
         objective=plan.objective if plan.rows is not None else "mean", typical=declared.is_typical,
-        tells=plan.tells, constants_share=privacy.constants_share, clip=privacy.clip,
+        tells=plan.tells, constants_share=privacy.constants_share, clip=clip,
         max_contributions=privacy.max_contributions, noise_multiplier=privacy.noise_multiplier,
         step=plan.step_size.constant, updates=plan.updates,
     )  # fmt: skip
