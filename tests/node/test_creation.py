@@ -19,6 +19,7 @@ from scipy.sparse import csr_array
 from tests.node.small_network import PLAN, fill, make_node, make_nodes
 from walklearn.files import DataError
 from walklearn.files.row_marks import blocks_of
+from walklearn.node.agreement import node_rows
 from walklearn.node.agreement.node_rows import NodeRows, read_node_rows
 from walklearn.node.agreement.plan import Plan, PlanError
 from walklearn.node.disk import directory as directory_module
@@ -279,6 +280,22 @@ def test_a_node_is_charged_before_its_first_draw(
     assert seen == [1]
     assert left_over(tmp_path) == set()
     assert create(tmp_path).total.private_runs == 2
+
+
+def test_a_file_that_is_rewritten_after_it_was_read_is_charged_as_it_was_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = node_rows._targets
+
+    def rewrite(*arguments: Any) -> Any:
+        (tmp_path / "rows.csv").write_text("a,b,y,remark\n9,9,yes,z\n")
+        return real(*arguments)
+
+    monkeypatch.setattr(node_rows, "_targets", rewrite)
+    create(tmp_path)
+    record = OwnerRecord()
+    assert record.total([[0.5, 1, "x"]], ["yes"]).private_runs == 1
+    assert record.total([[9, 9, "z"]], ["yes"]).private_runs == 0
 
 
 def test_a_key_is_private_whatever_the_umask_which_is_left_alone(
