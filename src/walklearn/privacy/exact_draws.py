@@ -56,7 +56,7 @@ from walklearn.privacy import half_normal, special
 
 # The number of digits of U to begin with, and the additional precision of balls in bits.
 _FIRST_BITS, _FINER = 64, 32
-# Gaussian noise is drawn in blocks of this size, and kept for so many different deviations.
+# Size of a block of Gaussian draws, and the number of deviations that have a buffer.
 BLOCK, _MAX_DEVIATIONS = 8192, 8
 # Nothing is released beyond 2^1000.
 _LARGEST_EXPONENT = 1000
@@ -231,7 +231,7 @@ def prepare(count: int, sigma: float, step: float) -> None:
 
 
 def is_prepared(count: int, sigma: float, step: float) -> bool:
-    """True if so many draws were made ahead and are unused."""
+    """True if at least `count` draws were made ahead and are unused."""
     return _prepared.has(count, _in_steps(sigma, step))
 
 
@@ -255,7 +255,7 @@ def rounded(
 
 
 def seconds(draws: int) -> float:
-    """Estimate how long so many exact draws of Gaussian noise take here, by a short measurement.
+    """Estimate the time of this number of exact Gaussian draws, by a short measurement.
 
     >>> 0 < seconds(1) < seconds(1_000_000)
     True

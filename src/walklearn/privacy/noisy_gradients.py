@@ -159,7 +159,7 @@ class NoisyGradients:
         exact_draws.prepare(size, self._steps_of_noise, step=1.0)
 
     def is_prepared(self, size: int) -> bool:
-        """True if so many draws were made ahead and are unused.
+        """True if at least `size` draws were made ahead and are unused.
 
         Parameters
         ----------

@@ -14,7 +14,7 @@ from decimal import Decimal
 
 
 def format_upper(value: float, digits: int = 6) -> str:
-    """Return the value with so many significant digits, rounded up.
+    """Return the value with the given number of significant digits, rounded up.
 
     Read as a number, the text is at least the value, and exceeds it by less than one unit of its
     last digit.
@@ -35,7 +35,7 @@ def format_upper(value: float, digits: int = 6) -> str:
 
 
 def format_lower(value: float, digits: int = 6) -> str:
-    """Return the value with so many significant digits, rounded down; see `format_upper`."""
+    """Return the value with the given number of significant digits, rounded down."""
     return _rounded(value, digits, -1)
 
 
