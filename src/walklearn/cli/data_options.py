@@ -248,7 +248,7 @@ def target_scale_of(
     epsilon, by_hand = settings["epsilon"], settings.get("model_noise")
     is_private = epsilon is not None or by_hand is not None
     if declared is None and is_private and settings.get("model") is None:
-        asked = "--model-noise" if epsilon is None else f"--epsilon {epsilon:g}"
+        asked = "--model-noise" if epsilon is None else "--epsilon"
         raise ValueError(
             f"{asked} for a target that is a number needs its public centre and spread, for the "
             "noise is made for targets of spread 1. Pass --target-scale "

@@ -268,7 +268,7 @@ def _check_target(estimator: Any) -> None:
     if scale is not None and (spread is not None or is_private):
         scale.check_intercept(bool(estimator.fit_intercept), "Pass fit_intercept=True")
     if scale is None and is_number and is_private and estimator.model is None:
-        asked = "model_privacy" if epsilon is None else f"epsilon = {epsilon:g}"
+        asked = "model_privacy" if epsilon is None else "epsilon"
         raise ValueError(
             f"{asked} for regression needs a public centre and spread of the target, for the noise "
             "is made for targets of spread 1. Pass target_centre, a typical target, and "
