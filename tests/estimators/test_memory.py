@@ -131,7 +131,7 @@ def test_what_does_not_go_together_is_refused() -> None:
             {"epsilon": 3.0, "delta": 0.0, "feature_bound": 8.0, "model": "in the clear"},
             updates.Sgd,
         ),
-        ({"model_privacy": privacy.ModelNoise(1.0, 1.0, 5), "feature_bound": 8.0}, updates.Sgd),
+        ({"model_privacy": privacy.ModelNoise(1.0, 5.0, 5), "feature_bound": 8.0}, updates.Sgd),
         ({"walk": walks.Weighted(privacy=LAPLACE)}, updates.Sgd),
         ({"walk": RELEASED}, updates.Sgd),
         ({"walk": walks.Jumping(RELEASED)}, updates.Sgd),

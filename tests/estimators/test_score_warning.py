@@ -24,7 +24,10 @@ ESTIMATORS = {
     "total": (wl.RandomWalkClassifier(**TOTAL), CLASSES),
     "seeded": (wl.RandomWalkClassifier(**TOTAL, random_state=1), CLASSES),
     "noise by hand": (wl.RandomWalkClassifier(**NOISE), CLASSES),
-    "regression": (wl.RandomWalkRegressor(**NOISE), NUMBERS),
+    "regression": (
+        wl.RandomWalkRegressor(**NOISE, target_centre=0.0, target_spread=1.0),
+        NUMBERS,
+    ),
 }
 
 
