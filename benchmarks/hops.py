@@ -165,7 +165,7 @@ def one_row_rows(library: ctypes.CDLL, size: Size, rounds: int) -> Iterator[Meas
     if size.gossip:
         yield Measurement(f"gossip / two updates of a batch, {size}",
                           ns["gossip"] / (2 * ns["batch"]), "times", 2.5, False,
-                          times.format(ns["gossip"], 2 * ns["batch"]))  # fmt: skip
+                          times.format(ns["gossip"], 2 * ns["batch"]), ns["gossip"])  # fmt: skip
 
 
 def more_rows_rows(library: ctypes.CDLL, size: Size, rounds: int) -> Iterator[Measurement]:
@@ -195,7 +195,8 @@ def kinds_rows(size: Size, rounds: int) -> Iterator[Measurement]:
     ns = race({name: batched(each) for name, each in settings.items()}, size.hops, rounds)
     for name in list(settings)[1:]:
         yield Measurement(f"{name} / Metropolis in a ball, {size}", ns[name] / ns["ball"], "times",
-                          1.5, note=f"{ns[name]:.1f} and {ns['ball']:.1f} ns")  # fmt: skip
+                          1.5, note=f"{ns[name]:.1f} and {ns['ball']:.1f} ns",
+                          own_time=ns[name])  # fmt: skip
 
 
 def measurements(quick: bool) -> Iterator[Measurement]:

@@ -41,6 +41,7 @@ class Measurement(NamedTuple):
     target: float | None = None
     at_least: bool = False
     note: str = ""  # the condition it was measured under, or why it could not be
+    own_time: float | None = None  # what `compare` takes instead of the value; see `cost`
 
     @property
     def missed(self) -> bool:
@@ -48,6 +49,22 @@ class Measurement(NamedTuple):
         if self.target is None or math.isnan(self.value):
             return False
         return self.value < self.target if self.at_least else self.value > self.target
+
+    @property
+    def cost(self) -> float:
+        """Figure by which `compare` judges two commits; lower is better.
+
+        It is `own_time` if the value is a ratio of two times of walklearn, which hides a change of
+        both, or a wall-clock time that the processor time is more precise than.
+
+        >>> Measurement("C / one token", 0.8, "times", at_least=True).cost
+        1.25
+        >>> Measurement("Saga / Sgd", 1.6, "times", own_time=39.0).cost
+        39.0
+        """
+        if self.own_time is not None:
+            return self.own_time
+        return 1.0 / self.value if self.at_least else self.value
 
     @property
     def cells(self) -> tuple[str, ...]:
@@ -130,3 +147,15 @@ def print_rows(name: str, quick: bool) -> None:
     """The rows of a module, a line of JSON for each as it comes."""
     for row in import_module(f"benchmarks.{name}").measurements(quick):
         print(json.dumps(row), flush=True)
+
+
+def print_costs(name: str, quick: bool) -> None:
+    """Print [what, cost] of each row that measures time, as one line of JSON for each.
+
+    `compare` starts this in two commits, so its output keeps its form. A module may define
+    `timed(quick)` if only a part of its rows measures time.
+    """
+    module = import_module(f"benchmarks.{name}")
+    for row in getattr(module, "timed", module.measurements)(quick):
+        if math.isfinite(row.value):
+            print(json.dumps([row.what, row.cost]), flush=True)

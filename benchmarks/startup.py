@@ -79,7 +79,8 @@ def measurements(quick: bool) -> Iterator[Measurement]:
         what: str, *arguments: str, target: float | None = None, note: str = ""
     ) -> Measurement:
         seconds, worked = seconds_of(runs, *arguments)
-        return Measurement(what, seconds, "s", target, note=f"processors {worked:.2f} s{note}")
+        note = f"processors {worked:.2f} s{note}"
+        return Measurement(what, seconds, "s", target, note=note, own_time=worked)
 
     def alone(statement: str) -> str:
         return f"; `{statement}` alone {seconds_of(runs, '-c', statement)[1]:.2f} s"
