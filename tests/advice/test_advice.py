@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from typing import Any
 
 import numpy as np
@@ -21,17 +20,13 @@ def reason_of(advice: Advice, word: str) -> str:
     return found
 
 
-def interpolated() -> wl.Problem:
-    """Heterogeneous rows that one model fits: where weighting pays."""
-    generator = np.random.default_rng(3)
-    X = generator.normal(size=(60, 5)) * generator.lognormal(sigma=1.0, size=(60, 1))
-    y = X @ generator.normal(size=5)
-    return wl.Problem(X, y, loss=wl.losses.Squared(), objective="mean", domain=wl.domains.Ball(9.0))
-
-
-def noisy() -> wl.Problem:
-    X, y = wl.datasets.two_gaussians(60, dimension=3, variance=10.0, seed=1)
-    return wl.Problem(X, y, penalty=1.0, domain=wl.domains.Ball(10.0))
+def problem_of(rows_of_node: list[int], seed: int, **settings: Any) -> wl.Problem:
+    """Rows of random values, so many for each node."""
+    generator, owners = np.random.default_rng(seed), np.repeat(range(60), rows_of_node)
+    X = generator.normal(size=(len(owners), 5)) * generator.lognormal(size=(len(owners), 1))
+    y = np.where(generator.random(len(owners)) < 0.5, -1.0, 1.0)
+    settings = {"penalty": 0.6, "objective": "mean", **settings}
+    return wl.Problem(X, y, node_of_row=owners, **settings)
 
 
 def test_laziness_is_advised_exactly_where_the_walk_alternates() -> None:
@@ -44,10 +39,9 @@ def test_laziness_is_advised_exactly_where_the_walk_alternates() -> None:
     assert gaps[0] == 0.0 < gaps[1]
 
 
-def test_public_facts_need_no_data_and_are_told() -> None:
+def test_public_facts_suffice() -> None:
     advice = advise(GRAPH, feature_bound=2.0, penalty=1.0)
-    assert advice.mode == "public"
-    assert "no data were looked at" in str(advice)
+    assert "From public facts only." in str(advice)
     uniform, weighted = advice.candidates
     low, high = wl.privacy.smoothness_bounds(wl.losses.Logistic(), 1.0, 60, 2.0)
     assert uniform.numbers["step smoothness"] == pytest.approx(high, rel=0.1)
@@ -92,52 +86,11 @@ def test_uniform_is_advised_where_privacy_costs_more_than_weighting_gains() -> N
     assert generous.mechanism.delta(300.0) <= 0.01
 
 
-def test_simulation_finds_where_weighting_pays_and_where_not() -> None:
-    advice = advise(GRAPH, interpolated(), steps=6000, replicates=8)
-    assert advice.mode == "simulation"
-    assert "not private" in str(advice)
-    assert advice.without_memory is not None
-    assert isinstance(advice.without_memory.walk, Weighted)
-    gap = {each.name: each.numbers["gap"] for each in advice.candidates}
-    assert gap["weighted, in the clear"] < gap["uniform"]
-    assert "95 % interval" in reason_of(advice, "Weighted")
-    advice = advise(GRAPH, noisy(), steps=6000, replicates=8)
-    assert advice.without_memory is not None
-    assert isinstance(advice.without_memory.walk, Uniform)
-
-
-def test_simulation_with_privacy_never_advises_a_walk_in_the_clear() -> None:
-    advice = advise(
-        GRAPH, interpolated(), epsilon=1.0, delta=0.01, feature_bound=30.0, lower=1e-3, steps=4000,
-        replicates=8, model="in the clear",
-    )  # fmt: skip
-    names = [each.name for each in advice.candidates]
-    assert names[:2] == ["uniform", "weighted, in the clear"]
-    assert len(names) == 4
-    assert isinstance(advice.walk, Uniform) or advice.mechanism is not None
-    assert reason_of(advice, "Uniform: privacy costs more than weighting gains")
-
-
-def test_a_diverging_walk_is_never_advised() -> None:
-    from walklearn.simulation.intervals import plain_ratio_of_means
-
-    diverged, fine = np.array([1.0, math.inf]), np.array([1.0, 1.0])
-    assert plain_ratio_of_means(diverged, fine, 1)[2] == math.inf
-    assert plain_ratio_of_means(fine, diverged, 1)[2] == 0.0
-
-
-def test_same_seed_same_advice() -> None:
-    one, other = (advise(GRAPH, noisy(), steps=500, replicates=3, seed=5) for _ in range(2))
-    assert one.to_dict() == other.to_dict()
-
-
 def test_json_has_no_numbers_that_json_does_not_know() -> None:
     advice = advise(
         wl.graphs.ring(20), feature_bound=2.0, epsilon=3.0, delta=0.03, model="in the clear"
     )
     content = json.loads(json.dumps(advice.to_dict(), allow_nan=False))
-    assert content["looks_at_rows"] is False
-    assert "private" not in content
     assert (content["epsilon"], content["model"]) == ("∞", "in the clear")
     assert content["laziness"] == 0.1
     assert content["mechanism"] is None
@@ -162,15 +115,54 @@ def test_a_total_is_answered_for_everything_that_leaves_a_node() -> None:
     assert any("The model may be poor." in reason for reason in poor.reasons)
 
 
-def test_what_protection_costs_is_tried_on_data() -> None:
+TOTAL: Any = {"epsilon": 3.0, "delta": 1e-5, "row_length": 2.2}
+CONSTANTS: Any = {"epsilon": 3.0, "delta": 0.01, "model": "in the clear", "feature_bound": 1.5}
+
+
+@pytest.mark.parametrize("asked", [{}, {"feature_bound": 1.5}, TOTAL, CONSTANTS])
+def test_a_problem_contributes_public_facts_only(asked: dict[str, Any]) -> None:
+    counts = [1, 2, 3] * 20
+    one, other = (advise(GRAPH, problem_of(counts, seed), **asked) for seed in (1, 2))
+    assert one.to_dict() == other.to_dict()
+    facts: Any = {"features": 5, "total_rows": 120, "max_rows": 3, "penalty": 0.6}
+    assert one.to_dict() == advise(GRAPH, objective="mean", **facts, **asked).to_dict()
+
+
+@pytest.mark.parametrize("objective", ["mean", "sum", "node-mean"])
+@pytest.mark.parametrize("asked", [TOTAL, CONSTANTS])
+def test_numbers_of_rows_are_hidden_if_the_node_is_the_unit(
+    asked: dict[str, Any], objective: Any
+) -> None:
+    public: Any = {"protect": "node", "max_rows": 9, "total_rows": 500}
+    one, other = (
+        advise(GRAPH, problem_of(counts, 1, objective=objective), **public, **asked)
+        for counts in ([2] * 60, [1, 2, 6] * 20)
+    )
+    assert one.to_dict() == other.to_dict()
+
+
+def test_a_hidden_number_of_rows_has_to_be_declared() -> None:
+    problem = problem_of([2] * 60, 1)
+    with pytest.raises(ValueError, match=r"protect=\"node\" hides .*pass max_rows"):
+        advise(GRAPH, problem, protect="node", **CONSTANTS)
+    with pytest.raises(ValueError, match=r"total_rows"):
+        advise(GRAPH, problem, protect="node", max_rows=9, **CONSTANTS)
+    with pytest.raises(ValueError, match=r"needs the public number of rows"):
+        advise(GRAPH, problem_of([2] * 60, 1, objective="sum"), protect="node", **TOTAL)
+
+
+@pytest.mark.parametrize("protect", ["rows", "node"])
+def test_an_estimator_takes_the_advised_plan(protect: Any) -> None:
     X, y = wl.datasets.breast_cancer()
+    asked: Any = {"epsilon": 3.0, "delta": 1e-5, "row_length": 5.5, "protect": protect}
+    estimator = wl.RandomWalkClassifier(graph=GRAPH, random_state=1, **asked)
     nodes = np.arange(len(X)) % 60
-    problem = wl.Problem(X, y, penalty=1e-3, objective="mean", node_of_row=nodes)
-    advice = advise(GRAPH, problem, epsilon=3.0, delta=1e-5, row_length=5.5, replicates=4)
-    assert advice.mode == "simulation"
-    gap = {each.name: each.numbers["gap"] for each in advice.candidates}
-    assert 0 < gap["uniform, in the clear"] < gap["uniform, protected"]
-    assert "not private" in str(advice)
+    problem, graph = estimator.pose(X, y, nodes=nodes)
+    advice = advise(graph, problem, intercept=True, **asked)
+    estimator.fit(X, y, nodes=nodes)
+    assert advice.allotment is not None
+    assert estimator.allotment_ == advice.allotment
+    assert estimator.walk_ == advice.walk
 
 
 @pytest.mark.parametrize(
@@ -182,9 +174,14 @@ def test_what_protection_costs_is_tried_on_data() -> None:
             {"epsilon": 3.0, "delta": 0.1, "model": "in the clear"},
             r"public bound on the length of a row: pass feature_bound",
         ),
-        ({"epsilon": 3.0, "delta": 0.1, "feature_bound": 1.0}, r"pass features, how many a row"),
+        ({"epsilon": 3.0, "delta": 0.1, "feature_bound": 1.0}, r"pass features, the number"),
         ({"epsilon": 3.0, "delta": 0.1, "features": 3, "total_rows": 9}, r"public length of the"),
         ({"model": "open"}, r"model must be None or"),
+        ({"protect": "person"}, r'protect must be "rows"'),
+        (
+            {"problem": wl.Problem([[1.0], [2.0]], [1.0, -1.0])},
+            r"the graph has 60 nodes, but the problem has 2\. Build",
+        ),
         ({"feature_bound": 1.0, "penalty": 0.0}, r"penalty = 0 .*public lower bound"),
     ],
 )

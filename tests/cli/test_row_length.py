@@ -60,7 +60,7 @@ def test_every_command_clips_at_the_same_length(
                  "--task", "classification", "--schema", schema, *PRIVATE)  # fmt: skip
     clips["advise"] = facts["clip"]
     facts = told("advise", data, *of_rows, "--schema", schema, *PRIVATE,
-                 "--task", "classification", "--replicates", 2)  # fmt: skip
+                 "--task", "classification")  # fmt: skip
     clips["advise with rows"] = facts["clip"]
     told("plan", "new", "--schema", schema, "--target", "ill", "--classes", "no,yes",
          "--nodes", NODES, "--rows", ROWS, *PRIVATE)  # fmt: skip

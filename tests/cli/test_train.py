@@ -188,6 +188,12 @@ def test_under_privacy_the_task_is_given_not_read_off_one_row(
     assert refused.exit_code == 2
     assert "--task classification or --task regression" in " ".join(refused.stderr.split())
     assert not (tmp_path / "model").exists()
+    if asked != MODEL_NOISE:
+        refused = invoke(
+            "advise", tmp_path / "rows.csv", "--target", "y", "--scale", "x=3,2", *asked
+        )
+        assert refused.exit_code == 2
+        assert "--task classification or --task regression" in " ".join(refused.stderr.split())
 
 
 def test_what_is_taken_to_be_public_is_listed(place: Path, tmp_path: Path) -> None:
@@ -370,7 +376,7 @@ def test_advise_from_the_shell(place: Path, tmp_path: Path) -> None:
     said = ("--graph", place / "edges.txt", *CONSTANTS, "--feature-bound", "8", "--rows", "400")
     result = invoke("advise", *said, "--verbose")
     assert result.exit_code == 0, result.output
-    for part in ("ε = ∞", "no data were looked at", "uniform", "laplace", "constant", "Because:"):
+    for part in ("ε = ∞", "From public facts only.", "uniform", "laplace", "constant", "Because:"):
         assert part in result.stdout, part
     (tmp_path / "schema.toml").write_text("[age]\nspread = 20\n[income]\nspread = 12000\n")
     public = ("--rows", "400", "--schema", tmp_path / "schema.toml")
@@ -388,25 +394,42 @@ def test_advise_from_the_shell(place: Path, tmp_path: Path) -> None:
     assert ledger.largest_total(1e-5)[1] <= 3.0
     result = invoke(
         "advise", place / "data.csv", "--target", "label", *NETWORK, place / "edges.txt",
-        *REST["label"], "--steps", "500", "--replicates", "3", "--json",
+        *REST["label"], "--feature-bound", "8", "--json",
     )  # fmt: skip
     assert result.exit_code == 0, result.output
-    found = json.loads(result.stdout)
-    assert found["mode"] == "simulation"
-    assert found["looks_at_rows"] is True
-    assert {each["name"] for each in found["candidates"]} == {"uniform", "weighted, in the clear"}
+    content = json.loads(result.stdout)
+    assert (content["walk"], content["update"]) == ("uniform", "saga")
+    assert {each["name"] for each in content["candidates"]} == {"uniform", "weighted, in the clear"}
     result = invoke(
         "advise", place / "data.csv", "--target", "grade", *NETWORK, "ring", *REST["grade"],
-        "--drop", "city", *CONSTANTS, "--feature-bound", "8", "--steps", "500", "--replicates", "3",
-        "--verbose",
+        "--drop", "city", *CONSTANTS, "--feature-bound", "8", "--verbose",
     )  # fmt: skip
     assert result.exit_code == 0, result.output
-    assert "not private" in result.stdout
     assert "Laziness 0.1" in result.stdout
     command = followed_from(result.stdout)
     trained = train(place / "data.csv", *command, "--steps", "100", "--out", tmp_path / "m")
     assert trained["walk"] == "Uniform(laziness=0.1)"
     assert trained["privacy"]["epsilon"] == "∞"
+
+
+@pytest.mark.parametrize("asked", [(), ("--feature-bound", "8"), (*PRIVATE, *SCALES), CONSTANTS])
+def test_values_in_a_file_do_not_affect_the_advice(
+    place: Path, tmp_path: Path, asked: tuple[str, ...]
+) -> None:
+    table = pd.read_csv(place / "data.csv")
+    table["age"], table["income"] = 20.0 + table["age"] / 7.0, table["income"][::-1].to_numpy() ** 2
+    table["label"] = table["label"].to_numpy()[::-1]
+    table.to_csv(tmp_path / "other.csv", index=False)
+    bound = ("--feature-bound", "8") if asked == CONSTANTS else ()
+    outputs = [
+        invoke(
+            "advise", data, "--target", "label", *NETWORK, place / "edges.txt", *REST["label"],
+            "--drop", "city", *asked, *bound, "--json",
+        )
+        for data in (place / "data.csv", tmp_path / "other.csv")
+    ]  # fmt: skip
+    assert [output.exit_code for output in outputs] == [0, 0], outputs[0].output
+    assert outputs[0].stdout == outputs[1].stdout
 
 
 def followed_from(told: str) -> list[str]:

@@ -313,7 +313,9 @@ API: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: wl.RandomWalkClassifier(epsilon=3.0).fit(X, Y),
         r"needs delta: what is claimed is a pair"),
     "no minimiser": (
-        lambda: wl.advise(wl.graphs.ring(20), wl.Problem(X, np.where(Y == "yes", 1.0, -1.0))),
+        lambda: wl.simulate(
+            wl.Problem(X, np.where(Y == "yes", 1.0, -1.0)), wl.graphs.ring(20),
+            wl.walks.Uniform(), steps=10, step_size=wl.PowerStep(0.1)),
         r"can be separated.*penalty"),
     "a disconnected graph": (
         lambda: wl.graphs.from_edges([(0, 1), (2, 3)]), r"not connected.*connected=\"largest\""),

@@ -1,10 +1,8 @@
 """`advise`: which walk, noise, laziness and step, with the numbers behind it.
 
 ε and δ are the total for everything that leaves a node because of its rows, the model included.
-There are two ways to advise. From *public facts* alone (the graph, how long rows typically are, ε
-and δ) nothing is learnt of anybody's rows, and the advice may be published. By *simulation* on the
-data the answer is better, but it depends on the data, so it is not private: use data that need no
-protection, or that resemble yours.
+The advice rests on public facts only (the graph, the number of rows, their typical length, ε and
+δ). No feature or target value is used, so whoever may publish these facts may publish the advice.
 
 >>> from walklearn import graphs
 >>> advice = advise(graphs.ring(20), epsilon=1.0, delta=1e-5, objective="mean", features=30,

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
+from walklearn.files.wording import as_given
 from walklearn.graphs import Graph
 from walklearn.privacy.bounds import smoothness_bounds
 from walklearn.privacy.budget import Allotment, allot
 from walklearn.privacy.comparison import Comparison, compare
 from walklearn.privacy.description import IN_THE_CLEAR
 from walklearn.privacy.mechanism import Mechanism
-from walklearn.privacy.model_noise import Unit
+from walklearn.privacy.model_noise import Unit, check_unit
 from walklearn.privacy.printing import format_upper
 from walklearn.privacy.public_rows import RowLength
 from walklearn.problem import Objective, Problem
@@ -25,8 +26,6 @@ from walklearn.updates.update import Update
 from walklearn.walks import Uniform, Walk
 from walklearn.walks.disclosure import mechanism_of
 
-Mode = Literal["public", "simulation"]
-
 LAZINESS = 0.1
 
 
@@ -34,8 +33,7 @@ LAZINESS = 0.1
 class Candidate:
     """A walk that was considered.
 
-    In "public" mode its numbers are those of the theorems, for constants L_i spread evenly over the
-    public bounds; in "simulation" mode those of runs with the step constant that suited it best.
+    Its numbers are those of the theorems, for constants L_i spread evenly over the public bounds.
 
     Parameters
     ----------
@@ -65,9 +63,6 @@ class Advice:
 
     Parameters
     ----------
-    mode
-        "public", or "simulation" if the data were looked at: then the advice itself is not
-        private.
     walk
         Who should be next.
     step_size
@@ -90,11 +85,10 @@ class Advice:
     --------
     >>> from walklearn import graphs
     >>> advice = advise(graphs.ring(10), features=5, total_rows=100)
-    >>> advice.mode, type(advice.walk).__name__, advice.update
-    ('public', 'Uniform', Saga())
+    >>> type(advice.walk).__name__, advice.update
+    ('Uniform', Saga())
     """
 
-    mode: Mode
     walk: Walk
     step_size: StepSize | None
     reasons: tuple[str, ...]
@@ -126,10 +120,8 @@ class Advice:
 
     @property
     def headline(self) -> str:
-        """What the advice rests on."""
-        rests = "From simulations on the data: it depends on them, so it is not private."
-        if self.mode == "public":
-            rests = "From public facts only: no data were looked at."
+        """One line: the total ε and δ, their unit, and what the advice rests on."""
+        rests = "From public facts only."
         if self.allotment is None:
             return f"ε = ∞: the model is not protected and can reveal rows. {rests}"
         epsilon, delta = self.allotment.epsilon, self.allotment.delta
@@ -139,8 +131,6 @@ class Advice:
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values; numbers that are not finite become null."""
         return {
-            "mode": self.mode,
-            "looks_at_rows": self.mode != "public",
             "epsilon": "∞" if self.allotment is None else self.allotment.epsilon,
             **self._protection(),
             "walk": self.walk.name,
@@ -200,11 +190,9 @@ def advise(
     penalty: float = 1.0,
     objective: Objective = "sum",
     intercept: bool = False,
-    max_rows: int = 1,
-    total_rows: int | None = None,
+    max_rows: float | None = None,
+    total_rows: float | None = None,
     lower: float | None = None,
-    steps: int = 20_000,
-    replicates: int = 16,
     seed: int = 1,
 ) -> Advice:
     """Recommend a walk, what a visit does, what protects it, a laziness and a step size.
@@ -214,7 +202,8 @@ def advise(
     graph
         Who can talk to whom.
     problem
-        Simulate on it; without it only public facts are used.
+        Source of public facts: loss, penalty, objective, the size of the model and, unless
+        protect="node" hides them, numbers of rows. Its features and targets are not used.
     epsilon, delta
         The total for everything that leaves a node because of its rows, the model included. It
         needs public facts: how long rows typically are (row_length) or at most (feature_bound),
@@ -225,20 +214,21 @@ def advise(
         "in the clear" asks what the paper asks: the model is not protected, ε is about the
         constants L_i alone, within the public feature_bound, and the total is ε = ∞.
     features
-        How many columns the rows have; `problem` brings its own.
+        Number of columns of the rows; `problem` brings its own.
     row_length
         A public length that rows typically have.
     feature_bound
         A public bound on the length of a row.
-    loss, penalty, objective, intercept, max_rows, total_rows
-        What is public of the problem; `problem` brings its own loss, penalty, objective and
-        numbers of rows.
+    loss, penalty, objective, intercept
+        Public facts of the problem; `problem` brings its own loss, penalty and objective.
+    max_rows, total_rows
+        Largest number of rows of a node, 1 by default, and number of rows of all nodes.
+        `problem` brings its own total, and its own largest number if none is given; with
+        protect="node" it brings neither, because both are hidden.
     lower
         A public lower bound of L_i, where there is neither penalty nor intercept.
-    steps, replicates
-        How long and how many the simulations are.
     seed
-        The seed of the simulations.
+        Seed of the constants L_i that are drawn from the public bounds.
 
     Returns
     -------
@@ -249,8 +239,8 @@ def advise(
     --------
     >>> from walklearn import graphs
     >>> advice = advise(graphs.ring(10), features=5, total_rows=100)
-    >>> advice.mode
-    'public'
+    >>> advice.walk, advice.update
+    (Uniform(laziness=0.1), Saga())
     """
     if (epsilon is None) != (delta is None):
         given, other = ("epsilon", "delta") if delta is None else ("delta", "epsilon")
@@ -260,99 +250,86 @@ def advise(
         )
     if model not in (None, IN_THE_CLEAR):
         raise ValueError(f'model must be None or "{IN_THE_CLEAR}", got {model!r}.')
+    check_unit(protect)
+    loss, min_rows = loss or Logistic(), 1.0
+    outputs = int(getattr(loss, "classes", None) or 1)
+    size = None if features is None else (features + bool(intercept)) * outputs
+    if problem is not None:
+        _check_problem(graph, problem)
+        loss, penalty, objective = problem.loss, problem.penalty, problem.objective
+        size = problem.size
+        if protect == "rows":
+            total_rows = problem.total_rows
+            if max_rows is None:
+                rows = np.bincount(problem.node_of_row, problem.sample_weight)
+                max_rows, min_rows = float(rows.max()), float(rows[rows > 0].min())
     if epsilon is not None and delta is not None and model is None:
         from walklearn.advice.protected import advise_protected
 
+        if size is None:
+            raise ValueError(
+                "the noise that ε needs depends on the size of the model: pass features, the "
+                "number of features of a row, or a problem."
+            )
         length = RowLength(row_length, feature_bound)
         allotted = allot(
-            epsilon, delta, nodes=graph.node_count, protect=protect,
-            length=length.with_intercept(intercept), typical=length.is_typical,
-            **_facts_of(problem, loss or Logistic(), objective, intercept, features, total_rows),
-            penalty=penalty if problem is None else problem.penalty,
+            epsilon, delta, loss=loss, nodes=graph.node_count, size=size, rows=total_rows,
+            length=length.with_intercept(intercept), typical=length.is_typical, protect=protect,
+            objective=objective, penalty=penalty,
         )  # fmt: skip
-        return advise_protected(graph, problem, allotted, replicates, seed)
+        return advise_protected(graph, allotted)
     if epsilon is not None and feature_bound is None:
         raise ValueError(
             "a release of L_i needs a public bound on the length of a row: pass feature_bound, the "
             "largest ‖x‖ that any row could have. One taken from the data would leak."
         )
-    min_rows = 1
-    if problem is not None:
-        loss, penalty, objective = problem.loss, problem.penalty, problem.objective
-        held = np.diff(problem.offsets)
-        max_rows, min_rows, total_rows = (
-            int(held.max()),
-            int(held[held > 0].min()),
-            problem.row_count,
-        )
     bounds = comparison = None
     if feature_bound is not None:
+        if problem is not None and max_rows is None and objective != "node-mean":
+            raise ValueError(
+                'protect="node" hides the number of rows of a node: pass max_rows, a public upper '
+                "bound on it."
+            )
         bounds = smoothness_bounds(
-            loss or Logistic(), penalty, graph.node_count, feature_bound, max_rows=max_rows,
-            min_rows=min_rows, objective=objective, intercept=intercept, total_rows=total_rows,
-            lower=lower,
+            loss, penalty, graph.node_count, feature_bound, max_rows=max_rows or 1,
+            min_rows=min(min_rows, max_rows or 1), objective=objective, intercept=intercept,
+            total_rows=total_rows, lower=lower,
         )  # fmt: skip
         if epsilon is not None and delta is not None:
             comparison = compare(epsilon=epsilon, delta=delta, bounds=bounds)
-    if problem is None:
-        from walklearn.advice.public import advise_from_public_facts
+    from walklearn.advice.public import advise_from_public_facts
 
-        advice = advise_from_public_facts(
-            graph, loss or Logistic(), penalty, bounds, comparison, seed
+    advice = advise_from_public_facts(graph, loss, penalty, bounds, comparison, seed)
+    return advice if comparison is not None else _with_memory(advice)
+
+
+def _check_problem(graph: Graph, problem: Problem) -> None:
+    if not isinstance(problem, Problem):
+        raise TypeError(f"problem must be a walklearn.Problem, got {as_given(problem)}.")
+    if graph.node_count != problem.node_count:
+        raise ValueError(
+            f"the graph has {graph.node_count} nodes, but the problem has {problem.node_count}. "
+            f"Build a graph with {problem.node_count} nodes, or assign the rows to "
+            f"{graph.node_count} nodes with Problem(..., node_of_row=..., "
+            f"nodes={graph.node_count})."
         )
-    else:
-        from walklearn.advice.simulated import advise_by_simulation
-
-        advice = advise_by_simulation(graph, problem, comparison, steps, replicates, seed)
-    return advice if comparison is not None else _with_memory(advice, graph, problem, steps, seed)
 
 
-def _with_memory(
-    advice: Advice, graph: Graph, problem: Problem | None, steps: int, seed: int
-) -> Advice:
-    """Let visits remember gradients where nothing is protected; with a problem, try both."""
-    from walklearn.simulation import simulate
-
-    update, walk, tried = Saga(), Uniform(laziness=advice.laziness), ""
-    if problem is not None:
-        run = simulate(problem, graph, walk, update=update, steps=steps, replicates=4, seed=seed,
-                       records=1, progress=False)  # fmt: skip
-        tried = f" After {steps} updates it left f(w) − f* = {np.median(run.gap):.2g} here."
+def _with_memory(advice: Advice) -> Advice:
+    """Return the advice with Saga in place of SGD, for models that are not protected."""
     reason = (
-        "Saga: a node keeps a number for each of its rows and classes, the token carries the sum "
-        "of gradients beside the model, and so the model arrives at the minimiser, where SGD only "
-        "comes near. It finds its step itself, and the uniform walk will do, which tells degrees "
-        f"only.{tried} It tells neighbours a curvature beside the model, so under ε it is SGD."
+        "Saga: each node keeps one number per row and class, and the token carries the sum of "
+        "gradients beside the model. The model converges to the minimiser, whereas SGD only comes "
+        "close. Saga finds its own step, and the uniform walk suffices, which reveals only "
+        "degrees. Saga reveals a curvature to neighbours, so under ε the update is SGD."
     )
     step = advice.step_size or f"the step {advice.step_source}"
     instead = f"Without memory, by SGD, it would be {advice.walk!r} with {step}, as follows."
     about_laziness, *others = advice.reasons
-    reasons = (about_laziness, reason, instead, *others)
     return replace(
-        advice, walk=walk, step_size=None, update=update, without_memory=advice, reasons=reasons
-    )
-
-
-def _facts_of(
-    problem: Problem | None,
-    loss: Loss,
-    objective: Objective,
-    intercept: bool,
-    features: int | None,
-    total_rows: int | None,
-) -> dict[str, Any]:
-    """What `allot` has to know of the problem, or of what is public about it."""
-    if problem is not None:
-        loss, objective = problem.loss, problem.objective
-        rows = float(problem.total_rows)
-        return {"loss": loss, "size": problem.size, "rows": rows, "objective": objective}
-    if features is None:
-        raise ValueError(
-            "what ε costs depends on how many numbers the model has: pass features, how many a row "
-            "has, or a problem."
-        )
-    size = (features + bool(intercept)) * int(getattr(loss, "classes", None) or 1)
-    return {"loss": loss, "size": size, "rows": total_rows, "objective": objective}
+        advice, walk=Uniform(laziness=advice.laziness), step_size=None, update=Saga(),
+        without_memory=advice, reasons=(about_laziness, reason, instead, *others),
+    )  # fmt: skip
 
 
 def choose_laziness(graph: Graph) -> tuple[float, str]:

@@ -1,4 +1,4 @@
-"""Advice that looks at nobody's data.
+"""Advice from public facts, for a model that is not protected.
 
 What the theorems' constants say of a walk with visit weights v is, beside the uniform walk,
 
@@ -72,11 +72,11 @@ def advise_from_public_facts(
     if bounds is None:
         reason = (
             "Uniform: without a public feature bound nothing is known of the nodes' constants. "
-            "Pass feature_bound to have weighting considered, or simulate on data."
+            "Pass feature_bound to have weighting considered."
         )
         gap = {"spectral gap": theory.spectral_gap(graph, uniform)}
         candidate = Candidate("uniform", uniform, gap)
-        return Advice("public", uniform, None, (about_laziness, reason), (candidate,))
+        return Advice(uniform, None, (about_laziness, reason), (candidate,))
     generator = np.random.default_rng(seed)
     constants = [generator.uniform(*bounds, graph.node_count) for _ in range(DRAWS)]
     considered = [_Considered("uniform", uniform, [np.ones(graph.node_count)] * DRAWS)]
@@ -90,9 +90,10 @@ def advise_from_public_facts(
         about_walk,
         f"Step constant {step_size.constant:.3g}: from the bounds {bounds[0]:.4g} to "
         f"{bounds[1]:.4g} of the nodes' constants L_i, as the training sets it.",
-        "Whether weighting pays depends on the data: simulate on data like yours to know.",
+        "The gain from weighting depends on the data: compare both walks with simulate() on "
+        "data like yours.",
     )
-    return Advice("public", chosen.walk, step_size, reasons, tuple(candidates), comparison)
+    return Advice(chosen.walk, step_size, reasons, tuple(candidates), comparison)
 
 
 def _weighted(

@@ -24,7 +24,7 @@ _SECTIONS = {
         "train": ("train", "Train a model on a file of rows."),
         "schema": ("schema", "Write a schema of a file's columns, to be filled in."),
         "predict": ("predict", "Predict with a trained model."),
-        "advise": ("advise", "Which walk, mechanism, laziness and step suit your graph and data."),
+        "advise": ("advise", "Recommend walk, noise, laziness and step from public facts."),
         "export": ("export", "Hand a trained model to scikit-learn or ONNX."),
     },
     "Take part in a network": {

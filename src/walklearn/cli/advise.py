@@ -1,4 +1,4 @@
-"""`walklearn advise`: which walk, mechanism, laziness and step suit a graph and its data."""
+"""`walklearn advise`: the walk, mechanism, laziness and step that follow from public facts."""
 
 from __future__ import annotations
 
@@ -41,24 +41,10 @@ _OPTIONS = [
                  default="auto", show_default=True),
     click.option("--penalty", type=float, default=1e-3, show_default=True,
                  help="λ of the penalty (λ/2)‖w‖²."),
-    click.option("--steps", type=click.IntRange(10), default=20_000, show_default=True,
-                 help="SGD updates of a simulation."),
-    click.option("--replicates", type=click.IntRange(2), default=16, show_default=True,
-                 help="Simulations of each walk."),
     click.option("--seed", type=click.IntRange(0), default=1, show_default=True),
 ]
 # fmt: on
-_OF_THE_ADVICE = (
-    "nodes",
-    "rows",
-    "features",
-    "steps",
-    "replicates",
-    "seed",
-    "as_json",
-    "verbose",
-    "quiet",
-)  # fmt: skip
+_OF_THE_ADVICE = ("nodes", "rows", "features", "seed", "as_json", "verbose", "quiet")
 
 
 @click.command()
@@ -71,8 +57,8 @@ def advise(data: Path | None, talk: Talk, **options: Any) -> None:
     """Recommend a walk, what protects it, a laziness and a step, with the numbers behind it.
 
     ε and δ are the total for everything that leaves a node because of its rows, the model included.
-    With the file DATA the walks are simulated on its rows. That advice depends on the data, so it
-    is not private. Without DATA only public facts are used.
+    Only public facts are used. With the file DATA, its nodes, rows, features and classes are
+    counted, as `walklearn train` does; nothing else in it affects the advice.
 
     \b
     Examples:
@@ -90,7 +76,7 @@ def advise(data: Path | None, talk: Talk, **options: Any) -> None:
         for name in ("nodes", "rows", "features"):
             if options[name] is not None:
                 raise ValueError(f"--{name} says what {data} says itself: leave it out.")
-        advice = _by_simulation(data, described, options)
+        advice = _from_file(data, described, options)
     talk.facts |= advice.to_dict()
     asked = _asked(click.get_current_context())
     if options["epsilon"] is not None:
@@ -157,7 +143,7 @@ def _declared(schema: Schema, options: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _by_simulation(data: Path, described: DataOptions, options: dict[str, Any]) -> Advice:
+def _from_file(data: Path, described: DataOptions, options: dict[str, Any]) -> Advice:
     from sklearn import config_context
 
     from walklearn.advice import advise as wl_advise
@@ -182,9 +168,9 @@ def _by_simulation(data: Path, described: DataOptions, options: dict[str, Any]) 
         graph,
         problem,
         intercept=True,
-        **({} if options["epsilon"] is None else lengths),
+        **lengths,
         **private,
-        **{name: options[name] for name in ("steps", "replicates", "seed")},
+        **{name: options[name] for name in ("max_rows", "total_rows", "seed")},
     )
 
 

@@ -344,5 +344,10 @@ def public_facts(rows: Rows, schema: Schema, settings: dict[str, Any]) -> dict[s
             "file (walklearn schema writes one to be filled in); or pass --feature-bound, a length "
             "that rows are shortened to."
         )
+    if settings["task"] == "auto":
+        raise ValueError(
+            "--task is missing. A task that is read off the target depends on single rows, and "
+            "under privacy it is public: pass --task classification or --task regression."
+        )
     declared = RowLength.declared(rows.encoding, length, given)
     return {"row_length": declared.typical, "feature_bound": declared.bound}

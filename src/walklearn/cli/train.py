@@ -212,11 +212,6 @@ def _prepared(
     lengths = {name: settings[name] for name in ("row_length", "feature_bound")}
     if any(settings[name] is not None for name in ("epsilon", "delta", "model_noise")):
         lengths = public_facts(rows, options.schema.without(target), settings)
-        if settings["task"] == "auto":
-            raise ValueError(
-                "--task is missing. A task that is read off the target depends on single rows, and "
-                "under privacy it is public: pass --task classification or --task regression."
-            )
     scale = target_scale_of(task, target, options.schema, settings)
     tested = held_out if settings["test"] is None else options.read(settings["test"])
     notes = about_columns(table, rows.columns, rows.nodes is not None)

@@ -15,8 +15,7 @@ Errors are skewed and may be infinite, hence three precautions:
   for the upper one.
 * Random numbers come from a fixed seed, so that the same results give the same verdict.
 
-Where less is at stake, two plain percentile intervals will do: `mean_interval` for the bands of
-figures, `plain_ratio_of_means` for advice on a handful of runs.
+The bands of figures are plain percentile intervals (`mean_interval`).
 
 >>> import numpy as np
 >>> generator = np.random.default_rng(1)
@@ -39,7 +38,6 @@ Array = NDArray[np.float64]
 CONFIDENCE = 0.95
 RESAMPLES = 4000
 BAND_RESAMPLES = 1000
-_PLAIN_RESAMPLES = 2000
 _SEED = 20_210_101  # any number: it must only stay the same
 
 
@@ -65,17 +63,6 @@ def ratio_of_means(above: ArrayLike, below: ArrayLike) -> Interval:
         lower = min(lower, max(low, float(np.nanmin(each))))
         upper = max(upper, min(high, float(np.nanmax(each))))
     return Interval(value, lower, upper)
-
-
-def plain_ratio_of_means(above: Array, below: Array, seed: int) -> Interval:
-    """mean(above) / mean(below) with its percentile interval; 0 or ∞ alone where one is ∞."""
-    if not np.isfinite([above.mean(), below.mean()]).all():
-        ratio = np.inf if np.isinf(above.mean()) else 0.0
-        return Interval(ratio, ratio, ratio)
-    picks = np.random.default_rng(seed).integers(len(above), size=(_PLAIN_RESAMPLES, len(above)))
-    ratios = above[picks].mean(axis=1) / below[picks].mean(axis=1)
-    lower, upper = np.quantile(ratios, [0.025, 0.975])
-    return Interval(float(above.mean() / below.mean()), float(lower), float(upper))
 
 
 def mean_interval(values: Array) -> tuple[Array, Array]:
