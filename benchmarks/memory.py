@@ -110,23 +110,19 @@ def hops_needed(
 def step_rows(quick: bool) -> Iterator[Measurement]:
     for name, graph, target, most in graphs(quick):
         for kind, problem in problems(graph.node_count):
-            for update in (wl.updates.Saga, wl.updates.Sag):
-                yield step_row(problem, graph, update, most, quick)._replace(
-                    what=f"hops of {update.__name__} over the best constant's, {kind}, {name}",
-                    target=target,
-                )
+            yield step_row(problem, graph, most, quick)._replace(
+                what=f"hops of Saga over the best constant's, {kind}, {name}", target=target
+            )
 
 
-def step_row(
-    problem: wl.Problem, graph: wl.Graph, update: Any, most: int, quick: bool
-) -> Measurement:
+def step_row(problem: wl.Problem, graph: wl.Graph, most: int, quick: bool) -> Measurement:
     largest, best, at = float(problem.smoothness.max()), np.inf, 0.0
     for constant in GRID[12:17] if quick else GRID:
         allowed = int(min(most, 1.05 * best + 1000))
-        needed = hops_needed(problem, graph, update(constant / largest), allowed)
+        needed = hops_needed(problem, graph, wl.updates.Saga(constant / largest), allowed)
         if needed < best:
             best, at = needed, constant
-    found = hops_needed(problem, graph, update(), most)
+    found = hops_needed(problem, graph, wl.updates.Saga(), most)
     note = f"{found:,.0f} and {best:,.0f}, at {at:.3g} / max L"
     return Measurement("", found / best, "times", note=note)
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import walklearn as wl
-from walklearn.experiments.noisy_memory import NoisySag, NoisySaga, NoisySgd
+from walklearn.experiments.noisy_memory import NoisySaga, NoisySgd
 from walklearn.updates.update import Kept
 from walklearn.updates.walk_sgd import WalkSetting, init, step
 
@@ -36,9 +36,8 @@ def walked(update: Any, steps: int) -> tuple[Any, Kept]:
 
 @pytest.mark.parametrize(
     ("noisy", "plain"),
-    [(NoisySgd, wl.updates.Sgd(STEP)), (NoisySag, wl.updates.Sag(STEP)),
-     (NoisySaga, wl.updates.Saga(STEP))],
-)  # fmt: skip
+    [(NoisySgd, wl.updates.Sgd(STEP)), (NoisySaga, wl.updates.Saga(STEP))],
+)
 def test_without_noise_they_are_what_they_are_named_after(noisy: Any, plain: Any) -> None:
     ours, theirs = (
         wl.simulate(PROBLEM, GRAPH, wl.walks.Uniform(), update=update, steps=200, seed=1, records=1,
@@ -48,7 +47,7 @@ def test_without_noise_they_are_what_they_are_named_after(noisy: Any, plain: Any
     np.testing.assert_allclose(ours, theirs, atol=1e-4)
 
 
-@pytest.mark.parametrize("kind", [NoisySgd, NoisySag, NoisySaga])
+@pytest.mark.parametrize("kind", [NoisySgd, NoisySaga])
 def test_a_node_tells_something_as_often_as_it_was_priced_for(kind: Any) -> None:
     update = kind(3.0, 1e-5, clip=1.0, contributions=3, step_size=STEP)
     assert update.noise.max_contributions == 3

@@ -52,7 +52,7 @@ WALKS: dict[str, tuple[wl.walks.Walk, str]] = {
     "mean over rows": (wl.walks.Uniform(), 'objective = "mean"\nrows = 15'),
     "mean over nodes": (wl.walks.Uniform(), 'objective = "node-mean"'),
     "memory": (wl.walks.Uniform(), 'update = "saga"'),
-    "memory, simple walk": (wl.walks.Simple(), 'update = "sag"\nwalk = "simple"'),
+    "memory, simple walk": (wl.walks.Simple(), 'update = "saga"\nwalk = "simple"'),
     "memory, mini-batches": (wl.walks.Uniform(), 'update = "saga"\nbatch = 2'),
     "weighted": (wl.walks.Weighted(), f'walk = "weighted"\n{IN_THE_CLEAR}'),
     "private weighted": (wl.walks.Weighted(privacy=MECHANISM), f'walk = "weighted"\n{RELEASED}'),

@@ -262,7 +262,7 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
         r"short for update=updates.Sgd.*nothing to Saga\(\)",
     ),
     "a falling step": (lambda: updates.Saga(wl.PowerStep(0.1)), r"Saga takes a ConstantStep"),  # type: ignore[arg-type]
-    "a negative step": (lambda: updates.Sag(-1.0), r"must be positive"),  # type: ignore[arg-type]
+    "a negative step": (lambda: updates.Saga(-1.0), r"must be positive"),  # type: ignore[arg-type]
     "gossip with memory": (
         lambda: remember(method=wl.AsynchronousGossip()),
         r"gossip has no token",
@@ -280,22 +280,6 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
     "memory and a mean importance": (
         lambda: remember(mean_importance="estimated"),
         r"does not scale gradients",
-    ),
-    "Newton without penalty": (
-        lambda: remember(updates.Newton(), problem=wl.Problem(X, Y)),
-        r"needs a positive penalty",
-    ),
-    "Newton in a box": (
-        lambda: remember(
-            updates.Newton(), problem=wl.Problem(X, Y, penalty=1.0, domain=domains.Box(-1, 1))
-        ),
-        r"in a Ball, not over Box",
-    ),
-    "Newton of many features": (
-        lambda: remember(
-            updates.Newton(), problem=wl.Problem(np.ones((3, 300)), Y, penalty=1.0)
-        ),
-        r"at most 256 features",
     ),
     "unknown update of an estimator": (
         lambda: fit(update="sagaa"), r"'sagaa', did you mean 'saga'"),

@@ -49,11 +49,10 @@ def test_it_never_diverges(name: str, loss: Any) -> None:
     graph = GRAPHS[name]
     problem = uneven(graph.node_count, loss)
     scale = float(np.linalg.norm(problem.optimum.model))
-    for update in (updates.Saga(), updates.Sag()):
-        run = wl.simulate(problem, graph, walks.Uniform(laziness=0.1), update=update, replicates=2,
-                          steps=500_000, seed=1, gaps=False, progress=False)  # fmt: skip
-        assert run.distance.max() < 100.0 * scale
-        assert run.distance[:, -1].max() < 0.05 * scale
+    run = wl.simulate(problem, graph, walks.Uniform(laziness=0.1), update=updates.Saga(),
+                      replicates=2, steps=500_000, seed=1, gaps=False, progress=False)  # fmt: skip
+    assert run.distance.max() < 100.0 * scale
+    assert run.distance[:, -1].max() < 0.05 * scale
 
 
 @pytest.mark.parametrize("scale", [1e-6, 1e6])

@@ -59,9 +59,9 @@ class RandomWalk(BaseEstimator):
         walks.Jumping(...). "auto" is uniform, and weighted only where ε is about L_i alone.
     update
         What a visit does. "saga" remembers gradients and ends at the minimiser; "sgd" is the
-        paper's; "sag" and "newton" are others, or pass an update such as updates.Saga(). "auto"
-        is Saga, unless something is private, or step_size or average is given: then the
-        paper's. With memory the walk says only who is next, and the last model predicts.
+        paper's; or pass an update such as updates.Saga(). "auto" is Saga, unless something is
+        private, or step_size or average is given: then the paper's. With memory the walk only
+        chooses the next node, and the last model predicts.
     loss
         A loss, or its name: "logistic" or "squared-hinge" (two classes, no probabilities) for a
         classifier, "squared" or "huber" for a regressor, such as losses.Huber(10.0), whose

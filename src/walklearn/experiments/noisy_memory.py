@@ -9,7 +9,6 @@ at most `contributions` times, with σ calibrated to (ε, δ) by `privacy.ModelN
 of what was released, so the arms are private alike:
 
     noisy-sgd    w ← Π(w − γ_k (g̃_i + λw))
-    noisy-sag    s += g̃_i − h_i,  then  w ← Π(w − γ_k (s/n + λw)),           h_i = g̃_i
     noisy-saga   w ← Π(w − γ_k (g̃_i − h_i + s/n + λw)),  s += g̃_i − h_i,     h_i = g̃_i
 
 Past its cap a node releases nothing new. Without memory it lets w be; with memory it lends its last
@@ -53,7 +52,7 @@ Array = NDArray[Any]
 
 def register() -> None:
     """Let studies name these updates."""
-    for kind in ("Sgd", "Sag", "Saga"):
+    for kind in ("Sgd", "Saga"):
         register_update(f"noisy-{kind.lower()}", f"{__name__}:Noisy{kind}")
 
 
@@ -73,7 +72,7 @@ class Released(NamedTuple):
 
 @dataclass(frozen=True)
 class _Noisy(Remembering):
-    """What the three updates share: all but the direction of the step.
+    """Shared by both updates: all but the direction of the step.
 
     epsilon, delta: of all that a node releases, for one of its rows. clip: C, of a row's gradient.
     contributions: how often a node releases something. step_size: γ_k.
@@ -146,16 +145,6 @@ class NoisySgd(_Noisy):
 
     def _direction(self, released: Released, kept: Released, s: Array, n: int) -> Array:
         return released.gradient
-
-
-@dataclass(frozen=True)
-class NoisySag(_Noisy):
-    """SAG of what was released."""
-
-    name: ClassVar[str] = "noisy-sag"
-
-    def _direction(self, released: Released, kept: Released, s: Array, n: int) -> Array:
-        return np.asarray((s + released.gradient - kept.gradient) / n)
 
 
 @dataclass(frozen=True)

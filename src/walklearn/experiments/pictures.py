@@ -61,7 +61,6 @@ _MEMORY = {
     "tracking": ("gossip with gradient tracking", DASHED + 2),
     "saga-uniform": ("uniform walk with memory (SAGA)", 1),
     "saga-history": ("history-driven walk with memory (SAGA)", DASHED + 1),
-    "newton-uniform": ("uniform walk with memory (Newton)", 4),
 }
 _LEVELS = {"uniform": "uniform walk, no noise", "weighted": "weighted walk, no noise"}
 _REWEIGHTINGS = {"released": "released weights R̄ / R", "printed": "printed weights L̄ / L"}
@@ -273,7 +272,7 @@ def memory(stored: Stored) -> Picture:
 
 def memory_private(stored: Stored) -> Picture:
     """A panel for each kind of steps: a colour for each update, solid ε = 3 and dashed ε = 1."""
-    updates = {"sgd": "the paper's update", "sag": "SAG", "saga": "SAGA"}
+    updates = {"sgd": "the paper's update", "saga": "SAGA"}
     names, styles = {}, {}
     for number, (update, said) in enumerate(updates.items()):
         for epsilon, dash in ((3, 0), (1, DASHED)):

@@ -108,26 +108,6 @@ class Loss(ABC):
             Shape (rows,), for `Softmax` (rows, K, K).
         """
 
-    def majorant(self, scores: Array, targets: Array) -> Array:
-        """κ of each row, with ℓ(t) ≤ ℓ(s) + slope·(t − s) + ½κ‖t − s‖² for all t.
-
-        β will always do; a loss that flattens out has smaller ones far from its bend.
-
-        Parameters
-        ----------
-        scores
-            s, shape (rows,), for `Softmax` (rows, K).
-        targets
-            Shape (rows,), as `takes` says.
-
-        Returns
-        -------
-        array
-            Shape (rows,).
-        """
-        del targets
-        return np.full(len(scores), self.smoothness)
-
     def check_targets(self, targets: Array) -> None:
         """Raise ValueError if the loss cannot take these targets; real numbers are fine."""
         del targets
@@ -219,12 +199,6 @@ class Logistic(_MarginLoss):
         probability = np.abs(self.slope(scores, targets))
         return probability * (1.0 - probability)
 
-    def majorant(self, scores: Array, targets: Array) -> Array:
-        """tanh(m/2) / (2m), the bound of Jaakkola & Jordan; ¼ at m = 0."""
-        del targets
-        half = np.maximum(0.5 * np.abs(scores), 1e-8)
-        return np.asarray(0.25 * np.tanh(half) / half)
-
 
 @LOSSES.register
 @dataclass(frozen=True)
@@ -299,10 +273,6 @@ class Huber(Loss):
     def curvature(self, scores: Array, targets: Array) -> Array:
         """1 inside, 0 outside."""
         return (np.abs(scores - targets) <= self.threshold).astype(scores.dtype)
-
-    def majorant(self, scores: Array, targets: Array) -> Array:
-        """1 inside, threshold / ``|r|`` outside."""
-        return np.asarray(self.threshold / np.maximum(np.abs(scores - targets), self.threshold))
 
     def rescaled(self, spread: float) -> Huber:
         """Return the loss whose threshold is in units of the spread."""

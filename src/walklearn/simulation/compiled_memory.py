@@ -1,8 +1,7 @@
-"""Compiled batches of walks whose updates remember: `Sag`, `Saga` and `Newton`."""
+"""Compiled batches of walks with `Saga`."""
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,15 +12,17 @@ from walklearn.problem.domains import Everywhere
 from walklearn.simulation.batches import Array, Counts, Seen
 from walklearn.simulation.compiled_batches import CompiledWalks
 from walklearn.updates.found_step import Pace
-from walklearn.updates.memory import EVERY_NODE, GradientMemory, KeptSlopes, Saga
-from walklearn.updates.newton import KeptParabolas, Newton, Quadratic
+from walklearn.updates.memory import EVERY_NODE, GradientMemory, KeptSlopes
 from walklearn.updates.random_streams import Streams
 from walklearn.updates.update import Kept, Remembering, Update
 from walklearn.updates.walk_sgd import Token, WalkSetting
 
 
 class CompiledMemory(CompiledWalks):
-    """What all updates with memory share: nothing is averaged, and nodes keep something."""
+    """Walks with Saga, by the kernels of `compiled.memory` and `compiled.sparse_memory`.
+
+    Nothing is averaged, and each node keeps its slopes and the number of its last visit.
+    """
 
     def __init__(
         self,
@@ -32,18 +33,6 @@ class CompiledMemory(CompiledWalks):
     ) -> None:
         super().__init__(setting, streams, tokens, kept)
         self._remember([token.memory for token in self.starts])
-
-    @abstractmethod
-    def _remember(self, memories: list[Any]) -> None:
-        """Lay out what tokens carry and nodes keep."""
-
-    @abstractmethod
-    def _memory_of(self, replicate: int) -> Any:
-        """What the replicate's token carries beside w, as the reference has it."""
-
-    @abstractmethod
-    def _kept_by(self, replicate: int, node: int) -> Any:
-        """What a node keeps, as the reference has it; None before its first visit."""
 
     @property
     def averages(self) -> Array:
@@ -77,19 +66,11 @@ class CompiledMemory(CompiledWalks):
         models = records.models[:, :, None]
         return Seen(models, models, records.messages, records.questions)
 
-    @abstractmethod
-    def _walk(self, uniforms: Array, records: Any) -> None:
-        """Hop and update, once for each line of the uniforms."""
-
     def _paths(self, uniforms: Array, records: Any) -> Array:
         from walklearn.simulation import compiled
 
         given = (self._chain, self._tokens, uniforms, self._node_streams, records, self._far)
         return np.asarray(compiled.find_paths(*given))
-
-
-class CompiledGradientMemory(CompiledMemory):
-    """Sag and Saga, by the kernels of `compiled.memory` and `compiled.sparse_memory`."""
 
     def _remember(self, memories: list[Any]) -> None:
         from walklearn.simulation import compiled
@@ -129,7 +110,6 @@ class CompiledGradientMemory(CompiledMemory):
             updated=np.empty(0) if side_by_side else self._updated.reshape(-1),
             squares=problem.row_weights * problem.row_squares,
             smoothness=problem.loss.smoothness,
-            saga=isinstance(update, Saga),
             step=0.0 if update.step_size is None else update.step_size.constant,
         )
 
@@ -176,38 +156,6 @@ class CompiledGradientMemory(CompiledMemory):
             compiled.remember_rows(*along, uniforms, self.setting.walk.draws)
 
 
-class CompiledNewton(CompiledMemory):
-    """Newton, by `compiled.minimise_along`."""
-
-    def _remember(self, memories: list[Any]) -> None:
-        from walklearn.simulation import compiled
-
-        problem = self.setting.problem
-        kept = np.zeros((len(memories), problem.row_count, 1 + problem.outputs))
-        for r, begun in enumerate(self.begun_with):
-            for node, each in begun.nodes.items():
-                kept[r, problem.offsets[node] : problem.offsets[node + 1]] = each.parabolas
-        self._tokens.sums[:] = np.concatenate([each.right_side.reshape(-1) for each in memories])
-        self._parabolas = compiled.Parabolas(np.stack([each.inverse for each in memories]), kept)
-
-    def _memory_of(self, replicate: int) -> Quadratic:
-        problem = self.setting.problem
-        right_side = self._tokens.sums.reshape(-1, problem.outputs, problem.dimension)[replicate]
-        return Quadratic(self._parabolas.inverses[replicate].copy(), right_side.copy())
-
-    def _kept_by(self, replicate: int, node: int) -> KeptParabolas | None:
-        rows = slice(*self.setting.problem.offsets[node : node + 2])
-        parabolas = self._parabolas.kept[replicate, rows].copy()
-        return KeptParabolas(parabolas) if parabolas.any() else None
-
-    def _walk(self, uniforms: Array, records: Any) -> None:
-        from walklearn.simulation import compiled
-
-        path = self._paths(uniforms, records)
-        compiled.minimise_along(path, self._data, self._tokens, self._parabolas, records, uniforms,
-                                self.setting.walk.draws)  # fmt: skip
-
-
 def _one_sparse_row(problem: Problem) -> bool:
     """Whether each node has one sparse row and one score, in double precision, without a domain."""
     return (
@@ -221,6 +169,4 @@ def _one_sparse_row(problem: Problem) -> bool:
 
 def compiled_class(update: Update) -> type[CompiledWalks]:
     """The batch that makes these updates."""
-    if isinstance(update, Newton):
-        return CompiledNewton
-    return CompiledGradientMemory if isinstance(update, Remembering) else CompiledWalks
+    return CompiledMemory if isinstance(update, Remembering) else CompiledWalks

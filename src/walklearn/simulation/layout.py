@@ -15,16 +15,11 @@ from walklearn.problem.domains import Ball, Box, Everywhere
 from walklearn.problem.losses import Huber, Logistic, Loss, Softmax, Squared, SquaredHinge
 from walklearn.simulation.batches import Array
 from walklearn.updates.gossip_sgd import Gossip
-from walklearn.updates.memory import Sag, Saga
-from walklearn.updates.newton import Newton
+from walklearn.updates.memory import Saga
 from walklearn.updates.random_streams import Streams
 from walklearn.updates.update import Remembering, Update
 from walklearn.updates.walk_sgd import WalkSetting
 from walklearn.walks import HistoryDriven, Independent, Jumping, Metropolis, NonBacktracking, Walk
-
-# What the compiled code knows of updates with memory: by their visit, so that a class of a user's
-# own is not taken over.
-REMEMBERED = (Sag.visit, Saga.visit, Newton.visit)
 
 
 def values_of(data: Any, models: Array) -> Array:
@@ -59,7 +54,8 @@ def uncompiled_part(
         own_hop = isinstance(inner, Metropolis) and type(inner).hop is not Metropolis.hop
         if own_hop or type(method).hop not in _hop_kinds():
             return method
-    if isinstance(update, Remembering) and type(update).visit not in REMEMBERED:
+    # Compared by its visit, so that a user's subclass with another one runs as the reference.
+    if isinstance(update, Remembering) and type(update).visit is not Saga.visit:
         return update
     return None
 

@@ -97,10 +97,9 @@ def simulate(
     step_size
         The γ_k of the paper's update, short for update=updates.Sgd(step_size).
     update
-        What a visit of a walk does: updates.Sgd(step_size), or one with memory: updates.Saga(),
-        Sag() and Newton(), under which the walk says only who is next. Those carry no average,
-        nor does Sgd(step_size, average=False): what the trace calls averages are then the
-        models.
+        What a visit of a walk does: updates.Sgd(step_size), or updates.Saga(), which has memory
+        and under which the walk only chooses the next node. Saga carries no average, nor does
+        Sgd(step_size, average=False): what the trace calls averages are then the models.
     replicates
         How many independent runs to make.
     seed

@@ -12,8 +12,7 @@ from walklearn.updates.gossip_sgd import (
     GradientTracking,
     SynchronousGossip,
 )
-from walklearn.updates.memory import Sag, Saga
-from walklearn.updates.newton import Newton
+from walklearn.updates.memory import Saga
 from walklearn.updates.step_sizes import ConstantStep, PowerStep, StepSize
 from walklearn.updates.update import UPDATES, Remembering, Sgd, Update, Visited
 
@@ -24,10 +23,8 @@ __all__ = [
     "ConstantStep",
     "Gossip",
     "GradientTracking",
-    "Newton",
     "PowerStep",
     "Remembering",
-    "Sag",
     "Saga",
     "Sgd",
     "StepSize",

@@ -1,12 +1,11 @@
-"""SAG and SAGA on a walk: node and token remember gradients, and w arrives at the minimiser.
+"""SAGA on a walk: nodes and the token keep gradients, and w converges to the minimiser.
 
 Write f_i = φ_i + (λ/2)‖w‖². Node i keeps h_i, the gradient ∇φ_i of its last visit (0 before the
 first); the token carries w and s = Σ h_i over the n nodes visited. At node i, with g = ∇φ_i(w):
 
-    SAG     s += g − h_i,  then  w ← Π(w − γ(s/n + λw)),               h_i = g
-    SAGA    w ← Π(w − γ((g − h_i) + s/n + λw)),  then  s += g − h_i,   h_i = g
+    w ← Π(w − γ((g − h_i) + s/n + λw)),  then  s += g − h_i,   h_i = g
 
-At its first visit a node has no h_i yet, and SAGA takes s/n in its place, the best that is known:
+At its first visit a node has no h_i yet, and s/n takes its place, the best estimate known:
 w − γ(g + λw). Since ∇ℓ = slope · x, what a node keeps of h_i is one slope for each row (and class).
 
 With a mini-batch B of a node's n_i rows, g − h_i is estimated by ``n_i/|B|`` Σ_B (g_r − h_r), rows
@@ -15,8 +14,8 @@ of its rows that was seen. A relay, which has no rows, counts in n with its h of
 
 The step γ is found on the way (`found_step`), or given and then used as given.
 
-(SAG on a Markov chain: M. Even, *Stochastic gradient descent under Markovian sampling schemes*,
-ICML 2023; SAGA: Defazio, Bach & Lacoste-Julien, 2014.)
+(SAGA: Defazio, Bach & Lacoste-Julien, 2014; stored gradients on a Markov chain: M. Even,
+*Stochastic gradient descent under Markovian sampling schemes*, ICML 2023.)
 
 >>> import walklearn as wl
 >>> X, y = wl.datasets.two_gaussians(20, dimension=3, variance=4.0, seed=1)
@@ -29,7 +28,6 @@ True
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
@@ -110,13 +108,26 @@ class Looked(NamedTuple):
     kept: KeptSlopes
 
 
-@dataclass(frozen=True)
-class _GradientMemoryUpdate(Remembering):
-    """What Sag and Saga share: all but the direction.
+@UPDATES.register
+@dataclass(frozen=True, repr=False)
+class Saga(Remembering):
+    """Step along this node's new gradient, corrected by what it was and by the mean of all.
 
-    step_size: γ, a `ConstantStep` or a positive number; by default it is found on the way.
+    Parameters
+    ----------
+    step_size
+        γ, a `ConstantStep` or a positive number; by default it is found on the way.
+
+    Examples
+    --------
+    >>> from walklearn import ConstantStep, updates
+    >>> updates.Saga()
+    Saga()
+    >>> updates.Saga(ConstantStep(0.1))
+    Saga(ConstantStep(constant=0.1))
     """
 
+    name: ClassVar[str] = "saga"
     tells: ClassVar[str] = (
         "w and the sum of gradients before and after a visit tell the node's row, as w alone does; "
         "the curvature L̂ that the token carries tells neighbours about L_i"
@@ -179,61 +190,12 @@ class _GradientMemoryUpdate(Remembering):
         if memory.collects and pace.nodes < EVERY_NODE * problem.node_count:
             gamma = 0.0
 
-        direction = self._direction(s, looked, pace.nodes) + problem.penalty * w
+        corrected = looked.correction + (1.0 - looked.unseen) * s / pace.nodes
+        direction = np.asarray(corrected) + problem.penalty * w
         moved = (w - gamma * direction).astype(w.dtype, copy=False)
         carried = GradientMemory(s + looked.change, pace, curvature, memory.collects)
         token = token._replace(model=problem.domain.project(moved), updates=k, memory=carried)
         return Visited(token, looked.kept, gamma, direction)
-
-    @abstractmethod
-    def _direction(self, s: Array, looked: Looked, n: float) -> Array:
-        """The direction of the step, without the penalty's part λw."""
-
-
-@UPDATES.register
-@dataclass(frozen=True, repr=False)
-class Sag(_GradientMemoryUpdate):
-    """Step along the mean of the gradients remembered, this node's new one among them.
-
-    Parameters
-    ----------
-    step_size
-        γ, a `ConstantStep` or a positive number; by default it is found on the way.
-
-    Examples
-    --------
-    >>> from walklearn import ConstantStep, updates
-    >>> updates.Sag(ConstantStep(0.1))
-    Sag(ConstantStep(constant=0.1))
-    """
-
-    name: ClassVar[str] = "sag"
-
-    def _direction(self, s: Array, looked: Looked, n: float) -> Array:
-        return np.asarray((s + looked.change) / n)
-
-
-@UPDATES.register
-@dataclass(frozen=True, repr=False)
-class Saga(_GradientMemoryUpdate):
-    """Step along this node's new gradient, corrected by what it was and by the mean of all.
-
-    Parameters
-    ----------
-    step_size
-        γ, a `ConstantStep` or a positive number; by default it is found on the way.
-
-    Examples
-    --------
-    >>> from walklearn import updates
-    >>> updates.Saga()
-    Saga()
-    """
-
-    name: ClassVar[str] = "saga"
-
-    def _direction(self, s: Array, looked: Looked, n: float) -> Array:
-        return np.asarray(looked.correction + (1.0 - looked.unseen) * s / n)
 
 
 def _looked(

@@ -1,8 +1,7 @@
 """What a visit does, as a thing of its own: the walk says who is next, the update what it does.
 
     Sgd(step_size)   w ← Π(w − γ_k · scale_i · ∇f_i(w))      the paper's; nothing is remembered
-    Sag, Saga        a step along a mean gradient that token and nodes remember (`memory`)
-    Newton           the minimum of a quadratic that token and nodes remember (`newton`)
+    Saga             a step along a mean gradient that token and nodes remember (`memory`)
 
 An update that remembers splits its memory in two. The token carries one part, each node keeps
 another, and a visit makes of both, of the node's own rows and of random numbers the next of
@@ -15,8 +14,8 @@ walk says only who is next: gradients are not scaled, and the fixed point is w =
 however often each node is visited.
 
 >>> from walklearn import updates
->>> updates.UPDATES.names[:4]
-('sgd', 'sag', 'saga', 'newton')
+>>> updates.UPDATES.names[:2]
+('sgd', 'saga')
 >>> updates.Saga()
 Saga()
 """
@@ -285,7 +284,7 @@ def as_update(update: object, step_size: Any) -> Update:
     if step_size is not None:
         raise ValueError(
             f"step_size= is short for update=updates.Sgd(step_size) and would say nothing to "
-            f"{update!r}. Leave it out; Sag and Saga find their step themselves, or take one of "
-            "their own as Saga(ConstantStep(…)), and Newton has none."
+            f"{update!r}. Leave it out: Saga finds its step itself, or takes one of its own as "
+            "Saga(ConstantStep(…))."
         )
     return update

@@ -128,8 +128,8 @@ class Plan:
     batch
         How many of its rows a node looks at in a visit; None for all.
     update
-        What a visit does: "sgd", the paper's, by the step size, or "saga" or "sag", which
-        remember gradients and find their step themselves.
+        What a visit does: "sgd", the paper's, by the step size, or "saga", which
+        remembers gradients and finds its step itself.
     walk
         "simple", "uniform", "weighted" or one of your own.
     laziness

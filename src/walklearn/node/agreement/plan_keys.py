@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from walklearn.node.agreement.plan import Plan
 
 VERSION = 2
-UPDATES_OF_NODES = ("sgd", "sag", "saga")  # what the messages have room for
+UPDATES_OF_NODES = ("sgd", "saga")  # what the messages have room for
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,6 @@ compiles; tests/simulation/test_equivalence.py holds every one of them against i
     memory       updates that remember gradients
     sparse_memory  the same at the cost of a row's entries
     found_step   the step that both find on the way
-    newton       updates that remember parabolas
     values       f of many models
     arithmetic   losses, exponentials, random numbers
     cached       how they are compiled and kept
@@ -41,7 +40,6 @@ from walklearn.simulation.compiled.memory import (
     remember_one_row,
     remember_rows,
 )
-from walklearn.simulation.compiled.newton import Parabolas, minimise_along
 from walklearn.simulation.compiled.paths import (
     HISTORY,
     INDEPENDENT,
@@ -85,14 +83,12 @@ __all__ = [
     "Memory",
     "Nodes",
     "Noise",
-    "Parabolas",
     "Records",
     "Tokens",
     "advance_asynchronous",
     "advance_asynchronous_one_row",
     "advance_synchronous",
     "find_paths",
-    "minimise_along",
     "remember_near_rows",
     "remember_one_row",
     "remember_rows",

@@ -54,7 +54,7 @@ def _may_fail(
     grows on that way, and with p = |slope| the curvature of the logistic loss is at most p(1 − p)
     from m > 0 on. Where that does not decide it, the third derivative −p(1 − p)(1 − 2p) may, with
     the fourth, which is at most p(1 − p) there. Elsewhere the parabola of curvature (½ − p)/m will
-    do (`Loss.majorant`).
+    do (Jaakkola & Jordan).
     """
     if loss == LOGISTIC:
         margin, p = target * score, abs(slope)

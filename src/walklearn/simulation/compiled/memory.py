@@ -6,8 +6,7 @@ the cache, with the hops on the way, else for `remember_one_row`; `remember_rows
 picked or not, sparse ones with all their zeros. One sparse row per node is the matter of
 `sparse_memory`.
 
-Sag and Saga differ in two factors only: w ← Π((1 − γλ)w − p·change − q·s), where change is g − h_i,
-with p = γ/n, q = γ/n for Sag and p = γ, q = (1 − unseen)γ/n for Saga.
+A step is w ← Π((1 − γλ)w − γ·change − q·s), where change is g − h_i and q = (1 − unseen)γ/n.
 """
 
 from __future__ import annotations
@@ -57,7 +56,6 @@ class Memory(NamedTuple):
     updated: Array  # (tokens · nodes,), the last visits; empty for one row per node
     squares: Array
     smoothness: float
-    saga: bool
     step: float  # γ; 0 where it is found
 
 
@@ -105,7 +103,7 @@ def remember_near_rows(
     models, sums, visits = tokens.models, tokens.sums, tokens.visits
     after, kept_models = records.after, records.models
     sent_by, asked_by = records.messages, records.questions
-    kept, squares, saga, given = memory.kept, memory.squares, memory.saga, memory.step
+    kept, squares, given = memory.kept, memory.squares, memory.step
     decay = np.log(2.0) / nodes
     for token in range(count):
         b = U(token)
@@ -149,9 +147,8 @@ def remember_near_rows(
                 gamma = pace * SHARE / total if total > 0.0 else 0.0
             if n < wait:
                 gamma = 0.0
-            change, mean = weight * (slope - before), gamma * inverse
-            push = gamma * change if saga else mean * change
-            pull = 0.0 if saga and first else mean
+            change = weight * (slope - before)
+            push, pull = gamma * change, 0.0 if first else gamma * inverse
             squared_norm, score = _step(
                 models, sums, at, rows, i * size, j * size, size, (1.0 - gamma * penalty) * shrink,
                 push, pull, change, low, high,
@@ -191,8 +188,7 @@ def remember_one_row(
     low, high, radius = data.low, data.high, data.radius
     seen, ages, squared_ages = memory.nodes, memory.ages, memory.squared_ages
     curvatures, wait, kept, squares = memory.curvatures, memory.wait, memory.kept, memory.squares
-    saga, given = memory.saga, memory.step
-    nodes = U(data.offsets.size - 1)
+    given, nodes = memory.step, U(data.offsets.size - 1)
     decay = np.log(2.0) / nodes
     lasts, paces = np.empty(group), np.ones(group)
     for begin in range(0, count, group):
@@ -242,9 +238,7 @@ def remember_one_row(
                 if n < wait[b]:
                     gamma = 0.0
                 change = weight * (slope - before)
-                mean = gamma * (1.0 / n)
-                push = gamma * change if saga else mean * change
-                pull = 0.0 if saga and first else mean
+                push, pull = gamma * change, 0.0 if first else gamma * (1.0 / n)
                 keep = (1.0 - gamma * penalty) * shrink[b]
                 at, row, following = b * size, i * size, j * size
                 squared_norm, next_score = _step(
@@ -299,8 +293,7 @@ def remember_rows(
     after, kept_models = records.after, records.models
     seen, ages, squared_ages = memory.nodes, memory.ages, memory.squared_ages
     curvatures, wait, kept, squares = memory.curvatures, memory.wait, memory.kept, memory.squares
-    updated, saga, given = memory.updated, memory.saga, memory.step
-    smoothness = memory.smoothness
+    updated, given, smoothness = memory.updated, memory.step, memory.smoothness
     nodes, row_count = U(offsets.size - 1), U(targets.size)
     most = np.diff(offsets).max() * outputs
     scores, slopes, along = np.empty(most), np.empty(most), np.zeros(most)
@@ -425,10 +418,7 @@ def remember_rows(
             for a in range(size):
                 w, s = models[at + a], sums[at + a]
                 sums[at + a] = s + change[a]
-                if saga:
-                    w = keep * w - gamma * correction[a] - known_share * mean * s
-                else:
-                    w = keep * w - mean * (s + change[a])
+                w = keep * w - gamma * correction[a] - known_share * mean * s
                 if boxed:
                     w = min(max(w, low), high)
                 models[at + a] = w

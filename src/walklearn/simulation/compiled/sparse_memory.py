@@ -1,6 +1,6 @@
 """Updates that remember gradients over sparse rows, at the cost of their entries that are not 0.
 
-A step of Sag or Saga changes all of w, by the penalty and by s, the sum of what is remembered. But
+A step of Saga changes all of w, by the penalty and by s, the sum of what is remembered. But
 s itself changes where the row has entries only. So both are kept as factors: w = a·v − b·s, and
 
     w ← keep·w − push·x − pull·s,  s += change·x
@@ -48,8 +48,7 @@ def remember_sparse(
     shrink, visits = tokens.shrink, tokens.visits
     seen, ages, squared_ages = memory.nodes, memory.ages, memory.squared_ages
     curvatures, wait, kept, squares = memory.curvatures, memory.wait, memory.kept, memory.squares
-    saga, given = memory.saga, memory.step
-    after, kept_models = records.after, records.models
+    given, after, kept_models = memory.step, records.after, records.models
     decay = np.log(2.0) / nodes
     settle_every = max(SETTLE_EVERY, data.dimension)
     for token in range(path.shape[0]):
@@ -94,9 +93,8 @@ def remember_sparse(
                 gamma = pace * SHARE / total if total > 0.0 else 0.0
             if seen[r] < wait[r]:
                 gamma = 0.0
-            change, mean = weight * (slope - before), gamma / seen[r]
-            push = gamma * change if saga else mean * change
-            pull = 0.0 if saga and first else mean
+            change = weight * (slope - before)
+            push, pull = gamma * change, 0.0 if first else gamma / seen[r]
             keep = 1.0 - gamma * penalty
             a, b = keep * a, keep * b + pull
             if not SMALLEST < abs(a) < LARGEST or number % settle_every == 0:
