@@ -87,12 +87,12 @@ def graphs(quick: bool) -> Iterator[tuple[str, wl.Graph, float, int]]:
 
 def problems(nodes: int) -> Iterator[tuple[str, wl.Problem]]:
     X, y = wl.datasets.two_gaussians(nodes, dimension=10, variance=10.0, seed=1)
-    yield "logistic", wl.Problem(X, y, penalty=0.01, objective="mean")
+    yield "logistic", wl.Problem(X, y, penalty=0.01, aggregate="mean")
     generator = np.random.default_rng(3)
     X = generator.standard_normal((nodes, 10)) * np.exp(generator.standard_normal((nodes, 1)))
     y = X @ generator.standard_normal(10) + 0.1 * generator.standard_normal(nodes)
     squared = wl.losses.Squared()
-    yield "log-normal rows", wl.Problem(X, y, loss=squared, penalty=0.01, objective="mean")
+    yield "log-normal rows", wl.Problem(X, y, loss=squared, penalty=0.01, aggregate="mean")
 
 
 def hops_needed(

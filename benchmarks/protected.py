@@ -50,7 +50,7 @@ def measurements(quick: bool) -> Iterator[Measurement]:
     X = generator.standard_normal((NODES * ROWS, DIMENSION))
     y = np.where(X @ generator.standard_normal(DIMENSION) > 0, 1.0, -1.0)
     owners = np.arange(len(X)) % NODES
-    problem = Problem(X, y, node_of_row=owners, objective="mean", penalty=1e-3)
+    problem = Problem(X, y, node_of_row=owners, aggregate="mean", penalty=1e-3)
     noises: dict[str, ModelNoise | None] = {
         "as it is": None,
         "each row clipped": ModelNoise(1.0, 0.01, 10**9),

@@ -61,7 +61,7 @@ def weighting(folder: Path) -> None:
     figure = Figure(figsize=(10.0, 4.2), layout="constrained")
     for axes, noise in zip(figure.subplots(1, 2), (0.0, 0.1), strict=True):
         X, y = wl.datasets.heterogeneous_rows(100, dimension=10, noise=noise, seed=1)
-        problem = wl.Problem(X, y, loss=wl.losses.Squared(), objective="mean")
+        problem = wl.Problem(X, y, loss=wl.losses.Squared(), aggregate="mean")
         runs = []
         for label, method in methods.items():
             step = tuned(problem, graph, method, steps=10_000)
@@ -89,7 +89,7 @@ def entrapment(folder: Path) -> None:
     """How long a token stays at each node when importances differ much."""
     graph = wl.graphs.erdos_renyi(100, 0.1, seed=1)
     X, y = wl.datasets.heterogeneous_rows(100, dimension=10, seed=1)
-    problem = wl.Problem(X, y, loss=wl.losses.Squared(), objective="mean")
+    problem = wl.Problem(X, y, loss=wl.losses.Squared(), aggregate="mean")
     figure = Figure(figsize=(7.2, 4.2), layout="constrained")
     wl.plot.entrapment(graph, wl.walks.Weighted(), problem, ax=figure.subplots())
     figure.savefig(folder / "entrapment.png", dpi=DOTS_PER_INCH)
@@ -107,7 +107,7 @@ def attack(folder: Path) -> None:
     """What an observer of the tokens makes of each node's row, unprotected and protected."""
     graph = wl.graphs.erdos_renyi(50, 0.16, seed=1, connected="retry")
     X, y = wl.datasets.two_gaussians(50, dimension=10, seed=1)
-    problem = wl.Problem(X, y, penalty=1.0, objective="mean")
+    problem = wl.Problem(X, y, penalty=1.0, aggregate="mean")
     noise = wl.privacy.ModelNoise.calibrate(epsilon=3.0, delta=1e-3, clip=1.0, max_contributions=20)
     figure = Figure(figsize=(6.6, 3.4), layout="constrained")
     axes = figure.subplots()

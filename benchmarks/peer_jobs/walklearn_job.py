@@ -15,7 +15,7 @@ def main(path: str, seconds: str, kind: str, replicates: str) -> None:
     graph = wl.Graph(job["indptr"], job["indices"])
     owner = np.repeat(np.arange(nodes), len(job["y"]) // nodes)
     problem = wl.Problem(job["X"], job["y"], node_of_row=owner,
-                         penalty=float(job["penalty"]), objective="node-mean")  # fmt: skip
+                         penalty=float(job["penalty"]), aggregate="node-mean")  # fmt: skip
     method = wl.walks.Uniform() if kind == "walk" else wl.AsynchronousGossip()
 
     def run(steps: int) -> tuple[wl.Trace, float]:

@@ -25,7 +25,7 @@ def problem_of(rows_of_node: list[int], seed: int, **settings: Any) -> wl.Proble
     generator, owners = np.random.default_rng(seed), np.repeat(range(60), rows_of_node)
     X = generator.normal(size=(len(owners), 5)) * generator.lognormal(size=(len(owners), 1))
     y = np.where(generator.random(len(owners)) < 0.5, -1.0, 1.0)
-    settings = {"penalty": 0.6, "objective": "mean", **settings}
+    settings = {"penalty": 0.6, "aggregate": "mean", **settings}
     return wl.Problem(X, y, node_of_row=owners, **settings)
 
 
@@ -53,7 +53,7 @@ def test_public_facts_suffice() -> None:
 
 
 def test_weighting_is_advised_from_public_facts_where_the_range_is_narrow() -> None:
-    advice = advise(GRAPH, feature_bound=1.5, penalty=0.6, objective="node-mean")
+    advice = advise(GRAPH, feature_bound=1.5, penalty=0.6, aggregate="node-mean")
     assert advice.without_memory is not None
     assert isinstance(advice.without_memory.walk, Weighted)
     uniform, weighted = (each.numbers for each in advice.candidates)
@@ -77,7 +77,7 @@ def test_uniform_is_advised_where_privacy_costs_more_than_weighting_gains() -> N
         GRAPH,
         feature_bound=1.5,
         penalty=0.6,
-        objective="node-mean",
+        aggregate="node-mean",
         epsilon=300.0,
         delta=0.01,
         model="in the clear",
@@ -97,7 +97,7 @@ def test_json_has_no_numbers_that_json_does_not_know() -> None:
     assert str(advice).startswith("ε = ∞: the model is not protected")
 
 
-PUBLIC: Any = {"features": 30, "row_length": 5.5, "objective": "mean", "intercept": True}
+PUBLIC: Any = {"features": 30, "row_length": 5.5, "aggregate": "mean", "intercept": True}
 
 
 def test_a_total_is_answered_for_everything_that_leaves_a_node() -> None:
@@ -125,17 +125,17 @@ def test_a_problem_contributes_public_facts_only(asked: dict[str, Any]) -> None:
     one, other = (advise(GRAPH, problem_of(counts, seed), **asked) for seed in (1, 2))
     assert one.to_dict() == other.to_dict()
     facts: Any = {"features": 5, "total_rows": 120, "max_rows": 3, "penalty": 0.6}
-    assert one.to_dict() == advise(GRAPH, objective="mean", **facts, **asked).to_dict()
+    assert one.to_dict() == advise(GRAPH, aggregate="mean", **facts, **asked).to_dict()
 
 
-@pytest.mark.parametrize("objective", ["mean", "sum", "node-mean"])
+@pytest.mark.parametrize("aggregate", ["mean", "sum", "node-mean"])
 @pytest.mark.parametrize("asked", [TOTAL, CONSTANTS])
 def test_numbers_of_rows_are_hidden_if_the_node_is_the_unit(
-    asked: dict[str, Any], objective: Any
+    asked: dict[str, Any], aggregate: Any
 ) -> None:
     public: Any = {"protect": "node", "max_rows": 9, "total_rows": 500}
     one, other = (
-        advise(GRAPH, problem_of(counts, 1, objective=objective), **public, **asked)
+        advise(GRAPH, problem_of(counts, 1, aggregate=aggregate), **public, **asked)
         for counts in ([2] * 60, [1, 2, 6] * 20)
     )
     assert one.to_dict() == other.to_dict()
@@ -148,7 +148,7 @@ def test_a_hidden_number_of_rows_has_to_be_declared() -> None:
     with pytest.raises(ValueError, match=r"total_rows"):
         advise(GRAPH, problem, protect="node", max_rows=9, **CONSTANTS)
     with pytest.raises(ValueError, match=r"needs the public number of rows"):
-        advise(GRAPH, problem_of([2] * 60, 1, objective="sum"), protect="node", **TOTAL)
+        advise(GRAPH, problem_of([2] * 60, 1, aggregate="sum"), protect="node", **TOTAL)
 
 
 @pytest.mark.parametrize("protect", ["rows", "node"])
@@ -192,7 +192,7 @@ def test_mistakes(settings: dict[str, Any], message: str) -> None:
 
 def test_memory_is_advised_unless_something_is_protected() -> None:
     graph = wl.graphs.erdos_renyi(12, 0.5, seed=1)
-    open_advice = wl.advise(graph, feature_bound=1.5, penalty=0.6, objective="node-mean")
+    open_advice = wl.advise(graph, feature_bound=1.5, penalty=0.6, aggregate="node-mean")
     assert open_advice.update == wl.updates.Saga()
     assert open_advice.to_dict()["update"] == "saga"
     assert open_advice.walk == Uniform()

@@ -90,7 +90,7 @@ def test_under_epsilon_it_spends_as_advised(folder: Path) -> None:
         features=4,
         row_length=3**0.5,
         total_rows=5000,
-        objective="mean",
+        aggregate="mean",
         intercept=True,
     )
     assert allotted is not None

@@ -34,7 +34,7 @@ def standard(X: Any) -> Any:
 
 def optimum(X: Any, targets: Any, loss: Any, **options: Any) -> Any:
     """w* of what an estimator minimises, in the units it trains in."""
-    problem = wl.Problem(standard(X), targets, loss=loss, penalty=0.01, objective="mean", **options)
+    problem = wl.Problem(standard(X), targets, loss=loss, penalty=0.01, aggregate="mean", **options)
     return problem, problem.optimum.model.reshape(problem.model_shape)
 
 

@@ -385,7 +385,7 @@ def test_a_seed_repeats_releases_and_says_so() -> None:
 def test_the_true_constants_are_not_carried_about() -> None:
     model = private().fit(X, Y)
     rows = np.column_stack([privacy.clip_features(X, 8.0)[0], np.ones(len(X))])
-    problem = wl.Problem(rows, 2.0 * Y - 1.0, penalty=1e-3, objective="mean")
+    problem = wl.Problem(rows, 2.0 * Y - 1.0, penalty=1e-3, aggregate="mean")
     true = problem.smoothness
     np.testing.assert_array_equal(model.walk_.true_importance, model.trace_.released[0])
     assert np.abs(model.walk_.true_importance - true).max() > 0.1

@@ -51,7 +51,7 @@ def test_partial_fit_is_one_walk_over_changing_rows() -> None:
         model.partial_fit(X[rows], y[rows])
         problem = wl.Problem(
             np.column_stack([X[rows], np.ones(40)]), y[rows], loss=wl.losses.Squared(),
-            penalty=0.1, objective="mean",
+            penalty=0.1, aggregate="mean",
         )  # fmt: skip
         setting = WalkSetting(problem, graph, wl.walks.Uniform(), wl.updates.Sgd(step))
         batch = ReferenceWalks(

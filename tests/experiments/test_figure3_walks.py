@@ -61,7 +61,7 @@ def test_with_positive_releases_it_is_the_weighted_walk() -> None:
 
 def test_releases_are_drawn_once_and_may_be_negative() -> None:
     X, y = wl.datasets.two_gaussians(200, dimension=2, seed=1)
-    problem = wl.Problem(X / 4.0, y, penalty=1.0, objective="mean")
+    problem = wl.Problem(X / 4.0, y, penalty=1.0, aggregate="mean")
     graph = wl.graphs.complete(200)
     walk = Unclamped(privacy=NOISE)
     assert walk.is_private

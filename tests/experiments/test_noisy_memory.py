@@ -13,7 +13,7 @@ from walklearn.updates.update import Kept
 from walklearn.updates.walk_sgd import WalkSetting, init, step
 
 X, Y = wl.datasets.two_gaussians(24, dimension=3, seed=1)
-PROBLEM = wl.Problem(X, Y, penalty=0.1, objective="mean", node_of_row=np.arange(24) % 4)
+PROBLEM = wl.Problem(X, Y, penalty=0.1, aggregate="mean", node_of_row=np.arange(24) % 4)
 GRAPH = wl.graphs.complete(4)
 STEP = wl.ConstantStep(0.2)
 

@@ -36,7 +36,7 @@ def tiny(name: str) -> Study:
     graphs = {key: table for key, table in study.graphs.items() if name != "memory" or key == "er"}
     kept = {"memory": lambda t: t.get("variance") == 10.0,
             "map": lambda t: t["spread"] in (0.0, 1.0) and t["noise"] in (0.0, 0.1),
-            "bounds": lambda t: "objective" in t,
+            "bounds": lambda t: "aggregate" in t,
             "real-data": lambda t: t["data"] == "diabetes"}.get(name, bool)  # fmt: skip
     problems = {key: table for key, table in study.problems.items() if kept(table)}
     methods = {

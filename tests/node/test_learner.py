@@ -47,14 +47,14 @@ def first(learner: Learner, model: Any = (1.0, -1.0)) -> Token:
     return learner.first_token(LINE, np.array(model))
 
 
-@pytest.mark.parametrize("objective", ["sum", "mean", "node-mean"])
-def test_a_node_knows_its_own_loss_without_the_others(objective: str) -> None:
-    rows = "rows = 5" if objective == "mean" else ""
-    plan = Plan.from_text(PLAN + f'objective = "{objective}"\n{rows}')
+@pytest.mark.parametrize("aggregate", ["sum", "mean", "node-mean"])
+def test_a_node_knows_its_own_loss_without_the_others(aggregate: str) -> None:
+    rows = "rows = 5" if aggregate == "mean" else ""
+    plan = Plan.from_text(PLAN + f'aggregate = "{aggregate}"\n{rows}')
     learner = Learner.of_plan(plan, X, Y)
     whole = wl.Problem(
         [*X, [3.0, 3.0], [1.0, 1.0]], [*Y, 0.0, 1.0], loss=plan.loss, penalty=0.5,
-        node_of_row=[0, 0, 0, 1, 2], nodes=4, objective=plan.objective, empty_nodes="relay",
+        node_of_row=[0, 0, 0, 1, 2], nodes=4, aggregate=plan.aggregate, empty_nodes="relay",
     )  # fmt: skip
     assert learner.smoothness == whole.smoothness[0]
     w = np.array([0.3, -0.7])

@@ -180,7 +180,7 @@ def test_a_node_shows_what_it_knows_and_no_more(tmp_path: Path, chrome: Chrome) 
 def test_validation_loss_of_a_softmax_model(tmp_path: Path) -> None:
     plan = Plan.from_text(
         'name = "x"\nnodes = 2\nrows = 100\nfeatures = ["a", "b"]\ntarget = "y"\nloss = "softmax"\n'
-        'classes = ["p", "q", "r", "s"]\nobjective = "mean"\nintercept = true\nupdates = 100\n'
+        'classes = ["p", "q", "r", "s"]\naggregate = "mean"\nintercept = true\nupdates = 100\n'
         "step_size = {constant = 0.1, exponent = 0}\n"
     )
     public = tmp_path / "public.csv"

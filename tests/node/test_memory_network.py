@@ -49,8 +49,8 @@ WALKS: dict[str, tuple[wl.walks.Walk, str]] = {
     "simple": (wl.walks.Simple(laziness=0.2), 'walk = "simple"\nlaziness = 0.2'),
     "uniform": (wl.walks.Uniform(), 'walk = "uniform"'),
     "mini-batches": (wl.walks.Uniform(), 'walk = "uniform"\nbatch = 2'),
-    "mean over rows": (wl.walks.Uniform(), 'objective = "mean"\nrows = 15'),
-    "mean over nodes": (wl.walks.Uniform(), 'objective = "node-mean"'),
+    "mean over rows": (wl.walks.Uniform(), 'aggregate = "mean"\nrows = 15'),
+    "mean over nodes": (wl.walks.Uniform(), 'aggregate = "node-mean"'),
     "memory": (wl.walks.Uniform(), 'update = "saga"'),
     "memory, simple walk": (wl.walks.Simple(), 'update = "saga"\nwalk = "simple"'),
     "memory, mini-batches": (wl.walks.Uniform(), 'update = "saga"\nbatch = 2'),
@@ -85,7 +85,7 @@ def test_the_network_is_the_simulator_on_the_same_seeds(
     walk, text = WALKS[name]
     plan = Plan.from_text((PLAN.replace(STEPS, "") if "update" in text else PLAN) + text)
     problem = wl.Problem(
-        X, Y, penalty=1.0, domain=wl.domains.Ball(3.0), node_of_row=OWNERS, objective=plan.objective
+        X, Y, penalty=1.0, domain=wl.domains.Ball(3.0), node_of_row=OWNERS, aggregate=plan.aggregate
     )
     run = wl.simulate(
         problem, GRAPH, walk, steps=UPDATES, update=plan.memory or wl.updates.Sgd(plan.step_size),

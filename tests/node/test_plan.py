@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from dataclasses import replace
@@ -11,6 +12,7 @@ import pytest
 
 from walklearn.node.agreement.plan import Plan, PlanError
 from walklearn.node.agreement.plan_privacy import claim_in_words
+from walklearn.node.disk.creation import _facts as release_facts
 from walklearn.privacy import Charge, compose
 from walklearn.privacy.budget import CLIP_SHARE
 from walklearn.privacy.row_releases import RowGaussian
@@ -66,7 +68,7 @@ features = ["age", "pressure"]
 target = "ill"
 classes = ["no", "yes"]
 loss = "logistic"
-objective = "mean"
+aggregate = "mean"
 step_size = { constant = 0.01, exponent = 0 }
 updates = 200
 [columns]
@@ -105,6 +107,20 @@ def test_a_weighted_walk_tells_its_constants_at_row_level_within_the_total() -> 
     assert compose(charges).delta(3.0) <= 1e-5
 
 
+def test_digests_keep_their_values() -> None:
+    """Records recognise earlier releases by them; computed before "objective" was renamed."""
+    plans = Plan.from_text(TEXT), Plan.from_text(ROWS)
+    assert [plan.digest for plan in plans] == [
+        "92b7a78b4ee72252b884acdd5baf4a0ce15bea350c97fbc82df77536bfb4daa5",
+        "3b19f78eb240f3fb02de2675cdf9add50b04ae390ff27b84597a57596119309d",
+    ]
+    facts = [hashlib.sha256(release_facts(plan, None).encode()).hexdigest() for plan in plans]
+    assert facts == [
+        "d0a5889562b2debfd5dc18b4327af146de410f4aac0ab5ae5631e179965b47f4",
+        "19de3225b1c5b912026baf948081dc997ecccacffa9f4ca0c5a273d535d6e6ad",
+    ]
+
+
 def test_a_model_in_the_clear_is_said_in_so_many_words() -> None:
     text = TEXT.replace("clip = 1.0\nmax_contributions = 20\nconstants_share = 0.5\n", "")
     plan = Plan.from_text(text + 'model = "in the clear"\n')
@@ -121,7 +137,7 @@ def test_a_model_in_the_clear_is_said_in_so_many_words() -> None:
     ("change", "message"),
     [
         (("rows = 500\n", ""), "rows"),
-        (('objective = "mean"', 'objective = "mean"\nbatch = 3'), "mini-batch"),
+        (('aggregate = "mean"', 'aggregate = "mean"\nbatch = 3'), "mini-batch"),
         (("delta = 1e-5\n", ""), "privacy.delta is missing"),
         (("epsilon = 3.0\n", ""), "privacy.epsilon is missing"),
         (("epsilon = 3.0\ndelta = 1e-5\n", 'model = "noisy"\n'), "privacy.model"),
@@ -175,7 +191,7 @@ MISTAKES = [
     ('"weighted"', '"uniform"', "line 18: privacy.mechanism is about telling L_i"),
     ('"weighted"', '"levy"', "line 12: walk is .*Choose one of"),
     ('"weighted"', '"weighted"\nlaziness = 1', "line 13: laziness must be .* less than 1"),
-    ('"weighted"', '"weighted"\nobjective = "mean"', "rows is missing"),
+    ('"weighted"', '"weighted"\naggregate = "mean"', "rows is missing"),
     ("penalty = 1.0", "penalty = 0.0", "privacy.* gives no public bounds.*lower"),
     ("hospitals", "The Hospitals", "line 2: name must be of a-z"),
     ("nodes = 5", "nodes = 5\nversion = 9", "line 4: version is 9.*reads 2"),

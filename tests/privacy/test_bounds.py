@@ -16,21 +16,21 @@ LOSSES = [losses.Logistic(), losses.Squared(), losses.Huber(), losses.SquaredHin
 NODES, ROWS, LIMIT = 6, 4, 1.5
 
 
-def problem(loss: Any, objective: Any, X: np.ndarray, owners: np.ndarray) -> wl.Problem:
+def problem(loss: Any, aggregate: Any, X: np.ndarray, owners: np.ndarray) -> wl.Problem:
     labels = np.arange(len(X)) % 2
     y = labels if isinstance(loss, losses.Softmax) else 2.0 * labels - 1.0
     return wl.Problem(
-        X, y, loss=loss, penalty=0.5, node_of_row=owners, nodes=NODES, objective=objective
+        X, y, loss=loss, penalty=0.5, node_of_row=owners, nodes=NODES, aggregate=aggregate
     )
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)
-@pytest.mark.parametrize("objective", ["sum", "mean", "node-mean"])
+@pytest.mark.parametrize("aggregate", ["sum", "mean", "node-mean"])
 @pytest.mark.parametrize("intercept", [False, True])
-def test_bounds_hold_and_are_reached(loss: Any, objective: str, intercept: bool) -> None:
+def test_bounds_hold_and_are_reached(loss: Any, aggregate: str, intercept: bool) -> None:
     owners = np.concatenate([np.arange(NODES), np.zeros(ROWS - 1, dtype=int)])
     lo, hi = smoothness_bounds(
-        loss, 0.5, NODES, LIMIT, max_rows=ROWS, objective=objective, intercept=intercept,
+        loss, 0.5, NODES, LIMIT, max_rows=ROWS, aggregate=aggregate, intercept=intercept,
         total_rows=len(owners),
     )  # fmt: skip
     generator = np.random.default_rng(1)
@@ -38,14 +38,14 @@ def test_bounds_hold_and_are_reached(loss: Any, objective: str, intercept: bool)
     for scale in (1e-9, 0.5, 3.0):
         X, _ = clip_features(scale * generator.standard_normal((len(owners), 3)), LIMIT)
         rows = np.hstack([X, ones]) if intercept else X
-        constants = problem(loss, objective, rows, owners).smoothness
+        constants = problem(loss, aggregate, rows, owners).smoothness
         assert constants.min() >= lo * (1 - 1e-12)
         assert constants.max() <= hi * (1 + 1e-12)
     # All rows of node 0 at the limit, all others 0.
     X = np.zeros((len(owners), 3))
     X[owners == 0, 0] = LIMIT
     rows = np.hstack([X, ones]) if intercept else X
-    constants = problem(loss, objective, rows, owners).smoothness
+    constants = problem(loss, aggregate, rows, owners).smoothness
     assert constants.max() == pytest.approx(hi)
     assert constants.min() == pytest.approx(lo)
 
@@ -76,9 +76,9 @@ def test_a_lower_bound_is_asked_for() -> None:
     assert smoothness_bounds(losses.Squared(), 0.0, 10, 1.0, intercept=True) == (10.0, 20.0)
 
 
-@pytest.mark.parametrize("objective", ["sum", "mean", "node-mean"])
+@pytest.mark.parametrize("aggregate", ["sum", "mean", "node-mean"])
 @pytest.mark.parametrize("intercept", [False, True])
-def test_bounds_hold_for_weighted_rows(objective: Any, intercept: bool) -> None:
+def test_bounds_hold_for_weighted_rows(aggregate: Any, intercept: bool) -> None:
     """Rows on the sphere of the feature bound, pointing alike: the worst that a node can hold."""
     generator = np.random.default_rng(5)
     owners = np.repeat(np.arange(4), 3)
@@ -90,11 +90,11 @@ def test_bounds_hold_for_weighted_rows(objective: Any, intercept: bool) -> None:
     weights[owners == 0] = 4.0
     totals = np.bincount(owners, weights)
     problem = wl.Problem(
-        X, np.ones(12), penalty=0.1, objective=objective, node_of_row=owners, sample_weight=weights
+        X, np.ones(12), penalty=0.1, aggregate=aggregate, node_of_row=owners, sample_weight=weights
     )
     low, high = smoothness_bounds(
         losses.Logistic(), 0.1, 4, 2.0, max_rows=totals.max(), min_rows=totals.min(),
-        objective=objective, intercept=intercept, total_rows=totals.sum(),
+        aggregate=aggregate, intercept=intercept, total_rows=totals.sum(),
     )  # fmt: skip
     assert low <= problem.smoothness.min() * (1 + 1e-12)
     assert problem.smoothness.max() == pytest.approx(high)  # node 0 reaches it
@@ -109,9 +109,9 @@ def test_bounds_hold_for_weighted_rows(objective: Any, intercept: bool) -> None:
         ({"nodes": 0}, "nodes must be a whole number"),
         ({"max_rows": 0.0}, "max_rows must be finite and positive"),
         ({"max_rows": 0.5}, r"min_rows = 1 exceeds max_rows = 0.5"),
-        ({"objective": "mean", "total_rows": -1.0}, "total_rows must be finite and positive"),
-        ({"objective": "total"}, '"sum", "mean" or "node-mean"'),
-        ({"objective": "mean"}, "pass the public total_rows"),
+        ({"aggregate": "mean", "total_rows": -1.0}, "total_rows must be finite and positive"),
+        ({"aggregate": "total"}, '"sum", "mean" or "node-mean"'),
+        ({"aggregate": "mean"}, "pass the public total_rows"),
         ({"lower": 99.0}, "nothing to protect"),
         ({"lower": -1.0}, "lower must be finite and positive"),
     ],

@@ -42,12 +42,12 @@ def allotted(epsilon: float = 3.0, delta: float = 1e-5, **changes: Any) -> Allot
 )
 @settings(max_examples=100, deadline=None)
 def test_whatever_the_facts_the_total_is_kept(
-    epsilon: float, power: float, nodes: int, unit: Any, objective: str, tells: bool, updates: Any
+    epsilon: float, power: float, nodes: int, unit: Any, aggregate: str, tells: bool, updates: Any
 ) -> None:
     """The parts add up to the total, and the noise keeps its part."""
     delta = 10.0**power
     got = allotted(epsilon, delta, nodes=nodes, rows=7.0 * nodes, protect=unit,
-                   objective=objective, tells=tells, updates=updates)  # fmt: skip
+                   aggregate=aggregate, tells=tells, updates=updates)  # fmt: skip
     spent = got.constants or (0.0, 0.0)
     assert bool(got.constants) == tells
     left = (epsilon - spent[0], delta - spent[1])
@@ -60,9 +60,9 @@ def test_whatever_the_facts_the_total_is_kept(
 
 @pytest.mark.parametrize("loss", [kind() for kind in LOSSES.values()], ids=repr)
 @pytest.mark.parametrize("unit", ["rows", "node"])
-def test_the_walk_is_the_same_for_every_objective(loss: Any, unit: Any) -> None:
+def test_the_walk_is_the_same_for_every_aggregate(loss: Any, unit: Any) -> None:
     """The sum has gradients M times those of the mean, and steps M times shorter."""
-    mean, total = (allotted(loss=loss, protect=unit, objective=o) for o in ("mean", "sum"))
+    mean, total = (allotted(loss=loss, protect=unit, aggregate=o) for o in ("mean", "sum"))
     clip = 455.0 if unit == "node" else 1.0
     assert total.step * 455 == pytest.approx(mean.step)
     assert total.noise.clip == pytest.approx(clip * mean.noise.clip)
@@ -87,16 +87,16 @@ def test_slopes_beyond_the_clip_change_nothing(
 
 
 @pytest.mark.parametrize("unit", ["rows", "node"])
-@pytest.mark.parametrize("objective", ["mean", "sum"])
-def test_a_loss_with_small_slopes_is_clipped_at_them(unit: Any, objective: str) -> None:
+@pytest.mark.parametrize("aggregate", ["mean", "sum"])
+def test_a_loss_with_small_slopes_is_clipped_at_them(unit: Any, aggregate: str) -> None:
     """A multiple of a loss has the same noise and walks as far in steps as much shorter."""
-    usual = allotted(loss=Huber(0.2), protect=unit, objective=objective)
-    small = allotted(loss=Huber(0.002), protect=unit, objective=objective)
+    usual = allotted(loss=Huber(0.2), protect=unit, aggregate=aggregate)
+    small = allotted(loss=Huber(0.002), protect=unit, aggregate=aggregate)
     assert small.noise.clip == pytest.approx(usual.noise.clip / 100)
     assert small.noise.noise_multiplier == usual.noise.noise_multiplier
     assert small.step == pytest.approx(100 * usual.step)
     assert small.relative_noise == usual.relative_noise
-    assert allotted(loss=Huber(0.3), protect=unit, objective=objective) == usual
+    assert allotted(loss=Huber(0.3), protect=unit, aggregate=aggregate) == usual
 
 
 def test_a_clip_that_no_gradient_reaches_counts_as_noise() -> None:
@@ -157,8 +157,8 @@ def test_the_cap_is_hardly_wasted_and_hardly_reached() -> None:
 BAD: dict[str, tuple[dict[str, Any], str]] = {
     "no rows": ({"rows": None}, r'protect="rows" needs the public number of rows'),
     "no rows for the sum": (
-        {"rows": None, "protect": "node", "objective": "sum"},
-        r'objective "sum" needs the public number of rows',
+        {"rows": None, "protect": "node", "aggregate": "sum"},
+        r'aggregate="sum" needs the public number of rows',
     ),
     "no length": ({"length": None}, r"typical centre and spread"),
     "no nodes": ({"nodes": 0}, r"nodes must be a whole number"),

@@ -121,17 +121,17 @@ def test_the_gradient_of_a_node_is_clipped_before_the_noise() -> None:
     np.testing.assert_array_equal(protected(short, ZEROS), [0.3, -0.4])
     np.testing.assert_allclose(protected(long, ONES), [7.2, 7.6], rtol=1e-15)
     np.testing.assert_array_equal(protected(pull([0.0, 0.0]), ONES), [6.0, 6.0])
-    # The sum of all rows is clipped, whatever the objective makes of it.
-    both = pull([30.0, 40.0], [30.0, 40.0], objective="node-mean")
+    # The sum of all rows is clipped, whatever the aggregate.
+    both = pull([30.0, 40.0], [30.0, 40.0], aggregate="node-mean")
     np.testing.assert_allclose(protected(both, ZEROS), [1.2, 1.6], rtol=1e-15)
 
 
-@pytest.mark.parametrize("objective", ["sum", "mean", "node-mean"])
-def test_each_row_is_clipped_before_the_sum_and_the_noise(objective: Any) -> None:
-    """Weights count before the clip; the factor of the objective is public and counts after it."""
-    problem = pull([30.0, 40.0], [0.3, 0.4], [0.9, 1.2], nodes=2, objective=objective,
+@pytest.mark.parametrize("aggregate", ["sum", "mean", "node-mean"])
+def test_each_row_is_clipped_before_the_sum_and_the_noise(aggregate: Any) -> None:
+    """Weights count before the clip; the factor of the aggregate is public and counts after it."""
+    problem = pull([30.0, 40.0], [0.3, 0.4], [0.9, 1.2], nodes=2, aggregate=aggregate,
                    empty_nodes="relay", sample_weight=[1.0, 2.0, 4.0])  # fmt: skip
-    factor = {"sum": 2.0, "mean": 2.0 / 7.0, "node-mean": 1.0 / 7.0}[objective]
+    factor = {"sum": 2.0, "mean": 2.0 / 7.0, "node-mean": 1.0 / 7.0}[aggregate]
     sums = np.array([1.2 + 0.6 + 1.2, 1.6 + 0.8 + 1.6])  # the third is 6 long, and 2 are left
     np.testing.assert_allclose(NOISE.clipped(problem, 0, ZEROS), sums, rtol=1e-15)
     noisy = NOISE.protected(problem, 0, ZEROS, normal=ONES)
@@ -201,9 +201,9 @@ def test_rows_are_passed_over_some_at_a_time(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_the_factor_tells_nothing_of_single_weights() -> None:
     """To the last digit: 49 · (1/49) is not 1 in doubles, and would tell of a weight of 49."""
-    for objective in ("sum", "mean", "node-mean"):
+    for aggregate in ("sum", "mean", "node-mean"):
         one, other = (
-            pull(*[[1.0, 2.0]] * 3, objective=objective, sample_weight=weights)
+            pull(*[[1.0, 2.0]] * 3, aggregate=aggregate, sample_weight=weights)
             for weights in ([49.0, 1.0, 48.0], [3.0, 47.0, 48.0])
         )
         assert one.row_factor(0) == other.row_factor(0)

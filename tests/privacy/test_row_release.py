@@ -21,11 +21,11 @@ OWNERS = np.arange(ROWS) % NODES
 FACTS: dict[str, Any] = {"nodes": NODES, "feature_bound": BOUND, "total_rows": float(ROWS)}
 
 
-def smoothness(X: np.ndarray, weights: np.ndarray, loss: Any, objective: Any, one: bool) -> Any:
+def smoothness(X: np.ndarray, weights: np.ndarray, loss: Any, aggregate: Any, one: bool) -> Any:
     rows = wl.privacy.clip_features(X, BOUND)[0]
     rows = np.column_stack([rows, np.ones(len(rows))]) if one else rows
     return wl.Problem(
-        rows, np.ones(len(rows)), loss=loss, node_of_row=OWNERS, objective=objective, penalty=0.3,
+        rows, np.ones(len(rows)), loss=loss, node_of_row=OWNERS, aggregate=aggregate, penalty=0.3,
         sample_weight=weights,
     ).smoothness  # fmt: skip
 
@@ -39,9 +39,9 @@ def smoothness(X: np.ndarray, weights: np.ndarray, loss: Any, objective: Any, on
 )
 @settings(max_examples=150, deadline=None)
 def test_no_row_moves_the_constant_further(
-    seed: int, objective: Any, loss: Any, one: bool, size: float
+    seed: int, aggregate: Any, loss: Any, one: bool, size: float
 ) -> None:
-    """Weights of a row keep the sums that the objective divides by, which are public."""
+    """Weights of a row keep the sums that the aggregate divides by, which are public."""
     generator = np.random.default_rng(seed)
     X = size * generator.standard_normal((ROWS, 3))
     weights = generator.uniform(0.2, 1.8, ROWS)
@@ -49,23 +49,23 @@ def test_no_row_moves_the_constant_further(
         weights[node == OWNERS] *= 6.0 / weights[node == OWNERS].sum()
     other = X.copy()
     other[5] = generator.choice([0.0, 1.0, 1e3]) * generator.standard_normal(3)
-    moved = row_sensitivity(loss, objective=objective, intercept=one, min_rows=6.0,
+    moved = row_sensitivity(loss, aggregate=aggregate, intercept=one, min_rows=6.0,
                             largest_weight=float(weights.max()), **FACTS)  # fmt: skip
-    before, after = (smoothness(rows, weights, loss, objective, one) for rows in (X, other))
+    before, after = (smoothness(rows, weights, loss, aggregate, one) for rows in (X, other))
     change = after - before
     assert np.abs(change).max() <= moved
     assert np.count_nonzero(change) <= 1
 
 
-@pytest.mark.parametrize("objective", ["sum", "mean", "node-mean"])
-def test_some_row_moves_it_that_far(objective: Any) -> None:
+@pytest.mark.parametrize("aggregate", ["sum", "mean", "node-mean"])
+def test_some_row_moves_it_that_far(aggregate: Any) -> None:
     X = np.zeros((ROWS, 3))
     other = X.copy()
     other[5] = 99.0
     ones, loss = np.ones(ROWS), wl.losses.Logistic()
-    before, after = (smoothness(rows, ones, loss, objective, False) for rows in (X, other))
+    before, after = (smoothness(rows, ones, loss, aggregate, False) for rows in (X, other))
     change = after - before
-    moved = row_sensitivity(loss, objective=objective, min_rows=6.0, **FACTS)
+    moved = row_sensitivity(loss, aggregate=aggregate, min_rows=6.0, **FACTS)
     assert np.abs(change).max() == pytest.approx(moved, rel=1e-9)
 
 
@@ -113,7 +113,7 @@ def test_it_walks_is_charged_and_composes_with_the_model() -> None:
     """A weighted walk that tells R_i for rows, in the total that was allotted."""
     X, y = wl.datasets.two_gaussians(60, dimension=3, seed=1)
     X = wl.privacy.clip_features(X, BOUND)[0]
-    problem = wl.Problem(X, y, node_of_row=np.arange(60) % 6, objective="mean", penalty=0.1)
+    problem = wl.Problem(X, y, node_of_row=np.arange(60) % 6, aggregate="mean", penalty=0.1)
     loss = problem.loss
     shared = allot(3.0, 1e-5, loss=loss, nodes=6, rows=60, size=3, length=BOUND, tells=True)
     assert shared.constants is not None
@@ -157,7 +157,7 @@ def test_it_is_described_and_read_back() -> None:
         ({"total_rows": np.inf}, "total_rows must be"),
         ({"min_rows": 0.0}, "min_rows must be"),
         ({"largest_weight": -1.0}, "largest_weight must be"),
-        ({"objective": "median"}, "objective must be"),
+        ({"aggregate": "median"}, "aggregate must be"),
     ],
 )
 def test_bad_input_is_refused(changes: dict[str, Any], message: str) -> None:
@@ -181,7 +181,7 @@ def test_the_last_digit_of_a_large_penalty_is_in_the_sensitivity(penalty: float)
         for end in (0.0, 1.0):
             X[0] = end
             problem = wl.Problem(
-                X, np.ones(10), penalty=penalty, node_of_row=owners, objective="mean"
+                X, np.ones(10), penalty=penalty, node_of_row=owners, aggregate="mean"
             )
             ends.append(problem.exact_smoothness[0])
         moved.append(ends[1] - ends[0])
@@ -190,7 +190,7 @@ def test_the_last_digit_of_a_large_penalty_is_in_the_sensitivity(penalty: float)
 
 def test_a_constant_that_is_only_iterated_is_not_released_for_single_rows() -> None:
     X = eye_array(1001, format="csr")
-    problem = wl.Problem(X, np.ones(1001), node_of_row=np.zeros(1001, int), objective="mean")
+    problem = wl.Problem(X, np.ones(1001), node_of_row=np.zeros(1001, int), aggregate="mean")
     facts: dict[str, Any] = {"nodes": 1, "feature_bound": 1.0, "total_rows": 1001.0}
     for_rows = row_release(wl.losses.Logistic(), epsilon=1.0, delta=1e-5, **facts)
     graph = wl.graphs.complete(1)

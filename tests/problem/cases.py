@@ -1,4 +1,4 @@
-"""Losses, objectives and raw data that several tests make problems of."""
+"""Losses, aggregates and raw data that several tests make problems of."""
 
 import numpy as np
 import pytest
@@ -8,18 +8,18 @@ from walklearn.problem.losses import Huber, Logistic, Softmax, Squared, SquaredH
 
 LOSSES = [Logistic(), Squared(), Huber(0.7), SquaredHinge(), Softmax(3)]
 MARGIN_LOSSES = (Logistic, SquaredHinge)
-OBJECTIVES = ["sum", "mean", "node-mean"]
+AGGREGATES = ["sum", "mean", "node-mean"]
 
 every_loss = pytest.mark.parametrize("loss", LOSSES, ids=repr)
-every_objective = pytest.mark.parametrize("objective", OBJECTIVES)
+every_aggregate = pytest.mark.parametrize("aggregate", AGGREGATES)
 
 
 class Case:
     """Raw data with rows in arbitrary order, some nodes with many rows, some with none."""
 
-    def __init__(self, loss, objective, penalty=0.4, relays=True, seed=0, rows=17, d=3):
+    def __init__(self, loss, aggregate, penalty=0.4, relays=True, seed=0, rows=17, d=3):
         generator = np.random.default_rng(seed)
-        self.loss, self.objective, self.penalty = loss, objective, penalty
+        self.loss, self.aggregate, self.penalty = loss, aggregate, penalty
         self.X = generator.standard_normal((rows, d)) * np.exp(generator.standard_normal((rows, 1)))
         self.nodes = 7 if relays else 5
         held = np.concatenate([np.arange(5), np.zeros(6, int), np.full(rows - 11, 3)])
@@ -30,7 +30,7 @@ class Case:
 
     def problem(self, **changes):
         arguments = {
-            "loss": self.loss, "penalty": self.penalty, "objective": self.objective,
+            "loss": self.loss, "penalty": self.penalty, "aggregate": self.aggregate,
             "node_of_row": self.owners, "nodes": self.nodes, "empty_nodes": "relay",
         }  # fmt: skip
         return Problem(self.X, self.y, **(arguments | changes))

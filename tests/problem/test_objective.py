@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.problem.cases import OBJECTIVES, Case, every_loss, every_objective
+from tests.problem.cases import AGGREGATES, Case, every_aggregate, every_loss
 from walklearn.problem import Problem
 from walklearn.problem.domains import Ball, Box, Everywhere
 from walklearn.problem.losses import Huber, Logistic, Softmax, Squared, SquaredHinge
@@ -42,7 +42,7 @@ def local_by_hand(case, node, w):
     rows = [r for r in range(len(case.X)) if case.owners[r] == node]
     total = math.fsum(row_loss(case.loss, w, case.X[r], case.y[r]) for r in rows)
     N, M = case.nodes, len(case.X)
-    weight = {"sum": N, "mean": N / M, "node-mean": 1 / max(len(rows), 1)}[case.objective]
+    weight = {"sum": N, "mean": N / M, "node-mean": 1 / max(len(rows), 1)}[case.aggregate]
     return weight * total + case.penalty / 2 * float(np.sum(np.square(w)))
 
 
@@ -50,9 +50,9 @@ def whole_by_hand(case, w):
     """f from all rows at once, not as the mean of the f_i."""
     penalty = case.penalty / 2 * float(np.sum(np.square(w)))
     losses = [row_loss(case.loss, w, x, t) for x, t in zip(case.X, case.y, strict=True)]
-    if case.objective == "sum":
+    if case.aggregate == "sum":
         return math.fsum(losses) + penalty
-    if case.objective == "mean":
+    if case.aggregate == "mean":
         return math.fsum(losses) / len(losses) + penalty
     means = []
     for node in range(case.nodes):
@@ -66,7 +66,7 @@ def smoothness_by_hand(case, node):
     own = case.X[case.owners == node]
     largest = np.linalg.svd(own, compute_uv=False)[0] ** 2 if len(own) else 0.0
     N, M = case.nodes, len(case.X)
-    weight = {"sum": N, "mean": N / M, "node-mean": 1 / max(len(own), 1)}[case.objective]
+    weight = {"sum": N, "mean": N / M, "node-mean": 1 / max(len(own), 1)}[case.aggregate]
     return case.penalty + weight * BETA[type(case.loss)] * largest
 
 
@@ -81,12 +81,12 @@ def difference_quotient(function, w, h=1e-6):
 
 
 @every_loss
-@every_objective
+@every_aggregate
 @pytest.mark.parametrize("relays", [True, False])
 @pytest.mark.parametrize("penalty", [0.0, 0.4])
 class TestObjective:
-    def test_values_are_those_of_the_formulas(self, loss, objective, relays, penalty):
-        case = Case(loss, objective, penalty, relays)
+    def test_values_are_those_of_the_formulas(self, loss, aggregate, relays, penalty):
+        case = Case(loss, aggregate, penalty, relays)
         problem = case.problem()
         for seed in range(3):
             w = np.random.default_rng(seed).standard_normal(case.shape)
@@ -97,8 +97,8 @@ class TestObjective:
             for i in range(case.nodes):
                 assert problem.local_value(i, w) == pytest.approx(local[i], rel=1e-12, abs=1e-15)
 
-    def test_gradients_are_derivatives(self, loss, objective, relays, penalty):
-        case = Case(loss, objective, penalty, relays)
+    def test_gradients_are_derivatives(self, loss, aggregate, relays, penalty):
+        case = Case(loss, aggregate, penalty, relays)
         problem = case.problem()
         w = np.random.default_rng(3).standard_normal(case.shape)
         gradient = problem.gradient(w)
@@ -113,8 +113,8 @@ class TestObjective:
             locals_.append(local)
         assert np.allclose(np.mean(locals_, axis=0), gradient, rtol=1e-11, atol=1e-12)
 
-    def test_smoothness_is_that_of_the_formula(self, loss, objective, relays, penalty):
-        case = Case(loss, objective, penalty, relays)
+    def test_smoothness_is_that_of_the_formula(self, loss, aggregate, relays, penalty):
+        case = Case(loss, aggregate, penalty, relays)
         expected = [smoothness_by_hand(case, i) for i in range(case.nodes)]
         problem = case.problem()
         assert np.allclose(problem.smoothness, expected, rtol=1e-12)
@@ -122,8 +122,8 @@ class TestObjective:
         least = np.array(expected)[held].min()
         assert np.allclose(problem.importance, np.where(held, expected, least), rtol=1e-12)
 
-    def test_smoothness_bounds_how_fast_the_gradient_turns(self, loss, objective, relays, penalty):
-        case = Case(loss, objective, penalty, relays)
+    def test_smoothness_bounds_how_fast_the_gradient_turns(self, loss, aggregate, relays, penalty):
+        case = Case(loss, aggregate, penalty, relays)
         problem = case.problem()
         generator = np.random.default_rng(4)
         for i in range(case.nodes):
@@ -141,9 +141,9 @@ class TestObjective:
                 assert np.linalg.norm(turned) <= L * moved * (1 + 1e-9) + 1e-12
 
 
-@every_objective
-def test_smoothness_is_the_least_bound_for_the_squared_loss(objective):
-    case = Case(Squared(), objective)
+@every_aggregate
+def test_smoothness_is_the_least_bound_for_the_squared_loss(aggregate):
+    case = Case(Squared(), aggregate)
     problem = case.problem()
     for i in range(1, 6):
         top = np.linalg.svd(case.X[case.owners == i])[2][0]
@@ -152,15 +152,15 @@ def test_smoothness_is_the_least_bound_for_the_squared_loss(objective):
 
 
 @every_loss
-@every_objective
-def test_a_node_alone_has_the_same_loss_as_among_all(loss, objective):
+@every_aggregate
+def test_a_node_alone_has_the_same_loss_as_among_all(loss, aggregate):
     """Bit for bit, from its own rows, the number of nodes and, for the mean, of all rows."""
-    case = Case(loss, objective)
+    case = Case(loss, aggregate)
     whole, w = case.problem(), 0.3 * np.ones(case.shape)
     for i in range(1, 6):
         mine = case.owners == i
         alone = Problem(
-            case.X[mine], case.y[mine], loss=loss, penalty=whole.penalty, objective=objective,
+            case.X[mine], case.y[mine], loss=loss, penalty=whole.penalty, aggregate=aggregate,
             node_of_row=case.owners[mine], nodes=case.nodes, empty_nodes="relay",
             total_rows=len(case.X),
         )  # fmt: skip
@@ -206,9 +206,9 @@ def test_the_order_of_rows_does_not_matter(seed, rows, d):
     owners = np.append(np.arange(3), generator.integers(0, 3, rows - 3))
     order = generator.permutation(rows)
     w = generator.standard_normal(d)
-    for objective in OBJECTIVES:
-        a = Problem(X, y, node_of_row=owners, objective=objective, penalty=0.1)
-        b = Problem(X[order], y[order], node_of_row=owners[order], objective=objective, penalty=0.1)
+    for aggregate in AGGREGATES:
+        a = Problem(X, y, node_of_row=owners, aggregate=aggregate, penalty=0.1)
+        b = Problem(X[order], y[order], node_of_row=owners[order], aggregate=aggregate, penalty=0.1)
         assert a.node_count == b.node_count == 3
         assert a.value(w) == pytest.approx(b.value(w), rel=1e-12)
         assert np.allclose(a.smoothness, b.smoothness, rtol=1e-12)
@@ -217,10 +217,10 @@ def test_the_order_of_rows_does_not_matter(seed, rows, d):
 
 
 @every_loss
-@every_objective
-def test_picked_rows_estimate_the_local_gradient_without_bias(loss, objective):
+@every_aggregate
+def test_picked_rows_estimate_the_local_gradient_without_bias(loss, aggregate):
     """The mean over all pairs of picks, with replacement, is ∇f_i."""
-    case = Case(loss, objective)
+    case = Case(loss, aggregate)
     problem = case.problem()
     node = 1  # has 7 rows
     w = np.random.default_rng(5).standard_normal(case.shape)
@@ -259,7 +259,7 @@ def test_single_precision_is_close(loss):
     assert np.allclose(single.optimum.model, double.optimum.model, rtol=1e-3, atol=1e-4)
     # w* is that of the rounded rows, but exact for them
     exact = Problem(
-        case.X.astype(np.float32), case.y, loss=loss, penalty=0.4, objective="mean",
+        case.X.astype(np.float32), case.y, loss=loss, penalty=0.4, aggregate="mean",
         node_of_row=case.owners, nodes=7, empty_nodes="relay",
     )  # fmt: skip
     assert np.linalg.norm(exact.gradient(single.optimum.model)) < 1e-10
@@ -273,9 +273,9 @@ def test_updates_keep_single_precision(domain):
 
 
 @every_loss
-@every_objective
-def test_rows_are_passed_over_in_blocks(monkeypatch, loss, objective):
-    case = Case(loss, objective)
+@every_aggregate
+def test_rows_are_passed_over_in_blocks(monkeypatch, loss, aggregate):
+    case = Case(loss, aggregate)
     at_once, in_blocks = case.problem(), case.problem()
     w = np.random.default_rng(3).standard_normal(at_once.size)
     value, gradient, smoothness = at_once.value(w), at_once.gradient(w), at_once.smoothness

@@ -8,7 +8,7 @@ import pytest
 from scipy.optimize import minimize
 from scipy.sparse import csr_array, random_array
 
-from tests.problem.cases import Case, every_loss, every_objective, targets_for
+from tests.problem.cases import Case, every_aggregate, every_loss, targets_for
 from walklearn.problem import Problem
 from walklearn.problem.domains import Ball, Box, Everywhere
 from walklearn.problem.losses import Huber, Logistic, Softmax, Squared, SquaredHinge
@@ -76,9 +76,9 @@ KINDS = list(domains_around(np.array([1.0, 2.0])))
 class TestMinimiser:
     def problem(self, loss, kind, penalty, seed=1):
         X, y = data_for(loss, seed)
-        free = Problem(X, y, loss=loss, penalty=max(penalty, 1e-3), objective="mean").optimum.model
+        free = Problem(X, y, loss=loss, penalty=max(penalty, 1e-3), aggregate="mean").optimum.model
         domain = domains_around(free)[kind]
-        return Problem(X, y, loss=loss, penalty=penalty, objective="mean", domain=domain)
+        return Problem(X, y, loss=loss, penalty=penalty, aggregate="mean", domain=domain)
 
     def test_first_order_conditions(self, loss, kind, penalty):
         """Where λ = .2, f is .2-strongly convex: ‖w − w*‖ ≤ 5 × the residual, about 1e-9."""
@@ -122,22 +122,22 @@ class TestMinimiser:
 def test_large_features_in_a_box(loss, seed):
     """Features of size 100 make scores that saturate; the box must not stop the solver early."""
     X, y = data_for(loss, seed)
-    free = Problem(100 * X, y, loss=loss, penalty=0.2, objective="mean").optimum.model
+    free = Problem(100 * X, y, loss=loss, penalty=0.2, aggregate="mean").optimum.model
     for kind in ("Box active", "Box one-sided", "Box without 0"):
         domain = domains_around(free)[kind]
-        problem = Problem(100 * X, y, loss=loss, penalty=0.2, objective="mean", domain=domain)
+        problem = Problem(100 * X, y, loss=loss, penalty=0.2, aggregate="mean", domain=domain)
         assert_minimiser(problem, 1e-8)
 
 
-@every_objective
+@every_aggregate
 @pytest.mark.parametrize("penalty", [0.0, 2.0])
-def test_least_squares_by_the_normal_equations(objective, penalty):
-    case = Case(Squared(), objective, penalty)
+def test_least_squares_by_the_normal_equations(aggregate, penalty):
+    case = Case(Squared(), aggregate, penalty)
     weights = {
         "sum": np.ones(17),
         "mean": np.full(17, 1 / 17),
         "node-mean": 1 / np.bincount(case.owners)[case.owners] / case.nodes,
-    }[objective]
+    }[aggregate]
     normal = (case.X.T * weights) @ case.X + penalty * np.eye(3)
     expected = np.linalg.solve(normal, (case.X.T * weights) @ case.y)
     optimum = case.problem().optimum
@@ -229,14 +229,14 @@ class TestNoMinimiser:
         with pytest.raises(NoMinimiserError):
             _ = Problem([[1.0, 2.0], [1.0, -1.0]], [1.0, 1.0]).optimum
 
-    @every_objective
-    def test_softmax_separable(self, objective):
+    @every_aggregate
+    def test_softmax_separable(self, aggregate):
         generator = np.random.default_rng(2)
         centres = 10 * np.array([[1.0, 0.0], [-1.0, 1.0], [-1.0, -1.0]])
         y = np.arange(30) % 3
         X = centres[y] + generator.standard_normal((30, 2))
         with pytest.raises(NoMinimiserError):
-            _ = Problem(X, y, loss=Softmax(), objective=objective).optimum
+            _ = Problem(X, y, loss=Softmax(), aggregate=aggregate).optimum
 
     def test_softmax_with_one_class_apart(self):
         """Classes 0 and 1 overlap, class 2 is far off: still no minimiser."""
@@ -331,13 +331,13 @@ def test_the_optimum_is_solved_once():
 
 
 @every_loss
-@every_objective
+@every_aggregate
 @pytest.mark.parametrize("domain", [Everywhere(), Ball(50.0), Ball(0.01), Box(-0.01, 0.02)])
-def test_of_many_rows_a_sample_is_solved_first(monkeypatch, loss, objective, domain):
+def test_of_many_rows_a_sample_is_solved_first(monkeypatch, loss, aggregate, domain):
     """Where that does not do (a sphere, a bound, a loss that bends) the old way is gone."""
     X, y = data_for(loss, seed=1, rows=6000)
     owners = np.sort(np.random.default_rng(1).integers(0, 40, len(X)))
-    arguments = {"loss": loss, "objective": objective, "penalty": 0.1, "domain": domain}
+    arguments = {"loss": loss, "aggregate": aggregate, "penalty": 0.1, "domain": domain}
     usual = Problem(X, y, node_of_row=owners, **arguments)
     monkeypatch.setattr("walklearn.problem.minimiser.SAMPLED_ROWS", 2000)
     monkeypatch.setattr("walklearn.problem.minimiser.MANY_ROWS", 5000)
@@ -372,7 +372,7 @@ def test_conjugate_gradients_find_what_the_dense_hessian_finds(
     generator = np.random.default_rng(0)
     X = generator.standard_normal((100, 20)) * (generator.uniform(size=(100, 20)) < 0.3)
     y = np.arange(100) % 3 if isinstance(loss, Softmax) else np.where(X[:, 0] > 0.1, 1.0, -1.0)
-    settings = {"loss": loss, "penalty": 0.01, "domain": domain, "objective": "mean"}
+    settings = {"loss": loss, "penalty": 0.01, "domain": domain, "aggregate": "mean"}
     expected = Problem(X, y, **settings).optimum
     monkeypatch.setattr("walklearn.problem.optimum.LARGEST_HESSIAN", 5)
     for rows in (X, csr_array(X)):
@@ -385,5 +385,5 @@ def test_the_minimiser_of_sparse_rows_with_many_features() -> None:
     """A Hessian of 20,000 × 20,000 would take 3 GB."""
     X = random_array((2000, 20_000), density=0.002, format="csr", rng=1)
     y = np.where(np.arange(2000) % 2, 1.0, -1.0)
-    problem = Problem(X, y, penalty=1e-3, objective="mean")
+    problem = Problem(X, y, penalty=1e-3, aggregate="mean")
     assert np.linalg.norm(problem.gradient(problem.optimum.model)) < 1e-14

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from tests.problem.cases import Case, every_objective
+from tests.problem.cases import Case, every_aggregate
 from walklearn.problem import Problem
 from walklearn.problem.domains import Ball, Box
 from walklearn.problem.losses import Huber, Logistic, Softmax, Squared
@@ -28,7 +28,7 @@ DIFFERENT = {
     "domain": {"domain": Ball(3.0)},
     "owners": {"node_of_row": [0, 0, 1]},
     "nodes": {"nodes": 4, "empty_nodes": "relay"},
-    "objective": {"objective": "mean"},
+    "aggregate": {"aggregate": "mean"},
     "rows elsewhere": {"total_rows": 9},
     "dtype": {"dtype": np.float32},
     "shape": {"X": np.eye(3).reshape(9, 1), "y": np.ones(9)},
@@ -141,7 +141,7 @@ class TestImmutable:
         ({"X": [[1.0], [np.inf], [0.0]]}, ValueError, "row 1 has a value"),
         ({"penalty": -1.0}, ValueError, "penalty"),
         ({"penalty": np.nan}, ValueError, "penalty"),
-        ({"objective": "total"}, ValueError, "objective"),
+        ({"aggregate": "total"}, ValueError, "aggregate"),
         ({"empty_nodes": "skip"}, ValueError, "empty_nodes"),
         ({"dtype": np.int64}, ValueError, "float32"),
         ({"loss": "logistic"}, TypeError, "loss"),
@@ -179,11 +179,11 @@ def test_a_model_of_the_wrong_size():
         make().value(np.zeros(4))
 
 
-@every_objective
-def test_rows_held_by_other_nodes(objective):
+@every_aggregate
+def test_rows_held_by_other_nodes(aggregate):
     generator = np.random.default_rng(1)
     X, y = generator.standard_normal((12, 2)), np.array([1.0, -1.0] * 6)
-    rows = {"penalty": 1.0, "objective": objective}
+    rows = {"penalty": 1.0, "aggregate": aggregate}
     together = Problem(X, y, node_of_row=np.zeros(12, dtype=int), **rows)
     owners = np.array([0, 1, 1, 2, 2, 2] * 2)
     apart = together.held_by(owners, 3)
@@ -191,7 +191,7 @@ def test_rows_held_by_other_nodes(objective):
     assert apart == fresh
     assert apart.optimum.model == pytest.approx(fresh.optimum.model, abs=1e-12)
     assert apart.optimum.value == pytest.approx(fresh.optimum.value, rel=1e-12)
-    assert (apart.optimum is together.optimum) == (objective != "node-mean")
+    assert (apart.optimum is together.optimum) == (aggregate != "node-mean")
 
 
 def test_sparse_rows_that_are_not_copied_stay_as_they_are() -> None:

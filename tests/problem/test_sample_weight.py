@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import walklearn as wl
-from tests.problem.cases import every_loss, every_objective, targets_for
+from tests.problem.cases import every_aggregate, every_loss, targets_for
 from walklearn import walks
 from walklearn.problem import Problem
 from walklearn.problem.losses import Logistic, Softmax, Squared
@@ -31,10 +31,10 @@ def rows_for(loss: Any, seed: int = 0) -> tuple[Any, Any]:
     return X, targets_for(loss, len(OWNERS), generator)
 
 
-def weighted_and_repeated(loss: Any, objective: Any) -> tuple[Problem, Problem]:
+def weighted_and_repeated(loss: Any, aggregate: Any) -> tuple[Problem, Problem]:
     X, y = rows_for(loss)
     common: dict[str, Any] = {
-        "loss": loss, "penalty": 0.4, "objective": objective, "nodes": NODES,
+        "loss": loss, "penalty": 0.4, "aggregate": aggregate, "nodes": NODES,
         "empty_nodes": "relay",
     }  # fmt: skip
     again = np.repeat(np.arange(len(X)), WEIGHTS)
@@ -43,9 +43,9 @@ def weighted_and_repeated(loss: Any, objective: Any) -> tuple[Problem, Problem]:
 
 
 @every_loss
-@every_objective
-def test_a_weight_is_a_number_of_rows(loss: Any, objective: Any) -> None:
-    weighted, repeated = weighted_and_repeated(loss, objective)
+@every_aggregate
+def test_a_weight_is_a_number_of_rows(loss: Any, aggregate: Any) -> None:
+    weighted, repeated = weighted_and_repeated(loss, aggregate)
     for seed in range(3):
         w = np.random.default_rng(seed).standard_normal(weighted.size)
         assert weighted.value(w) == pytest.approx(repeated.value(w), rel=1e-12)
@@ -64,11 +64,11 @@ def test_a_weight_is_a_number_of_rows(loss: Any, objective: Any) -> None:
     )
 
 
-@every_objective
-def test_a_row_of_weight_0_is_absent(objective: Any) -> None:
+@every_aggregate
+def test_a_row_of_weight_0_is_absent(aggregate: Any) -> None:
     X, y = rows_for(Logistic())
     kept = WEIGHTS > 0
-    common: dict[str, Any] = {"nodes": NODES, "empty_nodes": "relay", "objective": objective}
+    common: dict[str, Any] = {"nodes": NODES, "empty_nodes": "relay", "aggregate": aggregate}
     with_zeros = Problem(X, y, node_of_row=OWNERS, sample_weight=WEIGHTS, **common)
     without = Problem(
         X[kept], y[kept], node_of_row=OWNERS[kept], sample_weight=WEIGHTS[kept], **common
@@ -87,7 +87,7 @@ def test_fractional_weights_scale_the_loss() -> None:
     assert half.value(w) == pytest.approx(0.5 * whole.value(w))
     np.testing.assert_allclose(half.smoothness, 0.5 * whole.smoothness)
     mean, same = (
-        Problem(X, y, loss=Squared(), sample_weight=np.full(len(X), s), objective="mean")
+        Problem(X, y, loss=Squared(), sample_weight=np.full(len(X), s), aggregate="mean")
         for s in (0.5, 1.0)
     )
     assert mean.value(w) == pytest.approx(same.value(w))
@@ -109,7 +109,7 @@ def test_the_compiled_twins_weigh_as_the_reference(method: Any, owners: str, los
     weights = np.maximum(WEIGHTS, 0.5)
     one = owners == "one row per node"
     problem = Problem(
-        X, y, loss=loss, penalty=0.5, objective="mean", sample_weight=weights,
+        X, y, loss=loss, penalty=0.5, aggregate="mean", sample_weight=weights,
         node_of_row=None if one else OWNERS, empty_nodes="relay",
     )  # fmt: skip
     graph = wl.graphs.erdos_renyi(problem.node_count, 0.6, seed=4)

@@ -63,7 +63,7 @@ def test_what_is_released_of_sparse_rows_is_not_iterated(monkeypatch: pytest.Mon
     """A claim about single rows rests on the largest eigenvalue itself, whatever the rows."""
     rows, _ = drawn(1.0)
     settings = {"node_of_row": np.repeat(np.arange(7), COUNTS), "nodes": 7, "empty_nodes": "relay",
-                "objective": "mean", "penalty": 0.1}  # fmt: skip
+                "aggregate": "mean", "penalty": 0.1}  # fmt: skip
     problem = Problem(sparse.csr_array(rows), np.ones(len(rows)), **settings)
     dense = Problem(rows, np.ones(len(rows)), **settings)
 

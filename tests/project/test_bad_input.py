@@ -194,7 +194,7 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
     "a kind of penalty": (lambda: wl.Problem(X, Y, penalty="l2"), r"factor of ½.*got 'l2'"),  # type: ignore[arg-type]
     "a kind of an estimator's penalty": (lambda: fit(penalty="l2"), r"factor of ½.*got 'l2'"),
     "no penalty of an estimator": (lambda: fit(penalty=None), r"factor of ½.*got None"),
-    "unknown objective": (lambda: wl.Problem(X, Y, objective="total"), r'"sum", "mean"'),
+    "unknown aggregate": (lambda: wl.Problem(X, Y, aggregate="total"), r'"sum", "mean"'),
     "half precision": (lambda: wl.Problem(X, Y, dtype=np.float16), r"float64 or float32"),
     "no radius": (lambda: wl.domains.Ball(0.0), r"positive finite radius"),
     "box inside out": (lambda: wl.domains.Box(1.0, -1.0), r"low < high"),

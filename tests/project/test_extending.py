@@ -130,7 +130,7 @@ def _forget() -> None:
 
 
 def test_simulate() -> None:
-    problem = wl.Problem(X, Y, loss=LOSSES.by_name("steep")(), penalty=1.0, objective="mean")
+    problem = wl.Problem(X, Y, loss=LOSSES.by_name("steep")(), penalty=1.0, aggregate="mean")
     mechanism = wl.privacy.calibrate("uniform-noise", epsilon=1.0, delta=0.1, bounds=(1.0, 9.0))
     assert (type(mechanism), mechanism.noise) == (UniformNoise, pytest.approx(40.0))
     for walk in (WALKS.by_name("root-degree")(), wl.walks.Weighted(privacy=mechanism)):

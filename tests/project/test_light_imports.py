@@ -23,7 +23,7 @@ from walklearn.updates.step_sizes import PowerStep
 from walklearn.walks.proposal import accepts, propose, score
 
 problem = Problem(np.eye(3), [0, 1, 2], loss=Softmax(3), penalty=0.1, domain=Ball(2.0),
-                  node_of_row=[4] * 3, nodes=9, empty_nodes="relay", objective="mean",
+                  node_of_row=[4] * 3, nodes=9, empty_nodes="relay", aggregate="mean",
                   total_rows=30)
 assert 0 < problem.smoothness[4] < 10
 own = generators(node_seed(np.random.SeedSequence(1), 4))

@@ -139,9 +139,9 @@ def test_many_rows_and_mini_batches(method: Any, batch: int | None) -> None:
     assert_same(make_problem(rows=40), method, batch=batch)
 
 
-@pytest.mark.parametrize("objective", ["sum", "mean", "node-mean"])
-def test_every_objective(objective: Any) -> None:
-    assert_same(make_problem(rows=30, objective=objective), walks.Weighted())
+@pytest.mark.parametrize("aggregate", ["sum", "mean", "node-mean"])
+def test_every_aggregate(aggregate: Any) -> None:
+    assert_same(make_problem(rows=30, aggregate=aggregate), walks.Weighted())
 
 
 def test_relays_pass_the_token_on() -> None:
@@ -191,13 +191,13 @@ def test_noise_on_the_model(method: Any, batch: int | None) -> None:
     assert_same(make_problem(rows=40), method, model_privacy=noise, batch=batch)
 
 
-@pytest.mark.parametrize("objective", ["sum", "mean", "node-mean"])
+@pytest.mark.parametrize("aggregate", ["sum", "mean", "node-mean"])
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)
-def test_noise_on_the_model_for_each_row(loss: Any, objective: Any) -> None:
+def test_noise_on_the_model_for_each_row(loss: Any, aggregate: Any) -> None:
     """The clip cuts some rows and leaves others; weights, and the cap, which nodes reach."""
     noise = wl.privacy.ModelNoise(clip=0.7, noise_multiplier=0.5, max_contributions=7)
     weights = np.linspace(0.1, 2.0, 40)
-    problem = make_problem(loss, rows=40, objective=objective, sample_weight=weights)
+    problem = make_problem(loss, rows=40, aggregate=aggregate, sample_weight=weights)
     lengths = np.linalg.norm(problem.row_gradients(3, np.zeros(problem.size)), axis=1)
     assert lengths.min() < 0.7 < lengths.max()
     assert_same(problem, walks.Uniform(), model_privacy=noise)
@@ -213,7 +213,7 @@ def test_rows_that_overflow_leave_the_others_what_they_are() -> None:
     owners = np.arange(36) % 12
     for loss in (wl.losses.Squared(), wl.losses.Softmax()):
         problem = Problem(X, np.arange(36) % 3, loss=loss, penalty=0.5, node_of_row=owners,
-                          domain=wl.domains.Ball(0.4), objective="mean")  # fmt: skip
+                          domain=wl.domains.Ball(0.4), aggregate="mean")  # fmt: skip
         setting = WalkSetting(problem, GRAPH, walks.Uniform(), wl.updates.Sgd(wl.PowerStep(0.05)),
                               model_noise=noise)  # fmt: skip
         batches = [

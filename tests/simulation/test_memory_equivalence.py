@@ -77,7 +77,7 @@ def test_every_domain(update: Any, loss: Any, domain: Any) -> None:
 @pytest.mark.parametrize("batch", [None, 1, 3])
 @pytest.mark.parametrize("update", UPDATES, ids=repr)
 def test_many_rows_and_mini_batches(update: Any, batch: int | None, loss: Any) -> None:
-    assert_same(make_problem(loss, rows=40, objective="mean"), update, batch=batch)
+    assert_same(make_problem(loss, rows=40, aggregate="mean"), update, batch=batch)
 
 
 @pytest.mark.parametrize("update", UPDATES, ids=repr)
@@ -162,7 +162,7 @@ def test_a_ring_of_many_nodes(update: Any) -> None:
     """The token comes round slowly, so that the pace is below 1."""
     generator = np.random.default_rng(1)
     X, y = generator.standard_normal((60, 3)), generator.standard_normal(60)
-    problem = Problem(X, y, loss=wl.losses.Huber(0.5), penalty=0.1, objective="mean")
+    problem = Problem(X, y, loss=wl.losses.Huber(0.5), penalty=0.1, aggregate="mean")
     fast, slow = (
         wl.simulate(problem, wl.graphs.ring(60), walks.Uniform(), update=update, steps=2000, seed=5,
                     engine=engine)

@@ -171,7 +171,7 @@ def test_degree_bias_is_real_and_corrected(step_size: Any) -> None:
     """
     star, q = wl.graphs.star(10), step_size.exponent
     problem = wl.Problem(
-        np.ones((10, 1)), np.r_[10.0, np.zeros(9)], loss=wl.losses.Squared(), objective="mean"
+        np.ones((10, 1)), np.r_[10.0, np.zeros(9)], loss=wl.losses.Squared(), aggregate="mean"
     )
     assert problem.optimum.model == pytest.approx([1.0])
 

@@ -30,7 +30,7 @@ def twins(
     loss: losses.Loss, domain: domains.Domain = DOMAINS[0], **options: object
 ) -> list[Problem]:
     """The same problem with sparse and with dense rows."""
-    settings = {"loss": loss, "penalty": 0.1, "domain": domain, "objective": "mean", **options}
+    settings = {"loss": loss, "penalty": 0.1, "domain": domain, "aggregate": "mean", **options}
     settings.setdefault("node_of_row", OWNERS)
     return [Problem(rows, LOSSES[loss], **settings) for rows in (X, X.toarray())]
 
@@ -117,12 +117,12 @@ def test_as_a_network_does_it_and_with_noise_on_the_model(unit: str) -> None:
     assert_alike(*runs)
 
 
-@pytest.mark.parametrize("objective", ["sum", "mean", "node-mean"])
+@pytest.mark.parametrize("aggregate", ["sum", "mean", "node-mean"])
 @pytest.mark.parametrize("loss", LOSSES, ids=str)
-def test_the_problem_itself(loss: losses.Loss, objective: str) -> None:
+def test_the_problem_itself(loss: losses.Loss, aggregate: str) -> None:
     """f, ∇f, f_i, L_i, w* and what theory makes of them."""
     weights = 1.0 + np.arange(ROWS) % 3
-    one, other = twins(loss, objective=objective, sample_weight=weights, penalty=0.2)
+    one, other = twins(loss, aggregate=aggregate, sample_weight=weights, penalty=0.2)
     w = np.linspace(-1.0, 1.0, one.size)
     np.testing.assert_allclose(one.value(w), other.value(w))
     np.testing.assert_allclose(one.gradient(w), other.gradient(w), atol=1e-14)
@@ -153,7 +153,7 @@ def test_many_rows_that_add_up_to_nothing() -> None:
     half = np.rint(np.random.default_rng(0).normal(size=(600, 1500)))
     half[:, 75:] = 0.0
     both = sparse.csr_array(np.vstack([half, -half]))
-    problem = Problem(both, np.ones(1200), node_of_row=[0] * 1200, objective="mean")
+    problem = Problem(both, np.ones(1200), node_of_row=[0] * 1200, aggregate="mean")
     expected = np.linalg.eigvalsh(half.T @ half * 2 / 1200)[-1] / 4
     np.testing.assert_allclose(problem.smoothness, [expected], rtol=1e-9)
 

@@ -44,7 +44,7 @@ def drawn(loss: Any, weights: str, is_sparse: bool) -> Drawn:
         "uneven": generator.random(ROWS),
     }[weights]
     problem = Problem(
-        X, targets_for(loss, ROWS, generator), loss=loss, penalty=0.1, objective="mean",
+        X, targets_for(loss, ROWS, generator), loss=loss, penalty=0.1, aggregate="mean",
         node_of_row=np.arange(ROWS) % 11, sample_weight=sample_weight,
     )  # fmt: skip
     return Drawn(problem)

@@ -23,7 +23,7 @@ nodes = 9
 [problems.rows]
 data = "heterogeneous_rows"
 dimension = 2
-objective = "mean"
+aggregate = "mean"
 [methods]
 uniform = { walk = "uniform" }
 weighted = { walk = "weighted" }

@@ -40,13 +40,13 @@ def test_another_problem_sees_the_same_graph() -> None:
 def test_what_a_table_says() -> None:
     told = {
         "data": "heterogeneous_rows", "rows": 45, "split": "random", "penalty": 0.5,
-        "spread": 0.1, "loss": {"name": "huber", "threshold": 2.0}, "objective": "node-mean",
+        "spread": 0.1, "loss": {"name": "huber", "threshold": 2.0}, "aggregate": "node-mean",
         "domain": {"box": [-1.0, 2.0]},
     }  # fmt: skip
     problem = world(told).problem
     assert problem.loss == Huber(2.0)
     assert problem.domain == Box(-1.0, 2.0)
-    assert (problem.objective, problem.penalty, len(problem.X)) == ("node-mean", 0.5, 45)
+    assert (problem.aggregate, problem.penalty, len(problem.X)) == ("node-mean", 0.5, 45)
     assert sorted(np.diff(problem.offsets)) == [2] * 15 + [3] * 5
     assert world({"domain": "everywhere"}).problem.domain == Everywhere()
     assert world({"data": "heterogeneous_rows", "loss": "squared"}).problem.loss == Squared()
@@ -70,7 +70,7 @@ def test_features_are_clipped_to_a_public_bound() -> None:
     ("name", "rows", "loss"), [("breast_cancer", 569, "logistic"), ("diabetes", 442, "squared")]
 )
 def test_collected_data_are_dealt_out_anew(name: str, rows: int, loss: str) -> None:
-    table = {"data": name, "penalty": 0.1, "objective": "mean", "split": "similarity"}
+    table = {"data": name, "penalty": 0.1, "aggregate": "mean", "split": "similarity"}
     first, second = (draw_world(ER, table, 1, RUN, instance).problem for instance in (0, 1))
     assert len(first.X) == len(second.X) == rows
     assert type(first.loss).__name__.lower() == loss

@@ -21,7 +21,7 @@ def problem_on(nodes, *, seed=0, spread=1.0, domain=BALL, noise=1.0, penalty=1.0
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((nodes, 2)) * np.exp(spread * rng.standard_normal((nodes, 1)))
     y = X @ np.array([1.0, -1.0]) + noise * rng.standard_normal(nodes)
-    return Problem(X, y, loss=losses.Squared(), penalty=penalty, domain=domain, objective="mean")
+    return Problem(X, y, loss=losses.Squared(), penalty=penalty, domain=domain, aggregate="mean")
 
 
 def flat_problem(nodes, domain=BALL):
@@ -294,9 +294,9 @@ def test_residual_is_the_mean_over_local_gradients():
     for loss, y in ((losses.Logistic(), rng.choice([-1.0, 1.0], 12)),
                     (losses.Softmax(), rng.integers(3, size=12)),
                     (losses.Squared(), rng.standard_normal(12))):  # fmt: skip
-        for objective in ("sum", "mean"):
+        for aggregate in ("sum", "mean"):
             problem = Problem(X, y, loss=loss, penalty=0.5, node_of_row=owners, nodes=6,
-                              empty_nodes="relay", objective=objective)  # fmt: skip
+                              empty_nodes="relay", aggregate=aggregate)  # fmt: skip
             model = rng.standard_normal(problem.size)
             by_node = [np.sum(problem.local_gradient(i, model) ** 2) for i in range(6)]
             assert residual(problem, model) == pytest.approx(np.mean(by_node))

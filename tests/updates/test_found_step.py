@@ -40,7 +40,7 @@ def uneven(nodes: int, loss: Any, spread: float = 1.0, scale: float = 1.0) -> wl
     y = X @ generator.standard_normal(5) / scale + 0.1 * generator.standard_normal(nodes)
     if loss.takes == "sign":
         y = np.where(y > 0, 1.0, -1.0)
-    return wl.Problem(X, y, loss=loss, penalty=0.01 * scale**2, objective="mean")
+    return wl.Problem(X, y, loss=loss, penalty=0.01 * scale**2, aggregate="mean")
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)

@@ -63,7 +63,7 @@ def test_the_boundary_of_the_domain() -> None:
 def test_many_rows_and_relays(batch: int | None) -> None:
     generator = np.random.default_rng(2)
     X, y = generator.standard_normal((30, 3)), generator.standard_normal(30)
-    problem = Problem(X, y, loss=wl.losses.Squared(), penalty=0.1, objective="mean",
+    problem = Problem(X, y, loss=wl.losses.Squared(), penalty=0.1, aggregate="mean",
                       node_of_row=generator.integers(0, 8, 30), nodes=12,
                       empty_nodes="relay")  # fmt: skip
     run = wl.simulate(problem, GRAPH, walks.Uniform(), update=updates.Saga(), engine="reference",

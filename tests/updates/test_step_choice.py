@@ -41,7 +41,7 @@ def wild_problem(loss: Any, penalty: float = 0.1, **options: Any) -> wl.Problem:
         y = X @ [1.0, -1.0, 2.0, 0.5] + 0.1 * generator.standard_normal(60)
     else:
         y = np.where(X @ [1.0, -1.0, 2.0, 0.5] + 0.01 * generator.standard_normal(60) > 0, 1, -1)
-    return wl.Problem(X, y, loss=loss, penalty=penalty, objective="mean", **options)
+    return wl.Problem(X, y, loss=loss, penalty=penalty, aggregate="mean", **options)
 
 
 @pytest.mark.parametrize("walk", WALKS, ids=repr)

@@ -19,7 +19,7 @@ MECHANISM = wl.privacy.ClampedGamma(theta=4.0, bounds=(1.0, 8.0))
 ROWS, BATCH, STEPS = 40, 2, 200
 X, Y = wl.datasets.two_gaussians(ROWS, dimension=3, variance=2.0, seed=1)
 OWNERS = np.r_[np.arange(12), np.random.default_rng(1).integers(0, 12, ROWS - 12)]
-COMMON: dict[str, Any] = {"penalty": 1.0, "domain": wl.domains.Ball(3.0), "objective": "node-mean"}
+COMMON: dict[str, Any] = {"penalty": 1.0, "domain": wl.domains.Ball(3.0), "aggregate": "node-mean"}
 PROBLEM = wl.Problem(X, Y, node_of_row=OWNERS, **COMMON)
 STEP = wl.PowerStep(0.1, 0.75)
 

@@ -13,7 +13,7 @@ from walklearn import privacy, walks
 
 GRAPH = wl.graphs.erdos_renyi(12, 0.4, seed=4, connected="retry")
 X, Y = wl.datasets.two_gaussians(12, dimension=3, variance=2.0, seed=1)
-PROBLEM = wl.Problem(X, Y, penalty=1.0, domain=wl.domains.Ball(3.0), objective="mean")
+PROBLEM = wl.Problem(X, Y, penalty=1.0, domain=wl.domains.Ball(3.0), aggregate="mean")
 BOUNDS = (1.0, 8.0)  # L_i = 1 + ‖x‖²/4 here
 MECHANISM = privacy.ClampedGamma(theta=4.0, bounds=BOUNDS)
 MODEL = np.array([0.3, -0.5, 0.2])
@@ -129,7 +129,7 @@ def test_the_ledger_tells_what_was_published() -> None:
 @pytest.mark.parametrize("engine", ["compiled", "reference"])
 def test_nodes_past_their_cap_leave_the_model_unchanged(engine: Any, protect: Any) -> None:
     """Neither noise nor the penalty moves w; the visits and the running average count on."""
-    problem = wl.Problem(X, Y, domain=wl.domains.Ball(1e3), penalty=0.5, objective="mean")
+    problem = wl.Problem(X, Y, domain=wl.domains.Ball(1e3), penalty=0.5, aggregate="mean")
     noise = privacy.ModelNoise(clip=1.0, noise_multiplier=1.0, max_contributions=3, protect=protect)
     run = wl.simulate(problem, GRAPH, walks.Uniform(), steps=2000, model_privacy=noise, seed=3,
                       records=range(100, 2001, 100), step_size=wl.ConstantStep(0.01),
@@ -144,7 +144,7 @@ def test_nodes_past_their_cap_leave_the_model_unchanged(engine: Any, protect: An
 
 def test_what_shows_is_clipped() -> None:
     """One visit moves the model by the step times at most the clip, whatever the rows."""
-    loud = wl.Problem(1e3 * X, Y, domain=wl.domains.Ball(1e9), objective="mean")
+    loud = wl.Problem(1e3 * X, Y, domain=wl.domains.Ball(1e9), aggregate="mean")
     noise = privacy.ModelNoise(
         clip=2.0, noise_multiplier=1e-12, max_contributions=1, protect="node"
     )
@@ -171,7 +171,7 @@ def test_a_walk_drawn_before_is_charged_too() -> None:
 
 def test_a_relay_does_not_release_anothers_constant() -> None:
     problem = wl.Problem(X[:11], Y[:11], penalty=1.0, nodes=12, empty_nodes="relay",
-                         objective="mean")  # fmt: skip
+                         aggregate="mean")  # fmt: skip
     walk = walks.Weighted(privacy=MECHANISM).realise(GRAPH, problem, np.random.default_rng(1))
     assert walk.true_importance[11] == BOUNDS[0]
     assert (walk.true_importance[:11] == problem.smoothness[:11]).all()
@@ -210,7 +210,7 @@ def test_shrinking_brings_releases_nearer(kind: str) -> None:
 def test_a_loose_promise_does_not_hide_the_rows() -> None:
     """The attack is only worth anything if it succeeds where the promise is worth nothing."""
     X, y = wl.datasets.two_gaussians(50, dimension=10, seed=1)
-    problem = wl.Problem(X, y, penalty=1.0, objective="mean")
+    problem = wl.Problem(X, y, penalty=1.0, aggregate="mean")
     graph = wl.graphs.erdos_renyi(50, 0.2, seed=1, connected="retry")
 
     def recovered(epsilon: float) -> int:

@@ -5,7 +5,7 @@ The advice rests on public facts only (the graph, the number of rows, their typi
 δ). No feature or target value is used, so whoever may publish these facts may publish the advice.
 
 >>> from walklearn import graphs
->>> advice = advise(graphs.ring(20), epsilon=1.0, delta=1e-5, objective="mean", features=30,
+>>> advice = advise(graphs.ring(20), epsilon=1.0, delta=1e-5, aggregate="mean", features=30,
 ...                 row_length=5.5, total_rows=5000, intercept=True)
 >>> advice.walk, advice.allotment.noise.delta(1.0) <= 1e-5
 (Uniform(laziness=0.1), True)

@@ -18,7 +18,7 @@ from walklearn.privacy.mechanism import Mechanism
 from walklearn.privacy.model_noise import Unit, check_unit
 from walklearn.privacy.printing import format_upper
 from walklearn.privacy.public_rows import RowLength
-from walklearn.problem import Objective, Problem
+from walklearn.problem import Aggregate, Problem
 from walklearn.problem.losses import Logistic, Loss
 from walklearn.updates.memory import Saga
 from walklearn.updates.step_sizes import StepSize
@@ -188,7 +188,7 @@ def advise(
     feature_bound: float | None = None,
     loss: Loss | None = None,
     penalty: float = 1.0,
-    objective: Objective = "sum",
+    aggregate: Aggregate = "sum",
     intercept: bool = False,
     max_rows: float | None = None,
     total_rows: float | None = None,
@@ -202,7 +202,7 @@ def advise(
     graph
         Who can talk to whom.
     problem
-        Source of public facts: loss, penalty, objective, the size of the model and, unless
+        Source of public facts: loss, penalty, aggregate, the size of the model and, unless
         protect="node" hides them, numbers of rows. Its features and targets are not used.
     epsilon, delta
         The total for everything that leaves a node because of its rows, the model included. It
@@ -219,8 +219,8 @@ def advise(
         A public length that rows typically have.
     feature_bound
         A public bound on the length of a row.
-    loss, penalty, objective, intercept
-        Public facts of the problem; `problem` brings its own loss, penalty and objective.
+    loss, penalty, aggregate, intercept
+        Public facts of the problem; `problem` brings its own loss, penalty and aggregate.
     max_rows, total_rows
         Largest number of rows of a node, 1 by default, and number of rows of all nodes.
         `problem` brings its own total, and its own largest number if none is given; with
@@ -256,7 +256,7 @@ def advise(
     size = None if features is None else (features + bool(intercept)) * outputs
     if problem is not None:
         _check_problem(graph, problem)
-        loss, penalty, objective = problem.loss, problem.penalty, problem.objective
+        loss, penalty, aggregate = problem.loss, problem.penalty, problem.aggregate
         size = problem.size
         if protect == "rows":
             total_rows = problem.total_rows
@@ -275,7 +275,7 @@ def advise(
         allotted = allot(
             epsilon, delta, loss=loss, nodes=graph.node_count, size=size, rows=total_rows,
             length=length.with_intercept(intercept), typical=length.is_typical, protect=protect,
-            objective=objective, penalty=penalty,
+            aggregate=aggregate, penalty=penalty,
         )  # fmt: skip
         return advise_protected(graph, allotted)
     if epsilon is not None and feature_bound is None:
@@ -285,14 +285,14 @@ def advise(
         )
     bounds = comparison = None
     if feature_bound is not None:
-        if problem is not None and max_rows is None and objective != "node-mean":
+        if problem is not None and max_rows is None and aggregate != "node-mean":
             raise ValueError(
                 'protect="node" hides the number of rows of a node: pass max_rows, a public upper '
                 "bound on it."
             )
         bounds = smoothness_bounds(
             loss, penalty, graph.node_count, feature_bound, max_rows=max_rows or 1,
-            min_rows=min(min_rows, max_rows or 1), objective=objective, intercept=intercept,
+            min_rows=min(min_rows, max_rows or 1), aggregate=aggregate, intercept=intercept,
             total_rows=total_rows, lower=lower,
         )  # fmt: skip
         if epsilon is not None and delta is not None:

@@ -103,7 +103,7 @@ def _from_public_facts(described: DataOptions, options: dict[str, Any]) -> Advic
         graph,
         **_declared(schema.without(described.target or ""), options),
         loss=Squared() if options["task"] == "regression" else Logistic(),
-        objective="mean",
+        aggregate="mean",
         intercept=True,
         max_rows=options["max_rows"] or -(-rows // graph.node_count),
         total_rows=rows,

@@ -192,7 +192,7 @@ def _advice(graph: Graph, encoding: Encoding, loss: Loss, options: dict[str, Any
 
     length = RowLength.declared(encoding)
     return advise(
-        graph, loss=loss, objective="mean", intercept=True, features=encoding.feature_count,
+        graph, loss=loss, aggregate="mean", intercept=True, features=encoding.feature_count,
         row_length=length.typical, total_rows=options["rows"],
         # Weighting is not considered: without ε visits remember, under ε L_i is not told.
         feature_bound=length.bound if options["epsilon"] else None,

@@ -66,7 +66,7 @@ def text_of(chosen: Choices) -> str:
         *([f"classes = {_toml(list(chosen.classes))}"] if chosen.classes is not None else []),
         *_target_scale(chosen.target_scale),
         f"loss = {_toml(chosen.loss.name)}",
-        'objective = "mean"  # every row counts the same, whoever has it',
+        'aggregate = "mean"  # every row counts the same, whoever has it',
         f"penalty = {options['penalty']!r}",
         "intercept = true",
         "",

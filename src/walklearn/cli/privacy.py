@@ -153,7 +153,7 @@ def attack(
 
     graph = wl.graphs.erdos_renyi(nodes, min(1.0, 8 / nodes), seed=seed, connected="retry")
     X, y = wl.datasets.two_gaussians(nodes, dimension=dimension, seed=seed)
-    problem = wl.Problem(X, y, penalty=1.0, objective="mean")
+    problem = wl.Problem(X, y, penalty=1.0, aggregate="mean")
     noise = wl.privacy.ModelNoise.calibrate(
         epsilon=epsilon, delta=delta, clip=clip, max_contributions=max_contributions,
         protect="node",

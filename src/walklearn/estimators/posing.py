@@ -66,8 +66,8 @@ def posed(
         rows, units.target.to_training(given.targets),
         loss=given.loss.rescaled(units.target.spread), penalty=estimator.penalty,
         domain=estimator.domain, node_of_row=network.owners, nodes=network.graph.node_count,
-        objective=terms.objective, empty_nodes="relay", sample_weight=weights,
-        total_rows=estimator.total_rows if terms.objective == "mean" else None,
+        aggregate=terms.aggregate, empty_nodes="relay", sample_weight=weights,
+        total_rows=estimator.total_rows if terms.aggregate == "mean" else None,
         assume_finite=True, copy=False,
     )  # fmt: skip
     return Posed(problem, network, units, clipped)

@@ -33,7 +33,7 @@ from walklearn.privacy import (
 )
 from walklearn.privacy.model_noise import Unit
 from walklearn.privacy.public_rows import RowLength
-from walklearn.problem import Objective, Problem
+from walklearn.problem import Aggregate, Problem
 from walklearn.problem.owned_rows import is_sparse
 from walklearn.simulation.arguments import check_model_privacy
 from walklearn.updates.step_choice import public_step
@@ -121,7 +121,7 @@ class Terms:
         return asked and unit == "node"
 
     @property
-    def objective(self) -> Objective:
+    def aggregate(self) -> Aggregate:
         """The mean over all rows, or over nodes where their number is not public."""
         return "node-mean" if self.hides_counts and self.total_rows is None else "mean"
 
@@ -149,9 +149,9 @@ class Terms:
             nodes=problem.node_count,
             size=problem.size,
             length=length.with_intercept(self.intercept),
-            rows=problem.total_rows if self.objective == "mean" else float(problem.node_count),
+            rows=problem.total_rows if self.aggregate == "mean" else float(problem.node_count),
             protect=self.protect,
-            objective=problem.objective,
+            aggregate=problem.aggregate,
             penalty=problem.penalty,
             typical=length.is_typical,
             tells=tells(walk) and mechanism_of(walk) is None,
@@ -230,7 +230,7 @@ class Terms:
                 '(walk="uniform") and step_size.'
             )
         cap, least = self.max_rows, 1.0
-        if problem.objective == "mean" and cap is None:
+        if problem.aggregate == "mean" and cap is None:
             if self.hides_counts:
                 raise ValueError(
                     "the bounds of L_i need a public cap on the rows of a node: pass max_rows, or "
@@ -247,7 +247,7 @@ class Terms:
             self.feature_bound,
             max_rows=most,
             min_rows=min(least, most),
-            objective=problem.objective,
+            aggregate=problem.aggregate,
             intercept=self.intercept,
             total_rows=problem.total_rows,
         )

@@ -324,7 +324,7 @@ class RandomWalk(BaseEstimator):
         >>> from sklearn.datasets import load_iris
         >>> from walklearn import RandomWalkClassifier
         >>> problem, graph = RandomWalkClassifier(graph="ring").pose(*load_iris(return_X_y=True))
-        >>> problem.loss, problem.objective, graph
+        >>> problem.loss, problem.aggregate, graph
         (Softmax(classes=3), 'mean', Graph(150 nodes, 150 edges))
         """
         new = copy(self)

@@ -20,7 +20,7 @@ number of the update, so that a study is reproducible, and all arms meet the sam
 
 >>> import walklearn as wl
 >>> X, y = wl.datasets.two_gaussians(40, dimension=2, seed=1)
->>> problem = wl.Problem(X, y, penalty=0.1, objective="mean", node_of_row=np.arange(40) % 4)
+>>> problem = wl.Problem(X, y, penalty=0.1, aggregate="mean", node_of_row=np.arange(40) % 4)
 >>> update = NoisySaga(3.0, 1e-5, clip=1.0, contributions=5, step_size=wl.PowerStep(0.3))
 >>> run = wl.simulate(problem, wl.graphs.complete(4), wl.walks.Uniform(), update=update, steps=30,
 ...                   seed=1, engine="reference", progress=False)

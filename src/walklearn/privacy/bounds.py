@@ -2,7 +2,7 @@
 
 The bounds in every privacy claim are over all data a node *could* hold. They follow from a
 public bound B on ‖x‖ (rows are clipped to it, `clip_features`), a public cap on the rows of a
-node, and the objective: with β the smoothness of the loss, N nodes and M rows in all,
+node, and `aggregate`: with β the smoothness of the loss, N nodes and M rows in all,
 
     "sum"        λ ≤ L_i ≤ λ + N β · rows · B²
     "mean"       λ ≤ L_i ≤ λ + (N/M) β · rows · B²      (M must be public)
@@ -38,7 +38,7 @@ def smoothness_bounds(
     nodes: int,
     feature_bound: float,
     max_rows: float = 1,
-    objective: str = "sum",
+    aggregate: str = "sum",
     intercept: bool = False,
     lower: float | None = None,
     total_rows: float | None = None,
@@ -58,7 +58,7 @@ def smoothness_bounds(
         A public bound on ‖x‖, without the intercept.
     max_rows
         A public cap on the rows of a node, or on the sum of their weights.
-    objective
+    aggregate
         "sum", "mean" or "node-mean", as for `Problem`.
     intercept
         Whether the model has an intercept, a further feature that is 1 in every row.
@@ -91,8 +91,8 @@ def smoothness_bounds(
         raise ValueError(f"min_rows = {min_rows!r} exceeds max_rows = {max_rows!r}.")
     check_size("penalty", penalty, zero=True)
     check_size("feature_bound", feature_bound, zero=False)
-    weight = row_weight(objective, nodes, total_rows)
-    few, many = (1, 1) if objective == "node-mean" else (min_rows, max_rows)
+    weight = row_weight(aggregate, nodes, total_rows)
+    few, many = (1, 1) if aggregate == "node-mean" else (min_rows, max_rows)
     scale = loss.smoothness * weight
     least = penalty + (scale * few if intercept else 0.0)
     most = penalty + scale * many * (feature_bound**2 + (1.0 if intercept else 0.0))
@@ -174,16 +174,16 @@ def _clip_sparse(X: Any, bound: float) -> tuple[Any, int]:
     return rows, int(np.count_nonzero(long))
 
 
-def row_weight(objective: str, nodes: int, total_rows: float | None) -> float:
+def row_weight(aggregate: str, nodes: int, total_rows: float | None) -> float:
     """c_r, the weight of a row in its node's loss (for "node-mean", of all its rows)."""
-    if objective == "sum":
+    if aggregate == "sum":
         return float(nodes)
-    if objective == "node-mean":
+    if aggregate == "node-mean":
         return 1.0
-    if objective != "mean":
-        raise ValueError(f'objective must be "sum", "mean" or "node-mean", got {objective!r}.')
+    if aggregate != "mean":
+        raise ValueError(f'aggregate must be "sum", "mean" or "node-mean", got {aggregate!r}.')
     if total_rows is None:
-        raise ValueError('objective "mean" divides by all rows: pass the public total_rows.')
+        raise ValueError('aggregate "mean" divides by all rows: pass the public total_rows.')
     check_size("total_rows", total_rows, zero=False)
     return nodes / total_rows
 

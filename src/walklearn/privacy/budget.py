@@ -120,7 +120,7 @@ def allot(
     length: float | None,
     rows: float | None = None,
     protect: Unit = "rows",
-    objective: str = "mean",
+    aggregate: str = "mean",
     penalty: float = 0.0,
     typical: bool = True,
     tells: bool = False,
@@ -137,7 +137,7 @@ def allot(
     ----------
     epsilon, delta
         The total for everything that leaves a node because of its rows.
-    loss, objective
+    loss, aggregate
         What is minimised; "sum" and "rows" need the public number of rows.
     penalty
         λ of the penalty (λ/2)‖w‖², which limits the step.
@@ -183,11 +183,11 @@ def allot(
     a node takes 9.998. Raise it, or ε.
     """
     epsilon, delta = check_epsilon(epsilon), check_delta(delta)
-    length = _check_facts(nodes, size, length, rows, protect, objective)
+    length = _check_facts(nodes, size, length, rows, protect, aggregate)
     constants, left = _shared(epsilon, delta, tells, constants_share)
     of_updates = None if updates is None else check_contributions(updates, "updates")
     # ∇f_i is so many times the mean gradient of its rows: that much is clipped of a whole node.
-    scale = float(rows or 1.0) if objective == "sum" else 1.0
+    scale = float(rows or 1.0) if aggregate == "sum" else 1.0
     # Longest gradient that is clipped, for a row of this length: a larger clip only adds noise.
     largest = loss.max_slope * length * (scale if protect == "node" else 1.0)
     if clip is None:
@@ -381,7 +381,7 @@ def _score_noise(loss: Loss, typical: bool) -> float:
 
 
 def _check_facts(
-    nodes: int, size: int, length: float | None, rows: float | None, protect: Unit, objective: str
+    nodes: int, size: int, length: float | None, rows: float | None, protect: Unit, aggregate: str
 ) -> float:
     """The length, once all public facts are there."""
     check_unit(protect)
@@ -392,8 +392,8 @@ def _check_facts(
             "epsilon needs a public length of the rows: give a typical centre and spread for each "
             f"column, or its range, known without looking at the rows; length is {length!r}."
         )
-    needed = {"sum": 'the objective "sum"', "rows": 'protect="rows"'}
-    why = needed.get(objective) or needed.get(protect)
+    needed = {"sum": 'aggregate="sum"', "rows": 'protect="rows"'}
+    why = needed.get(aggregate) or needed.get(protect)
     if rows is None and why:
         raise ValueError(f"{why} needs the public number of rows of all nodes together (rows).")
     if rows is not None and not (math.isfinite(rows) and rows > 0):

@@ -10,7 +10,7 @@ is the unit of the claim:
     protect="node"   g ← clip(c_i Σ_r ω_r ∇ℓ_r) + σ N(0, I)      the sum over all its rows
 
 with clip(v) = v · min(1, C/‖v‖) (for softmax v is a matrix, ‖v‖ its Frobenius norm), σ =
-noise_multiplier · C, ω_r the weight of a row and c_i the public factor of the objective: N for
+noise_multiplier · C, ω_r the weight of a row and c_i the public factor of the aggregate: N for
 "sum", N/M for "mean", 1/Σω for "node-mean" (`Problem.row_factor`).
 
 **What is claimed.** Local differential privacy with replace-one adjacency. "rows": one row of

@@ -10,7 +10,7 @@ and no weight above ω, L_i moves by at most
 
 with B² + 1 for B² where there is an intercept; the penalty cancels. With many rows that is little
 beside L_i itself, so the release is nearly exact, where a claim about the whole node hardly leaves
-anything. The counts (or sums of weights) that the objective divides by are public, or capped
+anything. The counts (or sums of weights) that `aggregate` divides by are public, or capped
 by something public; rows longer than B are shortened to it before (`clip_features`).
 
 Computed eigenvalues are right to a few units in the last place of the sum of all ‖x‖², and that is
@@ -20,7 +20,7 @@ That is about dense eigenvalues: of sparse rows a node may have a thousand, or a
 before they are iterated.
 
 >>> from walklearn.problem.losses import Logistic
->>> facts = {"nodes": 20, "feature_bound": 3.0, "objective": "mean", "total_rows": 5000.0}
+>>> facts = {"nodes": 20, "feature_bound": 3.0, "aggregate": "mean", "total_rows": 5000.0}
 >>> round(row_sensitivity(Logistic(), **facts), 6)          # 20/5000 · 9/4
 0.009
 >>> release = row_release(Logistic(), epsilon=0.3, delta=1e-6, **facts)
@@ -95,7 +95,7 @@ def row_sensitivity(
     loss: Loss,
     nodes: int,
     feature_bound: float,
-    objective: str = "mean",
+    aggregate: str = "mean",
     intercept: bool = False,
     *,
     total_rows: float,
@@ -113,7 +113,7 @@ def row_sensitivity(
         The number of nodes N.
     feature_bound
         A public bound B on ‖x‖, without the intercept, that rows are shortened to.
-    objective
+    aggregate
         "sum", "mean" or "node-mean", as for `Problem`.
     intercept
         Whether the model has an intercept, a further feature that is 1 in every row.
@@ -143,8 +143,8 @@ def row_sensitivity(
              "largest_weight": largest_weight}  # fmt: skip
     for name, size in sizes.items():
         check_size(name, size, zero=False)
-    weight = row_weight(objective, nodes, total_rows)
-    if objective == "node-mean":
+    weight = row_weight(aggregate, nodes, total_rows)
+    if aggregate == "node-mean":
         weight /= min_rows
     moved = loss.smoothness * weight * largest_weight * (feature_bound**2 + bool(intercept))
     rounding = _ROUNDINGS * (total_rows + features) * 2.0**-52 * total_rows / largest_weight
@@ -160,7 +160,7 @@ def row_release(
     feature_bound: float,
     total_rows: float,
     penalty: float = 0.0,
-    objective: str = "mean",
+    aggregate: str = "mean",
     intercept: bool = False,
     min_rows: float = 1.0,
     largest_weight: float = 1.0,
@@ -187,7 +187,7 @@ def row_release(
         The number M of all rows, or what they weigh if that is more.
     penalty
         The factor of ½‖w‖² in the objective.
-    objective
+    aggregate
         "sum", "mean" or "node-mean", as for `Problem`.
     intercept
         Whether the model has an intercept, a further feature that is 1 in every row.
@@ -213,11 +213,11 @@ def row_release(
     """
     check_size("penalty", penalty, zero=True)
     moved = row_sensitivity(
-        loss, nodes, feature_bound, objective, intercept, total_rows=total_rows, min_rows=min_rows,
+        loss, nodes, feature_bound, aggregate, intercept, total_rows=total_rows, min_rows=min_rows,
         largest_weight=largest_weight, features=features,
     )  # fmt: skip
     moved += 2.0**-51 * penalty  # cancels, but for the last digit of the sum that it is part of
-    most = min_rows if objective == "node-mean" else total_rows
+    most = min_rows if aggregate == "node-mean" else total_rows
     ends = (max(penalty, moved), penalty + moved * max(2.0, most / largest_weight))
     unit = ModelNoise.calibrate(epsilon=epsilon, delta=delta, clip=1.0, max_contributions=1)
     sigma = 0.5 * unit.noise_multiplier * moved * (1.0 + 2.0**-50)

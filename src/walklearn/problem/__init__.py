@@ -7,6 +7,6 @@ array([2., 8.])
 
 from walklearn.problem import datasets, domains, losses
 from walklearn.problem.optimum import NoMinimiserError, Optimum
-from walklearn.problem.problem import Objective, Problem
+from walklearn.problem.problem import Aggregate, Problem
 
-__all__ = ["NoMinimiserError", "Objective", "Optimum", "Problem", "datasets", "domains", "losses"]
+__all__ = ["Aggregate", "NoMinimiserError", "Optimum", "Problem", "datasets", "domains", "losses"]

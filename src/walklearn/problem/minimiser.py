@@ -66,7 +66,7 @@ def found_from_sample(problem: Problem) -> Optimum | None:
     weights = problem.row_weights[chosen] * (problem.row_count / SAMPLED_ROWS / problem.node_count)
     owners = np.zeros(SAMPLED_ROWS, dtype=np.int64)
     sample = problem._changed(
-        X=problem.X[chosen], y=problem.y[chosen], node_of_row=owners, nodes=1, objective="sum",
+        X=problem.X[chosen], y=problem.y[chosen], node_of_row=owners, nodes=1, aggregate="sum",
         sample_weight=weights, total_rows=None,
     )  # fmt: skip
     if sample.size != problem.size:  # a class that no row of the sample is of

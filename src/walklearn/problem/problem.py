@@ -4,7 +4,7 @@ With N nodes, f(w) = (1/N) Σ_i f_i(w) is minimised over W, where node i's own l
 
     f_i(w) = Σ_{rows r of i} c_r ℓ(x_r·w, t_r) + (λ/2)‖w‖²
 
-and c_r depends on the objective: N for the paper's sum over rows ("sum"), N/M for the mean
+and c_r depends on `aggregate`: N for the paper's sum over rows ("sum"), N/M for the mean
 over all M rows ("mean"), 1/(rows of i) for the mean over nodes of node means ("node-mean").
 ∇f_i is L_i-Lipschitz with L_i = λ + β λ_max(Σ c_r x_r x_rᵀ): `smoothness`. A row with a
 `sample_weight` s_r counts as s_r rows, in c_r and in the counts that c_r divides by.
@@ -51,7 +51,7 @@ from walklearn.problem.visited_rows import VisitedRows, scores
 Array = NDArray[Any]
 T = TypeVar("T")
 
-Objective = Literal["sum", "mean", "node-mean"]
+Aggregate = Literal["sum", "mean", "node-mean"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +77,7 @@ class Problem:
         The node that owns each row; by default row i belongs to node i.
     nodes
         The number of nodes N; by default the largest owner plus one.
-    objective
+    aggregate
         "sum" (the paper's), "mean" or "node-mean".
     empty_nodes
         "error", or "relay": a node without rows passes the token on, its f_i being the penalty
@@ -86,7 +86,7 @@ class Problem:
         How many rows each row counts as, not negative; 1 by default. A row of weight 0 is left
         out. A mini-batch picks a node's rows evenly and scales them by their weights.
     total_rows
-        M for the objective "mean", where these are not all rows: a node of a network holds its
+        M for `aggregate="mean"`, where these are not all rows: a node of a network holds its
         own only, and knows M from the plan. By default what the rows here count as.
     dtype
         The type of the numbers in rows and models: float64, or float32 for models of half the
@@ -113,7 +113,7 @@ class Problem:
     domain: Domain
     node_of_row: NDArray[np.int64]
     node_count: int
-    objective: Objective
+    aggregate: Aggregate
     empty_nodes: EmptyNodes
     sample_weight: NDArray[np.float64]
     total_rows: float
@@ -129,7 +129,7 @@ class Problem:
         domain: Domain | None = None,
         node_of_row: ArrayLike | None = None,
         nodes: int | None = None,
-        objective: Objective = "sum",
+        aggregate: Aggregate = "sum",
         empty_nodes: EmptyNodes = "error",
         sample_weight: ArrayLike | None = None,
         total_rows: float | None = None,
@@ -139,7 +139,7 @@ class Problem:
     ) -> None:
         loss = Logistic() if loss is None else loss
         domain = Everywhere() if domain is None else domain
-        _check_choices(loss, penalty, domain, objective, empty_nodes, dtype)
+        _check_choices(loss, penalty, domain, aggregate, empty_nodes, dtype)
         rows, targets = check_rows(X, y, np.dtype(dtype), assume_finite, copy)
         loss.check_targets(targets)
         weights = check_weights(sample_weight, rows.shape[0])
@@ -159,7 +159,7 @@ class Problem:
             "domain": domain,
             "node_of_row": owners,
             "node_count": count,
-            "objective": objective,
+            "aggregate": aggregate,
             "empty_nodes": empty_nodes,
             "sample_weight": weights,
             "total_rows": check_total(total_rows, float(weights.sum())),
@@ -225,9 +225,9 @@ class Problem:
     def row_weights(self) -> NDArray[np.float64]:
         """c_r, the weight of each row in its node's loss."""
         weights = self.sample_weight
-        if self.objective == "node-mean":
+        if self.aggregate == "node-mean":
             return _frozen(weights / np.bincount(self.node_of_row, weights)[self.node_of_row])
-        if self.objective == "sum":
+        if self.aggregate == "sum":
             return _frozen(self.node_count * weights)
         return _frozen(self.node_count / self.total_rows * weights)
 
@@ -283,7 +283,7 @@ class Problem:
 
         Examples
         --------
-        >>> problem = Problem([[1.0], [3.0]], [1.0, -1.0], node_of_row=[0, 0], objective="mean")
+        >>> problem = Problem([[1.0], [3.0]], [1.0, -1.0], node_of_row=[0, 0], aggregate="mean")
         >>> problem.smoothness, problem.batch_smoothness(1)
         (array([1.25]), array([2.25]))
         """
@@ -438,9 +438,9 @@ class Problem:
         rows = self._rows_of(node)
         if rows.start == rows.stop:
             return 0.0
-        if self.objective == "node-mean":
+        if self.aggregate == "node-mean":
             return 1.0 / math.fsum(self.sample_weight[rows])
-        return self.node_count / (1.0 if self.objective == "sum" else self.total_rows)
+        return self.node_count / (1.0 if self.aggregate == "sum" else self.total_rows)
 
     def rows_of(self, node: int, picks: Array | None = None) -> VisitedRows:
         """The rows that a visit to a node looks at.
@@ -511,7 +511,7 @@ class Problem:
             A new problem. NoMinimiserError is raised where w* had to be found and there is none.
         """
         moved = self._changed(node_of_row=node_of_row, nodes=nodes)
-        if self.objective != "node-mean":
+        if self.aggregate != "node-mean":
             moved.__dict__["optimum"] = self.optimum
         return moved
 
@@ -520,7 +520,7 @@ class Problem:
         settings = {
             "X": self.X, "y": self.y, "loss": self.loss, "penalty": self.penalty,
             "domain": self.domain, "node_of_row": self.node_of_row, "nodes": self.node_count,
-            "objective": self.objective, "empty_nodes": self.empty_nodes,
+            "aggregate": self.aggregate, "empty_nodes": self.empty_nodes,
             "sample_weight": self.sample_weight, "total_rows": self.total_rows,
             "dtype": self.dtype, "assume_finite": True,
         }  # fmt: skip
@@ -549,7 +549,7 @@ class Problem:
             "loss": repr(self.loss),
             "penalty": self.penalty,
             "domain": repr(self.domain),
-            "objective": self.objective,
+            "aggregate": self.aggregate,
             "dtype": str(self.dtype),
         }
 
@@ -571,7 +571,7 @@ class Problem:
         return (
             f"Problem({plural(self.row_count, 'row')} of {plural(self.dimension, 'feature')} on "
             f"{plural(self.node_count, 'node')}, {self.loss!r}, "
-            f"penalty={self.penalty:g}, {self.domain!r}, {self.objective!r})"
+            f"penalty={self.penalty:g}, {self.domain!r}, {self.aggregate!r})"
         )
 
     def _flat(self, model: ArrayLike) -> Array:
@@ -624,7 +624,7 @@ def check_penalty(penalty: Any) -> None:
 
 
 def _check_choices(
-    loss: Loss, penalty: float, domain: Domain, objective: str, empty_nodes: str, dtype: DTypeLike
+    loss: Loss, penalty: float, domain: Domain, aggregate: str, empty_nodes: str, dtype: DTypeLike
 ) -> None:
     if not isinstance(loss, Loss):
         raise TypeError(f"loss must be a loss such as losses.Logistic(), got {as_given(loss)}.")
@@ -632,8 +632,8 @@ def _check_choices(
         given = as_given(domain)
         raise TypeError(f"domain must be a domain such as domains.Ball(10.0), got {given}.")
     check_penalty(penalty)
-    if objective not in ("sum", "mean", "node-mean"):
-        raise ValueError(f'objective must be "sum", "mean" or "node-mean", got {objective!r}.')
+    if aggregate not in ("sum", "mean", "node-mean"):
+        raise ValueError(f'aggregate must be "sum", "mean" or "node-mean", got {aggregate!r}.')
     if empty_nodes not in ("error", "relay"):
         raise ValueError(f'empty_nodes must be "error" or "relay", got {empty_nodes!r}.')
     if np.dtype(dtype) not in (np.dtype(np.float32), np.dtype(np.float64)):

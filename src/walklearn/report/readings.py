@@ -29,7 +29,7 @@ _WORDS = {
     "penalty": "λ = {}",
     "noise": "label noise {}",
     "spread": "rows of spread {}",
-    "objective": "the objective is the {}",
+    "aggregate": "the objective is the {}",
     "data": "{}",
     "family": "{}",
     "nodes": "{} nodes",

@@ -257,7 +257,7 @@ def _problem(canary: float) -> Problem:
     X[0] = 0.0
     X[0, 0] = _CANARY * canary
     y = np.ones(_ROWS + 1)
-    return Problem(X, y, objective="mean", node_of_row=[0] * _ROWS + [1])
+    return Problem(X, y, aggregate="mean", node_of_row=[0] * _ROWS + [1])
 
 
 @dataclass(frozen=True)

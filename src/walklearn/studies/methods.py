@@ -207,5 +207,5 @@ def bounds_of(table: CheckedTable, problem_table: Table, problem: Problem) -> tu
     rows = problem.row_count
     return smoothness_bounds(
         problem.loss, problem.penalty, problem.node_count, problem_table["feature_bound"],
-        max_rows=-(-rows // problem.node_count), objective=problem.objective, total_rows=rows,
+        max_rows=-(-rows // problem.node_count), aggregate=problem.aggregate, total_rows=rows,
     )  # fmt: skip

@@ -30,7 +30,7 @@ from walklearn.files.checked_table import CheckedTable
 from walklearn.files.extras import package
 from walklearn.graphs import Graph
 from walklearn.privacy import clip_features
-from walklearn.problem import Objective, Problem, datasets
+from walklearn.problem import Aggregate, Problem, datasets
 from walklearn.problem.domains import Ball, Domain
 from walklearn.problem.losses import Loss
 from walklearn.studies.choices import (
@@ -49,10 +49,10 @@ from walklearn.studies.choices import (
 RUN, TUNE = 0, 1  # stages
 GRAPH, DATA, WALK = 0, 1, 2  # purposes
 MOST_BYTES = 2**28
-OBJECTIVES: tuple[Objective, ...] = ("sum", "mean", "node-mean")
+AGGREGATES: tuple[Aggregate, ...] = ("sum", "mean", "node-mean")
 SPLITS = ("similarity", "random")
 _DEFAULT_LOSSES = {"heterogeneous_rows": "squared", "diabetes": "squared", "digits": "softmax"}
-_KEYS = ("data", "rows", "loss", "penalty", "domain", "split", "objective", "feature_bound")
+_KEYS = ("data", "rows", "loss", "penalty", "domain", "split", "aggregate", "feature_bound")
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +80,7 @@ class _Terms(NamedTuple):
     penalty: float
     domain: Domain
     multiple: float
-    objective: Objective
+    aggregate: Aggregate
     feature_bound: float | None
 
 
@@ -186,7 +186,7 @@ def _terms(table: CheckedTable, name: str) -> _Terms:
         penalty=table.number("penalty", 0.0, least=0.0),
         domain=domain,
         multiple=multiple,
-        objective=cast(Objective, table.choice("objective", OBJECTIVES, "sum")),
+        aggregate=cast(Aggregate, table.choice("aggregate", AGGREGATES, "sum")),
         feature_bound=table.number("feature_bound", None, above=0.0),
     )
 
@@ -197,7 +197,7 @@ def _posed(rows: _Rows, terms: _Terms, **nodes: Any) -> Problem:
     if terms.feature_bound is not None:
         X, _ = clip_features(X, terms.feature_bound)
     pose = partial(
-        Problem, X, rows.y, loss=terms.loss, penalty=terms.penalty, objective=terms.objective,
+        Problem, X, rows.y, loss=terms.loss, penalty=terms.penalty, aggregate=terms.aggregate,
         **nodes,
     )  # fmt: skip
     domain = terms.domain

@@ -50,7 +50,7 @@ from walklearn.files.target_scale import TargetScale
 from walklearn.node.agreement import plan_keys, plan_privacy
 from walklearn.node.agreement.plan_keys import TimeLimits
 from walklearn.node.agreement.plan_privacy import Privacy
-from walklearn.problem import Objective
+from walklearn.problem import Aggregate
 from walklearn.problem.domains import Domain, Everywhere
 from walklearn.problem.losses import Loss
 from walklearn.updates import UPDATES, Remembering
@@ -111,10 +111,10 @@ class Plan:
         The features that are not plain numbers: texts with their categories, or numbers that
         are shifted and scaled, both public. They must be the same everywhere, so no node may
         take them from its own rows.
-    objective
+    aggregate
         "sum", "mean" or "node-mean", as for `Problem`.
     rows
-        How many rows all nodes have together, for the objective "mean" and for claims about
+        How many rows all nodes have together, for `aggregate = "mean"` and for claims about
         rows.
     intercept
         Whether the model has an intercept.
@@ -171,7 +171,7 @@ class Plan:
     classes: tuple[str, ...] | None = None
     target_scale: TargetScale | None = None
     columns: tuple[Column, ...] = ()
-    objective: Objective = "sum"
+    aggregate: Aggregate = "sum"
     rows: int | None = None
     intercept: bool = False
     penalty: float = 0.0
@@ -245,18 +245,28 @@ class Plan:
         return plan
 
     def to_dict(self) -> dict[str, Any]:
-        """All keys as plain values, with their defaults; the digest is taken of these."""
+        """All keys as plain values, with their defaults."""
         return plan_keys.write_all(self)
 
     @cached_property
     def canonical(self) -> str:
         """The plan as the one JSON text that equal plans share."""
-        return json.dumps(self.to_dict(), sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+        return _as_json(self.to_dict())
+
+    @property
+    def digest_content(self) -> dict[str, Any]:
+        """Keys and values for digests, which still call `aggregate` by its first name, "objective".
+
+        A record recognises earlier releases by such digests. A changed digest would charge and
+        draw a release again.
+        """
+        content = self.to_dict()
+        return {"objective": content.pop("aggregate"), **content}
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of the canonical text, in hex."""
-        return hashlib.sha256(self.canonical.encode()).hexdigest()
+        """SHA-256 of `digest_content` as JSON text, in hex."""
+        return hashlib.sha256(_as_json(self.digest_content).encode()).hexdigest()
 
     def differences(self, other: Plan | Mapping[str, Any]) -> list[str]:
         """The names of the keys in which another plan differs."""
@@ -364,6 +374,10 @@ def differences(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> list[str]
         key for key in mine.keys() | other.keys()
         if mine.get(key, missing) != other.get(key, missing)
     )  # fmt: skip
+
+
+def _as_json(content: Mapping[str, Any]) -> str:
+    return json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
 
 
 def _flat(content: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:

@@ -67,7 +67,7 @@ def read_all(table: CheckedTable, keys: Iterable[str]) -> dict[str, Any]:
         "features": table.labels("features"),
         "target": table.label("target"),
         "classes": table.labels("classes", None),
-        "objective": table.choice("objective", ("sum", "mean", "node-mean"), "sum"),
+        "aggregate": table.choice("aggregate", ("sum", "mean", "node-mean"), "sum"),
         "rows": table.count("rows", None),
         "intercept": table.flag("intercept", False),
         "penalty": table.number("penalty", 0.0, least=0.0),
@@ -114,11 +114,11 @@ def check_together(table: CheckedTable, plan: Plan) -> None:
     for column in plan.columns:
         if column.name not in plan.features:
             raise table.error(f"columns.{column.name}", "is not one of the features.")
-    if plan.objective == "mean" and plan.rows is None:
-        raise table.error("rows", 'is missing: objective "mean" divides by the rows of all nodes.')
-    if plan.objective != "mean" and plan.rows is not None and plan.privacy is None:
+    if plan.aggregate == "mean" and plan.rows is None:
+        raise table.error("rows", 'is missing: aggregate "mean" divides by the rows of all nodes.')
+    if plan.aggregate != "mean" and plan.rows is not None and plan.privacy is None:
         raise table.error(
-            "rows", f'is for objective "mean" or for [privacy], not for "{plan.objective}" alone.'
+            "rows", f'is for aggregate "mean" or for [privacy], not for "{plan.aggregate}" alone.'
         )
     _check_update(table, plan)
     _check_classes(table, plan)

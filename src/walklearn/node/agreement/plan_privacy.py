@@ -236,8 +236,8 @@ def public_bounds(plan: Plan) -> tuple[float, float] | None:
     assert privacy.feature_bound is not None
     return smoothness_bounds(
         plan.loss, plan.penalty, plan.nodes, privacy.feature_bound, privacy.max_rows or 1,
-        plan.objective, plan.intercept, privacy.lower,
-        plan.rows if plan.objective == "mean" else None,
+        plan.aggregate, plan.intercept, privacy.lower,
+        plan.rows if plan.aggregate == "mean" else None,
     )  # fmt: skip
 
 
@@ -255,7 +255,7 @@ def mechanism(plan: Plan) -> Mechanism | None:
         return row_release(
             plan.loss, epsilon=epsilon, delta=delta, nodes=plan.nodes,
             feature_bound=privacy.feature_bound, total_rows=float(plan.rows), penalty=plan.penalty,
-            objective=plan.objective, intercept=plan.intercept, features=plan.dimension,
+            aggregate=plan.aggregate, intercept=plan.intercept, features=plan.dimension,
         )  # fmt: skip
     from walklearn.privacy.calibration import calibrate
 
@@ -292,7 +292,7 @@ def allotment(plan: Plan) -> Allotment | None:
     return allot(
         privacy.epsilon, privacy.delta, loss=plan.training_loss, nodes=plan.nodes, size=plan.size,
         length=length, rows=plan.rows, protect=privacy.protect,
-        objective=plan.objective if plan.rows is not None else "mean", typical=declared.is_typical,
+        aggregate=plan.aggregate if plan.rows is not None else "mean", typical=declared.is_typical,
         tells=plan.tells, constants_share=privacy.constants_share, clip=clip,
         max_contributions=privacy.max_contributions, noise_multiplier=privacy.noise_multiplier,
         step=plan.step_size.constant, updates=plan.updates,

@@ -273,7 +273,7 @@ _OF_THE_CONSTANT = (
 
 def _facts(plan: Plan, mechanism: Mechanism | None) -> str:
     """All that the law of a release follows from besides the rows, as one text."""
-    content = plan.to_dict()
+    content = plan.digest_content
     facts = {name: content.get(name) for name in _OF_THE_CONSTANT}
     bound = plan.privacy.feature_bound if plan.privacy is not None else None
     # To the last digit: what is printed of a mechanism is rounded.

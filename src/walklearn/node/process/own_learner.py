@@ -71,7 +71,7 @@ def observe_visits(
     Parameters
     ----------
     problem
-        A problem with two classes and the objective "mean".
+        A problem with two classes and `aggregate="mean"`.
     noise
         The noise on what a visit adds to the model.
     step
@@ -103,7 +103,7 @@ def observe_visits(
             "target": "y",
             "classes": ["no", "yes"],
             "loss": "logistic",
-            "objective": "mean",
+            "aggregate": "mean",
             "step_size": {"constant": step, "exponent": 0.0},
             "updates": visits,
         }

@@ -361,7 +361,7 @@ def own_problem(plan: Plan, X: ArrayLike, y: ArrayLike) -> Problem:
     return Problem(
         X, y, loss=plan.training_loss, penalty=plan.penalty, domain=plan.domain,
         node_of_row=np.zeros(len(np.asarray(y)), dtype=np.int64), nodes=plan.nodes,
-        objective=plan.objective, empty_nodes="relay",
-        total_rows=plan.rows if plan.objective == "mean" else None,
+        aggregate=plan.aggregate, empty_nodes="relay",
+        total_rows=plan.rows if plan.aggregate == "mean" else None,
         assume_finite=True,
     )  # fmt: skip
