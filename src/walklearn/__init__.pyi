@@ -9,6 +9,8 @@ from . import updates as updates
 from . import walks as walks
 from .advice import Advice as Advice
 from .advice import advise as advise
+from .arrays import ArraySpec as ArraySpec
+from .errors import CapabilityError as CapabilityError
 from .estimators import MlflowCallback as MlflowCallback
 from .estimators import RandomWalkClassifier as RandomWalkClassifier
 from .estimators import RandomWalkRegressor as RandomWalkRegressor
@@ -18,6 +20,7 @@ from .model import Model as Model
 from .model import ModelFileError as ModelFileError
 from .privacy import PrivacyWarning as PrivacyWarning
 from .problem import NoMinimiserError as NoMinimiserError
+from .problem import Objective as Objective
 from .problem import Problem as Problem
 from .problem import datasets as datasets
 from .problem import domains as domains

@@ -6,7 +6,11 @@ array([2., 8.])
 """
 
 from walklearn.problem import datasets, domains, losses
+from walklearn.problem.objective import Objective
 from walklearn.problem.optimum import NoMinimiserError, Optimum
 from walklearn.problem.problem import Aggregate, Problem
 
-__all__ = ["Aggregate", "NoMinimiserError", "Optimum", "Problem", "datasets", "domains", "losses"]
+__all__ = [
+    "Aggregate", "NoMinimiserError", "Objective", "Optimum", "Problem", "datasets", "domains",
+    "losses",
+]  # fmt: skip

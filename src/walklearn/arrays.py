@@ -1,0 +1,131 @@
+"""Declared arrays: the only state that crosses the network or reaches a disk.
+
+Each part of an algorithm declares its arrays by name, shape and dtype. Message sizes, checks of
+received bytes, storage and the layout for compiled code follow from these declarations.
+
+>>> specs = (ArraySpec("model", (2,)), ArraySpec("updates", (), "<i8"))
+>>> content = pack(specs, {"model": np.array([1.0, 2.0]), "updates": np.array(7)})
+>>> len(content), unpack(specs, content)["model"]
+(24, array([1., 2.]))
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+
+class ArraySpec(NamedTuple):
+    """Declaration of one array.
+
+    Parameters
+    ----------
+    name
+        Name of the array, unique within its part.
+    shape
+        Shape; empty for a single number.
+    dtype
+        NumPy's string for the type of its numbers, byte order included.
+
+    Examples
+    --------
+    >>> import walklearn as wl
+    >>> wl.ArraySpec("coef", (10, 3), "<f4").nbytes
+    120
+    """
+
+    name: str
+    shape: tuple[int, ...] = ()
+    dtype: str = "<f8"
+
+    @property
+    def nbytes(self) -> int:
+        """Size of the array in bytes."""
+        return math.prod(self.shape) * _dtype(self.dtype).itemsize
+
+
+Specs = tuple[ArraySpec, ...]
+Arrays = dict[str, NDArray[Any]]
+
+# A dtype is made from its name on every visit otherwise.
+_dtype = lru_cache(maxsize=None)(np.dtype)
+
+
+def zeros(specs: Specs) -> Arrays:
+    """Return the declared arrays, filled with zeros."""
+    return {spec.name: np.zeros(spec.shape, spec.dtype) for spec in specs}
+
+
+def conform(specs: Specs, arrays: Mapping[str, ArrayLike], where: object) -> Arrays:
+    """Return exactly the declared arrays, in their declared shape and dtype.
+
+    An array that already conforms is returned itself, without a copy.
+
+    Parameters
+    ----------
+    specs
+        The declarations.
+    arrays
+        An array, or a number, for each declared name.
+    where
+        The part that made the arrays, for error messages.
+
+    Returns
+    -------
+    dict
+        The arrays by name, in the order of `specs`. A ValueError is raised if names are missing or
+        surplus, if a shape differs, and if numbers would be truncated to integers.
+    """
+    result: Arrays = {}
+    for name, shape, dtype in specs:
+        array = arrays.get(name)
+        # NumPy has one object for each usual dtype; another one, though equal, only costs a copy.
+        if type(array) is np.ndarray and array.dtype is _dtype(dtype) and array.shape == shape:
+            result[name] = array
+        else:
+            result[name] = _converted(ArraySpec(name, shape, dtype), array, where)
+    if len(arrays) != len(specs):
+        surplus = ", ".join(sorted(map(repr, set(arrays) - set(result))))
+        declared = ", ".join(map(repr, result)) or "none"
+        raise ValueError(f"{where}: arrays {surplus} are not declared. Declared: {declared}.")
+    return result
+
+
+def _converted(spec: ArraySpec, given: Any, where: object) -> NDArray[Any]:
+    expected = f"expected {spec.dtype} of shape {spec.shape}"
+    if given is None:
+        raise ValueError(f"{where}: array {spec.name!r} is missing: {expected}.")
+    array, target = np.asarray(given), _dtype(spec.dtype)
+    is_exact = array.dtype.kind in "biu" or array.dtype.kind == target.kind == "f"
+    if array.shape != spec.shape or not is_exact:
+        given = f"{array.dtype.str} of shape {array.shape}"
+        raise ValueError(f"{where}: array {spec.name!r} has {given}, {expected}.")
+    return array.astype(target)
+
+
+def pack(specs: Specs, arrays: Mapping[str, ArrayLike]) -> bytes:
+    """Return the declared arrays as bytes, one after the other and without a header."""
+    return b"".join(array.tobytes() for array in conform(specs, arrays, "pack").values())
+
+
+def unpack(specs: Specs, content: bytes) -> Arrays:
+    """Return the arrays that `pack` wrote, as read-only views of the content.
+
+    A ValueError is raised if the content has another size than the specs declare.
+    """
+    expected = sum(spec.nbytes for spec in specs)
+    if len(content) != expected:
+        names = ", ".join(repr(spec.name) for spec in specs) or "no arrays"
+        raise ValueError(f"expected {expected} bytes for {names}, got {len(content)}.")
+    result: Arrays = {}
+    first = 0
+    for spec in specs:
+        part = content[first : first + spec.nbytes]
+        result[spec.name] = np.frombuffer(part, spec.dtype).reshape(spec.shape)
+        first += spec.nbytes
+    return result

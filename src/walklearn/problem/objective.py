@@ -1,0 +1,187 @@
+"""The interface between an algorithm and the function that it minimises."""
+
+from __future__ import annotations
+
+import copy
+import math
+from abc import ABC, abstractmethod
+from functools import cached_property
+from numbers import Integral, Real
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from walklearn.arrays import ArraySpec, Specs
+
+Array = NDArray[Any]
+
+
+class shared_property(cached_property[Any]):
+    """A cached property whose value copies made by `Objective.with_batch` share.
+
+    It must not depend on `draws`.
+    """
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        if instance is None:
+            return self
+        shared, name = instance.__dict__.setdefault("_shared", {}), self.attrname
+        if name not in shared:
+            shared[name] = self.func(instance)
+        instance.__dict__[name] = shared[name]
+        return shared[name]
+
+
+class Objective(ABC):
+    """A mean over nodes, f(w) = (1/N) Σ f_i(w) with f_i = φ_i + (penalty/2)‖w‖².
+
+    A subclass sets `nodes` and `parameters` and defines `gradient` and `value`. It then works with
+    `simulate`, with every walk that needs no smoothness constants, and with `Sgd`. A model w is one
+    flat vector, the concatenation of its parameters. `Problem` is the objective of rows with linear
+    scores.
+
+    Further members are capabilities, which parts ask for by name; a `CapabilityError` names the
+    part, the capability and a remedy if one is missing:
+
+    - `optimum() -> w*`, the minimiser. Traces then have `distance` and `gap`.
+    - `smoothness(node) -> L_i`, the Lipschitz constant of ∇f_i.
+    - `local_value(node, w, draws) -> φ_i(w)`.
+    - `row_gradients(node, w) -> array of shape (rows, size)`, a gradient for each row of the node.
+      ∇φ_i is `row_factor(node)` times their sum. If there is also `row_count(node)`, it is called
+      as `row_gradients(node, w, some)` with a slice of the rows.
+    - `linear_rows(node, draws) -> (rows, x, slopes)` for scores that are linear in w. `rows` are
+      the indices of the rows within the node, and ∇φ_i = slopes(w) @ x without draws.
+
+    Attributes
+    ----------
+    nodes : int
+        N, the number of nodes.
+    parameters : tuple of ArraySpec
+        Names and shapes of the parameters, all of one float dtype.
+    penalty : float
+        Factor of ½‖w‖², a public number. 0 by default.
+    draws : int
+        How many uniform numbers a gradient takes. 0 by default.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import walklearn as wl
+    >>> class HuberCentre(wl.Objective):
+    ...     def __init__(self, points):
+    ...         self.points, self.nodes = points, len(points)
+    ...         self.parameters = (wl.ArraySpec("centre", points.shape[1:]),)
+    ...     def gradient(self, node, w, draws):
+    ...         return np.clip(w - self.points[node], -1, 1)
+    ...     def value(self, w):
+    ...         r = abs(w - self.points)
+    ...         return float(np.where(r < 1, r * r / 2, r - 0.5).sum(axis=1).mean())
+    >>> objective = HuberCentre(np.array([[0.0, 1.0], [4.0, 1.5]]))
+    >>> objective.size, objective.value(objective.start)
+    (2, 2.5)
+    """
+
+    nodes: int
+    parameters: Specs
+    penalty: float = 0.0
+    draws: int = 0
+
+    @abstractmethod
+    def gradient(self, node: int, w: Array, draws: Array) -> Array:
+        """Compute ∇φ_i(w), without the penalty, or an unbiased estimate of it.
+
+        Parameters
+        ----------
+        node
+            i, from 0 to N − 1.
+        w
+            The model, flat. It must not be changed.
+        draws
+            `self.draws` independent uniform numbers in [0, 1), all the randomness there is.
+
+        Returns
+        -------
+        array
+            Flat, `size` numbers.
+        """
+
+    @abstractmethod
+    def value(self, w: Array) -> float:
+        """Compute f(w), for records; no node calls it."""
+
+    def metrics(self, w: Array) -> dict[str, float]:
+        """Compute further numbers for records, by name; none by default."""
+        return {}
+
+    def project(self, w: Array) -> Array:
+        """Return the model of the domain that is nearest to w; by default w itself."""
+        return w
+
+    def row_factor(self, node: int) -> float:
+        """Return the factor with which the sum of `row_gradients` is ∇φ_i: a public number."""
+        return 1.0
+
+    @cached_property
+    def size(self) -> int:
+        """Number of entries of a model."""
+        return sum(math.prod(spec.shape) for spec in self.parameters)
+
+    @cached_property
+    def dtype(self) -> np.dtype[Any]:
+        """Type of the numbers of a model."""
+        return np.dtype(self.parameters[0].dtype)
+
+    @cached_property
+    def start(self) -> Array:
+        """First model of a walk: zeros."""
+        start = np.zeros(self.size, self.dtype)
+        start.setflags(write=False)
+        return start
+
+    @property
+    def is_exact(self) -> bool:
+        """True if gradients use all rows and no draws."""
+        return self.draws == 0
+
+    def with_batch(self, batch: int) -> Self:
+        """Return a copy whose gradients take `batch` uniform numbers, to select a mini-batch."""
+        if not _is_whole(batch) or batch < 0:
+            raise ValueError(f"batch must be a whole number of at least 0, got {batch!r}.")
+        self.__dict__.setdefault("_shared", {})  # which the copy uses, too
+        result = copy.copy(self)
+        object.__setattr__(result, "draws", int(batch))
+        return result
+
+    def check(self) -> None:
+        """Raise a TypeError or ValueError if the fields of a subclass cannot be used."""
+        name = type(self).__name__
+        for field in ("nodes", "parameters"):
+            if not hasattr(self, field):
+                raise TypeError(f"{name} has no {field}. Set self.{field} in its __init__.")
+        if not _is_whole(self.nodes) or self.nodes < 1:
+            raise ValueError(f"{name}.nodes must be a whole number above 0, got {self.nodes!r}.")
+        if not _is_whole(self.draws) or self.draws < 0:
+            raise ValueError(f"{name}.draws must be a whole number, got {self.draws!r}.")
+        penalty = self.penalty
+        if not isinstance(penalty, Real) or not 0.0 <= penalty < math.inf:
+            raise ValueError(f"{name}.penalty must be finite and at least 0, got {penalty!r}.")
+        specs = self.parameters
+        if not isinstance(specs, tuple) or not all(isinstance(spec, ArraySpec) for spec in specs):
+            raise TypeError(f"{name}.parameters must be a tuple of wl.ArraySpec, got {specs!r}.")
+        if not self.size or len({spec.name for spec in specs}) < len(specs):
+            raise ValueError(
+                f"{name}.parameters needs at least one entry and unique names, got {specs!r}."
+            )
+        if {np.dtype(spec.dtype) for spec in specs} - {self.dtype} or self.dtype.kind != "f":
+            raise ValueError(f"{name}.parameters must have one float dtype, got {specs!r}.")
+        if np.shape(self.start) != (self.size,):
+            shape = np.shape(self.start)
+            raise ValueError(f"{name}.start must have shape ({self.size},), got {shape}.")
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({f'draws={self.draws}' if self.draws else ''})"
+
+
+def _is_whole(number: object) -> bool:
+    return isinstance(number, Integral) and not isinstance(number, bool)
