@@ -515,6 +515,35 @@ NETWORKS = {
     "saga, mean of rows": 'update = "saga"\n' + MEAN_OF_ROWS,
 }
 
+TOKENS = {  # one of each network, as it was on the wire
+    "sgd": (
+        "0801126808011240303030303030303030303030303030303030303030303030303030303030303030303030"
+        "303030303030303030303030303030303030303030303030303030321a203030303030303030303030303030"
+        "30303030303030303030303030303030303020111809201b39488f929cb147bd3f410000000000003b40ba01"
+        "107290d8ed7f279fa6a21433cf28646bcc2a183094de27fa46d23f1220a12ebb6bd63f3f46b264b38f963f32"
+        "18e2734851adef953fd28c22f1093795bf4c1c90ca23d0853f"
+    ),
+    "saga": (
+        "0801126808011240303030303030303030303030303030303030303030303030303030303030303030303030"
+        "303030303030303030303030303030303030303030303030303030321a203030303030303030303030303030"
+        "30303030303030303030303030303030303020111809201b52460a2030303030303030303030303030303030"
+        "30303030303030303030303030303031110000000000002040190000000000005540210000000000f8924029"
+        "cf9939cf34a63b40ba01107290d8ed7f279fa6a21433cf28646bcc2a18979157a10621d03f5730ab07af01cd"
+        "3f82a3d380c75892bf32005a18f60fc2baf47c2440760e779fdd531240b9956480f80e0540"
+    ),
+}
+
+
+def token_result(name: str) -> Result:
+    """Read a token from the bytes of the wire and write it again."""
+    from walklearn.node.agreement.plan import Plan
+    from walklearn.node.protocol.tokens import Limits, decode_token, encode_token
+
+    content = bytes.fromhex(TOKENS[name])
+    limits = Limits.of_plan(Plan.from_text(PLAN + NETWORKS[name]))
+    again = encode_token(decode_token(content, limits))
+    return Result({"read and written": again.hex()})
+
 
 def disk_digests(nodes: Any) -> dict[str, str]:
     """Digest of each column of the nodes' records as they are on the disk, and of the tables."""
@@ -574,13 +603,14 @@ def network_result(name: str) -> Result:
             released = float(mechanism.release(learner().smoothness, streams.of(node).walk))
         learners.append(learner(importance=released))
 
-    sent: dict[str, list[Any]] = {"path": [], "tokens": [], "other messages": []}
+    sent: dict[str, list[Any]] = {"path": [], "tokens": [], "sizes": [], "other messages": []}
 
     class Recorded(memory_network.MemoryNetwork):
         def deliver(self, call: Any, crash_after: int | None = None) -> None:
             if call.sort.__name__ == "SendToken" and call.way is memory_network.Way.ASKED:
                 sent["path"].append(self.nodes.index(call.callee))
                 sent["tokens"].append(digest(call.content)[:8])
+                sent["sizes"].append(len(call.content))
             else:
                 sent["other messages"].append(digest(call.content))
             super().deliver(call, crash_after)
@@ -601,6 +631,7 @@ def network_result(name: str) -> Result:
     exact = {
         "path": sent["path"],
         "tokens on the wire": sent["tokens"],
+        "sizes of tokens": sent["sizes"],
         "other messages": [
             len(sent["other messages"]), digest(json.dumps(sent["other messages"]).encode())
         ],
@@ -619,6 +650,8 @@ def network_result(name: str) -> Result:
 def add_networks() -> None:
     for name in NETWORKS:
         CASES[f"network, {name}"] = Case(lambda _, name=name: network_result(name), ("",))
+    for name in TOKENS:
+        CASES[f"token, {name}"] = Case(lambda _, name=name: token_result(name), ("",))
 
 
 add_walks()
