@@ -163,7 +163,7 @@ def print_lengths() -> None:
             for length in lengths:
                 step = PowerStep(chosen * length / LENGTH, EXPONENT)
                 model = papers(steps=steps, step_size=step)
-                losses.append(model.fit(X, y).trace_.average_loss[0, -1])
+                losses.append(model.fit(X, y).trace_.average_value[0, -1])
             print(f"| {name} | {steps} |" + "".join(f" {loss:.4f} |" for loss in losses))
 
 

@@ -49,7 +49,7 @@ def test_a_classifier_walks_to_the_minimiser(walk: str) -> None:
     common: dict[str, Any] = {"penalty": 0.01, "steps": 400_000, "random_state": 1}
     model = RandomWalkClassifier(walk=walk, update="sgd", **common).fit(X, y)
     problem, best = optimum(X, 2.0 * y - 1.0, Logistic())
-    gap = model.trace_.average_loss[0, -1] - problem.optimum.value
+    gap = model.trace_.average_value[0, -1] - problem.optimum.value
     assert 0 <= gap < 1e-3 * np.log(2)
     scores = standard(X) @ best
     assert np.corrcoef(scores, model.decision_function(X))[0, 1] > 0.999
@@ -61,7 +61,7 @@ def test_many_classes_walk_to_the_minimiser() -> None:
     common: dict[str, Any] = {"penalty": 0.01, "steps": 400_000, "random_state": 1}
     model = RandomWalkClassifier(walk="weighted", update="sgd", **common).fit(X, y)
     problem, best = optimum(X, y, Softmax(3))
-    assert 0 <= model.trace_.average_loss[0, -1] - problem.optimum.value < 1e-3 * np.log(3)
+    assert 0 <= model.trace_.average_value[0, -1] - problem.optimum.value < 1e-3 * np.log(3)
     np.testing.assert_allclose(model.decision_function(X), standard(X) @ best.T, atol=0.25)
     assert model.coef_.shape == (3, 4)
     assert model.intercept_.shape == (3,)
@@ -75,7 +75,7 @@ def test_a_regressor_walks_to_the_minimiser(loss: Any) -> None:
     centre = y.mean()
     problem, best = optimum(X, y - centre, Squared() if loss == "squared" else loss)
     start = problem.value(np.zeros(problem.size))
-    assert 0 <= model.trace_.average_loss[0, -1] - problem.optimum.value < 1e-3 * start
+    assert 0 <= model.trace_.average_value[0, -1] - problem.optimum.value < 1e-3 * start
     np.testing.assert_allclose(model.predict(X), standard(X) @ best + centre, atol=0.05 * y.std())
 
 
@@ -166,7 +166,7 @@ def test_it_stops_when_a_doubling_brings_little() -> None:
     X, y = CANCER
     common: dict[str, Any] = {"walk": "weighted", "update": "sgd", "random_state": 0}
     model = RandomWalkClassifier(tol=0.003, **common).fit(X, y)
-    loss = model.trace_.average_loss[0]
+    loss = model.trace_.average_value[0]
     change = np.abs(np.diff(loss)) / np.log(2)
     been_round = model.trace_.updates[1:] > 10 * len(X)  # before, some nodes are left out
     assert change[-1] <= 0.003
@@ -175,7 +175,7 @@ def test_it_stops_when_a_doubling_brings_little() -> None:
     np.testing.assert_allclose(model.trace_.updates[1:] / model.trace_.updates[:-1], 2.0, rtol=0.02)
     longer = RandomWalkClassifier(tol=1e-4, **common).fit(X, y)
     assert longer.n_iter_ > model.n_iter_
-    assert longer.trace_.average_loss[0, -1] < loss[-1]
+    assert longer.trace_.average_value[0, -1] < loss[-1]
 
 
 @pytest.mark.parametrize("update", ["sgd", "saga"])
@@ -369,7 +369,7 @@ def test_pandas_columns_are_remembered() -> None:
         model.predict(frame[["b", "a", "c", "d"]])
 
 
-@pytest.mark.parametrize(("update", "metric"), [("sgd", "average_loss"), ("saga", "loss")])
+@pytest.mark.parametrize(("update", "metric"), [("sgd", "average_value"), ("saga", "value")])
 def test_the_trace_draws_and_is_kept(update: str, metric: str, tmp_path: Any) -> None:
     model = RandomWalkClassifier(update=update, penalty=0.01, random_state=0).fit(*CANCER)
     axes = model.trace_.plot()
@@ -386,7 +386,7 @@ def test_a_callback_hears_of_every_round() -> None:
         random_state=0, callback=lambda updates, loss: heard.append((updates, loss))
     ).fit(*CANCER)
     assert heard == list(
-        zip(model.trace_.updates.tolist(), model.trace_.average_loss[0].tolist(), strict=True)
+        zip(model.trace_.updates.tolist(), model.trace_.average_value[0].tolist(), strict=True)
     )
 
 
@@ -401,7 +401,7 @@ def test_losses_that_nobody_waits_for_are_the_same(
     monkeypatch.setattr(rounds, "NUMBERS_AT_ONCE", numbers)
     alone = RandomWalkClassifier(**options).fit(*CANCER)
     assert len(alone.trace_.updates) > 3
-    for name in ("updates", "messages", "loss", "average_loss"):
+    for name in ("updates", "messages", "value", "average_value"):
         np.testing.assert_array_equal(getattr(alone.trace_, name), getattr(heard.trace_, name))
 
 

@@ -25,7 +25,7 @@ PRIVATE = {"epsilon": 3.0, "delta": 1e-5, "feature_bound": 1.0}
 def alike(one: Any, other: Any) -> None:
     np.testing.assert_allclose(one.coef_, other.coef_, rtol=1e-8, atol=1e-10)
     np.testing.assert_allclose(one.intercept_, other.intercept_, rtol=1e-8, atol=1e-10)
-    np.testing.assert_allclose(one.trace_.loss, other.trace_.loss)
+    np.testing.assert_allclose(one.trace_.value, other.trace_.value)
 
 
 @pytest.mark.parametrize(
@@ -141,7 +141,7 @@ def test_batches_of_big_nodes_lead_to_the_same_place() -> None:
             estimator(batch=batch, **common).fit(rows, targets, nodes=np.arange(400) % 4)
             for batch in (None, 20)
         )
-        losses = [float(each.trace_.average_loss[0, -1]) for each in (whole, some)]
+        losses = [float(each.trace_.average_value[0, -1]) for each in (whole, some)]
         assert losses[1] == pytest.approx(losses[0], rel=1e-3)
         assert some.step_size_.constant < whole.step_size_.constant
 

@@ -61,7 +61,7 @@ def test_a_fit_is_a_run_with_parameters_trace_and_ledger(client):
     assert "callback" not in run.data.params
     for name, values in (
         ("messages", fit.trace_.messages),
-        ("average_loss", fit.trace_.average_loss),
+        ("average_value", fit.trace_.average_value),
     ):
         logged = client.get_metric_history(run.info.run_id, name)
         assert [metric.step for metric in logged] == fit.trace_.updates.tolist()
@@ -87,7 +87,7 @@ def test_the_owner_may_ask_for_more():
     hidden = wl.MlflowCallback().record(fit, {"training_accuracy": 0.9})
     told = wl.MlflowCallback(owners_too=True).record(fit, {"training_accuracy": 0.9})
     names = {name for name, _, _ in told.metrics} - {name for name, _, _ in hidden.metrics}
-    assert names == {"loss", "average_loss", "rows", "training_accuracy"}
+    assert names == {"value", "average_value", "rows", "training_accuracy"}
 
 
 def test_a_run_of_ones_own_holds_the_fits(client):

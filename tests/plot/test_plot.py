@@ -12,7 +12,7 @@ from walklearn.plot import COSTS, METRICS, convergence
 from walklearn.simulation.trace import Trace
 
 
-def make_trace(replicates=8, records=5, label="Uniform()", complete=True, **errors):
+def make_trace(replicates=8, records=5, label="Uniform()", complete=True, **metrics):
     generator = np.random.default_rng(5)
     lengths = generator.integers(1, 9, (replicates, records))
     return Trace(
@@ -21,7 +21,8 @@ def make_trace(replicates=8, records=5, label="Uniform()", complete=True, **erro
         updates=10 ** np.arange(records),
         messages=np.cumsum(lengths, axis=1),
         message_bytes=80,
-        **{name: generator.lognormal(size=(replicates, records)) for name in METRICS} | errors,
+        metrics={name: generator.lognormal(size=(replicates, records)) for name in METRICS}
+        | metrics,
         models=np.zeros((replicates, 2)),
         averages=np.zeros((replicates, 2)),
         complete=complete,
@@ -141,7 +142,7 @@ def test_an_interval_that_reaches_zero_keeps_its_band(axes):
     ("traces", "options", "message"),
     [
         ([make_trace()], {"x": "iterations"}, "x must be one of updates, messages, bytes, not"),
-        ([make_trace()], {"metric": "regret"}, "metric must be one of distance, average_distance"),
+        ([make_trace()], {"metric": "regret"}, "no metric 'regret'. Its metrics are distance"),
         ([], {}, "there is no trace to draw"),
         (
             [make_trace(), make_trace(average_distance=np.full((8, 5), np.nan))],

@@ -1,6 +1,7 @@
 """The recorded run: value equality, exact round trips, honest intervals, whole files."""
 
 import contextlib
+import copy
 import dataclasses
 import errno
 import io
@@ -12,6 +13,7 @@ import stat
 import subprocess
 import sys
 import zipfile
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -28,11 +30,11 @@ from walklearn.simulation import trace_files
 from walklearn.simulation.trace import Trace, TraceFileError
 
 SUFFIXES = (".npz", ".parquet")
-METRICS = ("distance", "average_distance", "gap", "average_gap")
+METRICS = trace_files.ERRORS
 
 
-def make_trace(replicates=3, records=4, **changes):
-    """A small trace with different numbers everywhere."""
+def make_trace(replicates=3, records=4, metrics=None, **changes):
+    """A small trace with different numbers everywhere; `metrics` are added or replaced."""
     generator = np.random.default_rng(7)
     fields = {
         "label": "Weighted()",
@@ -40,7 +42,8 @@ def make_trace(replicates=3, records=4, **changes):
         "updates": 10 ** np.arange(records),
         "messages": generator.integers(0, 1000, (replicates, records)),
         "message_bytes": 16,
-        **{name: generator.exponential(size=(replicates, records)) for name in METRICS},
+        "metrics": {name: generator.exponential(size=(replicates, records)) for name in METRICS}
+        | (metrics or {}),
         "models": generator.normal(size=(replicates, 2)),
         "averages": generator.normal(size=(replicates, 2)),
         "visits": np.arange(5),
@@ -50,9 +53,15 @@ def make_trace(replicates=3, records=4, **changes):
     return Trace(**fields | changes)
 
 
+# Names that could clash inside a file are among them.
+METRIC_NAMES = st.sampled_from([*METRICS, "file", "walklearn", "größe"]) | st.from_regex(
+    r"z_[a-z0-9_]*", fullmatch=True
+)
+
+
 @st.composite
 def any_trace(draw):
-    """Any trace at all: NaN and infinite errors, matrix models, no or empty visits."""
+    """Any trace at all: NaN and infinite metrics of any name, matrix models, empty visits."""
     replicates, records = draw(st.integers(1, 4)), draw(st.integers(1, 4))
     counts = st.integers(0, 2**40)
     model_shape = (replicates, *draw(hnp.array_shapes(min_dims=0, max_dims=2, max_side=3)))
@@ -70,11 +79,9 @@ def any_trace(draw):
         updates=draw(updates),
         messages=draw(hnp.arrays(np.int64, (replicates, records), elements=counts)),
         message_bytes=draw(st.integers(0, 2**20)),
-        **{name: draw(errors) for name in METRICS},
+        metrics=draw(st.dictionaries(METRIC_NAMES, errors, max_size=4)),
         models=draw(models),
         averages=draw(models),
-        loss=draw(st.none() | errors),
-        average_loss=draw(st.none() | errors),
         visits=draw(st.none() | hnp.arrays(np.int64, st.integers(0, 3), elements=counts)),
         degrees=draw(st.none() | hnp.arrays(np.int64, st.integers(0, 3), elements=counts)),
         law=draw(st.none() | hnp.arrays(np.float64, st.integers(0, 3))),
@@ -92,7 +99,8 @@ def test_a_round_trip_gives_back_an_equal_trace_to_the_last_bit(tmp_path_factory
     trace.save(path)
     loaded = Trace.load(path)
     assert loaded == trace
-    for name in ("updates", "messages", *METRICS, "models", "averages"):
+    assert list(loaded.metrics) == list(trace.metrics)
+    for name in ("updates", "messages", *trace.metrics, "models", "averages"):
         assert getattr(loaded, name).tobytes() == getattr(trace, name).tobytes(), name
 
 
@@ -104,35 +112,98 @@ def test_a_parquet_footer_and_an_npz_hold_models_of_some_size(tmp_path, suffix):
     assert Trace.load(tmp_path / f"large{suffix}") == trace
 
 
-def test_files_keep_every_field_and_pictures_know_every_error():
-    kept = (*trace_files.HEADER, *trace_files.RECORDED, *trace_files.WHOLE)
-    assert sorted(kept) == sorted(field.name for field in dataclasses.fields(Trace))
-    assert METRICS == trace_files.ERRORS
-    assert tuple(plot.METRICS) == (*METRICS, "loss", "average_loss")
+def test_files_keep_every_field_and_plots_label_the_known_metrics():
+    stored = (*trace_files.HEADER, "messages", "metrics", *trace_files.WHOLE)
+    assert sorted(stored) == sorted(field.name for field in dataclasses.fields(Trace))
+    assert tuple(plot.METRICS) == (*METRICS, "value", "average_value")
 
 
-def test_a_loss_is_kept_or_follows_from_the_gap():
-    loss = np.arange(12.0).reshape(3, 4)
-    assert np.array_equal(make_trace(average_loss=loss).error("average_loss"), loss)
+def test_metrics_are_attributes():
+    accuracy = np.linspace(0.1, 0.9, 12).reshape(3, 4)
+    trace = make_trace(metrics={"accuracy": accuracy})
+    assert list(trace.metrics) == [*METRICS, "accuracy"]
+    for name, series in trace.metrics.items():
+        assert getattr(trace, name) is series
+        assert name in dir(trace)
+    assert np.array_equal(trace.summary("accuracy").median, np.median(accuracy, axis=0))
+    assert trace.to_pandas()["accuracy"].tolist() == accuracy.ravel().tolist()
+    assert trace.plot(metric="accuracy").get_ylabel() == "accuracy"
+
+
+def test_a_missing_metric_is_an_attribute_error_that_names_the_others():
+    trace = Trace(
+        label="fit", spec={}, updates=[1], messages=[[0]], message_bytes=8,
+        metrics={"value": [[1.0]]}, models=[[0.0]], averages=[[0.0]],
+    )  # fmt: skip
+    assert not hasattr(trace, "distance")
+    assert getattr(trace, "gap", None) is None
+    with pytest.raises(AttributeError, match=r"'gap'.* value.*optimum\(\)") as caught:
+        _ = trace.gap
+    assert (caught.value.name, caught.value.obj) == ("gap", trace)
+    with pytest.raises(ValueError, match=r"fit has no metric 'distance'.* value.*optimum\(\)"):
+        trace.summary()
+    with pytest.raises(AttributeError, match=f"'regret'.*{', '.join(METRICS)}"):
+        _ = make_trace().regret
+    with pytest.raises(AttributeError):
+        object.__new__(Trace).metrics  # noqa: B018  # no fields yet, as while unpickling
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        trace.value = np.zeros((1, 1))
+
+
+def test_copies_and_replacements_keep_the_metrics():
+    trace = make_trace(metrics={"accuracy": np.ones((3, 4))})
+    for copied in (copy.copy(trace), copy.deepcopy(trace), pickle.loads(pickle.dumps(trace))):
+        assert copied == trace
+        assert (copied.accuracy == 1).all()
+    fewer = dataclasses.replace(trace, metrics={"accuracy": trace.accuracy})
+    assert list(fewer.metrics) == ["accuracy"]
+    assert fewer != trace
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["", "my metric", "top-5", "1st", "lambda", 3, "_hidden", "__len__", "metrics", "label",
+     "messages", "bytes", "summary", "ledger", "questions", "replicate"],
+)  # fmt: skip
+def test_bad_metric_names_are_refused(name):
+    with pytest.raises(ValueError, match="cannot name a metric"):
+        make_trace(metrics={name: np.ones((3, 4))})
+
+
+def test_metrics_are_a_dictionary():
+    with pytest.raises(ValueError, match="metrics must be a dictionary"):
+        dataclasses.replace(make_trace(), metrics=[1.0])
+    assert dataclasses.replace(make_trace(), metrics={}).metrics == {}
+
+
+def test_a_value_is_recorded_or_follows_from_the_gap():
+    value = np.arange(12.0).reshape(3, 4)
+    trace = make_trace(metrics={"average_value": value})
+    assert np.array_equal(trace.error("average_value"), value)
     trace = make_trace(spec={"optimum_value": 0.25})
-    assert np.array_equal(trace.error("loss"), trace.gap + 0.25)
+    assert np.array_equal(trace.error("value"), trace.gap + 0.25)
     assert np.array_equal(
-        trace.summary("average_loss").median, np.median(trace.average_gap, 0) + 0.25
+        trace.summary("average_value").median, np.median(trace.average_gap, 0) + 0.25
     )
-    with pytest.raises(ValueError, match="no loss was recorded"):
-        make_trace().summary("loss")
-    with pytest.raises(ValueError, match="loss has shape"):
-        make_trace(loss=loss[:2])
+    with pytest.raises(ValueError, match="no metric 'value'"):
+        make_trace().summary("value")
+    with pytest.raises(ValueError, match="value has shape"):
+        make_trace(metrics={"value": value[:2]})
 
 
-def test_a_trace_without_errors_draws_its_loss():
-    nothing = np.full((3, 4), np.nan)
-    trace = make_trace(
-        **dict.fromkeys(METRICS, nothing), loss=nothing + 1.0, average_loss=1 + np.ones((3, 4))
-    )
-    axes = trace.plot()
-    assert axes.get_ylabel() == plot.METRICS["average_loss"]
-    assert make_trace().plot().get_ylabel() == plot.METRICS["distance"]
+@pytest.mark.parametrize(
+    ("names", "average", "drawn"),
+    [
+        (("value", "average_value", "distance"), "", "distance"),
+        (("value", "average_value"), "", "average_value"),
+        (("average_value", "value"), "none", "value"),
+        (("accuracy", "slope"), "", "accuracy"),
+    ],
+)
+def test_the_default_metric_of_a_plot(names, average, drawn):
+    metrics = {name: np.ones((3, 4)) for name in names}
+    trace = dataclasses.replace(make_trace(spec={"average": average}), metrics=metrics)
+    assert trace.plot().get_ylabel() == plot.METRICS.get(drawn, drawn)
 
 
 def test_other_tools_read_the_parquet_table(tmp_path):
@@ -174,14 +245,14 @@ def test_a_missing_package_is_named_with_the_extra_that_brings_it(
 
 def test_equality_is_by_value_with_nan_equal_to_nan():
     hole = np.full((3, 4), np.nan)
-    assert make_trace(distance=hole) == make_trace(distance=hole)
+    assert make_trace(metrics={"distance": hole}) == make_trace(metrics={"distance": hole})
     assert pickle.loads(pickle.dumps(make_trace())) == make_trace()
     changed = [
         {"label": "Uniform()"},
         {"spec": {}},
         {"complete": False},
         {"visits": None},
-        {"gap": hole},
+        {"metrics": {"gap": hole}},
         {"message_bytes": 8},
     ]
     assert all(make_trace(**change) != make_trace() for change in changed)
@@ -190,7 +261,7 @@ def test_equality_is_by_value_with_nan_equal_to_nan():
 
 def test_a_trace_is_frozen_and_keeps_its_own_copy():
     gap = np.ones((3, 4))
-    trace = make_trace(gap=gap)
+    trace = make_trace(metrics={"gap": gap})
     gap[:] = 2
     assert (trace.gap == 1).all()
     with pytest.raises(ValueError, match="read-only"):
@@ -222,8 +293,8 @@ def test_bytes_count_every_message_but_not_the_announcements():
         ({"updates": [1.5, 2, 3, 4]}, "updates must be an array of int64"),
         ({"messages": [1, 2, 3, 4]}, r"messages must be \(replicates, records\)"),
         ({"messages": np.zeros((0, 4), int)}, r"messages must be \(replicates, records\)"),
-        ({"gap": np.ones((3, 5))}, r"gap has shape \(3, 5\) .* \(3, 4\)"),
-        ({"gap": "none"}, "gap must be an array of float64"),
+        ({"metrics": {"gap": np.ones((3, 5))}}, r"gap has shape \(3, 5\) .* \(3, 4\)"),
+        ({"metrics": {"gap": "none"}}, "gap must be an array of float64"),
         ({"models": np.ones((2, 2))}, "models has shape"),
         ({"averages": np.ones((3, 3))}, "averages has shape"),
         ({"visits": np.ones((2, 2), int)}, "visits must be one number per node"),
@@ -233,7 +304,7 @@ def test_bytes_count_every_message_but_not_the_announcements():
         ({"spec": [1]}, "spec must be a dictionary"),
         ({"label": None}, "label must be text"),
         ({"updates": None}, "updates must be an array of int64"),
-        ({"gap": None}, "gap must be an array of float64"),
+        ({"metrics": {"gap": None}}, "gap must be an array of float64"),
         ({"updates": [-1, 1, 2, 3]}, "updates counts something and cannot be negative: -1"),
     ],
 )
@@ -247,7 +318,9 @@ def test_the_interval_covers_the_median_as_often_as_it_says():
     # being 4.5 standard deviations off has probability 7e-6, and the seed is fixed.
     trials, replicates = 4000, 20
     errors = np.random.default_rng(11).lognormal(0.0, 2.0, (replicates, trials))
-    summary = make_trace(replicates, trials, updates=np.arange(trials), gap=errors).summary("gap")
+    summary = make_trace(
+        replicates, trials, updates=np.arange(trials), metrics={"gap": errors}
+    ).summary("gap")
     hits = np.mean((summary.lower <= 1) & (summary.upper >= 1))
     assert summary.confidence == pytest.approx(0.95861, abs=1e-5)  # tables: ranks 6 and 15
     deviation = np.sqrt(summary.confidence * (1 - summary.confidence) / trials)
@@ -267,7 +340,7 @@ def test_few_replicates_give_their_range_and_the_confidence_it_has(replicates, c
 
 @given(st.integers(1, 400), st.floats(0.01, 0.99))
 def test_ranks_are_symmetric_and_the_narrowest_with_the_confidence_asked_for(count, wanted):
-    trace = make_trace(count, 1, gap=np.arange(1.0, count + 1)[:, None])  # values are ranks
+    trace = make_trace(count, 1, metrics={"gap": np.arange(1.0, count + 1)[:, None]})  # ranks
     median, lower, upper, confidence = trace.summary("gap", confidence=wanted)
     rank = int(lower[0])
     assert median[0] == (count + 1) / 2
@@ -280,13 +353,13 @@ def test_ranks_are_symmetric_and_the_narrowest_with_the_confidence_asked_for(cou
 
 def test_a_run_that_diverged_counts_as_the_worst():
     gap = np.array([[1.0], [2.0], [3.0], [np.inf], [np.nan]])
-    assert make_trace(5, 1, gap=gap).summary("gap").median == 3
+    assert make_trace(5, 1, metrics={"gap": gap}).summary("gap").median == 3
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("regret",), "metric must be one of distance, average_distance, gap, average_gap"),
+        (("regret",), "no metric 'regret'. Its metrics are distance, average_distance, gap"),
         (("gap", 1.0), "confidence must be between 0 and 1"),
         (("gap", float("nan")), "confidence must be between 0 and 1"),
     ],
@@ -303,8 +376,8 @@ def without_header(path: Path) -> None:
         make_trace().to_pandas().to_parquet(path)
 
 
-def from_the_future(path: Path) -> None:
-    header = json.dumps({"format": "walklearn trace", "version": 99})
+def of_format(version: int, path: Path) -> None:
+    header = json.dumps({"format": "walklearn trace", "version": version})
     if path.suffix == ".npz":
         np.savez(path, walklearn=np.array(header))
     else:
@@ -325,7 +398,8 @@ def truncated(path: Path) -> None:
     [
         (lambda path: path.write_text("a,b\n1,2\n"), "is not a walklearn trace, nor a"),
         (without_header, "is not a walklearn trace"),
-        (from_the_future, "format 99 and this walklearn reads up to 1: upgrade"),
+        (partial(of_format, 1), "format 1, .*run the simulation again"),
+        (partial(of_format, 99), "format 99 and this walklearn reads up to 2: upgrade"),
         (truncated, "is truncated or damaged"),
         (lambda path: path.write_bytes(b""), "is truncated or damaged"),
     ],
@@ -363,7 +437,7 @@ def test_a_flipped_bit_never_loads_as_other_numbers(tmp_path):
             assert Trace.load(path) == trace  # some bits of a zip file mean nothing
 
 
-@pytest.mark.parametrize("change", [{"gap": np.ones(3)}, {"surplus": np.ones(3)}])
+@pytest.mark.parametrize("change", [{"metrics/gap": np.ones(3)}, {"surplus": np.ones(3)}])
 def test_a_whole_file_whose_arrays_do_not_fit_together_is_damaged(tmp_path, change):
     path = tmp_path / "trace.npz"
     make_trace().save(path)

@@ -39,12 +39,11 @@ UNITS = {"rows": "one row of one node is replaced", "node": "all rows of one nod
 
 
 def trace_of(estimator: RandomWalk, ended: Ended) -> Trace:
-    """The trace of a fit: losses, messages and models; w* is not known, so it has no errors."""
+    """Trace of a fit: values, messages and models; w* is not known, so there are no errors."""
     setting, walked, seeds = ended.setting, ended.walked, ended.seeds
     problem, walk = setting.problem, setting.walk
     inner = walk.innermost
     drawn = inner if isinstance(inner, ReleasedWeighted) else None
-    unknown = np.full((1, len(walked.updates)), np.nan)
     announcements = 2 * setting.graph.edge_count if walk.announced_numbers else 0
     counts = walked.contributions
     return Trace(
@@ -64,12 +63,10 @@ def trace_of(estimator: RandomWalk, ended: Ended) -> Trace:
         updates=np.array(walked.updates),
         messages=np.array([walked.messages]),
         message_bytes=setting.update.token_bytes(problem),
-        distance=unknown,
-        average_distance=unknown,
-        gap=unknown,
-        average_gap=unknown,
-        loss=np.array([walked.values]),
-        average_loss=np.array([walked.average_values]),
+        metrics={
+            "value": np.array([walked.values]),
+            "average_value": np.array([walked.average_values]),
+        },
         models=estimator.weights_[None],
         averages=estimator.average_[None],
         visits=walked.visits,
@@ -145,9 +142,8 @@ def is_claimed(estimator: RandomWalk) -> bool:
 def for_the_owner(estimator: RandomWalk) -> dict[str, Any]:
     """What was computed from the rows and no ledger accounts for, so it must not be published."""
     trace = estimator.trace_
-    loss = trace.loss if trace.spec["average"] == "none" else trace.average_loss
-    assert loss is not None
-    return {"rows": trace.spec["problem"]["rows"], "loss": float(loss[0, -1])}
+    value = trace.value if trace.spec["average"] == "none" else trace.average_value
+    return {"rows": trace.spec["problem"]["rows"], "loss": float(value[0, -1])}
 
 
 def details_of(estimator: RandomWalk) -> dict[str, Any]:

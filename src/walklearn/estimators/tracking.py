@@ -65,7 +65,7 @@ class MlflowCallback:
     >>> clf = RandomWalkClassifier(random_state=1).fit(X, y)  # with callback=tracker it is logged
     >>> record = tracker.record(clf)                          # what would be
     >>> record.parameters["walk"], sorted({name for name, _, _ in record.metrics})
-    ('auto', ['average_loss', 'bytes', 'loss', 'messages', 'rows'])
+    ('auto', ['average_value', 'bytes', 'messages', 'rows', 'value'])
     >>> protected = RandomWalkClassifier(epsilon=3.0, delta=1e-5, row_length=5.0, random_state=1)
     >>> sorted({name for name, _, _ in tracker.record(protected.fit(X, y)).metrics})
     ['bytes', 'messages']
@@ -124,7 +124,7 @@ class MlflowCallback:
         curves = {"messages": trace.messages, "bytes": trace.bytes}
         last: dict[str, float] = {}
         if may_tell:
-            curves |= {"loss": trace.loss, "average_loss": trace.average_loss}
+            curves |= trace.metrics
             last = {"rows": for_the_owner(estimator)["rows"], **(scores or {})}
         metrics = [
             (name, float(value), int(updates))

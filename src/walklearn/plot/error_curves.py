@@ -1,6 +1,6 @@
-r"""Convergence: the error of recorded runs.
+r"""Convergence: a metric of recorded runs.
 
-:func:`convergence` draws the error of one or several runs against what they spent: updates,
+:func:`convergence` draws a metric of one or several runs against what they spent: updates,
 messages or bytes. Errors are positive and span decades, so both axes are logarithmic. A line is
 the median over the replicates and its band a confidence interval of that median, as
 :meth:`walklearn.Trace.summary` computes them. Anything that looks like a trace can be
@@ -12,8 +12,8 @@ The caller gets the axes, and saves with ``axes.figure.savefig(path)``.
 >>> from walklearn.simulation.trace import Trace
 >>> error = [[1.0, 0.3, 0.1], [1.2, 0.4, 0.2]]
 >>> trace = Trace(label="Uniform()", spec={}, updates=[1, 10, 100], messages=[[0, 8, 80]] * 2,
-...               message_bytes=80, distance=error, average_distance=error, gap=error,
-...               average_gap=error, models=[[0.0]] * 2, averages=[[0.0]] * 2)
+...               message_bytes=80, metrics={"gap": error}, models=[[0.0]] * 2,
+...               averages=[[0.0]] * 2)
 >>> axes = convergence([trace], x="messages", metric="gap", ax=Figure().subplots())
 >>> axes.get_xlabel()
 'messages sent, mean of the replicates'
@@ -52,14 +52,14 @@ COSTS = {
     "bytes": "bytes sent, mean of the replicates",
 }
 
-#: What a run can be judged by, and what the vertical axis then says.
+#: Labels of the vertical axis. A metric that is not listed is labelled with its name.
 METRICS = {
     "distance": r"distance of the last iterate, $\|w - w^*\|$",
     "average_distance": r"distance of the average, $\|\bar{w} - w^*\|$",
     "gap": r"gap of the last iterate, $f(w) - f^*$",
     "average_gap": r"gap of the average, $f(\bar{w}) - f^*$",
-    "loss": r"loss of the last iterate, $f(w)$",
-    "average_loss": r"loss of the average, $f(\bar{w})$",
+    "value": r"value at the last iterate, $f(w)$",
+    "average_value": r"value at the average, $f(\bar{w})$",
 }
 
 
@@ -101,7 +101,7 @@ def convergence(
     ax: Axes | None = None,
     **line_options: Any,
 ) -> Axes:
-    """Draw the error of several runs against what they spent, on logarithmic axes.
+    """Draw a metric of several runs against what they spent, on logarithmic axes.
 
     Parameters
     ----------
@@ -112,8 +112,8 @@ def convergence(
         ``"updates"``, ``"messages"`` or ``"bytes"``. Replicates send different numbers of
         messages by the same record: a record is drawn at their mean.
     metric
-        ``"distance"``, ``"average_distance"``, ``"gap"``, ``"average_gap"``, ``"loss"`` or
-        ``"average_loss"``.
+        The name of a metric that all traces have, such as ``"distance"``, ``"average_gap"``,
+        ``"value"``, or one of your own.
     ax
         The axes to draw on, for instance those of an earlier call; new ones when omitted.
     **line_options
@@ -138,13 +138,12 @@ def convergence(
     ('updates', 'log')
     """
     check_choice("x", x, COSTS)
-    check_choice("metric", metric, METRICS)
     runs = _by_label(traces)
     costs = [np.atleast_2d(getattr(trace, x)).mean(axis=0) for _, trace in runs]
     summaries = [_summary(trace, metric) for _, trace in runs]
     _check_visible(costs, summaries, f"a positive median {metric} after a positive number of {x}")
     axes = new_axes() if ax is None else ax
-    dress(axes, COSTS[x], METRICS[metric])
+    dress(axes, COSTS[x], METRICS.get(metric, metric))
     axes.set(xscale="log", yscale="log")
     notes = []
     for (label, trace), cost, summary in zip(runs, costs, summaries, strict=True):

@@ -177,7 +177,7 @@ def trace_of(recording: Recording, kept: Any, root: np.random.SeedSequence) -> T
         released=None if recording.released is None else recording.released[lines],
         contributions=None if recording.contributions is None else recording.contributions[lines],
         privacy=published(walk, noise, problem.node_count, recording.outside[lines].tolist()),
-        **errors,
+        metrics=errors,
     )
 
 

@@ -1,20 +1,20 @@
-"""A recorded run: how far from the optimum, after how many updates, messages and bytes.
+"""A recorded run: metrics of the model after given numbers of updates, messages and bytes.
 
-A simulation repeats a method over independent replicates and looks at each of them after the
-same numbers of updates. At such a record it keeps the errors of the last iterate w and of the
-weighted average w̄,
+A simulation repeats a method over independent replicates and records each of them after the
+same numbers of updates. A record holds metrics of the last iterate w and of the weighted
+average w̄,
 
-    distance          ‖w − w*‖        gap          f(w) − f*
-    average_distance  ‖w̄ − w*‖        average_gap  f(w̄) − f*,
+    distance          ‖w − w*‖        gap          f(w) − f*        value          f(w)
+    average_distance  ‖w̄ − w*‖        average_gap  f(w̄) − f*        average_value  f(w̄),
 
-and the messages sent so far. A :class:`Trace` is that table with a description of the run. It
-summarises itself over the replicates, draws itself, and survives a round trip through a file
-bit for bit.
+or others with names of their own, and the messages sent so far. Distances and gaps need an
+optimum. A :class:`Trace` is that table with a description of the run. It computes summaries over
+the replicates, draws itself, and survives a round trip through a file bit for bit.
 
 >>> error = [[1.0, 0.3, 0.1], [1.2, 0.5, 0.2], [0.9, 0.4, 0.3]]
 >>> trace = Trace(label="Weighted()", spec={"seed": 1}, updates=[1, 10, 100],
 ...               messages=[[0, 7, 71], [1, 6, 68], [0, 8, 75]], message_bytes=80,
-...               distance=error, average_distance=error, gap=error, average_gap=error,
+...               metrics={"distance": error, "accuracy": [[0.5, 0.7, 0.9]] * 3},
 ...               models=[[0.5, 1.0]] * 3, averages=[[0.4, 0.9]] * 3)
 >>> trace
 Trace('Weighted()', 3 replicates, 3 records up to 100 updates)
@@ -22,13 +22,19 @@ Trace('Weighted()', 3 replicates, 3 records up to 100 updates)
 array([   0,  560, 5680])
 >>> trace.summary("distance").median
 array([1. , 0.4, 0.2])
+>>> trace.accuracy[0]
+array([0.5, 0.7, 0.9])
+>>> list(trace.metrics), hasattr(trace, "gap")
+(['distance', 'accuracy'], False)
 """
 
 from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from keyword import iskeyword
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -36,12 +42,12 @@ from numpy.typing import DTypeLike, NDArray
 
 from walklearn.files.extras import extra
 from walklearn.files.wording import plural
-from walklearn.plot import METRICS, check_choice, convergence
+from walklearn.plot import convergence
 from walklearn.simulation.trace_files import (
-    KEPT_CURVES,
+    COST_COLUMNS,
+    ERRORS,
     OPTIONAL,
     PER_NODE,
-    RECORDED,
     WHOLE,
     bytes_sent,
     damaged,
@@ -134,13 +140,13 @@ class Trace:
     questions
         How many of the messages were questions and answers, of a number each, as a history-driven
         walk sends them: ``(replicates, records)``, or None where there are none.
-    distance, average_distance, gap, average_gap
-        The errors, ``(replicates, records)``. Distances are NaN where w* is not unique, all of
-        them where nobody solved for w*.
+    metrics
+        Named series, each ``(replicates, records)``, which are attributes of the trace too:
+        ``trace.gap`` is ``trace.metrics["gap"]``. ``distance`` ‖w − w*‖ and ``gap`` f(w) − f* exist
+        where the objective has an optimum, ``value`` f(w) where it was recorded; with the prefix
+        ``average_`` they are those of w̄. Distances are NaN where w* is not unique.
     models, averages
         The last iterate and the weighted average: ``(replicates, *model_shape)``.
-    loss, average_loss
-        f(w) and f(w̄), ``(replicates, records)``, or None: where f* is known, gaps tell the same.
     visits
         Updates made by each node, all replicates together: ``(nodes,)``, or None.
     degrees, law
@@ -177,15 +183,10 @@ class Trace:
     updates: IntArray
     messages: IntArray
     message_bytes: int
-    distance: FloatArray
-    average_distance: FloatArray
-    gap: FloatArray
-    average_gap: FloatArray
+    metrics: dict[str, FloatArray]
     models: FloatArray
     averages: FloatArray
     questions: IntArray | None = None
-    loss: FloatArray | None = None
-    average_loss: FloatArray | None = None
     visits: IntArray | None = None
     degrees: IntArray | None = None
     law: FloatArray | None = None
@@ -199,10 +200,11 @@ class Trace:
     def __post_init__(self) -> None:
         if not isinstance(self.label, str):
             raise ValueError(f"label must be text, not {self.label!r}")
-        for name in (*RECORDED, *WHOLE):
+        for name in ("messages", *WHOLE):
             if name not in OPTIONAL or getattr(self, name) is not None:
                 kind = np.int64 if name in _COUNTS else np.float64
                 object.__setattr__(self, name, _checked_array(name, getattr(self, name), kind))
+        object.__setattr__(self, "metrics", _checked_metrics(self.metrics))
         for name in ("message_bytes", "announcements", "announcement_bytes"):
             object.__setattr__(self, name, _count(name, getattr(self, name)))
         object.__setattr__(self, "complete", bool(self.complete))  # JSON knows no np.bool_
@@ -215,7 +217,7 @@ class Trace:
             raise ValueError(f"updates must be an increasing list of counts, not {self.updates}")
         if self.messages.ndim != 2 or not len(self.messages):
             raise ValueError(f"messages must be (replicates, records), not {self.messages.shape}")
-        for name in (*RECORDED, *KEPT_CURVES):
+        for name in ("messages", "questions", *self.metrics):
             if (array := getattr(self, name)) is not None:
                 _check_shape(name, array.shape, (len(self.messages), self.records))
         _check_shape("models", self.models.shape[:1], (self.replicates,))
@@ -249,11 +251,23 @@ class Trace:
         sent: IntArray = bytes_sent(vars(self))
         return sent
 
+    def __getattr__(self, name: str) -> FloatArray:
+        """Return the metric of this name."""
+        metrics: dict[str, FloatArray] = vars(self).get("metrics", {})  # none while unpickling
+        if name not in metrics:
+            raise AttributeError(
+                f"a trace has no attribute {name!r}. {_known(metrics)}", name=name, obj=self
+            )
+        return metrics[name]
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *self.metrics]
+
     def __eq__(self, other: object) -> bool:
-        """Whether every field has the same values; NaN equals NaN."""
+        """True if every field has the same values; NaN equals NaN."""
         if not isinstance(other, Trace):
             return NotImplemented
-        return all(_same(getattr(self, f.name), getattr(other, f.name)) for f in fields(self))
+        return _same(vars(self), vars(other))
 
     def __repr__(self) -> str:
         interrupted = "" if self.complete else ", interrupted"
@@ -264,37 +278,35 @@ class Trace:
         )
 
     def error(self, metric: str) -> FloatArray:
-        """Find an error or a loss by its name.
+        """Return a metric by its name; a value that was not recorded follows from the gap.
 
         Parameters
         ----------
         metric
-            The name, such as "distance", "gap" or "average_loss".
+            The name, such as "distance", "gap", "average_value", or one of your own.
 
         Returns
         -------
         ndarray of shape (replicates, records)
             Its values.
         """
-        check_choice("metric", metric, METRICS)
-        values: FloatArray | None = getattr(self, metric)
-        if values is not None:
-            return values
-        least = self.spec.get("optimum_value")
-        if least is None:
-            raise ValueError(f"no {metric} was recorded in {self.label}; it has gaps or distances")
-        gaps: FloatArray = getattr(self, metric.replace("loss", "gap"))
-        return gaps + float(least)
+        if metric in self.metrics:
+            return self.metrics[metric]
+        minimum = self.spec.get("optimum_value")
+        gap = self.metrics.get(str(metric).replace("value", "gap"))
+        if metric not in ("value", "average_value") or minimum is None or gap is None:
+            raise ValueError(f"{self.label} has no metric {metric!r}. {_known(self.metrics)}")
+        return gap + float(minimum)
 
     def summary(self, metric: str = "distance", confidence: float = 0.95) -> Summary:
-        """Summarise an error over the replicates: its median and an interval, by record.
+        """Summarise a metric over the replicates: its median and an interval, by record.
 
         See :func:`median_summary`. Each record is covered on its own, not the curve as a whole.
 
         Parameters
         ----------
         metric
-            The name of the error.
+            The name of the metric.
         confidence
             How likely the interval covers the median of all replicates there could be.
 
@@ -312,14 +324,14 @@ class Trace:
         ax: Axes | None = None,
         **options: Any,
     ) -> Axes:
-        """Draw the error against what was spent; see :func:`walklearn.plot.convergence`.
+        """Draw a metric against what was spent; see :func:`walklearn.plot.convergence`.
 
         Parameters
         ----------
         x
             What was spent: "updates", "messages" or "bytes".
         metric
-            By default the distance, or the loss where that is all there is.
+            By default the distance; without one, the objective's value; else the first metric.
         ax
             Where to draw; by default axes of its own.
         **options
@@ -331,9 +343,9 @@ class Trace:
             The axes that were drawn on.
         """
         if metric is None:
-            only_loss = self.loss is not None and np.isnan(self.distance).all()
-            last = self.spec.get("average") == "none"
-            metric = ("loss" if last else "average_loss") if only_loss else "distance"
+            value = "value" if self.spec.get("average") == "none" else "average_value"
+            preferred = ("distance", value, *self.metrics)
+            metric = next((name for name in preferred if name in self.metrics), "distance")
         return convergence([self], x=x, metric=metric, ax=ax, **options)
 
     def to_pandas(self) -> pandas.DataFrame:
@@ -388,6 +400,28 @@ def _checked_array(name: str, values: Any, kind: DTypeLike) -> NDArray[Any]:
     return array
 
 
+def _checked_metrics(metrics: Any) -> dict[str, FloatArray]:
+    if not isinstance(metrics, Mapping):
+        raise ValueError(f"metrics must be a dictionary of named series, not {metrics!r}")
+    reserved = {*dir(Trace), *(each.name for each in fields(Trace)), *COST_COLUMNS}
+    for name in metrics:
+        if not isinstance(name, str) or not name.isidentifier() or iskeyword(name):
+            raise ValueError(
+                f"{name!r} cannot name a metric. Use letters, digits and '_', as in 'accuracy'."
+            )
+        if name in reserved or name.startswith("_"):
+            raise ValueError(f"{name!r} cannot name a metric: Trace uses it. Use another name.")
+    return {name: _checked_array(name, series, np.float64) for name, series in metrics.items()}
+
+
+def _known(metrics: Mapping[str, FloatArray]) -> str:
+    """The second part of an error message: the metrics that exist, and why others do not."""
+    names = f"Its metrics are {', '.join(metrics)}." if metrics else "It has no metrics."
+    if any(name in metrics for name in ERRORS):
+        return names
+    return f"{names} distance and gap exist where the objective has an optimum()."
+
+
 def _count(name: str, value: Any) -> int:
     """The value as Python's own integer: JSON knows no other."""
     if not isinstance(value, int | np.integer) or value < 0:
@@ -414,6 +448,9 @@ def _check_shape(name: str, shape: tuple[int, ...], expected: tuple[int, ...]) -
 def _same(one: Any, other: Any) -> bool:
     if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
         return np.array_equal(one, other, equal_nan=True)
-    if isinstance(one, dict):  # as text, in which NaN equals NaN
-        return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
-    return type(one) is type(other) and bool(one == other)
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(_same(one[name], other[name]) for name in one)
+    if type(one) is not type(other):
+        return False
+    # JSON values as text, in which NaN equals NaN
+    return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)

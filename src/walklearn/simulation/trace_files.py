@@ -1,7 +1,7 @@
 """The files a trace is kept in: NumPy's ``.npz``, or a Parquet table that other tools can read.
 
 A trace is here a plain mapping of field names to values. Numbers, names and the spec travel as a
-JSON header that carries the format's name and version. Errors and messages, with one number
+JSON header that carries the format's name and version. Metrics and messages, with one number
 per replicate and record, are the columns of the Parquet table, whose metadata holds the rest.
 
 >>> read_trace_file("runs/today.csv")
@@ -28,12 +28,11 @@ from walklearn.files.table import no_such_file
 
 Fields: TypeAlias = Mapping[str, Any]
 
-ERRORS = ("distance", "average_distance", "gap", "average_gap")
-RECORDED = ("messages", *ERRORS)  # one number per replicate and record
-KEPT_CURVES = ("loss", "average_loss", "questions")  # likewise, where they are kept
+ERRORS = ("distance", "average_distance", "gap", "average_gap")  # metrics that need an optimum
+COST_COLUMNS = ("label", "replicate", "updates", "messages", "bytes")  # metrics follow them
 PER_NODE = ("visits", "degrees", "law")
-OPTIONAL = (*KEPT_CURVES, *PER_NODE, "released", "contributions")  # arrays that may be None
-WHOLE = ("updates", "models", "averages", *OPTIONAL)  # the other arrays
+OPTIONAL = ("questions", *PER_NODE, "released", "contributions")  # arrays that may be None
+WHOLE = ("updates", "models", "averages", *OPTIONAL)  # the arrays that are no columns
 HEADER = (
     "label", "spec", "message_bytes", "announcements", "announcement_bytes", "complete", "privacy",
 )  # fmt: skip
@@ -41,7 +40,8 @@ HEADER = (
 NUMBER_BYTES = 8
 
 _FORMAT = "walklearn trace"
-_VERSION = 1
+_VERSION = 2
+_METRIC = "metrics/"  # starts the name of a metric in a .npz file
 
 
 class TraceFileError(ValueError):
@@ -96,14 +96,15 @@ def damaged(path: str | os.PathLike[str], error: Exception) -> TraceFileError:
 def table_columns(fields: Fields) -> dict[str, Any]:
     """The table with one row per replicate and record, column by column."""
     messages, updates = fields["messages"], fields["updates"]
-    return {
-        "label": [fields["label"]] * messages.size,
-        "replicate": np.repeat(np.arange(len(messages)), len(updates)),
-        "updates": np.tile(updates, len(messages)),
-        "messages": messages.ravel(),
-        "bytes": bytes_sent(fields).ravel(),
-        **{name: fields[name].ravel() for name in ERRORS},
-    }
+    costs = (
+        [fields["label"]] * messages.size,
+        np.repeat(np.arange(len(messages)), len(updates)),
+        np.tile(updates, len(messages)),
+        messages.ravel(),
+        bytes_sent(fields).ravel(),
+    )
+    metrics = {name: series.ravel() for name, series in fields["metrics"].items()}
+    return dict(zip(COST_COLUMNS, costs, strict=True)) | metrics
 
 
 def bytes_sent(fields: Fields) -> Any:
@@ -124,11 +125,16 @@ def _decode_header(text: str | None) -> dict[str, Any]:
         raise TraceFileError(
             f"is a trace of format {version} and this walklearn reads up to {_VERSION}: upgrade it"
         )
+    if version < _VERSION:
+        raise TraceFileError(
+            f"is a trace of format {version}, in which metrics had no names. This walklearn reads "
+            f"format {_VERSION}: run the simulation again"
+        )
     return {name: header[name] for name in HEADER}
 
 
-def _zip(fields: Fields, names: tuple[str, ...], **more: Any) -> bytes:
-    present = {name: fields[name] for name in names if fields[name] is not None}
+def _zip(fields: Fields, **more: Any) -> bytes:
+    present = {name: fields[name] for name in WHOLE if fields[name] is not None}
     buffer = io.BytesIO()
     np.savez_compressed(buffer, **present, **more)
     return buffer.getvalue()
@@ -145,20 +151,25 @@ def _unzip(content: bytes) -> dict[str, Any]:
 
 
 def _encode_npz(fields: Fields) -> bytes:
-    return _zip(fields, (*RECORDED, *WHOLE), walklearn=np.array(_encode_header(fields)))
+    metrics = {_METRIC + name: series for name, series in fields["metrics"].items()}
+    header = np.array(_encode_header(fields))
+    return _zip(fields, messages=fields["messages"], walklearn=header, **metrics)
 
 
 def _decode_npz(content: bytes) -> dict[str, Any]:
     arrays = _unzip(content)
     header = arrays.pop("walklearn", None)
-    return _decode_header(None if header is None else header.item()) | arrays
+    fields = _decode_header(None if header is None else header.item())
+    names = [name for name in arrays if name.startswith(_METRIC)]
+    metrics = {name.removeprefix(_METRIC): arrays.pop(name) for name in names}
+    return fields | arrays | {"metrics": metrics}
 
 
 def _encode_parquet(fields: Fields) -> bytes:
     with extra("tables", "this needs"):
         import pyarrow as arrow
         import pyarrow.parquet as parquet
-    whole = base64.b64encode(_zip(fields, WHOLE))  # other readers expect text in the metadata
+    whole = base64.b64encode(_zip(fields))  # other readers expect text in the metadata
     metadata = {"walklearn": _encode_header(fields), "walklearn.arrays": whole}
     table = arrow.table(table_columns(fields), metadata=metadata)
     buffer = io.BytesIO()
@@ -179,8 +190,9 @@ def _decode_parquet(content: bytes) -> dict[str, Any]:
     header = _decode_header(None if text is None else text.decode())
     arrays = _unzip(base64.b64decode(metadata[b"walklearn.arrays"]))
     shape = len(arrays["models"]), len(arrays["updates"])
-    recorded = {name: table[name].to_numpy().reshape(shape) for name in RECORDED}
-    return header | arrays | recorded
+    columns = {name: table[name].to_numpy().reshape(shape) for name in table.column_names}
+    metrics = {name: series for name, series in columns.items() if name not in COST_COLUMNS}
+    return header | arrays | {"messages": columns["messages"], "metrics": metrics}
 
 
 class _FileFormat(NamedTuple):
