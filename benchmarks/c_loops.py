@@ -75,8 +75,8 @@ class CWalk:
         node, self.model = start(problem, generator)
         self.sum, self._gradient = np.zeros_like(self.model), np.zeros_like(self.model)
         self._scores, self.picks = np.zeros(problem.outputs), np.zeros(setting.batch or 0)
-        self.visits = np.zeros(problem.node_count, dtype=np.int64)
-        one_row = problem.row_count == problem.node_count
+        self.visits = np.zeros(problem.nodes, dtype=np.int64)
+        one_row = problem.row_count == problem.nodes
         self._walk = (
             library.walk_classes
             if problem.outputs > 1

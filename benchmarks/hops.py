@@ -88,7 +88,7 @@ def make_setting(size: Size, domain: wl.domains.Domain = BALL) -> WalkSetting:
     problem = wl.Problem(X, y, loss=loss, node_of_row=owner, penalty=1.0, domain=domain)
     probability = size.degree / (size.nodes - 1)
     graph = wl.graphs.erdos_renyi(size.nodes, probability, seed=SEED, connected="retry")
-    step_size = wl.PowerStep(10.0 / float(problem.smoothness.mean()), 0.75)
+    step_size = wl.PowerStep(10.0 / float(problem.smoothness_constants.mean()), 0.75)
     return WalkSetting(problem, graph, wl.walks.Weighted(), wl.updates.Sgd(step_size), size.batch)
 
 

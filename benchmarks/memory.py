@@ -101,7 +101,7 @@ def hops_needed(
     """The median of the hops after which w stays close; infinite where it does not get there."""
     run = wl.simulate(problem, graph, wl.walks.Uniform(laziness=0.1), update=update, steps=most,
                       replicates=7, seed=2, gaps=False, progress=False, records=400)  # fmt: skip
-    far = np.nan_to_num(run.distance, nan=np.inf) > CLOSE * np.linalg.norm(problem.optimum.model)
+    far = np.nan_to_num(run.distance, nan=np.inf) > CLOSE * np.linalg.norm(problem.solution.model)
     after = run.records - np.argmax(far[:, ::-1], axis=1)  # one past the last that was far
     reached = [run.updates[k] if k < run.records else np.inf for k in after]
     return float(np.median(reached))
@@ -116,7 +116,7 @@ def step_rows(quick: bool) -> Iterator[Measurement]:
 
 
 def step_row(problem: wl.Problem, graph: wl.Graph, most: int, quick: bool) -> Measurement:
-    largest, best, at = float(problem.smoothness.max()), np.inf, 0.0
+    largest, best, at = float(problem.smoothness_constants.max()), np.inf, 0.0
     for constant in GRID[12:17] if quick else GRID:
         allowed = int(min(most, 1.05 * best + 1000))
         needed = hops_needed(problem, graph, wl.updates.Saga(constant / largest), allowed)
@@ -149,7 +149,7 @@ def fit_row(rows: int) -> Measurement:
     ours: dict[str, Any] = {"penalty": PENALTY, "standardise": False, "fit_intercept": False}
     theirs: dict[str, Any] = {"C": 1.0 / (PENALTY * rows), "fit_intercept": False, "tol": 0.0}
     problem, _ = wl.RandomWalkClassifier(graph="ring", **ours).pose(X, y)
-    best = problem.optimum.value
+    best = problem.solution.value
 
     def gap(model: Any) -> float:
         return float(problem.value(model.coef_[0]) - best)

@@ -25,7 +25,7 @@ class NumpyWalk:
         self.node, self.model = start(problem, generator)
         self.sum = np.zeros_like(self.model)
         self.updates = self.messages = 0
-        self.visits = [0] * problem.node_count
+        self.visits = [0] * problem.nodes
         self.rows, self.targets = list(problem.X), problem.y.tolist()
         self.weights = problem.row_weights.tolist()
         self.score, self.scale = setting.score.tolist(), setting.scale.tolist()

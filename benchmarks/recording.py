@@ -40,7 +40,7 @@ class Job(NamedTuple):
         graph = wl.graphs.erdos_renyi(
             self.nodes, self.degree / (self.nodes - 1), seed=SEED, connected="retry"
         )
-        step_size = wl.PowerStep(10.0 / float(problem.smoothness.mean()), 0.75)
+        step_size = wl.PowerStep(10.0 / float(problem.smoothness_constants.mean()), 0.75)
         return partial(
             wl.simulate, problem, graph, method, steps=self.steps, step_size=step_size,
             replicates=self.replicates, seed=SEED, progress=False,

@@ -75,7 +75,7 @@ def verify_law(library: ctypes.CDLL, setting: WalkSetting, hops: int, replicates
     for batch, c in zip(ours, theirs, strict=True):
         advance(batch, hops)
         c.run(hops)
-    optimum = setting.problem.optimum.model
+    optimum = setting.problem.solution.model
     stationary = setting.walk.stationary(setting.graph, setting.problem)
     expected_moves = setting.walk.acceptance_rate(setting.graph, setting.problem)
 

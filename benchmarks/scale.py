@@ -62,7 +62,7 @@ def measure(nodes: int, features: int, hops: int) -> dict[str, float]:
         return graph, wl.Problem(X, y, penalty=1.0, domain=wl.domains.Ball(10.0))
 
     def simulate() -> Any:
-        length = wl.PowerStep(10.0 / float(problem.smoothness.mean()), 0.75)
+        length = wl.PowerStep(10.0 / float(problem.smoothness_constants.mean()), 0.75)
         return wl.simulate(problem, graph, walk, steps=hops, step_size=length, seed=1, gaps=False,
                            progress=False)  # fmt: skip
 

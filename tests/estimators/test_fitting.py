@@ -35,7 +35,7 @@ def standard(X: Any) -> Any:
 def optimum(X: Any, targets: Any, loss: Any, **options: Any) -> Any:
     """w* of what an estimator minimises, in the units it trains in."""
     problem = wl.Problem(standard(X), targets, loss=loss, penalty=0.01, aggregate="mean", **options)
-    return problem, problem.optimum.model.reshape(problem.model_shape)
+    return problem, problem.solution.model.reshape(problem.model_shape)
 
 
 # ============================================================== where it ends
@@ -49,7 +49,7 @@ def test_a_classifier_walks_to_the_minimiser(walk: str) -> None:
     common: dict[str, Any] = {"penalty": 0.01, "steps": 400_000, "random_state": 1}
     model = RandomWalkClassifier(walk=walk, update="sgd", **common).fit(X, y)
     problem, best = optimum(X, 2.0 * y - 1.0, Logistic())
-    gap = model.trace_.average_value[0, -1] - problem.optimum.value
+    gap = model.trace_.average_value[0, -1] - problem.solution.value
     assert 0 <= gap < 1e-3 * np.log(2)
     scores = standard(X) @ best
     assert np.corrcoef(scores, model.decision_function(X))[0, 1] > 0.999
@@ -61,7 +61,7 @@ def test_many_classes_walk_to_the_minimiser() -> None:
     common: dict[str, Any] = {"penalty": 0.01, "steps": 400_000, "random_state": 1}
     model = RandomWalkClassifier(walk="weighted", update="sgd", **common).fit(X, y)
     problem, best = optimum(X, y, Softmax(3))
-    assert 0 <= model.trace_.average_value[0, -1] - problem.optimum.value < 1e-3 * np.log(3)
+    assert 0 <= model.trace_.average_value[0, -1] - problem.solution.value < 1e-3 * np.log(3)
     np.testing.assert_allclose(model.decision_function(X), standard(X) @ best.T, atol=0.25)
     assert model.coef_.shape == (3, 4)
     assert model.intercept_.shape == (3,)
@@ -75,7 +75,7 @@ def test_a_regressor_walks_to_the_minimiser(loss: Any) -> None:
     centre = y.mean()
     problem, best = optimum(X, y - centre, Squared() if loss == "squared" else loss)
     start = problem.value(np.zeros(problem.size))
-    assert 0 <= model.trace_.average_value[0, -1] - problem.optimum.value < 1e-3 * start
+    assert 0 <= model.trace_.average_value[0, -1] - problem.solution.value < 1e-3 * start
     np.testing.assert_allclose(model.predict(X), standard(X) @ best + centre, atol=0.05 * y.std())
 
 

@@ -42,7 +42,7 @@ def uneven() -> tuple[Any, Any, Any]:
 def minimiser(problem: Problem) -> Any:
     """w*, of ten classes as scikit-learn finds it with the tolerance that this takes."""
     if problem.outputs == 1:
-        return problem.optimum.model
+        return problem.solution.model
     theirs = LogisticRegression(
         C=1.0 / (problem.penalty * problem.row_count), fit_intercept=False, tol=1e-12,
         max_iter=10_000,
@@ -85,7 +85,7 @@ def test_few_nodes_with_many_rows_arrive_too(nodes: int, batch: int | None) -> N
     X, y = CANCER
     model = RandomWalkClassifier(batch=batch, max_steps=200_000, random_state=0)
     rows = {"nodes": np.arange(len(y)) % nodes}
-    best = model.pose(X, y, **rows)[0].optimum.model
+    best = model.pose(X, y, **rows)[0].solution.model
     weights = model.fit(X, y, **rows)._state.token.model  # a walk that does not arrive warns
     assert np.linalg.norm(weights - best) < 1e-4 * np.linalg.norm(best)
 
@@ -172,7 +172,7 @@ def test_rows_that_hide_how_curved_they_are_do_not_keep_a_walk_from_arriving() -
         problem, _ = estimator.pose(rows, targets, nodes=nodes)
         estimator.fit(rows, targets, nodes=nodes)
         found = estimator._state.units.forth(estimator.weights_)
-        wanted = problem.optimum.model
+        wanted = problem.solution.model
         assert estimator.n_iter_ < 50_000
         assert np.linalg.norm(found - wanted) < 1e-4 * np.linalg.norm(wanted)
 

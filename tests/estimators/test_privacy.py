@@ -233,9 +233,9 @@ def test_the_sensitivity_that_is_claimed_covers_a_row_that_is_replaced() -> None
     )  # fmt: skip
     rows, nodes = np.zeros((40, 3)), np.arange(40) % 4
     claimed = model.fit(rows, Y[:40], nodes=nodes).walk_.mechanism.sensitivity
-    before = model.pose(rows, Y[:40], nodes=nodes)[0].smoothness
+    before = model.pose(rows, Y[:40], nodes=nodes)[0].smoothness_constants
     rows[0] = 0.03
-    after = model.pose(rows, Y[:40], nodes=nodes)[0].smoothness
+    after = model.pose(rows, Y[:40], nodes=nodes)[0].smoothness_constants
     assert 0.0 < np.abs(after - before).max() <= claimed
 
 
@@ -386,7 +386,7 @@ def test_the_true_constants_are_not_carried_about() -> None:
     model = private().fit(X, Y)
     rows = np.column_stack([privacy.clip_features(X, 8.0)[0], np.ones(len(X))])
     problem = wl.Problem(rows, 2.0 * Y - 1.0, penalty=1e-3, aggregate="mean")
-    true = problem.smoothness
+    true = problem.smoothness_constants
     np.testing.assert_array_equal(model.walk_.true_importance, model.trace_.released[0])
     assert np.abs(model.walk_.true_importance - true).max() > 0.1
     content = pickle.dumps(model)

@@ -10,7 +10,7 @@ def test_a_missing_package_is_named_with_its_extra() -> None:
 import sys
 sys.modules["sklearn"] = None
 import walklearn as wl
-wl.Problem([[1.0]], [1.0], penalty=1.0).optimum
+wl.Problem([[1.0]], [1.0], penalty=1.0).solution
 try:
     wl.RandomWalkClassifier
 except ImportError as error:

@@ -56,22 +56,23 @@ def test_a_node_knows_its_own_loss_without_the_others(aggregate: str) -> None:
         [*X, [3.0, 3.0], [1.0, 1.0]], [*Y, 0.0, 1.0], loss=plan.loss, penalty=0.5,
         node_of_row=[0, 0, 0, 1, 2], nodes=4, aggregate=plan.aggregate, empty_nodes="relay",
     )  # fmt: skip
-    assert learner.smoothness == whole.smoothness[0]
+    assert learner.smoothness == whole.smoothness_constants[0]
     w = np.array([0.3, -0.7])
-    np.testing.assert_array_equal(learner.problem.local_gradient(0, w), whole.local_gradient(0, w))
+    np.testing.assert_array_equal(learner.problem.gradient(0, w), whole.gradient(0, w))
 
 
 def test_the_first_scale_is_one_and_the_next_is_estimated() -> None:
     learner = Learner.of_plan(Plan.from_text(PLAN + WEIGHTED), X, Y, importance=8.0)
     token, *_ = learner.visit(first(learner), DRAWS)
-    gradient = learner.problem.local_gradient(0, np.array([1.0, -1.0]))
-    np.testing.assert_allclose(token.model, np.array([1.0, -1.0]) - 0.01 * gradient)
+    start, penalty = np.array([1.0, -1.0]), learner.problem.penalty
+    gradient = learner.problem.gradient(0, start) + penalty * start
+    np.testing.assert_allclose(token.model, start - 0.01 * gradient)
     assert token.inverse_importance_sum == 1 / 8.0
     other = Learner.of_plan(Plan.from_text(PLAN + WEIGHTED), X, Y, importance=2.0)
     second, *_ = other.visit(token, DRAWS)
     scale = (2 / (1 / 8 + 1 / 2)) / 2.0
     gamma = learner.step_size(2)
-    gradient = scale * learner.problem.local_gradient(0, token.model)
+    gradient = scale * (learner.problem.gradient(0, token.model) + penalty * token.model)
     np.testing.assert_allclose(second.model, token.model - gamma * gradient)
 
 

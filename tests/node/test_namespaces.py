@@ -162,7 +162,7 @@ def assert_at_the_minimum(nodes: list[NodeDirectory], whose: list[int], updates:
         penalty=len(whose) / HOSTS, domain=wl.domains.Ball(10.0),
         node_of_row=np.repeat(np.arange(len(whose)), 5),
     )  # fmt: skip
-    best = problem.optimum.model
+    best = problem.solution.model
     assert np.linalg.norm(models[0].weights - best) < 1e-6 * np.linalg.norm(best)
 
 

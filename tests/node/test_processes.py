@@ -156,6 +156,6 @@ def test_a_walk_that_remembers_ends_at_the_minimiser(tmp_path: Path) -> None:
         np.concatenate([each.X for each in rows]), np.concatenate([each.y for each in rows]),
         penalty=1.0, domain=wl.domains.Ball(10.0), node_of_row=np.repeat(np.arange(5), 5),
     )  # fmt: skip
-    best = problem.optimum.model
+    best = problem.solution.model
     for each in directories:
         assert np.linalg.norm(final_of(each).model - best) < 1e-6 * np.linalg.norm(best)

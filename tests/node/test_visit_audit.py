@@ -42,9 +42,9 @@ def test_missing_noise_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_noise_that_a_visit_leaves_out_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    def bare(self: Any, model: Any, noise: Any, picks: Any) -> Any:
+    def bare(self: Any, model: Any, noise: Any, draws: Any) -> Any:
         zero = np.zeros(model.size, np.int64)
-        return self.noise.released(self.problem, 0, model, picks, steps=zero)
+        return self.noise.released(self.problem, 0, model, draws, steps=zero)
 
     monkeypatch.setattr(Learner, "_protected", bare)
     assert audit().faults == (TOO_SMALL, REPEATED)

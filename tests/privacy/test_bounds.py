@@ -38,14 +38,14 @@ def test_bounds_hold_and_are_reached(loss: Any, aggregate: str, intercept: bool)
     for scale in (1e-9, 0.5, 3.0):
         X, _ = clip_features(scale * generator.standard_normal((len(owners), 3)), LIMIT)
         rows = np.hstack([X, ones]) if intercept else X
-        constants = problem(loss, aggregate, rows, owners).smoothness
+        constants = problem(loss, aggregate, rows, owners).smoothness_constants
         assert constants.min() >= lo * (1 - 1e-12)
         assert constants.max() <= hi * (1 + 1e-12)
     # All rows of node 0 at the limit, all others 0.
     X = np.zeros((len(owners), 3))
     X[owners == 0, 0] = LIMIT
     rows = np.hstack([X, ones]) if intercept else X
-    constants = problem(loss, aggregate, rows, owners).smoothness
+    constants = problem(loss, aggregate, rows, owners).smoothness_constants
     assert constants.max() == pytest.approx(hi)
     assert constants.min() == pytest.approx(lo)
 
@@ -63,7 +63,7 @@ def test_a_node_of_light_rows_is_within_the_bounds() -> None:
     constants = wl.Problem(
         [[0.0, 1.0], [0.0, 1.0]], [1.0, 1.0], loss=losses.Squared(), penalty=0.5,
         sample_weight=[0.25, 2.0],
-    ).smoothness  # fmt: skip
+    ).smoothness_constants  # fmt: skip
     assert constants.min() == pytest.approx(lo)
 
 
@@ -96,8 +96,8 @@ def test_bounds_hold_for_weighted_rows(aggregate: Any, intercept: bool) -> None:
         losses.Logistic(), 0.1, 4, 2.0, max_rows=totals.max(), min_rows=totals.min(),
         aggregate=aggregate, intercept=intercept, total_rows=totals.sum(),
     )  # fmt: skip
-    assert low <= problem.smoothness.min() * (1 + 1e-12)
-    assert problem.smoothness.max() == pytest.approx(high)  # node 0 reaches it
+    assert low <= problem.smoothness_constants.min() * (1 + 1e-12)
+    assert problem.smoothness_constants.max() == pytest.approx(high)  # node 0 reaches it
 
 
 @pytest.mark.parametrize(

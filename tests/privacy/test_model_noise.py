@@ -194,7 +194,7 @@ def test_rows_are_passed_over_some_at_a_time(monkeypatch: pytest.MonkeyPatch) ->
     problem, w = pull(*rows), np.array([0.3, -2.0])
     exact, near = NOISE.clipped_on_grid(problem, 0, w), NOISE.clipped(problem, 0, w)
     monkeypatch.setattr("walklearn.privacy.noisy_gradients.NUMBERS_AT_ONCE", 10)  # 5 rows
-    assert len(list(NOISE._gradients(problem, 0, w, None))) == 5
+    assert len(list(NOISE._gradients(problem, 0, w, ()))) == 5
     np.testing.assert_array_equal(NOISE.clipped_on_grid(problem, 0, w), exact)
     np.testing.assert_allclose(NOISE.clipped(problem, 0, w), near, rtol=1e-13)
 
@@ -259,7 +259,7 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "another unit": (lambda: ModelNoise(1.0, 1.0, 1, "row"), r'protect must be "rows"'),  # type: ignore[arg-type]
     "a mini-batch of rows": (
-        lambda: NOISE.clipped(pull([1.0, 2.0]), 0, ZEROS, np.array([0])),
+        lambda: NOISE.clipped(pull([1.0, 2.0]), 0, ZEROS, [0.5]),
         r"one row may count several times",
     ),
     "a model that is not finite": (

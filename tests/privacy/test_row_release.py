@@ -27,7 +27,7 @@ def smoothness(X: np.ndarray, weights: np.ndarray, loss: Any, aggregate: Any, on
     return wl.Problem(
         rows, np.ones(len(rows)), loss=loss, node_of_row=OWNERS, aggregate=aggregate, penalty=0.3,
         sample_weight=weights,
-    ).smoothness  # fmt: skip
+    ).smoothness_constants  # fmt: skip
 
 
 @given(

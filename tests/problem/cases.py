@@ -42,3 +42,13 @@ def targets_for(loss, rows, generator, classes=3):
     if isinstance(loss, Softmax):
         return generator.permutation(np.arange(rows) % classes).astype(float)
     return 2.0 * generator.standard_normal(rows)
+
+
+def local_value(problem, node, w, draws=()):
+    """f_i(w), with the penalty."""
+    return problem.local_value(node, w, draws) + problem.penalty / 2 * np.sum(np.square(w))
+
+
+def local_gradient(problem, node, w, draws=()):
+    """∇f_i(w), with the penalty."""
+    return problem.gradient(node, w, draws) + problem.penalty * np.ravel(w)

@@ -12,7 +12,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.problem.cases import AGGREGATES, Case, every_aggregate, every_loss
+from tests.problem.cases import (
+    AGGREGATES,
+    Case,
+    every_aggregate,
+    every_loss,
+    local_gradient,
+    local_value,
+)
 from walklearn.problem import Problem
 from walklearn.problem.domains import Ball, Box, Everywhere
 from walklearn.problem.losses import Huber, Logistic, Softmax, Squared, SquaredHinge
@@ -95,20 +102,21 @@ class TestObjective:
             local = [local_by_hand(case, i, w) for i in range(case.nodes)]
             assert problem.value(w) == pytest.approx(np.mean(local), rel=1e-12)
             for i in range(case.nodes):
-                assert problem.local_value(i, w) == pytest.approx(local[i], rel=1e-12, abs=1e-15)
+                value = local_value(problem, i, w)
+                assert value == pytest.approx(local[i], rel=1e-12, abs=1e-15)
 
     def test_gradients_are_derivatives(self, loss, aggregate, relays, penalty):
         case = Case(loss, aggregate, penalty, relays)
         problem = case.problem()
         w = np.random.default_rng(3).standard_normal(case.shape)
-        gradient = problem.gradient(w)
+        gradient = problem.full_gradient(w)
         assert gradient.shape == (w.size,)
         scale = 1 + np.abs(gradient).max()
         assert np.allclose(gradient, difference_quotient(problem.value, w), atol=1e-6 * scale)
         locals_ = []
         for i in range(case.nodes):
-            local = problem.local_gradient(i, w)
-            quotient = difference_quotient(lambda v, i=i: problem.local_value(i, v), w)
+            local = local_gradient(problem, i, w)
+            quotient = difference_quotient(lambda v, i=i: local_value(problem, i, v), w)
             assert np.allclose(local, quotient, atol=1e-6 * (1 + np.abs(local).max()))
             locals_.append(local)
         assert np.allclose(np.mean(locals_, axis=0), gradient, rtol=1e-11, atol=1e-12)
@@ -117,7 +125,7 @@ class TestObjective:
         case = Case(loss, aggregate, penalty, relays)
         expected = [smoothness_by_hand(case, i) for i in range(case.nodes)]
         problem = case.problem()
-        assert np.allclose(problem.smoothness, expected, rtol=1e-12)
+        assert np.allclose(problem.smoothness_constants, expected, rtol=1e-12)
         held = np.bincount(case.owners, minlength=case.nodes) > 0
         least = np.array(expected)[held].min()
         assert np.allclose(problem.importance, np.where(held, expected, least), rtol=1e-12)
@@ -127,7 +135,7 @@ class TestObjective:
         problem = case.problem()
         generator = np.random.default_rng(4)
         for i in range(case.nodes):
-            L = problem.smoothness[i]
+            L = problem.smoothness_constants[i]
             own = case.X[case.owners == i]
             directions = list(generator.standard_normal((20, *case.shape)))
             if len(own):  # the worst direction: along the top singular vector
@@ -136,7 +144,7 @@ class TestObjective:
             for direction, size in itertools.product(directions, (1e-2, 1.0)):
                 u = 0.3 * generator.standard_normal(case.shape)
                 v = u + size * direction
-                turned = problem.local_gradient(i, u) - problem.local_gradient(i, v)
+                turned = local_gradient(problem, i, u) - local_gradient(problem, i, v)
                 moved = np.linalg.norm(u - v)
                 assert np.linalg.norm(turned) <= L * moved * (1 + 1e-9) + 1e-12
 
@@ -147,8 +155,8 @@ def test_smoothness_is_the_least_bound_for_the_squared_loss(aggregate):
     problem = case.problem()
     for i in range(1, 6):
         top = np.linalg.svd(case.X[case.owners == i])[2][0]
-        turned = problem.local_gradient(i, top) - problem.local_gradient(i, np.zeros(3))
-        assert np.linalg.norm(turned) == pytest.approx(problem.smoothness[i], rel=1e-12)
+        turned = local_gradient(problem, i, top) - local_gradient(problem, i, np.zeros(3))
+        assert np.linalg.norm(turned) == pytest.approx(problem.smoothness_constants[i], rel=1e-12)
 
 
 @every_loss
@@ -165,8 +173,10 @@ def test_a_node_alone_has_the_same_loss_as_among_all(loss, aggregate):
             total_rows=len(case.X),
         )  # fmt: skip
         assert alone.local_value(i, w) == whole.local_value(i, w)
-        assert (alone.local_gradient(i, w) == whole.local_gradient(i, w)).all()
-        assert alone.smoothness[i] == pytest.approx(whole.smoothness[i], rel=1e-14)
+        assert (local_gradient(alone, i, w) == local_gradient(whole, i, w)).all()
+        assert alone.smoothness_constants[i] == pytest.approx(
+            whole.smoothness_constants[i], rel=1e-14
+        )
 
 
 @every_loss
@@ -182,20 +192,20 @@ def test_smoothness_is_reached_by_one_row(loss):
         # residual about −1e-3 or margin about 0, in the curved part of every loss
         u = (0.999 if isinstance(loss, Huber) else 0.0) * x / (x @ x)
         direction = 1e-4 * x
-    turned = problem.local_gradient(0, u + direction) - problem.local_gradient(0, u - direction)
+    turned = local_gradient(problem, 0, u + direction) - local_gradient(problem, 0, u - direction)
     ratio = np.linalg.norm(turned) / np.linalg.norm(2 * direction)
-    assert ratio == pytest.approx(problem.smoothness[0], rel=1e-5)
+    assert ratio == pytest.approx(problem.smoothness_constants[0], rel=1e-5)
 
 
 def test_the_papers_constant():
     """One row each, λ = 1, logistic: L_i = 1 + N‖x_i‖²/4, f_i = N ℓ + ½‖w‖² (docs/rulings.md)."""
     X = np.random.default_rng(1).standard_normal((20, 4))
     problem = Problem(X, np.where(np.arange(20) % 2, 1.0, -1.0), penalty=1.0)
-    assert np.allclose(problem.smoothness, 1 + 20 * (X**2).sum(axis=1) / 4, rtol=1e-13)
+    assert np.allclose(problem.smoothness_constants, 1 + 20 * (X**2).sum(axis=1) / 4, rtol=1e-13)
     w = np.ones(4)
     margin = -float(X[0].sum())
     expected = 20 * math.log1p(math.exp(-margin)) + 0.5 * 4
-    assert problem.local_value(0, w) == pytest.approx(expected, rel=1e-13)
+    assert local_value(problem, 0, w) == pytest.approx(expected, rel=1e-13)
 
 
 @given(seed=st.integers(0, 2**32), rows=st.integers(3, 25), d=st.integers(1, 4))
@@ -209,24 +219,26 @@ def test_the_order_of_rows_does_not_matter(seed, rows, d):
     for aggregate in AGGREGATES:
         a = Problem(X, y, node_of_row=owners, aggregate=aggregate, penalty=0.1)
         b = Problem(X[order], y[order], node_of_row=owners[order], aggregate=aggregate, penalty=0.1)
-        assert a.node_count == b.node_count == 3
+        assert a.nodes == b.nodes == 3
         assert a.value(w) == pytest.approx(b.value(w), rel=1e-12)
-        assert np.allclose(a.smoothness, b.smoothness, rtol=1e-12)
+        assert np.allclose(a.smoothness_constants, b.smoothness_constants, rtol=1e-12)
         for i in range(3):
-            assert np.allclose(a.local_gradient(i, w), b.local_gradient(i, w), atol=1e-12)
+            assert np.allclose(local_gradient(a, i, w), local_gradient(b, i, w), atol=1e-12)
 
 
 @every_loss
 @every_aggregate
-def test_picked_rows_estimate_the_local_gradient_without_bias(loss, aggregate):
-    """The mean over all pairs of picks, with replacement, is ∇f_i."""
+def test_a_mini_batch_estimates_the_local_gradient_without_bias(loss, aggregate):
+    """The mean over all pairs of rows, with replacement, is ∇f_i, and so is that of values."""
     case = Case(loss, aggregate)
     problem = case.problem()
     node = 1  # has 7 rows
     w = np.random.default_rng(5).standard_normal(case.shape)
-    pairs = [np.array(pair) for pair in itertools.product(range(7), repeat=2)]
-    mean = np.mean([problem.local_gradient(node, w, picks) for picks in pairs], axis=0)
-    assert np.allclose(mean, problem.local_gradient(node, w), rtol=1e-11, atol=1e-12)
+    pairs = [(np.array(pair) + 0.5) / 7 for pair in itertools.product(range(7), repeat=2)]
+    mean = np.mean([problem.gradient(node, w, draws) for draws in pairs], axis=0)
+    assert np.allclose(mean, problem.gradient(node, w), rtol=1e-11, atol=1e-12)
+    mean = np.mean([problem.local_value(node, w, draws) for draws in pairs])
+    assert mean == pytest.approx(problem.local_value(node, w), rel=1e-11)
 
 
 # =================================================================== shape and dtype
@@ -254,15 +266,15 @@ def test_single_precision_is_close(loss):
     assert double != single
     w = np.random.default_rng(6).standard_normal(case.shape).astype(np.float32)
     assert single.value(w) == pytest.approx(double.value(w), rel=1e-5)
-    assert np.allclose(single.gradient(w), double.gradient(w), rtol=1e-4, atol=1e-5)
-    assert np.allclose(single.smoothness, double.smoothness, rtol=1e-5)
-    assert np.allclose(single.optimum.model, double.optimum.model, rtol=1e-3, atol=1e-4)
+    assert np.allclose(single.full_gradient(w), double.full_gradient(w), rtol=1e-4, atol=1e-5)
+    assert np.allclose(single.smoothness_constants, double.smoothness_constants, rtol=1e-5)
+    assert np.allclose(single.solution.model, double.solution.model, rtol=1e-3, atol=1e-4)
     # w* is that of the rounded rows, but exact for them
     exact = Problem(
         case.X.astype(np.float32), case.y, loss=loss, penalty=0.4, aggregate="mean",
         node_of_row=case.owners, nodes=7, empty_nodes="relay",
     )  # fmt: skip
-    assert np.linalg.norm(exact.gradient(single.optimum.model)) < 1e-10
+    assert np.linalg.norm(exact.full_gradient(single.solution.model)) < 1e-10
 
 
 @pytest.mark.parametrize("domain", [Everywhere(), Ball(0.1), Box(-0.1, 0.1)], ids=repr)
@@ -278,8 +290,12 @@ def test_rows_are_passed_over_in_blocks(monkeypatch, loss, aggregate):
     case = Case(loss, aggregate)
     at_once, in_blocks = case.problem(), case.problem()
     w = np.random.default_rng(3).standard_normal(at_once.size)
-    value, gradient, smoothness = at_once.value(w), at_once.gradient(w), at_once.smoothness
+    value, gradient, smoothness = (
+        at_once.value(w),
+        at_once.full_gradient(w),
+        at_once.smoothness_constants,
+    )
     monkeypatch.setattr("walklearn.problem.problem.ROWS_AT_ONCE", 3)
     assert in_blocks.value(w) == pytest.approx(value, rel=1e-14)
-    assert in_blocks.gradient(w) == pytest.approx(gradient, rel=1e-12)
-    assert in_blocks.smoothness.tolist() == smoothness.tolist()
+    assert in_blocks.full_gradient(w) == pytest.approx(gradient, rel=1e-12)
+    assert in_blocks.smoothness_constants.tolist() == smoothness.tolist()

@@ -24,11 +24,11 @@ def data_for(loss, seed, rows=40, d=3):
 
 def assert_minimiser(problem, tolerance=1e-9):
     """The conditions of Karush, Kuhn and Tucker, each to `tolerance` of ‖∇f(0)‖ + 1."""
-    w, domain = problem.optimum.model, problem.domain
+    w, domain = problem.solution.model, problem.domain
     assert w.shape == (problem.size,)
-    gradient = problem.gradient(w)
-    slack = tolerance * (1 + np.linalg.norm(problem.gradient(np.zeros(problem.size))))
-    assert problem.optimum.value == pytest.approx(problem.value(w), rel=1e-14)
+    gradient = problem.full_gradient(w)
+    slack = tolerance * (1 + np.linalg.norm(problem.full_gradient(np.zeros(problem.size))))
+    assert problem.solution.value == pytest.approx(problem.value(w), rel=1e-14)
     if isinstance(domain, Ball):
         norm = np.linalg.norm(w)
         assert norm <= domain.radius * (1 + 1e-12)
@@ -76,7 +76,7 @@ KINDS = list(domains_around(np.array([1.0, 2.0])))
 class TestMinimiser:
     def problem(self, loss, kind, penalty, seed=1):
         X, y = data_for(loss, seed)
-        free = Problem(X, y, loss=loss, penalty=max(penalty, 1e-3), aggregate="mean").optimum.model
+        free = Problem(X, y, loss=loss, penalty=max(penalty, 1e-3), aggregate="mean").solution.model
         domain = domains_around(free)[kind]
         return Problem(X, y, loss=loss, penalty=penalty, aggregate="mean", domain=domain)
 
@@ -86,7 +86,7 @@ class TestMinimiser:
 
     def test_no_other_solver_finds_less(self, loss, kind, penalty):
         problem = self.problem(loss, kind, penalty)
-        domain, optimum = problem.domain, problem.optimum
+        domain, optimum = problem.domain, problem.solution
         ball = [{
             "type": "ineq",
             "fun": lambda w: domain.radius**2 - w @ w,
@@ -95,7 +95,7 @@ class TestMinimiser:
         bounds = [(domain.low, domain.high)] * problem.size if isinstance(domain, Box) else None
         start = domain.project(np.full(problem.size, 0.01))
         found = minimize(
-            problem.value, start, jac=problem.gradient, method="SLSQP", constraints=ball,
+            problem.value, start, jac=problem.full_gradient, method="SLSQP", constraints=ball,
             bounds=bounds, options={"ftol": 1e-15, "maxiter": 500},
         )  # fmt: skip
         other = domain.project(found.x)
@@ -112,9 +112,9 @@ class TestMinimiser:
         problem = self.problem(loss, kind, penalty)
         cut_off = kind in ("Ball active", "Ball tiny")
         if not isinstance(loss, Softmax) or penalty > 0 or cut_off:
-            assert problem.optimum.unique
+            assert problem.solution.unique
         elif kind in ("Everywhere", "Ball inactive", "Box inactive"):
-            assert not problem.optimum.unique
+            assert not problem.solution.unique
 
 
 @every_loss
@@ -122,7 +122,7 @@ class TestMinimiser:
 def test_large_features_in_a_box(loss, seed):
     """Features of size 100 make scores that saturate; the box must not stop the solver early."""
     X, y = data_for(loss, seed)
-    free = Problem(100 * X, y, loss=loss, penalty=0.2, aggregate="mean").optimum.model
+    free = Problem(100 * X, y, loss=loss, penalty=0.2, aggregate="mean").solution.model
     for kind in ("Box active", "Box one-sided", "Box without 0"):
         domain = domains_around(free)[kind]
         problem = Problem(100 * X, y, loss=loss, penalty=0.2, aggregate="mean", domain=domain)
@@ -140,7 +140,7 @@ def test_least_squares_by_the_normal_equations(aggregate, penalty):
     }[aggregate]
     normal = (case.X.T * weights) @ case.X + penalty * np.eye(3)
     expected = np.linalg.solve(normal, (case.X.T * weights) @ case.y)
-    optimum = case.problem().optimum
+    optimum = case.problem().solution
     assert np.allclose(optimum.model, expected, rtol=1e-10, atol=1e-11)
     assert optimum.unique
 
@@ -153,7 +153,7 @@ def test_logistic_regression_by_iterated_least_squares():
         p = 1 / (1 + np.exp(-y * (X @ w)))
         hessian = (X.T * (p * (1 - p))) @ X + 0.5 * np.eye(3)
         w = w - np.linalg.solve(hessian, -X.T @ (y * (1 - p)) + 0.5 * w)
-    assert np.allclose(Problem(X, y, penalty=0.5).optimum.model, w, rtol=1e-11, atol=1e-12)
+    assert np.allclose(Problem(X, y, penalty=0.5).solution.model, w, rtol=1e-11, atol=1e-12)
 
 
 class TestUniqueness:
@@ -164,10 +164,10 @@ class TestUniqueness:
 
     def test_more_columns_than_rows(self):
         X, y = self.wide()
-        optimum = Problem(X, y, loss=Squared()).optimum
+        optimum = Problem(X, y, loss=Squared()).solution
         assert not optimum.unique
         assert optimum.value == pytest.approx(0.0, abs=1e-18)
-        assert Problem(X, y, loss=Squared(), penalty=1e-3).optimum.unique
+        assert Problem(X, y, loss=Squared(), penalty=1e-3).solution.unique
 
     @pytest.mark.parametrize("seed", range(6))
     @pytest.mark.parametrize("factor", [1.001, 1.5, 3.0])
@@ -176,7 +176,7 @@ class TestUniqueness:
         X, y = self.wide(seed)
         shortest = np.linalg.pinv(X) @ y
         ball = Ball(factor * float(np.linalg.norm(shortest)))
-        optimum = Problem(X, y, loss=Squared(), domain=ball).optimum
+        optimum = Problem(X, y, loss=Squared(), domain=ball).solution
         assert optimum.value == pytest.approx(0.0, abs=1e-12)
         assert not optimum.unique
 
@@ -186,30 +186,30 @@ class TestUniqueness:
         shortest = np.linalg.pinv(X) @ y
         ball = Ball(0.5 * float(np.linalg.norm(shortest)))
         problem = Problem(X, y, loss=Squared(), domain=ball)
-        assert problem.optimum.unique
+        assert problem.solution.unique
         assert_minimiser(problem)
-        assert np.linalg.norm(problem.optimum.model) == pytest.approx(ball.radius, rel=1e-12)
+        assert np.linalg.norm(problem.solution.model) == pytest.approx(ball.radius, rel=1e-12)
 
     def test_a_repeated_column(self):
         X, y = data_for(Logistic(), 2)
         doubled = np.column_stack([X, X[:, 0]])
-        assert not Problem(doubled, y).optimum.unique
-        assert not Problem(doubled, y, domain=Ball(100.0)).optimum.unique
-        assert not Problem(doubled, y, domain=Box(-100.0, 100.0)).optimum.unique
+        assert not Problem(doubled, y).solution.unique
+        assert not Problem(doubled, y, domain=Ball(100.0)).solution.unique
+        assert not Problem(doubled, y, domain=Box(-100.0, 100.0)).solution.unique
 
     @pytest.mark.parametrize("seed", range(10))
     def test_squared_hinge_with_room_between_the_classes(self, seed):
         """f* = 0 is reached by every w of large enough margin."""
         X = np.random.default_rng(seed).standard_normal((20, 3))
         problem = Problem(X, np.sign(X @ [1.0, 2.0, 3.0]), loss=SquaredHinge())
-        assert problem.optimum.value == pytest.approx(0.0, abs=1e-12)
-        assert not problem.optimum.unique
+        assert problem.solution.value == pytest.approx(0.0, abs=1e-12)
+        assert not problem.solution.unique
 
     def test_huber_between_two_outliers(self):
         """Half the rows pull up, half down, all by the threshold: any w in [−9, 9] will do."""
         problem = Problem([[1.0], [1.0]], [10.0, -10.0], loss=Huber())
-        assert not problem.optimum.unique
-        assert problem.optimum.value == pytest.approx(2 * 9.5)
+        assert not problem.solution.unique
+        assert problem.solution.value == pytest.approx(2 * 9.5)
 
 
 class TestNoMinimiser:
@@ -217,17 +217,17 @@ class TestNoMinimiser:
         X = np.random.default_rng(1).standard_normal((20, 3))
         y = np.sign(X @ [1.0, -1.0, 0.5])
         with pytest.raises(NoMinimiserError, match="no minimiser"):
-            _ = Problem(X, y).optimum
+            _ = Problem(X, y).solution
 
     def test_quasi_separable(self):
         """Both labels on the hyperplane itself; beyond it only one each side."""
         X = [[0.0, 1.0], [0.0, 1.0], [0.0, -1.0], [1.0, 0.3], [-1.0, 0.2]]
         with pytest.raises(NoMinimiserError):
-            _ = Problem(X, [1.0, -1.0, 1.0, 1.0, -1.0]).optimum
+            _ = Problem(X, [1.0, -1.0, 1.0, 1.0, -1.0]).solution
 
     def test_one_class_only(self):
         with pytest.raises(NoMinimiserError):
-            _ = Problem([[1.0, 2.0], [1.0, -1.0]], [1.0, 1.0]).optimum
+            _ = Problem([[1.0, 2.0], [1.0, -1.0]], [1.0, 1.0]).solution
 
     @every_aggregate
     def test_softmax_separable(self, aggregate):
@@ -236,7 +236,7 @@ class TestNoMinimiser:
         y = np.arange(30) % 3
         X = centres[y] + generator.standard_normal((30, 2))
         with pytest.raises(NoMinimiserError):
-            _ = Problem(X, y, loss=Softmax(), aggregate=aggregate).optimum
+            _ = Problem(X, y, loss=Softmax(), aggregate=aggregate).solution
 
     def test_softmax_with_one_class_apart(self):
         """Classes 0 and 1 overlap, class 2 is far off: still no minimiser."""
@@ -246,14 +246,14 @@ class TestNoMinimiser:
         X[y == 2] += [100.0, 0.0]
         X = np.column_stack([X, np.ones(30)])
         with pytest.raises(NoMinimiserError):
-            _ = Problem(X, y, loss=Softmax()).optimum
+            _ = Problem(X, y, loss=Softmax()).solution
 
     def test_a_class_that_no_row_has(self):
         """With an intercept its score can fall for ever."""
         X, y = data_for(Logistic(), 1)
         X = np.column_stack([X, np.ones(len(X))])
         with pytest.raises(NoMinimiserError):
-            _ = Problem(X, (y > 0).astype(float), loss=Softmax(3)).optimum
+            _ = Problem(X, (y > 0).astype(float), loss=Softmax(3)).solution
 
     @pytest.mark.parametrize("loss", [Squared(), SquaredHinge(), Huber()], ids=repr)
     def test_other_losses_have_one(self, loss):
@@ -266,7 +266,7 @@ class TestNoMinimiser:
         X = np.random.default_rng(1).standard_normal((20, 3))
         problem = Problem(X, np.sign(X @ [1.0, -1.0, 0.5]), **cure)
         assert_minimiser(problem)
-        assert problem.optimum.unique
+        assert problem.solution.unique
 
     def test_a_large_ball_around_separable_rows_is_active(self):
         """f falls along a direction for ever, so w* is on the sphere, as far as f can be told
@@ -274,9 +274,9 @@ class TestNoMinimiser:
         X = np.random.default_rng(1).standard_normal((20, 3))
         y = np.sign(X @ [1.0, -1.0, 0.5])
         for radius in (10.0, 30.0, 100.0):
-            model = Problem(X, y, domain=Ball(radius)).optimum.model
+            model = Problem(X, y, domain=Ball(radius)).solution.model
             assert np.linalg.norm(model) == pytest.approx(radius, rel=1e-9)
-        far = Problem(X, y, domain=Ball(1e4)).optimum
+        far = Problem(X, y, domain=Ball(1e4)).solution
         assert far.value < 1e-20
         assert not far.unique
 
@@ -289,9 +289,9 @@ class TestNoMinimiser:
             separable, overlapping = np.sign(X[:, 2]), np.repeat([1.0, -1.0], 30)
             X[:, columns] *= unit
             with pytest.raises(NoMinimiserError):
-                _ = Problem(X, separable).optimum
+                _ = Problem(X, separable).solution
             # Every row with both labels: w* = 0.
-            optimum = Problem(np.concatenate([X, X]), overlapping).optimum
+            optimum = Problem(np.concatenate([X, X]), overlapping).solution
             assert optimum.value == pytest.approx(60 * math.log(2), rel=1e-12)
 
 
@@ -307,27 +307,27 @@ class TestBadlyScaledFeatures:
 
     def test_they_are_solved(self, loss, domain):
         plain, scaled = self.problems(loss, domain)
-        expected = plain.optimum.model / COLUMN_SCALES
-        assert np.allclose(scaled.optimum.model, expected, rtol=1e-7)
-        assert scaled.optimum.value == pytest.approx(plain.optimum.value, rel=1e-12)
+        expected = plain.solution.model / COLUMN_SCALES
+        assert np.allclose(scaled.solution.model, expected, rtol=1e-7)
+        assert scaled.solution.value == pytest.approx(plain.solution.value, rel=1e-12)
 
     def test_the_minimiser_is_still_the_only_one(self, loss, domain):
         """The rows have full rank whatever the units of their columns."""
         _, scaled = self.problems(loss, domain)
-        assert scaled.optimum.unique
+        assert scaled.solution.unique
 
 
 def test_more_numbers_than_a_dense_hessian_would_hold():
     """2100 features on the diagonal: w*_a = y_a/(1 + λ)."""
     y = np.linspace(-1.0, 1.0, 2100)
     problem = Problem(np.eye(2100), y, loss=Squared(), penalty=1.0)
-    assert problem.optimum.unique
-    assert np.allclose(problem.optimum.model, y / 2, atol=1e-8)
+    assert problem.solution.unique
+    assert np.allclose(problem.solution.model, y / 2, atol=1e-8)
 
 
 def test_the_optimum_is_solved_once():
     problem = Case(Logistic(), "sum").problem()
-    assert problem.optimum is problem.optimum
+    assert problem.solution is problem.solution
 
 
 @every_loss
@@ -342,14 +342,14 @@ def test_of_many_rows_a_sample_is_solved_first(monkeypatch, loss, aggregate, dom
     monkeypatch.setattr("walklearn.problem.minimiser.SAMPLED_ROWS", 2000)
     monkeypatch.setattr("walklearn.problem.minimiser.MANY_ROWS", 5000)
     many = Problem(X, y, node_of_row=owners, **arguments)
-    pull = np.linalg.norm(usual.gradient(usual.optimum.model))
-    inside = pull < 1e-9 * np.linalg.norm(usual.gradient(np.zeros(usual.size)))
+    pull = np.linalg.norm(usual.full_gradient(usual.solution.model))
+    inside = pull < 1e-9 * np.linalg.norm(usual.full_gradient(np.zeros(usual.size)))
     quickly = found_from_sample(many) is not None
     assert quickly <= inside
     assert quickly or not isinstance(loss, Logistic | Squared | Softmax) or not inside
     assert_minimiser(many)
-    assert many.optimum.unique
-    assert many.optimum.model == pytest.approx(usual.optimum.model, rel=1e-9, abs=1e-11)
+    assert many.solution.unique
+    assert many.solution.model == pytest.approx(usual.solution.model, rel=1e-9, abs=1e-11)
 
 
 def test_a_sample_that_knows_too_little_is_no_start(monkeypatch):
@@ -373,10 +373,10 @@ def test_conjugate_gradients_find_what_the_dense_hessian_finds(
     X = generator.standard_normal((100, 20)) * (generator.uniform(size=(100, 20)) < 0.3)
     y = np.arange(100) % 3 if isinstance(loss, Softmax) else np.where(X[:, 0] > 0.1, 1.0, -1.0)
     settings = {"loss": loss, "penalty": 0.01, "domain": domain, "aggregate": "mean"}
-    expected = Problem(X, y, **settings).optimum
+    expected = Problem(X, y, **settings).solution
     monkeypatch.setattr("walklearn.problem.optimum.LARGEST_HESSIAN", 5)
     for rows in (X, csr_array(X)):
-        found = Problem(rows, y, **settings).optimum
+        found = Problem(rows, y, **settings).solution
         np.testing.assert_allclose(found.model, expected.model, atol=1e-12)
         assert found.unique
 
@@ -386,4 +386,4 @@ def test_the_minimiser_of_sparse_rows_with_many_features() -> None:
     X = random_array((2000, 20_000), density=0.002, format="csr", rng=1)
     y = np.where(np.arange(2000) % 2, 1.0, -1.0)
     problem = Problem(X, y, penalty=1e-3, aggregate="mean")
-    assert np.linalg.norm(problem.gradient(problem.optimum.model)) < 1e-14
+    assert np.linalg.norm(problem.full_gradient(problem.solution.model)) < 1e-14

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from tests.problem.cases import Case, every_aggregate
+from tests.problem.cases import Case, every_aggregate, local_gradient
 from walklearn.problem import Problem
 from walklearn.problem.domains import Ball, Box
 from walklearn.problem.losses import Huber, Logistic, Softmax, Squared
@@ -45,7 +45,7 @@ class TestValue:
     @pytest.mark.parametrize("again", ["twin", "pickle", "deepcopy"])
     def test_copies_are_equal(self, again):
         problem = make()
-        _ = problem.optimum, problem.smoothness
+        _ = problem.solution, problem.smoothness_constants
         other = {
             "twin": make,
             "pickle": lambda: pickle.loads(pickle.dumps(problem)),
@@ -55,7 +55,7 @@ class TestValue:
         assert hash(other) == hash(problem)
         assert {problem: 1}[other] == 1
         assert other.value([1.0, 2.0, 3.0]) == problem.value([1.0, 2.0, 3.0])
-        assert np.array_equal(other.optimum.model, problem.optimum.model)
+        assert np.array_equal(other.solution.model, problem.solution.model)
 
     @pytest.mark.parametrize(
         ("a", "b"),
@@ -93,7 +93,7 @@ class TestValue:
         assert "17 rows of 3 features on 7 nodes" in repr(case.problem())
 
 
-ARRAYS = ["X", "y", "node_of_row", "offsets", "row_weights", "smoothness", "importance"]
+ARRAYS = ["X", "y", "node_of_row", "offsets", "row_weights", "smoothness_constants", "importance"]
 
 
 class TestImmutable:
@@ -124,7 +124,7 @@ class TestImmutable:
 
     def test_the_minimiser(self):
         with pytest.raises(ValueError, match="read-only"):
-            make().optimum.model[0] = 5.0
+            make().solution.model[0] = 5.0
 
 
 # =========================================================================== refusals
@@ -169,7 +169,7 @@ def test_a_node_that_does_not_exist(node):
     """A silent answer for node −1 would be a slice of the wrong rows."""
     problem = make()
     with pytest.raises((IndexError, ValueError)):
-        problem.local_gradient(node, np.zeros(3))
+        local_gradient(problem, node, np.zeros(3))
     with pytest.raises((IndexError, ValueError)):
         problem.local_value(node, np.zeros(3))
 
@@ -189,9 +189,9 @@ def test_rows_held_by_other_nodes(aggregate):
     apart = together.held_by(owners, 3)
     fresh = Problem(X, y, node_of_row=owners, **rows)
     assert apart == fresh
-    assert apart.optimum.model == pytest.approx(fresh.optimum.model, abs=1e-12)
-    assert apart.optimum.value == pytest.approx(fresh.optimum.value, rel=1e-12)
-    assert (apart.optimum is together.optimum) == (aggregate != "node-mean")
+    assert apart.solution.model == pytest.approx(fresh.solution.model, abs=1e-12)
+    assert apart.solution.value == pytest.approx(fresh.solution.value, rel=1e-12)
+    assert (apart.solution is together.solution) == (aggregate != "node-mean")
 
 
 def test_sparse_rows_that_are_not_copied_stay_as_they_are() -> None:

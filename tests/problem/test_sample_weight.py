@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import walklearn as wl
-from tests.problem.cases import every_aggregate, every_loss, targets_for
+from tests.problem.cases import every_aggregate, every_loss, local_gradient, targets_for
 from walklearn import walks
 from walklearn.problem import Problem
 from walklearn.problem.losses import Logistic, Softmax, Squared
@@ -49,14 +49,16 @@ def test_a_weight_is_a_number_of_rows(loss: Any, aggregate: Any) -> None:
     for seed in range(3):
         w = np.random.default_rng(seed).standard_normal(weighted.size)
         assert weighted.value(w) == pytest.approx(repeated.value(w), rel=1e-12)
-        np.testing.assert_allclose(weighted.gradient(w), repeated.gradient(w), rtol=1e-9)
+        np.testing.assert_allclose(weighted.full_gradient(w), repeated.full_gradient(w), rtol=1e-9)
         for node in range(NODES):
             assert weighted.local_value(node, w) == pytest.approx(repeated.local_value(node, w))
-            mine, theirs = weighted.local_gradient(node, w), repeated.local_gradient(node, w)
+            mine, theirs = local_gradient(weighted, node, w), local_gradient(repeated, node, w)
             np.testing.assert_allclose(mine, theirs, rtol=1e-9, atol=1e-12)
-    np.testing.assert_allclose(weighted.smoothness, repeated.smoothness, rtol=1e-12)
+    np.testing.assert_allclose(
+        weighted.smoothness_constants, repeated.smoothness_constants, rtol=1e-12
+    )
     np.testing.assert_allclose(weighted.importance, repeated.importance, rtol=1e-12)
-    np.testing.assert_allclose(weighted.optimum.model, repeated.optimum.model, rtol=1e-7)
+    np.testing.assert_allclose(weighted.solution.model, repeated.solution.model, rtol=1e-7)
     assert wl.theory.diagnose(
         wl.graphs.complete(NODES), weighted, walks.Uniform()
     ).residual == pytest.approx(
@@ -75,7 +77,7 @@ def test_a_row_of_weight_0_is_absent(aggregate: Any) -> None:
     )
     assert with_zeros == without
     np.testing.assert_array_equal(with_zeros.X, without.X)
-    np.testing.assert_array_equal(with_zeros.smoothness, without.smoothness)
+    np.testing.assert_array_equal(with_zeros.smoothness_constants, without.smoothness_constants)
 
 
 def test_fractional_weights_scale_the_loss() -> None:
@@ -85,7 +87,7 @@ def test_fractional_weights_scale_the_loss() -> None:
     )
     w = np.ones(3)
     assert half.value(w) == pytest.approx(0.5 * whole.value(w))
-    np.testing.assert_allclose(half.smoothness, 0.5 * whole.smoothness)
+    np.testing.assert_allclose(half.smoothness_constants, 0.5 * whole.smoothness_constants)
     mean, same = (
         Problem(X, y, loss=Squared(), sample_weight=np.full(len(X), s), aggregate="mean")
         for s in (0.5, 1.0)
@@ -112,7 +114,7 @@ def test_the_compiled_twins_weigh_as_the_reference(method: Any, owners: str, los
         X, y, loss=loss, penalty=0.5, aggregate="mean", sample_weight=weights,
         node_of_row=None if one else OWNERS, empty_nodes="relay",
     )  # fmt: skip
-    graph = wl.graphs.erdos_renyi(problem.node_count, 0.6, seed=4)
+    graph = wl.graphs.erdos_renyi(problem.nodes, 0.6, seed=4)
     runs = [
         wl.simulate(
             problem, graph, method, steps=120, step_size=wl.PowerStep(0.3), seed=3, records=6,
@@ -131,8 +133,9 @@ def test_a_mini_batch_is_unbiased() -> None:
     w = np.array([0.3, -1.0, 0.5])
     for node in (0, 1, 2, 4, 5):
         rows = int(np.diff(weighted.offsets)[node])
-        picked = [weighted.local_gradient(node, w, np.array([r])) for r in range(rows)]
-        np.testing.assert_allclose(np.mean(picked, axis=0), weighted.local_gradient(node, w))
+        draws = (np.arange(rows)[:, None] + 0.5) / rows
+        picked = [local_gradient(weighted, node, w, one) for one in draws]
+        np.testing.assert_allclose(np.mean(picked, axis=0), local_gradient(weighted, node, w))
 
 
 def test_weights_are_part_of_what_a_problem_is() -> None:
@@ -144,7 +147,7 @@ def test_weights_are_part_of_what_a_problem_is() -> None:
     assert pickle.loads(pickle.dumps(heavy)) == heavy
     single = Problem(X, y, sample_weight=np.full(len(X), 2.0), dtype=np.float32, penalty=1.0)
     double = Problem(X, y, sample_weight=np.full(len(X), 2.0), penalty=1.0)
-    np.testing.assert_allclose(single.optimum.model, double.optimum.model, rtol=1e-4)
+    np.testing.assert_allclose(single.solution.model, double.solution.model, rtol=1e-4)
 
 
 @pytest.mark.parametrize(

@@ -71,9 +71,9 @@ def test_what_is_released_of_sparse_rows_is_not_iterated(monkeypatch: pytest.Mon
         raise AssertionError("iterated")
 
     monkeypatch.setattr(smoothness, "_by_lanczos", iterate)
-    np.testing.assert_allclose(problem.exact_smoothness, dense.smoothness, rtol=1e-14)
+    np.testing.assert_allclose(problem.exact_smoothness, dense.smoothness_constants, rtol=1e-14)
     with pytest.raises(AssertionError, match="iterated"):
-        assert problem.smoothness.size
+        assert problem.smoothness_constants.size
     monkeypatch.undo()
     release = privacy.row_release(
         problem.loss, epsilon=1.0, delta=1e-5, nodes=7, feature_bound=20.0, total_rows=len(rows)

@@ -144,7 +144,7 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
     "NaN": (lambda: wl.Problem(with_value(np.nan), Y), r"row 1 .*NaN or infinite"),
     "infinity": (lambda: wl.Problem(with_value(np.inf), Y), r"row 1 .*NaN or infinite"),
     "rows beyond double precision": (
-        lambda: wl.Problem(1e160 * np.asarray(X), Y, penalty=1.0).optimum,
+        lambda: wl.Problem(1e160 * np.asarray(X), Y, penalty=1.0).solution,
         r"X has a value of size .*e\+16.*divide it by a large number",
     ),
     "NaN target": (lambda: wl.Problem(X, [1, np.nan, 1]), r"row 1 .*NaN or infinite"),
@@ -200,7 +200,7 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
     "box inside out": (lambda: wl.domains.Box(1.0, -1.0), r"low < high"),
     "Huber threshold": (lambda: losses.Huber(0.0), r"positive threshold"),
     "one class": (lambda: losses.Softmax(1), r"at least 2 classes"),
-    "no minimiser": (lambda: wl.Problem(X, Y).optimum, r"no minimiser.*Add a penalty"),
+    "no minimiser": (lambda: wl.Problem(X, Y).solution, r"no minimiser.*Add a penalty"),
     # walks
     "zero importance": (lambda: walks.Weighted([1.0, 0.0, 1.0]), r"positive.*node 1 has"),
     "NaN importance": (lambda: walks.Weighted([1.0, np.nan, 1.0]), r"positive.*node 1 has"),
@@ -341,7 +341,7 @@ def test_value_errors(case: str) -> None:
         (lambda: simulate(problem=(X, Y)), r"must be a walklearn.Problem"),
         (lambda: wl.Problem(X, Y, loss="logistic"), r"losses.Logistic\(\)"),
         (lambda: wl.Problem(X, Y, domain=10.0), r"domains.Ball\(10.0\)"),
-        (lambda: wl.Problem(X, Y, domain=Orthant(1.0)).optimum, r"optimum over .* is not known"),
+        (lambda: wl.Problem(X, Y, domain=Orthant(1.0)).solution, r"optimum over .* is not known"),
         (lambda: walks.Weighted().stationary(RING), r"needs the problem"),
         (lambda: wl.theory.diagnose(RING, PROBLEM, wl.AsynchronousGossip()), r"about walks"),
         (lambda: walks.NonBacktracking().transition_matrix(RING), r"previous one too"),

@@ -25,7 +25,7 @@ from walklearn.walks.proposal import accepts, propose, score
 problem = Problem(np.eye(3), [0, 1, 2], loss=Softmax(3), penalty=0.1, domain=Ball(2.0),
                   node_of_row=[4] * 3, nodes=9, empty_nodes="relay", aggregate="mean",
                   total_rows=30)
-assert 0 < problem.smoothness[4] < 10
+assert 0 < problem.smoothness_constants[4] < 10
 own = generators(node_seed(np.random.SeedSequence(1), 4))
 noise = ModelNoise(clip=1.0, noise_multiplier=0.5, max_contributions=3)
 token = walk_sgd.token_at(4, problem.domain.sample(problem.size, own.walk))

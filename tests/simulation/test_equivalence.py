@@ -291,7 +291,7 @@ def test_constant_steps_and_a_single_node() -> None:
         ]
         assert runs[0].messages[0, -1] == 0
         np.testing.assert_allclose(runs[0].models, runs[1].models, rtol=1e-12)
-        np.testing.assert_allclose(runs[0].models[0], problem.optimum.model, rtol=1e-3)
+        np.testing.assert_allclose(runs[0].models[0], problem.solution.model, rtol=1e-3)
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])

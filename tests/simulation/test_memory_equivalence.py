@@ -123,7 +123,7 @@ def test_factors_are_taken_in_now_and_then_wherever_a_call_ends() -> None:
         part.advance(hops)
     np.testing.assert_array_equal(part.models, whole.models)
     reached = whole.models[0, 0]
-    np.testing.assert_allclose(reached, problem.optimum.model, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(reached, problem.solution.model, rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("loss", LOSSES[:4], ids=repr)

@@ -173,7 +173,7 @@ def test_degree_bias_is_real_and_corrected(step_size: Any) -> None:
     problem = wl.Problem(
         np.ones((10, 1)), np.r_[10.0, np.zeros(9)], loss=wl.losses.Squared(), aggregate="mean"
     )
-    assert problem.optimum.model == pytest.approx([1.0])
+    assert problem.solution.model == pytest.approx([1.0])
 
     def final(method: Any) -> float:
         options = {"steps": 500_000, "step_size": step_size, "replicates": 8, "records": 1}
@@ -240,7 +240,7 @@ INTERRUPTED = """
     warnings.simplefilter("ignore")
     run = wl.simulate(problem, wl.graphs.ring(20), wl.walks.Weighted(), steps=10**11,
                       replicates={replicates}, records={records}, **options)
-    error = np.linalg.norm(run.models - problem.optimum.model, axis=1)
+    error = np.linalg.norm(run.models - problem.solution.model, axis=1)
     fits = np.isnan(error) | np.isclose(error, run.distance[:, -1], rtol=1e-9)
     print(run.complete, run.replicates, run.records, bool((run.distance > 0).all() & fits.all()))
 """
@@ -356,7 +356,7 @@ def test_tracked_gradients_end_at_the_minimiser(lazy: bool, domain: wl.domains.D
     X = np.exp(0.5 * generator.standard_normal((12, 1))) * generator.standard_normal((12, 3))
     problem = wl.Problem(X, np.sign(generator.standard_normal(12)), penalty=1.0, domain=domain)
     graph = wl.graphs.barabasi_albert(12, 2, seed=1)
-    step = wl.ConstantStep(0.2 / float(problem.smoothness.max()))
+    step = wl.ConstantStep(0.2 / float(problem.smoothness_constants.max()))
     run = wl.simulate(problem, graph, wl.GradientTracking(lazy=lazy), steps=12 * 4000, seed=1,
                       step_size=step)  # fmt: skip
     assert run.distance[0, -1] < 1e-9

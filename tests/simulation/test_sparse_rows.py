@@ -9,6 +9,7 @@ import pytest
 from scipy import sparse
 
 import walklearn as wl
+from tests.problem.cases import local_gradient
 from walklearn import Problem, domains, losses, theory, walks
 
 NODES, ROWS, DIMENSION = 12, 36, 9
@@ -125,17 +126,17 @@ def test_the_problem_itself(loss: losses.Loss, aggregate: str) -> None:
     one, other = twins(loss, aggregate=aggregate, sample_weight=weights, penalty=0.2)
     w = np.linspace(-1.0, 1.0, one.size)
     np.testing.assert_allclose(one.value(w), other.value(w))
-    np.testing.assert_allclose(one.gradient(w), other.gradient(w), atol=1e-14)
-    np.testing.assert_allclose(one.local_gradient(3, w), other.local_gradient(3, w), atol=1e-14)
-    np.testing.assert_allclose(one.smoothness, other.smoothness)
-    np.testing.assert_allclose(one.optimum.model, other.optimum.model, atol=1e-9)
+    np.testing.assert_allclose(one.full_gradient(w), other.full_gradient(w), atol=1e-14)
+    np.testing.assert_allclose(local_gradient(one, 3, w), local_gradient(other, 3, w), atol=1e-14)
+    np.testing.assert_allclose(one.smoothness_constants, other.smoothness_constants)
+    np.testing.assert_allclose(one.solution.model, other.solution.model, atol=1e-9)
     np.testing.assert_allclose(theory.residual(one, w), theory.residual(other, w))
 
 
 def test_one_row_per_node_and_rows_without_entries() -> None:
     rows = sparse.csr_array(np.array([[0.0, 0.0], [3.0, 4.0], [0.0, 1.0]]))
     problem = Problem(rows, [1.0, -1.0, 1.0], penalty=1.0)
-    assert problem.smoothness.tolist() == [1.0, 1.0 + 3 * 25 / 4, 1.0 + 3 / 4]
+    assert problem.smoothness_constants.tolist() == [1.0, 1.0 + 3 * 25 / 4, 1.0 + 3 / 4]
 
 
 def test_nodes_with_many_rows() -> None:
@@ -143,19 +144,21 @@ def test_nodes_with_many_rows() -> None:
     rows = sparse.random_array((1200, 2000), density=0.01, format="csr", rng=2)
     y = np.where(np.arange(1200) % 2, 1.0, -1.0)
     one, other = (Problem(X, y, node_of_row=np.zeros(1200, int)) for X in (rows, rows.toarray()))
-    np.testing.assert_allclose(one.smoothness, other.smoothness, rtol=1e-9)
+    np.testing.assert_allclose(one.smoothness_constants, other.smoothness_constants, rtol=1e-9)
 
 
 def test_many_rows_that_add_up_to_nothing() -> None:
     """A search that starts at Σ x_r would have nowhere to go."""
     empty = sparse.csr_array((1200, 1500))
-    assert Problem(empty, np.ones(1200), node_of_row=[0] * 1200, penalty=1.0).smoothness == [1.0]
+    assert Problem(
+        empty, np.ones(1200), node_of_row=[0] * 1200, penalty=1.0
+    ).smoothness_constants == [1.0]
     half = np.rint(np.random.default_rng(0).normal(size=(600, 1500)))
     half[:, 75:] = 0.0
     both = sparse.csr_array(np.vstack([half, -half]))
     problem = Problem(both, np.ones(1200), node_of_row=[0] * 1200, aggregate="mean")
     expected = np.linalg.eigvalsh(half.T @ half * 2 / 1200)[-1] / 4
-    np.testing.assert_allclose(problem.smoothness, [expected], rtol=1e-9)
+    np.testing.assert_allclose(problem.smoothness_constants, [expected], rtol=1e-9)
 
 
 def test_entries_that_are_named_twice_are_added_and_rows_are_copied() -> None:

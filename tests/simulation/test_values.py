@@ -27,7 +27,7 @@ class Drawn:
 
     def values(self, models: Any) -> Any:
         setting = WalkSetting(
-            self.problem, graphs.ring(self.problem.node_count), walks.Uniform(),
+            self.problem, graphs.ring(self.problem.nodes), walks.Uniform(),
             Sgd(PowerStep(0.1)), None, None,
         )  # fmt: skip
         streams = [generators(np.random.SeedSequence(1))]

@@ -21,7 +21,7 @@ class ClippedTooLate(ModelNoise):
     """The noise comes first and the clip after it: what is shown points at the rows."""
 
     def protected(
-        self, problem: Any, node: int, model: Any, picks: Any = None, *, normal: Any,
+        self, problem: Any, node: int, model: Any, draws: Any = (), *, normal: Any,
         contributes: bool = True,
     ) -> Any:  # fmt: skip
         noisy = self.standard_deviation * np.asarray(normal)

@@ -211,7 +211,7 @@ def test_nodes_and_edges_of_instance_0() -> None:
     assert nodes["degree"].tolist() == [2] * 9
     assert nodes["stationary"] == pytest.approx(nodes["released"] / nodes["released"].sum())
     world = draw_world(*(cell().description[key] for key in ("graph", "problem", "seed")), RUN, 0)
-    assert nodes["importance"] == pytest.approx(world.problem.smoothness)
+    assert nodes["importance"] == pytest.approx(world.problem.smoothness_constants)
     edges = np.column_stack([result.edges["source"], result.edges["target"]])
     assert edges.tolist() == world.graph.edges().tolist()
     text = SMALL + '[methods.gossip]\ngossip = "asynchronous"\n'

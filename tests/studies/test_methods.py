@@ -102,7 +102,10 @@ def test_where_bounds_come_from() -> None:
     assert public.privacy.bounds == smoothness_bounds(Logistic(), 1.0, 3, feature_bound=4.0)
     oracle = method_of({**private, "bounds": "instance"}, {}, PROBLEM)
     assert isinstance(oracle, Weighted)
-    assert oracle.privacy.bounds == (PROBLEM.smoothness.min(), PROBLEM.smoothness.max())
+    assert oracle.privacy.bounds == (
+        PROBLEM.smoothness_constants.min(),
+        PROBLEM.smoothness_constants.max(),
+    )
 
 
 def test_what_no_noise_reaches() -> None:

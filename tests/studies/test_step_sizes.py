@@ -47,7 +47,7 @@ def test_relative_constants_are_divided_by_the_smoothness_of_the_steps() -> None
     uniform, weighted, gossip, private = (run(cell) for cell in relative.cells())
     graph, rows = relative.graphs["ring"], relative.problems["rows"]
     world = draw_world(graph, rows, 1, RUN, 0)
-    smoothness = world.problem.smoothness
+    smoothness = world.problem.smoothness_constants
     largest, mean = smoothness.max(), smoothness.mean()
     for method, expected in zip(relative.methods, (largest, mean, largest, mean), strict=True):
         made = method_of(relative.methods[method], rows, world.problem)

@@ -54,7 +54,7 @@ def test_what_a_table_says() -> None:
 
 def test_a_relative_ball_is_measured_by_the_optimum_without_it() -> None:
     for multiple in (0.5, 2.0):
-        free = np.linalg.norm(world().problem.optimum.model)
+        free = np.linalg.norm(world().problem.solution.model)
         domain = world({"domain": {"ball": multiple, "relative": True}}).problem.domain
         assert isinstance(domain, Ball)
         assert domain.radius == pytest.approx(multiple * free)
@@ -76,8 +76,8 @@ def test_collected_data_are_dealt_out_anew(name: str, rows: int, loss: str) -> N
     assert type(first.loss).__name__.lower() == loss
     assert not np.array_equal(first.X, second.X)  # other nodes hold them
     assert np.array_equal(np.sort(first.X.sum(axis=1)), np.sort(second.X.sum(axis=1)))
-    assert first.optimum is second.optimum  # solved once
-    assert first.gradient(first.optimum.model) == pytest.approx(0, abs=1e-10)
+    assert first.solution is second.solution  # solved once
+    assert first.full_gradient(first.solution.model) == pytest.approx(0, abs=1e-10)
 
 
 def test_a_similar_split_makes_nodes_that_differ() -> None:

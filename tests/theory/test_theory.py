@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.problem.cases import local_gradient
 from walklearn import ConstantStep, PowerStep, Problem, domains, graphs, losses, walks
 from walklearn.theory import Constant, diagnose, mixing_time, residual, spectral_gap, spectrum
 
@@ -298,7 +299,7 @@ def test_residual_is_the_mean_over_local_gradients():
             problem = Problem(X, y, loss=loss, penalty=0.5, node_of_row=owners, nodes=6,
                               empty_nodes="relay", aggregate=aggregate)  # fmt: skip
             model = rng.standard_normal(problem.size)
-            by_node = [np.sum(problem.local_gradient(i, model) ** 2) for i in range(6)]
+            by_node = [np.sum(local_gradient(problem, i, model) ** 2) for i in range(6)]
             assert residual(problem, model) == pytest.approx(np.mean(by_node))
 
 
@@ -314,8 +315,8 @@ def test_residual_does_not_depend_on_which_minimiser():
     rng = np.random.default_rng(2)
     X = np.column_stack([rng.standard_normal(9), np.zeros(9)])  # the second weight is free
     problem = Problem(X, rng.standard_normal(9), loss=losses.Squared(), domain=BALL)
-    assert not problem.optimum.unique
-    here = problem.optimum.model
+    assert not problem.solution.unique
+    here = problem.solution.model
     assert residual(problem, here) == pytest.approx(residual(problem, here + np.array([0.0, 3.0])))
     diagnosis = diagnose(graphs.ring(9), problem, walks.Uniform())
     assert diagnosis.residual == residual(problem, here)
@@ -323,9 +324,9 @@ def test_residual_does_not_depend_on_which_minimiser():
 
 def test_constants_by_hand():
     graph, problem = graphs.erdos_renyi(20, 0.4, seed=3), problem_on(20)
-    L = problem.smoothness
-    w = problem.optimum.model
-    σ2 = np.mean([np.sum(problem.local_gradient(i, w) ** 2) for i in range(20)])
+    L = problem.smoothness_constants
+    w = problem.solution.model
+    σ2 = np.mean([np.sum(local_gradient(problem, i, w) ** 2) for i in range(20)])
 
     def expect(walk, theorem, noise, smoothness):
         diagnosis = diagnose(graph, problem, walk)
@@ -361,8 +362,8 @@ def test_numbers_of_a_diagnosis():
     assert diagnosis.gap_bounds == (diagnosis.spectral_gap, diagnosis.spectral_gap)
     expected = walks.Weighted().acceptance_rate(graph, problem)
     assert diagnosis.acceptance_rate == pytest.approx(expected)
-    assert diagnosis.effective_smoothness == pytest.approx(problem.smoothness.mean())
-    assert diagnosis.largest_step == pytest.approx(2 / problem.smoothness.mean())
+    assert diagnosis.effective_smoothness == pytest.approx(problem.smoothness_constants.mean())
+    assert diagnosis.largest_step == pytest.approx(2 / problem.smoothness_constants.mean())
     assert diagnose(graph, problem, walks.Simple()).setup_messages == 0
     assert diagnosis == diagnose(graph, problem, walks.Weighted())
 

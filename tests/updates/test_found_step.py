@@ -48,7 +48,7 @@ def uneven(nodes: int, loss: Any, spread: float = 1.0, scale: float = 1.0) -> wl
 def test_it_never_diverges(name: str, loss: Any) -> None:
     graph = GRAPHS[name]
     problem = uneven(graph.node_count, loss)
-    scale = float(np.linalg.norm(problem.optimum.model))
+    scale = float(np.linalg.norm(problem.solution.model))
     run = wl.simulate(problem, graph, walks.Uniform(laziness=0.1), update=updates.Saga(),
                       replicates=2, steps=500_000, seed=1, gaps=False, progress=False)  # fmt: skip
     assert run.distance.max() < 100.0 * scale

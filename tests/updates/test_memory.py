@@ -47,7 +47,7 @@ def test_the_minimiser_without_any_correction(loss: Any) -> None:
     problem = make_problem(loss)
     run = wl.simulate(problem, GRAPH, walks.Simple(), update=updates.Saga(), engine="reference",
                       steps=2500, seed=1)  # fmt: skip
-    assert run.distance[0, -1] < 1e-3 * np.linalg.norm(problem.optimum.model)
+    assert run.distance[0, -1] < 1e-3 * np.linalg.norm(problem.solution.model)
     np.testing.assert_array_equal(run.averages, run.models)
 
 
@@ -98,7 +98,7 @@ def test_the_equations_written_out() -> None:
         w, i = token.model, token.node
         first = i not in seen
         seen.add(i)
-        g = problem.data_gradient(i, w)
+        g = problem.gradient(i, w)
         direction = g if first else g - h[i] + s / len(seen)
         s, h[i] = s + g - h[i], g
         walking.advance(1)

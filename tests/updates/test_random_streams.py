@@ -63,7 +63,7 @@ def test_a_node_releases_from_its_own_stream() -> None:
     released = run(walk=wl.walks.Weighted(privacy=mechanism), streams="node").released
     assert released is not None
     own = generators(node_seed(replicate_seed(np.random.SeedSequence(3), 0), 4)).walk
-    assert released[0, 4] == mechanism.release(PROBLEM.smoothness[4], own)
+    assert released[0, 4] == mechanism.release(PROBLEM.smoothness_constants[4], own)
 
 
 def test_visits_keep_their_law() -> None:

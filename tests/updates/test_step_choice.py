@@ -63,7 +63,7 @@ def test_least_squares_never_overshoot(walk: Any) -> None:
     problem = wild_problem(Squared())
     step = choose_step(problem, GRAPH, walk)
     scale = walk.gradient_scale(GRAPH, problem)
-    assert step.constant * (scale * problem.smoothness).max() == pytest.approx(1.0)
+    assert step.constant * (scale * problem.smoothness_constants).max() == pytest.approx(1.0)
 
 
 def test_the_pull_of_the_penalty_never_overshoots() -> None:
@@ -127,4 +127,6 @@ def test_been_round() -> None:
     visits[:15] = 3
     assert been_round(walks.Uniform(), GRAPH, problem, visits) == pytest.approx(0.25)
     weighted = been_round(walks.Weighted(), GRAPH, problem, visits)
-    assert weighted == pytest.approx(problem.smoothness[:15].sum() / problem.smoothness.sum())
+    assert weighted == pytest.approx(
+        problem.smoothness_constants[:15].sum() / problem.smoothness_constants.sum()
+    )

@@ -83,7 +83,7 @@ class LocalNode:
                                   empty_nodes="relay", **COMMON)  # fmt: skip
         self.neighbours = GRAPH.neighbours(number).tolist()
         self.streams = generators(node_seed(seed, number))
-        smoothness = self.problem.smoothness[number]
+        smoothness = self.problem.smoothness_constants[number]
         self.released = float(MECHANISM.release(smoothness, self.streams.walk))
         self.announced: dict[int, tuple[int, float]] = {}
         self.noise, self.contributions = noise, 0
@@ -102,13 +102,13 @@ class LocalNode:
         return token._replace(node=other, messages=token.messages + 1) if moves else token
 
     def protect(
-        self, problem: wl.Problem, node: int, model: np.ndarray, picks: np.ndarray | None
+        self, problem: wl.Problem, node: int, model: np.ndarray, draws: np.ndarray
     ) -> np.ndarray | None:
         normal = self.streams.noise.standard_normal(model.size)
         if self.contributions >= self.noise.max_contributions:
             return None
         self.contributions += 1
-        return self.noise.protected(problem, node, model, picks, normal=normal)
+        return self.noise.protected(problem, node, model, draws, normal=normal)
 
 
 def test_a_network_played_by_hand_is_the_simulator() -> None:

@@ -109,7 +109,7 @@ def weights_by_hand(walk, graph, problem):
         return np.ones(graph.node_count)
     if walk.importance is not None:
         return np.asarray(walk.importance)
-    return problem.smoothness
+    return problem.smoothness_constants
 
 
 def matrix_by_hand(walk, graph, problem):

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import walklearn as wl
+from tests.problem.cases import local_gradient
 from walklearn import privacy, walks
 
 GRAPH = wl.graphs.erdos_renyi(12, 0.4, seed=4, connected="retry")
@@ -23,7 +24,7 @@ def estimate(walk: walks.Walk) -> np.ndarray:
     """The stationary expectation of ĝ."""
     law = walk.stationary(GRAPH, PROBLEM)
     scale = walk.gradient_scale(GRAPH, PROBLEM)
-    gradients = [PROBLEM.local_gradient(i, MODEL) for i in range(12)]
+    gradients = [local_gradient(PROBLEM, i, MODEL) for i in range(12)]
     return np.asarray((law * scale) @ np.array(gradients))
 
 
@@ -31,7 +32,7 @@ class OwnScale(walks.Uniform):
     """A walk of a user's own, whose steps show L_i."""
 
     def gradient_scale(self, graph: wl.Graph, problem: Any = None) -> np.ndarray:
-        return np.asarray(problem.smoothness.mean() / problem.smoothness)
+        return np.asarray(problem.smoothness_constants.mean() / problem.smoothness_constants)
 
 
 def run(walk: Any, **options: Any) -> wl.Trace:
@@ -42,15 +43,15 @@ def run(walk: Any, **options: Any) -> wl.Trace:
 @pytest.mark.parametrize("seed", range(5))
 def test_released_weights_are_unbiased_for_every_draw(seed: int) -> None:
     walk = walks.Weighted(privacy=MECHANISM).realise(GRAPH, PROBLEM, np.random.default_rng(seed))
-    np.testing.assert_allclose(estimate(walk), PROBLEM.gradient(MODEL), rtol=1e-12)
+    np.testing.assert_allclose(estimate(walk), PROBLEM.full_gradient(MODEL), rtol=1e-12)
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_printed_weights_are_biased_for_a_draw(seed: int) -> None:
     printed = walks.Weighted(privacy=MECHANISM, reweight="as-printed")
     walk = printed.realise(GRAPH, PROBLEM, np.random.default_rng(seed))
-    error = np.abs(estimate(walk) - PROBLEM.gradient(MODEL)).max()
-    assert error > 0.01 * np.abs(PROBLEM.gradient(MODEL)).max()
+    error = np.abs(estimate(walk) - PROBLEM.full_gradient(MODEL)).max()
+    assert error > 0.01 * np.abs(PROBLEM.full_gradient(MODEL)).max()
 
 
 @pytest.mark.parametrize("reweight", ["released", "as-printed"])
@@ -60,7 +61,7 @@ def test_on_average_over_gamma_draws_both_are_unbiased(reweight: Any) -> None:
     private = walks.Weighted(privacy=privacy.Gamma(4.0, (0.5, 20.0)), reweight=reweight)
     generator = np.random.default_rng(5)
     draws = np.array([estimate(private.realise(GRAPH, PROBLEM, generator)) for _ in range(4000)])
-    error = draws.mean(axis=0) - PROBLEM.gradient(MODEL)
+    error = draws.mean(axis=0) - PROBLEM.full_gradient(MODEL)
     allowed = 5 * draws.std(axis=0) / np.sqrt(len(draws)) + 1e-12
     assert (np.abs(error) < allowed).all()
 
@@ -69,19 +70,21 @@ def test_one_draw_minimises_the_sum_that_is_printed() -> None:
     """With printed weights one network converges to the minimiser of Σ (R_i / L_i) f_i."""
     printed = walks.Weighted(privacy=MECHANISM, reweight="as-printed")
     walk = printed.realise(GRAPH, PROBLEM, np.random.default_rng(1))
-    weights = walk.importance / PROBLEM.smoothness
+    weights = walk.importance / PROBLEM.smoothness_constants
     fits = {
         name: run(w, steps=400_000, records=1, replicates=8, step_size=wl.PowerStep(0.1)).models
         for name, w in {"printed": walk, "true": walks.Weighted()}.items()
     }
 
     def weighted_gradient(model: np.ndarray) -> np.ndarray:
-        local = [PROBLEM.local_gradient(i, model) for i in range(12)]
+        local = [local_gradient(PROBLEM, i, model) for i in range(12)]
         return np.asarray(weights @ np.array(local) / weights.sum())
 
     here = fits["printed"].mean(axis=0)
-    assert np.linalg.norm(weighted_gradient(here)) < 0.1 * np.linalg.norm(PROBLEM.gradient(here))
-    assert np.linalg.norm(PROBLEM.gradient(fits["true"].mean(axis=0))) < 0.01
+    assert np.linalg.norm(weighted_gradient(here)) < 0.1 * np.linalg.norm(
+        PROBLEM.full_gradient(here)
+    )
+    assert np.linalg.norm(PROBLEM.full_gradient(fits["true"].mean(axis=0))) < 0.01
 
 
 def test_every_replicate_is_a_world_of_its_own() -> None:
@@ -99,7 +102,9 @@ def test_every_replicate_is_a_world_of_its_own() -> None:
 def test_values_outside_the_bounds_are_clamped_and_counted() -> None:
     narrow = privacy.ClampedGamma(4.0, (1.5, 2.0))
     trace = run(walks.Weighted(privacy=narrow))
-    outside = int(((PROBLEM.smoothness < 1.5) | (PROBLEM.smoothness > 2.0)).sum())
+    outside = int(
+        ((PROBLEM.smoothness_constants < 1.5) | (PROBLEM.smoothness_constants > 2.0)).sum()
+    )
     assert outside > 0
     assert trace.privacy["outside"] == [outside] * 4
 
@@ -174,7 +179,7 @@ def test_a_relay_does_not_release_anothers_constant() -> None:
                          aggregate="mean")  # fmt: skip
     walk = walks.Weighted(privacy=MECHANISM).realise(GRAPH, problem, np.random.default_rng(1))
     assert walk.true_importance[11] == BOUNDS[0]
-    assert (walk.true_importance[:11] == problem.smoothness[:11]).all()
+    assert (walk.true_importance[:11] == problem.smoothness_constants[:11]).all()
 
 
 def test_shrinking_moves_releases_to_the_midpoint_and_stays_unbiased() -> None:
@@ -188,7 +193,7 @@ def test_shrinking_moves_releases_to_the_midpoint_and_stays_unbiased() -> None:
     factor = privacy.release_error(MECHANISM)[2]
     np.testing.assert_allclose(followed, 4.5 + factor * (released - 4.5))  # of bounds 1..8
     assert 0.1 < factor < 0.9
-    np.testing.assert_allclose(estimate(shrinking), PROBLEM.gradient(MODEL), rtol=1e-12)
+    np.testing.assert_allclose(estimate(shrinking), PROBLEM.full_gradient(MODEL), rtol=1e-12)
     with pytest.raises(ValueError, match="shrink and reweight are about a release"):
         walks.Weighted(shrink=True)
 
@@ -265,7 +270,7 @@ def test_noise_costs_accuracy_and_no_noise_costs_none() -> None:
     ("method", "message"),
     [
         (walks.Weighted(), "in the clear"),
-        (walks.Weighted(PROBLEM.smoothness), "in the clear"),
+        (walks.Weighted(PROBLEM.smoothness_constants), "in the clear"),
         (walks.NonBacktracking(walks.Weighted()), "in the clear"),
         (OwnScale(), "not known here"),
         (walks.Weighted(privacy=MECHANISM, reweight="as-printed"), "as-printed"),

@@ -306,10 +306,10 @@ def advise(
 def _check_problem(graph: Graph, problem: Problem) -> None:
     if not isinstance(problem, Problem):
         raise TypeError(f"problem must be a walklearn.Problem, got {as_given(problem)}.")
-    if graph.node_count != problem.node_count:
+    if graph.node_count != problem.nodes:
         raise ValueError(
-            f"the graph has {graph.node_count} nodes, but the problem has {problem.node_count}. "
-            f"Build a graph with {problem.node_count} nodes, or assign the rows to "
+            f"the graph has {graph.node_count} nodes, but the problem has {problem.nodes}. "
+            f"Build a graph with {problem.nodes} nodes, or assign the rows to "
             f"{graph.node_count} nodes with Problem(..., node_of_row=..., "
             f"nodes={graph.node_count})."
         )

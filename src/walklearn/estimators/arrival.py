@@ -60,14 +60,14 @@ class Arrival:
     @staticmethod
     def hops(batch: WalkBatch) -> int:
         """How many updates to make before the next look."""
-        nodes, so_far = batch.setting.problem.node_count, int(batch.visits.sum())
+        nodes, so_far = batch.setting.problem.nodes, int(batch.visits.sum())
         return max(LEAST_HOPS, nodes, int(SHARE * so_far))
 
     def has_come(self, batch: WalkBatch) -> bool:
         """Whether the gradient is small, and was at all looks while every node was visited."""
         problem, token = batch.setting.problem, batch.tokens[0]
         memory: GradientMemory = token.memory
-        if memory.pace.nodes < EVERY_NODE * problem.node_count:
+        if memory.pace.nodes < EVERY_NODE * problem.nodes:
             return False
         remains = remaining_gradient(problem, token.model, memory)
         if self._rounding is None:

@@ -77,7 +77,7 @@ def trace_of(estimator: RandomWalk, ended: Ended) -> Trace:
         released=None if drawn is None else drawn.visit_weights(setting.graph)[None],
         contributions=None if counts is None else counts[None],
         privacy=published(
-            walk, setting.model_noise, problem.node_count, [drawn.outside] if drawn else []
+            walk, setting.model_noise, problem.nodes, [drawn.outside] if drawn else []
         ),
     )
 

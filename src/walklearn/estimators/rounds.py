@@ -283,7 +283,7 @@ def _value_of_zeros(problem: Problem) -> float:
     """f(0), which needs no pass over the rows."""
     shape = (problem.row_count,) if problem.outputs == 1 else (problem.row_count, problem.outputs)
     losses = problem.loss.value(np.zeros(shape), problem.y)
-    return float(problem.row_weights @ losses) / problem.node_count
+    return float(problem.row_weights @ losses) / problem.nodes
 
 
 def _values(batch: WalkBatch, models: list[Array]) -> list[float]:

@@ -90,7 +90,7 @@ class State:
         memory = update.begin(problem) if isinstance(update, Remembering) else None
         if isinstance(memory, GradientMemory):
             memory = memory._replace(collects=True)
-        return token._replace(node=token.node % problem.node_count, previous=-1, memory=memory)
+        return token._replace(node=token.node % problem.nodes, previous=-1, memory=memory)
 
 
 def _token_of(model: Model, problem: Problem, units: Units) -> Token:

@@ -178,7 +178,7 @@ def _planned_steps(
     allotted: Allotment | None,
 ) -> int | None:
     """Return the number of updates; None until convergence. Public if anything is private."""
-    nodes, steps = problem.node_count, estimator.steps
+    nodes, steps = problem.nodes, estimator.steps
     if steps is not None:
         return steps
     if partial:
@@ -196,7 +196,7 @@ def _stopping(
     estimator: RandomWalk, setting: WalkSetting, steps: int | None, partial: bool
 ) -> Stopping:
     """How long to walk; where something is private, by public numbers alone."""
-    nodes, remembers = setting.problem.node_count, isinstance(setting.update, Remembering)
+    nodes, remembers = setting.problem.nodes, isinstance(setting.update, Remembering)
     default = ARRIVED if remembers else SETTLED
     return Stopping(
         steps=steps,

@@ -95,7 +95,7 @@ class _Noisy(Remembering):
 
     def node_bytes(self, problem: Problem) -> NDArray[np.int64]:
         """The bytes of h_i and of how often the node released something."""
-        return np.full(problem.node_count, 8 * (problem.size + 1), dtype=np.int64)
+        return np.full(problem.nodes, 8 * (problem.size + 1), dtype=np.int64)
 
     def begin(self, problem: Problem) -> ReleasedMemory:
         """What the token carries before any node has released something."""

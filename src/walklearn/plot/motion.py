@@ -123,7 +123,7 @@ def _walk(setting: WalkSetting, steps: int, seed: int | None) -> _Walked:
     if setting.walk.is_private:
         walk = setting.walk.realise(setting.graph, setting.problem, generator)
         setting = WalkSetting(setting.problem, setting.graph, walk, setting.update)
-    best = setting.problem.optimum.model.reshape(-1)
+    best = setting.problem.solution.model.reshape(-1)
     token = init(setting, generator)
     nodes, errors = [token.node], [float(np.linalg.norm(token.model - best))]
     for _ in range(steps):

@@ -25,7 +25,7 @@ array([1.09999996])
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -34,7 +34,7 @@ from walklearn.privacy import exact_draws
 from walklearn.privacy.arguments import Array
 
 if TYPE_CHECKING:
-    from walklearn.problem import Problem
+    from walklearn.problem import Objective
 
 Unit = Literal["rows", "node"]
 
@@ -64,34 +64,32 @@ class NoisyGradients:
         """The public grid that `clipped_on_grid` counts in: C/2^24, which is exact."""
         return self.clip / CLIP_STEPS
 
-    def clipped(
-        self, problem: Problem, node: int, model: Array, picks: NDArray[np.int64] | None = None
-    ) -> Array:
+    def clipped(self, objective: Objective, node: int, w: Array, draws: ArrayLike = ()) -> Array:
         """Sum the clipped vectors of a node, to which the noise is added.
 
         Parameters
         ----------
-        problem
-            The problem, with the node's rows.
+        objective
+            The objective, with the node's rows.
         node
             The number of the node.
-        model
-            w, flat.
-        picks
-            Which rows a mini-batch looks at, for the unit "node" alone; by default all.
+        w
+            The model, flat.
+        draws
+            Uniform numbers that select a mini-batch, for the unit "node" alone; by default none.
 
         Returns
         -------
         array
             As many doubles as the model has numbers.
         """
-        total = np.zeros(problem.size)
-        for vectors, shares in self._vectors(problem, node, model, picks):
+        total = np.zeros(objective.size)
+        for vectors, shares in self._vectors(objective, node, w, draws):
             total += shares @ vectors
         return total
 
     def clipped_on_grid(
-        self, problem: Problem, node: int, model: Array, picks: NDArray[np.int64] | None = None
+        self, objective: Objective, node: int, w: Array, draws: ArrayLike = ()
     ) -> NDArray[np.int64]:
         """Sum them in whole steps of `clip_step`; no vector in it is longer than the clip.
 
@@ -99,7 +97,7 @@ class NoisyGradients:
 
         Parameters
         ----------
-        problem, node, model, picks
+        objective, node, w, draws
             As for `clipped`. A model that is not finite is a ValueError: what rows make of it could
             not be told from an overflow.
 
@@ -108,10 +106,10 @@ class NoisyGradients:
         array of int64
             As many as the model has numbers.
         """
-        if not np.isfinite(model).all():
+        if not np.isfinite(w).all():
             raise ValueError("the model is not finite, so nothing of the rows is added to it.")
-        total = np.zeros(problem.size, dtype=np.int64)
-        for vectors, shares in self._vectors(problem, node, model, picks):
+        total = np.zeros(objective.size, dtype=np.int64)
+        for vectors, shares in self._vectors(objective, node, w, draws):
             total += self._on_grid(vectors, shares[:, None]).sum(axis=0)
         return total
 
@@ -186,10 +184,10 @@ class NoisyGradients:
 
     def released(
         self,
-        problem: Problem,
+        objective: Objective,
         node: int,
-        model: Array,
-        picks: NDArray[np.int64] | None = None,
+        w: Array,
+        draws: ArrayLike = (),
         *,
         steps: NDArray[np.int64],
     ) -> Array:
@@ -197,7 +195,7 @@ class NoisyGradients:
 
         Parameters
         ----------
-        problem, node, model, picks
+        objective, node, w, draws
             As for `clipped_on_grid`.
         steps
             What `draw` gave for the size of the model, and was not used before.
@@ -207,14 +205,14 @@ class NoisyGradients:
         array
             As many doubles as the model has numbers.
         """
-        if steps.shape != (problem.size,) or steps.dtype != np.int64:
+        if steps.shape != (objective.size,) or steps.dtype != np.int64:
             raise ValueError(
-                f"a model has {problem.size} numbers: the noise must be as many whole numbers, as "
-                f"`draw` gives them, not {steps.dtype} of shape {steps.shape}."
+                f"a model has {objective.size} numbers: the noise must be as many whole numbers, "
+                f"as `draw` gives them, not {steps.dtype} of shape {steps.shape}."
             )
-        total = steps + self.clipped_on_grid(problem, node, model, picks)
+        total = steps + self.clipped_on_grid(objective, node, w, draws)
         # What follows sees the noisy whole numbers alone.
-        return np.asarray(self.factor(problem, node) * (self.clip_step * total))
+        return np.asarray(self.factor(objective, node) * (self.clip_step * total))
 
     def check_batch(self, batch: object) -> None:
         """Refuse a mini-batch for a claim about rows: it may hold a row several times.
@@ -231,29 +229,29 @@ class NoisyGradients:
                 'or use protect="node".'
             )
 
-    def factor(self, problem: Problem, node: int) -> float:
+    def factor(self, objective: Objective, node: int) -> float:
         """What the noisy sum is multiplied by, to be the rows' part of ∇f_i: a public number.
 
         Parameters
         ----------
-        problem
-            The problem, with the node's rows.
+        objective
+            The objective, with the node's rows.
         node
             The number of the node.
 
         Returns
         -------
         float
-            `Problem.row_factor` for "rows"; 1 for "node", where it is in what is clipped.
+            `Objective.row_factor` for "rows"; 1 for "node", where it is in what is clipped.
         """
-        return problem.row_factor(node) if self.protect == "rows" else 1.0
+        return objective.row_factor(node) if self.protect == "rows" else 1.0
 
     def protected(
         self,
-        problem: Problem,
+        objective: Objective,
         node: int,
-        model: Array,
-        picks: NDArray[np.int64] | None = None,
+        w: Array,
+        draws: ArrayLike = (),
         *,
         normal: ArrayLike,
     ) -> Array:
@@ -261,7 +259,7 @@ class NoisyGradients:
 
         Parameters
         ----------
-        problem, node, model, picks
+        objective, node, w, draws
             As for `clipped`.
         normal
             A standard normal number for each number of the model.
@@ -273,41 +271,43 @@ class NoisyGradients:
             would pass through the clipping and reveal the overflow.
         """
         noisy = self.standard_deviation * np.asarray(normal, float)
-        if noisy.shape != (problem.size,):
+        if noisy.shape != (objective.size,):
             raise ValueError(
-                f"a model has {problem.size} numbers, but there are {noisy.size} normal numbers: "
+                f"a model has {objective.size} numbers, but there are {noisy.size} normal numbers: "
                 "the noise needs one for each coordinate."
             )
-        noisy = noisy + self.clipped(problem, node, model, picks)
-        return np.asarray(self.factor(problem, node) * noisy)
+        noisy = noisy + self.clipped(objective, node, w, draws)
+        return np.asarray(self.factor(objective, node) * noisy)
 
     def _vectors(
-        self, problem: Problem, node: int, model: Array, picks: NDArray[np.int64] | None
+        self, objective: Objective, node: int, w: Array, draws: ArrayLike
     ) -> Iterator[tuple[Array, Array]]:
         """Yield what is clipped, a vector to a line, and how much of each the clipping leaves.
 
         Each row's gradient, some rows at a time, or that of all of them. Of a vector that is not
         finite nothing is left.
         """
-        for vectors in self._gradients(problem, node, model, picks):
+        for vectors in self._gradients(objective, node, w, draws):
             with np.errstate(over="ignore", invalid="ignore"):
                 lengths = np.sqrt(np.einsum("ra,ra->r", vectors, vectors))
             shares = self.clip / np.maximum(lengths, self.clip)
             finite = np.nan_to_num(vectors, posinf=0.0, neginf=0.0)
             yield finite, np.where(np.isfinite(lengths), shares, 0.0)
 
-    def _gradients(
-        self, problem: Problem, node: int, model: Array, picks: NDArray[np.int64] | None
-    ) -> Iterator[Array]:
+    def _gradients(self, objective: Any, node: int, w: Array, draws: ArrayLike) -> Iterator[Array]:
+        batch = np.asarray(draws, dtype=np.float64)
         if self.protect == "node":
             with np.errstate(over="ignore", invalid="ignore"):
-                whole = np.asarray(problem.data_gradient(node, model, picks), dtype=np.float64)
+                whole = np.asarray(objective.gradient(node, w, batch), dtype=np.float64)
             yield whole[None, :]
             return
-        self.check_batch(picks)
-        count = int(problem.offsets[node + 1] - problem.offsets[node])
-        at_once = max(1, NUMBERS_AT_ONCE // problem.size)
-        for first in range(0, count, at_once):
+        self.check_batch(len(batch) or None)
+        parts: list[tuple[slice, ...]] = [()]  # all rows at once
+        if hasattr(objective, "count_rows"):
+            at_once = max(1, NUMBERS_AT_ONCE // objective.size)
+            firsts = range(0, objective.count_rows(node), at_once)
+            parts = [(slice(first, first + at_once),) for first in firsts]
+        for part in parts:
             with np.errstate(over="ignore", invalid="ignore"):
-                gradients = problem.row_gradients(node, model, slice(first, first + at_once))
-            yield gradients
+                gradients = objective.row_gradients(node, w, *part)
+            yield np.asarray(gradients, dtype=np.float64)

@@ -1,7 +1,7 @@
 """What is minimised: rows and their owners, losses, domains, and the `Problem` they make.
 
 >>> from walklearn.problem import Problem, losses
->>> Problem([[1.0], [2.0]], [1.0, 3.0], loss=losses.Squared()).smoothness
+>>> Problem([[1.0], [2.0]], [1.0, 3.0], loss=losses.Squared()).smoothness_constants
 array([2., 8.])
 """
 

@@ -1,4 +1,4 @@
-"""Whether a problem has a minimiser, and how w* is found: `Problem.optimum`.
+"""Whether a problem has a minimiser, and how w* is found: `Problem.solution`.
 
 With a penalty, or over a bounded domain, there always is one. Without them a logistic loss falls
 for ever along a direction in which every row is on its right side, if there is such a direction.
@@ -50,7 +50,7 @@ def optimum_of(problem: Problem) -> Optimum:
 def _function(problem: Problem) -> Smooth:
     """f with its derivatives, as the solvers take it."""
     return Smooth(
-        problem.value, problem.gradient, partial(hessian, problem), problem.penalty,
+        problem.value, problem.full_gradient, partial(hessian, problem), problem.penalty,
         partial(_curvature_along, problem),
     )  # fmt: skip
 
@@ -63,7 +63,7 @@ def found_from_sample(problem: Problem) -> Optimum | None:
     if problem.penalty == 0:
         return None
     chosen = np.sort(np.random.default_rng(0).integers(problem.row_count, size=SAMPLED_ROWS))
-    weights = problem.row_weights[chosen] * (problem.row_count / SAMPLED_ROWS / problem.node_count)
+    weights = problem.row_weights[chosen] * (problem.row_count / SAMPLED_ROWS / problem.nodes)
     owners = np.zeros(SAMPLED_ROWS, dtype=np.int64)
     sample = problem._changed(
         X=problem.X[chosen], y=problem.y[chosen], node_of_row=owners, nodes=1, aggregate="sum",
@@ -72,7 +72,7 @@ def found_from_sample(problem: Problem) -> Optimum | None:
     if sample.size != problem.size:  # a class that no row of the sample is of
         return None
     try:
-        near = sample.optimum
+        near = sample.solution
     except NoMinimiserError:
         return None
     model = refined(_function(problem), problem.domain, partial(hessian, sample), near)
@@ -82,7 +82,7 @@ def found_from_sample(problem: Problem) -> Optimum | None:
 def hessian(problem: Problem, model: Array) -> Array:
     """∇²f(w), a matrix of d × d, or Kd × Kd for K classes."""
     curvature = problem.loss.curvature(scores(problem.X, model), problem.y)
-    weights = problem.row_weights / problem.node_count
+    weights = problem.row_weights / problem.nodes
     if problem.outputs == 1:
         data_part = _weighted_square(problem, weights * curvature)
     else:
@@ -98,7 +98,7 @@ def hessian(problem: Problem, model: Array) -> Array:
 def _curvature_along(problem: Problem, model: Array) -> Callable[[Array], Array]:
     """v ↦ ∇²f(w) v, which needs no matrix of d × d."""
     curvature = problem.loss.curvature(scores(problem.X, model), problem.y)
-    weights = problem.row_weights / problem.node_count
+    weights = problem.row_weights / problem.nodes
 
     def along(direction: Array) -> Array:
         moved = scores(problem.X, direction)

@@ -7,7 +7,7 @@ import math
 from abc import ABC, abstractmethod
 from functools import cached_property
 from numbers import Integral, Real
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,20 +17,21 @@ from walklearn.arrays import ArraySpec, Specs
 Array = NDArray[Any]
 
 
-class shared_property(cached_property[Any]):
-    """A cached property whose value copies made by `Objective.with_batch` share.
+if TYPE_CHECKING:
+    shared_property = cached_property
+else:
 
-    It must not depend on `draws`.
-    """
+    class shared_property(cached_property):
+        """A cached property that does not depend on `draws`: copies by `with_batch` share it."""
 
-    def __get__(self, instance: Any, owner: type | None = None) -> Any:
-        if instance is None:
-            return self
-        shared, name = instance.__dict__.setdefault("_shared", {}), self.attrname
-        if name not in shared:
-            shared[name] = self.func(instance)
-        instance.__dict__[name] = shared[name]
-        return shared[name]
+        def __get__(self, instance, owner=None):
+            if instance is None:
+                return self
+            shared, name = instance.__dict__.setdefault("_shared", {}), self.attrname
+            if name not in shared:
+                shared[name] = self.func(instance)
+            instance.__dict__[name] = shared[name]
+            return shared[name]
 
 
 class Objective(ABC):
@@ -48,8 +49,8 @@ class Objective(ABC):
     - `smoothness(node) -> L_i`, the Lipschitz constant of ∇f_i.
     - `local_value(node, w, draws) -> φ_i(w)`.
     - `row_gradients(node, w) -> array of shape (rows, size)`, a gradient for each row of the node.
-      ∇φ_i is `row_factor(node)` times their sum. If there is also `row_count(node)`, it is called
-      as `row_gradients(node, w, some)` with a slice of the rows.
+      ∇φ_i is `row_factor(node)` times their sum. With `count_rows(node)` beside it, it is called as
+      `row_gradients(node, w, some)`, with a slice of the rows, so that few are in memory at once.
     - `linear_rows(node, draws) -> (rows, x, slopes)` for scores that are linear in w. `rows` are
       the indices of the rows within the node, and ∇φ_i = slopes(w) @ x without draws.
 

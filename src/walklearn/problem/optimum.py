@@ -50,7 +50,7 @@ class NoMinimiserError(ValueError):
     Examples
     --------
     >>> from walklearn import Problem, losses
-    >>> Problem([[1.0], [2.0]], [1.0, 1.0], loss=losses.Logistic()).optimum
+    >>> Problem([[1.0], [2.0]], [1.0, 1.0], loss=losses.Logistic()).solution
     Traceback (most recent call last):
         ...
     walklearn.problem.optimum.NoMinimiserError: the objective has no minimiser: the ...
@@ -86,7 +86,7 @@ class Optimum:
     Examples
     --------
     >>> from walklearn import Problem, losses
-    >>> found = Problem([[1.0], [1.0]], [1.0, 3.0], loss=losses.Squared()).optimum
+    >>> found = Problem([[1.0], [1.0]], [1.0, 3.0], loss=losses.Squared()).solution
     >>> found.model, found.value, found.unique
     (array([2.]), 1.0, True)
     """

@@ -6,14 +6,14 @@ With N nodes, f(w) = (1/N) Σ_i f_i(w) is minimised over W, where node i's own l
 
 and c_r depends on `aggregate`: N for the paper's sum over rows ("sum"), N/M for the mean
 over all M rows ("mean"), 1/(rows of i) for the mean over nodes of node means ("node-mean").
-∇f_i is L_i-Lipschitz with L_i = λ + β λ_max(Σ c_r x_r x_rᵀ): `smoothness`. A row with a
+∇f_i is L_i-Lipschitz with L_i = λ + β λ_max(Σ c_r x_r x_rᵀ): `smoothness_constants`. A row with a
 `sample_weight` s_r counts as s_r rows, in c_r and in the counts that c_r divides by.
 
 >>> X, y = [[1.0, 0.0], [0.0, 2.0]], [1.0, -1.0]
 >>> problem = Problem(X, y, loss=Logistic(), penalty=1.0)
->>> problem.smoothness          # 1 + 2‖x‖²/4
+>>> problem.smoothness_constants          # 1 + 2‖x‖²/4
 array([1.5, 3. ])
->>> Problem(X, y, penalty=1.0, sample_weight=[2.0, 1.0]).smoothness
+>>> Problem(X, y, penalty=1.0, sample_weight=[2.0, 1.0]).smoothness_constants
 array([2., 3.])
 """
 
@@ -21,19 +21,20 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from numbers import Real
 from typing import Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
+from walklearn.arrays import ArraySpec
 from walklearn.files.wording import as_given, plural
 from walklearn.problem.domains import Domain, Everywhere
 from walklearn.problem.losses import Logistic, Loss
 from walklearn.problem.minimiser import grows_for_ever, optimum_of
+from walklearn.problem.objective import Objective, shared_property
 from walklearn.problem.optimum import Optimum
 from walklearn.problem.owned_rows import (
     EmptyNodes,
@@ -52,10 +53,12 @@ Array = NDArray[Any]
 T = TypeVar("T")
 
 Aggregate = Literal["sum", "mean", "node-mean"]
+Draws = Sequence[float] | NDArray[np.float64]
+LinearRows = tuple[NDArray[np.int64], Any, Callable[[Array], Array]]
 
 
-@dataclass(frozen=True, eq=False)
-class Problem:
+@dataclass(frozen=True, eq=False, init=False)
+class Problem(Objective):
     """Rows held by the nodes of a graph, and what is to be minimised over them.
 
     Rows are stored grouped by node. A model is a flat vector of `size` numbers, row-major
@@ -102,7 +105,7 @@ class Problem:
     >>> from walklearn import datasets, domains
     >>> X, y = datasets.two_gaussians(30, dimension=3, seed=1)
     >>> problem = Problem(X, y, penalty=1.0, domain=domains.Ball(10.0))
-    >>> problem.node_count, problem.size
+    >>> problem.nodes, problem.size
     (30, 3)
     """
 
@@ -112,7 +115,7 @@ class Problem:
     penalty: float
     domain: Domain
     node_of_row: NDArray[np.int64]
-    node_count: int
+    nodes: int
     aggregate: Aggregate
     empty_nodes: EmptyNodes
     sample_weight: NDArray[np.float64]
@@ -158,7 +161,7 @@ class Problem:
             "penalty": float(penalty),
             "domain": domain,
             "node_of_row": owners,
-            "node_count": count,
+            "nodes": count,
             "aggregate": aggregate,
             "empty_nodes": empty_nodes,
             "sample_weight": weights,
@@ -166,11 +169,15 @@ class Problem:
             "dtype": np.dtype(dtype),
         }
         self.__setstate__(settings)
+        parameters = (ArraySpec("coef", self.model_shape, self.dtype.str),)
+        object.__setattr__(self, "parameters", parameters)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Freeze the arrays, after unpickling too, so that they cannot be written to."""
         for name, value in state.items():
             object.__setattr__(self, name, _frozen(value))
+        for value in state.get("_shared", {}).values():
+            _frozen(value)
 
     @property
     def is_sparse(self) -> bool:
@@ -196,15 +203,10 @@ class Problem:
         """d, the number of features of a row."""
         return int(self.X.shape[1])
 
-    @cached_property
+    @shared_property
     def outputs(self) -> int:
         """K, the number of scores a row gets: 1 but for `Softmax`."""
         return self.loss.outputs(self.y)
-
-    @property
-    def size(self) -> int:
-        """How many numbers a model has."""
-        return self.outputs * self.dimension
 
     @property
     def model_shape(self) -> tuple[int, ...]:
@@ -216,30 +218,34 @@ class Problem:
         """The size of one model in bytes: what a message carries."""
         return self.size * self.dtype.itemsize
 
-    @cached_property
+    @shared_property
     def offsets(self) -> NDArray[np.int64]:
         """Node i owns rows offsets[i] to offsets[i + 1]."""
-        return _frozen(np.searchsorted(self.node_of_row, np.arange(self.node_count + 1)))
+        return _frozen(np.searchsorted(self.node_of_row, np.arange(self.nodes + 1)))
 
-    @cached_property
+    @shared_property
     def row_weights(self) -> NDArray[np.float64]:
         """c_r, the weight of each row in its node's loss."""
         weights = self.sample_weight
         if self.aggregate == "node-mean":
             return _frozen(weights / np.bincount(self.node_of_row, weights)[self.node_of_row])
         if self.aggregate == "sum":
-            return _frozen(self.node_count * weights)
-        return _frozen(self.node_count / self.total_rows * weights)
+            return _frozen(self.nodes * weights)
+        return _frozen(self.nodes / self.total_rows * weights)
 
-    @cached_property
-    def smoothness(self) -> NDArray[np.float64]:
+    @shared_property
+    def smoothness_constants(self) -> NDArray[np.float64]:
         """L_i, the Lipschitz constant of ∇f_i, for each node."""
         return self._smoothness(iterate=True)
 
-    @cached_property
+    def smoothness(self, node: int) -> float:
+        """Return L_i, the Lipschitz constant of ∇f_i."""
+        return float(self.smoothness_constants[node])
+
+    @shared_property
     def exact_smoothness(self) -> NDArray[np.float64]:
         """L_i by dense eigenvalues also of sparse rows, as its release for single rows needs it."""
-        return self._smoothness(iterate=False) if self.is_sparse else self.smoothness
+        return self._smoothness(iterate=False) if self.is_sparse else self.smoothness_constants
 
     def _smoothness(self, iterate: bool) -> NDArray[np.float64]:
         X, weights, offsets = self.X, self.row_weights, self.offsets
@@ -247,12 +253,12 @@ class Problem:
         largest = largest_eigenvalues(X, weights, squares, offsets, iterate)
         return _frozen(self.penalty + self.loss.smoothness * largest)
 
-    @cached_property
+    @shared_property
     def row_lengths(self) -> NDArray[np.float64]:
         """‖x_r‖ of each row."""
         return _frozen(np.sqrt(self.row_squares))
 
-    @cached_property
+    @shared_property
     def row_squares(self) -> NDArray[np.float64]:
         """‖x_r‖² of each row."""
         with np.errstate(over="ignore"):
@@ -284,30 +290,30 @@ class Problem:
         Examples
         --------
         >>> problem = Problem([[1.0], [3.0]], [1.0, -1.0], node_of_row=[0, 0], aggregate="mean")
-        >>> problem.smoothness, problem.batch_smoothness(1)
+        >>> problem.smoothness_constants, problem.batch_smoothness(1)
         (array([1.25]), array([2.25]))
         """
         counts = np.diff(self.offsets)
-        longest = np.zeros(self.node_count)
+        longest = np.zeros(self.nodes)
         np.maximum.at(longest, self.node_of_row, self.row_squares * self.row_weights)
         alone = self.penalty + self.loss.smoothness * counts * longest
         share = np.where(counts > batch, 1.0 / batch, 0.0)
-        return np.asarray((1.0 - share) * self.smoothness + share * alone)
+        return np.asarray((1.0 - share) * self.smoothness_constants + share * alone)
 
-    @cached_property
+    @shared_property
     def importance(self) -> NDArray[np.float64]:
         """The smoothness, but for a relay the smallest of the nodes that have rows."""
         empty = np.diff(self.offsets) == 0
-        smallest = self.smoothness[~empty].min()
-        return _frozen(np.where(empty, smallest, self.smoothness))
+        smallest = self.smoothness_constants[~empty].min()
+        return _frozen(np.where(empty, smallest, self.smoothness_constants))
 
-    def value(self, model: ArrayLike) -> float:
+    def value(self, w: ArrayLike) -> float:
         """Compute f(w).
 
         Parameters
         ----------
-        model
-            w, flat or of the shape `model_shape`. It may lie outside the domain.
+        w
+            The model, flat or of the shape `model_shape`. It may lie outside the domain.
 
         Returns
         -------
@@ -320,100 +326,158 @@ class Problem:
         >>> Problem([[1.0], [3.0]], [1.0, 2.0], loss=Squared(), penalty=2.0).value([1.0])  # ½ + 1
         1.5
         """
-        w = self._flat(model)
+        w = self._flat(w)
         total = sum(self._weighted_value(rows, w) for rows in self._blocks())
-        return total / self.node_count + self._penalty_value(w)
+        return total / self.nodes + self._penalty_value(w)
 
-    def gradient(self, model: ArrayLike) -> Array:
+    def project(self, w: Array) -> Array:
+        """Return the model of the domain that is nearest to w."""
+        return self.domain.project(w)
+
+    def full_gradient(self, w: ArrayLike) -> Array:
         """Compute ∇f(w).
 
         Parameters
         ----------
-        model
-            w, flat or of the shape `model_shape`.
+        w
+            The model, flat or of the shape `model_shape`.
 
         Returns
         -------
         array
             Flat, `size` numbers, the penalty's λw included.
         """
-        w, scale = self._flat(model), 1.0 / self.node_count
+        w, scale = self._flat(w), 1.0 / self.nodes
         parts = (self._weighted_gradient(rows, w, scale) for rows in self._blocks())
         return np.asarray(sum(parts) + self.penalty * w)
 
-    def local_value(self, node: int, model: ArrayLike) -> float:
-        """Compute f_i(w), the loss of one node.
+    def local_value(self, node: int, w: ArrayLike, draws: Draws = ()) -> float:
+        """Compute φ_i(w), the loss of one node without the penalty, or estimate it.
 
         Parameters
         ----------
         node
-            i; an IndexError is raised where there is no such node.
-        model
-            w, flat or of the shape `model_shape`.
+            i; an IndexError is raised if there is no such node.
+        w
+            The model, flat or of the shape `model_shape`.
+        draws
+            Uniform numbers that select a mini-batch, as for `gradient`.
 
         Returns
         -------
         float
-            The weighted losses of the node's rows, plus the penalty. The mean over nodes is
-            `value`.
+            The weighted sum of the losses of the node's rows. Their mean over nodes, plus the
+            penalty, is `value`.
         """
-        w = self._flat(model)
-        return self._weighted_value(self._rows_of(node), w) + self._penalty_value(w)
+        rows, scale = self._drawn(node, draws)
+        return scale * self._weighted_value(rows, self._flat(w))
 
-    def local_gradient(self, node: int, model: ArrayLike, picks: Array | None = None) -> Array:
-        """Compute ∇f_i(w), or estimate it from some of the node's rows.
+    def gradient(self, node: int, w: ArrayLike, draws: Draws = ()) -> Array:
+        """Compute ∇φ_i(w), the gradient of one node without λw, or estimate it.
 
         Parameters
         ----------
         node
-            i; an IndexError is raised where there is no such node.
-        model
-            w, flat or of the shape `model_shape`.
-        picks
-            The numbers of the rows to look at, where 0 is the node's first row; one may come
-            several times. By default all.
+            i; an IndexError is raised if there is no such node.
+        w
+            The model, flat or of the shape `model_shape`.
+        draws
+            Uniform numbers in [0, 1), one for each row of a mini-batch, which is drawn with
+            replacement. All rows are used without draws, and if the node has no more rows than
+            draws.
 
         Returns
         -------
         array
-            Flat, `size` numbers; unbiased if the picks are uniform.
-        """
-        return self.data_gradient(node, model, picks) + self.penalty * self._flat(model)
+            Flat, `size` numbers; an unbiased estimate if the draws are uniform.
 
-    def data_gradient(self, node: int, model: ArrayLike, picks: Array | None = None) -> Array:
-        """The part of ∇f_i(w) that depends on the node's rows: all but λw.
+        Examples
+        --------
+        >>> from walklearn.problem.losses import Squared
+        >>> problem = Problem([[1.0], [3.0]], [1.0, 2.0], loss=Squared(), node_of_row=[0, 0])
+        >>> problem.gradient(0, [1.0]), problem.gradient(0, [1.0], [0.9])  # 0 + 3, 2 · 3
+        (array([3.]), array([6.]))
+        """
+        rows, scale = self._drawn(node, draws)
+        return self._weighted_gradient(rows, self._flat(w), scale)
+
+    def linear_rows(self, node: int, draws: Draws = ()) -> LinearRows:
+        """Return rows of a node and the function that computes the slopes of their losses.
 
         Parameters
         ----------
         node
-            i; an IndexError is raised where there is no such node.
-        model
-            w, flat or of the shape `model_shape`.
-        picks
-            The rows to estimate it from, as for `local_gradient`.
+            i; an IndexError is raised if there is no such node.
+        draws
+            Uniform numbers that select a mini-batch, as for `gradient`.
 
         Returns
         -------
-        array
-            Flat, `size` numbers.
+        rows : array of int64
+            Indices of the rows within the node; a mini-batch may repeat them.
+        x : array or sparse array
+            These rows times their weights c_r.
+        slopes : function
+            The derivative of the loss by the score for each row at a model, shape (rows,), or by
+            each score for `Softmax`, shape (rows, K). Without draws ∇φ_i(w) is slopes(w).T @ x,
+            flat.
+
+        Examples
+        --------
+        >>> problem = Problem([[1.0, 0.0], [0.0, 2.0]], [1.0, -1.0], node_of_row=[0, 0])
+        >>> rows, x, slopes = problem.linear_rows(0)
+        >>> slopes(np.zeros(2)) @ x, problem.gradient(0, np.zeros(2))
+        (array([-0.5,  1. ]), array([-0.5,  1. ]))
         """
-        w, rows = self._flat(model), self._rows_of(node)
-        if picks is None:
-            return self._weighted_gradient(rows, w, 1.0)
-        scale = (rows.stop - rows.start) / len(picks)
-        return self._weighted_gradient(rows.start + picks, w, scale)
+        selected = self.drawn_rows(node, draws)
+        own = self._rows_of(node)
+        places = np.arange(own.stop - own.start) if selected is None else selected
+        chosen = own if selected is None else own.start + selected
+        X, y, weights = self.X[chosen], self.y[chosen], self.row_weights[chosen]
+        if self.is_sparse:
+            x = X.copy()
+            x.data = x.data * np.repeat(weights, np.diff(x.indptr))
+        else:
+            x = weights[:, None] * X
+        return places, x, lambda w: self.loss.slope(scores(X, self._flat(w)), y)
 
-    def row_gradients(self, node: int, model: ArrayLike, some: slice = slice(None)) -> Array:
-        """ω_r ∇ℓ(x_r·w, t_r) of the node's rows, or some of them, each by itself.
-
-        `row_factor` times the sum over all of them is `data_gradient`.
+    def drawn_rows(self, node: int, draws: Draws) -> NDArray[np.int64] | None:
+        """Return the rows of a node that uniform numbers select, drawn with replacement.
 
         Parameters
         ----------
         node
-            i; an IndexError is raised where there is no such node.
-        model
-            w, flat or of the shape `model_shape`.
+            i; an IndexError is raised if there is no such node.
+        draws
+            A uniform number in [0, 1) for each row of a mini-batch.
+
+        Returns
+        -------
+        array of int64, or None
+            Indices within the node. None for all rows: if there are no draws, or if the node has no
+            more rows than draws.
+        """
+        count = self.count_rows(node)
+        if not len(draws) or count <= len(draws):
+            return None
+        return np.minimum((np.asarray(draws) * count).astype(np.int64), count - 1)
+
+    def count_rows(self, node: int) -> int:
+        """Return the number of rows of a node."""
+        rows = self._rows_of(node)
+        return int(rows.stop - rows.start)
+
+    def row_gradients(self, node: int, w: ArrayLike, some: slice = slice(None)) -> Array:
+        """Compute ω_r ∇ℓ(x_r·w, t_r) for each row of a node, or for some of them.
+
+        `row_factor` times their sum over all rows is `gradient`.
+
+        Parameters
+        ----------
+        node
+            i; an IndexError is raised if there is no such node.
+        w
+            The model, flat or of the shape `model_shape`.
         some
             Which of the node's rows, where 0 is its first; its step must be 1. By default all.
 
@@ -424,7 +488,7 @@ class Problem:
         """
         own = self._rows_of(node)
         chosen = range(own.start, own.stop)[some]
-        w, rows = self._flat(model).astype(np.float64, copy=False), slice(chosen.start, chosen.stop)
+        w, rows = self._flat(w).astype(np.float64, copy=False), slice(chosen.start, chosen.stop)
         X = self.dense_rows(rows).astype(np.float64, copy=False)
         slopes = self.loss.slope(scores(X, w), self.y[rows]).reshape(len(X), self.outputs)
         slopes = slopes * self.sample_weight[rows][:, None]
@@ -440,7 +504,7 @@ class Problem:
             return 0.0
         if self.aggregate == "node-mean":
             return 1.0 / math.fsum(self.sample_weight[rows])
-        return self.node_count / (1.0 if self.aggregate == "sum" else self.total_rows)
+        return self.nodes / (1.0 if self.aggregate == "sum" else self.total_rows)
 
     def rows_of(self, node: int, picks: Array | None = None) -> VisitedRows:
         """The rows that a visit to a node looks at.
@@ -450,7 +514,7 @@ class Problem:
         node
             i; an IndexError is raised where there is no such node.
         picks
-            The rows to look at, as for `local_gradient`.
+            Indices of rows within the node, as `drawn_rows` gives them; by default all.
 
         Returns
         -------
@@ -464,10 +528,14 @@ class Problem:
             rows = rows.start + picks
         return VisitedRows(self.X[rows], self.y[rows], self.row_weights[rows], share)
 
-    @cached_property
-    def optimum(self) -> Optimum:
+    @shared_property
+    def solution(self) -> Optimum:
         """w*, f* and whether w* is unique, solved once. NoMinimiserError if there is none."""
         return optimum_of(self)
+
+    def optimum(self) -> Array:
+        """Return w*, the minimiser. NoMinimiserError if there is none."""
+        return self.solution.model.reshape(-1)
 
     def falls_for_ever_along(self, model: ArrayLike) -> bool:
         """Whether larger and larger models in this direction do better, so that none is the best.
@@ -512,19 +580,20 @@ class Problem:
         """
         moved = self._changed(node_of_row=node_of_row, nodes=nodes)
         if self.aggregate != "node-mean":
-            moved.__dict__["optimum"] = self.optimum
+            moved.__dict__["solution"] = self.solution
         return moved
 
     def _changed(self, **changes: Any) -> Problem:
         """The same problem with some arguments of its making changed."""
         settings = {
             "X": self.X, "y": self.y, "loss": self.loss, "penalty": self.penalty,
-            "domain": self.domain, "node_of_row": self.node_of_row, "nodes": self.node_count,
+            "domain": self.domain, "node_of_row": self.node_of_row, "nodes": self.nodes,
             "aggregate": self.aggregate, "empty_nodes": self.empty_nodes,
             "sample_weight": self.sample_weight, "total_rows": self.total_rows,
             "dtype": self.dtype, "assume_finite": True,
         }  # fmt: skip
-        return Problem(**{**settings, **changes})
+        changed = Problem(**{**settings, **changes})
+        return changed.with_batch(self.draws) if self.draws else changed
 
     def describe(self) -> dict[str, Any]:
         """A JSON-able description, with a digest of the data."""
@@ -545,7 +614,7 @@ class Problem:
             "rows": self.row_count,
             "total_rows": self.total_rows,
             "dimension": self.dimension,
-            "nodes": self.node_count,
+            "nodes": self.nodes,
             "loss": repr(self.loss),
             "penalty": self.penalty,
             "domain": repr(self.domain),
@@ -553,7 +622,7 @@ class Problem:
             "dtype": str(self.dtype),
         }
 
-    @cached_property
+    @shared_property
     def _digest(self) -> str:
         digest = hashlib.sha256()
         weighted = () if (self.sample_weight == 1.0).all() else (self.sample_weight,)
@@ -562,7 +631,11 @@ class Problem:
         return digest.hexdigest()
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Problem) and self.describe() == other.describe()
+        return (
+            isinstance(other, Problem)
+            and self.draws == other.draws
+            and self.describe() == other.describe()
+        )
 
     def __hash__(self) -> int:
         return hash(self._digest)
@@ -570,17 +643,25 @@ class Problem:
     def __repr__(self) -> str:
         return (
             f"Problem({plural(self.row_count, 'row')} of {plural(self.dimension, 'feature')} on "
-            f"{plural(self.node_count, 'node')}, {self.loss!r}, "
-            f"penalty={self.penalty:g}, {self.domain!r}, {self.aggregate!r})"
+            f"{plural(self.nodes, 'node')}, {self.loss!r}, "
+            f"penalty={self.penalty:g}, {self.domain!r}, {self.aggregate!r}"
+            + (f", draws={self.draws})" if self.draws else ")")
         )
 
     def _flat(self, model: ArrayLike) -> Array:
         return np.asarray(model).reshape(self.size)
 
     def _rows_of(self, node: int) -> slice:
-        if not 0 <= node < self.node_count:
-            raise IndexError(f"there is no node {node}: nodes are 0..{self.node_count - 1}.")
+        if not 0 <= node < self.nodes:
+            raise IndexError(f"there is no node {node}: nodes are 0..{self.nodes - 1}.")
         return slice(int(self.offsets[node]), int(self.offsets[node + 1]))
+
+    def _drawn(self, node: int, draws: Draws) -> tuple[slice | Array, float]:
+        """Return the places in `X` of a mini-batch, and how many rows each row stands for."""
+        rows, selected = self._rows_of(node), self.drawn_rows(node, draws)
+        if selected is None:
+            return rows, 1.0
+        return rows.start + selected, (rows.stop - rows.start) / len(selected)
 
     def _penalty_value(self, model: Array) -> float:
         return 0.5 * self.penalty * float(np.dot(model, model))
@@ -591,7 +672,7 @@ class Problem:
         for first in range(0, self.row_count, at_once):
             yield slice(first, min(first + at_once, self.row_count))
 
-    def _weighted_value(self, rows: slice, model: Array) -> float:
+    def _weighted_value(self, rows: slice | Array, model: Array) -> float:
         values = self.loss.value(scores(self.X[rows], model), self.y[rows])
         return float(self.row_weights[rows] @ values)
 

@@ -193,9 +193,9 @@ def check_run(
             f"graph must be a walklearn graph, got {type(graph)}. graphs.as_graph(...) makes one "
             "from a networkx or igraph graph, a matrix or a file."
         )
-    if graph.node_count != problem.node_count:
+    if graph.node_count != problem.nodes:
         raise ValueError(
-            f"the graph has {graph.node_count} nodes, but the problem has {problem.node_count}. "
+            f"the graph has {graph.node_count} nodes, but the problem has {problem.nodes}. "
             'Give every node rows (node_of_row=…), or pass empty_nodes="relay" and nodes=….'
         )
     if not isinstance(method, Walk) and graph.node_count == 1:

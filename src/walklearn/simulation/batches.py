@@ -54,7 +54,7 @@ class Batch(ABC):
         self.streams = streams
         self.messages = np.zeros(len(streams), dtype=np.int64)
         self.questions = np.zeros(len(streams), dtype=np.int64)
-        self.visits = np.zeros(setting.problem.node_count, dtype=np.int64)
+        self.visits = np.zeros(setting.problem.nodes, dtype=np.int64)
         self.iterations = 0
         self._uniforms = np.empty((0, 0, 0))
         self.released: Array | None = None
@@ -128,7 +128,7 @@ class WalkBatch(Batch):
         self.messages[:] = [token.messages for token in self.starts]
         self.questions[:] = [token.questions for token in self.starts]
         counted = len(streams) if isinstance(setting.walk, HistoryDriven) else 0
-        self.counts = np.ones((counted, setting.problem.node_count), dtype=np.int64)
+        self.counts = np.ones((counted, setting.problem.nodes), dtype=np.int64)
         self.iterations = _same_updates(self.starts)
         self.begun_with = self._checked(tokens, kept)
         self.settings = [self._realised(each) for each in streams]
@@ -138,7 +138,7 @@ class WalkBatch(Batch):
             self.released = np.stack([walk.visit_weights(setting.graph) for walk in drawn])
             self.outside[:] = [walk.outside for walk in drawn]
         if setting.model_noise is not None:
-            shape = (len(streams), setting.problem.node_count)
+            shape = (len(streams), setting.problem.nodes)
             self.contributions = np.zeros(shape, dtype=np.int64)
 
     def counted(self, replicate: int, node: int) -> Array | None:

@@ -229,7 +229,7 @@ class CompiledWalks(WalkBatch):
         """What clip and noise are multiplied by at each node."""
         noise, problem = self.setting.model_noise, self.setting.problem
         assert noise is not None
-        return np.array([noise.factor(problem, node) for node in range(problem.node_count)])
+        return np.array([noise.factor(problem, node) for node in range(problem.nodes)])
 
     def _normals(self, visited: Array) -> Array:
         """The noise of each visit, in the order in which its stream gives it."""
@@ -258,7 +258,7 @@ class CompiledGossip(Batch):
         from walklearn.simulation import compiled
 
         super().__init__(setting, streams)
-        problem, nodes = setting.problem, setting.problem.node_count
+        problem, nodes = setting.problem, setting.problem.nodes
         self._data = data_of(problem, setting.batch)
         tracked = nodes * problem.size if isinstance(setting.gossip, GradientTracking) else 0
         self._networks = [
@@ -276,7 +276,7 @@ class CompiledGossip(Batch):
     @property
     def models(self) -> Array:
         """w of every node."""
-        shape = (len(self._networks), self.setting.problem.node_count, -1)
+        shape = (len(self._networks), self.setting.problem.nodes, -1)
         return np.stack([network.models for network in self._networks]).reshape(shape)
 
     @property

@@ -49,7 +49,7 @@ class CompiledMemory(CompiledWalks):
         """What the nodes keep, as the reference has it."""
         found = []
         for r, begun in enumerate(self.begun_with):
-            by_node = {n: self._kept_by(r, n) for n in range(self.setting.problem.node_count)}
+            by_node = {n: self._kept_by(r, n) for n in range(self.setting.problem.nodes)}
             nodes = {node: kept for node, kept in by_node.items() if kept is not None}
             found.append(begun._replace(nodes=nodes))
         return found
@@ -76,7 +76,7 @@ class CompiledMemory(CompiledWalks):
         from walklearn.simulation import compiled
 
         problem, update = self.setting.problem, self.setting.update
-        tokens, nodes = len(memories), problem.node_count
+        tokens, nodes = len(memories), problem.nodes
         self._by_factors = _one_sparse_row(problem)
         side_by_side = self._one_row or self._by_factors
         if side_by_side:  # side by side: a visit then misses the cache once

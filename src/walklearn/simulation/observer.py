@@ -128,8 +128,8 @@ def attack(
     generator = np.random.default_rng(seed)
     realised = walk.realise(graph, problem, generator)
     setting = WalkSetting(problem, graph, realised, Sgd(step_size), model_noise=model_privacy)
-    evidence = np.zeros((problem.node_count, problem.dimension))
-    contributions = np.zeros(problem.node_count, dtype=np.int64)
+    evidence = np.zeros((problem.nodes, problem.dimension))
+    contributions = np.zeros(problem.nodes, dtype=np.int64)
     token = init(setting, generator)
     for _ in range(steps):
         i, before = token.node, token.model

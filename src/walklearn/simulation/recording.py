@@ -52,15 +52,15 @@ class Recording:
         problem, shape = self.setting.problem, (len(self.seeds), len(self.iterations_at))
         self.stop = threading.Event()
         self.lock = threading.Lock()
-        self.optimum = problem.optimum
+        self.optimum = problem.solution
         self.errors = {name: np.full(shape, np.nan) for name in ERRORS}
         self.messages = np.zeros(shape, dtype=np.int64)
         self.questions = np.zeros(shape, dtype=np.int64)
         self.models = np.zeros((len(self.seeds), problem.size))
         self.averages = np.zeros((len(self.seeds), problem.size))
-        self.visits = np.zeros(problem.node_count, dtype=np.int64)
+        self.visits = np.zeros(problem.nodes, dtype=np.int64)
         self.records_done = np.zeros(len(self.seeds), dtype=np.int64)
-        per_node = (len(self.seeds), problem.node_count)
+        per_node = (len(self.seeds), problem.nodes)
         walk, noise = _walk_and_noise(self.setting)
         self.outside = np.zeros(len(self.seeds), dtype=np.int64)
         releases = walk is not None and mechanism_of(walk) is not None
@@ -69,7 +69,7 @@ class Recording:
 
     def streams_of(self, seed: np.random.SeedSequence) -> Streams:
         """A replicate's random numbers, with a stream for each node if it has its own."""
-        nodes = self.setting.problem.node_count if self.owner == "node" else None
+        nodes = self.setting.problem.nodes if self.owner == "node" else None
         return generators(seed, nodes)
 
     def run(self, batch_class: Any, first: int, last: int, bar: tqdm[Any]) -> None:
@@ -176,7 +176,7 @@ def trace_of(recording: Recording, kept: Any, root: np.random.SeedSequence) -> T
         complete=complete,
         released=None if recording.released is None else recording.released[lines],
         contributions=None if recording.contributions is None else recording.contributions[lines],
-        privacy=published(walk, noise, problem.node_count, recording.outside[lines].tolist()),
+        privacy=published(walk, noise, problem.nodes, recording.outside[lines].tolist()),
         metrics=errors,
     )
 

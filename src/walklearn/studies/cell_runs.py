@@ -197,7 +197,7 @@ class _Instance:
     def errors(self, trace: Trace, name: str) -> NDArray[np.float64]:
         """The errors, infinite where the run diverged; NaN only where they are not defined."""
         errors: NDArray[np.float64] = getattr(trace, name)
-        defined = name.endswith("gap") or self.world.problem.optimum.unique
+        defined = name.endswith("gap") or self.world.problem.solution.unique
         return np.where(np.isnan(errors), np.inf, errors) if defined else errors
 
 

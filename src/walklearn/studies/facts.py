@@ -45,7 +45,8 @@ def facts_of(
     refusal: InfeasiblePrivacyError | None = None,
 ) -> dict[str, Any]:
     """Make a row of facts: on the instance, the method, and the privacy it has or cannot have."""
-    problem, optimum = world.problem, world.problem.optimum
+    problem, optimum = world.problem, world.problem.solution
+    constants = problem.smoothness_constants
     first, generator = _first(problem, walks)
     facts: dict[str, Any] = {
         "node_count": world.graph.node_count,
@@ -54,7 +55,7 @@ def facts_of(
         "optimum_norm": float(np.linalg.norm(optimum.model)),
         "optimum_value": float(optimum.value),
         "optimum_unique": bool(optimum.unique),
-        "smoothness_spread": float(problem.smoothness.max() / problem.smoothness.mean()),
+        "smoothness_spread": float(constants.max() / constants.mean()),
         "boundary_share": math.nan,
         "diverged": False,
         "setup_messages": 0,

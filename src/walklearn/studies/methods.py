@@ -143,7 +143,7 @@ def step_smoothness(
         return float(problem.importance.mean())
     else:
         scale = method.gradient_scale(graph, problem)
-    return float((scale * problem.smoothness).max())
+    return float((scale * problem.smoothness_constants).max())
 
 
 def mechanism_of(table: CheckedTable, problem_table: Table, problem: Problem) -> Mechanism:
@@ -206,6 +206,6 @@ def bounds_of(table: CheckedTable, problem_table: Table, problem: Problem) -> tu
         raise table.error("bounds", '= "public" needs a feature_bound in every problem.')
     rows = problem.row_count
     return smoothness_bounds(
-        problem.loss, problem.penalty, problem.node_count, problem_table["feature_bound"],
-        max_rows=-(-rows // problem.node_count), aggregate=problem.aggregate, total_rows=rows,
+        problem.loss, problem.penalty, problem.nodes, problem_table["feature_bound"],
+        max_rows=-(-rows // problem.nodes), aggregate=problem.aggregate, total_rows=rows,
     )  # fmt: skip

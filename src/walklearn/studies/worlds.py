@@ -9,7 +9,7 @@ nothing for the others.
 >>> problem = {"data": "two_gaussians", "dimension": 2, "penalty": 1.0,
 ...            "domain": {"ball": 2.0, "relative": True}}
 >>> world = draw_world(graph, problem, seed=1, stage=RUN, instance=0)
->>> norm = float(np.linalg.norm(world.problem.optimum.model))
+>>> norm = float(np.linalg.norm(world.problem.solution.model))
 >>> world.graph.node_count, round(world.problem.domain.radius / norm, 6)
 (20, 2.0)
 """
@@ -202,6 +202,6 @@ def _posed(rows: _Rows, terms: _Terms, **nodes: Any) -> Problem:
     )  # fmt: skip
     domain = terms.domain
     if terms.multiple:
-        unconstrained = pose(domain=domain).optimum.model
+        unconstrained = pose(domain=domain).solution.model
         domain = Ball(terms.multiple * float(np.linalg.norm(unconstrained)))
     return pose(domain=domain)

@@ -319,7 +319,7 @@ def _steps_to_mix(
 def _residual_at_optimum(problem: Problem) -> tuple[float, str]:
     """σ², or NaN and why."""
     try:
-        return residual(problem, problem.optimum.model), ""
+        return residual(problem, problem.solution.model), ""
     except NoMinimiserError as error:
         return math.nan, str(error)
 
@@ -333,10 +333,10 @@ def _check_arguments(graph: Graph, problem: Problem, walk: Walk) -> None:
             )
     if not isinstance(walk, Walk):
         raise TypeError(f"theory is about walks such as walks.Weighted(), got {as_given(walk)}.")
-    if graph.node_count != problem.node_count:
+    if graph.node_count != problem.nodes:
         raise ValueError(
-            f"the graph has {graph.node_count} nodes but the problem has {problem.node_count}. "
-            f"Build the graph with {problem.node_count} nodes, or assign the rows to "
+            f"the graph has {graph.node_count} nodes but the problem has {problem.nodes}. "
+            f"Build the graph with {problem.nodes} nodes, or assign the rows to "
             f"{graph.node_count} nodes with Problem(..., node_of_row=..., "
             f"nodes={graph.node_count})."
         )

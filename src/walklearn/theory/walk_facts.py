@@ -101,7 +101,7 @@ class Facts:
     def step_smoothness(self) -> Vector:
         """The Lipschitz constant of each node's step direction ĝ."""
         scale = self.walk.gradient_scale(self.graph, self.problem)
-        return np.asarray(scale * self.problem.smoothness)
+        return np.asarray(scale * self.problem.smoothness_constants)
 
     @property
     def noisy(self) -> bool:
@@ -129,7 +129,11 @@ class Facts:
         """The theorem's constant, where one applies."""
         if not self.unbiased:
             return None
-        v, L, importance = self.visit_weights, self.problem.smoothness, self.problem.importance
+        v, L, importance = (
+            self.visit_weights,
+            self.problem.smoothness_constants,
+            self.problem.importance,
+        )
         if isinstance(self.walk.innermost, ReleasedWeighted):
             theorem = "Algorithm 3, for one draw of R"
         elif np.allclose(v, v[0], rtol=1e-9):
@@ -176,13 +180,13 @@ def residual(problem: Problem, model: NDArray[np.float64]) -> float:
     total = 0.0
     for nodes in _blocks(problem):
         total += float(np.sum(_local_gradients(problem, nodes, w) ** 2))
-    return total / problem.node_count
+    return total / problem.nodes
 
 
 def _blocks(problem: Problem) -> Iterator[slice]:
     """Ranges of nodes whose gradients and rows fit into memory together."""
     most, first = max(1, NUMBERS_AT_ONCE // problem.size), 0
-    while first < problem.node_count:
+    while first < problem.nodes:
         by_rows = int(np.searchsorted(problem.offsets, problem.offsets[first] + most, "right")) - 1
         last = max(first + 1, min(by_rows, first + most))
         yield slice(first, last)

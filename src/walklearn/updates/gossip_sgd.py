@@ -393,7 +393,7 @@ def _track(setting: GossipSetting, network: Network) -> Network:
 
 def _gradients(problem: Problem, models: Array) -> Array:
     """∇f_i of each node's own model."""
-    each = [problem.local_gradient(node, model) for node, model in enumerate(models)]
+    each = [problem.gradient(node, w) + problem.penalty * w for node, w in enumerate(models)]
     return np.asarray(each, dtype=np.float64)
 
 

@@ -37,7 +37,6 @@ from numpy.typing import NDArray
 from walklearn.problem import Problem
 from walklearn.problem.visited_rows import VisitedRows
 from walklearn.updates.found_step import Pace, halving_visits, raised
-from walklearn.updates.sgd import picked_rows
 from walklearn.updates.step_sizes import ConstantStep
 from walklearn.updates.update import UPDATES, Remembering, Visited
 
@@ -171,7 +170,7 @@ class Saga(Remembering):
         """Look at the rows, find the step, make it, and remember, as the module says."""
         memory: GradientMemory = token.memory
         w, s, k = token.model, memory.gradient_sum, token.updates + 1
-        picks = picked_rows(problem, token.node, uniforms)
+        picks = problem.drawn_rows(token.node, uniforms)
         rows = problem.rows_of(token.node, picks)
         scores = rows.scores(w).astype(np.float64)
         slopes = problem.loss.slope(scores, rows.y)
@@ -181,13 +180,13 @@ class Saga(Remembering):
         curvature = memory.curvature
         if self.step_size is None:
             held = kept.slopes.shape[0]
-            visits = halving_visits(problem.node_count, held, len(rows.y), pace.hops)
+            visits = halving_visits(problem.nodes, held, len(rows.y), pace.hops)
             curvature = pace.decayed(curvature, visits)
             curvature = raised(curvature, problem.loss, rows, scores, slopes)
             gamma = pace.step(curvature + problem.penalty)
         else:
             gamma = self.step_size.constant
-        if memory.collects and pace.nodes < EVERY_NODE * problem.node_count:
+        if memory.collects and pace.nodes < EVERY_NODE * problem.nodes:
             gamma = 0.0
 
         corrected = looked.correction + (1.0 - looked.unseen) * s / pace.nodes

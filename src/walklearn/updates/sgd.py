@@ -24,14 +24,14 @@ from numpy.typing import NDArray
 from walklearn.problem import Problem
 
 Array = NDArray[Any]
-#: In place of `Problem.data_gradient`: the same, clipped and noisy (`privacy.ModelNoise`), or None
+#: In place of `Problem.gradient`: the same, clipped and noisy (`privacy.ModelNoise`), or None
 #: if the node has spent its contributions and must leave the model unchanged.
-Protect = Callable[[Problem, int, Array, "NDArray[np.int64] | None"], "Array | None"]
+Protect = Callable[[Problem, int, Array, Array], "Array | None"]
 
 
 def start(problem: Problem, generator: np.random.Generator) -> tuple[int, Array]:
     """Draw a uniform node and a model uniform over W: the same for every method on one stream."""
-    node = int(generator.random() * problem.node_count)
+    node = int(generator.random() * problem.nodes)
     model = problem.domain.sample(problem.size, generator)
     return node, model.astype(problem.dtype)
 
@@ -52,25 +52,14 @@ def update(
     noisy before it shows; the penalty's part depends on the model alone. If it returns None, the
     model stays unchanged and the gradient is 0.
     """
-    picks = None if uniforms is None else picked_rows(problem, node, uniforms)
+    draws = np.empty(0) if uniforms is None else uniforms
     from_rows: Array | None
     if protect is None:
-        from_rows = problem.data_gradient(node, model, picks)
+        from_rows = problem.gradient(node, model, draws)
     else:
-        from_rows = protect(problem, node, model, picks)
+        from_rows = protect(problem, node, model, draws)
     if from_rows is None:
         return model, np.zeros_like(model)
     gradient = scale * (from_rows + problem.penalty * model)
     moved = (model - step * gradient).astype(model.dtype, copy=False)
     return problem.domain.project(moved), gradient
-
-
-def picked_rows(problem: Problem, node: int, uniforms: Array) -> NDArray[np.int64] | None:
-    """Which of the node's rows a mini-batch looks at, drawn with replacement.
-
-    None, for all of them, where the node has no more rows than the mini-batch.
-    """
-    rows = int(problem.offsets[node + 1] - problem.offsets[node])
-    if rows <= len(uniforms) or not len(uniforms):
-        return None
-    return np.minimum((uniforms * rows).astype(np.int64), rows - 1)

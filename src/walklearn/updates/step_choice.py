@@ -61,8 +61,8 @@ def choose_step(problem: Problem, graph: Graph, walk: Walk, batch: int | None = 
     batch: how many of a node's rows an update looks at: the fewer, the shorter the steps.
     """
     scale = walk.gradient_scale(graph, problem)
-    more = 0.0 if batch is None else problem.batch_smoothness(batch) - problem.smoothness
-    largest = float((scale * (problem.smoothness + more)).max())
+    more = 0.0 if batch is None else problem.batch_smoothness(batch) - problem.smoothness_constants
+    largest = float((scale * (problem.smoothness_constants + more)).max())
     mean = float((problem.importance + more).mean())
     return _step(problem.loss, problem.penalty, float(scale.max()), largest, mean)
 

@@ -249,7 +249,7 @@ class Sgd(Update):
 
     def node_bytes(self, problem: Problem) -> NDArray[np.int64]:
         """The node keeps nothing."""
-        return np.zeros(problem.node_count, dtype=np.int64)
+        return np.zeros(problem.nodes, dtype=np.int64)
 
 
 def as_update(update: object, step_size: Any) -> Update:

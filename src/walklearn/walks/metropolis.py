@@ -220,9 +220,9 @@ def smoothness_of_nodes(graph: Graph, problem: Problem | None, walk: str) -> Vec
     """L_i of the problem's nodes, for a walk of that name, which needs them."""
     if problem is None:
         raise TypeError(f"{walk} needs the problem, to take L_i from: pass it after the graph.")
-    if problem.node_count != graph.node_count:
+    if problem.nodes != graph.node_count:
         raise ValueError(
-            f"the graph has {graph.node_count} nodes, but the problem has {problem.node_count}."
+            f"the graph has {graph.node_count} nodes, but the problem has {problem.nodes}."
         )
     return positive(problem.importance)
 

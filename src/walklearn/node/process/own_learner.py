@@ -97,7 +97,7 @@ def observe_visits(
     plan = Plan.from_dict(
         {
             "name": "audit",
-            "nodes": problem.node_count,
+            "nodes": problem.nodes,
             "rows": problem.row_count,
             "features": [f"x{number}" for number in range(problem.dimension)],
             "target": "y",

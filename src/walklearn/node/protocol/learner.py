@@ -169,7 +169,7 @@ class Learner:
         if not plan.tells:
             importance = 1.0
         elif importance is None:
-            importance = float(problem.smoothness[0])
+            importance = problem.smoothness(0)
         most = noise.max_contributions if noise is not None else 0
         cap = most if may_contribute is None else min(most, may_contribute)
         return cls(problem, plan, importance, noise, cap, simulated)
@@ -221,10 +221,8 @@ class Learner:
         )  # fmt: skip
         contributes = self.noise is not None and contributions < self.may_contribute
 
-        def protect(
-            problem: Problem, node: int, model: Vector, picks: NDArray[np.int64] | None
-        ) -> Vector | None:
-            return self._protected(model, draws.noise, picks) if contributes else None
+        def protect(problem: Problem, node: int, model: Vector, batch: Vector) -> Vector | None:
+            return self._protected(model, draws.noise, batch) if contributes else None
 
         with np.errstate(over="ignore", invalid="ignore"):
             carried, scale = walk_sgd.estimated_scale(carried, self.importance)
@@ -314,15 +312,15 @@ class Learner:
         self,
         model: Vector,
         noise: NDArray[Any] | None,
-        picks: NDArray[np.int64] | None,
+        batch: Vector,
     ) -> Vector:
         """Return the rows' part of ∇f_i, clipped and with the given noise."""
         assert self.noise is not None
         if noise is None:
             raise ValueError("a visit with noise on the model needs that noise.")
         if self.simulated:
-            return self.noise.protected(self.problem, 0, model, picks, normal=noise)
-        return self.noise.released(self.problem, 0, model, picks, steps=noise)
+            return self.noise.protected(self.problem, 0, model, batch, normal=noise)
+        return self.noise.released(self.problem, 0, model, batch, steps=noise)
 
     def disbelief(self, importance: float, degree: int) -> str:
         """Why a neighbour cannot have this importance and degree; empty if it can."""

@@ -60,7 +60,7 @@ class Trial:
 
     def error(self, model: NDArray[np.float64]) -> float:
         """The distance ‖w − w*‖ of the model from the minimiser."""
-        return float(np.linalg.norm(model - self.problem.optimum.model.reshape(-1)))
+        return float(np.linalg.norm(model - self.problem.solution.model.reshape(-1)))
 
 
 @dataclass(frozen=True)
