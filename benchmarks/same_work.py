@@ -106,4 +106,4 @@ def verify_numpy(setting: WalkSetting, hops: int = 20_000) -> None:
     theirs.run(hops)
     np.testing.assert_array_equal(ours.visits, theirs.visits)
     np.testing.assert_allclose(theirs.model, ours.models[0, 0], rtol=1e-7, atol=1e-9)
-    np.testing.assert_allclose(theirs.sum, ours._tokens.sums, rtol=1e-7, atol=1e-9)
+    np.testing.assert_allclose(theirs.sum, ours._state.sums, rtol=1e-7, atol=1e-9)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from importlib import import_module
+from pkgutil import walk_packages
 from typing import Any
 
 import numpy as np
@@ -11,10 +13,15 @@ from scipy import sparse
 
 import walklearn as wl
 from walklearn import updates, walks
-from walklearn.simulation import compiled, compiled_batches
+from walklearn.simulation import compiled_batches, kernels
+from walklearn.simulation.kernels.compilation import _KernelCache
+from walklearn.simulation.kernels.visits.sgd import SHORT
 
 GRAPH = wl.graphs.erdos_renyi(12, 0.5, seed=1)
-KERNELS = [name for name in compiled.__all__ if hasattr(getattr(compiled, name), "py_func")]
+MODULES = [import_module(found.name)
+           for found in walk_packages(kernels.__path__, f"{kernels.__name__}.")]  # fmt: skip
+KERNELS = [(module, name) for module in MODULES for name, value in vars(module).items()
+           if isinstance(getattr(value, "_cache", None), _KernelCache)]  # fmt: skip
 GIVEN = np.random.default_rng(1).standard_normal((36, 5))
 
 
@@ -52,17 +59,18 @@ def problem_of(rows: Any, count: int) -> wl.Problem:
 
 def test_arrays_that_kernels_change_are_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     called: set[str] = set()
-    for name in KERNELS:
-        monkeypatch.setattr(compiled, name, watched(getattr(compiled, name), name, called))
+    for module, name in KERNELS:
+        full = f"{module.__name__}.{name}"
+        monkeypatch.setattr(module, name, watched(getattr(module, name), full, called))
     methods = [walks.Weighted(), walks.NonBacktracking(), walks.Jumping(), walks.HistoryDriven(),
                walks.Independent(), wl.AsynchronousGossip(), wl.SynchronousGossip(),
                wl.GradientTracking()]  # fmt: skip
     settings: list[dict[str, Any]] = [{"method": method} for method in methods]
     settings += [{"method": walks.Uniform(), "update": updates.Saga()}]
     settings += [{"method": walks.Weighted(), "mean_importance": "estimated", "streams": "node"}]
-    long = np.tile(GIVEN, compiled.SHORT)
+    long = np.tile(GIVEN, SHORT)
     few = sparse.csr_array(np.where(abs(GIVEN) > 0.8, GIVEN, 0.0))
-    for rows, cache in ((GIVEN, 2**20), (long, 2**20), (long, 0), (few, 0)):
+    for rows, cache in ((GIVEN, 2**20), (GIVEN, 0), (long, 2**20), (long, 0), (few, 0)):
         monkeypatch.setattr(compiled_batches, "CACHE_BYTES", cache)
         for count in (12, 36):
             for setting in settings:
@@ -72,4 +80,4 @@ def test_arrays_that_kernels_change_are_apart(monkeypatch: pytest.MonkeyPatch) -
                 wl.simulate(problem_of(rows, count), GRAPH, setting["method"], steps=60,
                             replicates=2, records=5, seed=1, engine="compiled",
                             **step, **options)  # fmt: skip
-    assert called == set(KERNELS)
+    assert called == {f"{module.__name__}.{name}" for module, name in KERNELS}

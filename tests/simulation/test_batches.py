@@ -10,8 +10,8 @@ import pytest
 
 import walklearn as wl
 from walklearn import walks
-from walklearn.simulation import compiled
 from walklearn.simulation.compiled_batches import CompiledWalks
+from walklearn.simulation.kernels.arithmetic import step_sizes
 from walklearn.simulation.reference_batches import ReferenceWalks
 from walklearn.updates.random_streams import generators
 from walklearn.updates.walk_sgd import WalkSetting, token_at
@@ -105,12 +105,12 @@ def test_the_estimated_mean_walks_on_too(batch_class: Any) -> None:
 def test_step_sizes_are_powers_wherever_they_begin(exponent: float) -> None:
     numbers = np.arange(1, 20_001)
     whole, sums = np.empty((2, len(numbers)))
-    compiled.step_sizes(1.3, exponent, 0, 0.0, whole, sums)
+    step_sizes(1.3, exponent, 0, 0.0, whole, sums)
     np.testing.assert_allclose(whole, 1.3 / numbers**exponent, rtol=1e-15)
     assert (sums == np.cumsum(whole)).all()  # one by one, wherever a call ends
     for done, count in ((0, 5000), (5000, 70), (5070, 14_930)):
         before = sums[done - 1] if done else 0.0
         part, part_sums = np.empty((2, count))
-        compiled.step_sizes(1.3, exponent, done, before, part, part_sums)
+        step_sizes(1.3, exponent, done, before, part, part_sums)
         assert (part == whole[done : done + count]).all()
         assert (part_sums == sums[done : done + count]).all()

@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 import walklearn as wl
 from walklearn import walks
 from walklearn.problem import Problem
-from walklearn.simulation import compiled, compiled_batches
+from walklearn.simulation import compiled_batches
 from walklearn.simulation.compiled_batches import CompiledWalks
+from walklearn.simulation.kernels.visits.sgd import SHORT
 from walklearn.simulation.reference_batches import ReferenceWalks
 from walklearn.updates.random_streams import generators
 from walklearn.updates.walk_sgd import WalkSetting
@@ -108,7 +109,7 @@ def test_every_method(method: Any) -> None:
     assert_same(make_problem(), method)
 
 
-@pytest.mark.parametrize("columns", [4, 2 * compiled.SHORT])
+@pytest.mark.parametrize("columns", [4, 2 * SHORT])
 @pytest.mark.parametrize("cache", [compiled_batches.CACHE_BYTES, 0])
 @pytest.mark.parametrize(
     "method", [each for each in METHODS if isinstance(each, walks.Walk)], ids=repr

@@ -10,15 +10,19 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numba import njit
 from scipy.sparse import csr_array
 
 import walklearn as wl
 from tests.simulation.test_equivalence import DOMAINS, GRAPH, LOSSES, make_problem
 from walklearn import updates, walks
 from walklearn.problem import Problem
-from walklearn.simulation import compiled, compiled_batches
-from walklearn.simulation.compiled import found_step
+from walklearn.simulation import compiled_batches
 from walklearn.simulation.compiled_memory import compiled_class
+from walklearn.simulation.kernels.compilation import user_function
+from walklearn.simulation.kernels.line_search import search_row
+from walklearn.simulation.kernels.losses import BuiltIn, FromFunctions, may_contradict
+from walklearn.simulation.kernels.visits.sgd import SHORT
 from walklearn.simulation.reference_batches import ReferenceWalks
 from walklearn.updates.random_streams import generators, replicate_seed
 from walklearn.updates.walk_sgd import WalkSetting
@@ -49,7 +53,7 @@ def test_every_loss(update: Any, loss: Any) -> None:
     assert_same(make_problem(loss, DOMAINS[0]), update)
 
 
-@pytest.mark.parametrize("columns", [4, 2 * compiled.SHORT])
+@pytest.mark.parametrize("columns", [4, 2 * SHORT])
 @pytest.mark.parametrize("cache", [compiled_batches.CACHE_BYTES, 0])
 @pytest.mark.parametrize(
     "method", [walks.Weighted(), walks.NonBacktracking(), walks.Jumping(), walks.HistoryDriven()],
@@ -126,6 +130,13 @@ def test_factors_are_taken_in_now_and_then_wherever_a_call_ends() -> None:
     np.testing.assert_allclose(reached, problem.solution.model, rtol=1e-9, atol=1e-12)
 
 
+@njit
+def tried(loss, curvature, score, target, slope, square):  # type: ignore[no-untyped-def]
+    """Return True if a row with weight 1 may contradict L̂, and the result of the search."""
+    is_tried = may_contradict(loss, score, target, slope, square, curvature)
+    return is_tried, search_row(loss, curvature, score, target, slope, 1.0, square)
+
+
 @pytest.mark.parametrize("loss", LOSSES[:4], ids=repr)
 def test_a_row_that_is_not_tried_would_not_have_contradicted(loss: Any) -> None:
     """L̂ would stay as it is by the test in full, wherever the short one says so."""
@@ -133,18 +144,13 @@ def test_a_row_that_is_not_tried_would_not_have_contradicted(loss: Any) -> None:
     scores, square = 8.0 * generator.standard_normal(4000), 2.5
     targets = np.sign(generator.standard_normal(4000))
     slopes = loss.slope(scores, targets)
-    code, parameter = LOSSES.index(loss), getattr(loss, "threshold", 0.0)
+    built_in = BuiltIn(LOSSES.index(loss), getattr(loss, "threshold", 0.0))
     untried = 0
     for score, target, slope in zip(scores, targets, slopes, strict=True):
         curvature = square * np.exp(generator.uniform(-6.0, 1.0))
-        if found_step._may_fail(code, parameter, score, target, slope, square, curvature):
-            continue
-        untried += 1
-        tried = found_step._raised_by_one(
-            curvature, code, parameter, score, target, slope, 1.0, slope * square,
-            slope**2 * square,
-        )  # fmt: skip
-        assert tried == curvature
+        is_tried, found = tried(built_in, curvature, score, target, slope, square)
+        assert is_tried or found == curvature
+        untried += not is_tried
     assert untried > 100
 
 
@@ -208,3 +214,28 @@ def test_collecting() -> None:
         batch.advance(90)
         made.append(batch.models)
     np.testing.assert_allclose(*made, rtol=1e-10)
+
+
+def squared_hinge(score: float, target: float) -> float:
+    return 0.5 * max(0.0, 1.0 - target * score) ** 2
+
+
+def squared_hinge_slope(score: float, target: float) -> float:
+    return -target * max(0.0, 1.0 - target * score)
+
+
+@pytest.mark.parametrize("update", [updates.Sgd(wl.PowerStep(0.05)), updates.Saga()], ids=repr)
+def test_a_loss_of_two_functions_gives_the_numbers_of_the_built_in_one(update: Any) -> None:
+    """The kernels take compiled functions in place of a built-in loss, for values of f too."""
+    setting = WalkSetting(make_problem(LOSSES[3], DOMAINS[0]), GRAPH, walks.Uniform(), update)
+    built_in, given = (
+        compiled_class(update)(setting, [generators(np.random.SeedSequence(3))]) for _ in range(2)
+    )
+    functions = user_function(squared_hinge), user_function(squared_hinge_slope)
+    given._data = given._data._replace(loss=FromFunctions(*functions, smoothness=1.0))
+    for batch in (built_in, given):
+        batch.advance(200)
+    np.testing.assert_allclose(given.models, built_in.models, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(
+        given.values(given.models), built_in.values(built_in.models), rtol=1e-12
+    )

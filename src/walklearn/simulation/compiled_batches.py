@@ -10,7 +10,14 @@ import numpy as np
 
 from walklearn.problem.domains import Box
 from walklearn.simulation.batches import Array, Batch, Counts, Seen, WalkBatch
-from walklearn.simulation.layout import chain_of, data_of, has_one_row, node_streams_of, values_of
+from walklearn.simulation.layout import (
+    data_of,
+    has_one_row,
+    node_streams_of,
+    values_of,
+    walk_of,
+    weights_of,
+)
 from walklearn.updates.gossip_sgd import (
     AsynchronousGossip,
     GossipSetting,
@@ -33,7 +40,7 @@ GOSSIP_CACHE_BYTES = 2**18
 
 
 class CompiledWalks(WalkBatch):
-    """Tokens moved by `compiled`, on the fast way where it is open."""
+    """Tokens moved by `kernels`."""
 
     def __init__(
         self,
@@ -42,37 +49,26 @@ class CompiledWalks(WalkBatch):
         tokens: Sequence[Token] | None = None,
         kept: Sequence[Kept] | None = None,
     ) -> None:
-        from walklearn.simulation import compiled
+        from walklearn.simulation.kernels.drivers import Tokens
 
         super().__init__(setting, streams, tokens, kept)
         problem = setting.problem
-        nodes = np.array([token.node for token in self.starts], dtype=np.int64)
-        models = np.stack([token.model for token in self.starts])
         self._data = data_of(problem, setting.batch)
-        self._chain = chain_of(self.settings if setting.walk.is_private else [setting])
+        # One line of scores and weights if all replicates share them.
+        self._lines = self.settings if setting.walk.is_private else [setting]
+        self._walk = walk_of(self._lines, self.counts)
         self._node_streams = node_streams_of(streams)
-        plain = setting.model_noise is None
-        self._one_row = plain and has_one_row(problem)
-        self._lazy = plain and problem.is_sparse and not isinstance(problem.domain, Box)
-        self._tokens = compiled.Tokens(
-            nodes=nodes,
-            # `hop` relies on it that nobody comes from where it is.
+        self._one_row = setting.model_noise is None and has_one_row(problem)
+        self._tokens = Tokens(
+            nodes=np.array([token.node for token in self.starts], dtype=np.int64),
+            # The hops rely on it that no token comes from its own node.
             previous=np.array(
                 [-1 if token.previous == token.node else token.previous for token in self.starts],
                 dtype=np.int64,
             ),
-            models=models.reshape(-1),
-            sums=np.concatenate([token.weighted_sum for token in self.starts]).astype(float),
-            scores=self._first_scores(nodes, models),
-            shrink=np.ones(len(nodes)),
             messages=self.messages,
             questions=self.questions,
             visits=self.visits,
-            counts=self.counts,
-        )
-        self._factors = compiled.Factors(
-            shares=np.zeros(len(nodes)),
-            squared_norms=np.einsum("ta,ta->t", models, models, dtype=np.float64),
         )
         self._step_size_sum = float(self.starts[0].step_size_sum)
         self._steps = np.empty((2, 0))
@@ -81,14 +77,47 @@ class CompiledWalks(WalkBatch):
         )
         self._group = max(1, min(LARGEST_GROUP, GROUP_NUMBERS // problem.size))
         self._far = max(problem.row_bytes, setting.graph.indices.nbytes) > CACHE_BYTES
-        # By the problem alone, not by how many tokens there are: so cores change no bit.
-        self._is_short = problem.size < compiled.SHORT and not isinstance(problem.domain, Box)
+        self._path = np.empty((0, 0), setting.graph.indices.dtype)
+        self._state = self._first_state(np.stack([token.model for token in self.starts]))
+
+    def _first_state(self, models: Array) -> Any:
+        """The arrays of SGD."""
+        from walklearn.simulation.kernels.visits import sgd
+
+        problem, count = self.setting.problem, len(models)
+        self._lazy = (
+            problem.is_sparse
+            and self.setting.model_noise is None
+            and not isinstance(problem.domain, Box)
+        )
+        # By the problem alone, not by the number of tokens: the number of cores changes no bit.
+        self._is_short = problem.size < sgd.SHORT and not isinstance(problem.domain, Box)
+        estimated = self.setting.mean_importance == "estimated"
+        rows = int(np.diff(problem.offsets).max(initial=0))
+        nothing = np.empty(0), np.empty(0), np.empty((0, 0, 0)), np.empty((0, 0), np.int64)
+        return sgd.Sgd(
+            models=models.reshape(-1),
+            sums=np.concatenate([token.weighted_sum for token in self.starts]).astype(float),
+            scores=self._first_scores(models),
+            factors=np.ones(count),
+            shares=np.zeros(count),
+            squared_norms=np.einsum("ta,ta->t", models, models, dtype=np.float64),
+            inverses=self._inverse_importance_sums if estimated else np.empty(0),
+            weights=weights_of(self._lines),
+            stride=self._walk.chain.stride,
+            step_sizes=np.empty(0),
+            done=0,
+            draws=np.empty((0, 0, 0)),
+            gradient=np.empty(problem.size),
+            slopes=np.empty(max(rows, 1) * problem.outputs),
+            noise=sgd.Noise(0.0, False, 0.0, 0, *nothing),
+        )
 
     @property
     def models(self) -> Array:
         """w of each token."""
-        models = self._tokens.models.reshape(len(self.streams), 1, -1)
-        return (models * self._tokens.shrink[:, None, None]).astype(models.dtype)
+        models = self._state.models.reshape(len(self.streams), 1, -1)
+        return np.asarray(models * self._state.factors[:, None, None], dtype=models.dtype)
 
     @property
     def averages(self) -> Array:
@@ -100,9 +129,9 @@ class CompiledWalks(WalkBatch):
     @property
     def _sums(self) -> Array:
         """Σγw of each token."""
-        shape = (len(self.streams), -1)
-        sums, models = self._tokens.sums.reshape(shape), self._tokens.models.reshape(shape)
-        return np.asarray(sums + self._factors.shares[:, None] * models)
+        state, shape = self._state, (len(self.streams), -1)
+        sums, models = state.sums.reshape(shape), state.models.reshape(shape)
+        return np.asarray(sums + state.shares[:, None] * models)
 
     @property
     def kept(self) -> list[Kept]:
@@ -112,14 +141,14 @@ class CompiledWalks(WalkBatch):
     @property
     def tokens(self) -> list[Token]:
         """The tokens as the reference has them."""
-        state, models = self._tokens, self.models[:, 0]
+        tokens, models = self._tokens, self.models[:, 0]
         sums, total = np.zeros(models.shape), 0.0
         if self.setting.carries_average:
             sums, total = self._sums, self._step_size_sum
         return [
             Token(
-                node=int(state.nodes[r]),
-                previous=int(state.previous[r]),
+                node=int(tokens.nodes[r]),
+                previous=int(tokens.previous[r]),
                 model=models[r],
                 weighted_sum=sums[r],
                 step_size_sum=total,
@@ -131,11 +160,11 @@ class CompiledWalks(WalkBatch):
             for r in range(len(self.streams))
         ]
 
-    def _first_scores(self, nodes: Array, models: Array) -> Array:
+    def _first_scores(self, models: Array) -> Array:
         """x·w at the first node, where each node has one row."""
         if not self._one_row:
-            return np.zeros(len(nodes))
-        scores = np.einsum("ta,ta->t", self.setting.problem.X[nodes], models)
+            return np.zeros(len(models))
+        scores = np.einsum("ta,ta->t", self.setting.problem.X[self._tokens.nodes], models)
         return np.asarray(scores, dtype=np.float64)
 
     def _advance(self, iterations: int) -> None:
@@ -143,81 +172,95 @@ class CompiledWalks(WalkBatch):
 
     def advance(self, iterations: int, after: Counts = ()) -> Seen | None:
         """Advance all tokens together; copies are made by the compiled code."""
-        from walklearn.simulation import compiled
+        from walklearn.simulation.kernels.drivers import Draws
 
-        setting, chain, tokens = self.setting, self._chain, self._tokens
-        done = self.iterations
-        gammas, totals = self._next_steps(iterations)
-        own = self._node_streams  # where these are not empty, the uniforms are drawn on the way
-        shape = (len(self.streams), iterations, setting.draws)
-        uniforms = np.empty(shape) if own.size else self.draw(iterations)
+        own = self._node_streams  # if it is not empty, kernels draw the uniforms from it
+        shape = (len(self.streams), iterations, self.setting.draws)
+        draws = Draws(np.empty(shape) if own.size else self.draw(iterations), own)
         records = self._records(after)
-        estimated = setting.mean_importance == "estimated"
-        inverses = self._inverse_importance_sums if estimated else np.empty(0)
-        with_rows = (self._data, tokens, gammas, done, records)
-        if self._one_row and not self._far:
-            walking = (chain, uniforms, own, inverses, *with_rows)
-            if self._is_short:
-                compiled.walk_short_rows(*walking)
-            else:
-                compiled.walk_long_rows(*walking, self._group)
-        else:
-            path = compiled.find_paths(chain, tokens, uniforms, own, records, self._far)
-            along = (path, chain.scale, inverses, *with_rows)
-            if self._one_row:
-                compiled.update_one_row(*along, self._group)
-            elif self._lazy:
-                compiled.update_sparse(*along, uniforms, setting.walk.draws, self._factors)
-            else:
-                noise = self._noise(path[:, :-1])
-                compiled.update_rows(*along, uniforms, setting.walk.draws, noise)
-        self._step_size_sum = float(totals[-1])
+        averages = self._run(draws, records)
         self.iterations += iterations
         if not len(after):
             return None
         models = records.models[:, :, None]
-        averages = models
-        if setting.carries_average:
-            averages = records.sums[:, :, None]
-            averages /= totals[records.after - 1, None, None, None]
-        return Seen(models, averages, records.messages, records.questions)
+        return Seen(
+            models, models if averages is None else averages, records.messages, records.questions
+        )
+
+    def _run(self, draws: Any, records: Any) -> Array | None:
+        """Hop and update; return the averages of the records if tokens carry them."""
+        from walklearn.simulation.kernels.visits import sgd, sgd_sparse
+
+        gammas, totals = self._next_steps(draws.uniforms.shape[1])
+        state = self._state._replace(step_sizes=gammas, done=self.iterations)
+        near = (self._walk, self._tokens, draws, self._data, state, records)
+        if self._one_row and not self._far:
+            if self._is_short:
+                sgd.near_short(*near)
+            else:
+                sgd.near_long(*near, self._group)
+        else:
+            path = self._paths(draws, records)
+            state = state._replace(draws=self._picks(draws), noise=self._noise(path[:, :-1]))
+            along = (path, self.visits, self._data, state, records)
+            if self._one_row:
+                (sgd.far_short if self._is_short else sgd.far_long)(*along, self._group)
+            elif self._lazy:
+                sgd_sparse.far_sparse(*along)
+            else:
+                sgd.far_rows(*along)
+        self._step_size_sum = float(totals[-1])
+        if not self.setting.carries_average:
+            return None
+        sums = records.sums[:, :, None]
+        return np.asarray(sums / totals[records.after - 1, None, None, None])
+
+    def _picks(self, draws: Any) -> Array:
+        """The numbers that pick mini-batches, apart from those of the walk."""
+        return np.ascontiguousarray(draws.uniforms[:, :, self.setting.walk.draws :])
+
+    def _paths(self, draws: Any, records: Any) -> Array:
+        """The nodes that each token visits, and the one after."""
+        from walklearn.simulation.kernels.drivers import find_paths
+
+        shape = (draws.uniforms.shape[0], draws.uniforms.shape[1] + 1)
+        if self._path.shape != shape:
+            self._path = np.empty(shape, self._path.dtype)
+        places = np.empty(len(self._path), np.uint64)
+        find_paths(self._walk, self._tokens, draws, records, self._path, places, self._far)
+        return np.asarray(self._path)
 
     def _next_steps(self, iterations: int) -> Array:
         """The next step sizes and their sums so far; as those of `draw`, gone with the next."""
-        from walklearn.simulation import compiled
+        from walklearn.simulation.kernels.arithmetic import step_sizes
 
         step = self.setting.step_size
         if self._steps.shape[1] != iterations:
             self._steps = np.empty((2, iterations))
-        compiled.step_sizes(
-            step.constant, step.exponent, self.iterations, self._step_size_sum, *self._steps
-        )
+        step_sizes(step.constant, step.exponent, self.iterations, self._step_size_sum, *self._steps)
         return self._steps
 
     def _records(self, after: Counts) -> Any:
         """Make room for copies."""
-        from walklearn.simulation import compiled
+        from walklearn.simulation.kernels.drivers import Records
 
-        shape, dtype = (len(after), len(self.streams)), self._tokens.models.dtype
+        shape, dtype = (len(after), len(self.streams)), self._state.models.dtype
         size = self.setting.problem.size
-        return compiled.Records(
+        return Records(
             np.array(after, dtype=np.int64), np.empty((*shape, size), dtype),
             np.empty((*shape, size)), np.empty(shape, dtype=np.int64),
             np.empty(shape, dtype=np.int64),
         )  # fmt: skip
 
     def _noise(self, visited: Array) -> Any:
-        from walklearn.simulation import compiled
-
         noise = self.setting.model_noise
         if noise is None or self.contributions is None:
-            nothing = np.empty(0), np.empty(0), np.empty((0, 0, 0)), np.empty((0, 0), np.int64)
-            return compiled.Noise(0.0, False, 0.0, 0, *nothing)
-        return compiled.Noise(
+            return self._state.noise
+        return self._state.noise._replace(
             clip=noise.clip,
             by_row=noise.protect == "rows",
             deviation=noise.standard_deviation,
-            most=noise.max_contributions,
+            max_contributions=noise.max_contributions,
             factors=self._noise_factors,
             lengths=self.setting.problem.row_lengths,
             normals=self._normals(visited),
@@ -245,30 +288,33 @@ class CompiledWalks(WalkBatch):
         return normals
 
     def values(self, models: Array) -> Array:
-        """f(w), computed by `compiled.values`."""
+        """f(w), computed by `kernels.values`."""
         return values_of(self._data, models)
 
 
 class CompiledGossip(Batch):
-    """Networks moved by `compiled.advance_asynchronous` and `advance_synchronous`."""
+    """Networks moved by `kernels.gossip`."""
 
     setting: GossipSetting
 
     def __init__(self, setting: GossipSetting, streams: Sequence[Streams]) -> None:
-        from walklearn.simulation import compiled
+        from walklearn.simulation.kernels.gossip import Nodes
 
         super().__init__(setting, streams)
         problem, nodes = setting.problem, setting.problem.nodes
         self._data = data_of(problem, setting.batch)
         tracked = nodes * problem.size if isinstance(setting.gossip, GradientTracking) else 0
         self._networks = [
-            compiled.Nodes(
+            Nodes(
                 models=np.tile(start(problem, each.walk)[1], nodes),
                 sums=np.zeros(nodes * problem.size),
                 step_size_sums=np.zeros(nodes),
                 counts=np.zeros(nodes, dtype=np.int64),
                 trackers=np.zeros(tracked),
                 gradients=np.zeros(tracked),
+                mixed=np.empty(nodes * problem.size),
+                gradient=np.empty(problem.size),
+                slopes=np.empty(problem.outputs),
             )
             for each in streams
         ]
@@ -292,32 +338,35 @@ class CompiledGossip(Batch):
         self.iterations += iterations
 
     def _advance_one(self, network: Any, uniforms: Array) -> None:
-        from walklearn.simulation import compiled
+        from walklearn.simulation.kernels import gossip
+        from walklearn.simulation.kernels.rows import SparseRows
 
-        setting, graph = self.setting, self.setting.graph
-        c, q = setting.step_size.constant, setting.step_size.exponent
+        setting, graph, rounds = self.setting, self.setting.graph, len(uniforms)
+        step = setting.step_size.constant, setting.step_size.exponent
         if isinstance(setting.gossip, AsynchronousGossip):
-            common = (graph.indptr, graph.indices, setting.scale, self._data, network, c, q)
+            common = (graph.indptr, graph.indices, setting.scale, self._data, network, *step)
+            meetings = np.ascontiguousarray(uniforms[:, 0])
             if has_one_row(setting.problem) and not isinstance(setting.problem.domain, Box):
                 far = setting.problem.row_bytes > GOSSIP_CACHE_BYTES
-                compiled.advance_asynchronous_one_row(*common, uniforms, far)
+                gossip.meet_one_row(*common, meetings, far)
             else:
-                compiled.advance_asynchronous(*common, uniforms)
-            self.messages += 2 * len(uniforms)
+                draws = np.ascontiguousarray(uniforms[:, 1:]).reshape(rounds, 2, -1)
+                gossip.meet(*common, meetings, draws)
+            self.messages += 2 * rounds
             return
-        mixing, begun = setting.mixing, int(network.counts[0])
-        weights = (mixing.indptr, mixing.indices, mixing.data)
+        matrix = setting.mixing
+        mixing = SparseRows(matrix.data, matrix.indices, matrix.indptr, matrix.shape[1])
+        draws = uniforms.reshape(rounds, setting.problem.nodes, -1)
         if isinstance(setting.gossip, GradientTracking):
-            gammas = setting.step_size(np.arange(begun + 1, begun + len(uniforms) + 1))
-            compiled.track_gradients(*weights, self._data, network, gammas, begun == 0)
+            begun = int(network.counts[0])
+            gammas = setting.step_size(np.arange(begun + 1, begun + rounds + 1))
+            gossip.track_gradients(mixing, self._data, network, gammas, draws, begun == 0)
         else:
-            compiled.advance_synchronous(
-                *weights, setting.scale, self._data, network, c, q, uniforms
-            )
-        self.messages += 2 * graph.edge_count * len(uniforms)
+            gossip.mix_all(mixing, setting.scale, self._data, network, *step, draws)
+        self.messages += 2 * graph.edge_count * rounds
 
     def values(self, models: Array) -> Array:
-        """f(w), computed by `compiled.values`."""
+        """f(w), computed by `kernels.values`."""
         return values_of(self._data, models)
 
 

@@ -2,37 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from walklearn.problem import Problem
 from walklearn.problem.domains import Everywhere
-from walklearn.simulation.batches import Array, Counts, Seen
+from walklearn.simulation.batches import Array
 from walklearn.simulation.compiled_batches import CompiledWalks
 from walklearn.updates.found_step import Pace
 from walklearn.updates.memory import EVERY_NODE, GradientMemory, KeptSlopes
-from walklearn.updates.random_streams import Streams
 from walklearn.updates.update import Kept, Remembering, Update
-from walklearn.updates.walk_sgd import Token, WalkSetting
+from walklearn.updates.walk_sgd import Token
 
 
 class CompiledMemory(CompiledWalks):
-    """Walks with Saga, by the kernels of `compiled.memory` and `compiled.sparse_memory`.
+    """Walks with Saga, by the kernels of `kernels.visits`.
 
     Nothing is averaged, and each node keeps its slopes and the number of its last visit.
     """
-
-    def __init__(
-        self,
-        setting: WalkSetting,
-        streams: Sequence[Streams],
-        tokens: Sequence[Token] | None = None,
-        kept: Sequence[Kept] | None = None,
-    ) -> None:
-        super().__init__(setting, streams, tokens, kept)
-        self._remember([token.memory for token in self.starts])
 
     @property
     def averages(self) -> Array:
@@ -54,85 +42,76 @@ class CompiledMemory(CompiledWalks):
             found.append(begun._replace(nodes=nodes))
         return found
 
-    def advance(self, iterations: int, after: Counts = ()) -> Seen | None:
-        """Advance all tokens together; copies are made by the compiled code."""
-        shape = (len(self.streams), iterations, self.setting.draws)
-        uniforms = np.empty(shape) if self._node_streams.size else self.draw(iterations)
-        records = self._records(after)
-        self._walk(uniforms, records)
-        self.iterations += iterations
-        if not len(after):
-            return None
-        models = records.models[:, :, None]
-        return Seen(models, models, records.messages, records.questions)
-
-    def _paths(self, uniforms: Array, records: Any) -> Array:
-        from walklearn.simulation import compiled
-
-        given = (self._chain, self._tokens, uniforms, self._node_streams, records, self._far)
-        return np.asarray(compiled.find_paths(*given))
-
-    def _remember(self, memories: list[Any]) -> None:
-        from walklearn.simulation import compiled
+    def _first_state(self, models: Array) -> Any:
+        """The arrays of SAGA."""
+        from walklearn.simulation.kernels.visits.saga import Saga
+        from walklearn.simulation.kernels.visits.saga_rows import Space
 
         problem, update = self.setting.problem, self.setting.update
-        tokens, nodes = len(memories), problem.nodes
+        memories: list[GradientMemory] = [token.memory for token in self.starts]
+        tokens, nodes = len(models), problem.nodes
         self._by_factors = _one_sparse_row(problem)
-        side_by_side = self._one_row or self._by_factors
-        if side_by_side:  # side by side: a visit then misses the cache once
-            self._kept_numbers = np.zeros((tokens, nodes, 2))
-            self._slopes = self._kept_numbers[:, :, :1]
-            self._updated = self._kept_numbers[:, :, 1]
+        self._keeps_pairs = self._one_row or self._by_factors
+        if self._keeps_pairs:  # slope and last visit share a cache line
+            kept = np.zeros((tokens, nodes, 2))
+            self._slopes, self._visited = kept[:, :, :1], kept[:, :, 1]
         else:
-            self._kept_numbers = np.empty((tokens, problem.row_count, problem.outputs))
-            self._slopes = self._kept_numbers
-            self._updated = np.zeros((tokens, nodes))
+            kept = np.empty((tokens, problem.row_count, problem.outputs))
+            self._slopes, self._visited = kept, np.zeros((tokens, nodes))
         self._slopes[:] = np.nan
-        for r, kept in enumerate(self.begun_with):
-            for node, each in kept.nodes.items():
+        for r, begun in enumerate(self.begun_with):
+            for node, each in begun.nodes.items():
                 rows = slice(problem.offsets[node], problem.offsets[node + 1])
                 self._slopes[r, rows] = each.slopes.reshape(-1, problem.outputs)
-                self._updated[r, node] = each.updated
+                self._visited[r, node] = each.updated
         paces = np.array([memory.pace for memory in memories], dtype=np.float64)
-        self._tokens.sums[:] = np.concatenate([memory.gradient_sum for memory in memories])
-        # With factors, v and s live here; the tokens' own arrays stay as they began.
-        self._pairs = np.empty((0, 2))
-        if self._by_factors:
-            self._pairs = np.stack([self._tokens.models, self._tokens.sums], axis=1)
+        sums = np.concatenate([memory.gradient_sum for memory in memories])
         self._collects = np.array([memory.collects for memory in memories])
-        self._memory = compiled.Memory(
+        scores = int(np.diff(problem.offsets).max(initial=0)) * problem.outputs
+        return Saga(
+            models=models.reshape(-1),
+            sums=sums,
+            scores=self._first_scores(models),
+            factors=np.ones(tokens),
+            shares=np.zeros(tokens),
+            pairs=np.stack([models.reshape(-1), sums], axis=1).reshape(-1)
+            if self._by_factors
+            else np.empty(0),
             nodes=paces[:, 0].copy(),
             ages=paces[:, 1].copy(),
             squared_ages=paces[:, 2].copy(),
             curvatures=np.array([memory.curvature for memory in memories], dtype=np.float64),
             wait=np.where(self._collects, EVERY_NODE * nodes, 0.0),
-            kept=self._kept_numbers.reshape(-1),
-            updated=np.empty(0) if side_by_side else self._updated.reshape(-1),
+            slopes=kept.reshape(-1),
+            visited=np.empty(0) if self._keeps_pairs else self._visited.reshape(-1),
             squares=problem.row_weights * problem.row_squares,
             smoothness=problem.loss.smoothness,
             step=0.0 if update.step_size is None else update.step_size.constant,
+            done=0,
+            draws=np.empty((0, 0, 0)),
+            space=Space(*map(np.empty, 3 * (scores,) + 3 * (problem.size,))),
         )
 
     @property
     def models(self) -> Array:
-        """w of each token; what it is made of, in `remember_sparse`, is put together."""
+        """w of each token, assembled from its parts for one sparse row per node."""
         if not self._by_factors:
             return super().models
-        shrink, shares = self._tokens.shrink[:, None], self._factors.shares[:, None]
-        pairs = self._pairs.reshape(len(shrink), -1, 2)
+        factors, shares = self._state.factors[:, None], self._state.shares[:, None]
+        pairs = self._state.pairs.reshape(len(factors), -1, 2)
         # Not as a product of matrices: the threads of BLAS would spin for longer than it takes.
-        return np.asarray(shrink * pairs[:, :, 0] - shares * pairs[:, :, 1])[:, None]
+        return np.asarray(factors * pairs[:, :, 0] - shares * pairs[:, :, 1])[:, None]
 
     def _memory_of(self, replicate: int) -> GradientMemory:
-        m, size = self._memory, self.setting.problem.size
+        m, size = self._state, self.setting.problem.size
         pace = Pace(*(float(x[replicate]) for x in (m.nodes, m.ages, m.squared_ages)))
-        sums = self._pairs[:, 1] if self._by_factors else self._tokens.sums
+        sums = m.pairs[1::2] if self._by_factors else m.sums
         s = sums.reshape(-1, size)[replicate].copy()
         collects = bool(self._collects[replicate])
         return GradientMemory(s, pace, float(m.curvatures[replicate]), collects)
 
     def _kept_by(self, replicate: int, node: int) -> KeptSlopes | None:
-        problem, updated = self.setting.problem, int(self._updated[replicate, node])
+        problem, updated = self.setting.problem, int(self._visited[replicate, node])
         slopes = self._slopes[replicate, problem.offsets[node] : problem.offsets[node + 1]].copy()
         return (
             KeptSlopes(slopes if problem.outputs > 1 else slopes[:, 0], updated)
@@ -140,20 +119,23 @@ class CompiledMemory(CompiledWalks):
             else None
         )
 
-    def _walk(self, uniforms: Array, records: Any) -> None:
-        from walklearn.simulation import compiled
+    def _run(self, draws: Any, records: Any) -> None:
+        """Hop and update."""
+        from walklearn.simulation.kernels.visits import saga, saga_rows, saga_sparse
 
-        with_rows = (self._data, self._tokens, self._memory, self.iterations, records)
+        state = self._state._replace(done=self.iterations)
         if self._one_row and not self._far:
-            compiled.remember_near_rows(self._chain, uniforms, self._node_streams, *with_rows)
+            saga.near_one_row(self._walk, self._tokens, draws, self._data, state, records)
             return
-        along = (self._paths(uniforms, records), *with_rows)
+        path = self._paths(draws, records)
+        state = state._replace(draws=self._picks(draws))
+        along = (path, self.visits, self._data, state, records)
         if self._one_row:
-            compiled.remember_one_row(*along, self._group)
+            saga.far_one_row(*along, self._group)
         elif self._by_factors:
-            compiled.remember_sparse(*along, self._factors.shares, self._pairs.reshape(-1))
+            saga_sparse.far_sparse(*along)
         else:
-            compiled.remember_rows(*along, uniforms, self.setting.walk.draws)
+            saga_rows.far_rows(*along)
 
 
 def _one_sparse_row(problem: Problem) -> bool:

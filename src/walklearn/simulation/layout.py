@@ -23,29 +23,31 @@ from walklearn.walks import HistoryDriven, Independent, Jumping, Metropolis, Non
 
 
 def values_of(data: Any, models: Array) -> Array:
-    """f of each of the models, by the rows as `data_of` has them."""
-    from walklearn.simulation import compiled
+    """Compute f of each of the models."""
+    from walklearn.simulation.kernels import values
 
-    lines, together = models.reshape(-1, data.dimension), compiled.TOGETHER
-    if len(data.starts):
-        whole, vectors = len(lines) - len(lines) % together, np.empty(lines.shape)
-        turns = vectors[:whole].reshape(-1, data.dimension, together)
-        turns[:] = lines[:whole].reshape(-1, together, data.dimension).transpose(0, 2, 1)
+    width, sparse = data.rows.width, hasattr(data.rows, "columns")
+    lines, result = models.reshape(-1, width), np.zeros(models.shape[:-1])
+    if sparse:
+        whole, vectors = len(lines) - len(lines) % values.TOGETHER, np.empty(lines.shape)
+        turns = vectors[:whole].reshape(-1, width, values.TOGETHER)
+        turns[:] = lines[:whole].reshape(-1, values.TOGETHER, width).transpose(0, 2, 1)
         vectors[whole:] = lines[whole:]
     else:
         vectors = np.ascontiguousarray(lines, dtype=np.float64)
         if len(lines) % 2:
-            vectors = np.concatenate([vectors, np.zeros((1, data.dimension))])
-    values = compiled.values(data, vectors, models[..., 0].size).reshape(models.shape[:-1])
+            vectors = np.concatenate([vectors, np.zeros((1, width))])
+    space = values.Space.of(0 if sparse else width, models.shape[-1] // width)
+    values.values(data, vectors.reshape(-1), result.reshape(-1), space)
     squares = np.einsum("...a,...a->...", models, models, dtype=np.float64)
-    return np.asarray(values + 0.5 * data.penalty * squares)
+    return np.asarray(result + 0.5 * data.penalty * squares)
 
 
 def uncompiled_part(
     problem: Problem, method: Walk | Gossip, update: Update | None = None
 ) -> object:
     """The loss, domain, walk or update that the compiled engine does not know; None if all."""
-    if type(problem.loss) not in _loss_codes():
+    if type(problem.loss) not in (*_BUILT_IN, Softmax):
         return problem.loss
     if type(problem.domain) not in (Ball, Box, Everywhere):
         return problem.domain
@@ -60,50 +62,50 @@ def uncompiled_part(
     return None
 
 
-def _hop_kinds() -> dict[Any, int]:
-    """The numbers of hops that are compiled, by function: a user's own hop is not among them."""
-    from walklearn.simulation import compiled
+def _hop_kinds() -> dict[Any, Any]:
+    """The kernels' walks by the method of the reference: a user's own hop is not among them."""
+    from walklearn.simulation.kernels import hops
 
     return {
-        Metropolis.hop: compiled.METROPOLIS,
-        NonBacktracking.hop: compiled.NON_BACKTRACKING,
-        Jumping.hop: compiled.JUMPING,
-        Independent.hop: compiled.INDEPENDENT,
-        HistoryDriven.hop: compiled.HISTORY,
+        Metropolis.hop: hops.Metropolis,
+        NonBacktracking.hop: hops.NonBacktracking,
+        Jumping.hop: hops.Jumping,
+        Independent.hop: hops.Independent,
+        HistoryDriven.hop: hops.HistoryDriven,
     }
 
 
-def _loss_codes() -> dict[type[Loss], int]:
-    from walklearn.simulation import compiled
+_BUILT_IN = (Logistic, Squared, Huber, SquaredHinge)  # by their codes in `kernels.losses`
 
-    return {
-        Logistic: compiled.LOGISTIC,
-        Squared: compiled.SQUARED,
-        Huber: compiled.HUBER,
-        SquaredHinge: compiled.SQUARED_HINGE,
-        Softmax: compiled.SOFTMAX,
-    }
+
+def _loss_of(loss: Loss, outputs: int) -> Any:
+    """The loss as kernels take it."""
+    from walklearn.simulation.kernels import losses
+
+    if isinstance(loss, Softmax):
+        return losses.Softmax(outputs)
+    parameter = loss.threshold if isinstance(loss, Huber) else 0.0
+    return losses.BuiltIn(_BUILT_IN.index(type(loss)), parameter)
 
 
 def data_of(problem: Problem, batch: int | None) -> Any:
-    """The problem as arrays and numbers; batch: how many rows of a node a visit looks at."""
-    from walklearn.simulation import compiled
+    """The problem as arrays and numbers; batch: the rows of a node that a visit uses."""
+    from walklearn.simulation.kernels import rows
 
-    loss, domain = problem.loss, problem.domain
+    X, domain = problem.X, problem.domain
     low, high = (domain.low, domain.high) if isinstance(domain, Box) else (-np.inf, np.inf)
-    return compiled.Data(
-        rows=problem.X.data if problem.is_sparse else problem.X.reshape(-1),
-        columns=problem.X.indices if problem.is_sparse else np.empty(0, np.int32),
-        starts=problem.X.indptr.astype(np.int64) if problem.is_sparse else np.empty(0, np.int64),
+    if problem.is_sparse:
+        starts = X.indptr.astype(np.int64)
+        of_problem: Any = rows.SparseRows(X.data, X.indices, starts, problem.dimension)
+    else:
+        of_problem = rows.DenseRows(X.reshape(-1), problem.dimension)
+    return rows.Data(
+        rows=of_problem,
+        loss=_loss_of(problem.loss, problem.outputs),
         targets=problem.y,
         weights=problem.row_weights,
         offsets=problem.offsets,
         penalty=problem.penalty,
-        loss=_loss_codes()[type(loss)],
-        loss_parameter=loss.threshold if isinstance(loss, Huber) else 0.0,
-        dimension=problem.dimension,
-        outputs=problem.outputs,
-        form=(0,) * (1 + 2 * problem.is_sparse + isinstance(loss, Softmax)),
         batch=batch or 0,
         radius=domain.radius if isinstance(domain, Ball) else np.inf,
         low=low,
@@ -137,22 +139,31 @@ def _pcg64_state(generator: np.random.Generator) -> list[int]:
     return [half for name in ("state", "inc") for half in divmod(state[name], 2**64)]
 
 
-def chain_of(settings: Sequence[WalkSetting]) -> Any:
-    """The walk as arrays: one line where all replicates share it, else one for each."""
-    from walklearn.simulation import compiled
+def walk_of(settings: Sequence[WalkSetting], counts: Array) -> Any:
+    """The walk as arrays: one line of scores if all replicates share it, else one for each."""
+    from walklearn.simulation.kernels import hops
 
     walk, graph = settings[0].walk, settings[0].graph
     inner = walk.innermost
-    estimated = settings[0].mean_importance == "estimated"
-    alone = graph.node_count == 1  # then the token stays whatever the walk
-    return compiled.Chain(
-        indptr=np.array([0, 1], graph.indptr.dtype) if alone else graph.indptr,
-        indices=np.zeros(1, graph.indices.dtype) if alone else graph.indices,
-        score=np.stack([setting.score for setting in settings]),
-        scale=np.stack([1.0 / each.divisors if estimated else each.scale for each in settings]),
-        kind=(0,) * (compiled.METROPOLIS if alone else _hop_kinds()[type(walk).hop]),
-        laziness=1.0 if alone else inner.laziness if isinstance(inner, Metropolis) else 0.0,
+    is_single = graph.node_count == 1  # then the token stays whatever the walk
+    chain = hops.Chain(
+        indptr=np.array([0, 1], graph.indptr.dtype) if is_single else graph.indptr,
+        indices=np.zeros(1, graph.indices.dtype) if is_single else graph.indices,
+        score=np.concatenate([setting.score for setting in settings]),
+        stride=graph.node_count if len(settings) > 1 else 0,
+        laziness=1.0 if is_single else inner.laziness if isinstance(inner, Metropolis) else 0.0,
         jump_probability=walk.probability if isinstance(walk, Jumping) else 0.0,
-        jump_stops=walk.stops if isinstance(walk, Jumping) else np.ones(1),
-        alpha=walk.alpha if isinstance(walk, HistoryDriven) else 0.0,
     )
+    if is_single:
+        return hops.Metropolis(chain)
+    if isinstance(walk, Jumping):
+        return hops.Jumping(chain, walk.stops)
+    if isinstance(walk, HistoryDriven):
+        return hops.HistoryDriven(chain, walk.alpha, counts)
+    return _hop_kinds()[type(walk).hop](chain)
+
+
+def weights_of(settings: Sequence[WalkSetting]) -> Array:
+    """The factors of the gradients; without L̄ if the token estimates it."""
+    estimated = settings[0].mean_importance == "estimated"
+    return np.concatenate([1.0 / each.divisors if estimated else each.scale for each in settings])

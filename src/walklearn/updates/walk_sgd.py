@@ -9,7 +9,7 @@ A *token* carries the model over the graph. Visit k, at node i with model w:
 That is `updates.Sgd`. An update with memory, such as `updates.Saga`, does something else before the
 hop; the walk then says only who is next.
 
-This is the reference. `simulation.compiled` is its fast twin and must give the same numbers
+This is the reference. `simulation.kernels` is its fast twin and must give the same numbers
 from the same random ones; a step therefore takes its uniform numbers as an argument.
 
 A node of a real network makes the same visit from what it knows itself, by the functions that

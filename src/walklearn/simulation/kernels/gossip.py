@@ -1,0 +1,194 @@
+"""Gossip: every node updates its own model and averages it with those of its neighbours."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from walklearn.simulation.kernels.arithmetic import Array, U, prefetch
+from walklearn.simulation.kernels.compilation import inlined, kernel
+from walklearn.simulation.kernels.losses import slope_of
+from walklearn.simulation.kernels.rows import ball_factor, descend, find_gradient
+
+AHEAD = 4  # meetings between a prefetch and its use
+
+
+class Nodes(NamedTuple):
+    """The state of a gossiping network, changed in place."""
+
+    models: Array  # (nodes · size,), flat
+    sums: Array  # Σγw
+    step_size_sums: Array
+    counts: Array  # updates of each node
+    trackers: Array  # (nodes · size,), flat; empty unless gradients are tracked
+    gradients: Array
+    mixed: Array  # work space, (nodes · size,)
+    gradient: Array  # work space, (size,)
+    slopes: Array  # work space, (outputs,)
+
+
+@inlined
+def _meeting(indptr, indices, u):
+    """Return a uniform node and, from the rest of u, a uniform neighbour."""
+    nodes = indptr.size - 1
+    scaled = u * nodes
+    i = U(min(np.int64(scaled), nodes - 1))
+    first, degree = indptr[i], indptr[i + U(1)] - indptr[i]
+    place = min(np.int64((scaled - i) * degree), degree - 1)
+    return i, U(indices[U(first + place)])
+
+
+@inlined
+def _count(network, node, constant, exponent):
+    """Count an update of a node and return its step size."""
+    network.counts[node] += 1
+    gamma = constant / np.float64(network.counts[node]) ** exponent
+    network.step_size_sums[node] += gamma
+    return gamma
+
+
+@inlined
+def _find_gradient(data, network, node, draws, b, k):
+    find_gradient(
+        data, node, draws, b, k, network.models, node * U(network.gradient.size),
+        network.gradient, network.slopes, data.weights, 0.0,
+    )  # fmt: skip
+
+
+@inlined
+def _update(data, network, node, draws, b, k, scale, constant, exponent):
+    """Update the model of a node; draws[b, k] pick its mini-batch."""
+    gamma = _count(network, node, constant, exponent)
+    _find_gradient(data, network, node, draws, b, k)
+    at = node * U(network.gradient.size)
+    descend(data, gamma, gamma * scale, network.models, network.sums, at, network.gradient)
+
+
+@inlined
+def _mix(mixing, network, vectors):
+    """Average the vectors of the neighbours of each node, in place; mixing: sparse rows."""
+    size, mixed = U(network.gradient.size), network.mixed
+    mixed[:] = 0.0
+    for n in range(mixing.starts.size - 1):
+        to = U(n) * size
+        for link in range(mixing.starts[n], mixing.starts[n + 1]):
+            weight, at = mixing.entries[U(link)], U(mixing.columns[U(link)]) * size
+            for a in range(size):
+                mixed[to + U(a)] += weight * vectors[at + U(a)]
+    for a in range(vectors.size):
+        vectors[U(a)] = mixed[U(a)]
+
+
+@kernel
+def meet(indptr, indices, scale, data, network, constant, exponent, uniforms, draws):
+    """Let two neighbours update and average their models, once for each of `uniforms`.
+
+    draws: (meetings, 2, batch), which pick mini-batches.
+    """
+    models, size = network.models, U(network.gradient.size)
+    for t in range(uniforms.size):
+        i, j = _meeting(indptr, indices, uniforms[t])
+        for end in range(2):
+            node = j if end else i
+            _update(data, network, node, draws, t, end, scale[node], constant, exponent)
+        for a in range(size):
+            mean = 0.5 * (models[i * size + U(a)] + models[j * size + U(a)])
+            models[i * size + U(a)] = mean
+            models[j * size + U(a)] = mean
+
+
+@kernel
+def meet_one_row(indptr, indices, scale, data, network, constant, exponent, uniforms, far):
+    """Do the same for one dense row per node, one score and no box: both nodes in one pass.
+
+    far: the rows do not fit the cache and are prefetched.
+    """
+    size, rows, models, sums = U(data.rows.width), data.rows.entries, network.models, network.sums
+    for t in range(uniforms.size):
+        if far and t + AHEAD < uniforms.size:
+            for node in _meeting(indptr, indices, uniforms[t + AHEAD]):
+                for a in range(0, data.rows.width, 8):
+                    prefetch(rows, node * size + U(a))
+                    prefetch(models, node * size + U(a))
+                    prefetch(sums, node * size + U(a))
+        i, j = _meeting(indptr, indices, uniforms[t])
+        at_i, at_j = i * size, j * size
+        gamma_i = _count(network, i, constant, exponent)
+        gamma_j = _count(network, j, constant, exponent)
+        score_i, score_j, norm_i, norm_j = 0.0, 0.0, 0.0, 0.0
+        for a in range(size):
+            score_i += models[at_i + U(a)] * rows[at_i + U(a)]
+            score_j += models[at_j + U(a)] * rows[at_j + U(a)]
+        step_i, step_j = gamma_i * scale[i], gamma_j * scale[j]
+        push_i = step_i * data.weights[i] * slope_of(data.loss, score_i, data.targets[i])
+        push_j = step_j * data.weights[j] * slope_of(data.loss, score_j, data.targets[j])
+        keep_i, keep_j = 1.0 - step_i * data.penalty, 1.0 - step_j * data.penalty
+        for a in range(size):
+            v, w = models[at_i + U(a)], models[at_j + U(a)]
+            sums[at_i + U(a)] += gamma_i * v
+            sums[at_j + U(a)] += gamma_j * w
+            v = keep_i * v - push_i * rows[at_i + U(a)]
+            w = keep_j * w - push_j * rows[at_j + U(a)]
+            models[at_i + U(a)] = v
+            models[at_j + U(a)] = w
+            norm_i += v * v
+            norm_j += w * w
+        share_i = 0.5 * ball_factor(norm_i, data.radius)
+        share_j = 0.5 * ball_factor(norm_j, data.radius)
+        for a in range(size):
+            mean = share_i * models[at_i + U(a)] + share_j * models[at_j + U(a)]
+            models[at_i + U(a)] = mean
+            models[at_j + U(a)] = mean
+
+
+@kernel
+def mix_all(mixing, scale, data, network, constant, exponent, draws):
+    """Let all nodes update and mix their models, once per round; draws: (rounds, nodes, batch)."""
+    for t in range(draws.shape[0]):
+        for n in range(draws.shape[1]):
+            _update(data, network, U(n), draws, t, n, scale[n], constant, exponent)
+        _mix(mixing, network, network.models)
+
+
+@kernel
+def track_gradients(mixing, data, network, gammas, draws, is_start):
+    """Make a round of gradient tracking for each of `gammas`; see `gossip_sgd`.
+
+    is_start: no node has a gradient yet, so all trackers start with one.
+    """
+    models, trackers, size = network.models, network.trackers, U(network.gradient.size)
+    for t in range(0 if is_start else 1, gammas.size + 1):
+        if t > 0:
+            gamma = gammas[t - 1]
+            for a in range(models.size):
+                network.sums[U(a)] += gamma * models[U(a)]
+            _mix(mixing, network, models)
+            for a in range(models.size):
+                models[U(a)] -= gamma * trackers[U(a)]
+            _mix(mixing, network, trackers)
+        for n in range(mixing.starts.size - 1):
+            at = U(n) * size
+            if t > 0:
+                network.counts[n] += 1
+                network.step_size_sums[n] += gammas[t - 1]
+                _project(data, size, models, at)
+            _find_gradient(data, network, U(n), draws, 0, 0)
+            for a in range(size):
+                new = network.gradient[U(a)] + data.penalty * models[at + U(a)]
+                trackers[at + U(a)] += new - network.gradients[at + U(a)]
+                network.gradients[at + U(a)] = new
+
+
+@inlined
+def _project(data, size, models, at):
+    """Project a model onto the domain."""
+    squared_norm = 0.0
+    for a in range(size):
+        w = min(max(models[at + U(a)], data.low), data.high)
+        models[at + U(a)] = w
+        squared_norm += w * w
+    if squared_norm > data.radius * data.radius:
+        inside = ball_factor(squared_norm, data.radius)
+        for a in range(size):
+            models[at + U(a)] *= inside

@@ -1,0 +1,183 @@
+"""Losses inside kernels: built-in ones by number, a user's own as two compiled functions.
+
+The formulas are those of `problem.losses`. A built-in loss is a number, so that one kernel, cached
+on disk, serves all of them. The functions of a user's loss are part of a kernel's type: Numba
+compiles the kernels for them once per process.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from walklearn.simulation.kernels.arithmetic import U, exp_of_minus, log_of_one_plus
+from walklearn.simulation.kernels.compilation import by_type
+
+LOGISTIC, SQUARED, HUBER, SQUARED_HINGE = range(4)
+
+
+class BuiltIn(NamedTuple):
+    """A loss of one score that comes with the package."""
+
+    code: int
+    parameter: float  # the threshold of Huber's loss
+
+
+class FromFunctions(NamedTuple):
+    """A user's loss: two functions of (score, target), compiled by Numba."""
+
+    value: Any
+    slope: Any
+    smoothness: float
+    code: int = -1  # of no built-in loss
+
+
+class Softmax(NamedTuple):
+    """Multinomial regression, with a score per class."""
+
+    classes: int
+
+
+@by_type
+def outputs_of(loss):
+    """Return the number of scores of a row."""
+
+
+@by_type
+def value_of(loss, score, target):
+    """Return ℓ(score, target) of a loss with one score."""
+
+
+@by_type
+def slope_of(loss, score, target):
+    """Return ∂ℓ/∂score of a loss with one score."""
+
+
+@by_type
+def may_contradict(loss, score, target, slope, square, curvature):
+    """Return False only if one row does not contradict L̂; faster than the search."""
+
+
+@by_type
+def to_slopes(loss, scores, at, target):
+    """Replace the scores of a row, from scores[at] on, by their slopes."""
+
+
+@by_type
+def value_along(loss, scores, along, step, at, target):
+    """Return ℓ at scores − step · along, both from index `at` on."""
+
+
+@outputs_of.version(BuiltIn, FromFunctions)
+def _one_output(loss):
+    return 1
+
+
+@outputs_of.version(Softmax)
+def _classes(loss):
+    return loss.classes
+
+
+@value_of.version(BuiltIn)
+def _built_in_value(loss, score, target):
+    if loss.code == LOGISTIC:
+        size = abs(target * score)
+        return 0.5 * (size - target * score) + log_of_one_plus(exp_of_minus(size))
+    if loss.code == SQUARED:
+        return 0.5 * (score - target) ** 2
+    if loss.code == HUBER:
+        size = abs(score - target)
+        inside = min(size, loss.parameter)
+        return inside * (size - 0.5 * inside)
+    return 0.5 * max(0.0, 1.0 - target * score) ** 2
+
+
+@slope_of.version(BuiltIn)
+def _built_in_slope(loss, score, target):
+    if loss.code == LOGISTIC:
+        return -target / (1.0 + np.exp(target * score))
+    if loss.code == SQUARED:
+        return score - target
+    if loss.code == HUBER:
+        return min(max(score - target, -loss.parameter), loss.parameter)
+    return -target * max(0.0, 1.0 - target * score)
+
+
+@value_of.version(FromFunctions)
+def _given_value(loss, score, target):
+    return np.float64(loss.value(score, target))
+
+
+@slope_of.version(FromFunctions)
+def _given_slope(loss, score, target):
+    return np.float64(loss.slope(score, target))
+
+
+@may_contradict.version(FromFunctions)
+def _given_may_contradict(loss, score, target, slope, square, curvature):
+    if loss.smoothness * square <= curvature:
+        return False
+    # ℓ is convex and β-smooth. Between the slopes p and e at both ends of a step δ it therefore
+    # falls by at least δe + (p − e)²/(2β).
+    step = slope * square / curvature
+    end = slope_of(loss, score - step, target)
+    fall = step * end + (slope - end) ** 2 / (2.0 * loss.smoothness)
+    return not fall >= 0.5 * step * slope  # True if a number is NaN
+
+
+@may_contradict.version(BuiltIn)
+def _built_in_may_contradict(loss, score, target, slope, square, curvature):
+    # A row does not contradict L̂ if ℓ stays below the parabola of curvature L̂/(c‖x‖²) along the
+    # step. The margin m grows along the step, and with p = |slope| the curvature of the logistic
+    # loss is at most p(1 − p) from m > 0 on. If that does not decide, the third derivative
+    # −p(1 − p)(1 − 2p) may, with the fourth, which is at most p(1 − p) there. For m < 0 the
+    # parabola of curvature (½ − p)/m decides (Jaakkola & Jordan).
+    if loss.code == LOGISTIC:
+        margin, p = target * score, abs(slope)
+        if margin < 0.0:
+            return (p - 0.5) * square > -curvature * margin
+        if p * (1.0 - p) * square <= curvature:
+            return False
+        growth = p * square / curvature  # of the margin
+        return not (
+            (1.0 - p) * growth * (1.0 - growth * ((1.0 - 2.0 * p) / 3.0 - growth / 12.0)) <= 1.0
+        )
+    if loss.code == HUBER:
+        return loss.parameter * square > curvature * max(abs(score - target), loss.parameter)
+    return square > curvature
+
+
+@to_slopes.version(BuiltIn, FromFunctions)
+def _to_one_slope(loss, scores, at, target):
+    scores[at] = slope_of(loss, scores[at], target)
+
+
+@to_slopes.version(Softmax)
+def _to_softmax_slopes(loss, scores, at, target):
+    top, total = scores[at], 0.0
+    for c in range(loss.classes):
+        top = max(top, scores[at + U(c)])
+        total += 0.0 * scores[at + U(c)]  # NaN if a score is NaN, which `exp_of_minus` would hide
+    for c in range(loss.classes):
+        scores[at + U(c)] = exp_of_minus(top - scores[at + U(c)])
+    for c in range(loss.classes):
+        total += scores[at + U(c)]
+    for c in range(loss.classes):
+        scores[at + U(c)] = scores[at + U(c)] / total - (1.0 if c == target else 0.0)
+
+
+@value_along.version(BuiltIn, FromFunctions)
+def _one_value_along(loss, scores, along, step, at, target):
+    return value_of(loss, scores[at] - step * along[at], target)
+
+
+@value_along.version(Softmax)
+def _softmax_value_along(loss, scores, along, step, at, target):
+    top, total = -np.inf, 0.0
+    for c in range(loss.classes):
+        top = max(top, scores[at + U(c)] - step * along[at + U(c)])
+    for c in range(loss.classes):
+        total += np.exp(scores[at + U(c)] - step * along[at + U(c)] - top)
+    own = at + U(np.int64(target))
+    return np.log(total) + (top - (scores[own] - step * along[own]))

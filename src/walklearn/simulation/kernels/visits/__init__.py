@@ -1,0 +1,1 @@
+"""Updates inside kernels: one file per update and kind of row."""

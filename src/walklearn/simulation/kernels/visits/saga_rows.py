@@ -1,0 +1,183 @@
+"""Visits of SAGA to any rows: several per node, mini-batches, softmax, sparse rows in a domain."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from walklearn.simulation.kernels.arithmetic import Array, U
+from walklearn.simulation.kernels.compilation import inlined, kernel
+from walklearn.simulation.kernels.drivers import far, fetch_nothing, keep_nothing, no_carry
+from walklearn.simulation.kernels.line_search import ROUNDING, SLACK, decayed, step_size
+from walklearn.simulation.kernels.losses import outputs_of, to_slopes, value_along
+from walklearn.simulation.kernels.rows import (
+    add,
+    ball_factor,
+    row_at,
+    rows_of,
+    set_scores,
+    size_of,
+)
+from walklearn.simulation.kernels.visits.saga import copy
+
+
+class Space(NamedTuple):
+    """Work space of a visit: numbers of its rows, (rows of a node · outputs,), and of the model."""
+
+    scores: Array
+    slopes: Array
+    along: Array  # scores of the gradient
+    gradient: Array
+    correction: Array  # estimate of the gradient minus the kept one
+    change: Array  # of the kept gradient
+
+
+@inlined
+def _compare_rows(data, state, b, i, k):
+    """Compute scores, slopes, the gradient and its correction.
+
+    Return the share of the used rows that were not visited before, and a bound on the curvature.
+    """
+    first, count, used, share = rows_of(data, i)
+    size, outputs, space = size_of(data), U(outputs_of(data.loss)), state.space
+    for a in range(size):
+        space.gradient[U(a)] = space.correction[U(a)] = 0.0
+    unseen, bound = 0.0, 0.0
+    for step in range(used):
+        row, place = row_at(first, count, used, step, state.draws, b, k), U(step) * outputs
+        set_scores(data, row, 1.0, state.models, b * size, space.scores, place)
+        for c in range(outputs):
+            space.slopes[place + U(c)] = space.scores[place + U(c)]
+        to_slopes(data.loss, space.slopes, place, data.targets[row])
+        kept, weight = (b * U(data.targets.size) + row) * outputs, share * data.weights[row]
+        is_new = np.isnan(state.slopes[kept])
+        unseen += is_new
+        bound += share * state.smoothness * state.squares[row]
+        for c in range(outputs):
+            slope, to = space.slopes[place + U(c)], U(c) * U(data.rows.width)
+            change = slope - (0.0 if is_new else state.slopes[kept + U(c)])
+            if state.step == 0.0:
+                add(data.rows, row, weight * slope, space.gradient, to)
+            add(data.rows, row, weight * change, space.correction, to)
+    return unseen / max(used, 1), bound
+
+
+@inlined
+def _replace_slopes(data, state, b, i, k):
+    """Keep the new slopes and compute the change of the kept gradient.
+
+    Return the share of the node's rows that were visited for the first time. A row that a
+    mini-batch contains twice changes once.
+    """
+    first, count, used, _ = rows_of(data, i)
+    outputs, space = U(outputs_of(data.loss)), state.space
+    for a in range(size_of(data)):
+        space.change[U(a)] = 0.0 if used < count else space.correction[U(a)]
+    new = 0.0
+    for step in range(used):
+        row, place = row_at(first, count, used, step, state.draws, b, k), U(step) * outputs
+        kept = (b * U(data.targets.size) + row) * outputs
+        is_new = np.isnan(state.slopes[kept])
+        new += is_new / count
+        for c in range(outputs):
+            slope = space.slopes[place + U(c)]
+            change = slope - (0.0 if is_new else state.slopes[kept + U(c)])
+            state.slopes[kept + U(c)] = slope
+            if used < count:
+                push, to = data.weights[row] * change, U(c) * U(data.rows.width)
+                add(data.rows, row, push, space.change, to)
+    return new
+
+
+@inlined
+def _value_along(data, state, b, i, k, step_length):
+    """Return the value of the used rows at w − step_length · gradient."""
+    first, count, used, share = rows_of(data, i)
+    outputs, space, value = U(outputs_of(data.loss)), state.space, 0.0
+    for step in range(used):
+        row = row_at(first, count, used, step, state.draws, b, k)
+        value += share * data.weights[row] * value_along(
+            data.loss, space.scores, space.along, step_length, U(step) * outputs, data.targets[row]
+        )  # fmt: skip
+    return value
+
+
+@inlined
+def _search(data, state, b, i, k, curvature):
+    """Return L̂, doubled until the rows do not contradict it."""
+    first, count, used, _ = rows_of(data, i)
+    outputs, space, squared_norm = U(outputs_of(data.loss)), state.space, 0.0
+    for a in range(size_of(data)):
+        squared_norm += space.gradient[U(a)] * space.gradient[U(a)]
+    for step in range(used):
+        row = row_at(first, count, used, step, state.draws, b, k)
+        set_scores(data, row, 1.0, space.gradient, U(0), space.along, U(step) * outputs)
+    value = _value_along(data, state, b, i, k, 0.0)
+    if 0.0 < squared_norm < np.inf and value > 0.0:
+        if curvature == 0.0:
+            curvature = squared_norm / (2.0 * value)
+        fall = squared_norm / (2.0 * curvature)
+        while fall > ROUNDING * value:
+            trial = _value_along(data, state, b, i, k, 1.0 / curvature)
+            if trial <= value - (1.0 - SLACK) * fall:
+                break
+            curvature *= 2.0
+            fall *= 0.5
+    return curvature
+
+
+@inlined
+def _step(data, state, b, gamma, mean):
+    """Set w to Π((1 − γλ)w − γ·correction − mean·s) and s to s + change."""
+    size, space, squared_norm = size_of(data), state.space, 0.0
+    at, keep, boxed = b * size, 1.0 - gamma * data.penalty, data.low > -np.inf
+    for a in range(size):
+        w, s = state.models[at + U(a)], state.sums[at + U(a)]
+        state.sums[at + U(a)] = s + space.change[U(a)]
+        w = keep * w - gamma * space.correction[U(a)] - mean * s
+        if boxed:
+            w = min(max(w, data.low), data.high)
+        state.models[at + U(a)] = w
+        squared_norm += w * w
+    if squared_norm > data.radius * data.radius:
+        inside = ball_factor(squared_norm, data.radius)
+        for a in range(size):
+            state.models[at + U(a)] *= inside
+
+
+@inlined
+def visit(data, state, b, i, j, k, carry):
+    """Update by the rows of node i, or by a mini-batch of them."""
+    _, count, used, _ = rows_of(data, i)
+    nodes = data.offsets.size - 1
+    last, now = state.visited[b * U(nodes) + i], np.float64(state.done + np.int64(k) + 1)
+    state.visited[b * U(nodes) + i] = now
+    unseen, bound = _compare_rows(data, state, b, i, k)
+    new = _replace_slopes(data, state, b, i, k)
+    if count == 0 and last == 0.0:
+        new = 1.0  # a relay, whose gradient is known to be 0
+    n = state.nodes[b] + new
+    state.nodes[b] = n
+    if last > 0.0:
+        state.ages[b] += now - last
+        state.squared_ages[b] += (now - last) * (now - last)
+    gamma = state.step
+    if gamma == 0.0:
+        pace, curvature = decayed(
+            state.curvatures[b], n, state.ages[b], state.squared_ages[b], nodes, count, used
+        )
+        if curvature < bound:
+            curvature = _search(data, state, b, i, k, curvature)
+        state.curvatures[b] = curvature
+        gamma = step_size(pace, curvature + data.penalty)
+    if n < state.wait[b]:
+        gamma = 0.0
+    _step(data, state, b, gamma, (1.0 - unseen) * gamma / n)
+    return carry
+
+
+@kernel
+def far_rows(path, visits, data, state, records):
+    """Update along paths over any rows."""
+    far(no_carry, visit, keep_nothing, copy, fetch_nothing, path, visits, data, state, records, 1)

@@ -1,0 +1,75 @@
+"""Visits of SAGA to one sparse row per node, at the cost of the entries that are not 0.
+
+A step changes all of w, by the penalty and by the sum s of kept gradients, but s changes only where
+the row has entries. With w = a·v − b·s,
+
+    w ← keep·w − push·x − pull·s,  s ← s + change·x
+
+becomes a ← keep·a,  b ← keep·b + pull,  v ← v + ((b·change − push) / a)·x. From time to time v is
+set to w, as for `sgd_sparse`. In the state v and s are `pairs`, (tokens · size · 2,): equal columns
+are next to each other and share a cache line. a is `factors`, b is `shares`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from walklearn.simulation.kernels.arithmetic import U
+from walklearn.simulation.kernels.compilation import inlined, kernel
+from walklearn.simulation.kernels.drivers import far
+from walklearn.simulation.kernels.rows import size_of
+from walklearn.simulation.kernels.visits.saga import begin, end, fetch_node, remember
+from walklearn.simulation.kernels.visits.sgd_sparse import fetch_rows, must_settle
+
+
+@inlined
+def visit(data, state, b, i, j, k, carry):
+    """Update by the sparse row of node i, without a domain."""
+    _, factor, n, ages, squared_ages, curvature = carry
+    rows, pairs, size, share = data.rows, state.pairs, size_of(data), state.shares[b]
+    at, start, stop = U(2) * b * size, U(rows.starts[i]), U(rows.starts[i + U(1)])
+    of_v = of_s = 0.0
+    for p in range(start, stop):
+        x, place = rows.entries[U(p)], at + U(2) * U(rows.columns[U(p)])
+        of_v += x * pairs[place]
+        of_s += x * pairs[place + U(1)]
+    gamma, change, is_first, n, ages, squared_ages, curvature = remember(
+        data, state, b, i, k, factor * of_v - share * of_s, n, ages, squared_ages, curvature
+    )
+    keep, pull = 1.0 - gamma * data.penalty, 0.0 if is_first else gamma / n
+    factor, share = keep * factor, keep * share + pull
+    if must_settle(factor, state.done + np.int64(k) + 1, np.int64(size)):
+        for each in range(size):
+            place = at + U(2) * U(each)
+            pairs[place] = factor * pairs[place] - share * pairs[place + U(1)]
+        factor, share = 1.0, 0.0
+    push = (share * change - gamma * change) / factor
+    for p in range(start, stop):
+        x, place = rows.entries[U(p)], at + U(2) * U(rows.columns[U(p)])
+        pairs[place] += push * x
+        pairs[place + U(1)] += change * x
+    state.shares[b] = share
+    return 0.0, factor, n, ages, squared_ages, curvature
+
+
+@inlined
+def copy(data, state, b, records, record):
+    """Copy the model a·v − b·s."""
+    size = size_of(data)
+    for each in range(size):
+        place = U(2) * (b * size + U(each))
+        v, s = state.pairs[place], state.pairs[place + U(1)]
+        records.models[record, b, each] = state.factors[b] * v - state.shares[b] * s
+
+
+@inlined
+def fetch(data, state, path, b, k, later):
+    """Prefetch the row of a later visit."""
+    fetch_rows(data, state, path, b, k, later)
+    fetch_node(data, state, b, later)
+
+
+@kernel
+def far_sparse(path, visits, data, state, records):
+    """Update along paths over one sparse row per node."""
+    far(begin, visit, end, copy, fetch, path, visits, data, state, records, 1)
