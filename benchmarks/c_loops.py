@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from walklearn.updates.sgd import start
-from walklearn.updates.walk_sgd import WalkSetting
+from walklearn.graphs import Graph
+from walklearn.updates import draw_start
+from walklearn.visit import Setting
 
 Array = NDArray[Any]
 
@@ -70,11 +71,12 @@ def c_library() -> Iterator[ctypes.CDLL]:
 class CWalk:
     """One token in C."""
 
-    def __init__(self, library: ctypes.CDLL, setting: WalkSetting, seed: int) -> None:
-        problem, graph, generator = setting.problem, setting.graph, np.random.default_rng(seed)
-        node, self.model = start(problem, generator)
+    def __init__(self, library: ctypes.CDLL, setting: Setting, graph: Graph, seed: int) -> None:
+        problem, generator = setting.objective, np.random.default_rng(seed)
+        walk, step_size = setting.walk, setting.update.step_size
+        node, self.model = draw_start(problem, generator)
         self.sum, self._gradient = np.zeros_like(self.model), np.zeros_like(self.model)
-        self._scores, self.picks = np.zeros(problem.outputs), np.zeros(setting.batch or 0)
+        self._scores, self.picks = np.zeros(problem.outputs), np.zeros(problem.draws)
         self.visits = np.zeros(problem.nodes, dtype=np.int64)
         one_row = problem.row_count == problem.nodes
         self._walk = (
@@ -87,8 +89,8 @@ class CWalk:
         self._arrays = {  # also keeps them alive
             "indptr": _of_type(graph.indptr, np.int32),
             "indices": _of_type(graph.indices, np.int32),
-            "score": _of_type(setting.score, np.float64),
-            "scale": _of_type(setting.scale, np.float64),
+            "score": _of_type(walk.score(graph, problem), np.float64),
+            "scale": _of_type(walk.gradient_scale(graph, problem), np.float64),
             "rows": _of_type(problem.X, np.float64),
             "targets": _of_type(problem.y, np.float64),
             "weights": _of_type(problem.row_weights, np.float64),
@@ -98,11 +100,11 @@ class CWalk:
             **{name: array.ctypes.data for name, array in self._arrays.items()},
             dimension=problem.dimension,
             outputs=problem.outputs,
-            batch=setting.batch or 0,
+            batch=problem.draws,
             penalty=problem.penalty,
             radius=problem.domain.radius,
-            constant=setting.step_size.constant,
-            exponent=setting.step_size.exponent,
+            constant=step_size.constant,
+            exponent=step_size.exponent,
         )
         self.token = CToken(
             model=self.model.ctypes.data,

@@ -1,6 +1,6 @@
 /* What walklearn is measured against: the same walks as plain C loops, one token each.
  *
- * The work of a hop is that of `walklearn.updates.walk_sgd.step` with a penalty and a ball, and it
+ * The work of a hop is that of `walklearn.visit.visit` with a penalty and a ball, and it
  * leaves the same things behind: the model, the weighted sum for its average, the sum of the
  * steps, the number of messages and of visits per node. `walk` is for one row per node and the
  * logistic loss, `walk_rows` for any number of rows or a mini-batch of them, `walk_classes` for

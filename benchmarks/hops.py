@@ -35,7 +35,7 @@ from benchmarks.same_work import (
 )
 from walklearn.simulation.compiled_batches import LARGEST_BATCH, CompiledGossip
 from walklearn.updates.gossip_sgd import GossipSetting
-from walklearn.updates.walk_sgd import WalkSetting
+from walklearn.visit import Setting
 
 BALL, BOX = wl.domains.Ball(10.0), wl.domains.Box(-10.0, 10.0)
 
@@ -76,7 +76,7 @@ MORE_ROWS = (
 )
 
 
-def make_setting(size: Size, domain: wl.domains.Domain = BALL) -> WalkSetting:
+def make_setting(size: Size, domain: wl.domains.Domain = BALL) -> tuple[Setting, wl.Graph]:
     """The paper's logistic problem under the weighted walk, with more rows or classes if asked."""
     total = size.nodes * size.rows
     X, y = wl.datasets.two_gaussians(total, size.dimension, variance=10.0, seed=SEED)
@@ -89,18 +89,20 @@ def make_setting(size: Size, domain: wl.domains.Domain = BALL) -> WalkSetting:
     probability = size.degree / (size.nodes - 1)
     graph = wl.graphs.erdos_renyi(size.nodes, probability, seed=SEED, connected="retry")
     step_size = wl.PowerStep(10.0 / float(problem.smoothness_constants.mean()), 0.75)
-    return WalkSetting(problem, graph, wl.walks.Weighted(), wl.updates.Sgd(step_size), size.batch)
+    if size.batch is not None:
+        problem = problem.with_batch(size.batch)
+    return Setting(problem, wl.walks.Weighted(), wl.updates.Sgd(step_size)), graph
 
 
-def batched(setting: WalkSetting, tokens: int = LARGEST_BATCH) -> Contestant:
+def batched(setting: Setting, graph: wl.Graph, tokens: int = LARGEST_BATCH) -> Contestant:
     """A batch of walklearn's, advanced in blocks as `simulate` does."""
-    batch = batch_of(setting, generators(tokens))
+    batch = batch_of(setting, graph, generators(tokens))
     return Contestant(
         lambda hops: advance(batch, max(1, hops // tokens)), lambda: batch.iterations * tokens
     )
 
 
-def simulated(setting: WalkSetting) -> Contestant:
+def simulated(setting: Setting, graph: wl.Graph) -> Contestant:
     """Calls of `simulate` without gaps, with its 200 records, from the start each time."""
     done = 0
 
@@ -108,9 +110,8 @@ def simulated(setting: WalkSetting) -> Contestant:
         nonlocal done
         steps = max(1, hops // LARGEST_BATCH)
         wl.simulate(
-            setting.problem, setting.graph, setting.walk, steps=steps, batch=setting.batch,
-            step_size=setting.step_size, replicates=LARGEST_BATCH, seed=SEED, gaps=False, cores=1,
-            progress=False,
+            setting.objective, graph, setting.walk, steps=steps, update=setting.update,
+            replicates=LARGEST_BATCH, seed=SEED, gaps=False, cores=1, progress=False,
         )  # fmt: skip
         done += steps * LARGEST_BATCH
 
@@ -123,26 +124,27 @@ def in_c(walk: CWalk) -> Contestant:
 
 def one_row_rows(library: ctypes.CDLL, size: Size, rounds: int) -> Iterator[Measurement]:
     """One row per node: a token alone, a batch, gossip; against C, NumPy and the memory."""
-    setting = make_setting(size)
-    verify_update(library, setting)
+    setting, graph = make_setting(size)
+    verify_update(library, setting, graph)
     if size.nodes == 100 and size.dimension <= 50:
-        verify_law(library, setting, hops=20_000)
-    gather = Gather(library, setting.problem.X, SEED)
+        verify_law(library, setting, graph, hops=20_000)
+    gather = Gather(library, setting.objective.X, SEED)
     contestants = {
-        "C": in_c(CWalk(library, setting, SEED)),
-        "one": batched(setting, tokens=1),
-        "batch": batched(setting),
+        "C": in_c(CWalk(library, setting, graph, SEED)),
+        "one": batched(setting, graph, tokens=1),
+        "batch": batched(setting, graph),
         "gather": Contestant(gather.run, lambda: gather.done, prepare=gather.prepare),
     }
     if size.numpy:
-        verify_numpy(setting)
-        loop = NumpyWalk(setting, np.random.default_rng(SEED))
+        verify_numpy(setting, graph)
+        loop = NumpyWalk(setting, graph, np.random.default_rng(SEED))
         contestants["numpy"] = Contestant(loop.run, lambda: loop.updates, share=0.02)
     if size.gossip:
         gossip = CompiledGossip(
             GossipSetting(
-                setting.problem, setting.graph, wl.AsynchronousGossip(), setting.step_size
+                setting.objective, graph, wl.AsynchronousGossip(), setting.update.step_size
             ),
+            graph,
             streams_of(generators(1)),
         )
         contestants["gossip"] = Contestant(
@@ -170,12 +172,12 @@ def one_row_rows(library: ctypes.CDLL, size: Size, rounds: int) -> Iterator[Meas
 
 def more_rows_rows(library: ctypes.CDLL, size: Size, rounds: int) -> Iterator[Measurement]:
     """Many rows, mini-batches, classes: a batch and a whole call of `simulate` against C."""
-    setting = make_setting(size)
-    verify_update(library, setting)
+    setting, graph = make_setting(size)
+    verify_update(library, setting, graph)
     contestants = {
-        "C": in_c(CWalk(library, setting, SEED)),
-        "batch": batched(setting),
-        "simulate": simulated(setting),
+        "C": in_c(CWalk(library, setting, graph, SEED)),
+        "batch": batched(setting, graph),
+        "simulate": simulated(setting, graph),
     }
     ns = race(contestants, size.hops, rounds)
     for name, what in (("batch", "batch of 32"), ("simulate", "simulate without gaps")):
@@ -185,14 +187,14 @@ def more_rows_rows(library: ctypes.CDLL, size: Size, rounds: int) -> Iterator[Me
 
 def kinds_rows(size: Size, rounds: int) -> Iterator[Measurement]:
     """Other walks and domains against the Metropolis hop in a ball."""
-    setting = make_setting(size)
+    setting, graph = make_setting(size)
     settings = {
         "ball": setting,
-        "Box": make_setting(size, BOX),
+        "Box": make_setting(size, BOX)[0],
         "NonBacktracking": replace(setting, walk=wl.walks.NonBacktracking(setting.walk)),
         "Jumping": replace(setting, walk=wl.walks.Jumping(setting.walk)),
     }
-    ns = race({name: batched(each) for name, each in settings.items()}, size.hops, rounds)
+    ns = race({name: batched(each, graph) for name, each in settings.items()}, size.hops, rounds)
     for name in list(settings)[1:]:
         yield Measurement(f"{name} / Metropolis in a ball, {size}", ns[name] / ns["ball"], "times",
                           1.5, note=f"{ns[name]:.1f} and {ns['ball']:.1f} ns",

@@ -24,7 +24,7 @@ def machine() -> Iterator[str]:
     folder = str(Path(wl.__file__).parent)  # of what is measured, wherever that is
     commit = _first_line("git", "-C", folder, "rev-parse", "--short", "HEAD") or "none"
     changed = " with changes" if _first_line("git", "-C", folder, "status", "--short", ".") else ""
-    files = sorted(Path(folder, "simulation", "compiled").glob("*.py"))
+    files = sorted(Path(folder, "simulation", "kernels").rglob("*.py"))
     digest = hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:8]
     yield (
         f"{time.strftime('%Y-%m-%d')}, walklearn {wl.__version__}, commit {commit}{changed}, "

@@ -30,9 +30,9 @@ from benchmarks.measurement import Measurement, main
 from benchmarks.race import Contestant, race
 from benchmarks.same_work import advance, generators, streams_of
 from walklearn.simulation.compiled_batches import LARGEST_BATCH
-from walklearn.simulation.compiled_memory import compiled_class
+from walklearn.simulation.compiled_memory import COMPILED
 from walklearn.simulation.simulation import MOST_RELEASED
-from walklearn.updates.walk_sgd import WalkSetting
+from walklearn.visit import Setting
 
 WELL_MIXING, SLOW = 2.0, 3.0  # targets: hops over those of the best constant
 SCIKIT_LEARNS = 3.0  # target: time of a fit over that of scikit-learn's
@@ -42,23 +42,24 @@ CLOSE = 1e-4  # of ‖w*‖
 GRID = 2.0 ** np.arange(-9.0, 4.1, 0.5)  # in units of 1 / max L_i
 
 
-def contestant(setting: WalkSetting, tokens: int) -> Contestant:
+def contestant(setting: Setting, graph: wl.Graph, tokens: int) -> Contestant:
     """A batch of this update."""
-    batch = compiled_class(setting.update)(setting, streams_of(generators(tokens)))
+    streams = streams_of(generators(tokens))
+    batch = COMPILED[setting.update.compiled](setting, graph, streams)
     return Contestant(
         lambda hops: advance(batch, max(1, hops // tokens)), lambda: batch.iterations * tokens
     )
 
 
 def hop_rows(size: Size, target: float, rounds: int) -> Iterator[Measurement]:
-    setting = make_setting(size)
+    setting, graph = make_setting(size)
     remembering = max(1, min(LARGEST_BATCH, MOST_RELEASED // size.nodes))
     found = race(
         {
-            "Sgd": contestant(setting, LARGEST_BATCH),
-            "Saga": contestant(replace(setting, update=wl.updates.Saga()), remembering),
+            "Sgd": contestant(setting, graph, LARGEST_BATCH),
+            "Saga": contestant(replace(setting, update=wl.updates.Saga()), graph, remembering),
             "Saga, given step": contestant(
-                replace(setting, update=wl.updates.Saga(1e-4)), remembering
+                replace(setting, update=wl.updates.Saga(1e-4)), graph, remembering
             ),
         },
         size.hops,

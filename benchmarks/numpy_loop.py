@@ -6,8 +6,9 @@ import math
 
 import numpy as np
 
-from walklearn.updates.sgd import start
-from walklearn.updates.walk_sgd import WalkSetting
+from walklearn.graphs import Graph
+from walklearn.updates import draw_start
+from walklearn.visit import Setting
 
 
 class NumpyWalk:
@@ -19,16 +20,17 @@ class NumpyWalk:
 
     BLOCK = 8192
 
-    def __init__(self, setting: WalkSetting, generator: np.random.Generator) -> None:
-        problem, graph = setting.problem, setting.graph
+    def __init__(self, setting: Setting, graph: Graph, generator: np.random.Generator) -> None:
+        problem, walk = setting.objective, setting.walk
         self.setting, self.generator = setting, generator
-        self.node, self.model = start(problem, generator)
+        self.node, self.model = draw_start(problem, generator)
         self.sum = np.zeros_like(self.model)
         self.updates = self.messages = 0
         self.visits = [0] * problem.nodes
         self.rows, self.targets = list(problem.X), problem.y.tolist()
         self.weights = problem.row_weights.tolist()
-        self.score, self.scale = setting.score.tolist(), setting.scale.tolist()
+        self.score = walk.score(graph, problem).tolist()
+        self.scale = walk.gradient_scale(graph, problem).tolist()
         self.neighbours = [graph.neighbours(i).tolist() for i in range(graph.node_count)]
 
     def run(self, hops: int) -> None:
@@ -36,7 +38,7 @@ class NumpyWalk:
         while hops > 0:
             count = min(hops, self.BLOCK)
             numbers = np.arange(self.updates + 1, self.updates + count + 1)
-            gammas = self.setting.step_size(numbers).tolist()
+            gammas = self.setting.update.step_size(numbers).tolist()
             self._hops(gammas, self.generator.random(count).tolist())
             self.updates += count
             hops -= count
@@ -45,7 +47,7 @@ class NumpyWalk:
         i, w, total, messages = self.node, self.model, self.sum, 0
         rows, targets, weights = self.rows, self.targets, self.weights
         score, scale, neighbours, visits = self.score, self.scale, self.neighbours, self.visits
-        penalty, radius = self.setting.problem.penalty, self.setting.problem.domain.radius
+        penalty, radius = self.setting.objective.penalty, self.setting.objective.domain.radius
         squared_radius, scratch = radius * radius, np.empty_like(w)
         dot, multiply, add, subtract, exp = w.dot, np.multiply, np.add, np.subtract, math.exp
         for gamma, u in zip(gammas, uniforms, strict=True):

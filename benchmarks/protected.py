@@ -15,10 +15,11 @@ import numpy as np
 from benchmarks.measurement import Measurement, main
 from walklearn import PowerStep, Problem, graphs, walks
 from walklearn.privacy import ModelNoise
+from walklearn.privacy.protection import Protection
 from walklearn.simulation.compiled_batches import CompiledWalks
 from walklearn.updates import Sgd
 from walklearn.updates.random_streams import generators
-from walklearn.updates.walk_sgd import WalkSetting
+from walklearn.visit import Setting
 
 NODES, ROWS, DIMENSION = 20, 500, 50
 TARGET = 1.5
@@ -37,8 +38,9 @@ class Prepared(CompiledWalks):
 
 def prepared(problem: Problem, noise: ModelNoise | None, updates: int) -> Prepared:
     graph = graphs.complete(NODES)
-    setting = WalkSetting(problem, graph, walks.Uniform(), Sgd(PowerStep(0.1)), model_noise=noise)
-    walk = Prepared(setting, [generators(np.random.SeedSequence(1))])
+    privacy = noise or Protection()
+    setting = Setting(problem, walks.Uniform(), Sgd(PowerStep(0.1)), privacy=privacy)
+    walk = Prepared(setting, graph, [generators(np.random.SeedSequence(1))])
     walk.advance(updates)  # compiled, and the noise drawn
     return walk
 

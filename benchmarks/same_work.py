@@ -12,12 +12,13 @@ from numpy.typing import NDArray
 
 from benchmarks.c_loops import CWalk
 from benchmarks.numpy_loop import NumpyWalk
+from walklearn.graphs import Graph
 from walklearn.simulation.batches import Batch
 from walklearn.simulation.compiled_batches import CompiledWalks
 from walklearn.simulation.recording import BLOCK_NUMBERS
 from walklearn.updates.random_streams import Streams
-from walklearn.updates.sgd import update
-from walklearn.updates.walk_sgd import WalkSetting
+from walklearn.updates.update import VisitContext
+from walklearn.visit import Setting
 
 Array = NDArray[Any]
 
@@ -32,52 +33,53 @@ def streams_of(walks: Sequence[np.random.Generator]) -> list[Streams]:
     return [Streams(walk, np.random.default_rng(SEED)) for walk in walks]  # no noise is drawn
 
 
-def batch_of(setting: WalkSetting, walks: Sequence[np.random.Generator]) -> CompiledWalks:
-    return CompiledWalks(setting, streams_of(walks))
+def batch_of(setting: Setting, graph: Graph, walks: Sequence[np.random.Generator]) -> CompiledWalks:
+    return CompiledWalks(setting, graph, streams_of(walks))
 
 
 def advance(batch: Batch, iterations: int) -> None:
     """In blocks, as `simulate` does."""
-    block = max(1, BLOCK_NUMBERS // (len(batch.streams) * batch.setting.draws))
+    block = max(1, BLOCK_NUMBERS // (len(batch.streams) * batch.draws))
     while iterations > 0:
         count = min(block, iterations)
         batch.advance(count)
         iterations -= count
 
 
-def verify_update(library: ctypes.CDLL, setting: WalkSetting, hops: int = 300) -> None:
+def verify_update(library: ctypes.CDLL, setting: Setting, graph: Graph, hops: int = 300) -> None:
     """Hop by hop, C must do what walklearn's reference update does, and go to a neighbour."""
-    c = CWalk(library, setting, SEED)
+    problem, update = setting.objective, setting.update
+    c, scale = CWalk(library, setting, graph, SEED), setting.walk.gradient_scale(graph, problem)
     total = np.zeros_like(c.model)
     for k in range(1, hops + 1):
-        i, gamma = int(c.token.node), setting.step_size(k)
-        total += gamma * c.model
-        before = c.model.copy()
+        i = int(c.token.node)
+        total += update.step_size(k) * c.model
+        token = update.init_token(problem) | {"model": c.model.copy()}
         c.run(1)
-        expected, _ = update(setting.problem, i, before, gamma, setting.scale[i], c.picks)
-        np.testing.assert_allclose(
-            c.model, expected, rtol=1e-9, atol=1e-9 * setting.problem.domain.radius
-        )
-        np.testing.assert_allclose(
-            c.sum, total, rtol=1e-9, atol=1e-9 * setting.problem.domain.radius
-        )
-        if c.token.node != i and c.token.node not in setting.graph.neighbours(i):
+        context = VisitContext(problem, i, 0, float(scale[i]), k - 1, 0, c.picks[None])
+        expected = update.visit(context, token, {}).token["model"]
+        tolerance = {"rtol": 1e-9, "atol": 1e-9 * problem.domain.radius}
+        np.testing.assert_allclose(c.model, expected, **tolerance)
+        np.testing.assert_allclose(c.sum, total, **tolerance)
+        if c.token.node != i and c.token.node not in graph.neighbours(i):
             raise AssertionError(f"the C loop went from {i} to {c.token.node}, no neighbour")
 
 
-def verify_law(library: ctypes.CDLL, setting: WalkSetting, hops: int, replicates: int = 64) -> None:
+def verify_law(
+    library: ctypes.CDLL, setting: Setting, graph: Graph, hops: int, replicates: int = 64
+) -> None:
     """C and walklearn must visit by the same law, and come as near to the optimum.
 
     Both are compared to within 5 standard errors, taken from independent replicates.
     """
-    ours = [batch_of(setting, [g]) for g in generators(replicates)]
-    theirs = [CWalk(library, setting, SEED + r) for r in range(replicates)]
+    ours = [batch_of(setting, graph, [g]) for g in generators(replicates)]
+    theirs = [CWalk(library, setting, graph, SEED + r) for r in range(replicates)]
     for batch, c in zip(ours, theirs, strict=True):
         advance(batch, hops)
         c.run(hops)
-    optimum = setting.problem.solution.model
-    stationary = setting.walk.stationary(setting.graph, setting.problem)
-    expected_moves = setting.walk.acceptance_rate(setting.graph, setting.problem)
+    optimum = setting.objective.solution.model
+    stationary = setting.walk.stationary(graph, setting.objective)
+    expected_moves = setting.walk.acceptance_rate(graph, setting.objective)
 
     visits = np.array([[b.visits for b in ours], [c.visits for c in theirs]]) / hops
     moves = np.array([[b.messages[0] for b in ours], [c.token.messages for c in theirs]]) / hops
@@ -98,10 +100,10 @@ def _agree(differences: Array) -> None:
         raise AssertionError("the C loop and walklearn do not run the same walk")
 
 
-def verify_numpy(setting: WalkSetting, hops: int = 20_000) -> None:
+def verify_numpy(setting: Setting, graph: Graph, hops: int = 20_000) -> None:
     """From the same stream the NumPy loop must give walklearn's numbers."""
-    ours = batch_of(setting, [np.random.default_rng(SEED)])
-    theirs = NumpyWalk(setting, np.random.default_rng(SEED))
+    ours = batch_of(setting, graph, [np.random.default_rng(SEED)])
+    theirs = NumpyWalk(setting, graph, np.random.default_rng(SEED))
     advance(ours, hops)
     theirs.run(hops)
     np.testing.assert_array_equal(ours.visits, theirs.visits)

@@ -37,5 +37,7 @@ from .updates import ConstantStep as ConstantStep
 from .updates import GradientTracking as GradientTracking
 from .updates import PowerStep as PowerStep
 from .updates import SynchronousGossip as SynchronousGossip
+from .updates import Update as Update
+from .walks import Walk as Walk
 
 __version__: str

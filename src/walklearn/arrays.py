@@ -81,6 +81,8 @@ def conform(specs: Specs, arrays: Mapping[str, ArrayLike], where: object) -> Arr
         The arrays by name, in the order of `specs`. A ValueError is raised if names are missing or
         surplus, if a shape differs, and if numbers would be truncated to integers.
     """
+    if not specs and not arrays:  # the usual case for most parts
+        return {}
     result: Arrays = {}
     for name, shape, dtype in specs:
         array = arrays.get(name)

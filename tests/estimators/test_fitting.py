@@ -245,10 +245,10 @@ def test_which_model_predicts() -> None:
         np.testing.assert_array_equal(model.intercept_, model.average_[-1:])
     assert np.abs(models["tail"].average_ - models["all"].average_).max() > 0
     # Of 5000 updates the tail is the last 2500, and step sizes fall: 51 % of the weight is before.
-    assert models["tail"]._state.token.step_size_sum == pytest.approx(
+    assert models["tail"]._state.token.token.update["step_size_sum"] == pytest.approx(
         models["tail"].step_size_(np.arange(2501, 5001)).sum()
     )
-    assert models["all"]._state.token.step_size_sum == pytest.approx(
+    assert models["all"]._state.token.token.update["step_size_sum"] == pytest.approx(
         models["all"].step_size_(np.arange(1, 5001)).sum()
     )
 

@@ -118,7 +118,7 @@ def test_the_problem_that_is_posed_is_the_one_that_is_solved(
     solved: list[wl.Problem] = []
 
     def told(estimator: Any, ended: Any) -> Any:
-        solved.append(ended.setting.problem)
+        solved.append(ended.setting.objective)
         return trace_of(estimator, ended)
 
     monkeypatch.setattr(random_walk, "trace_of", told)

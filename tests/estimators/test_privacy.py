@@ -293,7 +293,6 @@ def test_a_mechanism_that_cannot_is_refused_with_advice() -> None:
         ({**TOTAL, "model": "clear"}, "model must be one of"),
         ({**TOTAL, "delta": 0.0, "row_length": 5.5}, "never gives delta = 0"),
         ({**TOTAL, "protect": "row"}, 'protect must be "rows"'),
-        ({**TOTAL, "row_length": 5.5, "batch": 3}, "a mini-batch picks rows with replacement"),
         ({**TOTAL, "row_length": 5.5, "walk": "weighted"}, "need public bounds: pass"),
         (
             {**TOTAL, "row_length": 5.5, "model_privacy": privacy.ModelNoise(1.0, 1.0, 5)},
@@ -323,6 +322,12 @@ def test_a_mechanism_that_cannot_is_refused_with_advice() -> None:
 def test_epsilon_needs_public_facts(settings: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         RandomWalkClassifier(**settings).fit(X, Y, nodes=NODES)
+
+
+def test_mini_batches_are_refused_where_rows_are_protected() -> None:
+    with pytest.raises(wl.CapabilityError) as caught:
+        RandomWalkClassifier(**TOTAL, row_length=5.5, batch=3).fit(X, Y, nodes=NODES)
+    assert caught.value.capability == "is_exact"
 
 
 def test_nothing_but_the_release_depends_on_the_rows() -> None:

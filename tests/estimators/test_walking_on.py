@@ -17,7 +17,7 @@ from walklearn import RandomWalkClassifier, RandomWalkRegressor
 from walklearn.estimators import walking
 from walklearn.estimators.parameters import seeds_of
 from walklearn.simulation.reference_batches import ReferenceWalks
-from walklearn.updates.walk_sgd import WalkSetting
+from walklearn.visit import Setting
 
 CANCER = load_breast_cancer(return_X_y=True)
 IRIS = load_iris(return_X_y=True)
@@ -46,25 +46,27 @@ def test_partial_fit_is_one_walk_over_changing_rows() -> None:
         random_state=7,
         average="all",
     )
-    token = None
+    position = None
     for call, rows in enumerate(chunks):
         model.partial_fit(X[rows], y[rows])
         problem = wl.Problem(
             np.column_stack([X[rows], np.ones(40)]), y[rows], loss=wl.losses.Squared(),
             penalty=0.1, aggregate="mean",
         )  # fmt: skip
-        setting = WalkSetting(problem, graph, wl.walks.Uniform(), wl.updates.Sgd(step))
+        setting = Setting(problem, wl.walks.Uniform(), wl.updates.Sgd(step))
         batch = ReferenceWalks(
-            setting, [seeds_of(7, call).streams], token if token is None else [token]
+            setting, graph, [seeds_of(7, call).streams], None if position is None else [position]
         )
         batch.advance(150)
-        token = batch.tokens[0]
-        assert model.n_iter_ == token.updates == 150 * (call + 1)
-        np.testing.assert_allclose(model.weights_, token.model, rtol=1e-9)
-        np.testing.assert_allclose(model.average_, token.average, rtol=1e-9)
-        np.testing.assert_allclose(model.coef_, token.average[:-1], rtol=1e-9)
-    np.testing.assert_allclose(  # k goes on, so step sizes do
-        model._state.token.step_size_sum, step(np.arange(1, 301)).sum()
+        position = batch.positions[0]
+        arrays = position.token.update
+        average = setting.update.average_model(problem, arrays)
+        assert model.n_iter_ == position.token.updates == 150 * (call + 1)
+        np.testing.assert_allclose(model.weights_, arrays["model"], rtol=1e-9)
+        np.testing.assert_allclose(model.average_, average, rtol=1e-9)
+        np.testing.assert_allclose(model.coef_, average[:-1], rtol=1e-9)
+    np.testing.assert_allclose(  # k continues, and the step sizes with it
+        model._state.token.token.update["step_size_sum"], step(np.arange(1, 301)).sum()
     )
 
 
@@ -86,8 +88,8 @@ def test_the_average_of_a_stream_is_over_its_last_half() -> None:
     sums = [(0, 0.0, 0.0)]
     for call in range(1, 30):
         model.partial_fit(X[:40], y[:40])
-        token = model._state.token
-        sums.append((token.updates, token.weighted_sum, token.step_size_sum))
+        token = model._state.token.token
+        sums.append((token.updates, token.update["weighted_sum"], token.update["step_size_sum"]))
         (updates, weighted, total), now = sums[call // 2], sums[-1]
         assert updates <= now[0] / 2
         tail = model._state.units.back((now[1] - weighted) / (now[2] - total))

@@ -9,8 +9,8 @@ import pytest
 
 import walklearn as wl
 from walklearn.experiments.noisy_memory import NoisySaga, NoisySgd
-from walklearn.updates.update import Kept
-from walklearn.updates.walk_sgd import WalkSetting, init, step
+from walklearn.updates import draw_start
+from walklearn.visit import Setting, Walker, init_token
 
 X, Y = wl.datasets.two_gaussians(24, dimension=3, seed=1)
 PROBLEM = wl.Problem(X, Y, penalty=0.1, aggregate="mean", node_of_row=np.arange(24) % 4)
@@ -23,15 +23,14 @@ def nearly_without_noise(kind: Any) -> Any:
     return kind(1e15, 0.01, clip=100.0, contributions=1000, step_size=STEP)
 
 
-def walked(update: Any, steps: int) -> tuple[Any, Kept]:
-    setting = WalkSetting(PROBLEM, GRAPH, wl.walks.Uniform(), update)
+def walk(update: Any, steps: int) -> Walker:
+    setting = Setting(PROBLEM, wl.walks.Uniform().bind(GRAPH, PROBLEM), update)
     generator = np.random.default_rng(5)
-    token, kept = init(setting, generator), Kept(PROBLEM, update, {})
+    node, model = draw_start(PROBLEM, generator)
+    walker = Walker(setting, GRAPH, node, init_token(setting, model))
     for _ in range(steps):
-        node = token.node
-        token, visit = step(setting, token, generator.random(setting.draws), kept=kept.of(node))
-        kept.nodes[node] = visit.kept
-    return token, kept
+        walker.visit(setting.draw(generator, generator))
+    return walker
 
 
 @pytest.mark.parametrize(
@@ -52,22 +51,27 @@ def test_a_node_tells_something_as_often_as_it_was_priced_for(kind: Any) -> None
     update = kind(3.0, 1e-5, clip=1.0, contributions=3, step_size=STEP)
     assert update.noise.max_contributions == 3
     assert update.noise.delta(3.0) <= 1e-5
-    token, kept = walked(update, 100)
-    assert {told.times for told in kept.nodes.values()} == {3}
-    told = sum(each.gradient for each in kept.nodes.values())
-    np.testing.assert_allclose(token.memory.gradient_sum, told, atol=1e-9)
-    later, _ = walked(update, 101)
-    moves = not np.array_equal(later.model, token.model)
-    assert moves == (kind is not NoisySgd)  # memory lends what was told, without it w stays
+    walker = walk(update, 100)
+    states = [state.update for state in walker.states.values()]
+    assert {int(state["times"]) for state in states} == {3}
+    released = sum(state["gradient"] for state in states)
+    np.testing.assert_allclose(walker.token.update["gradient_sum"], released, atol=1e-9)
+    later = walk(update, 101).token.update["model"]
+    moves = not np.array_equal(later, walker.token.update["model"])
+    assert moves == (kind is not NoisySgd)  # with memory the last release is used again
 
 
 def test_every_arm_meets_the_same_noise() -> None:
-    first = [walked(kind(3.0, 1e-5, 1.0, 3, STEP), 1)[0].model for kind in (NoisySgd, NoisySaga)]
+    first = [
+        walk(kind(3.0, 1e-5, 1.0, 3, STEP), 1).token.update["model"]
+        for kind in (NoisySgd, NoisySaga)
+    ]
     np.testing.assert_array_equal(*first)
 
 
 def test_elsewhere_memory_with_noise_is_refused() -> None:
     noise = wl.privacy.ModelNoise.calibrate(epsilon=3, delta=1e-5, clip=1, max_contributions=3)
-    with pytest.raises(ValueError, match="memory would gain nothing"):
+    with pytest.raises(wl.CapabilityError) as caught:
         wl.simulate(PROBLEM, GRAPH, wl.walks.Uniform(), update=wl.updates.Saga(), steps=3,
-                    model_privacy=noise)  # fmt: skip
+                    privacy=noise)  # fmt: skip
+    assert (caught.value.capability, caught.value.needed_by) == ("linear_rows", wl.updates.Saga())

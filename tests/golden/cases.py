@@ -39,7 +39,7 @@ def make_problem(X: Any, y: Any, aggregate: str = "sum", **options: Any) -> wl.P
 
 
 def simulate(problem: Any, graph: Any, method: Any, noise: Any = None, **options: Any) -> wl.Trace:
-    return wl.simulate(problem, graph, method, model_privacy=noise, progress=False, **options)
+    return wl.simulate(problem, graph, method, privacy=noise, progress=False, **options)
 
 
 def curves(trace: wl.Trace) -> dict[str, Floats]:

@@ -71,7 +71,8 @@ def test_the_first_scale_is_one_and_the_next_is_estimated() -> None:
     other = Learner.of_plan(Plan.from_text(PLAN + WEIGHTED), X, Y, importance=2.0)
     second, *_ = other.visit(token, DRAWS)
     scale = (2 / (1 / 8 + 1 / 2)) / 2.0
-    gamma = learner.step_size(2)
+    assert learner.plan.step_size is not None
+    gamma = learner.plan.step_size(2)
     gradient = scale * (learner.problem.gradient(0, token.model) + penalty * token.model)
     np.testing.assert_allclose(second.model, token.model - gamma * gradient)
 
@@ -124,7 +125,8 @@ def test_what_shows_lies_on_the_public_grid() -> None:
     for simulated, drawn in ((False, steps), (True, steps * noise.clip_step)):
         learner = Learner.of_plan(plan, X, Y, noise=noise, simulated=simulated)
         token, *_ = learner.visit(first(learner, (0.0, 0.0)), Draws(np.array([0.5]), drawn))
-        shown[simulated] = token.model / -learner.step_size(1) / noise.clip_step
+        assert plan.step_size is not None
+        shown[simulated] = token.model / -plan.step_size(1) / noise.clip_step
     np.testing.assert_allclose(shown[False], np.rint(shown[False]), atol=1e-6)
     assert np.abs(shown[False] - shown[True]).max() <= 1 + 1e-6
     assert np.abs(shown[True] - np.rint(shown[True])).max() > 1e-3

@@ -49,7 +49,7 @@ def seen(target: float, noise: ModelNoise, visits: int, is_counted: bool) -> np.
         for number in range(visits):
             token, draws = replace(sent, updates=number), Draws(np.array([0.5]), steps[number])
             back, contributions, _ = learner.visit(token, draws, contributions if is_counted else 0)
-            found[attempt] -= back.model[0] / learner.step_size(number + 1)
+            found[attempt] -= back.model[0] / learner.plan.step_size(number + 1)
     return found
 
 

@@ -14,8 +14,7 @@ from walklearn.node.agreement.plan import Plan
 from walklearn.node.protocol.learner import Learner
 from walklearn.node.protocol.record import Place, Record
 from walklearn.privacy.model_noise import ModelNoise
-from walklearn.updates.random_streams import Streams, generators, replicate_seed
-from walklearn.updates.sgd import start
+from walklearn.updates.random_streams import Streams, draw_start, generators, replicate_seed
 
 NODES, UPDATES, SEED = 8, 400, 5
 VISITS = 8_000
@@ -90,13 +89,13 @@ def test_the_network_is_the_simulator_on_the_same_seeds(
     run = wl.simulate(
         problem, GRAPH, walk, steps=UPDATES, update=plan.memory or wl.updates.Sgd(plan.step_size),
         seed=SEED, records=1, mean_importance="exact" if plan.memory else "estimated",
-        streams="node", batch=plan.batch, model_privacy=noise, engine="reference", progress=False,
+        streams="node", batch=plan.batch, privacy=noise, engine="reference", progress=False,
     )  # fmt: skip
 
     streams = generators(replicate_seed(np.random.SeedSequence(SEED), 0), NODES)
     network = network_of(plan, streams, noise)
     network.run(lambda: network.connected)
-    first, model = start(problem, streams.walk)
+    first, model = draw_start(problem, streams.walk)
     network.start_walk(network.nodes[first], model)
     network.run(lambda: network.finished)
 

@@ -42,11 +42,12 @@ def test_missing_noise_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_noise_that_a_visit_leaves_out_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    def bare(self: Any, model: Any, noise: Any, draws: Any) -> Any:
-        zero = np.zeros(model.size, np.int64)
-        return self.noise.released(self.problem, 0, model, draws, steps=zero)
+    released = NoisyGradients.released
 
-    monkeypatch.setattr(Learner, "_protected", bare)
+    def bare(self: Any, *arguments: Any, steps: Any) -> Any:
+        return released(self, *arguments, steps=np.zeros_like(steps))
+
+    monkeypatch.setattr(NoisyGradients, "released", bare)
     assert audit().faults == (TOO_SMALL, REPEATED)
 
 
@@ -62,14 +63,14 @@ def test_noise_that_is_used_twice_is_found(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_a_clip_after_the_noise_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    protected = Learner._protected
+    released = NoisyGradients.released
 
-    def clipped(self: Any, *arguments: Any) -> Any:
-        noisy = protected(self, *arguments)
-        longest = self.noise.factor(self.problem, 0) * self.noise.clip
+    def clipped(self: Any, objective: Any, node: int, *arguments: Any, **options: Any) -> Any:
+        noisy = released(self, objective, node, *arguments, **options)
+        longest = self.factor(objective, node) * self.clip
         return noisy * min(1.0, longest / float(np.linalg.norm(noisy)))
 
-    monkeypatch.setattr(Learner, "_protected", clipped)
+    monkeypatch.setattr(NoisyGradients, "released", clipped)
     assert TOO_SMALL in audit().faults
 
 

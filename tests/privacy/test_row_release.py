@@ -125,7 +125,7 @@ def test_it_walks_is_charged_and_composes_with_the_model() -> None:
     assert compose(charges).within(3.0, 1e-5)
     run = wl.simulate(problem, wl.graphs.complete(6), wl.walks.Weighted(privacy=release),
                       steps=shared.updates, step_size=wl.ConstantStep(shared.step), seed=1,
-                      replicates=2, model_privacy=shared.noise)  # fmt: skip
+                      replicates=2, privacy=shared.noise)  # fmt: skip
     ledger = run.ledger[0]
     assert ledger.unit == "rows"
     assert "ε for one row of a node" in str(ledger)

@@ -23,7 +23,7 @@ from tests.problem.cases import (
 from walklearn.problem import Problem
 from walklearn.problem.domains import Ball, Box, Everywhere
 from walklearn.problem.losses import Huber, Logistic, Softmax, Squared, SquaredHinge
-from walklearn.updates.sgd import update
+from walklearn.updates import ConstantStep, Sgd, VisitContext
 
 BETA = {Logistic: 0.25, Squared: 1.0, Huber: 1.0, SquaredHinge: 1.0, Softmax: 0.5}
 
@@ -280,8 +280,11 @@ def test_single_precision_is_close(loss):
 @pytest.mark.parametrize("domain", [Everywhere(), Ball(0.1), Box(-0.1, 0.1)], ids=repr)
 def test_updates_keep_single_precision(domain):
     problem = Case(Logistic(), "sum").problem(dtype=np.float32, domain=domain)
-    model, _ = update(problem, 1, np.zeros(3, dtype=np.float32), step=10.0)
-    assert model.dtype == np.float32
+    update = Sgd(ConstantStep(10.0))
+    context = VisitContext(problem, 1, 0, 1.0, 0, 0, np.zeros((1, 0)))
+    token = update.visit(context, update.init_token(problem), {}).token
+    assert token["model"].dtype == np.float32
+    assert token["model"].any()
 
 
 @every_loss

@@ -1,16 +1,24 @@
-"""ARCHITECTURE.md is true: its picture shows the real imports, its journeys name real files."""
+"""ARCHITECTURE.md is true: its interfaces, imports and files are the real ones."""
 
 from __future__ import annotations
 
+import ast
+import inspect
 import re
 from collections import defaultdict
+from collections.abc import Callable
+from typing import get_type_hints
 
 import grimp
 
+import walklearn as wl
 from tests.running import PROJECT
+from walklearn import visit
+from walklearn.parts import Part
 
 PAGE = (PROJECT / "ARCHITECTURE.md").read_text(encoding="utf-8")
-PICTURE = PAGE.split("```")[1].strip("\n").splitlines()
+INTERFACES = PAGE.split("## Core interfaces")[1].split("```python\n")[1].split("```")[0]
+PICTURE = PAGE.split("## The rooms")[1].split("```")[1].strip("\n").splitlines()
 SOURCE = PROJECT / "src" / "walklearn"
 NAME, USES = slice(2, 15), slice(55, None)  # columns of the picture
 
@@ -66,3 +74,45 @@ def test_journeys_and_pages_name_files_that_are_there() -> None:
         text = (PROJECT / page).read_text(encoding="utf-8")
         for name in re.findall(r"`((?:tests|docs|benchmarks|src)/[\w/.]*)`", text):
             assert (PROJECT / name).exists(), f"{page}: {name}"
+
+
+def test_core_interfaces_are_those_of_the_code() -> None:
+    assert len(INTERFACES.splitlines()) <= 40
+    real = vars(visit) | {"Objective": wl.Objective}
+    names = {"int": int, "float": float, "Part": Part} | real
+    compared = 0
+    for shown in ast.parse(INTERFACES).body:
+        if isinstance(shown, ast.FunctionDef):
+            assert parameters_of(real[shown.name]) == written_parameters(shown)
+            compared += 1
+            continue
+        assert isinstance(shown, ast.ClassDef)
+        found = real[shown.name]
+        for base in shown.bases:
+            assert issubclass(found, names[ast.unparse(base)])
+        for member in shown.body:
+            compared += 1
+            if isinstance(member, ast.FunctionDef):
+                method = getattr(found, member.name)
+                assert parameters_of(method) == written_parameters(member), member.name
+            else:
+                compare_field(found, member, names)
+    assert compared > 30
+
+
+def parameters_of(function: Callable[..., object]) -> list[str]:
+    return list(inspect.signature(function).parameters)
+
+
+def written_parameters(function: ast.FunctionDef) -> list[str]:
+    return [argument.arg for argument in function.args.args]
+
+
+def compare_field(found: type, shown: ast.stmt, names: dict[str, object]) -> None:
+    """Compare the type and, if there is one, the default of a field."""
+    assert isinstance(shown, ast.AnnAssign)
+    assert isinstance(shown.target, ast.Name)
+    name = shown.target.id
+    assert get_type_hints(found)[name] == names[ast.unparse(shown.annotation)], name
+    if shown.value is not None:
+        assert getattr(found, name) == ast.literal_eval(shown.value)

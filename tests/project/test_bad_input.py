@@ -27,7 +27,7 @@ def remember(update: Any = None, **changes: Any) -> wl.Trace:
 
 
 def simulate(method: Any = None, **changes: Any) -> wl.Trace:
-    options = {"problem": PROBLEM, "graph": RING, "steps": 10, "step_size": wl.PowerStep(0.1)}
+    options = {"objective": PROBLEM, "graph": RING, "steps": 10, "step_size": wl.PowerStep(0.1)}
     return wl.simulate(method=method or walks.Uniform(), **{**options, **changes})
 
 
@@ -56,13 +56,13 @@ def hand_over(problem: wl.Problem) -> Any:
     """A walk that goes on, on another problem, with what token and nodes remember."""
     from walklearn.simulation.reference_batches import ReferenceWalks
     from walklearn.updates.random_streams import generators
-    from walklearn.updates.walk_sgd import WalkSetting
+    from walklearn.visit import Setting
 
-    settings = [WalkSetting(p, RING, walks.Uniform(), updates.Saga()) for p in (PROBLEM, problem)]
+    settings = [Setting(p, walks.Uniform(), updates.Saga()) for p in (PROBLEM, problem)]
     streams = [generators(np.random.SeedSequence(1))]
-    begun = ReferenceWalks(settings[0], streams)
+    begun = ReferenceWalks(settings[0], RING, streams)
     begun.advance(5)
-    return ReferenceWalks(settings[1], streams, begun.tokens, begun.kept)
+    return ReferenceWalks(settings[1], RING, streams, begun.positions, begun.states)
 
 
 class Stay(walks.Uniform):
@@ -75,6 +75,11 @@ class Orthant(domains.Ball):
 
     def project(self, model: np.ndarray) -> np.ndarray:
         return super().project(np.maximum(model, 0.0))
+
+
+class Still(updates.Update):
+    def visit(self, context: Any, token: Any, state: Any) -> updates.VisitResult:
+        return updates.VisitResult(token)
 
 
 class Halved(losses.Squared):
@@ -120,10 +125,6 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
     "a cap above the budget": (
         lambda: allot(noise_multiplier=9.0, max_contributions=99),
         r"cannot meet ε = 3.*lower max_contributions",
-    ),
-    "a mini-batch of protected rows": (
-        lambda: simulate(batch=1, model_privacy=wl.privacy.ModelNoise(1.0, 1.0, 5)),
-        r"one row may count several times.*Leave out batch",
     ),
     # graphs
     "disconnected": (lambda: graphs.from_edges([(0, 1), (2, 3)]), r"2 pieces.*largest"),
@@ -207,7 +208,7 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
     "importance of another size": (
         lambda: simulate(walks.Weighted([1.0, 2.0])), r"3 nodes, importance has shape \(2,\)"),
     "L_i = 0": (
-        lambda: simulate(walks.Weighted(), problem=wl.Problem(
+        lambda: simulate(walks.Weighted(), objective=wl.Problem(
             np.diag([1.0, 0.0, 1.0]), Y, domain=wl.domains.Ball(1.0))), r"node 1 has 0\."),
     "laziness 1": (lambda: walks.Uniform(laziness=1.0), r"laziness must be in \[0, 1\)"),
     "jump probability": (lambda: walks.Jumping(probability=1.0), r"in \(0, 1\)"),
@@ -239,12 +240,17 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
     "negative seed": (lambda: simulate(seed=-1), r"seed must be a whole number of at least 0"),
     "a generator as seed": (
         lambda: simulate(seed=np.random.default_rng(1)), r"seed must be a whole number"),
-    "a loss that is not compiled": (
-        lambda: simulate(problem=wl.Problem(X, Y, loss=Halved(), penalty=1.0)), r"Halved is not"),
-    "a domain that is not compiled": (
-        lambda: simulate(problem=wl.Problem(X, Y, domain=Orthant(1.0))), r"Orthant is not"),
-    "a walk that is not compiled": (lambda: simulate(Stay()), r'Stay is not .*"reference"'),
-    "unknown engine": (lambda: simulate(engine="quantum"), r'"compiled" or "reference"'),
+    "a loss without a kernel": (
+        lambda: simulate(objective=wl.Problem(X, Y, loss=Halved(), penalty=1.0), engine="compiled"),
+        r"Halved has no kernel"),
+    "a domain without a kernel": (
+        lambda: simulate(objective=wl.Problem(X, Y, domain=Orthant(1.0)), engine="compiled"),
+        r"Orthant has no kernel"),
+    "a walk without a kernel": (
+        lambda: simulate(Stay(), engine="compiled"), r'Stay has no kernel.*engine="reference"'),
+    "an update without a kernel": (
+        lambda: remember(Still(), engine="compiled"), r'Still has no kernel.*engine="reference"'),
+    "unknown engine": (lambda: simulate(engine="quantum"), r'"compiled", "reference" or None'),
     "tracking parts of gradients": (
         lambda: wl.simulate(PROBLEM, RING, wl.GradientTracking(), steps=10, batch=1,
                             step_size=wl.ConstantStep(0.1)),
@@ -252,7 +258,7 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "lonely gossip": (
         lambda: simulate(wl.AsynchronousGossip(), graph=graphs.ring(1),
-                         problem=wl.Problem([[1.0]], [1.0], penalty=1.0)), r"at least 2 nodes"),
+                         objective=wl.Problem([[1.0]], [1.0], penalty=1.0)), r"at least 2 nodes"),
     # data
     "too many nodes": (lambda: wl.datasets.split_evenly(3, 4), r"4 nodes a row: there are 3"),
     # updates
@@ -265,17 +271,13 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
     "a negative step": (lambda: updates.Saga(-1.0), r"must be positive"),  # type: ignore[arg-type]
     "gossip with memory": (
         lambda: remember(method=wl.AsynchronousGossip()),
-        r"gossip has no token",
-    ),
-    "memory and noise": (
-        lambda: remember(model_privacy=wl.privacy.ModelNoise(1.0, 1.0, 5)),
-        r"Saga\(\) and privacy do not go together.*Sgd",
+        r"Saga\(\) needs a token, and gossip has none.*Pass step_size",
     ),
     "memory and released constants": (
         lambda: remember(
             method=walks.Weighted(privacy=wl.privacy.ClampedGamma(20.0, (1.0, 60.0)))
         ),
-        r"do not go together",
+        r"Saga\(\) makes the release of L_i useless.*Use updates.Sgd",
     ),
     "memory and a mean importance": (
         lambda: remember(mean_importance="estimated"),
@@ -305,10 +307,9 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
     "a step for a plan's memory": (
         lambda: plan(update='"saga"', step_size="{ constant = 0.1 }"),
         r"step_size must be left out: saga finds its own"),
-    "memory of another problem": (
-        lambda: hand_over(wl.Problem(X, -Y, penalty=1.0)), r"made by Saga\(\)"),
     "memory of a wider problem": (
-        lambda: hand_over(wl.Problem(np.eye(3, 5), Y, penalty=1.0)), r"memory is not one of"),
+        lambda: hand_over(wl.Problem(np.eye(3, 5), Y, penalty=1.0)),
+        r"Saga\(\): array 'model' has <f8 of shape \(3,\), expected <f8 of shape \(5,\)"),
     "negative variance": (lambda: wl.datasets.two_gaussians(3, variance=-1.0), r"variance"),
 }  # fmt: skip
 
@@ -323,9 +324,9 @@ def test_value_errors(case: str) -> None:
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: simulate("weighted"), r"must be a walk such as walks.Weighted\(\)"),
+        (lambda: simulate(3.0), r"must be a walk such as walks.Weighted\(\)"),
         (lambda: simulate(walks.Uniform), r"got the class Uniform: write Uniform\(\)"),
-        (lambda: simulate(problem=[[0.123456789] * 99]), r"a list that begins with \[\[0.1.{,60}$"),
+        (lambda: simulate(objective=[[0.1234567] * 99]), r"a list that begins with \[\[0.1.{,60}$"),
         (lambda: remember(updates.Saga), r"got the class Saga: write Saga\(\)"),
         (lambda: wl.Problem(X, Y, loss=losses.Logistic), r"the class Logistic: write Logistic"),
         (lambda: walks.Jumping(walks.Uniform), r"the class Uniform: write Uniform"),
@@ -337,12 +338,17 @@ def test_value_errors(case: str) -> None:
         (lambda: simulate(step_size=0.1), r"PowerStep or a ConstantStep"),
         (lambda: simulate(graph=graphs.to_networkx(RING)), r"networkx.*graphs.as_graph"),
         (lambda: remember(3.0), r"such as updates.Saga\(\).*got 3.0"),
-        (lambda: simulate(step_size=None), r"say what a visit does"),
-        (lambda: simulate(problem=(X, Y)), r"must be a walklearn.Problem"),
+        (
+            lambda: simulate(step_size=None, method=wl.AsynchronousGossip()),
+            r"needs step_size=PowerStep\(…\) here.*AsynchronousGossip.* makes SGD steps",
+        ),
+        (lambda: simulate(update="sgd", step_size=None), r"needs step_size=PowerStep"),
+        (lambda: simulate(privacy=1.0), r"such as privacy.ModelNoise\(...\), got 1.0"),
+        (lambda: simulate(objective=(X, Y)), r"must be a walklearn.Problem"),
         (lambda: wl.Problem(X, Y, loss="logistic"), r"losses.Logistic\(\)"),
         (lambda: wl.Problem(X, Y, domain=10.0), r"domains.Ball\(10.0\)"),
         (lambda: wl.Problem(X, Y, domain=Orthant(1.0)).solution, r"optimum over .* is not known"),
-        (lambda: walks.Weighted().stationary(RING), r"needs the problem"),
+        (lambda: walks.Weighted().stationary(RING), r"needs the objective"),
         (lambda: wl.theory.diagnose(RING, PROBLEM, wl.AsynchronousGossip()), r"about walks"),
         (lambda: walks.NonBacktracking().transition_matrix(RING), r"previous one too"),
         (lambda: walks.Independent().transition_matrix(RING), r"stationary law"),
@@ -351,6 +357,17 @@ def test_value_errors(case: str) -> None:
 def test_type_errors(call: Callable[[], Any], message: str) -> None:
     with pytest.raises(TypeError, match=message):
         call()
+
+
+@pytest.mark.parametrize(
+    ("options", "capability"),
+    [({"batch": 1}, "is_exact"), ({"step_size": None, "update": "saga"}, "linear_rows")],
+)
+def test_what_noise_on_the_model_excludes(options: dict[str, Any], capability: str) -> None:
+    with pytest.raises(wl.CapabilityError) as caught:
+        simulate(privacy=wl.privacy.ModelNoise(1.0, 1.0, 5), **options)
+    assert caught.value.capability == capability
+    assert caught.value.remedy
 
 
 # What people type, on files that look right: "exit code 0 and a model" would be the trap.

@@ -14,8 +14,8 @@ PACKAGES = (
     "walklearn", "walklearn.graphs", "walklearn.walks", "walklearn.updates", "walklearn.privacy",
     "walklearn.problem.losses", "walklearn.problem.domains", "walklearn.problem.datasets",
     "walklearn.theory", "walklearn.plot", "walklearn.files", "walklearn.studies", "walklearn.node",
-    "walklearn.updates.update", "walklearn.updates.memory", "walklearn.updates.found_step",
-    "walklearn.updates.walk_sgd", "walklearn.updates.gossip_sgd",
+    "walklearn.updates.update", "walklearn.updates.saga", "walklearn.updates.line_search",
+    "walklearn.updates.gossip_sgd", "walklearn.parts", "walklearn.visit",
 )  # fmt: skip
 RETURNED = (  # not exported, but what exported functions give
     "walklearn.problem.optimum.Optimum", "walklearn.simulation.trace.Summary",

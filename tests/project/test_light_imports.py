@@ -11,16 +11,16 @@ from tests.running import PROJECT, python
 HEAVY = {"scipy", "numba", "dp_accounting", "matplotlib", "pandas", "joblib", "sklearn", "networkx"}
 
 VISIT = """
-from functools import partial
 import numpy as np
-from walklearn.updates import walk_sgd
 from walklearn.problem.domains import Ball
 from walklearn.problem.losses import Softmax
 from walklearn.privacy.model_noise import ModelNoise
 from walklearn.problem import Problem
 from walklearn.updates.random_streams import generators, node_seed
+from walklearn.updates.sgd import Sgd
 from walklearn.updates.step_sizes import PowerStep
-from walklearn.walks.proposal import accepts, propose, score
+from walklearn.visit import Setting, init_token, visit
+from walklearn.walks import Uniform, View
 
 problem = Problem(np.eye(3), [0, 1, 2], loss=Softmax(3), penalty=0.1, domain=Ball(2.0),
                   node_of_row=[4] * 3, nodes=9, empty_nodes="relay", aggregate="mean",
@@ -28,14 +28,13 @@ problem = Problem(np.eye(3), [0, 1, 2], loss=Softmax(3), penalty=0.1, domain=Bal
 assert 0 < problem.smoothness_constants[4] < 10
 own = generators(node_seed(np.random.SeedSequence(1), 4))
 noise = ModelNoise(clip=1.0, noise_multiplier=0.5, max_contributions=3)
-token = walk_sgd.token_at(4, problem.domain.sample(problem.size, own.walk))
-uniforms = own.walk.random(1)
-token, scale = walk_sgd.estimated_scale(token, 2.0)
-token, visit = walk_sgd.improve(problem, PowerStep(0.1), token, scale, uniforms[1:],
-                                partial(noise.protected, normal=own.noise.standard_normal(9)))
-proposal = propose(uniforms[0], degree=2)
-assert accepts(proposal, score(2.0, 2), score(9.0, 2))
-assert token.updates == 1 and np.isfinite(token.model).all()
+setting = Setting(problem, Uniform(), Sgd(PowerStep(0.1)), privacy=noise)
+token = init_token(setting, problem.sample_start(own.walk))
+view = View(4, 9, 0, 0, np.array([2, 7]), (0.5,), [(9.0,), (9.0,)], None, None)
+draws = setting.draw(own.walk, own.noise)
+token, state, hop, weight = visit(setting, view, token, setting.init_node(4), draws)
+assert hop.node in (2, 7) and weight == 1.0 and state.privacy["contributions"] == 1
+assert token.updates == 1 and np.isfinite(token.update["model"]).all()
 """
 
 RELEASE = """

@@ -21,7 +21,7 @@ from walklearn.simulation.compiled_batches import CompiledWalks
 from walklearn.simulation.kernels.visits.sgd import SHORT
 from walklearn.simulation.reference_batches import ReferenceWalks
 from walklearn.updates.random_streams import generators
-from walklearn.updates.walk_sgd import WalkSetting
+from walklearn.visit import Setting
 
 GRAPH = wl.graphs.barabasi_albert(12, 2, seed=3)
 IMPORTANCE = np.linspace(1.0, 9.0, 12)
@@ -188,8 +188,8 @@ def test_noise_on_the_model(method: Any, batch: int | None) -> None:
     noise = wl.privacy.ModelNoise(
         clip=2.0, noise_multiplier=0.5, max_contributions=7, protect="node"
     )
-    assert_same(make_problem(), method, model_privacy=noise)
-    assert_same(make_problem(rows=40), method, model_privacy=noise, batch=batch)
+    assert_same(make_problem(), method, privacy=noise)
+    assert_same(make_problem(rows=40), method, privacy=noise, batch=batch)
 
 
 @pytest.mark.parametrize("aggregate", ["sum", "mean", "node-mean"])
@@ -201,8 +201,8 @@ def test_noise_on_the_model_for_each_row(loss: Any, aggregate: Any) -> None:
     problem = make_problem(loss, rows=40, aggregate=aggregate, sample_weight=weights)
     lengths = np.linalg.norm(problem.row_gradients(3, np.zeros(problem.size)), axis=1)
     assert lengths.min() < 0.7 < lengths.max()
-    assert_same(problem, walks.Uniform(), model_privacy=noise)
-    assert_same(problem, walks.Weighted(IMPORTANCE, public=True), model_privacy=noise,
+    assert_same(problem, walks.Uniform(), privacy=noise)
+    assert_same(problem, walks.Weighted(IMPORTANCE, public=True), privacy=noise,
                 streams="node", mean_importance="estimated")  # fmt: skip
 
 
@@ -215,10 +215,10 @@ def test_rows_that_overflow_leave_the_others_what_they_are() -> None:
     for loss in (wl.losses.Squared(), wl.losses.Softmax()):
         problem = Problem(X, np.arange(36) % 3, loss=loss, penalty=0.5, node_of_row=owners,
                           domain=wl.domains.Ball(0.4), aggregate="mean")  # fmt: skip
-        setting = WalkSetting(problem, GRAPH, walks.Uniform(), wl.updates.Sgd(wl.PowerStep(0.05)),
-                              model_noise=noise)  # fmt: skip
+        update = wl.updates.Sgd(wl.PowerStep(0.05))
+        setting = Setting(problem, walks.Uniform(), update, privacy=noise)
         batches = [
-            engine(setting, [generators(np.random.SeedSequence(5))])
+            engine(setting, GRAPH, [generators(np.random.SeedSequence(5))])
             for engine in (CompiledWalks, ReferenceWalks)
         ]
         for batch in batches:
@@ -266,7 +266,7 @@ def test_as_a_network_does_it() -> None:
     noise = wl.privacy.ModelNoise(
         clip=2.0, noise_multiplier=0.5, max_contributions=7, protect="node"
     )
-    assert_same(make_problem(rows=40), walks.Weighted(privacy=MECHANISM), model_privacy=noise,
+    assert_same(make_problem(rows=40), walks.Weighted(privacy=MECHANISM), privacy=noise,
                 batch=3, streams="node", mean_importance="estimated")  # fmt: skip
 
 

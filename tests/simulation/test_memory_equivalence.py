@@ -1,6 +1,6 @@
-"""The compiled twins of the updates with memory give the numbers of the reference.
+"""The kernels of updates with memory give the numbers of the reference.
 
-The way of a token must be the same exactly; models may differ by the rounding of sums that are
+The path of a token must be the same exactly; models may differ by the rounding of sums that are
 added up in another order.
 """
 
@@ -18,14 +18,15 @@ from tests.simulation.test_equivalence import DOMAINS, GRAPH, LOSSES, make_probl
 from walklearn import updates, walks
 from walklearn.problem import Problem
 from walklearn.simulation import compiled_batches
-from walklearn.simulation.compiled_memory import compiled_class
+from walklearn.simulation.batches import Position
+from walklearn.simulation.compiled_memory import COMPILED, CompiledMemory
 from walklearn.simulation.kernels.compilation import user_function
 from walklearn.simulation.kernels.line_search import search_row
 from walklearn.simulation.kernels.losses import BuiltIn, FromFunctions, may_contradict
 from walklearn.simulation.kernels.visits.sgd import SHORT
 from walklearn.simulation.reference_batches import ReferenceWalks
 from walklearn.updates.random_streams import generators, replicate_seed
-from walklearn.updates.walk_sgd import WalkSetting
+from walklearn.visit import Setting
 
 UPDATES: list[Any] = [updates.Saga(), updates.Saga(0.01)]  # type: ignore[arg-type]
 
@@ -117,10 +118,9 @@ def test_factors_are_taken_in_now_and_then_wherever_a_call_ends() -> None:
     problem = Problem(rows, dense.y, penalty=2.0)
     for step in (0.05, 0.5):  # at 0.5 nothing is kept of w
         assert_same(problem, updates.Saga(step), steps=400, tolerance=1e-8)
-    settings = [WalkSetting(problem, GRAPH, walks.Uniform(), updates.Saga()) for _ in range(2)]
+    setting = Setting(problem, walks.Uniform(), updates.Saga())
     whole, part = (
-        compiled_class(each.update)(each, [generators(np.random.SeedSequence(3))])
-        for each in settings
+        CompiledMemory(setting, GRAPH, [generators(np.random.SeedSequence(3))]) for _ in range(2)
     )
     whole.advance(25_000)
     for hops in (7, 9_993, 5_000, 10_000):
@@ -179,38 +179,49 @@ def test_a_ring_of_many_nodes(update: Any) -> None:
 
 @pytest.mark.parametrize("rows", [12, 40])
 @pytest.mark.parametrize("update", UPDATES, ids=repr)
-def test_one_engine_goes_on_where_the_other_stopped(update: Any, rows: int) -> None:
-    """Tokens and what nodes keep are the same things in both, and calls may end anywhere."""
-    setting = WalkSetting(make_problem(rows=rows), GRAPH, walks.Uniform(), update)
+def test_one_engine_continues_where_the_other_stopped(update: Any, rows: int) -> None:
+    """Positions and node states are the same in both, and calls may end anywhere."""
+    setting = Setting(make_problem(rows=rows), walks.Uniform(), update)
     streams = [generators(replicate_seed(np.random.SeedSequence(3), r)) for r in range(2)]
     others = [generators(replicate_seed(np.random.SeedSequence(3), r)) for r in range(2)]
-    whole, part = ReferenceWalks(setting, streams), compiled_class(update)(setting, others)
+    whole, part = ReferenceWalks(setting, GRAPH, streams), CompiledMemory(setting, GRAPH, others)
     whole.advance(80)
     part.advance(30)
-    slow = ReferenceWalks(setting, others, part.tokens, part.kept)
+    slow = ReferenceWalks(setting, GRAPH, others, part.positions, part.states)
     slow.advance(20)
-    fast = compiled_class(update)(setting, others, slow.tokens, slow.kept)
+    fast = CompiledMemory(setting, GRAPH, others, slow.positions, slow.states)
     fast.advance(30)
     np.testing.assert_allclose(fast.models, whole.models, rtol=1e-10, atol=1e-10)
-    for one, other in zip(fast.tokens, whole.tokens, strict=True):
-        for a, b in zip(one.memory, other.memory, strict=True):
-            np.testing.assert_allclose(a, b, rtol=1e-8, atol=1e-8)
-    for one, other in zip(fast.kept, whole.kept, strict=True):
-        assert one.nodes.keys() == other.nodes.keys()
-        for node in one.nodes:
-            np.testing.assert_allclose(one.nodes[node][0], other.nodes[node][0], atol=1e-8)
+    for one, other in zip(fast.positions, whole.positions, strict=True):
+        assert (one.node, one.messages, one.questions) == other[:1] + other[2:]
+        assert (one.token.visits, one.token.updates) == (80, 80)
+        assert_close(one.token.update, other.token.update)
+    for one, other in zip(fast.states, whole.states, strict=True):
+        assert one.keys() == other.keys()
+        for node in one:
+            assert_close(one[node], other[node])
 
 
-def test_collecting() -> None:
+def assert_close(one: dict[str, Any], other: dict[str, Any]) -> None:
+    """Same arrays, of the same types; numbers equal up to rounding."""
+    assert one.keys() == other.keys()
+    for name, array in one.items():
+        assert (array.dtype, array.shape) == (other[name].dtype, other[name].shape)
+        np.testing.assert_allclose(array, other[name], rtol=1e-8, atol=1e-8, err_msg=name)
+
+
+def test_a_restarted_token_collects_gradients_before_it_moves() -> None:
     problem, update = make_problem(), updates.Saga()
-    setting = WalkSetting(problem, GRAPH, walks.Uniform(), update)
+    setting = Setting(problem, walks.Uniform(), update)
     made = []
-    for engine in (ReferenceWalks, compiled_class(update)):
+    engines: tuple[type[Any], ...] = (ReferenceWalks, CompiledMemory)
+    for engine in engines:
         streams = [generators(replicate_seed(np.random.SeedSequence(3), 0))]
-        begun = engine(setting, streams).tokens[0]._replace(memory=update.begin(problem, True))
-        batch = engine(setting, streams, [begun])
+        node, token, *_ = engine(setting, GRAPH, streams).positions[0]
+        restarted = token._replace(update=update.restart(problem, token.update, 1))
+        batch = engine(setting, GRAPH, streams, [Position(node, restarted)])
         batch.advance(10)
-        np.testing.assert_array_equal(batch.models[0, 0], begun.model)
+        np.testing.assert_array_equal(batch.models[0, 0], token.update["model"])
         batch.advance(90)
         made.append(batch.models)
     np.testing.assert_allclose(*made, rtol=1e-10)
@@ -227,9 +238,10 @@ def squared_hinge_slope(score: float, target: float) -> float:
 @pytest.mark.parametrize("update", [updates.Sgd(wl.PowerStep(0.05)), updates.Saga()], ids=repr)
 def test_a_loss_of_two_functions_gives_the_numbers_of_the_built_in_one(update: Any) -> None:
     """The kernels take compiled functions in place of a built-in loss, for values of f too."""
-    setting = WalkSetting(make_problem(LOSSES[3], DOMAINS[0]), GRAPH, walks.Uniform(), update)
+    setting = Setting(make_problem(LOSSES[3], DOMAINS[0]), walks.Uniform(), update)
     built_in, given = (
-        compiled_class(update)(setting, [generators(np.random.SeedSequence(3))]) for _ in range(2)
+        COMPILED[update.compiled](setting, GRAPH, [generators(np.random.SeedSequence(3))])
+        for _ in range(2)
     )
     functions = user_function(squared_hinge), user_function(squared_hinge_slope)
     given._data = given._data._replace(loss=FromFunctions(*functions, smoothness=1.0))

@@ -106,7 +106,7 @@ def test_as_a_network_does_it_and_with_noise_on_the_model(unit: str) -> None:
     noise = wl.privacy.ModelNoise(clip=0.3, noise_multiplier=0.5, max_contributions=3, protect=unit)
     runs = [
         wl.simulate(problem, GRAPH, walks.Uniform(), steps=200, step_size=wl.PowerStep(0.5), seed=3,
-                    streams="node", model_privacy=noise)
+                    streams="node", privacy=noise)
         for problem in twins(losses.Logistic())
     ]  # fmt: skip
     assert_alike(*runs)

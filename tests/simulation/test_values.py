@@ -11,10 +11,10 @@ from tests.problem.cases import every_loss, targets_for
 from walklearn import Problem, graphs, walks
 from walklearn.problem.losses import Logistic, Softmax
 from walklearn.simulation.compiled_batches import CompiledWalks
+from walklearn.updates import Sgd
 from walklearn.updates.random_streams import generators
 from walklearn.updates.step_sizes import PowerStep
-from walklearn.updates.update import Sgd
-from walklearn.updates.walk_sgd import WalkSetting
+from walklearn.visit import Setting
 
 ROWS, WIDTH = 1100, 7  # more rows than go into one product, and not a multiple of those in a turn
 
@@ -26,12 +26,10 @@ class Drawn:
     problem: Problem
 
     def values(self, models: Any) -> Any:
-        setting = WalkSetting(
-            self.problem, graphs.ring(self.problem.nodes), walks.Uniform(),
-            Sgd(PowerStep(0.1)), None, None,
-        )  # fmt: skip
+        setting = Setting(self.problem, walks.Uniform(), Sgd(PowerStep(0.1)))
         streams = [generators(np.random.SeedSequence(1))]
-        return CompiledWalks(setting, streams).values(models[:, None])[:, 0]
+        batch = CompiledWalks(setting, graphs.ring(self.problem.nodes), streams)
+        return batch.values(models[:, None])[:, 0]
 
 
 def drawn(loss: Any, weights: str, is_sparse: bool) -> Drawn:

@@ -11,7 +11,7 @@ import walklearn as wl
 from walklearn.privacy import ModelNoise
 from walklearn.privacy.noise_test import DEPENDENT, ONE_SIDED, REPEATED, TOO_SMALL
 from walklearn.privacy.noisy_gradients import NoisyGradients
-from walklearn.simulation.reference_batches import ReleasedWalks
+from walklearn.privacy.protection import ProtectedObjective
 from walklearn.simulation.walk_audit import audit_walk
 
 DELTA = 1e-5
@@ -207,10 +207,10 @@ def test_a_clip_after_real_noise_is_found(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_a_cap_that_a_real_walk_does_not_keep_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    def uncounted(self: Any, replicate: int, node: int, generator: Any) -> Any:
-        return self._noised(self.setting.model_noise, generator)
+    def uncounted(self: Any, objective: Any, node: int, state: Any, noise: Any) -> Any:
+        return ProtectedObjective(objective, self, noise)
 
-    monkeypatch.setattr(ReleasedWalks, "_protection", uncounted)
+    monkeypatch.setattr(ModelNoise, "view", uncounted)
     found = audit_walk(NOISE, delta=DELTA, walks=4, engine="released")
     assert found.violated
     assert found.faults == ("the model changes after the last contribution",)

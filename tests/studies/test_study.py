@@ -253,7 +253,7 @@ def test_a_method_may_have_an_update_and_steps_of_its_own() -> None:
 
 def test_memory_and_a_private_walk_are_refused_when_the_study_is_read() -> None:
     text = SMALL + PRIVATE + 'update = "saga"'
-    with pytest.raises(StudyError, match="and privacy do not go together"):
+    with pytest.raises(StudyError, match="makes the release of L_i useless"):
         Study.from_text(text)
 
 

@@ -3,6 +3,7 @@
 import numpy as np
 
 from walklearn import graphs
+from walklearn.arrays import zeros
 from walklearn.problem import Problem
 from walklearn.problem.losses import Squared
 from walklearn.walks import (
@@ -13,6 +14,7 @@ from walklearn.walks import (
     Simple,
     Uniform,
     Weighted,
+    view_of,
 )
 
 GRAPHS = {
@@ -93,12 +95,26 @@ def setting(name, graph_name):
     return WALKS[name](graph.node_count), graph, PROBLEMS[graph_name]
 
 
-def inner(walk):
-    """The Metropolis walk inside a walk."""
-    for attribute in ("walk", "law"):
-        if hasattr(walk, attribute):
-            return getattr(walk, attribute)
-    return walk
+def hopper(walk, graph, problem=None):
+    """Return a function that makes one hop of the walk, bound to the graph.
+
+    It takes the node, the uniform numbers, the previous node, and the earlier visits to each node.
+    """
+    bound = walk.bind(graph, problem)
+    table = bound.announcements(graph, problem)
+    fresh = zeros(bound.token_arrays(graph.node_count))
+
+    def hop(node, uniforms, previous=-1, visits=None):
+        def states(other):
+            if not bound.node_arrays(1):
+                return {}
+            return {"visits": np.array(0 if visits is None else visits[other])}
+
+        token = fresh | ({"sender": np.array(previous + 1)} if "sender" in fresh else {})
+        view = view_of(bound, graph, node, table=table, states=states)
+        return bound.hop(view, token, states(node), uniforms)
+
+    return hop
 
 
 def weights_by_hand(walk, graph, problem):

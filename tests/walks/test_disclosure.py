@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import pytest
 
 import walklearn as wl
 from walklearn import walks
-from walklearn.walks.disclosure import Shown, check_protectable, is_known, shown_by, tells
+from walklearn.walks.disclosure import Shown, check_protectable, shown_by, tells
 
 GRAPH = wl.graphs.ring(5)
 X, Y = np.eye(5), np.array([1.0, -1.0, 1.0, -1.0, 1.0])
@@ -18,7 +16,6 @@ IN_THE_CLEAR = Shown(tells=True)
 SCALED = Shown(scaled_by="Hungry()")
 
 
-@dataclass(frozen=True, repr=False)
 class Hungry(walks.Jumping):
     """A wrapper with a word of its own about what it shows."""
 
@@ -29,7 +26,6 @@ class Hungry(walks.Jumping):
         return self.word
 
 
-@dataclass(frozen=True, repr=False)
 class Silent(walks.Uniform):
     """Says nothing of what it shows."""
 
@@ -38,7 +34,6 @@ class Silent(walks.Uniform):
         return None
 
 
-@dataclass(frozen=True, repr=False)
 class Teller(walks.Uniform):
     """Says that it tells, and takes no mechanism."""
 
@@ -50,7 +45,7 @@ class Teller(walks.Uniform):
 def simulate(walk: walks.Walk) -> wl.Trace:
     problem = wl.Problem(X, Y, penalty=1.0)
     return wl.simulate(problem, GRAPH, walk, steps=10, step_size=wl.PowerStep(0.1), seed=1,
-                       model_privacy=NOISE)  # fmt: skip
+                       privacy=NOISE)  # fmt: skip
 
 
 @pytest.mark.parametrize("word", [IN_THE_CLEAR, SCALED, None], ids=str)
@@ -108,4 +103,4 @@ def test_every_walk_of_this_package_is_known() -> None:
             walks.NonBacktracking(base),
             walks.Independent(base),
         ):
-            assert is_known(walk)
+            assert walk.discloses_known

@@ -19,8 +19,8 @@ from tests.walks.every_walk import (
     METROPOLIS,
     WALKS,
     WITH_MATRIX,
+    hopper,
     importance_for,
-    inner,
     jump_matrix_by_hand,
     law_of,
     matrix_by_hand,
@@ -30,6 +30,7 @@ from tests.walks.every_walk import (
 from walklearn import graphs
 from walklearn.problem import Problem
 from walklearn.problem.losses import Squared
+from walklearn.walks import WALKS as REGISTRY
 from walklearn.walks import (
     HistoryDriven,
     Independent,
@@ -104,16 +105,16 @@ class TestMetropolis:
 @cases_of("name", WALKS)
 class TestEveryWalk:
     def test_hop_takes_the_draws_it_asks_for(self, name, graph_name):
-        """Exactly `draws` uniform numbers, more are ignored, fewer are too few."""
+        """Exactly `draws` uniform numbers decide, and hops obey the graph."""
         walk, graph, problem = setting(name, graph_name)
-        score = walk.score(graph, problem)
+        make_hop = hopper(walk, graph, problem)
         generator = np.random.default_rng(4)
         for _ in range(200):
             node = int(generator.integers(graph.node_count))
             previous = int(generator.choice(graph.neighbours(node)))
             uniforms = generator.random(walk.draws)
-            hop = walk.hop(graph, score, node, previous, uniforms)
-            again = walk.hop(graph, score, node, previous, np.append(uniforms, 0.5))
+            hop = make_hop(node, uniforms, previous)
+            again = make_hop(node, uniforms.copy(), previous)
             assert hop == again
             assert type(hop.node) is int
             assert 0 <= hop.node < graph.node_count
@@ -125,16 +126,16 @@ class TestEveryWalk:
             if isinstance(walk, HistoryDriven):
                 assert hop.node == node or hop.node in graph.neighbours(node)
                 assert hop.questions in (0, 2), "a proposal is a question and an answer"
-                assert hop.messages == hop.questions + (hop.node != node)
+                assert hop.messages == int(hop.node != node)
             if isinstance(walk, Jumping):
                 assert 0 <= hop.messages <= walk.longest
 
     @pytest.mark.parametrize("u", [0.0, np.nextafter(1.0, 0.0)])
     def test_hop_at_the_ends_of_the_unit_interval(self, name, graph_name, u):
         walk, graph, problem = setting(name, graph_name)
-        score = walk.score(graph, problem)
+        make_hop = hopper(walk, graph, problem)
         for node in range(graph.node_count):
-            hop = walk.hop(graph, score, node, -1, np.full(walk.draws, u))
+            hop = make_hop(node, np.full(walk.draws, u))
             assert 0 <= hop.node < graph.node_count
 
     def test_the_gradient_estimate_is_unbiased_where_it_claims_to_be(self, name, graph_name):
@@ -143,7 +144,7 @@ class TestEveryWalk:
         law, scale = walk.stationary(graph, problem), walk.gradient_scale(graph, problem)
         assert scale.shape == (graph.node_count,)
         assert (scale > 0).all()
-        base = inner(walk)
+        base = walk.innermost
         biased = (
             (isinstance(base, Simple) and not base.corrected)
             or (isinstance(base, Uniform) and base.normalise)
@@ -170,7 +171,7 @@ class TestEveryWalk:
 
     def test_cannot_be_changed(self, name, graph_name):
         walk, _, _ = setting(name, graph_name)
-        for spec in (walk, inner(walk)):
+        for spec in (walk, walk.innermost):
             for field in dataclasses.fields(spec):
                 with pytest.raises(dataclasses.FrozenInstanceError):
                     setattr(spec, field.name, 0.5)
@@ -180,6 +181,10 @@ class TestEveryWalk:
         assert type(walk).__name__ in repr(walk)
         assert len(repr(walk)) <= 100
         assert "\n" not in repr(walk)
+
+
+def test_every_registered_walk_is_among_the_cases():
+    assert {type(factory(6)).name for factory in WALKS.values()} == set(REGISTRY.names)
 
 
 def test_different_walks_differ():

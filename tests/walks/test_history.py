@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import walklearn as wl
-from tests.walks.every_walk import GRAPHS, HISTORY_DRIVEN, importance_for, setting
+from tests.walks.every_walk import GRAPHS, HISTORY_DRIVEN, hopper, importance_for, setting
 from walklearn import walks
 
 cases_of = pytest.mark.parametrize
@@ -19,14 +19,15 @@ cases_of = pytest.mark.parametrize
 def test_it_accepts_by_the_rule_as_printed(name, graph_name):
     """The share of a fine grid that is accepted, against [μ_j (x_j/μ_j)^−α / deg_j] / […]_i."""
     walk, graph, problem = setting(name, graph_name)
-    score, law = walk.score(graph, problem), walk.stationary(graph, problem)
-    counts = np.random.default_rng(3).integers(1, 30, graph.node_count)
+    make_hop, law = hopper(walk, graph, problem), walk.stationary(graph, problem)
+    counts = np.random.default_rng(3).integers(2, 30, graph.node_count)
     aim = law * (counts / law) ** -walk.alpha / graph.degrees
     points = 3000
     for i in range(graph.node_count):
         share = np.zeros(graph.node_count)
+        visits = counts - 1 - (np.arange(graph.node_count) == i)  # x counts from 1, and this visit
         for u in (np.arange(points) + 0.5) / points:
-            share[walk.hop(graph, score, i, -1, np.array([u]), counts).node] += 1 / points
+            share[make_hop(i, np.array([u]), visits=visits).node] += 1 / points
         for j in graph.neighbours(i):
             chance = (1 - walk.walk.laziness) * min(1.0, aim[j] / aim[i]) / graph.degrees[i]
             assert share[j] == pytest.approx(chance, abs=2 / points)

@@ -14,6 +14,7 @@ from tests.walks.every_walk import (
     JUMPING,
     METROPOLIS,
     WITH_MATRIX,
+    hopper,
     jump_matrix_by_hand,
     law_of,
     setting,
@@ -36,12 +37,13 @@ def test_hop_covers_the_unit_interval_as_the_matrix_says(name, graph_name):
     """On a fine grid of the one uniform number the shares are P to a few grid points."""
     walk, graph, problem = setting(name, graph_name)
     assert walk.draws == 1
-    score, P = walk.score(graph, problem), walk.transition_matrix(graph, problem).toarray()
+    make_hop = hopper(walk, graph, problem)
+    P = walk.transition_matrix(graph, problem).toarray()
     points = 3000
     for node in range(graph.node_count):
         share = np.zeros(graph.node_count)
         for u in (np.arange(points) + 0.5) / points:
-            share[walk.hop(graph, score, node, -1, np.array([u])).node] += 1 / points
+            share[make_hop(node, np.array([u])).node] += 1 / points
         # Each neighbour is accepted on one interval: two ends, each off by at most one point.
         assert np.abs(share - P[node]).max() <= 2 * (len(graph.neighbours(node)) + 1) / points
 
@@ -54,7 +56,7 @@ def test_hop_is_drawn_from_the_matrix(name, graph_name):
     57 cases at p < 1e-7: fails with probability below 1e-5.
     """
     walk, graph, problem = setting(name, graph_name)
-    score, N, hops = walk.score(graph, problem), graph.node_count, 1500
+    make_hop, N, hops = hopper(walk, graph, problem), graph.node_count, 1500
     if isinstance(walk, Independent):
         P = np.tile(walk.stationary(graph, problem), (N, 1))
     else:
@@ -64,7 +66,7 @@ def test_hop_is_drawn_from_the_matrix(name, graph_name):
     for node in range(N):
         seen = np.zeros(N)
         for uniforms in generator.random((hops, walk.draws)):
-            seen[walk.hop(graph, score, node, -1, uniforms).node] += 1
+            seen[make_hop(node, uniforms).node] += 1
         assert (seen[P[node] == 0] == 0).all(), "a hop that P calls impossible"
         expected = hops * P[node][P[node] > 0]
         statistic += float(((seen[P[node] > 0] - expected) ** 2 / expected).sum())
@@ -82,13 +84,13 @@ def test_a_jumping_walk_visits_by_its_stationary_law(name, graph_name):
     probability below 1e-5. The start is drawn from the law.
     """
     walk, graph, problem = setting(name, graph_name)
-    score, law = walk.score(graph, problem), walk.stationary(graph, problem)
+    make_hop, law = hopper(walk, graph, problem), walk.stationary(graph, problem)
     P, N, hops = jump_matrix_by_hand(walk, graph, problem), graph.node_count, 6000
     generator = np.random.default_rng(31)
     node, seen, messages, moved = int(generator.choice(N, p=law)), np.zeros(N), 0, 0
     for uniforms in generator.random((hops, walk.draws)):
         seen[node] += 1
-        hop = walk.hop(graph, score, node, -1, uniforms)
+        hop = make_hop(node, uniforms)
         messages += hop.messages
         moved += hop.node != node
         node = hop.node
@@ -106,10 +108,10 @@ def test_a_jump_costs_one_message_per_hop():
     10,000 jumps, deviation .74/100: fails beyond 6 deviations, probability below 1e-8.
     """
     graph, walk = GRAPHS["complete"], Jumping(Uniform(), probability=0.5)
-    score, generator = walk.score(graph), np.random.default_rng(5)
+    make_hop, generator = hopper(walk, graph), np.random.default_rng(5)
     uniforms = generator.random((20_000, walk.draws))
     jumps = uniforms[uniforms[:, 0] < 0.5]
-    lengths = [walk.hop(graph, score, 0, -1, row).messages for row in jumps]
+    lengths = [make_hop(0, row).messages for row in jumps]
     assert np.mean(lengths) == pytest.approx((4 + 4 + 3) / 7, abs=6 * 0.74 / 100)
     assert set(lengths) == {1, 2, 3}
 
@@ -146,7 +148,7 @@ EXACT = {
 def test_a_non_backtracking_walk_keeps_the_law_of_its_walk(name):
     graph, walk = GRAPHS["kite"], NonBacktracking(EXACT[name])
     assert set(graph.degrees.tolist()) == {1, 2, 3}
-    score, base = walk.score(graph), walk.walk
+    make_hop, base = hopper(walk, graph), walk.walk
     states = [(i, int(j)) for j in range(6) for i in graph.neighbours(j)]
     number = {state: s for s, state in enumerate(states)}
     chain = np.zeros((len(states), len(states)))
@@ -155,7 +157,7 @@ def test_a_non_backtracking_walk_keeps_the_law_of_its_walk(name):
         s = number[previous, node]
         for u in GRID:
             for v in GRID:
-                following = walk.hop(graph, score, node, previous, np.array([u, v])).node
+                following = make_hop(node, np.array([u, v]), previous).node
                 state = (previous, node) if following == node else (node, following)
                 chain[s, number[state]] += 1 / GRID.size**2
     law = law_of(chain)
@@ -178,6 +180,6 @@ def test_a_non_backtracking_walk_keeps_the_law_of_its_walk(name):
 
 def test_a_non_backtracking_walk_never_turns_back_on_a_ring():
     graph, walk = GRAPHS["even ring"], NonBacktracking(Simple())
-    score, generator = walk.score(graph), np.random.default_rng(1)
+    make_hop, generator = hopper(walk, graph), np.random.default_rng(1)
     for uniforms in generator.random((300, 2)):
-        assert walk.hop(graph, score, 2, 1, uniforms).node == 3
+        assert make_hop(2, uniforms, previous=1).node == 3

@@ -121,7 +121,7 @@ def test_the_ledger_tells_what_was_published() -> None:
     noise = privacy.ModelNoise(
         clip=1.0, noise_multiplier=20.0, max_contributions=10, protect="node"
     )
-    trace = run(walks.Weighted(privacy=MECHANISM), model_privacy=noise, steps=100)
+    trace = run(walks.Weighted(privacy=MECHANISM), privacy=noise, steps=100)
     assert trace.contributions is not None
     ledger = trace.ledger[0]
     spent = ledger.total(0, delta=0.05)
@@ -136,7 +136,7 @@ def test_nodes_past_their_cap_leave_the_model_unchanged(engine: Any, protect: An
     """Neither noise nor the penalty moves w; the visits and the running average count on."""
     problem = wl.Problem(X, Y, domain=wl.domains.Ball(1e3), penalty=0.5, aggregate="mean")
     noise = privacy.ModelNoise(clip=1.0, noise_multiplier=1.0, max_contributions=3, protect=protect)
-    run = wl.simulate(problem, GRAPH, walks.Uniform(), steps=2000, model_privacy=noise, seed=3,
+    run = wl.simulate(problem, GRAPH, walks.Uniform(), steps=2000, privacy=noise, seed=3,
                       records=range(100, 2001, 100), step_size=wl.ConstantStep(0.01),
                       replicates=2, engine=engine)  # fmt: skip
     assert run.contributions is not None
@@ -155,7 +155,7 @@ def test_what_shows_is_clipped() -> None:
     )
     options = {"steps": 1, "step_size": wl.ConstantStep(1.0), "replicates": 20, "seed": 3}
     plain = wl.simulate(loud, GRAPH, walks.Uniform(), **options)
-    clipped = wl.simulate(loud, GRAPH, walks.Uniform(), model_privacy=noise, **options)
+    clipped = wl.simulate(loud, GRAPH, walks.Uniform(), privacy=noise, **options)
     start = plain.averages  # after one visit the average is the start
     moved = np.linalg.norm(clipped.models - start, axis=1)
     assert moved.max() == pytest.approx(2.0, rel=1e-6)
@@ -168,7 +168,7 @@ def test_a_walk_drawn_before_is_charged_too() -> None:
     )
     walk = walks.Weighted(privacy=MECHANISM).realise(GRAPH, PROBLEM, np.random.default_rng(1))
     for drawn in (walk, walks.Jumping(walk)):
-        trace = run(drawn, model_privacy=noise, steps=100)
+        trace = run(drawn, privacy=noise, steps=100)
         assert "importance" in [charge.what for charge in trace.ledger[0].charges(0)]
         assert trace.ledger[0].total(0, delta=0.05) > MECHANISM.epsilon(0.05)
         np.testing.assert_array_equal(trace.released, np.tile(walk.importance, (4, 1)))
@@ -258,12 +258,12 @@ def test_noise_costs_accuracy_and_no_noise_costs_none() -> None:
     quiet = privacy.ModelNoise(
         clip=1e6, noise_multiplier=1e-15, max_contributions=10**9, protect="node"
     )
-    same = run(walks.Uniform(), model_privacy=quiet, **options).distance[:, -1].mean()
+    same = run(walks.Uniform(), privacy=quiet, **options).distance[:, -1].mean()
     assert same == pytest.approx(plain, rel=1e-6)
     loud = privacy.ModelNoise(
         clip=5.0, noise_multiplier=5.0, max_contributions=10**9, protect="node"
     )
-    assert run(walks.Uniform(), model_privacy=loud, **options).distance[:, -1].mean() > 2 * plain
+    assert run(walks.Uniform(), privacy=loud, **options).distance[:, -1].mean() > 2 * plain
 
 
 @pytest.mark.parametrize(
@@ -282,7 +282,7 @@ def test_noise_costs_accuracy_and_no_noise_costs_none() -> None:
 def test_claims_that_would_be_false_are_refused(method: Any, message: str) -> None:
     noise = privacy.ModelNoise(clip=1.0, noise_multiplier=1.0, max_contributions=3, protect="node")
     with pytest.raises(ValueError, match=message):
-        run(method, model_privacy=noise)
+        run(method, privacy=noise)
 
 
 def test_bad_walks() -> None:
@@ -319,7 +319,7 @@ def test_a_trace_with_releases_survives_a_file(tmp_path: Any) -> None:
     noise = privacy.ModelNoise(
         clip=1.0, noise_multiplier=20.0, max_contributions=10, protect="node"
     )
-    trace = run(walks.Weighted(privacy=MECHANISM), model_privacy=noise)
+    trace = run(walks.Weighted(privacy=MECHANISM), privacy=noise)
     for suffix in ("npz", "parquet"):
         trace.save(tmp_path / f"run.{suffix}")
         assert wl.Trace.load(tmp_path / f"run.{suffix}") == trace

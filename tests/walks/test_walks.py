@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from tests.problem.cases import local_gradient
+from tests.walks.every_walk import hopper
 from walklearn import graphs
 from walklearn.problem import Problem
 from walklearn.problem.losses import Squared
@@ -87,9 +88,9 @@ class TestByHand:
     def test_a_hop_of_the_uniform_walk(self):
         """A leaf proposes the hub and is accepted with ¼: u < ¼ moves, u > ¼ stays."""
         graph, walk = graphs.star(5), Uniform()
-        score = walk.score(graph)
-        assert walk.hop(graph, score, 1, -1, np.array([0.249])) == Hop(0, 1)
-        assert walk.hop(graph, score, 1, -1, np.array([0.251])) == Hop(1, 0)
+        make_hop = hopper(walk, graph)
+        assert make_hop(1, np.array([0.249])) == Hop(0, 1)
+        assert make_hop(1, np.array([0.251])) == Hop(1, 0)
 
 
 PERIODIC = {
@@ -172,7 +173,7 @@ class TestOneNode:
         graph = graphs.ring(1)
         assert walk.stationary(graph).tolist() == [1.0]
         for u in (0.0, 0.05, 0.99):
-            assert walk.hop(graph, walk.score(graph), 0, -1, np.full(walk.draws, u)) == Hop(0, 0)
+            assert hopper(walk, graph)(0, np.full(walk.draws, u))[:2] == (0, 0)
         assert walk.acceptance_rate(graph) == 0.0
 
 
@@ -196,7 +197,7 @@ class TestRefusals:
 
     @pytest.mark.parametrize("walk", [Weighted(), Jumping(Weighted()), Independent(Weighted())])
     def test_a_walk_by_smoothness_needs_the_problem(self, walk):
-        with pytest.raises(TypeError, match="needs the problem"):
+        with pytest.raises(TypeError, match="needs the objective"):
             walk.stationary(graphs.ring(3))
 
     def test_a_problem_on_another_number_of_nodes(self):

@@ -20,7 +20,7 @@ from walklearn.privacy.printing import format_upper
 from walklearn.privacy.public_rows import RowLength
 from walklearn.problem import Aggregate, Problem
 from walklearn.problem.losses import Logistic, Loss
-from walklearn.updates.memory import Saga
+from walklearn.updates.saga import Saga
 from walklearn.updates.step_sizes import StepSize
 from walklearn.updates.update import Update
 from walklearn.walks import Uniform, Walk

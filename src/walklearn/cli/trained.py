@@ -50,13 +50,12 @@ class Trained(NamedTuple):
 def notes_on(estimator: RandomWalk, rows: Rows, network: Network, score: Score) -> list[str]:
     """What a user should know and may not expect."""
     from walklearn.files.wording import listed
-    from walklearn.updates.update import Remembering
 
     notes = _about_privacy(estimator, network, score)
     idle = network.graph.node_count - len(set(network.owners.tolist()))
     if idle:
         notes.append(f"{idle} of {network.graph.node_count} nodes own no rows: they only relay.")
-    remembers = isinstance(estimator.update_, Remembering)  # and so arrives whatever the walk
+    remembers = estimator.update_.converges
     if not remembers and _alternates(estimator.walk_, network):
         notes.append(
             "this graph has two sides and the token changes sides at every step, so it never "
@@ -112,13 +111,11 @@ def _about_privacy(estimator: RandomWalk, network: Network, score: Score) -> lis
 
 def _alternates(walk: Walk, network: Network) -> bool:
     """Whether the token never stays, on a graph with all edges between two sides."""
-    from walklearn.walks import Simple, Uniform
-
-    inner, degrees = walk.innermost, network.graph.degrees
-    regular = degrees.min() == degrees.max()
-    moves = isinstance(inner, Simple) or (isinstance(inner, Uniform) and regular)
-    never_stays = moves and getattr(inner, "laziness", 0.0) == 0.0
-    return never_stays and network.graph.node_count > 1 and network.graph.is_bipartite
+    graph, laziness = network.graph, getattr(walk.innermost, "laziness", 0.0)
+    if graph.node_count == 1 or laziness > 0.0 or not graph.is_bipartite:
+        return False
+    scores = walk.announcements(graph, None)[:, 0]  # equal ones reject nothing
+    return bool(scores.min() == scores.max())
 
 
 def facts_of(trained: Trained) -> dict[str, Any]:

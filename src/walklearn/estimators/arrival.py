@@ -11,11 +11,12 @@ no such λ, and a thousandth of the curvature L̂ stands for it.
 
 >>> import numpy as np
 >>> from walklearn.problem import Problem
->>> from walklearn.updates.memory import GradientMemory
->>> from walklearn.updates.found_step import Pace
->>> problem = Problem([[1.0], [3.0]], [1.0, 1.0], penalty=1.0)
->>> memory = GradientMemory(np.array([-0.8]), Pace(2.0), curvature=2.0)
->>> remaining_gradient(problem, np.array([0.4]), memory)         # −0.8/2 + 0.4
+>>> from walklearn.updates import Saga
+>>> problem, saga = Problem([[1.0], [3.0]], [1.0, 1.0], penalty=1.0), Saga()
+>>> token = saga.init_token(problem) | {"model": np.array([0.4]), "gradient_sum": np.array([-0.8]),
+...                                     "nodes": np.array(2.0), "curvature": np.array(2.0)}
+>>> gradient = saga.known_gradient(problem, token)               # −0.8/2 + 0.4
+>>> remaining_gradient(problem, token["model"], gradient, 2.0)
 0.0
 """
 
@@ -29,7 +30,6 @@ from numpy.typing import NDArray
 
 from walklearn.problem import Problem
 from walklearn.simulation.batches import WalkBatch
-from walklearn.updates.memory import EVERY_NODE, GradientMemory
 
 Array = NDArray[Any]
 
@@ -40,10 +40,9 @@ FLAT = 1e-3  # of L̂: stands for λ where there is no penalty
 ROUNDING = 1e-10  # of the first gradient that was known of all nodes: w* may be 0
 
 
-def remaining_gradient(problem: Problem, model: Array, memory: GradientMemory) -> float:
-    """The length of ∇f, as the token knows it, as far as it leads on within W."""
-    gradient = memory.gradient_sum / memory.pace.nodes + problem.penalty * model
-    length = 1.0 / max(memory.curvature + problem.penalty, np.finfo(float).tiny)
+def remaining_gradient(problem: Problem, model: Array, gradient: Array, curvature: float) -> float:
+    """Return the length of ∇f, as the token knows it, as far as it leads on within W."""
+    length = 1.0 / max(curvature + problem.penalty, np.finfo(float).tiny)
     moved = problem.domain.project(model - length * gradient)
     return float(np.linalg.norm((model - moved) / length))
 
@@ -60,20 +59,22 @@ class Arrival:
     @staticmethod
     def hops(batch: WalkBatch) -> int:
         """How many updates to make before the next look."""
-        nodes, so_far = batch.setting.problem.nodes, int(batch.visits.sum())
+        nodes, so_far = int(batch.objective.nodes), int(batch.visits.sum())
         return max(LEAST_HOPS, nodes, int(SHARE * so_far))
 
     def has_come(self, batch: WalkBatch) -> bool:
         """Whether the gradient is small, and was at all looks while every node was visited."""
-        problem, token = batch.setting.problem, batch.tokens[0]
-        memory: GradientMemory = token.memory
-        if memory.pace.nodes < EVERY_NODE * problem.nodes:
+        problem, update = batch.objective, batch.setting.update
+        token = batch.positions[0].token.update
+        gradient = update.known_gradient(problem, token)
+        if gradient is None:
             return False
-        remains = remaining_gradient(problem, token.model, memory)
+        model, curvature = update.model(problem, token), float(token["curvature"])
+        remains = remaining_gradient(problem, model, gradient, curvature)
         if self._rounding is None:
             self._rounding = ROUNDING * remains
-        strength = problem.penalty or FLAT * memory.curvature
-        tolerated = self.tolerance * strength * float(np.linalg.norm(token.model)) + self._rounding
+        strength = problem.penalty or FLAT * curvature
+        tolerated = self.tolerance * strength * float(np.linalg.norm(model)) + self._rounding
         self.ratio = remains / tolerated if tolerated else float(remains > 0)
         if self.ratio > 1.0:
             self._since = None

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -26,12 +25,14 @@ from walklearn.privacy.ledger_text import SEEDED
 from walklearn.privacy.printing import format_claim
 from walklearn.problem.losses import LOSSES
 from walklearn.simulation.trace import Trace
-from walklearn.walks import Derived, Jumping, ReleasedWeighted, Walk, Weighted
-from walklearn.walks.disclosure import is_known, published, shown_by, tells
+from walklearn.walks import Walk
+from walklearn.walks.disclosure import published, shown_by, tells
 
 if TYPE_CHECKING:
     from walklearn.estimators.random_walk import RandomWalk
     from walklearn.estimators.walking import Ended
+    from walklearn.graphs import Graph
+    from walklearn.problem import Problem
 
 
 SIMULATED = f"{SEEDED} The claim without the seed is under would_be."
@@ -41,10 +42,9 @@ UNITS = {"rows": "one row of one node is replaced", "node": "all rows of one nod
 def trace_of(estimator: RandomWalk, ended: Ended) -> Trace:
     """Trace of a fit: values, messages and models; w* is not known, so there are no errors."""
     setting, walked, seeds = ended.setting, ended.walked, ended.seeds
-    problem, walk = setting.problem, setting.walk
-    inner = walk.innermost
-    drawn = inner if isinstance(inner, ReleasedWeighted) else None
-    announcements = 2 * setting.graph.edge_count if walk.announced_numbers else 0
+    problem, walk, graph = setting.objective, setting.walk, ended.posed.network.graph
+    release = walk.innermost.release
+    announcements = 2 * graph.edge_count if walk.announced_numbers else 0
     counts = walked.contributions
     return Trace(
         label=repr(walk),
@@ -52,7 +52,7 @@ def trace_of(estimator: RandomWalk, ended: Ended) -> Trace:
             "walklearn": __version__,
             "estimator": type(estimator).__name__,
             "problem": problem.facts(),  # no digest: it would confirm a guess of the rows
-            "graph": repr(setting.graph),
+            "graph": repr(graph),
             "method": repr(walk),
             "update": repr(setting.update),
             "steps": walked.updates[-1],
@@ -62,7 +62,7 @@ def trace_of(estimator: RandomWalk, ended: Ended) -> Trace:
         },
         updates=np.array(walked.updates),
         messages=np.array([walked.messages]),
-        message_bytes=setting.update.token_bytes(problem),
+        message_bytes=setting.message_bytes,
         metrics={
             "value": np.array([walked.values]),
             "average_value": np.array([walked.average_values]),
@@ -70,15 +70,13 @@ def trace_of(estimator: RandomWalk, ended: Ended) -> Trace:
         models=estimator.weights_[None],
         averages=estimator.average_[None],
         visits=walked.visits,
-        degrees=setting.graph.degrees,
-        law=None if isinstance(walk, Jumping) else walk.stationary(setting.graph, problem),
+        degrees=graph.degrees,
+        law=_stationary(walk, graph, problem),
         announcements=announcements,
-        announcement_bytes=announcements * walk.announced_numbers * 8,
-        released=None if drawn is None else drawn.visit_weights(setting.graph)[None],
+        announcement_bytes=announcements * (walk.announced_numbers or 0) * 8,
+        released=None if release is None else release[None],
         contributions=None if counts is None else counts[None],
-        privacy=published(
-            walk, setting.model_noise, problem.nodes, [drawn.outside] if drawn else []
-        ),
+        privacy=published(walk, estimator.model_noise_, problem.nodes, [walk.innermost.outside]),
     )
 
 
@@ -125,6 +123,14 @@ def model_of(
     )
 
 
+def _stationary(walk: Walk, graph: Graph, problem: Problem) -> Any:
+    """Return the long-run share of the updates of each node, if it is known and quickly found."""
+    try:
+        return None if walk.slow_stationary else walk.stationary(graph, problem)
+    except TypeError:
+        return None
+
+
 def fitted_terms(estimator: RandomWalk) -> Terms:
     """The terms of the fit, which parameters that were set since do not change."""
     terms = estimator._state.terms
@@ -134,7 +140,7 @@ def fitted_terms(estimator: RandomWalk) -> Terms:
 
 def is_claimed(estimator: RandomWalk) -> bool:
     """Whether something is claimed to be protected, so that no more may be told of the rows."""
-    released = isinstance(estimator.walk_.innermost, ReleasedWeighted)
+    released = estimator.walk_.innermost.release is not None
     asked = fitted_terms(estimator).epsilon is not None
     return released or estimator.model_noise_ is not None or asked
 
@@ -241,7 +247,7 @@ def privacy_of(estimator: RandomWalk) -> dict[str, Any]:
         "not_protected": exposed,
         "taken_to_be_public": public_facts(estimator, fitted_terms(estimator)),
     }
-    released = isinstance(estimator.walk_.innermost, ReleasedWeighted)
+    released = estimator.walk_.innermost.release is not None
     return _without_noise(claims) if simulated and (noise is not None or released) else claims
 
 
@@ -270,7 +276,7 @@ def _of_the_model(noise: ModelNoise) -> str:
 def _importance(estimator: RandomWalk) -> tuple[list[str], list[str]]:
     """What is said of L_i, or of another importance: what of it is protected, and what is not."""
     walk = estimator.walk_.innermost
-    if not is_known(estimator.walk_):
+    if not estimator.walk_.discloses_known:
         return [], [f"What {_name(estimator.walk_)} tells of the rows is not known here."]
     if shown_by(estimator.walk_).scaled_by:
         return [], ["Steps are scaled by the true L_i of each node, which the model then shows."]
@@ -281,7 +287,7 @@ def _importance(estimator: RandomWalk) -> tuple[list[str], list[str]]:
     }
     if True in in_the_clear and not shown_by(estimator.walk_).in_the_clear:
         return [], ["In an earlier call every node told its neighbours its L_i in the clear."]
-    if isinstance(walk, ReleasedWeighted):
+    if walk.release is not None:
         return [_release(estimator, walk)], []
     if in_the_clear and not tells(estimator.walk_):
         return ["The constant L_i of every node, released in an earlier call: see the ledger."], []
@@ -291,12 +297,12 @@ def _importance(estimator: RandomWalk) -> tuple[list[str], list[str]]:
             f"The {what} of every node goes to its neighbours in the clear, and it depends on its "
             "rows. A uniform walk has none."
         ]
-    if isinstance(walk, Weighted):
+    if getattr(walk, "importance", None) is not None:
         return ["Nodes tell each other their degree and an importance declared to be public."], []
     return ["Nodes tell each other their degree and no constant of their rows."], []
 
 
-def _release(estimator: RandomWalk, walk: ReleasedWeighted) -> str:
+def _release(estimator: RandomWalk, walk: Any) -> str:
     """What is claimed of a release: by a share of ε and δ, or by the walk's own mechanism."""
     low, high = walk.mechanism.bounds
     text = (
@@ -325,8 +331,4 @@ def _release(estimator: RandomWalk, walk: ReleasedWeighted) -> str:
 
 def _name(walk: Walk) -> str:
     """The walk with what it was asked to do, without what was drawn."""
-    inner = walk.innermost
-    if isinstance(inner, ReleasedWeighted):
-        asked = Weighted(privacy=inner.mechanism, laziness=inner.laziness)
-        walk = replace(walk, walk=asked) if isinstance(walk, Derived) else asked
-    return repr(walk)
+    return repr(walk.before_release())

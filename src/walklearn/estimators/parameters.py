@@ -25,11 +25,12 @@ from walklearn.privacy.model_noise import check_unit
 from walklearn.problem.domains import Domain
 from walklearn.problem.losses import LOSSES, Loss, Softmax
 from walklearn.problem.problem import check_penalty
-from walklearn.updates.memory import Saga
 from walklearn.updates.random_streams import Streams, generators
+from walklearn.updates.saga import Saga
+from walklearn.updates.sgd import Sgd
 from walklearn.updates.step_choice import EXPONENT
 from walklearn.updates.step_sizes import ConstantStep, PowerStep, StepSize
-from walklearn.updates.update import UPDATES, Remembering, Sgd, Update
+from walklearn.updates.update import UPDATES, Update
 
 MEANS = ("tail", "all")
 AVERAGES = ("auto", *MEANS, "none")
@@ -84,7 +85,7 @@ def step_of(step_size: Any) -> StepSize | None:
     )
 
 
-def memory_of(estimator: Any, private: bool) -> Remembering | None:
+def memory_of(estimator: Any, private: bool) -> Update | None:
     """The update with memory that a fit makes; None for the paper's.
 
     "auto" is Saga, unless something is private, or a step size or an average is asked for, which
@@ -95,7 +96,7 @@ def memory_of(estimator: Any, private: bool) -> Remembering | None:
         papers = estimator.step_size is not None or estimator.average in MEANS
         return None if private or papers else Saga()
     chosen = UPDATES.by_name(update) if isinstance(update, str) else type(update)
-    if not issubclass(chosen, Remembering):
+    if not chosen.converges:
         return None
     if private:
         raise ValueError(
@@ -108,7 +109,7 @@ def memory_of(estimator: Any, private: bool) -> Remembering | None:
 
 def average_of(estimator: Any, update: Update) -> Average:
     """Whether w̄ predicts or w; steps that ε has chosen are short, so that w̄ would lag behind."""
-    if not (isinstance(update, Sgd) and update.average):
+    if not getattr(update, "average", False):
         return "none"
     if estimator.average != "auto":
         chosen: Average = estimator.average
@@ -129,7 +130,7 @@ def _check_update(update: Any, step_size: Any, average: str) -> None:
             f"step_size is for the paper's update and would say nothing to update={update!r}: "
             "leave it out, or give the update its own, such as updates.Saga(ConstantStep(0.1))."
         )
-    if average in MEANS and not (update in ("auto", Sgd.name) or isinstance(update, Sgd)):
+    if average in MEANS and not (update in ("auto", Sgd.name) or getattr(update, "average", False)):
         raise ValueError(
             f"average={average!r} is for the paper's update: of update={update!r} the last model "
             "is the one that arrives. Leave average out."

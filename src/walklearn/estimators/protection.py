@@ -35,17 +35,14 @@ from walklearn.privacy.model_noise import Unit
 from walklearn.privacy.public_rows import RowLength
 from walklearn.problem import Aggregate, Problem
 from walklearn.problem.owned_rows import is_sparse
-from walklearn.simulation.arguments import check_model_privacy
 from walklearn.updates.step_choice import public_step
 from walklearn.updates.step_sizes import StepSize
 from walklearn.walks import (
     WALKS,
-    Derived,
     Metropolis,
-    ReleasedWeighted,
     Walk,
 )
-from walklearn.walks.disclosure import check_scale, is_known, mechanism_of, tells
+from walklearn.walks.disclosure import check_protectable, check_scale, mechanism_of, tells
 
 Bounds = tuple[float, float]
 REPORTED_DELTA = 1e-5
@@ -167,7 +164,7 @@ class Terms:
         if allotted is not None:
             noise = allotted.noise
         if noise is not None:
-            check_model_privacy(walk, noise)
+            check_protectable(walk)
         return walk
 
     def _with_mechanism(
@@ -200,7 +197,7 @@ class Terms:
             )
         mechanism = self._mechanism_for(problem, *target)
         private = replace(inner, privacy=mechanism, shrink=True)
-        return replace(walk, walk=private) if isinstance(walk, Derived) else private
+        return walk.with_innermost(private)
 
     def _mechanism_for(self, problem: Problem, epsilon: float, delta: float) -> Mechanism:
         """What releases L_i: for rows as the unit, where that is known to hold, else for nodes."""
@@ -254,18 +251,15 @@ class Terms:
 
     def step(self, problem: Problem, graph: Graph, walk: Walk) -> StepSize:
         """The step size that follows from what was released and the public bounds."""
-        inner = walk.innermost
-        if isinstance(inner, ReleasedWeighted):
-            bounds = inner.mechanism.bounds
-        else:
-            bounds = self.bounds(problem)
+        mechanism = mechanism_of(walk)
+        bounds = self.bounds(problem) if mechanism is None else mechanism.bounds
         noise = self.model_privacy
         length = 0.0 if noise is None else noise.standard_deviation * math.sqrt(problem.size)
         return public_step(problem.loss, problem.penalty, graph, walk, bounds, length)
 
 
 def _check_known(walk: Walk) -> None:
-    if not is_known(walk):
+    if not walk.discloses_known:
         raise ValueError(
             f"no privacy can be claimed for {walk!r}: it does not say what it shows of the "
             "rows (its property `shown`)."
@@ -279,13 +273,4 @@ def released(
 
     To repeat what an earlier call told where the rows are the same would tell that they are.
     """
-    return _forgetful(walk.realise(graph, problem, generator))
-
-
-def _forgetful(walk: Walk) -> Walk:
-    """The walk without the true constants, which an estimator must not carry about."""
-    inner = walk.innermost
-    if not isinstance(inner, ReleasedWeighted) or inner.importance is None:
-        return walk
-    public = replace(inner, true_importance=inner.importance)
-    return replace(walk, walk=public) if isinstance(walk, Derived) else public
+    return walk.realise(graph, problem, generator).without_secrets()

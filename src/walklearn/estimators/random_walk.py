@@ -428,19 +428,21 @@ class RandomWalk(BaseEstimator):
     def _set_attributes(self, ended: Ended) -> None:
         """What a walk has ended with, in the units that the rows were given in."""
         setting, token, here = ended.setting, ended.walked.token, ended.posed
-        shape = setting.problem.model_shape
-        self.weights_ = here.units.back(token.model.reshape(shape))
-        self.average_ = here.units.back(token.average.reshape(shape))
+        problem, update, arrays = setting.objective, setting.update, token.token.update
+        shape = problem.model_shape
+        self.weights_ = here.units.back(update.model(problem, arrays).reshape(shape))
+        self.average_ = here.units.back(update.average_model(problem, arrays).reshape(shape))
         if here.clipped_rows is not None:
             self.clipped_rows_ = here.clipped_rows
         self.interrupted_ = ended.walked.interrupted
-        self.allotment_, self.model_noise_ = ended.state.allotted, setting.model_noise
-        self.graph_ = setting.graph
+        noise = setting.privacy if isinstance(setting.privacy, ModelNoise) else None
+        self.allotment_, self.model_noise_ = ended.state.allotted, noise
+        self.graph_ = here.network.graph
         self.walk_ = setting.walk
         self.update_ = setting.update
-        self.step_size_ = setting.update.step_size
+        self.step_size_ = getattr(setting.update, "step_size", None)
         self.ledger_ = ended.ledger
-        self.n_iter_ = token.updates
+        self.n_iter_ = token.token.updates
 
     def _note_target(self, y: Any) -> None:
         """Keep the name of y, under which a schema may declare its scale."""

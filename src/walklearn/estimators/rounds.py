@@ -21,16 +21,15 @@ from numpy.typing import NDArray
 
 from walklearn.estimators.arrival import Arrival
 from walklearn.files.progress import doing, stop_on_interrupt
+from walklearn.graphs import Graph
 from walklearn.problem import Problem
-from walklearn.simulation.batches import WalkBatch
-from walklearn.simulation.compiled_memory import compiled_class
+from walklearn.simulation.batches import Position, WalkBatch
+from walklearn.simulation.compiled_memory import COMPILED
 from walklearn.simulation.layout import uncompiled_part
 from walklearn.simulation.reference_batches import ReferenceWalks, ReleasedWalks
-from walklearn.updates.memory import GradientMemory
 from walklearn.updates.random_streams import Streams
 from walklearn.updates.step_choice import ROUND, been_round, settled
-from walklearn.updates.update import Kept, Remembering
-from walklearn.updates.walk_sgd import Token, WalkSetting
+from walklearn.visit import Setting
 
 Array = NDArray[Any]
 Average = Literal["tail", "all", "none"]
@@ -84,9 +83,9 @@ class Walked:
     the token was in the last round.
     """
 
-    token: Token
-    carried: Token
-    marks: list[Token]
+    token: Position
+    carried: Position
+    marks: list[Position]
     settled: bool = False
     value_of_zeros: float = np.nan
     been: float = 0.0
@@ -101,14 +100,15 @@ class Walked:
 
 
 def walk_on(
-    setting: WalkSetting,
+    setting: Setting,
+    graph: Graph,
     streams: Streams,
-    token: Token | None,
+    token: Position | None,
     stopping: Stopping,
     contributions: Array | None = None,
     callback: Callable[[int, float], object] | None = None,
     real: bool = False,
-    marks: Sequence[Token] = (),
+    marks: Sequence[Position] = (),
 ) -> Walked:
     """Walk from a token, or from a new one, as `stopping` says.
 
@@ -116,39 +116,40 @@ def walk_on(
     the end of each round with the updates so far and the loss. real: noise on the model is drawn
     exactly, from the operating system's entropy, and protects; else it comes from the streams.
     """
-    batch = _batch(setting, streams, token, contributions, real)
-    now = before = begun = batch.tokens[0]
+    batch = _batch(setting, graph, streams, token, contributions, real)
+    now = before = begun = batch.positions[0]
+    first = begun.token.updates
     seen = Walked(begun, begun, list(marks) or [begun])
-    ends_itself, waiting = stopping.steps is None, list[Token]()
+    ends_itself, waiting = stopping.steps is None, list[Position]()
     if ends_itself:
-        seen.value_of_zeros = _value_of_zeros(setting.problem)
-    if isinstance(begun.memory, GradientMemory):
+        seen.value_of_zeros = _value_of_zeros(setting.objective)
+    if setting.update.converges:
         seen.arrival = Arrival(stopping.tolerance)
     stop = threading.Event()
     with stop_on_interrupt(stop):  # also between two rounds
         for end in stopping.rounds():
             round_begun, visits_before = now, batch.visits.copy()
-            arrived = _advance(batch, begun.updates + end, seen.arrival, ends_itself, stop)
-            seen.interrupted = batch.iterations < begun.updates + end and not arrived
-            if seen.interrupted and batch.iterations == begun.updates:
+            arrived = _advance(batch, first + end, seen.arrival, ends_itself, stop)
+            seen.interrupted = batch.iterations < first + end and not arrived
+            if seen.interrupted and batch.iterations == first:
                 raise KeyboardInterrupt  # nothing is done that could be kept
-            if seen.interrupted and batch.iterations == round_begun.updates:
+            if seen.interrupted and batch.iterations == round_begun.token.updates:
                 break  # between two rounds: all is kept already
-            now = batch.tokens[0]
+            now = batch.positions[0]
             # The average of a round that was cut short may be over next to nothing.
-            _average(seen, now, before if seen.interrupted else round_begun, stopping)
+            _average(batch, seen, now, before if seen.interrupted else round_begun, stopping)
             before = round_begun
             waiting.append(seen.token)
             # Where nobody waits for the loss, that of several rounds takes fewer passes over rows.
-            numbers = len(waiting) * setting.problem.size
+            numbers = len(waiting) * setting.objective.size
             if ends_itself or callback is not None or numbers >= NUMBERS_AT_ONCE:
                 _look(batch, seen, waiting)
             losses = seen.values if stopping.average == "none" else seen.average_values
             if callback is not None:
-                callback(seen.token.updates, losses[-1])
+                callback(seen.token.token.updates, losses[-1])
             if ends_itself:
                 visits = batch.visits - visits_before
-                seen.been = been_round(setting.walk, setting.graph, setting.problem, visits)
+                seen.been = been_round(batch.setting.walk, graph, setting.objective, visits)
                 seen.settled = arrived
                 if seen.arrival is None:
                     of_zeros, tolerance = seen.value_of_zeros, stopping.tolerance
@@ -187,19 +188,19 @@ def why_not_settled(walked: Walked, stopping: Stopping) -> str:
 
 
 def _batch(
-    setting: WalkSetting,
+    setting: Setting,
+    graph: Graph,
     streams: Streams,
-    token: Token | None,
+    token: Position | None,
     contributions: Array | None,
     real: bool,
 ) -> WalkBatch:
-    fast = uncompiled_part(setting.problem, setting.walk, setting.update) is None
-    fast_class = compiled_class(setting.update)
-    batch_class = ReleasedWalks if real else fast_class if fast else ReferenceWalks
-    tokens, kept = None if token is None else [token], None
-    if tokens is not None and isinstance(setting.update, Remembering):
-        kept = [Kept(setting.problem, setting.update, {})]  # rows of an earlier call may differ
-    batch = batch_class(setting, [streams], tokens, kept)
+    parts = setting.objective, setting.walk, setting.update, setting.privacy
+    fast = uncompiled_part(*parts) is None
+    batch_class: type[WalkBatch] = COMPILED[setting.update.compiled] if fast else ReferenceWalks
+    if real:
+        batch_class = ReleasedWalks
+    batch = batch_class(setting, graph, [streams], None if token is None else [token])
     if batch.contributions is not None and contributions is not None:
         batch.contributions[0, : len(contributions)] = contributions
     return batch
@@ -210,8 +211,8 @@ def _advance(
 ) -> bool:
     """Walk up to that many updates, or until stopped or arrived; return whether it has arrived."""
     numbers = batch.setting.draws
-    if batch.setting.model_noise is not None:
-        numbers += batch.setting.problem.size
+    if batch.setting.privacy.adds_noise:
+        numbers += batch.objective.size
     slower = SLOWER if isinstance(batch, ReferenceWalks) else 1
     most = max(1, NUMBERS_AT_ONCE // (numbers * slower))
     while batch.iterations < target and not stop.is_set():
@@ -225,54 +226,54 @@ def _advance(
     return False
 
 
-def _average(seen: Walked, now: Token, round_begun: Token, stopping: Stopping) -> None:
+def _average(
+    batch: WalkBatch, seen: Walked, now: Position, round_begun: Position, stopping: Stopping
+) -> None:
     """Keep two tokens in `seen`: one whose average predicts, and the one that walks on."""
     seen.carried = now
     if stopping.average == "all":
         seen.token = now
     elif stopping.go_on:
-        seen.token = _since(_tail_begin(seen.marks, now), now)
-        seen.marks = _thinned([*seen.marks, now], now.updates)
+        seen.token = _since(batch, _tail_begin(seen.marks, now), now)
+        seen.marks = _thinned([*seen.marks, now], now.token.updates)
     else:
-        seen.token = seen.carried = _since(round_begun, now)
+        seen.token = seen.carried = _since(batch, round_begun, now)
 
 
-def _tail_begin(marks: Sequence[Token], now: Token) -> Token:
+def _tail_begin(marks: Sequence[Position], now: Position) -> Position:
     """Where the last half of a stream begins: at the newest mark that is as old, or the first."""
     return max(
-        (mark for mark in marks if 2 * mark.updates <= now.updates),
-        key=lambda mark: mark.updates,
+        (mark for mark in marks if 2 * mark.token.updates <= now.token.updates),
+        key=lambda mark: mark.token.updates,
         default=marks[0],
     )
 
 
-def _thinned(marks: Sequence[Token], now: int) -> list[Token]:
+def _thinned(marks: Sequence[Position], now: int) -> list[Position]:
     """The marks that a last half may still begin at, and not too many of them."""
-    early = [mark for mark in marks if 2 * mark.updates <= now]
+    early = [mark for mark in marks if 2 * mark.token.updates <= now]
     kept = early[-1:]
     for mark in marks[len(early) :]:
-        if not kept or MARKS * (mark.updates - kept[-1].updates) >= now:
+        if not kept or MARKS * (mark.token.updates - kept[-1].token.updates) >= now:
             kept.append(mark)
     return kept
 
 
-def _since(before: Token, now: Token) -> Token:
-    """The token with the average of its updates since then, if it carries one."""
-    if now.step_size_sum == 0.0:
-        return now
-    return now._replace(
-        weighted_sum=now.weighted_sum - before.weighted_sum,
-        step_size_sum=now.step_size_sum - before.step_size_sum,
-    )
+def _since(batch: WalkBatch, before: Position, now: Position) -> Position:
+    """Return the token with the average of its updates since then, if it carries one."""
+    arrays = batch.setting.update.since(before.token.update, now.token.update)
+    return now._replace(token=now.token._replace(update=arrays))
 
 
-def _look(batch: WalkBatch, seen: Walked, waiting: list[Token]) -> None:
+def _look(batch: WalkBatch, seen: Walked, waiting: list[Position]) -> None:
     """Find the losses of the waiting tokens, note them as seen, and let none wait."""
-    pairs = [(token.model, token.average) for token in waiting]
+    update, objective = batch.setting.update, batch.objective
+    arrays = [position.token.update for position in waiting]
+    pairs = [(update.model(objective, a), update.average_model(objective, a)) for a in arrays]
     models = [each for w, mean in pairs for each in ([w] if mean is w else [w, mean])]
     values = iter(_values(batch, models))
     for token, (w, mean) in zip(waiting, pairs, strict=True):
-        seen.updates.append(token.updates)
+        seen.updates.append(token.token.updates)
         seen.messages.append(token.messages)
         seen.values.append(next(values))
         seen.average_values.append(seen.values[-1] if mean is w else next(values))

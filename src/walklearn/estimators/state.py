@@ -15,9 +15,9 @@ from walklearn.model import Model
 from walklearn.privacy import Allotment, Ledger, Mechanism
 from walklearn.problem import Problem
 from walklearn.problem.losses import LOSSES
-from walklearn.updates.memory import GradientMemory
-from walklearn.updates.update import Remembering, Update
-from walklearn.updates.walk_sgd import Token, token_at
+from walklearn.simulation.batches import Position
+from walklearn.updates.update import Update
+from walklearn.visit import Token
 
 Array = NDArray[Any]
 
@@ -35,13 +35,13 @@ class State:
     calls: int = 0
     units: Units | None = None
     network: Network | None = None
-    token: Token | None = None
+    token: Position | None = None
     ledger: Ledger | None = None
     contributions: Array | None = None
     terms: Terms | None = None
     mechanism: Mechanism | None = None
     allotted: Allotment | None = None
-    marks: list[Token] = field(default_factory=list)
+    marks: list[Position] = field(default_factory=list)
     interrupted: bool = False
     places: Places = field(default_factory=Places)
     is_spent: bool = False
@@ -77,7 +77,7 @@ class State:
                 "in the first call: begin with a new estimator."
             )
 
-    def token_for(self, problem: Problem, units: Units, update: Update) -> Token | None:
+    def token_for(self, problem: Problem, units: Units, update: Update) -> Position | None:
         """The token to go on with, at a node of this problem; None for a new one.
 
         What it remembers of other rows is forgotten.
@@ -87,13 +87,16 @@ class State:
             token = _token_of(self.resumed, problem, units)
         if token is None:
             return None
-        memory = update.begin(problem) if isinstance(update, Remembering) else None
-        if isinstance(memory, GradientMemory):
-            memory = memory._replace(collects=True)
-        return token._replace(node=token.node % problem.nodes, previous=-1, memory=memory)
+        carried = update.init_token(problem) | token.token.update
+        declared = {spec.name for spec in update.token_arrays(problem)}
+        arrays = {name: array for name, array in carried.items() if name in declared}
+        arrays = update.restart(problem, arrays, self.calls)
+        return token._replace(
+            node=token.node % problem.nodes, token=token.token._replace(walk={}, update=arrays)
+        )
 
 
-def _token_of(model: Model, problem: Problem, units: Units) -> Token:
+def _token_of(model: Model, problem: Problem, units: Units) -> Position:
     """The token that carried this model, in the units that are trained in."""
     loss, same_intercept = LOSSES.name_of(problem.loss), model.intercept == units.intercept
     if model.loss != loss or not same_intercept or model.weights.size != problem.size:
@@ -105,6 +108,6 @@ def _token_of(model: Model, problem: Problem, units: Units) -> Token:
         )
     # The model of an estimator with a schema is in the schema's units, those to train in.
     weights = model.weights if units.cut_off is not None else units.forth(model.weights)
-    token = token_at(0, weights.reshape(-1).astype(problem.X.dtype, copy=False))
-    messages = int(model.details.get("messages", 0))
-    return token._replace(updates=model.updates, messages=messages)
+    arrays = {"model": weights.reshape(-1).astype(problem.X.dtype, copy=False)}
+    token = Token(0, model.updates, model.updates, {}, arrays)
+    return Position(0, token, int(model.details.get("messages", 0)))

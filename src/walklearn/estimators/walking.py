@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import ThreadpoolController
 
+from walklearn.arrays import Arrays
 from walklearn.estimators.accounts import Cost, ledger_of_call
 from walklearn.estimators.parameters import Seeds, average_of, memory_of, seeds_of, step_of
 from walklearn.estimators.places import Places
@@ -30,13 +31,15 @@ from walklearn.estimators.state import State
 from walklearn.files.wording import often, plural
 from walklearn.privacy import Allotment, Ledger, ModelNoise
 from walklearn.privacy.budget import about_weak_epsilon
+from walklearn.privacy.protection import Protection
 from walklearn.problem import Problem
 from walklearn.problem.minimiser import NO_MINIMISER
 from walklearn.problem.owned_rows import check_sizes
+from walklearn.updates.sgd import Sgd
 from walklearn.updates.step_choice import FIRST_LOOK, choose_step, most_steps, public_steps
 from walklearn.updates.step_sizes import ConstantStep, StepSize
-from walklearn.updates.update import Remembering, Sgd
-from walklearn.updates.walk_sgd import Token, WalkSetting
+from walklearn.updates.update import UPDATES, Update
+from walklearn.visit import Setting
 from walklearn.walks import Walk
 from walklearn.walks.disclosure import mechanism_of
 
@@ -58,7 +61,7 @@ UNEVEN = 100.0  # times as large as another: a column that slows a walk down
 class Ended(NamedTuple):
     """A walk at its end: its setting, what was seen on the way, and what the next call needs."""
 
-    setting: WalkSetting
+    setting: Setting
     walked: Walked
     posed: Posed
     seeds: Seeds
@@ -97,15 +100,15 @@ def walk_over(estimator: RandomWalk, given: Given, state: State, partial: bool) 
         setting = _setting(estimator, terms, walk_to_draw, here, allotted, noise, seeds, partial)
     stopping = _stopping(estimator, setting, steps, partial)
     token = state.token_for(here.problem, here.units, setting.update)
-    _warn_if_spent(setting.model_noise, state.contributions)
+    _warn_if_spent(noise, state.contributions)
     if not draws_constants:  # only now, when nothing else can be wrong
         _charge(estimator, state, cost, terms, private)
-    real = setting.model_noise is not None and not seeds.simulated
+    real = noise is not None and not seeds.simulated
     walked = walk_on(
-        setting, seeds.streams, token, stopping, state.contributions, estimator.callback, real,
-        state.marks,
+        setting, here.network.graph, seeds.streams, token, stopping, state.contributions,
+        estimator.callback, real, state.marks,
     )  # fmt: skip
-    _check_finite(walked.token, estimator)
+    _check_finite(setting, walked.token.token.update, estimator)
     _warn_of_its_end(walked, stopping, None if private or partial else here)
     kept = State(
         calls=state.calls + 1, units=here.units, network=here.network, token=walked.carried,
@@ -143,17 +146,26 @@ def _setting(
     noise: ModelNoise | None,
     seeds: Seeds,
     partial: bool,
-) -> WalkSetting:
+) -> Setting:
     """The walk with what its nodes release, the update and the noise."""
     problem, graph, private = here.problem, here.network.graph, terms.are_private(walk)
     drawn = released(walk, problem, graph, seeds.release)
     update = (None if partial else memory_of(estimator, private)) or (
-        estimator.update
-        if isinstance(estimator.update, Sgd)
-        else Sgd(_step(estimator, terms, here, drawn, allotted))
+        _given_update(estimator.update) or Sgd(_step(estimator, terms, here, drawn, allotted))
     )
-    update.check(problem)
-    return WalkSetting(problem, graph, drawn, update, estimator.batch, noise)
+    if estimator.batch is not None:
+        problem = problem.with_batch(estimator.batch)
+    return Setting(problem, drawn, update, privacy=Protection() if noise is None else noise)
+
+
+def _given_update(update: str | Update) -> Update | None:
+    """Return an update without memory that is given or named; None for the paper's."""
+    if update in ("auto", Sgd.name):
+        return None
+    given = update if isinstance(update, Update) else UPDATES.by_name(update)
+    if given.converges:  # `partial_fit` does not use these
+        return None
+    return given if isinstance(given, Update) else given()
 
 
 def _step(
@@ -193,10 +205,10 @@ def _planned_steps(
 
 
 def _stopping(
-    estimator: RandomWalk, setting: WalkSetting, steps: int | None, partial: bool
+    estimator: RandomWalk, setting: Setting, steps: int | None, partial: bool
 ) -> Stopping:
     """How long to walk; where something is private, by public numbers alone."""
-    nodes, remembers = setting.problem.nodes, isinstance(setting.update, Remembering)
+    nodes, remembers = setting.objective.nodes, setting.update.converges
     default = ARRIVED if remembers else SETTLED
     return Stopping(
         steps=steps,
@@ -237,9 +249,11 @@ def _places(state: State, given: Given, owners: Array) -> Places:
     return places
 
 
-def _check_finite(token: Token, estimator: RandomWalk) -> None:
+def _check_finite(setting: Setting, token: Arrays, estimator: RandomWalk) -> None:
     """Raise where the model is infinite, with what to do about the steps, if they were given."""
-    if np.isfinite(token.model).all() and np.isfinite(token.average).all():
+    update, objective = setting.update, setting.objective
+    vectors = update.model(objective, token), update.average_model(objective, token)
+    if all(np.isfinite(vector).all() for vector in vectors):
         return
     own = estimator.step_size is not None or getattr(estimator.update, "step_size", None)
     raise ValueError(
@@ -257,11 +271,11 @@ def _warn_of_its_end(walked: Walked, stopping: Stopping, here: Posed | None) -> 
     """
     if walked.interrupted:
         warnings.warn(
-            f"interrupted after {plural(walked.token.updates, 'update')}: the model so far is "
-            "kept. With warm_start=True another fit goes on from it.",
+            f"interrupted after {plural(walked.token.token.updates, 'update')}: the model so far "
+            "is kept. With warm_start=True another fit goes on from it.",
             stacklevel=6,
         )
-    elif here is not None and here.problem.falls_for_ever_along(walked.token.model):
+    elif here is not None and here.problem.falls_for_ever_along(walked.token.token.update["model"]):
         warnings.warn(NO_MINIMISER, ConvergenceWarning, stacklevel=6)
     elif not walked.settled and stopping.steps is None:
         why = why_not_settled(walked, stopping) + ("" if here is None else _about_scales(here))

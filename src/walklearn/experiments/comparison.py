@@ -27,10 +27,10 @@ from walklearn.problem.domains import Ball
 from walklearn.simulation import simulate
 from walklearn.simulation.trace import Trace
 from walklearn.updates.gossip_sgd import AsynchronousGossip, Gossip
-from walklearn.updates.memory import Saga
+from walklearn.updates.saga import Saga
+from walklearn.updates.sgd import Sgd
 from walklearn.updates.step_choice import best_step
 from walklearn.updates.step_sizes import PowerStep
-from walklearn.updates.update import Sgd
 from walklearn.walks import Uniform, Walk, Weighted
 
 if TYPE_CHECKING:

@@ -10,15 +10,17 @@ it would climb at negative nodes.
 The Gamma's is L θ, so `equal_variance_gamma` takes the θ for which both agree at the middle of the
 bounds. What (ε, δ) that has is another matter: ask its `delta`.
 
->>> from walklearn import Problem, graphs
+>>> from walklearn import Problem, graphs, walks
 >>> from walklearn.privacy import Laplace
 >>> noise = Laplace(scale=20.0, bounds=(1.0, 50.0), clamp=None)
 >>> problem = Problem([[1.0], [2.0], [3.0], [2.5]], [1.0, -1.0, 1.0, 1.0], penalty=1.0)
 >>> walk = Unclamped(privacy=noise).realise(graphs.complete(4), problem, np.random.default_rng(2))
 >>> walk.released.round(1)
 array([-19.7, -17.4,  15.3,  17.9])
->>> walk.hop(graphs.complete(4), walk.released, node=2, previous=-1, uniforms=np.zeros(1))
-Hop(node=2, messages=0, questions=0)
+>>> bound = walk.bind(graphs.complete(4), problem)
+>>> view = walks.view_of(bound, graphs.complete(4), 2, objective=problem)
+>>> bound.hop(view, {}, {}, np.zeros(1))[:2]                    # node 0 has the other sign
+(2, 0)
 >>> gamma = equal_variance_gamma(privacy=noise).privacy
 >>> round(float(gamma.variance(25.5)), 6), round(gamma.delta(3.0), 2)
 (800.0, 0.87)
@@ -26,17 +28,17 @@ Hop(node=2, messages=0, questions=0)
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from typing import ClassVar
+from dataclasses import field, replace
+from typing import Any, ClassVar
 
 import numpy as np
 
+from walklearn.arrays import Arrays
 from walklearn.graphs import Graph
 from walklearn.privacy import Gamma, Laplace, Mechanism
-from walklearn.problem import Problem
 from walklearn.studies import register_walk
 from walklearn.walks import Hop, Metropolis, Weighted
-from walklearn.walks.walk import Generators, Vector
+from walklearn.walks.walk import Generators, Vector, View
 from walklearn.walks.weighted import Reweight
 
 
@@ -53,7 +55,6 @@ def equal_variance_gamma(*, privacy: Laplace, reweight: Reweight = "released") -
     return Weighted(privacy=Gamma(theta, privacy.bounds), reweight=reweight)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class Unclamped(Metropolis):
     """Algorithm 3 with releases of either sign; `realise` draws them.
 
@@ -63,7 +64,7 @@ class Unclamped(Metropolis):
     privacy: Mechanism = field(kw_only=True)
     released: Vector | None = field(default=None, kw_only=True)
     true: Vector | None = field(default=None, kw_only=True)
-    announced_numbers: ClassVar[int] = 2  # the degree and the release
+    announced_numbers: ClassVar[int | None] = 2  # the degree and the release
 
     @property
     def is_private(self) -> bool:
@@ -71,30 +72,42 @@ class Unclamped(Metropolis):
         return self.released is None
 
     def realise(
-        self, graph: Graph, problem: Problem | None, generator: Generators | None = None
+        self, graph: Graph, objective: Any, generator: Generators | None = None
     ) -> Unclamped:
         """The walk after every node has released its L_i once."""
-        if problem is None or isinstance(generator, list | tuple):
+        if objective is None or isinstance(generator, list | tuple):
             raise TypeError("Unclamped needs the problem, to take L_i from, and one generator.")
         assert generator is None or isinstance(generator, np.random.Generator)
-        true = problem.importance
+        true = objective.importance
         return replace(self, released=self.privacy.release(true, generator), true=true)
 
-    def visit_weights(self, graph: Graph, problem: Problem | None = None) -> Vector:
+    def visit_weights(self, graph: Graph, objective: Any = None) -> Vector:
         """The weights R, which may have either sign."""
         return self._drawn(self.released)
 
-    def divisors(self, graph: Graph, problem: Problem | None = None) -> Vector:
+    def divisors(self, graph: Graph, objective: Any = None) -> Vector:
         """The divisors L_i, as the paper prints them."""
         return self._drawn(self.true)
 
-    def hop(self, graph: Graph, score: Vector, node: int, previous: int, uniforms: Vector) -> Hop:
-        """Hop by the sizes of the scores, and never between nodes whose scores differ in sign."""
-        by_size = super().hop(graph, np.abs(score), node, previous, uniforms)
-        same_sign = (score[node] > 0) == (score[by_size.node] > 0)
-        return by_size if same_sign else Hop(node, 0)
+    def announce(
+        self, objective: Any, node: int, degree: int, rng: np.random.Generator | None
+    ) -> tuple[float, ...]:
+        """Return the score R_i / degree, of either sign."""
+        return (float(self._drawn(self.released)[node]) / max(degree, 1),)
 
-    def stationary(self, graph: Graph, problem: Problem | None = None) -> Vector:
+    def hop(self, view: View, token: Arrays, state: Arrays, draws: Vector) -> Hop:
+        """Hop by the sizes of the scores, and never between nodes whose scores differ in sign."""
+        own, places = view.own_announcement[0], view.announced
+        sizes = [(abs(each[0]),) for each in places]
+        by_size = view._replace(own_announcement=(abs(own),), announced=sizes)
+        hop = super().hop(by_size, token, state, draws)
+        if hop.node == view.node:
+            return hop
+        place = int(np.searchsorted(view.neighbours, hop.node))
+        same_sign = (own > 0) == (places[place][0] > 0)
+        return hop if same_sign else hop._replace(node=view.node, messages=0)
+
+    def stationary(self, graph: Graph, objective: Any = None) -> Vector:
         """NaN: there is none, for the token stays in the class that it starts in."""
         return np.full(graph.node_count, np.nan)
 

@@ -16,6 +16,7 @@ b'GIF'
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -26,8 +27,9 @@ from walklearn.files.atomic_write import atomic_write
 from walklearn.files.wording import plural
 from walklearn.graphs import Graph, spring_layout
 from walklearn.plot.axes import COLOURS, dress, plain_ticks
-from walklearn.updates.update import Sgd
-from walklearn.updates.walk_sgd import WalkSetting, init, step
+from walklearn.updates.random_streams import draw_start
+from walklearn.updates.sgd import Sgd
+from walklearn.visit import Setting, Walker, init_token
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -106,7 +108,7 @@ def animate(
     from matplotlib.animation import FuncAnimation
     from matplotlib.figure import Figure
 
-    walked = _walk(WalkSetting(problem, graph, walk, Sgd(step_size)), steps, seed)
+    walked = _walk(Setting(problem, walk, Sgd(step_size)), graph, steps, seed)
     figure = Figure(figsize=(9.6, 4.2), layout="constrained")
     picture = _Picture(figure, graph, walked)
     picture.show(0)
@@ -118,18 +120,18 @@ def animate(
     return target
 
 
-def _walk(setting: WalkSetting, steps: int, seed: int | None) -> _Walked:
-    generator = np.random.default_rng(seed)
-    if setting.walk.is_private:
-        walk = setting.walk.realise(setting.graph, setting.problem, generator)
-        setting = WalkSetting(setting.problem, setting.graph, walk, setting.update)
-    best = setting.problem.solution.model.reshape(-1)
-    token = init(setting, generator)
-    nodes, errors = [token.node], [float(np.linalg.norm(token.model - best))]
+def _walk(setting: Setting, graph: Graph, steps: int, seed: int | None) -> _Walked:
+    generator, objective = np.random.default_rng(seed), setting.objective
+    walk = setting.walk.realise(graph, objective, generator).bind(graph, objective)
+    setting = replace(setting, walk=walk)
+    best = objective.optimum()
+    node, model = draw_start(objective, generator)
+    walker = Walker(setting, graph, node, init_token(setting, model))
+    nodes, errors = [node], [float(np.linalg.norm(model - best))]
     for _ in range(steps):
-        token, _visit = step(setting, token, generator.random(setting.draws))
-        nodes.append(token.node)
-        errors.append(float(np.linalg.norm(token.model - best)))
+        walker.visit(setting.draw(generator, generator))
+        nodes.append(walker.node)
+        errors.append(float(np.linalg.norm(walker.token.update["model"] - best)))
     return _Walked(np.array(nodes), np.array(errors))
 
 

@@ -42,17 +42,20 @@ from __future__ import annotations
 
 import math
 import operator
-from dataclasses import dataclass
-from typing import ClassVar, get_args
+from typing import Any, ClassVar, get_args
 
-from numpy.typing import ArrayLike
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
+from walklearn.arrays import Arrays, ArraySpec, Specs
+from walklearn.parts import is_current
 from walklearn.privacy import accounting
 from walklearn.privacy.accounting import LARGEST_EPSILON, smallest_epsilon
 from walklearn.privacy.arguments import Array, check_delta, check_epsilon
 from walklearn.privacy.noisy_gradients import NoisyGradients
 from walklearn.privacy.noisy_gradients import Unit as Unit  # what a claim is about is named here
 from walklearn.privacy.printing import format_upper
+from walklearn.privacy.protection import NoContribution, ProtectedObjective, Protection
 
 _SMALLEST, _LARGEST = 1e-100, 1e100
 _MOST_CONTRIBUTIONS = 10**12
@@ -60,8 +63,7 @@ _MOST_CONTRIBUTIONS = 10**12
 _CLIPPING_ROUNDING = 1e-12
 
 
-@dataclass(frozen=True)
-class ModelNoise(NoisyGradients):
+class ModelNoise(NoisyGradients, Protection):
     """Clip what a node's rows add to the model, add Gaussian noise, and cap how often.
 
     Parameters
@@ -82,6 +84,8 @@ class ModelNoise(NoisyGradients):
     """
 
     name: ClassVar[str] = "model-noise"
+    adds_noise: ClassVar[bool] = True
+    compiled: ClassVar[str | None] = "model-noise"
     clip: float
     noise_multiplier: float
     max_contributions: int
@@ -99,6 +103,45 @@ class ModelNoise(NoisyGradients):
             f"ModelNoise(clip={self.clip:.6g}, noise_multiplier={self.noise_multiplier:.6g}, "
             f"max_contributions={self.max_contributions}, protect={self.protect!r})"
         )
+
+    @property
+    def needs(self) -> dict[str, str]:
+        """Gradients of single rows, and all of them, if the claim is about rows."""
+        if self.protect == "node":
+            return {}
+        return {
+            "row_gradients": 'Add that method, or use protect="node".',
+            "is_exact": 'Leave out the mini-batch, or use protect="node": a mini-batch picks rows '
+            "with replacement, and one row may count several times.",
+        }
+
+    @property
+    def is_compiled(self) -> bool:
+        """True if kernels do exactly what `view` and the clipping behind it do."""
+        clipping = (
+            "protected", "clipped", "released", "clipped_on_grid", "draw", "factor",
+            "standard_deviation",
+        )  # fmt: skip
+        return super().is_compiled and is_current(type(self), "compiled", *clipping)
+
+    def node_arrays(self, objective: Any) -> Specs:
+        """The contributions of the node so far."""
+        return (ArraySpec("contributions", (), "<i8"),)
+
+    def view(self, objective: Any, node: int, state: Arrays, noise: Array) -> Any:
+        """Clip and add noise, or contribute nothing once the cap is reached."""
+        if state["contributions"] >= self.max_contributions:
+            return NoContribution(objective, self)
+        state["contributions"] = np.array(state["contributions"] + 1)
+        return ProtectedObjective(objective, self, noise)
+
+    def draw_noise(
+        self, gradients: int, size: int, rng: np.random.Generator | None
+    ) -> NDArray[Any]:
+        """Draw normal numbers, or exact noise in whole steps of the grid."""
+        if rng is not None:
+            return rng.standard_normal((gradients, size))
+        return self.draw(gradients * size).reshape(gradients, size)
 
     @classmethod
     def calibrate(

@@ -140,6 +140,22 @@ class Objective(ABC):
         start.setflags(write=False)
         return start
 
+    def sample_start(self, rng: np.random.Generator) -> Array:
+        """Draw the first model of a walk; by default it is `start`.
+
+        Parameters
+        ----------
+        rng
+            Source of random numbers.
+
+        Returns
+        -------
+        array
+            Flat, `size` numbers.
+        """
+        del rng
+        return np.array(self.start)
+
     @property
     def is_exact(self) -> bool:
         """True if gradients use all rows and no draws."""

@@ -330,6 +330,10 @@ class Problem(Objective):
         total = sum(self._weighted_value(rows, w) for rows in self._blocks())
         return total / self.nodes + self._penalty_value(w)
 
+    def sample_start(self, rng: np.random.Generator) -> Array:
+        """Draw the first model uniformly from the domain; 0 if that is everything."""
+        return self.domain.sample(self.size, rng).astype(self.dtype)
+
     def project(self, w: Array) -> Array:
         """Return the model of the domain that is nearest to w."""
         return self.domain.project(w)

@@ -7,28 +7,30 @@ array([   1,   10,  100, 1000])
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+import warnings
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from walklearn.files.wording import as_given
 from walklearn.graphs import Graph
-from walklearn.problem import Problem
+from walklearn.privacy.protection import Protection
+from walklearn.problem.objective import Objective
 from walklearn.simulation.layout import uncompiled_part
 from walklearn.updates.gossip_sgd import (
+    GOSSIP,
     AsynchronousGossip,
     Gossip,
     GradientTracking,
     SynchronousGossip,
 )
+from walklearn.updates.saga import Saga
+from walklearn.updates.sgd import Sgd
 from walklearn.updates.step_sizes import StepSize
-from walklearn.updates.update import Remembering, Sgd, Update
-from walklearn.walks import Derived, Metropolis, Uniform, Walk, Weighted
-from walklearn.walks.disclosure import check_protectable
-
-if TYPE_CHECKING:
-    from walklearn.privacy.model_noise import ModelNoise
+from walklearn.updates.update import UPDATES, Update, check_update
+from walklearn.walks import WALKS, Walk
+from walklearn.walks.disclosure import mechanism_of
 
 Seed = int | np.random.SeedSequence | None
 
@@ -88,114 +90,152 @@ def gaps_of(gaps: bool | int) -> bool | int:
     return int(gaps)
 
 
-def check_model_privacy(method: Walk | Gossip, noise: ModelNoise) -> None:
-    """Refuse noise on the model where the walk shows something else of the rows."""
-    from walklearn.privacy.model_noise import ModelNoise
+def walk_of(method: object) -> Walk | Gossip:
+    """Return the walk or the gossip algorithm, which may be given by its name.
 
-    if not isinstance(noise, ModelNoise):
-        raise TypeError(f"model_privacy must be a privacy.ModelNoise, got {noise!r}.")
-    if not isinstance(method, Walk):
-        raise ValueError("model_privacy is for walks; gossip shows every node's model.")
-    check_protectable(method)
+    Parameters
+    ----------
+    method
+        A walk, a gossip algorithm, or the registered name of one.
 
-
-def check_network_options(method: Walk | Gossip, mean_importance: str, streams: str) -> None:
-    """Refuse for gossip what only a token can estimate and only nodes of a walk can draw.
-
-    The estimate needs visits in proportion to what the gradient is divided by, or no division.
+    Returns
+    -------
+    Walk or Gossip
+        A name stands for the default settings.
     """
+    if isinstance(method, str):
+        made: Walk | Gossip = GOSSIP[method]() if method in GOSSIP else WALKS.by_name(method)()
+        return made
+    if isinstance(method, Walk | AsynchronousGossip | SynchronousGossip):
+        return method
+    raise TypeError(
+        f"the method must be a walk such as walks.Weighted(), a gossip algorithm such as "
+        f"AsynchronousGossip(), or the name of one, got {as_given(method)}."
+    )
+
+
+def update_of(
+    update: object, step_size: Any, objective: Any, method: Walk | Gossip, privacy: Protection
+) -> Update:
+    """Return the update of a run: as given, by its name, `Sgd` of a step size, or `Saga`.
+
+    Parameters
+    ----------
+    update
+        An update, the registered name of one, or None.
+    step_size
+        γ_k, or None.
+    objective, method, privacy
+        They decide if `Saga` is possible where neither is given.
+
+    Returns
+    -------
+    Update
+        A TypeError or ValueError is raised if both are given, or nothing where `Saga` does not
+        work.
+    """
+    if update is None and step_size is None:
+        return _default_update(objective, method, privacy)
+    if update is None or update == Sgd.name:
+        if step_size is None:
+            raise TypeError('simulate(update="sgd") needs step_size=PowerStep(…).')
+        return Sgd(step_size)
+    chosen = UPDATES.by_name(update)() if isinstance(update, str) else check_update(update)
+    if step_size is not None:
+        raise ValueError(
+            f"step_size= is short for update=updates.Sgd(step_size) and means nothing to "
+            f"{chosen!r}. Leave it out; Saga finds its step itself, or takes one as Saga(0.1)."
+        )
+    return chosen
+
+
+def _default_update(objective: Any, method: Walk | Gossip, privacy: Protection) -> Update:
+    """Return Saga if it works here; it needs no step size."""
+    missing = [name for name in Saga().needs if not hasattr(objective, name)]
+    if not isinstance(method, Walk):
+        reason = f"{method!r} makes SGD steps"
+    elif privacy.adds_noise:
+        reason = f"{privacy!r} allows SGD steps only"
+    elif mechanism_of(method) is not None:
+        reason = f"{method!r} releases L_i, which Saga() would disclose"
+    elif missing:
+        reason = f"{objective!r} has no {missing[0]}, which Saga() needs"
+    else:
+        return Saga()
+    raise TypeError(f"simulate() needs step_size=PowerStep(…) here, or another update: {reason}.")
+
+
+def protection_of(privacy: object, method: Walk | Gossip) -> Protection:
+    """Return the protection of a run; none if it is None."""
+    if privacy is None:
+        return Protection()
+    if not isinstance(privacy, Protection):
+        raise TypeError(
+            f"privacy must be a protection such as privacy.ModelNoise(...), got {privacy!r}."
+        )
+    if not isinstance(method, Walk):
+        raise ValueError("privacy= is for walks; gossip discloses every node's model. Pass a walk.")
+    return privacy
+
+
+def check_network_options(
+    method: Walk | Gossip, update: Update, mean_importance: str, streams: str
+) -> None:
+    """Refuse options of a token for gossip, and an estimate that the update does not use."""
     if streams not in ("replicate", "node"):
         raise ValueError(f'streams must be "replicate" or "node", got {streams!r}.')
     if mean_importance not in ("exact", "estimated"):
         raise ValueError(
             f'mean_importance must be "exact" or "estimated", got {mean_importance!r}.'
         )
-    if not isinstance(method, Walk):
-        if streams == "node" or mean_importance == "estimated":
-            raise ValueError(
-                'streams="node" and mean_importance="estimated" are about a token that walks; '
-                f"{method!r} has none."
-            )
-        return
-    if mean_importance == "exact":
-        return
-    walk = method.innermost
-    outer = Derived.gradient_scale if isinstance(method, Derived) else Metropolis.gradient_scale
-    known = isinstance(walk, Metropolis) and type(method).gradient_scale is outer
-    if not known or type(walk).gradient_scale is not Metropolis.gradient_scale:
+    estimated = mean_importance == "estimated"
+    if not isinstance(method, Walk) and (streams == "node" or estimated):
         raise ValueError(
-            f"{method!r} has a gradient_scale of its own, which the token cannot estimate. "
-            'Use mean_importance="exact".'
+            'streams="node" and mean_importance="estimated" are about a token that walks; '
+            f"{method!r} has none."
         )
-    if isinstance(walk, Uniform) and walk.normalise:
-        raise ValueError(
-            "a uniform walk meets the harmonic mean of L_i, not the mean that normalise=True "
-            'scales by. Use mean_importance="exact", or Weighted().'
-        )
-    if isinstance(walk, Weighted) and walk.reweight == "as-printed":
-        raise ValueError(
-            'the token counts what nodes release, but reweight="as-printed" scales by the true '
-            'L_i. Use reweight="released", or mean_importance="exact".'
-        )
-
-
-def gossip_step(update: Update) -> StepSize:
-    """Gossip's step size: it makes the steps of `Sgd`."""
-    if not isinstance(update, Sgd):
-        raise ValueError(
-            f"{update!r} is what a token and the nodes it visits remember, and gossip has no "
-            "token. Pass step_size=…, or a walk as the method."
-        )
-    return update.step_size
-
-
-def check_update(
-    problem: Problem, method: Walk | Gossip, update: Update, noised: bool, mean_importance: str
-) -> None:
-    """Refuse an update with memory for what it cannot do, or where something is protected."""
-    if not isinstance(method, Walk):
-        gossip_step(update)
-    if not isinstance(update, Remembering):
-        return
-    update.check(problem)
-    if noised or (isinstance(method, Walk) and method.is_private):
-        raise ValueError(
-            f"{update!r} and privacy do not go together: {update.tells}. Use "
-            "updates.Sgd(step_size): under noise, memory would gain nothing."
-        )
-    if mean_importance == "estimated":
+    if estimated and update.converges:
         raise ValueError(
             f"{update!r} does not scale gradients, so there is no mean importance to estimate: "
             'leave out mean_importance="estimated".'
         )
 
 
+def gossip_step(update: Update) -> StepSize:
+    """Return gossip's step size: it makes the steps of `Sgd`."""
+    if type(update) is not Sgd:
+        raise ValueError(
+            f"{update!r} needs a token, and gossip has none. Pass step_size=…, or a walk as the "
+            "method."
+        )
+    return update.step_size
+
+
 def check_run(
-    problem: Problem,
+    objective: Any,
     graph: Graph,
     method: Walk | Gossip,
     steps: int,
     replicates: int,
     batch: int | None,
     cores: int | None,
-    engine: str,
+    engine: str | None,
 ) -> None:
-    """Raise what is wrong with a run, before anything is computed."""
-    if not isinstance(method, Walk | AsynchronousGossip | SynchronousGossip):
+    """Raise an error for a wrong argument, before anything is computed."""
+    if not isinstance(objective, Objective):
         raise TypeError(
-            f"the method must be a walk such as walks.Weighted(), or AsynchronousGossip() or "
-            f"SynchronousGossip(), got {as_given(method)}."
+            "the objective must be a walklearn.Problem or another walklearn.Objective, got "
+            f"{as_given(objective)}."
         )
-    if not isinstance(problem, Problem):
-        raise TypeError(f"problem must be a walklearn.Problem, got {as_given(problem)}.")
+    objective.check()
     if not isinstance(graph, Graph):
         raise TypeError(
             f"graph must be a walklearn graph, got {type(graph)}. graphs.as_graph(...) makes one "
             "from a networkx or igraph graph, a matrix or a file."
         )
-    if graph.node_count != problem.nodes:
+    if graph.node_count != objective.nodes:
         raise ValueError(
-            f"the graph has {graph.node_count} nodes, but the problem has {problem.nodes}. "
+            f"the graph has {graph.node_count} nodes, but the objective has {objective.nodes}. "
             'Give every node rows (node_of_row=…), or pass empty_nodes="relay" and nodes=….'
         )
     if not isinstance(method, Walk) and graph.node_count == 1:
@@ -209,12 +249,39 @@ def check_run(
             "gradient tracking takes differences of gradients, which must be of all rows of a "
             "node: leave batch out, or use SynchronousGossip()."
         )
-    if engine not in ("compiled", "reference"):
-        raise ValueError(f'engine must be "compiled" or "reference", got {engine!r}.')
+    if engine not in (None, "compiled", "reference"):
+        raise ValueError(f'engine must be "compiled", "reference" or None, got {engine!r}.')
 
 
-def check_engine(problem: Problem, method: Walk | Gossip, update: Update, engine: str) -> None:
-    """Refuse the compiled engine for what does not come with the package."""
-    part = uncompiled_part(problem, method, update) if engine == "compiled" else None
-    if part is not None:
-        raise ValueError(f'{type(part).__name__} is not compiled; pass engine="reference".')
+def chosen_engine(
+    objective: Any, method: Walk | Gossip, update: Update, privacy: Protection, engine: str | None
+) -> str:
+    """Return "compiled" if there are kernels for all parts, else "reference", with a warning.
+
+    Parameters
+    ----------
+    objective, method, update, privacy
+        The parts of the run.
+    engine
+        The user's choice. "compiled" raises a ValueError if a part has no kernel; None warns.
+
+    Returns
+    -------
+    str
+        "compiled" or "reference". An objective of the user's own runs on the reference without a
+        warning: nobody would expect a kernel for it.
+    """
+    if engine == "reference":
+        return engine
+    part = uncompiled_part(objective, method, update, privacy)
+    if part is None:
+        return "compiled"
+    if engine == "compiled":
+        raise ValueError(f'{type(part).__name__} has no kernel. Pass engine="reference".')
+    if part is not objective:
+        warnings.warn(
+            f"{part!r} has no kernel: the reference engine runs, about a thousand times slower. "
+            'Pass engine="reference" to silence this warning.',
+            stacklevel=3,
+        )
+    return "reference"

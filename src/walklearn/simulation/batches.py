@@ -1,12 +1,12 @@
-"""Replicates on their way: a batch of them is advanced, looked at, and advanced again.
+"""Replicates under way: a batch of them is advanced, inspected, and advanced again.
 
-Each replicate has a random stream of its own, so its numbers do not depend on the batch it is
-in. A batch is compiled or runs the reference; `simulation` does not see the difference:
+Each replicate has its own random stream, so its numbers do not depend on its batch. A batch is
+compiled or runs the reference; `simulation` does not see the difference:
 
     batch.advance(iterations)     batch.models, batch.averages   (replicates, holders, size)
     batch.messages  (replicates,) batch.values(models)           f of each model
 
-`advance` also copies what it meets on the way, after as many iterations as it is told.
+`advance` also copies models and counts on the way, after given numbers of iterations.
 
 A walk has one holder of a model per replicate, gossip one per node.
 """
@@ -21,18 +21,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from walklearn.updates.gossip_sgd import GossipSetting
-from walklearn.updates.random_streams import Streams
-from walklearn.updates.update import Kept, Remembering
-from walklearn.updates.walk_sgd import Token, WalkSetting, init
-from walklearn.walks import HistoryDriven, ReleasedWeighted
+from walklearn.arrays import Arrays, conform, zeros
+from walklearn.graphs import Graph
+from walklearn.updates.random_streams import Streams, draw_start
+from walklearn.visit import Setting, Token, init_token
 
 Array = NDArray[Any]
-Setting = WalkSetting | GossipSetting
 Counts = Sequence[int] | NDArray[np.int64]
 
 
-class Seen(NamedTuple):
+class Snapshot(NamedTuple):
     """Copies made on the way: (records, replicates, holders, size); counts lack the last two."""
 
     models: Array
@@ -41,20 +39,47 @@ class Seen(NamedTuple):
     questions: Array
 
 
+class Position(NamedTuple):
+    """A token between two visits: its node, and its costs so far.
+
+    Parameters
+    ----------
+    node
+        The node that holds the token.
+    token
+        The token.
+    messages
+        The number of messages so far, questions included.
+    questions
+        The number of questions and answers among them.
+    """
+
+    node: int
+    token: Token
+    messages: int = 0
+    questions: int = 0
+
+
+# The update's arrays at the nodes that were visited, by node.
+NodeArrays = dict[int, Arrays]
+
+
 class Batch(ABC):
     """A few replicates of one setting, advanced in place.
 
-    released: what each node released, (replicates, nodes); None where nothing is.
-    contributions: how often each node's rows showed in the model, (replicates, nodes).
-    questions: how many of the messages were questions and answers of a number each.
+    released: the release of each node, (replicates, nodes); None if nothing is released.
+    contributions: the contributions of each node to the model, (replicates, nodes).
+    questions: the questions and answers of one number each among the messages.
+    draws: the number of uniform numbers per iteration.
     """
 
-    def __init__(self, setting: Setting, streams: Sequence[Streams]) -> None:
-        self.setting = setting
-        self.streams = streams
+    def __init__(
+        self, objective: Any, graph: Graph, streams: Sequence[Streams], draws: int
+    ) -> None:
+        self.objective, self.graph, self.streams, self.draws = objective, graph, streams, draws
         self.messages = np.zeros(len(streams), dtype=np.int64)
         self.questions = np.zeros(len(streams), dtype=np.int64)
-        self.visits = np.zeros(setting.problem.nodes, dtype=np.int64)
+        self.visits = np.zeros(objective.nodes, dtype=np.int64)
         self.iterations = 0
         self._uniforms = np.empty((0, 0, 0))
         self.released: Array | None = None
@@ -71,32 +96,32 @@ class Batch(ABC):
     def averages(self) -> Array:
         """w̄ of each replicate and holder."""
 
-    def advance(self, iterations: int, after: Counts = ()) -> Seen | None:
-        """Go on by that many iterations, and copy what there is after some of them."""
-        seen, done = [], 0
+    def advance(self, iterations: int, after: Counts = ()) -> Snapshot | None:
+        """Advance by that many iterations, and copy the state after some of them."""
+        copies, done = [], 0
         for count in after:
             self._advance(count - done)
-            seen.append((self.models, self.averages, self.messages.copy(), self.questions.copy()))
+            copies.append((self.models, self.averages, self.messages.copy(), self.questions.copy()))
             done = count
         if done < iterations:
             self._advance(iterations - done)
-        return Seen(*map(np.stack, zip(*seen, strict=True))) if seen else None
+        return Snapshot(*map(np.stack, zip(*copies, strict=True))) if copies else None
 
     @abstractmethod
     def _advance(self, iterations: int) -> None:
-        """Go on by that many iterations; there is at least one."""
+        """Advance by that many iterations, at least one."""
 
     @abstractmethod
     def values(self, models: Array) -> Array:
-        """f of each model, shape (replicates, holders)."""
+        """Return f of each model, shape (replicates, holders)."""
 
     def draw(self, iterations: int) -> Array:
-        """The next uniform numbers of each replicate: (replicates, iterations, draws).
+        """Return the next uniform numbers of each replicate: (replicates, iterations, draws).
 
-        They are gone with the next call, which has its own in the same place: new memory of this
-        size would have to be asked for, page by page, each time.
+        The next call overwrites them: new memory of this size would have to be asked for, page by
+        page, each time.
         """
-        shape = (len(self.streams), iterations, self.setting.draws)
+        shape = (len(self.streams), iterations, self.draws)
         if self._uniforms.shape != shape:
             self._uniforms = np.empty(shape)
         uniforms = self._uniforms
@@ -106,87 +131,80 @@ class Batch(ABC):
 
 
 class WalkBatch(Batch):
-    """What all walks share: each replicate releases once, in a world of its own.
+    """Replicates of a walk. Each draws its own releases.
 
-    tokens: where each replicate starts from; by default at a uniform node with a new model. A
-    token that has walked before goes on where it stopped: its updates are counted on.
-    counts: 1 + the visits of each node, (replicates, nodes), where the walk goes by them.
-    kept: what the nodes keep since then, where the update has memory.
+    setting: with the walk as the user gave it, not bound to the graph.
+    starts: the positions to start from; by default a uniform node with a new model. A token that
+    has walked before continues: its updates are counted on.
+    states: the update's arrays at the nodes of each replicate, from an earlier batch.
+    mean: "exact" or "estimated", the mean importance that gradients are scaled by.
     """
-
-    setting: WalkSetting
 
     def __init__(
         self,
-        setting: WalkSetting,
+        setting: Setting,
+        graph: Graph,
         streams: Sequence[Streams],
-        tokens: Sequence[Token] | None = None,
-        kept: Sequence[Kept] | None = None,
+        starts: Sequence[Position] | None = None,
+        states: Sequence[NodeArrays] | None = None,
+        mean: str = "exact",
     ) -> None:
-        super().__init__(setting, streams)
-        self.starts = [init(setting, each.walk) for each in streams] if tokens is None else tokens
-        self.messages[:] = [token.messages for token in self.starts]
-        self.questions[:] = [token.questions for token in self.starts]
-        counted = len(streams) if isinstance(setting.walk, HistoryDriven) else 0
-        self.counts = np.ones((counted, setting.problem.nodes), dtype=np.int64)
-        self.iterations = _same_updates(self.starts)
-        self.begun_with = self._checked(tokens, kept)
-        self.settings = [self._realised(each) for each in streams]
+        super().__init__(setting.objective, graph, streams, setting.draws)
+        self.mean = mean
+        self.settings = self._bound(setting, streams, starts)
+        self.setting = self.settings[0]
+        self.messages[:] = [start.messages for start in self.starts]
+        self.questions[:] = [start.questions for start in self.starts]
+        counts = {start.token.updates for start in self.starts}
+        if len(counts) != 1:
+            raise ValueError("tokens of one batch must have made the same number of updates.")
+        self.iterations = counts.pop()
+        self.begun_with = [dict(each) for each in states] if states else [{} for _ in streams]
         walks = [each.walk.innermost for each in self.settings]
-        drawn = [walk for walk in walks if isinstance(walk, ReleasedWeighted)]
-        if drawn:
-            self.released = np.stack([walk.visit_weights(setting.graph) for walk in drawn])
-            self.outside[:] = [walk.outside for walk in drawn]
-        if setting.model_noise is not None:
-            shape = (len(streams), setting.problem.nodes)
-            self.contributions = np.zeros(shape, dtype=np.int64)
+        released = [walk.release for walk in walks if walk.release is not None]
+        if released:
+            self.released = np.stack(released)
+            self.outside[:] = [walk.outside for walk in walks]
+        if any(s.name == "contributions" for s in setting.privacy.node_arrays(setting.objective)):
+            self.contributions = np.zeros((len(streams), setting.objective.nodes), dtype=np.int64)
 
-    def counted(self, replicate: int, node: int) -> Array | None:
-        """The counts with this visit counted in; None where nobody counts."""
-        if not len(self.counts):
-            return None
-        self.counts[replicate, node] += 1
-        return np.asarray(self.counts[replicate])
+    def _bound(
+        self, setting: Setting, streams: Sequence[Streams], starts: Sequence[Position] | None
+    ) -> list[Setting]:
+        """Draw starts, then releases, and bind the walk of each replicate to the graph."""
+        objective, walk = self.objective, setting.walk
+        begun = None if starts else [draw_start(objective, each.walk) for each in streams]
+        if walk.is_private:
+            settings = [replace(setting, walk=self._drawn(walk, each)) for each in streams]
+        else:
+            bound = replace(setting, walk=walk.bind(self.graph, objective, self.mean))
+            settings = [bound] * len(streams)
+        if begun is not None:
+            pairs = zip(settings, begun, strict=True)
+            self.starts = [Position(node, init_token(each, w)) for each, (node, w) in pairs]
+        else:
+            self.starts = [_with_arrays(start, settings[0]) for start in starts or ()]
+        return settings
 
-    def _checked(self, tokens: Sequence[Token] | None, kept: Sequence[Kept] | None) -> list[Kept]:
-        """What the nodes of each replicate keep at the start; nobody does without memory."""
-        update, problem = self.setting.update, self.setting.problem
-        if not isinstance(update, Remembering):
-            return []
-        for token in tokens or ():
-            update.check_memory(problem, token.memory)
-            if token.updates and kept is None:
-                raise ValueError(
-                    f"a token of {update!r} goes on only with what its nodes keep: hand over the "
-                    "batch's `kept`, too, or begin with a memory of update.begin(problem)."
-                )
-        if kept is None:
-            return [Kept(problem, update, {}) for _ in self.streams]
-        for each in kept:
-            each.check(problem, update)
-        return list(kept)
-
-    def _realised(self, streams: Streams) -> WalkSetting:
-        setting = self.setting
-        if not setting.walk.is_private:
-            return setting
+    def _drawn(self, walk: Any, streams: Streams) -> Any:
         generator = streams.walk if streams.nodes is None else [own.walk for own in streams.nodes]
-        walk = setting.walk.realise(setting.graph, setting.problem, generator)
-        return replace(setting, walk=walk)
+        drawn = walk.realise(self.graph, self.objective, generator)
+        return drawn.bind(self.graph, self.objective, self.mean)
 
     @property
     @abstractmethod
-    def tokens(self) -> list[Token]:
-        """Each replicate's token as it is now; another batch can go on with them."""
+    def positions(self) -> list[Position]:
+        """The position of each replicate's token; another batch can continue from them."""
 
     @property
     @abstractmethod
-    def kept(self) -> list[Kept]:
-        """What the nodes of each replicate keep; empty where the update has no memory."""
+    def states(self) -> list[NodeArrays]:
+        """The update's arrays at the visited nodes of each replicate."""
 
 
-def _same_updates(tokens: Sequence[Token]) -> int:
-    counts = {token.updates for token in tokens}
-    if len(counts) != 1:
-        raise ValueError("tokens of one batch must have made the same number of updates.")
-    return counts.pop()
+def _with_arrays(start: Position, setting: Setting) -> Position:
+    """Complete the walk's arrays of a token from another walk, and check the update's."""
+    fresh, carried = zeros(setting.token_specs[0]), start.token.walk
+    walk = {name: carried.get(name, zero) for name, zero in fresh.items()}
+    update = conform(setting.token_specs[1], start.token.update, setting.update)
+    return start._replace(token=start.token._replace(walk=walk, update=update))

@@ -8,14 +8,24 @@ from typing import Any
 
 import numpy as np
 
+from walklearn.arrays import Arrays
+from walklearn.graphs import Graph
 from walklearn.problem.domains import Box
-from walklearn.simulation.batches import Array, Batch, Counts, Seen, WalkBatch
+from walklearn.simulation.batches import (
+    Array,
+    Batch,
+    Counts,
+    NodeArrays,
+    Position,
+    Snapshot,
+    WalkBatch,
+)
 from walklearn.simulation.layout import (
     data_of,
     has_one_row,
+    hops_of,
     node_streams_of,
     values_of,
-    walk_of,
     weights_of,
 )
 from walklearn.updates.gossip_sgd import (
@@ -24,10 +34,8 @@ from walklearn.updates.gossip_sgd import (
     GradientTracking,
     Network,
 )
-from walklearn.updates.random_streams import Streams
-from walklearn.updates.sgd import start
-from walklearn.updates.update import Kept
-from walklearn.updates.walk_sgd import Token, WalkSetting
+from walklearn.updates.random_streams import Streams, draw_start
+from walklearn.visit import Setting, Token
 
 LARGEST_BATCH = 32  # tokens in one batch
 # Tokens of a batch that take turns, with as many numbers of their models as the first-level
@@ -44,67 +52,68 @@ class CompiledWalks(WalkBatch):
 
     def __init__(
         self,
-        setting: WalkSetting,
+        setting: Setting,
+        graph: Graph,
         streams: Sequence[Streams],
-        tokens: Sequence[Token] | None = None,
-        kept: Sequence[Kept] | None = None,
+        starts: Sequence[Position] | None = None,
+        states: Sequence[NodeArrays] | None = None,
+        mean: str = "exact",
     ) -> None:
         from walklearn.simulation.kernels.drivers import Tokens
 
-        super().__init__(setting, streams, tokens, kept)
-        problem = setting.problem
-        self._data = data_of(problem, setting.batch)
+        super().__init__(setting, graph, streams, starts, states, mean)
+        problem, tokens = setting.objective, [start.token for start in self.starts]
+        self._data = data_of(problem)
         # One line of scores and weights if all replicates share them.
-        self._lines = self.settings if setting.walk.is_private else [setting]
-        self._walk = walk_of(self._lines, self.counts)
+        lines = self.settings if setting.walk.is_private else self.settings[:1]
+        self._walks = [each.walk for each in lines]
+        counted = len(streams) if setting.walk.node_arrays(1) else 0
+        counts = np.ones((counted, problem.nodes), dtype=np.int64)
+        self._hops = hops_of(self._walks, graph, problem, counts)
         self._node_streams = node_streams_of(streams)
-        self._one_row = setting.model_noise is None and has_one_row(problem)
+        self._one_row = not setting.privacy.adds_noise and has_one_row(problem)
         self._tokens = Tokens(
-            nodes=np.array([token.node for token in self.starts], dtype=np.int64),
-            # The hops rely on it that no token comes from its own node.
-            previous=np.array(
-                [-1 if token.previous == token.node else token.previous for token in self.starts],
-                dtype=np.int64,
-            ),
+            nodes=np.array([start.node for start in self.starts], dtype=np.int64),
+            previous=np.array([_sender(start) for start in self.starts], dtype=np.int64),
             messages=self.messages,
             questions=self.questions,
             visits=self.visits,
         )
-        self._step_size_sum = float(self.starts[0].step_size_sum)
+        self._step_size_sum = float(tokens[0].update.get("step_size_sum", 0.0))
         self._steps = np.empty((2, 0))
-        self._inverse_importance_sums = np.array(
-            [token.inverse_importance_sum for token in self.starts]
-        )
+        self._inverse_sums = np.array([float(t.walk.get("inverse_sum", 0.0)) for t in tokens])
         self._group = max(1, min(LARGEST_GROUP, GROUP_NUMBERS // problem.size))
-        self._far = max(problem.row_bytes, setting.graph.indices.nbytes) > CACHE_BYTES
-        self._path = np.empty((0, 0), setting.graph.indices.dtype)
-        self._state = self._first_state(np.stack([token.model for token in self.starts]))
+        self._far = max(problem.row_bytes, graph.indices.nbytes) > CACHE_BYTES
+        self._path = np.empty((0, 0), graph.indices.dtype)
+        self._state = self._first_state(np.stack([token.update["model"] for token in tokens]))
 
     def _first_state(self, models: Array) -> Any:
         """The arrays of SGD."""
         from walklearn.simulation.kernels.visits import sgd
 
-        problem, count = self.setting.problem, len(models)
+        problem, count = self.objective, len(models)
         self._lazy = (
             problem.is_sparse
-            and self.setting.model_noise is None
+            and not self.setting.privacy.adds_noise
             and not isinstance(problem.domain, Box)
         )
         # By the problem alone, not by the number of tokens: the number of cores changes no bit.
         self._is_short = problem.size < sgd.SHORT and not isinstance(problem.domain, Box)
-        estimated = self.setting.mean_importance == "estimated"
+        no_sum = np.zeros(problem.size)
         rows = int(np.diff(problem.offsets).max(initial=0))
         nothing = np.empty(0), np.empty(0), np.empty((0, 0, 0)), np.empty((0, 0), np.int64)
         return sgd.Sgd(
             models=models.reshape(-1),
-            sums=np.concatenate([token.weighted_sum for token in self.starts]).astype(float),
+            sums=np.concatenate(
+                [start.token.update.get("weighted_sum", no_sum) for start in self.starts]
+            ),
             scores=self._first_scores(models),
             factors=np.ones(count),
             shares=np.zeros(count),
             squared_norms=np.einsum("ta,ta->t", models, models, dtype=np.float64),
-            inverses=self._inverse_importance_sums if estimated else np.empty(0),
-            weights=weights_of(self._lines),
-            stride=self._walk.chain.stride,
+            inverses=self._inverse_sums if self.mean == "estimated" else np.empty(0),
+            weights=weights_of(self._walks, self.graph, problem, self.mean),
+            stride=self._hops.chain.stride,
             step_sizes=np.empty(0),
             done=0,
             draws=np.empty((0, 0, 0)),
@@ -122,7 +131,7 @@ class CompiledWalks(WalkBatch):
     @property
     def averages(self) -> Array:
         """w̄ of each token."""
-        if not self.iterations or not self.setting.carries_average:
+        if not self.iterations or not self._has_average:
             return self.models
         return np.asarray(self._sums[:, None] / self._step_size_sum)
 
@@ -133,49 +142,56 @@ class CompiledWalks(WalkBatch):
         sums, models = state.sums.reshape(shape), state.models.reshape(shape)
         return np.asarray(sums + state.shares[:, None] * models)
 
-    @property
-    def kept(self) -> list[Kept]:
-        """Nothing: the update has no memory."""
-        return []
+    @cached_property
+    def _has_average(self) -> bool:
+        """True if the token carries the sums of which w̄ is made."""
+        return any(spec.name == "weighted_sum" for spec in self.setting.token_specs[1])
 
     @property
-    def tokens(self) -> list[Token]:
+    def states(self) -> list[NodeArrays]:
+        """Nothing: the update keeps nothing at nodes."""
+        return [{} for _ in self.streams]
+
+    def _update_arrays(self, replicate: int, model: Array) -> Arrays:
+        """The update's arrays on a token, as the reference has them."""
+        arrays: Arrays = {"model": model}
+        if self._has_average:
+            arrays["weighted_sum"] = self._sums[replicate]
+            arrays["step_size_sum"] = np.asarray(self._step_size_sum)
+        return arrays
+
+    @property
+    def positions(self) -> list[Position]:
         """The tokens as the reference has them."""
-        tokens, models = self._tokens, self.models[:, 0]
-        sums, total = np.zeros(models.shape), 0.0
-        if self.setting.carries_average:
-            sums, total = self._sums, self._step_size_sum
-        return [
-            Token(
-                node=int(tokens.nodes[r]),
-                previous=int(tokens.previous[r]),
-                model=models[r],
-                weighted_sum=sums[r],
-                step_size_sum=total,
-                updates=self.iterations,
-                messages=int(self.messages[r]),
-                inverse_importance_sum=float(self._inverse_importance_sums[r]),
-                questions=int(self.questions[r]),
-            )
-            for r in range(len(self.streams))
-        ]
+        tokens, updates = self._tokens, self.iterations
+        positions = []
+        for r, model in enumerate(self.models[:, 0]):
+            known = {
+                "sender": np.asarray(tokens.previous[r] + 1),
+                "inverse_sum": np.asarray(self._inverse_sums[r]),
+            }
+            walk = {spec.name: known[spec.name] for spec in self.setting.token_specs[0]}
+            token = Token(0, updates, updates, walk, self._update_arrays(r, model))
+            costs = int(self.messages[r]), int(self.questions[r])
+            positions.append(Position(int(tokens.nodes[r]), token, *costs))
+        return positions
 
     def _first_scores(self, models: Array) -> Array:
         """x·w at the first node, where each node has one row."""
         if not self._one_row:
             return np.zeros(len(models))
-        scores = np.einsum("ta,ta->t", self.setting.problem.X[self._tokens.nodes], models)
+        scores = np.einsum("ta,ta->t", self.objective.X[self._tokens.nodes], models)
         return np.asarray(scores, dtype=np.float64)
 
     def _advance(self, iterations: int) -> None:
         self.advance(iterations)
 
-    def advance(self, iterations: int, after: Counts = ()) -> Seen | None:
+    def advance(self, iterations: int, after: Counts = ()) -> Snapshot | None:
         """Advance all tokens together; copies are made by the compiled code."""
         from walklearn.simulation.kernels.drivers import Draws
 
         own = self._node_streams  # if it is not empty, kernels draw the uniforms from it
-        shape = (len(self.streams), iterations, self.setting.draws)
+        shape = (len(self.streams), iterations, self.draws)
         draws = Draws(np.empty(shape) if own.size else self.draw(iterations), own)
         records = self._records(after)
         averages = self._run(draws, records)
@@ -183,7 +199,7 @@ class CompiledWalks(WalkBatch):
         if not len(after):
             return None
         models = records.models[:, :, None]
-        return Seen(
+        return Snapshot(
             models, models if averages is None else averages, records.messages, records.questions
         )
 
@@ -193,7 +209,7 @@ class CompiledWalks(WalkBatch):
 
         gammas, totals = self._next_steps(draws.uniforms.shape[1])
         state = self._state._replace(step_sizes=gammas, done=self.iterations)
-        near = (self._walk, self._tokens, draws, self._data, state, records)
+        near = (self._hops, self._tokens, draws, self._data, state, records)
         if self._one_row and not self._far:
             if self._is_short:
                 sgd.near_short(*near)
@@ -210,7 +226,7 @@ class CompiledWalks(WalkBatch):
             else:
                 sgd.far_rows(*along)
         self._step_size_sum = float(totals[-1])
-        if not self.setting.carries_average:
+        if not self._has_average:
             return None
         sums = records.sums[:, :, None]
         return np.asarray(sums / totals[records.after - 1, None, None, None])
@@ -227,14 +243,14 @@ class CompiledWalks(WalkBatch):
         if self._path.shape != shape:
             self._path = np.empty(shape, self._path.dtype)
         places = np.empty(len(self._path), np.uint64)
-        find_paths(self._walk, self._tokens, draws, records, self._path, places, self._far)
+        find_paths(self._hops, self._tokens, draws, records, self._path, places, self._far)
         return np.asarray(self._path)
 
     def _next_steps(self, iterations: int) -> Array:
         """The next step sizes and their sums so far; as those of `draw`, gone with the next."""
         from walklearn.simulation.kernels.arithmetic import step_sizes
 
-        step = self.setting.step_size
+        step: Any = self.setting.update.step_size  # type: ignore[attr-defined]
         if self._steps.shape[1] != iterations:
             self._steps = np.empty((2, iterations))
         step_sizes(step.constant, step.exponent, self.iterations, self._step_size_sum, *self._steps)
@@ -245,7 +261,7 @@ class CompiledWalks(WalkBatch):
         from walklearn.simulation.kernels.drivers import Records
 
         shape, dtype = (len(after), len(self.streams)), self._state.models.dtype
-        size = self.setting.problem.size
+        size = self.objective.size
         return Records(
             np.array(after, dtype=np.int64), np.empty((*shape, size), dtype),
             np.empty((*shape, size)), np.empty(shape, dtype=np.int64),
@@ -253,8 +269,8 @@ class CompiledWalks(WalkBatch):
         )  # fmt: skip
 
     def _noise(self, visited: Array) -> Any:
-        noise = self.setting.model_noise
-        if noise is None or self.contributions is None:
+        noise: Any = self.setting.privacy
+        if self.contributions is None:
             return self._state.noise
         return self._state.noise._replace(
             clip=noise.clip,
@@ -262,7 +278,7 @@ class CompiledWalks(WalkBatch):
             deviation=noise.standard_deviation,
             max_contributions=noise.max_contributions,
             factors=self._noise_factors,
-            lengths=self.setting.problem.row_lengths,
+            lengths=self.objective.row_lengths,
             normals=self._normals(visited),
             contributions=self.contributions,
         )
@@ -270,13 +286,13 @@ class CompiledWalks(WalkBatch):
     @cached_property
     def _noise_factors(self) -> Array:
         """What clip and noise are multiplied by at each node."""
-        noise, problem = self.setting.model_noise, self.setting.problem
-        assert noise is not None
+        noise: Any = self.setting.privacy
+        problem = self.objective
         return np.array([noise.factor(problem, node) for node in range(problem.nodes)])
 
     def _normals(self, visited: Array) -> Array:
         """The noise of each visit, in the order in which its stream gives it."""
-        normals = np.empty((*visited.shape, self.setting.problem.size))
+        normals = np.empty((*visited.shape, self.objective.size))
         for line, nodes, streams in zip(normals, visited, self.streams, strict=True):
             if streams.nodes is None:
                 streams.noise.standard_normal(out=line)
@@ -295,18 +311,17 @@ class CompiledWalks(WalkBatch):
 class CompiledGossip(Batch):
     """Networks moved by `kernels.gossip`."""
 
-    setting: GossipSetting
-
-    def __init__(self, setting: GossipSetting, streams: Sequence[Streams]) -> None:
+    def __init__(self, setting: GossipSetting, graph: Graph, streams: Sequence[Streams]) -> None:
         from walklearn.simulation.kernels.gossip import Nodes
 
-        super().__init__(setting, streams)
-        problem, nodes = setting.problem, setting.problem.nodes
-        self._data = data_of(problem, setting.batch)
+        super().__init__(setting.objective, graph, streams, setting.draws)
+        self.setting = setting
+        problem, nodes = setting.objective, setting.objective.nodes
+        self._data = data_of(problem)
         tracked = nodes * problem.size if isinstance(setting.gossip, GradientTracking) else 0
         self._networks = [
             Nodes(
-                models=np.tile(start(problem, each.walk)[1], nodes),
+                models=np.tile(draw_start(problem, each.walk)[1], nodes),
                 sums=np.zeros(nodes * problem.size),
                 step_size_sums=np.zeros(nodes),
                 counts=np.zeros(nodes, dtype=np.int64),
@@ -322,7 +337,7 @@ class CompiledGossip(Batch):
     @property
     def models(self) -> Array:
         """w of every node."""
-        shape = (len(self._networks), self.setting.problem.nodes, -1)
+        shape = (len(self._networks), self.objective.nodes, -1)
         return np.stack([network.models for network in self._networks]).reshape(shape)
 
     @property
@@ -341,13 +356,13 @@ class CompiledGossip(Batch):
         from walklearn.simulation.kernels import gossip
         from walklearn.simulation.kernels.rows import SparseRows
 
-        setting, graph, rounds = self.setting, self.setting.graph, len(uniforms)
+        setting, graph, rounds = self.setting, self.graph, len(uniforms)
         step = setting.step_size.constant, setting.step_size.exponent
         if isinstance(setting.gossip, AsynchronousGossip):
             common = (graph.indptr, graph.indices, setting.scale, self._data, network, *step)
             meetings = np.ascontiguousarray(uniforms[:, 0])
-            if has_one_row(setting.problem) and not isinstance(setting.problem.domain, Box):
-                far = setting.problem.row_bytes > GOSSIP_CACHE_BYTES
+            if has_one_row(self.objective) and not isinstance(self.objective.domain, Box):
+                far = self.objective.row_bytes > GOSSIP_CACHE_BYTES
                 gossip.meet_one_row(*common, meetings, far)
             else:
                 draws = np.ascontiguousarray(uniforms[:, 1:]).reshape(rounds, 2, -1)
@@ -356,7 +371,7 @@ class CompiledGossip(Batch):
             return
         matrix = setting.mixing
         mixing = SparseRows(matrix.data, matrix.indices, matrix.indptr, matrix.shape[1])
-        draws = uniforms.reshape(rounds, setting.problem.nodes, -1)
+        draws = uniforms.reshape(rounds, self.objective.nodes, -1)
         if isinstance(setting.gossip, GradientTracking):
             begun = int(network.counts[0])
             gammas = setting.step_size(np.arange(begun + 1, begun + rounds + 1))
@@ -368,6 +383,12 @@ class CompiledGossip(Batch):
     def values(self, models: Array) -> Array:
         """f(w), computed by `kernels.values`."""
         return values_of(self._data, models)
+
+
+def _sender(start: Position) -> int:
+    """Return the node before the last move, −1 if there is none: hops expect another node."""
+    sender = int(start.token.walk.get("sender", 0)) - 1
+    return -1 if sender == start.node else sender
 
 
 def _network(network: Any) -> Network:

@@ -6,14 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from walklearn.arrays import Arrays
 from walklearn.problem import Problem
 from walklearn.problem.domains import Everywhere
-from walklearn.simulation.batches import Array
+from walklearn.simulation.batches import Array, NodeArrays
 from walklearn.simulation.compiled_batches import CompiledWalks
-from walklearn.updates.found_step import Pace
-from walklearn.updates.memory import EVERY_NODE, GradientMemory, KeptSlopes
-from walklearn.updates.update import Kept, Remembering, Update
-from walklearn.updates.walk_sgd import Token
+from walklearn.updates.saga import ALL_NODES, SCALARS
 
 
 class CompiledMemory(CompiledWalks):
@@ -27,28 +25,13 @@ class CompiledMemory(CompiledWalks):
         """w of each token, which carries no average."""
         return self.models
 
-    @property
-    def tokens(self) -> list[Token]:
-        """The tokens as the reference has them."""
-        return [token._replace(memory=self._memory_of(r)) for r, token in enumerate(super().tokens)]
-
-    @property
-    def kept(self) -> list[Kept]:
-        """What the nodes keep, as the reference has it."""
-        found = []
-        for r, begun in enumerate(self.begun_with):
-            by_node = {n: self._kept_by(r, n) for n in range(self.setting.problem.nodes)}
-            nodes = {node: kept for node, kept in by_node.items() if kept is not None}
-            found.append(begun._replace(nodes=nodes))
-        return found
-
     def _first_state(self, models: Array) -> Any:
         """The arrays of SAGA."""
         from walklearn.simulation.kernels.visits.saga import Saga
         from walklearn.simulation.kernels.visits.saga_rows import Space
 
-        problem, update = self.setting.problem, self.setting.update
-        memories: list[GradientMemory] = [token.memory for token in self.starts]
+        problem, update = self.objective, self.setting.update
+        carried = [start.token.update for start in self.starts]
         tokens, nodes = len(models), problem.nodes
         self._by_factors = _one_sparse_row(problem)
         self._keeps_pairs = self._one_row or self._by_factors
@@ -60,13 +43,13 @@ class CompiledMemory(CompiledWalks):
             self._slopes, self._visited = kept, np.zeros((tokens, nodes))
         self._slopes[:] = np.nan
         for r, begun in enumerate(self.begun_with):
-            for node, each in begun.nodes.items():
+            for node, arrays in begun.items():
                 rows = slice(problem.offsets[node], problem.offsets[node + 1])
-                self._slopes[r, rows] = each.slopes.reshape(-1, problem.outputs)
-                self._visited[r, node] = each.updated
-        paces = np.array([memory.pace for memory in memories], dtype=np.float64)
-        sums = np.concatenate([memory.gradient_sum for memory in memories])
-        self._collects = np.array([memory.collects for memory in memories])
+                self._slopes[r, rows] = arrays["slopes"].reshape(-1, problem.outputs)
+                self._visited[r, node] = arrays["updated"]
+        scalars = [np.array([token[name] for token in carried], float) for name in SCALARS]
+        sums = np.concatenate([token["gradient_sum"] for token in carried])
+        self._collects = np.array([token["collects"] for token in carried])
         scores = int(np.diff(problem.offsets).max(initial=0)) * problem.outputs
         return Saga(
             models=models.reshape(-1),
@@ -77,16 +60,16 @@ class CompiledMemory(CompiledWalks):
             pairs=np.stack([models.reshape(-1), sums], axis=1).reshape(-1)
             if self._by_factors
             else np.empty(0),
-            nodes=paces[:, 0].copy(),
-            ages=paces[:, 1].copy(),
-            squared_ages=paces[:, 2].copy(),
-            curvatures=np.array([memory.curvature for memory in memories], dtype=np.float64),
-            wait=np.where(self._collects, EVERY_NODE * nodes, 0.0),
+            nodes=scalars[0],
+            ages=scalars[1],
+            squared_ages=scalars[2],
+            curvatures=scalars[3],
+            wait=np.where(self._collects, ALL_NODES * nodes, 0.0),
             slopes=kept.reshape(-1),
             visited=np.empty(0) if self._keeps_pairs else self._visited.reshape(-1),
             squares=problem.row_weights * problem.row_squares,
             smoothness=problem.loss.smoothness,
-            step=0.0 if update.step_size is None else update.step_size.constant,
+            step=getattr(getattr(update, "step_size", None), "constant", 0.0),
             done=0,
             draws=np.empty((0, 0, 0)),
             space=Space(*map(np.empty, 3 * (scores,) + 3 * (problem.size,))),
@@ -102,22 +85,30 @@ class CompiledMemory(CompiledWalks):
         # Not as a product of matrices: the threads of BLAS would spin for longer than it takes.
         return np.asarray(factors * pairs[:, :, 0] - shares * pairs[:, :, 1])[:, None]
 
-    def _memory_of(self, replicate: int) -> GradientMemory:
-        m, size = self._state, self.setting.problem.size
-        pace = Pace(*(float(x[replicate]) for x in (m.nodes, m.ages, m.squared_ages)))
-        sums = m.pairs[1::2] if self._by_factors else m.sums
-        s = sums.reshape(-1, size)[replicate].copy()
-        collects = bool(self._collects[replicate])
-        return GradientMemory(s, pace, float(m.curvatures[replicate]), collects)
+    def _update_arrays(self, replicate: int, model: Array) -> Arrays:
+        """The update's arrays on a token, as the reference has them."""
+        state, sums = self._state, self._state.pairs[1::2] if self._by_factors else self._state.sums
+        numbers = (state.nodes, state.ages, state.squared_ages, state.curvatures)
+        scalars = (np.asarray(each[replicate]) for each in numbers)
+        return {
+            "model": model,
+            "gradient_sum": sums.reshape(-1, self.objective.size)[replicate].copy(),
+            **dict(zip(SCALARS, scalars, strict=True)),
+            "collects": np.asarray(self._collects[replicate]),
+        }
 
-    def _kept_by(self, replicate: int, node: int) -> KeptSlopes | None:
-        problem, updated = self.setting.problem, int(self._visited[replicate, node])
-        slopes = self._slopes[replicate, problem.offsets[node] : problem.offsets[node + 1]].copy()
-        return (
-            KeptSlopes(slopes if problem.outputs > 1 else slopes[:, 0], updated)
-            if updated
-            else None
-        )
+    @property
+    def states(self) -> list[NodeArrays]:
+        """The arrays at visited nodes, as the reference has them."""
+        problem, offsets = self.objective, self.objective.offsets
+        states: list[NodeArrays] = [{} for _ in self.streams]
+        for r, node in np.argwhere(self._visited > 0).tolist():
+            slopes = self._slopes[r, offsets[node] : offsets[node + 1]].copy()
+            states[r][node] = {
+                "slopes": slopes if problem.outputs > 1 else slopes[:, 0],
+                "updated": np.asarray(self._visited[r, node].astype(np.int64)),
+            }
+        return states
 
     def _run(self, draws: Any, records: Any) -> None:
         """Hop and update."""
@@ -125,7 +116,7 @@ class CompiledMemory(CompiledWalks):
 
         state = self._state._replace(done=self.iterations)
         if self._one_row and not self._far:
-            saga.near_one_row(self._walk, self._tokens, draws, self._data, state, records)
+            saga.near_one_row(self._hops, self._tokens, draws, self._data, state, records)
             return
         path = self._paths(draws, records)
         state = state._replace(draws=self._picks(draws))
@@ -149,6 +140,5 @@ def _one_sparse_row(problem: Problem) -> bool:
     )
 
 
-def compiled_class(update: Update) -> type[CompiledWalks]:
-    """The batch that makes these updates."""
-    return CompiledMemory if isinstance(update, Remembering) else CompiledWalks
+# By `Update.compiled`.
+COMPILED: dict[str | None, type[CompiledWalks]] = {"sgd": CompiledWalks, "saga": CompiledMemory}

@@ -5,21 +5,21 @@ Also what it does not know (`uncompiled_part`), which then runs as the reference
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from walklearn.graphs import Graph
+from walklearn.privacy.protection import Protection
 from walklearn.problem import Problem
 from walklearn.problem.domains import Ball, Box, Everywhere
 from walklearn.problem.losses import Huber, Logistic, Loss, Softmax, Squared, SquaredHinge
 from walklearn.simulation.batches import Array
 from walklearn.updates.gossip_sgd import Gossip
-from walklearn.updates.memory import Saga
 from walklearn.updates.random_streams import Streams
-from walklearn.updates.update import Remembering, Update
-from walklearn.updates.walk_sgd import WalkSetting
-from walklearn.walks import HistoryDriven, Independent, Jumping, Metropolis, NonBacktracking, Walk
+from walklearn.updates.update import Update
+from walklearn.walks import Walk
 
 
 def values_of(data: Any, models: Array) -> Array:
@@ -44,35 +44,22 @@ def values_of(data: Any, models: Array) -> Array:
 
 
 def uncompiled_part(
-    problem: Problem, method: Walk | Gossip, update: Update | None = None
+    objective: Any,
+    method: Walk | Gossip,
+    update: Update | None = None,
+    privacy: Protection | None = None,
 ) -> object:
-    """The loss, domain, walk or update that the compiled engine does not know; None if all."""
-    if type(problem.loss) not in (*_BUILT_IN, Softmax):
-        return problem.loss
-    if type(problem.domain) not in (Ball, Box, Everywhere):
-        return problem.domain
-    if isinstance(method, Walk):
-        inner = method.innermost
-        own_hop = isinstance(inner, Metropolis) and type(inner).hop is not Metropolis.hop
-        if own_hop or type(method).hop not in _hop_kinds():
-            return method
-    # Compared by its visit, so that a user's subclass with another one runs as the reference.
-    if isinstance(update, Remembering) and type(update).visit is not Saga.visit:
-        return update
-    return None
-
-
-def _hop_kinds() -> dict[Any, Any]:
-    """The kernels' walks by the method of the reference: a user's own hop is not among them."""
-    from walklearn.simulation.kernels import hops
-
-    return {
-        Metropolis.hop: hops.Metropolis,
-        NonBacktracking.hop: hops.NonBacktracking,
-        Jumping.hop: hops.Jumping,
-        Independent.hop: hops.Independent,
-        HistoryDriven.hop: hops.HistoryDriven,
-    }
+    """Return the part that the kernels do not know; None if they know all."""
+    if not isinstance(objective, Problem):
+        return objective
+    if type(objective.loss) not in (*_BUILT_IN, Softmax):
+        return objective.loss
+    if type(objective.domain) not in (Ball, Box, Everywhere):
+        return objective.domain
+    if isinstance(method, Walk) and not method.is_compiled:
+        return method
+    parts = (part for part in (update, privacy) if part is not None)
+    return next((part for part in parts if not part.is_compiled), None)
 
 
 _BUILT_IN = (Logistic, Squared, Huber, SquaredHinge)  # by their codes in `kernels.losses`
@@ -88,8 +75,8 @@ def _loss_of(loss: Loss, outputs: int) -> Any:
     return losses.BuiltIn(_BUILT_IN.index(type(loss)), parameter)
 
 
-def data_of(problem: Problem, batch: int | None) -> Any:
-    """The problem as arrays and numbers; batch: the rows of a node that a visit uses."""
+def data_of(problem: Problem) -> Any:
+    """Return the problem as arrays and numbers."""
     from walklearn.simulation.kernels import rows
 
     X, domain = problem.X, problem.domain
@@ -106,7 +93,7 @@ def data_of(problem: Problem, batch: int | None) -> Any:
         weights=problem.row_weights,
         offsets=problem.offsets,
         penalty=problem.penalty,
-        batch=batch or 0,
+        batch=problem.draws,
         radius=domain.radius if isinstance(domain, Ball) else np.inf,
         low=low,
         high=high,
@@ -139,31 +126,43 @@ def _pcg64_state(generator: np.random.Generator) -> list[int]:
     return [half for name in ("state", "inc") for half in divmod(state[name], 2**64)]
 
 
-def walk_of(settings: Sequence[WalkSetting], counts: Array) -> Any:
-    """The walk as arrays: one line of scores if all replicates share it, else one for each."""
+def hops_of(walks: Sequence[Any], graph: Graph, problem: Problem, counts: Array) -> Any:
+    """Return the walk as arrays: one line of scores if all replicates share it, else one for each.
+
+    walks: bound to the graph and the problem. counts: of visits, for walks that use them.
+    """
     from walklearn.simulation.kernels import hops
 
-    walk, graph = settings[0].walk, settings[0].graph
-    inner = walk.innermost
-    is_single = graph.node_count == 1  # then the token stays whatever the walk
+    walk, is_single = walks[0], graph.node_count == 1  # then the token stays whatever the walk
     chain = hops.Chain(
         indptr=np.array([0, 1], graph.indptr.dtype) if is_single else graph.indptr,
         indices=np.zeros(1, graph.indices.dtype) if is_single else graph.indices,
-        score=np.concatenate([setting.score for setting in settings]),
-        stride=graph.node_count if len(settings) > 1 else 0,
-        laziness=1.0 if is_single else inner.laziness if isinstance(inner, Metropolis) else 0.0,
-        jump_probability=walk.probability if isinstance(walk, Jumping) else 0.0,
+        score=np.concatenate([_hop_table(each, graph, problem) for each in walks]),
+        stride=graph.node_count if len(walks) > 1 else 0,
+        laziness=1.0 if is_single else walk.innermost.laziness,
+        jump_probability=getattr(walk, "probability", 0.0),
     )
-    if is_single:
-        return hops.Metropolis(chain)
-    if isinstance(walk, Jumping):
-        return hops.Jumping(chain, walk.stops)
-    if isinstance(walk, HistoryDriven):
-        return hops.HistoryDriven(chain, walk.alpha, counts)
-    return _hop_kinds()[type(walk).hop](chain)
+    kinds: dict[str, Callable[[], Any]] = {
+        "metropolis": lambda: hops.Metropolis(chain),
+        "non-backtracking": lambda: hops.NonBacktracking(chain),
+        "jumping": lambda: hops.Jumping(chain, walk.stops),
+        "independent": lambda: hops.Independent(chain),
+        "history": lambda: hops.HistoryDriven(chain, walk.alpha, counts),
+    }
+    return kinds["metropolis" if is_single else walk.compiled]()
 
 
-def weights_of(settings: Sequence[WalkSetting]) -> Array:
-    """The factors of the gradients; without L̄ if the token estimates it."""
-    estimated = settings[0].mean_importance == "estimated"
-    return np.concatenate([1.0 / each.divisors if estimated else each.scale for each in settings])
+def _hop_table(walk: Any, graph: Graph, problem: Problem) -> Array:
+    """Return the numbers that a compiled hop compares: the scores, or a cumulative distribution."""
+    cumulative: Array | None = getattr(walk, "cumulative", None)
+    if cumulative is not None:
+        return cumulative
+    return np.ascontiguousarray(walk.announcements(graph, problem)[:, 0])
+
+
+def weights_of(walks: Sequence[Any], graph: Graph, problem: Problem, mean: str) -> Array:
+    """Return the weights of the gradients; without s̄ if the token estimates it."""
+    inner = [walk.innermost for walk in walks]
+    if mean == "estimated":
+        return np.concatenate([1.0 / walk.divisors(graph, problem) for walk in inner])
+    return np.concatenate([walk.scale for walk in inner])

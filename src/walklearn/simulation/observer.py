@@ -19,18 +19,19 @@ estimates drown in noise.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from walklearn.graphs import Graph
-from walklearn.privacy.model_noise import ModelNoise
+from walklearn.privacy.protection import Protection
 from walklearn.problem import Problem
+from walklearn.problem.domains import Everywhere
+from walklearn.updates.random_streams import draw_start
+from walklearn.updates.sgd import Sgd
 from walklearn.updates.step_sizes import StepSize
-from walklearn.updates.update import Sgd
-from walklearn.updates.walk_sgd import WalkSetting, init, step
+from walklearn.visit import Draws, Setting, Walker, init_token
 from walklearn.walks import Walk
 
 RECOVERED = 0.99
@@ -83,7 +84,7 @@ def attack(
     walk: Walk,
     step_size: StepSize,
     steps: int,
-    model_privacy: ModelNoise | None = None,
+    privacy: Protection | None = None,
     seed: int | np.random.SeedSequence | None = 0,
 ) -> Attack:
     """Walk, and guess each visited node's row from the tokens before and after its visits.
@@ -104,8 +105,8 @@ def attack(
         The step γ_k of the k-th update.
     steps
         How many updates to observe.
-    model_privacy
-        Clipping, noise and a cap on what each node's rows add to the model.
+    privacy
+        The protection of the rows, such as `privacy.ModelNoise`.
     seed
         The seed of the walk and the noise.
 
@@ -125,27 +126,26 @@ def attack(
     """
     if problem.outputs != 1 or (np.diff(problem.offsets) != 1).any():
         raise ValueError("the attack is shown for one row per node and one score per row.")
-    generator = np.random.default_rng(seed)
-    realised = walk.realise(graph, problem, generator)
-    setting = WalkSetting(problem, graph, realised, Sgd(step_size), model_noise=model_privacy)
+    generator, protection = np.random.default_rng(seed), privacy or Protection()
+    realised = walk.realise(graph, problem, generator).bind(graph, problem)
+    setting = Setting(problem, realised, Sgd(step_size), privacy=protection)
+    without_domain = problem._changed(domain=Everywhere())
+    anywhere = Setting(without_domain, realised, Sgd(step_size), privacy=protection)
     evidence = np.zeros((problem.nodes, problem.dimension))
-    contributions = np.zeros(problem.nodes, dtype=np.int64)
-    token = init(setting, generator)
+    node, model = draw_start(problem, generator)
+    walker = Walker(setting, graph, node, init_token(setting, model))
     for _ in range(steps):
-        i, before = token.node, token.model
-        protect: Any = None
-        contributes = True
-        if model_privacy is not None:
-            contributes = bool(contributions[i] < model_privacy.max_contributions)
-            contributions[i] += contributes
-            normal = generator.standard_normal(problem.size)
-            noisy = partial(model_privacy.protected, normal=normal)
-            protect = noisy if contributes else lambda *_: None
-        token, visit = step(setting, token, generator.random(setting.draws), protect)
-        moved = (before - token.model) / visit.step_size
+        i, token, states = walker.node, walker.token, dict(walker.states)
+        noise = protection.draw_noise(1, problem.size, generator)
+        draws = Draws(generator.random(realised.draws), np.zeros((1, 0)), noise)
+        _, weight = walker.visit(draws)
+        free = Walker(anywhere, graph, i, token, states)
+        free.visit(draws)
+        before, after = token.update["model"], walker.token.update["model"]
         # Visits past the public cap leave the model unchanged, and a projection bends the step.
-        if contributes and np.allclose(moved, visit.gradient, rtol=1e-9):
-            evidence[i] += moved / setting.scale[i] - problem.penalty * before
+        if (before != after).any() and (free.token.update["model"] == after).all():
+            moved = (before - after) / step_size(token.updates + 1)
+            evidence[i] += moved / weight - problem.penalty * before
     visited = np.flatnonzero(evidence.any(axis=1))
     cosines = _cosines(evidence[visited], problem.dense_rows(visited))
     return Attack(visited, cosines, evidence[visited], _cosine_by_chance(problem.dimension))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import threading
 import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -12,21 +13,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from walklearn import __version__
+from walklearn.graphs import Graph
+from walklearn.parts import is_current
+from walklearn.privacy.model_noise import ModelNoise
+from walklearn.privacy.protection import Protection
+from walklearn.problem import Problem
+from walklearn.problem.objective import Objective
+from walklearn.problem.optimum import Optimum
 from walklearn.simulation.arguments import updates_per_iteration
-from walklearn.simulation.batches import Batch, Seen, Setting
-from walklearn.simulation.trace import Trace
-from walklearn.simulation.trace_files import ERRORS
-from walklearn.updates.gossip_sgd import Gossip, GossipSetting, SynchronousGossip
+from walklearn.simulation.batches import Batch, Snapshot
+from walklearn.simulation.trace import Trace, check_metric_names
+from walklearn.updates.gossip_sgd import GossipSetting
 from walklearn.updates.random_streams import Owner, Streams, generators
-from walklearn.updates.update import Sgd, Update
-from walklearn.updates.walk_sgd import WalkSetting
-from walklearn.walks import Jumping, Walk, Weighted
+from walklearn.updates.sgd import Sgd
+from walklearn.updates.update import Update
+from walklearn.visit import Setting
+from walklearn.walks import Walk
 from walklearn.walks.disclosure import mechanism_of, published
 
 if TYPE_CHECKING:
     from tqdm import tqdm
-
-    from walklearn.privacy.model_noise import ModelNoise
 
 Array = NDArray[Any]
 
@@ -42,18 +48,20 @@ COPIED_NUMBERS = 1_000_000
 class Recording:
     """What has been recorded so far. Batches write to lines of their own."""
 
-    setting: Setting
+    setting: Setting | GossipSetting
+    graph: Graph
     iterations_at: NDArray[np.int64]
     seeds: list[np.random.SeedSequence]
     gaps: bool | int = True
     owner: Owner = "replicate"
+    mean: str = "exact"
 
     def __post_init__(self) -> None:
-        problem, shape = self.setting.problem, (len(self.seeds), len(self.iterations_at))
+        problem, shape = self.setting.objective, (len(self.seeds), len(self.iterations_at))
         self.stop = threading.Event()
         self.lock = threading.Lock()
-        self.optimum = problem.solution
-        self.errors = {name: np.full(shape, np.nan) for name in ERRORS}
+        self.optimum = solution_of(problem)
+        self.metrics: dict[str, Array] = {}
         self.messages = np.zeros(shape, dtype=np.int64)
         self.questions = np.zeros(shape, dtype=np.int64)
         self.models = np.zeros((len(self.seeds), problem.size))
@@ -61,21 +69,35 @@ class Recording:
         self.visits = np.zeros(problem.nodes, dtype=np.int64)
         self.records_done = np.zeros(len(self.seeds), dtype=np.int64)
         per_node = (len(self.seeds), problem.nodes)
-        walk, noise = _walk_and_noise(self.setting)
+        walk, privacy = _walk_and_privacy(self.setting)
         self.outside = np.zeros(len(self.seeds), dtype=np.int64)
         releases = walk is not None and mechanism_of(walk) is not None
         self.released = np.zeros(per_node) if releases else None
-        self.contributions = None if noise is None else np.zeros(per_node, dtype=np.int64)
+        counted = any(spec.name == "contributions" for spec in privacy.node_arrays(problem))
+        self.contributions = np.zeros(per_node, dtype=np.int64) if counted else None
+        self.announced_numbers = 0
+        known = ("distance", "gap") if self.optimum else ("value",)
+        own = problem.metrics(problem.start) if self.gaps is not False else {}
+        check_metric_names(own)
+        for name in (*known, *own):
+            self._series(name)
+            self._series("average_" + name)
+
+    def _series(self, name: str) -> Array:
+        """The records of a metric, NaN until they are made."""
+        shape = (len(self.seeds), len(self.iterations_at))
+        return self.metrics.setdefault(name, np.full(shape, np.nan))
 
     def streams_of(self, seed: np.random.SeedSequence) -> Streams:
         """A replicate's random numbers, with a stream for each node if it has its own."""
-        nodes = self.setting.problem.nodes if self.owner == "node" else None
+        nodes = self.setting.objective.nodes if self.owner == "node" else None
         return generators(seed, nodes)
 
     def run(self, batch_class: Any, first: int, last: int, bar: tqdm[Any]) -> None:
         """Run replicates `first` to `last` from start to end, or until they are stopped."""
         streams = [self.streams_of(seed) for seed in self.seeds[first:last]]
-        batch: Batch = batch_class(self.setting, streams)
+        options = {"mean": self.mean} if isinstance(self.setting, Setting) else {}
+        batch: Batch = batch_class(self.setting, self.graph, streams, **options)
         block = max(1, BLOCK_NUMBERS // (len(streams) * max(1, _work(self.setting))))
         at_once = max(1, COPIED_NUMBERS // batch.models.size)
         marks, record = self.iterations_at, 0
@@ -94,21 +116,14 @@ class Recording:
         with self.lock:
             self.visits += batch.visits
 
-    def _record(self, batch: Batch, seen: Seen, records: slice, lines: slice) -> None:
-        optimum = self.optimum
+    def _record(self, batch: Batch, seen: Snapshot, records: slice, lines: slice) -> None:
         self.messages[lines, records] = seen.messages.T
         self.questions[lines, records] = seen.questions.T
         both = (("", seen.models, self.models), ("average_", seen.averages, self.averages))
         with np.errstate(over="ignore", invalid="ignore"):  # a diverging run is no error
             for prefix, models, kept in both:
-                if optimum.unique:
-                    apart = models - optimum.model  # `norm` would make three more arrays of it
-                    distances = np.sqrt(np.einsum("...a,...a->...", apart, apart)).mean(axis=2)
-                    self.errors[prefix + "distance"][lines, records] = distances.T
-                if self.gaps is not False:
-                    looked_at = models if self.gaps is True else self._spread(models)
-                    values = batch.values(looked_at).mean(axis=2)
-                    self.errors[prefix + "gap"][lines, records] = values.T - optimum.value
+                for name, values in self._measured(batch, models):
+                    self._series(prefix + name)[lines, records] = values.mean(axis=2).T
                 kept[lines] = models[-1].mean(axis=1)
         if self.released is not None and batch.released is not None:
             self.released[lines] = batch.released
@@ -116,6 +131,25 @@ class Recording:
         if self.contributions is not None and batch.contributions is not None:
             self.contributions[lines] = batch.contributions
         self.records_done[lines] = records.stop
+
+    def _measured(self, batch: Batch, models: Array) -> Iterator[tuple[str, Array]]:
+        """Yield the metrics of models, each by its name, shape (records, replicates, holders)."""
+        optimum = self.optimum
+        if optimum is not None and optimum.unique:
+            apart = models - optimum.model  # `norm` would make three more arrays of it
+            yield "distance", np.sqrt(np.einsum("...a,...a->...", apart, apart))
+        if self.gaps is False:
+            return
+        inspected = models if self.gaps is True else self._spread(models)
+        values = batch.values(inspected)
+        yield ("value", values) if optimum is None else ("gap", values - optimum.value)
+        objective = self.setting.objective
+        if type(objective).metrics is not Objective.metrics:
+            flat = inspected.reshape(-1, inspected.shape[-1])
+            rows = [objective.metrics(w) for w in flat]
+            for name in rows[0]:
+                numbers = np.array([row[name] for row in rows], dtype=np.float64)
+                yield name, numbers.reshape(inspected.shape[:-1])
 
     def _spread(self, models: Array) -> Array:
         """The models whose gaps are averaged: those of some holders, spread evenly."""
@@ -139,97 +173,140 @@ class Recording:
         return begun, int(self.records_done[begun].min())
 
 
-def _walk_and_noise(setting: Setting) -> tuple[Walk | None, ModelNoise | None]:
-    """What walks, and what protects the model; neither where it is gossip."""
-    if isinstance(setting, WalkSetting):
-        return setting.walk, setting.model_noise
-    return None, None
+def solution_of(objective: Any) -> Optimum | None:
+    """Return the minimiser, its value and whether it is unique; None if it is not known."""
+    if isinstance(objective, Problem):
+        return objective.solution
+    if not hasattr(objective, "optimum"):
+        return None
+    model = np.asarray(objective.optimum(), dtype=np.float64).reshape(-1)
+    return Optimum(model, float(objective.value(model)), unique=True)
+
+
+def _walk_and_privacy(setting: Setting | GossipSetting) -> tuple[Walk | None, Protection]:
+    """Return the walk and the protection; gossip has neither."""
+    if isinstance(setting, Setting):
+        return setting.walk, setting.privacy
+    return None, Protection()
 
 
 def trace_of(recording: Recording, kept: Any, root: np.random.SeedSequence) -> Trace:
-    """The trace of the replicates and records that are kept."""
+    """Return the trace of the replicates and records that are kept."""
     lines, records = kept
-    setting, problem = recording.setting, recording.setting.problem
-    walk, noise = _walk_and_noise(setting)
+    setting, objective, graph = recording.setting, recording.setting.objective, recording.graph
+    walk, privacy = _walk_and_privacy(setting)
     update = _update_of(setting)
-    method = setting.walk if isinstance(setting, WalkSetting) else setting.gossip
+    method: Any = setting.walk if isinstance(setting, Setting) else setting.gossip
     complete = len(lines) == len(recording.seeds) and records == len(recording.iterations_at)
     _warn(recording, lines, records, complete)
-    per_iteration = updates_per_iteration(method, setting.graph)
-    announcements = 2 * setting.graph.edge_count if method.announced_numbers else 0
-    errors = {name: error[lines, :records] for name, error in recording.errors.items()}
-    shape = (len(lines), *problem.model_shape)
+    per_iteration = updates_per_iteration(method, graph)
+    numbers = _announced_numbers(method, graph, objective)
+    announcements = 2 * graph.edge_count if numbers else 0
+    specs = objective.parameters
+    shape = (len(lines), *(specs[0].shape if len(specs) == 1 else (objective.size,)))
+    # Nothing is claimed for a protection whose clipping or noise a subclass has changed.
+    noise = privacy if isinstance(privacy, ModelNoise) and privacy.is_compiled else None
     return Trace(
-        label=repr(method) if isinstance(update, Sgd) else f"{method!r}, {update!r}",
+        label=", ".join(filter(None, (repr(method), update.label))),
         spec=_spec(recording, method, root),
         updates=recording.iterations_at[:records] * per_iteration,
         messages=recording.messages[lines, :records],
         message_bytes=_message_bytes(setting),
         questions=recording.questions[lines, :records] if recording.questions.any() else None,
+        metrics={name: each[lines, :records] for name, each in recording.metrics.items()},
         models=recording.models_at(recording.models, lines, records).reshape(shape),
         averages=recording.models_at(recording.averages, lines, records).reshape(shape),
         visits=recording.visits if complete else None,
-        degrees=setting.graph.degrees,
+        degrees=graph.degrees,
         law=_law(recording, lines),
         announcements=announcements,
-        announcement_bytes=announcements * method.announced_numbers * 8,
+        announcement_bytes=announcements * numbers * 8,
         complete=complete,
         released=None if recording.released is None else recording.released[lines],
         contributions=None if recording.contributions is None else recording.contributions[lines],
-        privacy=published(walk, noise, problem.nodes, recording.outside[lines].tolist()),
-        metrics=errors,
+        privacy=published(walk, noise, objective.nodes, recording.outside[lines].tolist()),
     )
 
 
+def _announced_numbers(method: Any, graph: Graph, objective: Any) -> int:
+    """Return how many numbers each node announces to each neighbour."""
+    numbers: int | None = method.announced_numbers
+    if numbers is not None and (
+        not isinstance(method, Walk) or is_current(type(method), "announced_numbers", "announce")
+    ):
+        return numbers
+    return len(method.announce(objective, 0, int(graph.degrees[0]), np.random.default_rng(0)))
+
+
 def _law(recording: Recording, lines: Array) -> Array | None:
-    """The share of the updates that each node has in the long run, if that is quickly found."""
+    """Return the long-run share of the updates of each node, if it is known and quickly found."""
     setting = recording.setting
     if isinstance(setting, GossipSetting):
         return setting.gossip.update_rates(setting.graph)
-    if recording.released is not None:  # each replicate has a release, and so a law, of its own
+    if recording.released is not None:  # each replicate has its own release, and distribution
         drawn = recording.released[lines]
         return np.asarray((drawn / drawn.sum(axis=1, keepdims=True)).mean(axis=0))
-    if isinstance(setting.walk, Jumping):  # its law may take longer than the run
+    if setting.walk.slow_stationary:
         return None
-    return setting.walk.stationary(setting.graph, setting.problem)
+    try:
+        return setting.walk.stationary(recording.graph, setting.objective)
+    except TypeError:
+        return None
 
 
-def _update_of(setting: Setting) -> Update:
-    """What a visit does; what both do when two gossip."""
-    return setting.update if isinstance(setting, WalkSetting) else Sgd(setting.step_size)
+def _update_of(setting: Setting | GossipSetting) -> Update:
+    """Return the update of a visit; gossip makes SGD steps."""
+    return setting.update if isinstance(setting, Setting) else Sgd(setting.step_size)
 
 
-def _message_bytes(setting: Setting) -> int:
-    """The bytes of a message: a token, or as many vectors as gossip sends."""
-    if isinstance(setting, WalkSetting):
-        return setting.update.token_bytes(setting.problem)
-    return setting.problem.model_bytes * setting.gossip.vectors
+def _message_bytes(setting: Setting | GossipSetting) -> int:
+    """Return the bytes of a message: a token, or the vectors that gossip sends."""
+    if isinstance(setting, Setting):
+        return setting.message_bytes
+    objective = setting.objective
+    return int(objective.size * objective.dtype.itemsize * setting.gossip.vectors)
 
 
-def _spec(
-    recording: Recording, method: Walk | Gossip, root: np.random.SeedSequence
-) -> dict[str, Any]:
-    setting = recording.setting
-    entropy, update = root.entropy, _update_of(setting)
+def _spec(recording: Recording, method: Any, root: np.random.SeedSequence) -> dict[str, Any]:
+    setting, graph = recording.setting, recording.graph
+    objective, entropy, update = setting.objective, root.entropy, _update_of(setting)
+    step_size = getattr(update, "step_size", None)
     return {
         "walklearn": __version__,
-        "problem": setting.problem.describe(),
-        "graph": repr(setting.graph),
-        "graph_sha256": _digest(setting.graph.indptr, setting.graph.indices),
+        "problem": _description(objective),
+        "graph": repr(graph),
+        "graph_sha256": _digest(graph.indptr, graph.indices),
         "method": repr(method),
         "importance_sha256": _importance_digest(method),
         "update": repr(update),
-        "step_size": None if update.step_size is None else repr(update.step_size),
-        "node_bytes": int(update.node_bytes(setting.problem).max()),
-        "batch": setting.batch,
-        "steps": int(recording.iterations_at[-1]) * updates_per_iteration(method, setting.graph),
+        "step_size": None if step_size is None else repr(step_size),
+        "node_bytes": _largest_node_bytes(setting),
+        "batch": objective.draws or None,
+        "steps": int(recording.iterations_at[-1]) * updates_per_iteration(method, graph),
         "replicates": len(recording.seeds),
-        "mean_importance": (setting.mean_importance if isinstance(setting, WalkSetting) else None),
+        "mean_importance": recording.mean if isinstance(setting, Setting) else None,
         "streams": recording.owner,
         "seed": list(entropy) if isinstance(entropy, list | tuple) else entropy,
         "spawn_key": list(root.spawn_key),
-        "optimum_value": recording.optimum.value,
+        "optimum_value": None if recording.optimum is None else recording.optimum.value,
     }
+
+
+def _description(objective: Any) -> Any:
+    """Return what is known of an objective in plain JSON values."""
+    if isinstance(objective, Problem):
+        return objective.describe()
+    return {"objective": repr(objective), "nodes": objective.nodes, "size": objective.size}
+
+
+def _largest_node_bytes(setting: Setting | GossipSetting) -> int:
+    """Return the bytes that the update keeps at the node with the most rows."""
+    if isinstance(setting, GossipSetting):
+        return 0
+    objective = setting.objective
+    largest = int(np.diff(objective.offsets).argmax()) if isinstance(objective, Problem) else 0
+    specs = setting.update.node_arrays(objective, largest)
+    return sum(spec.nbytes for spec in specs)
 
 
 def _digest(*arrays: Array) -> str:
@@ -239,11 +316,10 @@ def _digest(*arrays: Array) -> str:
     return digest.hexdigest()
 
 
-def _importance_digest(method: Walk | Gossip) -> str | None:
+def _importance_digest(method: Any) -> str | None:
     walk = method.innermost if isinstance(method, Walk) else None
-    if not isinstance(walk, Weighted) or walk.importance is None:
-        return None
-    return _digest(walk.importance)
+    importance = getattr(walk, "importance", None)
+    return None if importance is None else _digest(importance)
 
 
 def _warn(recording: Recording, lines: Array, records: int, complete: bool) -> None:
@@ -253,7 +329,7 @@ def _warn(recording: Recording, lines: Array, records: int, complete: bool) -> N
             f"{records} of {len(recording.iterations_at)} records.",
             stacklevel=4,
         )
-    if not recording.optimum.unique:
+    if recording.optimum is not None and not recording.optimum.unique:
         warnings.warn(
             "the minimiser is not unique, so distances are NaN; the gaps f(w) - f* are right. "
             "A positive penalty makes it unique.",
@@ -268,11 +344,10 @@ def _warn(recording: Recording, lines: Array, records: int, complete: bool) -> N
         )
 
 
-def _work(setting: Setting) -> int:
-    """How much an iteration draws and does, in numbers."""
-    synchronous = isinstance(setting, GossipSetting) and isinstance(
-        setting.gossip, SynchronousGossip
-    )
-    noised = isinstance(setting, WalkSetting) and setting.model_noise is not None
-    most = setting.graph.node_count if synchronous else setting.problem.size if noised else 1
-    return max(setting.draws, most)
+def _work(setting: Setting | GossipSetting) -> int:
+    """Return how much an iteration draws and computes, in numbers."""
+    objective = setting.objective
+    if isinstance(setting, GossipSetting):
+        synchronous = setting.gossip.updates_per_iteration(setting.graph) > 2
+        return max(setting.draws, objective.nodes if synchronous else 1)
+    return max(setting.draws, objective.size if setting.privacy.adds_noise else 1)

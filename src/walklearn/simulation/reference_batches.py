@@ -1,112 +1,112 @@
-"""Batches that run the reference, step by readable step."""
+"""Batches that run the reference, visit by readable visit."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
-from walklearn.privacy.model_noise import ModelNoise
-from walklearn.problem import Problem
-from walklearn.simulation.batches import Array, Batch, WalkBatch
-from walklearn.updates import gossip_sgd, walk_sgd
+from walklearn.graphs import Graph
+from walklearn.simulation.batches import Array, Batch, NodeArrays, Position, WalkBatch
+from walklearn.updates import gossip_sgd
 from walklearn.updates.gossip_sgd import GossipSetting
 from walklearn.updates.random_streams import Streams
-from walklearn.updates.sgd import Protect
-from walklearn.updates.update import Kept
-from walklearn.updates.walk_sgd import Token, WalkSetting
+from walklearn.visit import NodeState, Setting, Walker
 
 
 class ReferenceWalks(WalkBatch):
-    """Tokens moved by `walk_sgd.step`."""
+    """Tokens moved by `visit`."""
+
+    exact = False  # True draws the noise exactly, from the operating system's entropy
 
     def __init__(
         self,
-        setting: WalkSetting,
+        setting: Setting,
+        graph: Graph,
         streams: Sequence[Streams],
-        tokens: Sequence[Token] | None = None,
-        kept: Sequence[Kept] | None = None,
+        starts: Sequence[Position] | None = None,
+        states: Sequence[NodeArrays] | None = None,
+        mean: str = "exact",
     ) -> None:
-        super().__init__(setting, streams, tokens, kept)
-        self._tokens = list(self.starts)
-        self._kept = [each._replace(nodes=dict(each.nodes)) for each in self.begun_with]
+        super().__init__(setting, graph, streams, starts, states, mean)
+        parts = zip(self.settings, self.starts, self.begun_with, strict=True)
+        self._walkers = [
+            Walker(each, graph, start.node, start.token, _node_states(each, begun))
+            for each, start, begun in parts
+        ]
 
     @property
-    def tokens(self) -> list[Token]:
-        """The tokens themselves."""
-        return list(self._tokens)
+    def positions(self) -> list[Position]:
+        """The tokens, with their nodes and costs."""
+        costs = zip(self._walkers, self.messages.tolist(), self.questions.tolist(), strict=True)
+        return [Position(each.node, each.token, *sent) for each, *sent in costs]
 
     @property
-    def kept(self) -> list[Kept]:
-        """What the nodes keep."""
-        return [each._replace(nodes=dict(each.nodes)) for each in self._kept]
+    def states(self) -> list[NodeArrays]:
+        """The update's arrays at the visited nodes."""
+        return [
+            {node: state.update for node, state in walker.states.items()}
+            for walker in self._walkers
+        ]
 
     @property
     def models(self) -> Array:
         """w of each token."""
-        return np.stack([token.model for token in self._tokens])[:, None, :]
+        return self._stacked(self.setting.update.model)
 
     @property
     def averages(self) -> Array:
         """w̄ of each token."""
-        return np.stack([token.average for token in self._tokens])[:, None, :]
+        return self._stacked(self.setting.update.average_model)
+
+    def _stacked(self, vector: Any) -> Array:
+        tokens = [walker.token.update for walker in self._walkers]
+        return np.stack([vector(self.objective, token) for token in tokens])[:, None, :]
 
     def _advance(self, iterations: int) -> None:
-        """Move the tokens step by step."""
-        for replicate, setting in enumerate(self.settings):
-            token = self._tokens[replicate]
+        """Move the tokens visit by visit."""
+        for replicate, walker in enumerate(self._walkers):
             for _ in range(iterations):
-                own = self.streams[replicate].of(token.node)
-                uniforms = own.walk.random(setting.draws)
-                protect = self._protection(replicate, token.node, own.noise)
-                counts = self.counted(replicate, token.node)
-                kept = self._kept[replicate].of(token.node) if self._kept else None
-                token, visit = walk_sgd.step(setting, token, uniforms, protect, counts, kept)
-                if self._kept:
-                    self._kept[replicate].nodes[visit.node] = visit.kept
-                self.visits[visit.node] += 1
-            self._tokens[replicate] = token
-            self.messages[replicate] = token.messages
-            self.questions[replicate] = token.questions
+                self._visit(replicate, walker)
         self.iterations += iterations
 
-    def _protection(
-        self, replicate: int, node: int, generator: np.random.Generator
-    ) -> Protect | None:
-        noise = self.setting.model_noise
-        if noise is None or self.contributions is None:
-            return None
-        # Every visit draws its noise, so that the stream does not depend on the cap.
-        protect = self._noised(noise, generator)
-        if self.contributions[replicate, node] >= noise.max_contributions:
-            return lambda *_: None
-        self.contributions[replicate, node] += 1
-        return protect
-
-    def _noised(self, noise: ModelNoise, generator: np.random.Generator) -> Callable[..., Array]:
-        normal = generator.standard_normal(self.setting.problem.size)
-        return partial(noise.protected, normal=normal)
+    def _visit(self, replicate: int, walker: Walker) -> None:
+        node, setting = walker.node, walker.setting
+        own, counts = self.streams[replicate].of(node), self.contributions
+        if counts is not None and node not in walker.states:
+            state, spent = setting.init_node(node), np.asarray(counts[replicate, node])
+            privacy = state.privacy | {"contributions": spent}
+            walker.states[node] = state._replace(privacy=privacy)
+        hop, _ = walker.visit(setting.draw(own.walk, None if self.exact else own.noise))
+        self.visits[node] += 1
+        self.messages[replicate] += hop.messages + hop.questions
+        self.questions[replicate] += hop.questions
+        if counts is not None:
+            counts[replicate, node] = walker.states[node].privacy["contributions"]
 
     def values(self, models: Array) -> Array:
-        """f(w), computed by `Problem.value`."""
-        return _reference_values(self.setting.problem, models)
+        """Return f(w), computed by `Objective.value`."""
+        return _reference_values(self.objective, models)
+
+
+def _node_states(setting: Setting, arrays: NodeArrays) -> dict[int, NodeState]:
+    """Return node states with the update's arrays of an earlier batch."""
+    return {node: setting.init_node(node)._replace(update=each) for node, each in arrays.items()}
 
 
 class ReleasedWalks(ReferenceWalks):
-    """Tokens that can be shown: the noise on them is exact, and from the system's entropy."""
+    """Tokens that may be published: their noise is exact, from the system's entropy."""
 
-    def _noised(self, noise: ModelNoise, generator: np.random.Generator) -> Callable[..., Array]:
-        return partial(noise.released, steps=noise.draw(self.setting.problem.size))
+    exact = True
 
 
 class ReferenceGossip(Batch):
     """Networks moved by `gossip_sgd.step`."""
 
-    setting: GossipSetting
-
-    def __init__(self, setting: GossipSetting, streams: Sequence[Streams]) -> None:
-        super().__init__(setting, streams)
+    def __init__(self, setting: GossipSetting, graph: Graph, streams: Sequence[Streams]) -> None:
+        super().__init__(setting.objective, graph, streams, setting.draws)
+        self.setting = setting
         self._networks = [gossip_sgd.init(setting, each.walk) for each in streams]
 
     @property
@@ -130,10 +130,10 @@ class ReferenceGossip(Batch):
         self.iterations += iterations
 
     def values(self, models: Array) -> Array:
-        """f(w), computed by `Problem.value`."""
-        return _reference_values(self.setting.problem, models)
+        """Return f(w), computed by `Objective.value`."""
+        return _reference_values(self.objective, models)
 
 
-def _reference_values(problem: Problem, models: Array) -> Array:
+def _reference_values(objective: Any, models: Array) -> Array:
     flat = models.reshape(-1, models.shape[-1])
-    return np.array([problem.value(model) for model in flat]).reshape(models.shape[:-1])
+    return np.array([objective.value(model) for model in flat]).reshape(models.shape[:-1])

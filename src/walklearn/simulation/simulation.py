@@ -18,22 +18,23 @@ from numpy.typing import ArrayLike
 
 from walklearn.files.progress import progress_bar, stop_on_interrupt
 from walklearn.graphs import Graph
-from walklearn.problem import Problem
+from walklearn.privacy.protection import Protection
+from walklearn.problem import Objective, Problem
 from walklearn.simulation.arguments import (
     Seed,
-    check_engine,
-    check_model_privacy,
     check_network_options,
     check_run,
-    check_update,
+    chosen_engine,
     gaps_of,
     gossip_step,
     iterations_at,
+    protection_of,
     root_of,
+    update_of,
+    walk_of,
 )
-from walklearn.simulation.batches import Batch, Setting
 from walklearn.simulation.compiled_batches import LARGEST_BATCH, CompiledGossip
-from walklearn.simulation.compiled_memory import compiled_class
+from walklearn.simulation.compiled_memory import COMPILED
 from walklearn.simulation.recording import Recording, trace_of
 from walklearn.simulation.reference_batches import ReferenceGossip, ReferenceWalks
 from walklearn.simulation.threads import on_threads, usable_cores
@@ -41,40 +42,39 @@ from walklearn.simulation.trace import Trace
 from walklearn.updates.gossip_sgd import Gossip, GossipSetting
 from walklearn.updates.random_streams import Owner, replicate_seed
 from walklearn.updates.step_sizes import StepSize
-from walklearn.updates.update import Remembering, Update, as_update
-from walklearn.updates.walk_sgd import MeanImportance, WalkSetting
+from walklearn.updates.update import Update
+from walklearn.visit import Setting
 from walklearn.walks import Walk
 
 if TYPE_CHECKING:
     from tqdm import tqdm
 
-    from walklearn.privacy.model_noise import ModelNoise
-
 Engine = Literal["compiled", "reference"]
+MeanImportance = Literal["exact", "estimated"]
 
 MOST_RELEASED = 4_000_000  # released numbers, with their tables, that a batch holds
 MOST_STREAMS = 200_000  # streams of nodes that a batch holds, at 2 KB each
 
 
 def simulate(
-    problem: Problem,
+    objective: Objective,
     graph: Graph,
-    method: Walk | Gossip,
+    method: Walk | Gossip | str,
     *,
     steps: int,
     step_size: StepSize | None = None,
-    update: Update | None = None,
+    update: Update | str | None = None,
     replicates: int = 1,
     seed: Seed = None,
     records: int | ArrayLike = 200,
     batch: int | None = None,
-    model_privacy: ModelNoise | None = None,
+    privacy: Protection | None = None,
     mean_importance: MeanImportance = "exact",
     streams: Owner = "replicate",
     gaps: bool | int = True,
     cores: int | None = None,
     progress: bool | None = None,
-    engine: Engine = "compiled",
+    engine: Engine | None = None,
 ) -> Trace:
     """Run a walk or gossip `replicates` times and record its errors and its cost.
 
@@ -84,22 +84,21 @@ def simulate(
 
     Parameters
     ----------
-    problem
-        What is minimised.
+    objective
+        What is learnt: a `Problem`, or an `Objective` of your own.
     graph
-        Who can talk to whom.
+        Communication graph.
     method
-        A walk, or a gossip algorithm.
+        A walk, a gossip algorithm, or the name of one, such as "uniform".
     steps
-        How many updates to make. Gossip makes 2 (asynchronous) or N (synchronous) in an
-        iteration; the number of iterations is rounded up, so that methods compare at equal
-        work.
+        The number of updates. Gossip makes 2 (asynchronous) or N (synchronous) in an iteration; the
+        number of iterations is rounded up, so that methods compare at equal work.
     step_size
         The γ_k of the paper's update, short for update=updates.Sgd(step_size).
     update
-        What a visit of a walk does: updates.Sgd(step_size), or updates.Saga(), which has memory
-        and under which the walk only chooses the next node. Saga carries no average, nor does
-        Sgd(step_size, average=False): what the trace calls averages are then the models.
+        The rule for the token during a visit, or its name. Without `update` and `step_size` it is
+        `updates.Saga()` if the objective allows it. Updates that carry no average, such as Saga and
+        Sgd(step_size, average=False), have their models in place of averages in the trace.
     replicates
         How many independent runs to make.
     seed
@@ -108,9 +107,10 @@ def simulate(
     records
         How many log-spaced records, or the update counts to record at.
     batch
-        How many of a node's rows an update looks at; all by default.
-    model_privacy
-        Clipping, noise and a cap on what each node's rows add to the model.
+        The number of a node's rows in a gradient; all by default.
+    privacy
+        A protection such as `privacy.ModelNoise`: clipping, noise and a cap on the contributions of
+        each node's rows to the model.
     mean_importance
         The mean L̄ (or R̄) that a weighted walk scales its gradients by: "exact", or
         "estimated" as a token does that knows only whom it visited, k / Σ 1/L_i over its k
@@ -127,7 +127,8 @@ def simulate(
     progress
         Whether to show a bar; by default in a terminal or a notebook, and not when piped.
     engine
-        "compiled", or "reference" for the readable twin, which is a thousand times slower.
+        "compiled", or "reference" for the readable twin, which is a thousand times slower. By
+        default the reference runs only if a part has no kernel, and a warning says which.
 
     Returns
     -------
@@ -144,25 +145,28 @@ def simulate(
     >>> bool(run.gap[0, -1] < 1e-9)
     True
     """
-    chosen = as_update(update, step_size)
-    check_run(problem, graph, method, steps, replicates, batch, cores, engine)
-    if model_privacy is not None:
-        check_model_privacy(method, model_privacy)
-    check_network_options(method, mean_importance, streams)
-    check_update(problem, method, chosen, model_privacy is not None, mean_importance)
-    check_engine(problem, method, chosen, engine)
+    method = walk_of(method)
+    check_run(objective, graph, method, steps, replicates, batch, cores, engine)
+    protection = protection_of(privacy, method)
+    chosen = update_of(update, step_size, objective, method, protection)
+    check_network_options(method, chosen, mean_importance, streams)
+    if batch is not None:
+        objective = objective.with_batch(batch)
     records_at = iterations_at(method, graph, steps, records)
-    setting: Setting = (
-        WalkSetting(problem, graph, method, chosen, batch, model_privacy, mean_importance)
-        if isinstance(method, Walk)
-        else GossipSetting(problem, graph, method, gossip_step(chosen), batch)
-    )
+    setting: Setting | GossipSetting
+    if isinstance(method, Walk):
+        setting = Setting(objective, method, chosen, privacy=protection, updates=steps)
+    else:
+        setting = GossipSetting(objective, graph, method, gossip_step(chosen))
+    runs_on = chosen_engine(objective, method, chosen, protection, engine)
     root = root_of(seed)
     seeds = [replicate_seed(root, replicate) for replicate in range(replicates)]
-    recording = Recording(setting, records_at, seeds, gaps_of(gaps), streams)
+    recording = Recording(
+        setting, graph, records_at, seeds, gaps_of(gaps), streams, mean_importance
+    )
     bar = progress_bar(progress, replicates * int(records_at[-1]), repr(method))
     with bar, stop_on_interrupt(recording.stop):
-        _run_batches(recording, _batch_class(setting, engine), cores, bar)
+        _run_batches(recording, _batch_class(setting, runs_on), cores, bar)
     kept = recording.kept()
     return trace_of(recording, kept, root)
 
@@ -179,23 +183,25 @@ def _run_batches(recording: Recording, batch_class: Any, cores: int | None, bar:
 
 
 def _largest_batch(recording: Recording) -> int:
-    """The most replicates of a batch; gossip gains nothing from sharing one, and needs memory.
+    """Return the most replicates of a batch; gossip gains nothing from sharing one.
 
     A private walk has a table of its own for each replicate, and so do streams of nodes and
     updates with memory.
     """
-    setting, nodes = recording.setting, recording.setting.graph.node_count
-    if not isinstance(setting, WalkSetting):
+    setting, nodes = recording.setting, recording.graph.node_count
+    if not isinstance(setting, Setting):
         return 1
     if recording.owner == "node":
         return max(1, min(LARGEST_BATCH, MOST_STREAMS // nodes))
-    if setting.walk.is_private or isinstance(setting.update, Remembering):
-        nodes = max(nodes, setting.problem.row_count)
+    objective, update = setting.objective, setting.update
+    has_state = bool(update.node_arrays(objective, 0))
+    if setting.walk.is_private or has_state:
+        nodes = max(nodes, objective.row_count if isinstance(objective, Problem) else 0)
         return max(1, min(LARGEST_BATCH, MOST_RELEASED // nodes))
     return LARGEST_BATCH
 
 
-def _batch_class(setting: Setting, engine: Engine) -> type[Batch]:
-    if not isinstance(setting, WalkSetting):
+def _batch_class(setting: Setting | GossipSetting, engine: str) -> type[Any]:
+    if not isinstance(setting, Setting):
         return CompiledGossip if engine == "compiled" else ReferenceGossip
-    return compiled_class(setting.update) if engine == "compiled" else ReferenceWalks
+    return COMPILED[setting.update.compiled] if engine == "compiled" else ReferenceWalks

@@ -32,7 +32,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from keyword import iskeyword
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -403,15 +403,20 @@ def _checked_array(name: str, values: Any, kind: DTypeLike) -> NDArray[Any]:
 def _checked_metrics(metrics: Any) -> dict[str, FloatArray]:
     if not isinstance(metrics, Mapping):
         raise ValueError(f"metrics must be a dictionary of named series, not {metrics!r}")
+    check_metric_names(metrics)
+    return {name: _checked_array(name, series, np.float64) for name, series in metrics.items()}
+
+
+def check_metric_names(names: Iterable[str]) -> None:
+    """Raise a ValueError for a name that a metric cannot have."""
     reserved = {*dir(Trace), *(each.name for each in fields(Trace)), *COST_COLUMNS}
-    for name in metrics:
+    for name in names:
         if not isinstance(name, str) or not name.isidentifier() or iskeyword(name):
             raise ValueError(
                 f"{name!r} cannot name a metric. Use letters, digits and '_', as in 'accuracy'."
             )
         if name in reserved or name.startswith("_"):
             raise ValueError(f"{name!r} cannot name a metric: Trace uses it. Use another name.")
-    return {name: _checked_array(name, series, np.float64) for name, series in metrics.items()}
 
 
 def _known(metrics: Mapping[str, FloatArray]) -> str:

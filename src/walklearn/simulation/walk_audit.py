@@ -50,13 +50,13 @@ from walklearn.privacy.model_noise import ModelNoise
 from walklearn.privacy.printing import format_lower, format_upper
 from walklearn.problem import Problem
 from walklearn.simulation.arguments import Seed, root_of
-from walklearn.simulation.batches import WalkBatch
+from walklearn.simulation.batches import Position, WalkBatch
 from walklearn.simulation.compiled_batches import CompiledWalks
 from walklearn.simulation.reference_batches import ReferenceWalks, ReleasedWalks
 from walklearn.updates.random_streams import generators, replicate_seed
+from walklearn.updates.sgd import Sgd
 from walklearn.updates.step_sizes import ConstantStep
-from walklearn.updates.update import Sgd
-from walklearn.updates.walk_sgd import WalkSetting, token_at
+from walklearn.visit import Setting, init_token
 from walklearn.walks import Uniform
 
 Array = NDArray[np.float64]
@@ -337,10 +337,11 @@ def _walk(
 ) -> tuple[Array, Array]:
     """Return the models before and after each visit to node 0 of simulated walks."""
     update = Sgd(ConstantStep(step))
-    setting = WalkSetting(problem, complete(2), Uniform(), update, model_noise=noise)
+    setting = Setting(problem, Uniform(), update, privacy=noise)
     streams = [generators(replicate_seed(root, number)) for number in range(walks)]
     start = np.zeros(problem.size)
-    batch: Any = batch_class(setting, streams, [token_at(0, start)] * walks)
+    begun = Position(0, init_token(setting, start))
+    batch: Any = batch_class(setting, complete(2), streams, [begun] * walks)
     # On two nodes the token alternates: node 0 has it at every other step.
     steps = 2 * visits
     models = batch.advance(steps, after=range(1, steps + 1)).models[:, :, 0].swapaxes(0, 1)

@@ -216,7 +216,7 @@ def _run_instance(instance: _Instance, tuning: Tuning) -> CellResult:
         facts = facts_of(world, None, cell.description, instance.walks, refusal=error)
         return CellResult({}, repeated({**common, **facts, **chosen}, 1), {}, {})
     update = instance.update(method, tuning.constant)
-    common["constant"] = np.nan if update.step_size is None else update.step_size.constant
+    common["constant"] = getattr(getattr(update, "step_size", None), "constant", np.nan)
     trace = instance.simulate(method, update, _recorded_at(cell))
     facts = facts_of(world, method, cell.description, instance.walks, trace=trace)
     first = number == 0

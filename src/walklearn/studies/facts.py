@@ -22,9 +22,8 @@ from walklearn.studies.worlds import World
 from walklearn.theory import diagnose, residual
 from walklearn.theory.spectrum import MOST_NODES_WITH_JUMPS
 from walklearn.updates.gossip_sgd import Gossip
-from walklearn.updates.random_streams import generators, replicate_seed
-from walklearn.updates.sgd import start
-from walklearn.walks import Jumping, Walk
+from walklearn.updates.random_streams import draw_start, generators, replicate_seed
+from walklearn.walks import Walk
 
 if TYPE_CHECKING:
     from walklearn.studies.results import Results
@@ -82,7 +81,7 @@ def _first(
 ) -> tuple[np.ndarray, np.random.Generator]:
     """The model that replicate 0 starts from, and its stream after that."""
     generator = generators(replicate_seed(walks, 0)).walk
-    return start(problem, generator)[1], generator
+    return draw_start(problem, generator)[1], generator
 
 
 def _theory(world: World, walk: Walk) -> dict[str, float]:
@@ -155,12 +154,17 @@ def nodes_of(
 
 
 def _stationary(world: World, method: Walk | Gossip, walks: np.random.SeedSequence) -> np.ndarray:
-    too_large = isinstance(method, Jumping) and world.graph.node_count > MOST_NODES_WITH_JUMPS
+    too_large = (
+        getattr(method, "slow_stationary", False) and world.graph.node_count > MOST_NODES_WITH_JUMPS
+    )
     if not isinstance(method, Walk) or too_large:
         return np.full(world.graph.node_count, np.nan)
     _, generator = _first(world.problem, walks)
     drawn = method.realise(world.graph, world.problem, generator)
-    return drawn.stationary(world.graph, world.problem)
+    try:
+        return drawn.stationary(world.graph, world.problem)
+    except TypeError:  # a walk that does not know its stationary distribution
+        return np.full(world.graph.node_count, np.nan)
 
 
 def edges_of(world: World) -> Columns:

@@ -20,7 +20,8 @@ from typing import Any
 
 from walklearn.files.checked_table import CheckedTable, is_number, shown
 from walklearn.privacy import InfeasiblePrivacyError
-from walklearn.simulation.arguments import check_update
+from walklearn.problem import Problem
+from walklearn.simulation.arguments import gossip_step
 from walklearn.simulation.trace_files import ERRORS
 from walklearn.studies.cell import Cell, digest
 from walklearn.studies.choices import StudyError, Table, graph_of
@@ -29,7 +30,9 @@ from walklearn.studies.homes import homes_of
 from walklearn.studies.methods import STEPS, WHERE, finds_step, method_of, update_of
 from walklearn.studies.view import View, read_view
 from walklearn.studies.worlds import DATA, GRAPH, RUN, draw_problem, one_thread, stream
-from walklearn.updates import ConstantStep
+from walklearn.updates import ConstantStep, Gossip, Update
+from walklearn.visit import Setting
+from walklearn.walks import Walk
 
 _GRIDS = ("graphs", "problems", "step_sizes", "methods")
 _KEYS = (
@@ -314,6 +317,14 @@ def _increases(values: Any) -> bool:
     return bool(numbers) and values[0] > 0 and values == sorted(set(values))
 
 
+def _check_setting(problem: Problem, method: Walk | Gossip, update: Update) -> None:
+    """Raise an error if the method cannot run with this update."""
+    if isinstance(method, Walk):
+        Setting(problem, method, update)
+    else:
+        gossip_step(update)
+
+
 def _runs_on(method: Table, graph: str, problem: str, step_size: str) -> bool:
     names = (graph, problem, step_size)
     return all(name in method.get(key, [name]) for key, name in zip(WHERE, names, strict=True))
@@ -334,7 +345,7 @@ def _build(study: Study, table: CheckedTable) -> None:
                 try:
                     made = method_of(method, study.problems[problem], posed)
                     any_step = None if finds_step(method) else ConstantStep(1.0)
-                    check_update(posed, made, update_of(method, any_step), False, "exact")
+                    _check_setting(posed, made, update_of(method, any_step))
                 except InfeasiblePrivacyError as error:
                     if method.get("infeasible") != "skip":
                         hint = 'Or say infeasible = "skip" to record that it is.'

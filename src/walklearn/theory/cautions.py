@@ -8,17 +8,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from walklearn.theory.spectrum import MOST_NODES_WITH_JUMPS
-from walklearn.theory.walk_facts import Facts, matrix_walk
+from walklearn.theory.walk_facts import Facts
 from walklearn.updates.step_sizes import StepSize
-from walklearn.walks import (
-    HistoryDriven,
-    Jumping,
-    NonBacktracking,
-    ReleasedWeighted,
-    Simple,
-    Uniform,
-    Weighted,
-)
 
 LONG_STAY = 20.0  # expected steps at one node, through rejections, that count as entrapment
 SLOW_MIXING = 10.0  # relaxation times of more than this many steps per node count as slow
@@ -48,30 +39,14 @@ def _about_eigenvalues(facts: Facts) -> Iterator[str]:
             + " With laziness=0.1 the lower end would be above 0."
             * (low == 0.0)
         )
-    if isinstance(facts.walk, NonBacktracking):
+    if facts.walk.eigenvalue_note:
+        yield facts.walk.eigenvalue_note
+    if facts.spectrum.method == "unknown":
         yield (
-            "A non-backtracking walk is not reversible and has no matrix over the nodes: the "
-            f"eigenvalues, times and constant are those of its base walk {facts.walk.walk!r}. "
-            "Measure its visits in a simulation to see what it gains."
+            f"The eigenvalues are unknown: the matrix of this walk on more than "
+            f"{MOST_NODES_WITH_JUMPS} nodes is too dense (or did not converge). Diagnose its base "
+            f"walk {facts.walk.innermost!r}, which mixes no faster as a rule."
         )
-    if isinstance(facts.walk, HistoryDriven):
-        yield (
-            "A history-driven walk goes by all visits so far: the eigenvalues, times and constant "
-            f"are those of its base walk {facts.walk.walk!r}. Averages over its visits vary "
-            f"{2 * facts.walk.alpha + 1:g} times less in the limit, and every proposal costs two "
-            "more messages."
-        )
-    if isinstance(facts.walk, Jumping):
-        yield (
-            "A jumping walk is not reversible: λ_2 is the second largest modulus, and no bound "
-            "of the mixing time follows from it. Measure its visits in a simulation."
-        )
-        if facts.spectrum.method == "unknown":
-            yield (
-                "The eigenvalues are unknown: the matrix of a jumping walk on more than "
-                f"{MOST_NODES_WITH_JUMPS} nodes is too dense (or did not converge). Diagnose its "
-                f"base walk {facts.walk.walk!r}, which mixes no faster as a rule."
-            )
 
 
 def _about_mixing(facts: Facts) -> Iterator[str]:
@@ -98,18 +73,14 @@ def _about_mixing(facts: Facts) -> Iterator[str]:
 def _about_long_stays(facts: Facts) -> Iterator[str]:
     if facts.stays is None or facts.graph.node_count == 1:
         return
-    laziness = getattr(matrix_walk(facts.walk), "laziness", 0.0)
+    laziness = getattr(facts.walk.matrix_walk, "laziness", 0.0)
     expected = 1.0 / np.maximum(1.0 - facts.stays, 2.0**-53)
     trapped = expected * (1.0 - laziness) > LONG_STAY
     if not trapped.any():
         return
     worst, count = int(np.argmax(expected)), int(trapped.sum())
     many = f"{count} nodes hold" if count > 1 else "1 node holds"
-    cure = (
-        "clip the importance, Weighted(importance=np.clip(...))"
-        if isinstance(matrix_walk(facts.walk), Weighted)
-        else "take walks.Simple(corrected=True), which never rejects"
-    )
+    cure = facts.walk.matrix_walk.entrapment_cure
     yield (
         f"Entrapment: {many} the token for more than {LONG_STAY:.0f} steps on average; the worst "
         f"is node {worst} with {expected[worst]:.4g} steps, while the others wait. Let the token "
@@ -118,11 +89,11 @@ def _about_long_stays(facts: Facts) -> Iterator[str]:
 
 
 def _about_bias(facts: Facts) -> Iterator[str]:
-    walk, base = facts.walk, matrix_walk(facts.walk)
-    if isinstance(walk, Jumping):
+    walk = facts.walk
+    if walk.is_biased:
         bend = ""
         if facts.stays is not None:
-            aim = walk.walk.stationary(facts.graph, facts.problem)
+            aim = walk.innermost.stationary(facts.graph, facts.problem)
             law = walk.stationary(facts.graph, facts.problem)
             bend = f" (by {0.5 * np.abs(law - aim).sum():.2g} in total variation)"
         yield (
@@ -130,27 +101,10 @@ def _about_bias(facts: Facts) -> Iterator[str]:
             "corrected for it, so the limit is biased. Lower the jump probability, or let it "
             "fall to 0 in later runs; no theorem applies."
         )
-    elif facts.unbiased:
-        return
-    elif isinstance(base, Uniform):
-        if facts.noisy:
-            yield (
-                "Uniform(normalise=True) steps by (L̄ / L_i) ∇f_i, which is exact only where one "
-                f"model fits every node; here σ² = {facts.residual:.3g}, so it converges to the "
-                "minimiser of another sum and no theorem applies. Use Uniform() or Weighted()."
-            )
-    elif isinstance(base, ReleasedWeighted):
-        yield (
-            'With reweight="as-printed" the gradient is divided by L_i while the walk follows the '
-            "released R_i: for one draw it minimises Σ (R_i / L_i) f_i, not f. Use "
-            'reweight="released".'
-        )
-    elif isinstance(base, Simple):
-        yield (
-            "The simple walk visits nodes in proportion to their degree (here "
-            f"{facts.graph.degrees.min()} to {facts.graph.degrees.max()}), so it minimises a sum "
-            "weighted by degree, not f. Pass Simple(corrected=True), or use Uniform()."
-        )
+    elif not facts.unbiased:
+        note = walk.bias_note(facts.graph, facts.noisy)
+        if note:
+            yield note
 
 
 def _about_memory(facts: Facts) -> Iterator[str]:
@@ -161,7 +115,7 @@ def _about_memory(facts: Facts) -> Iterator[str]:
         f"{update!r} ends where ∇f = 0, however often each node is visited: no bias is left to "
         "correct, and the theorems' constants, which are about SGD, say nothing of it."
     )
-    yield f"What it shows: {update.tells}. It is refused where the model is protected."
+    yield f"It is refused where something is protected: {update.discloses}."
     if facts.no_optimum:
         yield f"σ² is NaN, as {facts.no_optimum}"
 

@@ -37,10 +37,11 @@ from walklearn.problem import Problem
 from walklearn.problem.optimum import NoMinimiserError
 from walklearn.theory.cautions import cautions
 from walklearn.theory.spectrum import MOST_NODES_WITH_JUMPS, Method, Range, Spectrum, spectrum_of
-from walklearn.theory.walk_facts import Constant, Facts, matrix_walk, residual
+from walklearn.theory.walk_facts import Constant, Facts, residual
 from walklearn.updates.step_sizes import StepSize
-from walklearn.updates.update import Sgd, Update
-from walklearn.walks import Independent, Jumping, Walk, Weighted
+from walklearn.updates.update import Update
+from walklearn.walks import Walk
+from walklearn.walks.disclosure import mechanism_of, shown_by
 
 __all__ = ["Constant", "Diagnosis", "diagnose", "mixing_time", "residual", "spectral_gap"]
 
@@ -194,14 +195,14 @@ def diagnose(
     walk = walk.realise(graph, problem, np.random.default_rng(seed))
     P = None
     if _has_matrix(graph, walk):
-        P = matrix_walk(walk).transition_matrix(graph, problem)
+        P = walk.matrix_walk.transition_matrix(graph, problem)
     spectrum = spectrum_of(graph, walk, problem, P)
     stays = None if P is None else P.diagonal()
     at_optimum, reason = _residual_at_optimum(problem)
-    if isinstance(update, Sgd):
-        step_size = step_size or update.step_size
-    elif update is not None:
+    if update is not None:
         update.check(problem)
+        if not update.converges:
+            step_size = step_size or getattr(update, "step_size", None)
     facts = Facts(graph, problem, walk, step_size, spectrum, stays, at_optimum, reason, update)
     return Diagnosis(
         walk=label,
@@ -210,7 +211,7 @@ def diagnose(
         reversible=walk.reversible,
         method=spectrum.method,
         lambda_2=1.0 - spectrum.near[0],
-        lambda_N=spectrum.far[0] - 1.0 if not isinstance(walk, Jumping) else math.nan,
+        lambda_N=spectrum.far[0] - 1.0 if not walk.is_biased else math.nan,
         spectral_gap=spectrum.gap[0],
         gap_bounds=spectrum.gap,
         mixing_time=_steps_to_mix(graph, walk, problem, spectrum, 0.25),
@@ -222,9 +223,15 @@ def diagnose(
         setup_messages=2 * graph.edge_count * bool(walk.announced_numbers),
         warnings=tuple(cautions(facts)),
         update="" if update is None else repr(update),
-        message_bytes=0 if update is None else update.token_bytes(problem),
-        node_bytes=0 if update is None else int(update.node_bytes(problem).max()),
+        message_bytes=0 if update is None else update.message_bytes(problem),
+        node_bytes=0 if update is None else _node_bytes(update, problem),
     )
+
+
+def _node_bytes(update: Update, problem: Problem) -> int:
+    """Return the bytes that the node with the most rows keeps."""
+    largest = int(np.diff(problem.offsets).argmax())
+    return sum(spec.nbytes for spec in update.node_arrays(problem, largest))
 
 
 def spectral_gap(graph: Graph, walk: Walk, problem: Problem | None = None) -> float:
@@ -290,25 +297,23 @@ def mixing_time(
 
 def _printed_constant(problem: Problem, walk: Walk) -> float:
     """The paper's (Lmax/Lmin) σ² + Lmax² for releases clamped to [Lmin, Lmax]; else NaN."""
-    base = walk.innermost
-    if not isinstance(base, Weighted) or base.privacy is None or base.privacy.clamp is None:
+    mechanism = mechanism_of(walk) if walk.is_private else None
+    if mechanism is None or mechanism.clamp is None or shown_by(walk).scaled_by:
         return math.nan
-    if base.reweight == "as-printed":
-        return math.nan
-    low, high = base.privacy.clamp
-    return high / low * _residual_at_optimum(problem)[0] + high**2
+    low, high = mechanism.clamp
+    return float(high / low * _residual_at_optimum(problem)[0] + high**2)
 
 
 def _has_matrix(graph: Graph, walk: Walk) -> bool:
-    too_large = isinstance(walk, Jumping) and graph.node_count > MOST_NODES_WITH_JUMPS
-    return not isinstance(walk, Independent) and not too_large
+    too_large = walk.slow_stationary and graph.node_count > MOST_NODES_WITH_JUMPS
+    return not walk.is_independent and not too_large
 
 
 def _steps_to_mix(
     graph: Graph, walk: Walk, problem: Problem | None, spectrum: Spectrum, distance: float
 ) -> float:
     gap = spectrum.gap[0]
-    if isinstance(walk, Jumping):
+    if walk.is_biased:
         return math.nan  # the gap of a walk that is not reversible bounds nothing by itself
     if gap in (0.0, 1.0):
         return 1.0 if gap else math.inf  # with gap 1 the next draw is already from π

@@ -36,7 +36,7 @@ from numpy.typing import NDArray
 
 from walklearn.graphs import Graph
 from walklearn.problem import Problem
-from walklearn.walks import HistoryDriven, Independent, Jumping, Metropolis, NonBacktracking, Walk
+from walklearn.walks import Metropolis, Walk
 from walklearn.walks.walk import Vector
 
 if TYPE_CHECKING:
@@ -79,14 +79,13 @@ def spectrum_of(
     >>> spectrum_of(graphs.erdos_renyi(50, 0.2, seed=1), walks.Uniform()).method
     'eigenvalues'
     """
-    if isinstance(walk, NonBacktracking | HistoryDriven):
-        walk = walk.walk
-    if graph.node_count == 1 or isinstance(walk, Independent):
+    walk = walk.matrix_walk
+    if graph.node_count == 1 or walk.is_independent:
         return exactly(1.0, 1.0, "closed form")
     known = closed_form(graph, walk, problem) if isinstance(walk, Metropolis) else None
     if known is not None:
         return known
-    if isinstance(walk, Jumping) and graph.node_count > MOST_NODES_WITH_JUMPS:
+    if walk.slow_stationary and graph.node_count > MOST_NODES_WITH_JUMPS:
         return exactly(np.nan, np.nan, "unknown")
     P = walk.transition_matrix(graph, problem) if matrix is None else matrix
     π = walk.stationary(graph, problem)

@@ -13,13 +13,8 @@ from walklearn.graphs import Graph
 from walklearn.problem import Problem
 from walklearn.theory.spectrum import Spectrum
 from walklearn.updates.step_sizes import StepSize
-from walklearn.updates.update import Remembering, Update
+from walklearn.updates.update import Update
 from walklearn.walks import (
-    HistoryDriven,
-    Independent,
-    Jumping,
-    NonBacktracking,
-    ReleasedWeighted,
     Walk,
 )
 from walklearn.walks.walk import Vector
@@ -90,7 +85,7 @@ class Facts:
     @property
     def remembers(self) -> bool:
         """Whether the update has memory, so that the walk says only who is next."""
-        return isinstance(self.update, Remembering)
+        return self.update is not None and self.update.converges
 
     @property
     def visit_weights(self) -> Vector:
@@ -114,15 +109,15 @@ class Facts:
         """Whether the mean of ĝ over the visits is ∇f: its factor is v̄ / v_i."""
         v = self.visit_weights
         scale = self.walk.gradient_scale(self.graph, self.problem)
-        return not isinstance(self.walk, Jumping) and np.allclose(scale * v, v.mean(), rtol=1e-9)
+        return not self.walk.is_biased and np.allclose(scale * v, v.mean(), rtol=1e-9)
 
     def acceptance_rate(self) -> float:
         """The long-run share of the steps that move the token."""
-        if isinstance(self.walk, Independent):
+        if self.walk.is_independent:
             return self.walk.acceptance_rate(self.graph, self.problem)
         if self.stays is None:
             return math.nan
-        law = matrix_walk(self.walk).stationary(self.graph, self.problem)
+        law = self.walk.matrix_walk.stationary(self.graph, self.problem)
         return float(law @ (1.0 - self.stays))
 
     def constant(self) -> Constant | None:
@@ -134,7 +129,7 @@ class Facts:
             self.problem.smoothness_constants,
             self.problem.importance,
         )
-        if isinstance(self.walk.innermost, ReleasedWeighted):
+        if self.walk.innermost.release is not None:
             theorem = "Algorithm 3, for one draw of R"
         elif np.allclose(v, v[0], rtol=1e-9):
             theorem = "Theorem 1"
@@ -149,11 +144,6 @@ class Facts:
             smoothness=float(v.mean() * np.max(L / v)) ** 2,
             mixing=1.0 / decay if decay else math.inf,
         )
-
-
-def matrix_walk(walk: Walk) -> Walk:
-    """The walk whose matrix is looked at."""
-    return walk.walk if isinstance(walk, NonBacktracking | HistoryDriven) else walk
 
 
 def residual(problem: Problem, model: NDArray[np.float64]) -> float:

@@ -12,9 +12,11 @@ from walklearn.updates.gossip_sgd import (
     GradientTracking,
     SynchronousGossip,
 )
-from walklearn.updates.memory import Saga
+from walklearn.updates.random_streams import draw_start
+from walklearn.updates.saga import Saga
+from walklearn.updates.sgd import Sgd
 from walklearn.updates.step_sizes import ConstantStep, PowerStep, StepSize
-from walklearn.updates.update import UPDATES, Remembering, Sgd, Update, Visited
+from walklearn.updates.update import UPDATES, Update, VisitContext, VisitResult
 
 __all__ = [
     "GOSSIP",
@@ -24,11 +26,12 @@ __all__ = [
     "Gossip",
     "GradientTracking",
     "PowerStep",
-    "Remembering",
     "Saga",
     "Sgd",
     "StepSize",
     "SynchronousGossip",
     "Update",
-    "Visited",
+    "VisitContext",
+    "VisitResult",
+    "draw_start",
 ]

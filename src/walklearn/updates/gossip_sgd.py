@@ -39,9 +39,10 @@ from numpy.typing import NDArray
 
 from walklearn.files.registry import Registry
 from walklearn.graphs import Graph
-from walklearn.problem import Problem
-from walklearn.updates.sgd import start, update
+from walklearn.updates.random_streams import draw_start
+from walklearn.updates.sgd import Sgd
 from walklearn.updates.step_sizes import StepSize
+from walklearn.updates.update import VisitContext
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -213,23 +214,20 @@ class GossipSetting:
 
     Parameters
     ----------
-    problem
-        What is minimised.
+    objective
+        What is learnt.
     graph
-        Who can talk to whom.
+        Communication graph.
     gossip
-        How models are mixed.
+        The way in which models are mixed.
     step_size
         The step γ_k of a node's k-th update.
-    batch
-        How many of a node's rows an update looks at; None means all of them.
     """
 
-    problem: Problem
+    objective: Any
     graph: Graph
     gossip: Gossip
     step_size: StepSize
-    batch: int | None = None
 
     @cached_property
     def scale(self) -> Array:
@@ -249,10 +247,10 @@ class GossipSetting:
 
     @property
     def draws(self) -> int:
-        """How many uniform numbers an iteration uses: who meets whom, then the rows picked."""
+        """The number of uniform numbers per iteration: for the meeting, then for each gradient."""
         if isinstance(self.gossip, AsynchronousGossip):
-            return 1 + 2 * (self.batch or 0)
-        return self.graph.node_count * (self.batch or 0)
+            return 1 + 2 * int(self.objective.draws)
+        return self.graph.node_count * int(self.objective.draws)
 
 
 class Network(NamedTuple):
@@ -307,13 +305,13 @@ def init(setting: GossipSetting, generator: np.random.Generator) -> Network:
         The state before the first iteration.
     """
     nodes = setting.graph.node_count
-    _, model = start(setting.problem, generator)
+    _, model = draw_start(setting.objective, generator)
     models = np.tile(model, (nodes, 1))
     sums = np.zeros((nodes, model.size))
     network = Network(models, sums, np.zeros(nodes), np.zeros(nodes, dtype=np.int64), 0)
     if not isinstance(setting.gossip, GradientTracking):
         return network
-    gradients = _gradients(setting.problem, models)
+    gradients = _gradients(setting.objective, models)
     return network._replace(trackers=gradients, gradients=gradients)
 
 
@@ -344,7 +342,7 @@ def step(setting: GossipSetting, network: Network, uniforms: Array) -> Network:
 def _meet(setting: GossipSetting, network: Network, uniforms: Array) -> Network:
     """Let a uniform node and a uniform neighbour update, then average."""
     i, j = _meeting(setting.graph, uniforms[0])
-    batch = setting.batch or 0
+    batch = setting.objective.draws
     network = _update(setting, network, i, uniforms[1 : 1 + batch])
     network = _update(setting, network, j, uniforms[1 + batch :])
     models = network.models.copy()
@@ -363,7 +361,7 @@ def _meeting(graph: Graph, u: float) -> tuple[int, int]:
 
 def _round(setting: GossipSetting, network: Network, uniforms: Array) -> Network:
     """Let every node update, then every node mix."""
-    batch = setting.batch or 0
+    batch = setting.objective.draws
     for node in range(setting.graph.node_count):
         network = _update(setting, network, node, uniforms[node * batch : (node + 1) * batch])
     models = (setting.mixing @ network.models).astype(network.models.dtype)
@@ -375,11 +373,11 @@ def _track(setting: GossipSetting, network: Network) -> Network:
     """x ← Π(M x − γ y), y ← M y + ∇new − ∇old; all nodes are at the same step index."""
     assert network.trackers is not None
     assert network.gradients is not None
-    problem, mixing = setting.problem, setting.mixing
+    objective, mixing = setting.objective, setting.mixing
     gamma = setting.step_size(int(network.counts[0]) + 1)
     moved = (mixing @ network.models - gamma * network.trackers).astype(network.models.dtype)
-    models = np.stack([problem.domain.project(model) for model in moved])
-    gradients = _gradients(problem, models)
+    models = np.stack([objective.project(model) for model in moved])
+    gradients = _gradients(objective, models)
     return Network(
         models,
         network.weighted_sums + gamma * network.models,
@@ -391,22 +389,35 @@ def _track(setting: GossipSetting, network: Network) -> Network:
     )
 
 
-def _gradients(problem: Problem, models: Array) -> Array:
-    """∇f_i of each node's own model."""
-    each = [problem.gradient(node, w) + problem.penalty * w for node, w in enumerate(models)]
+def _gradients(objective: Any, models: Array) -> Array:
+    """Return ∇f_i of each node's own model."""
+    nothing, penalty = np.zeros(0), objective.penalty
+    each = [objective.gradient(i, w, nothing) + penalty * w for i, w in enumerate(models)]
     return np.asarray(each, dtype=np.float64)
 
 
 def _update(setting: GossipSetting, network: Network, node: int, uniforms: Array) -> Network:
     """Make the node's own SGD step on its own model, with its own step index."""
-    w, k = network.models[node], int(network.counts[node]) + 1
-    gamma = setting.step_size(k)
-    model, _ = update(setting.problem, node, w, gamma, setting.scale[node], uniforms)
+    context = VisitContext(
+        setting.objective, node, 0, setting.scale[node], int(network.counts[node]), 0,
+        uniforms[None],
+    )  # fmt: skip
+    arrays = {
+        "model": network.models[node],
+        "weighted_sum": network.weighted_sums[node],
+        "step_size_sum": network.step_size_sums[node],
+    }
+    arrays = Sgd(setting.step_size).visit(context, arrays, {}).token
+    return network._replace(
+        models=_put(network.models, node, arrays["model"]),
+        weighted_sums=_put(network.weighted_sums, node, arrays["weighted_sum"]),
+        step_size_sums=_put(network.step_size_sums, node, arrays["step_size_sum"]),
+        counts=_put(network.counts, node, network.counts[node] + 1),
+    )
 
-    models, counts = network.models.copy(), network.counts.copy()
-    sums, step_size_sums = network.weighted_sums.copy(), network.step_size_sums.copy()
-    models[node] = model
-    sums[node] += gamma * w
-    step_size_sums[node] += gamma
-    counts[node] = k
-    return Network(models, sums, step_size_sums, counts, network.messages)
+
+def _put(array: Array, index: int, value: Any) -> Array:
+    """Return a copy with one entry replaced."""
+    changed = array.copy()
+    changed[index] = value
+    return changed

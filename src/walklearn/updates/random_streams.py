@@ -10,13 +10,13 @@ With `streams="replicate"` all nodes of a replicate share its two. They give, in
     noise   `size` normal numbers for each visit
 
 With `streams="node"`, as in a real network, the replicate's walk stream gives the start node and
-the start model only (`sgd.start`), and each node draws from its own two:
+the start model only (`draw_start`), and each node draws from its own two:
 
     walk    its release, if there is one; then at each of its visits `draws` uniforms, in one call:
             the walk's (the first one makes the proposal), then one for each row of a mini-batch
     noise   at each of its visits `size` normal numbers in one call, also past its cap
 
-`draws` is `WalkSetting.draws`, the same for all nodes: a node draws also what it does not need.
+`draws` is `Setting.draws`, the same for all nodes: a node draws also what it does not need.
 
 >>> seed = replicate_seed(np.random.SeedSequence(5), 0)
 >>> seed.spawn_key, node_seed(seed, 7).spawn_key
@@ -28,9 +28,12 @@ array([0.76695362, 0.92113266])
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, NamedTuple, overload
+from typing import Any, Literal, NamedTuple, overload
 
 import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
 
 Owner = Literal["replicate", "node"]
 _NOISE, _NODES = 1, 2  # what is spawned from a seed
@@ -96,3 +99,24 @@ def generators(seed: np.random.SeedSequence, nodes: int | None = None) -> Stream
 
 def _spawned(seed: np.random.SeedSequence, *key: int) -> np.random.SeedSequence:
     return np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, *key))
+
+
+def draw_start(objective: Any, generator: np.random.Generator) -> tuple[int, Array]:
+    """Draw the first node, and the first model from the objective's domain.
+
+    Parameters
+    ----------
+    objective
+        The objective.
+    generator
+        The source of both.
+
+    Returns
+    -------
+    node : int
+        Uniform over all nodes.
+    model : array
+        The objective's start, or a random one if it draws it.
+    """
+    node = int(generator.random() * objective.nodes)
+    return node, objective.sample_start(generator)

@@ -1,65 +1,92 @@
-"""What a node does to a model: one projected SGD step on its own rows.
+"""The paper's update: one projected SGD step on the node's own rows.
 
-    w ← Π_W(w − γ · scale · ∇f_i(w))
-
-Walks, gossip and real nodes all call `update`; they differ in who is next and in the scale.
+    w ← Π_W(w − γ_k · weight · ∇f_i(w))
 
 >>> import numpy as np
->>> from walklearn.problem import Problem
->>> from walklearn.problem.losses import Squared
->>> problem = Problem([[1.0, 0.0], [0.0, 1.0]], [3.0, 4.0], loss=Squared())
->>> model, gradient = update(problem, 0, np.zeros(2), step=0.5)
->>> model, gradient
-(array([3., 0.]), array([-6.,  0.]))
+>>> from walklearn import ConstantStep, Problem, losses, updates
+>>> problem = Problem([[1.0, 0.0], [0.0, 1.0]], [3.0, 4.0], loss=losses.Squared())
+>>> sgd = updates.Sgd(ConstantStep(0.5))
+>>> context = updates.VisitContext(problem, 0, 0, 1.0, 0, 0, np.zeros((1, 0)))
+>>> sgd.visit(context, sgd.init_token(problem), {}).token["model"]
+array([3., 0.])
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from walklearn.problem import Problem
-
-Array = NDArray[Any]
-#: In place of `Problem.gradient`: the same, clipped and noisy (`privacy.ModelNoise`), or None
-#: if the node has spent its contributions and must leave the model unchanged.
-Protect = Callable[[Problem, int, Array, Array], "Array | None"]
+from walklearn.arrays import Arrays, ArraySpec, Specs
+from walklearn.updates.step_sizes import ConstantStep, PowerStep, StepSize
+from walklearn.updates.update import UPDATES, Array, Update, VisitContext, VisitResult
 
 
-def start(problem: Problem, generator: np.random.Generator) -> tuple[int, Array]:
-    """Draw a uniform node and a model uniform over W: the same for every method on one stream."""
-    node = int(generator.random() * problem.nodes)
-    model = problem.domain.sample(problem.size, generator)
-    return node, model.astype(problem.dtype)
+@UPDATES.register
+class Sgd(Update):
+    """The paper's update: a projected step along the node's gradient, scaled by the walk.
 
+    Parameters
+    ----------
+    step_size
+        γ_k: a `PowerStep` or a `ConstantStep`. `simulate(..., step_size=…)` is its short form.
+    average
+        True if the token carries Σ γ w beside w, of which w̄ is made. Without it a token is half as
+        long, and the averages of a run are the models themselves.
 
-def update(
-    problem: Problem,
-    node: int,
-    model: Array,
-    step: float,
-    scale: float = 1.0,
-    uniforms: Array | None = None,
-    protect: Protect | None = None,
-) -> tuple[Array, Array]:
-    """The model after the node's step, and the gradient estimate ĝ = scale · ∇f_i that made it.
-
-    uniforms: one number for each row of a mini-batch; None or empty for all rows.
-    protect: what makes the part of ∇f_i that depends on the rows, where it has to be clipped and
-    noisy before it shows; the penalty's part depends on the model alone. If it returns None, the
-    model stays unchanged and the gradient is 0.
+    Examples
+    --------
+    >>> from walklearn import PowerStep, updates
+    >>> updates.Sgd(PowerStep(0.1))
+    Sgd(step_size=PowerStep(constant=0.1, exponent=0.75))
     """
-    draws = np.empty(0) if uniforms is None else uniforms
-    from_rows: Array | None
-    if protect is None:
-        from_rows = problem.gradient(node, model, draws)
-    else:
-        from_rows = protect(problem, node, model, draws)
-    if from_rows is None:
-        return model, np.zeros_like(model)
-    gradient = scale * (from_rows + problem.penalty * model)
-    moved = (model - step * gradient).astype(model.dtype, copy=False)
-    return problem.domain.project(moved), gradient
+
+    name: ClassVar[str] = "sgd"
+    compiled: ClassVar[str | None] = "sgd"
+    uncounted: ClassVar[tuple[str, ...]] = ("weighted_sum", "step_size_sum")
+    step_size: StepSize
+    average: bool = True
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.step_size, PowerStep | ConstantStep):
+            raise TypeError(
+                f"step_size must be a PowerStep or a ConstantStep, got {self.step_size!r}."
+            )
+        if not isinstance(self.average, bool):
+            raise TypeError(f"average must be True or False, got {self.average!r}.")
+
+    @property
+    def label(self) -> str:
+        """Empty: the paper's update goes without saying."""
+        return ""
+
+    def token_arrays(self, objective: Any, tokens: int = 1) -> Specs:
+        """The model and, for records, the sums of which w̄ is made."""
+        model = super().token_arrays(objective, tokens)
+        sums = ArraySpec("weighted_sum", (objective.size,)), ArraySpec("step_size_sum")
+        return (*model, *sums) if self.average else model
+
+    def visit(self, context: VisitContext, token: Arrays, state: Arrays) -> VisitResult:
+        """Step along the gradient, and add to the sums of the average."""
+        objective, w = context.objective, token["model"]
+        gamma = self.step_size(context.updates + 1)
+        gradient = context.weight * (context.gradient(w) + objective.penalty * w)
+        moved = (w - gamma * gradient).astype(w.dtype, copy=False)
+        arrays: Arrays = {"model": objective.project(moved)}
+        if self.average:
+            arrays["weighted_sum"] = token["weighted_sum"] + gamma * w
+            arrays["step_size_sum"] = np.array(token["step_size_sum"] + gamma)
+        return VisitResult(arrays)
+
+    def average_model(self, objective: Any, token: Arrays) -> Array:
+        """Return w̄ = Σ γ_m w_m / Σ γ_m, or the model before the first update."""
+        if not self.average or not token["step_size_sum"]:
+            return token["model"]
+        return np.asarray(token["weighted_sum"] / token["step_size_sum"])
+
+    def since(self, before: Arrays, token: Arrays) -> Arrays:
+        """Take the sums of the earlier copy away."""
+        if not self.average:
+            return token
+        names = ("weighted_sum", "step_size_sum")
+        return token | {name: np.asarray(token[name] - before[name]) for name in names}

@@ -42,7 +42,7 @@ from walklearn.graphs import Graph
 from walklearn.problem import Problem
 from walklearn.problem.losses import Loss
 from walklearn.updates.step_sizes import PowerStep
-from walklearn.walks import ReleasedWeighted, Walk
+from walklearn.walks import Walk
 
 T = TypeVar("T")
 
@@ -94,8 +94,8 @@ def public_step(
     """
     scale = walk.gradient_scale(graph)
     mean = 0.5 * sum(bounds)
-    if isinstance(walk.innermost, ReleasedWeighted):
-        mean = float(walk.visit_weights(graph).mean())
+    if walk.innermost.release is not None:
+        mean = float(walk.innermost.release.mean())
     step = _step(loss, penalty, float(scale.max()), float(scale.max()) * bounds[1], mean)
     if step.constant * noise_length > 1.0:
         step = PowerStep(1.0 / noise_length, EXPONENT)

@@ -1,290 +1,377 @@
-"""What a visit does, as a thing of its own: the walk says who is next, the update what it does.
+"""Base of all updates: the rule that changes the token during a visit.
 
-    Sgd(step_size)   w ← Π(w − γ_k · scale_i · ∇f_i(w))      the paper's; nothing is remembered
-    Saga             a step along a mean gradient that token and nodes remember (`memory`)
+    Sgd(step_size)   w ← Π(w − γ_k · weight · ∇f_i(w))      the paper's; nothing is stored
+    Saga()           a step along a mean of gradients that token and nodes store (`saga`)
 
-An update that remembers splits its memory in two. The token carries one part, each node keeps
-another, and a visit makes of both, of the node's own rows and of random numbers the next of
-both:
-
-    update.visit(problem, token, kept, uniforms) → Visited(token, kept, …)
-
-Nothing else is looked at, so that a node of a real network makes the same visit. With memory the
-walk says only who is next: gradients are not scaled, and the fixed point is w = Π(w − γ∇f(w))
-however often each node is visited.
+An update declares the arrays that the token carries and those that each node keeps. A visit makes
+new ones from these, from the node's part of the objective and from random numbers, and reads
+nothing else; so a node of a real network makes the same visit.
 
 >>> from walklearn import updates
 >>> updates.UPDATES.names[:2]
 ('sgd', 'saga')
->>> updates.Saga()
-Saga()
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from abc import abstractmethod
+from typing import Any, ClassVar, NamedTuple
 
-import numpy as np
 from numpy.typing import NDArray
 
+from walklearn.arrays import Arrays, ArraySpec, Specs, zeros
 from walklearn.files.registry import Registry
 from walklearn.files.wording import as_given
-from walklearn.problem import Problem
-from walklearn.updates.step_sizes import ConstantStep, PowerStep, StepSize
-
-if TYPE_CHECKING:
-    from walklearn.updates.walk_sgd import Token
+from walklearn.parts import Part, is_current
 
 Array = NDArray[Any]
 
 
-class Visited(NamedTuple):
-    """What a visit leaves behind: the token, what the node keeps, and what was done to w.
+class VisitContext(NamedTuple):
+    """The input of an update beside its arrays.
+
+    Parameters
+    ----------
+    objective
+        The objective as this visit may see it: clipped and noisy under a protection.
+    node
+        The number of the node.
+    slot
+        The number of the token.
+    weight
+        The walk's factor of the gradient. Updates with memory ignore it.
+    updates
+        The number of updates of this token before this visit.
+    planned
+        The number of updates planned for this token; 0 if that is not known.
+    draws
+        Uniform numbers, shape (gradients of the update, draws of the objective).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from walklearn import Problem, updates
+    >>> problem = Problem([[1.0], [2.0]], [1.0, -1.0])
+    >>> context = VisitContext(problem, 0, 0, 1.0, 0, 100, np.zeros((1, 0)))
+    >>> context.gradient(np.zeros(1))
+    array([-1.])
+    """
+
+    objective: Any
+    node: int
+    slot: int
+    weight: float
+    updates: int
+    planned: int
+    draws: Array
+
+    def gradient(self, w: Array, index: int = 0) -> Array:
+        """Return ∇φ_i(w) or an estimate of it, without the penalty.
+
+        Parameters
+        ----------
+        w
+            The model.
+        index
+            Which of the update's gradients this is; each has its own random numbers.
+
+        Returns
+        -------
+        array
+            As many numbers as the model has.
+        """
+        gradient: Array = self.objective.gradient(self.node, w, self.draws[index])
+        return gradient
+
+
+class VisitResult(NamedTuple):
+    """The arrays after a visit.
 
     Parameters
     ----------
     token
-        The token after the visit.
-    kept
-        What the node keeps until the next visit.
-    step_size
-        The step that was made.
-    gradient
-        The direction of the step.
+        The update's arrays on the token.
+    state
+        The update's arrays at the node.
 
     Examples
     --------
-    >>> from walklearn import Problem, graphs, walks
-    >>> from walklearn.updates import Saga
-    >>> from walklearn.updates.walk_sgd import token_at
-    >>> problem, saga = Problem([[1.0], [2.0]], [1.0, -1.0], penalty=1.0), Saga()
-    >>> token = token_at(0, np.zeros(1))._replace(memory=saga.begin(problem))
-    >>> visited = saga.visit(problem, token, saga.unvisited(problem, 0), np.zeros(0))
-    >>> visited.token.updates, visited.step_size > 0
-    (1, True)
+    >>> import numpy as np
+    >>> VisitResult({"model": np.zeros(1)}).state
+    {}
     """
 
-    token: Token
-    kept: Any
-    step_size: float
-    gradient: Array
+    token: Arrays
+    state: Arrays = {}  # noqa: RUF012 - never changed
 
 
-class Update(ABC):
-    """What every update offers.
+class Update(Part):
+    """Rule that changes the token and the node's state. A subclass needs `visit` only.
 
     Attributes
     ----------
     name
-        What files, plans and the command line call the update, once it is registered in
-        `UPDATES`.
-    step_size
-        The step size that was given; None where the update finds it itself, or needs none.
-    tells
-        What the token shows of the nodes' rows beside the model, in words; empty for nothing.
+        The name in files, plans and the command line, once the update is registered in `UPDATES`.
+    gradients
+        The number of gradients per visit.
+    converges
+        True if the model converges to the minimiser at a constant step, whatever the walk.
+    discloses
+        A sentence on what the token discloses about L_i; empty for nothing.
+    compiled
+        The name of the kernel for `visit`. It counts only if no subclass overrides `visit` or the
+        declared arrays.
+
+    Examples
+    --------
+    >>> import walklearn as wl
+    >>> class SignStep(wl.Update):
+    ...     step: float = 0.01
+    ...     def visit(self, context, token, state):
+    ...         import numpy as np
+    ...         w = token["model"]
+    ...         return wl.updates.VisitResult(
+    ...             {"model": w - self.step * np.sign(context.gradient(w))})
+    >>> X, y = wl.datasets.two_gaussians(10, dimension=2, seed=1)
+    >>> run = wl.simulate(wl.Problem(X, y, penalty=1.0), wl.graphs.ring(10), "uniform",
+    ...                   update=SignStep(), steps=100, seed=1, engine="reference")
+    >>> run.label
+    'Uniform(), SignStep()'
     """
 
     name: ClassVar[str]
-    tells: ClassVar[str] = ""
-    step_size: Any
-
-    def check(self, problem: Problem) -> None:
-        """Raise what the update cannot do to this problem, and why."""
-        del problem
+    gradients: ClassVar[int] = 1
+    converges: ClassVar[bool] = False
+    discloses: ClassVar[str] = ""
+    compiled: ClassVar[str | None] = None
 
     @abstractmethod
-    def token_bytes(self, problem: Problem) -> int:
-        """How many bytes a message has: the model and what the token carries beside it."""
-
-    @abstractmethod
-    def node_bytes(self, problem: Problem) -> NDArray[np.int64]:
-        """How many bytes each node keeps between its visits."""
-
-
-class Remembering(Update):
-    """An update with memory: what the token carries, what a node keeps, and a visit."""
-
-    @abstractmethod
-    def begin(self, problem: Problem) -> Any:
-        """What the token carries beside the model before its first visit."""
-
-    @abstractmethod
-    def unvisited(self, problem: Problem, node: int) -> Any:
-        """What a node keeps before its first visit.
+    def visit(self, context: VisitContext, token: Arrays, state: Arrays) -> VisitResult:
+        """Return the arrays after a visit. Change no input array.
 
         Parameters
         ----------
-        problem
-            The problem, with the node's rows.
+        context
+            The node's part of the objective, the weight, the counts and random numbers.
+        token
+            The arrays of `token_arrays`.
+        state
+            The arrays of `node_arrays`, at this node.
+
+        Returns
+        -------
+        VisitResult
+            The new arrays.
+        """
+
+    def token_arrays(self, objective: Any, tokens: int = 1) -> Specs:
+        """Declare the arrays that the token carries.
+
+        Parameters
+        ----------
+        objective
+            The objective.
+        tokens
+            The number of tokens.
+
+        Returns
+        -------
+        tuple of ArraySpec
+            The model by default.
+        """
+        del tokens
+        return (ArraySpec("model", (objective.size,), objective.parameters[0].dtype),)
+
+    def node_arrays(self, objective: Any, node: int, tokens: int = 1) -> Specs:
+        """Declare the arrays that a node keeps between visits. They start at zero.
+
+        Parameters
+        ----------
+        objective
+            The objective.
         node
             The number of the node.
+        tokens
+            The number of tokens.
 
         Returns
         -------
-        What `visit` takes as `kept`.
+        tuple of ArraySpec
+            None by default.
         """
+        del objective, node, tokens
+        return ()
 
-    def check_memory(self, problem: Problem, memory: Any) -> None:
-        """Raise a ValueError unless this update makes such a memory of such a problem.
+    def init_token(self, objective: Any, tokens: int = 1) -> Arrays:
+        """Return the token's arrays before its first visit.
 
         Parameters
         ----------
-        problem
-            The problem of the walk that goes on.
-        memory
-            What its token carries beside the model.
-        """
-        begun = self.begin(problem)
-        fits = type(memory) is type(begun) and all(
-            np.shape(part) == np.shape(new) for part, new in zip(memory, begun, strict=True)
-        )
-        if not fits:
-            raise ValueError(
-                f"the token's memory is not one of {self!r} on {problem!r}: begin with "
-                "update.begin(problem), which keeps the model and forgets the rest."
-            )
+        objective
+            The objective.
+        tokens
+            The number of tokens.
 
-    @abstractmethod
-    def visit(self, problem: Problem, token: Token, kept: Any, uniforms: Array) -> Visited:
-        """The visit of the token to its node, of whose rows alone the problem is asked.
+        Returns
+        -------
+        dict
+            Zeros, but for "model", which is the objective's start.
+        """
+        arrays = zeros(self.token_arrays(objective, tokens))
+        return arrays | {"model": objective.start} if "model" in arrays else arrays
+
+    def restart(self, objective: Any, token: Arrays, generation: int) -> Arrays:
+        """Return the arrays of a token that continues from an older copy, on nodes without state.
 
         Parameters
         ----------
-        problem
-            The problem, with this node's rows; others are not looked at.
+        objective
+            The objective.
         token
-            The token as it came: its node, model, count of updates and memory.
-        kept
-            What the node keeps since its last visit, or `unvisited`.
-        uniforms
-            A number for each row of a mini-batch; empty for all rows.
+            The arrays of the copy.
+        generation
+            The number of restarts.
 
         Returns
         -------
-        Visited
-            The token with its new model and memory, not yet handed on, and what the node keeps
-            from now on.
+        dict
+            The copy itself by default.
         """
+        del objective, generation
+        return token
 
-
-class Kept(NamedTuple):
-    """What the nodes of a walk keep.
-
-    Parameters
-    ----------
-    problem
-        What the walk learns.
-    update
-        What its visits do.
-    nodes
-        What each node keeps, by its number; those that are missing were not visited yet.
-    """
-
-    problem: Problem
-    update: Remembering
-    nodes: dict[int, Any]
-
-    def of(self, node: int) -> Any:
-        """What this node keeps."""
-        kept = self.nodes.get(node)
-        return self.update.unvisited(self.problem, node) if kept is None else kept
-
-    def check(self, problem: Problem, update: Update) -> None:
-        """Raise a ValueError unless this was made with that problem and that update.
+    def model(self, objective: Any, token: Arrays) -> Array:
+        """Return the model that the token carries.
 
         Parameters
         ----------
-        problem
-            The problem of the walk that goes on.
-        update
-            Its update.
+        objective
+            The objective.
+        token
+            The update's arrays.
+
+        Returns
+        -------
+        array
+            Flat.
         """
-        if update != self.update or (problem is not self.problem and problem != self.problem):
-            raise ValueError(
-                f"what the nodes keep was made by {self.update!r} on {self.problem!r}, and says "
-                f"nothing about {update!r} on {problem!r}. Begin anew, without it."
-            )
+        del objective
+        return token["model"]
+
+    def average_model(self, objective: Any, token: Arrays) -> Array:
+        """Return the running average w̄; the model if the token carries none.
+
+        Parameters
+        ----------
+        objective
+            The objective.
+        token
+            The update's arrays.
+
+        Returns
+        -------
+        array
+            Flat.
+        """
+        return self.model(objective, token)
+
+    def known_gradient(self, objective: Any, token: Arrays) -> Array | None:
+        """Return ∇f as the token knows it; None if it carries none, or not yet of all nodes.
+
+        Parameters
+        ----------
+        objective
+            The objective.
+        token
+            The update's arrays.
+
+        Returns
+        -------
+        array or None
+            Flat.
+        """
+        del objective, token
+        return None
+
+    def since(self, before: Arrays, token: Arrays) -> Arrays:
+        """Return the token's arrays with the average of the updates since an earlier copy.
+
+        Parameters
+        ----------
+        before
+            The earlier copy.
+        token
+            The update's arrays now.
+
+        Returns
+        -------
+        dict
+            `token` itself if it carries no average.
+        """
+        del before
+        return token
+
+    def check(self, objective: Any) -> None:
+        """Raise an error if the update cannot minimise this objective.
+
+        Parameters
+        ----------
+        objective
+            The objective.
+        """
+        del objective
+
+    def message_bytes(self, objective: Any, tokens: int = 1) -> int:
+        """Return the bytes of the arrays that a message has to carry.
+
+        Parameters
+        ----------
+        objective
+            The objective.
+        tokens
+            The number of tokens.
+
+        Returns
+        -------
+        int
+            Without a header and without arrays that are kept for records only.
+        """
+        specs = self.token_arrays(objective, tokens)
+        return sum(spec.nbytes for spec in specs if spec.name not in self.uncounted)
+
+    @property
+    def label(self) -> str:
+        """Its part of a trace's label."""
+        return repr(self)
+
+    @property
+    def is_compiled(self) -> bool:
+        """True if a kernel does exactly what `visit` does."""
+        written_for = (
+            "visit", "token_arrays", "node_arrays", "gradients", "model", "average_model",
+        )  # fmt: skip
+        return self.compiled is not None and is_current(type(self), "compiled", *written_for)
 
 
 UPDATES: Registry[type[Update]] = Registry("update")
 
 
-@UPDATES.register
-@dataclass(frozen=True)
-class Sgd(Update):
-    """The paper's update: one projected step along the node's own gradient, scaled by the walk.
-
-    Parameters
-    ----------
-    step_size
-        γ_k: a `PowerStep` or a `ConstantStep`. `simulate(..., step_size=…)` is its short form.
-    average
-        Whether the token carries Σ γ w, of which w̄ is made, beside w. Without
-        it a token is half as long, and the averages of a run are the models themselves.
-
-    Examples
-    --------
-    >>> from walklearn import PowerStep, updates
-    >>> updates.Sgd(PowerStep(0.1))
-    Sgd(step_size=PowerStep(constant=0.1, exponent=0.75), average=True)
-    """
-
-    name: ClassVar[str] = "sgd"
-    step_size: StepSize
-    average: bool = True
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.step_size, PowerStep | ConstantStep):
-            raise TypeError(
-                f"step_size must be a PowerStep or a ConstantStep, got {self.step_size!r}."
-            )
-        if not isinstance(self.average, bool):
-            raise TypeError(f"average must be True or False, got {self.average!r}.")
-
-    def token_bytes(self, problem: Problem) -> int:
-        """The bytes of one model, as the paper counts; the sum for w̄ is as large again."""
-        return problem.model_bytes
-
-    def node_bytes(self, problem: Problem) -> NDArray[np.int64]:
-        """The node keeps nothing."""
-        return np.zeros(problem.nodes, dtype=np.int64)
-
-
-def as_update(update: object, step_size: Any) -> Update:
-    """The update of a run: as given, or `Sgd` of a step size, its short form; not both.
+def check_update(update: object) -> Update:
+    """Return the update if it is one; raise a TypeError if not.
 
     Parameters
     ----------
     update
-        An update, or None.
-    step_size
-        γ_k, or None.
+        The user's argument.
 
     Returns
     -------
     Update
-        A TypeError or ValueError is raised where both are given, or none, or what is no update.
+        The argument itself.
     """
-    if update is None:
-        if step_size is None:
-            raise TypeError(
-                "say what a visit does: step_size=PowerStep(…), which is short for "
-                "update=updates.Sgd(PowerStep(…)), or update=updates.Saga(), which needs no step."
-            )
-        return Sgd(step_size)
-    if not isinstance(update, Update):
-        if isinstance(update, str):
-            UPDATES.by_name(update)
-        raise TypeError(
-            f"update must be an update such as updates.Saga() or updates.Sgd(step_size), got "
-            f"{as_given(update)}."
-        )
-    if step_size is not None:
-        raise ValueError(
-            f"step_size= is short for update=updates.Sgd(step_size) and would say nothing to "
-            f"{update!r}. Leave it out: Saga finds its step itself, or takes one of its own as "
-            "Saga(ConstantStep(…))."
-        )
-    return update
+    if isinstance(update, Update):
+        return update
+    raise TypeError(
+        "update must be an update such as updates.Saga() or updates.Sgd(step_size), or its name, "
+        f"got {as_given(update)}."
+    )

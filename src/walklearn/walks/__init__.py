@@ -27,8 +27,8 @@ array([0.5       , 0.16666667, 0.16666667, 0.16666667])
 from walklearn.walks.derived import Derived, Independent, Jumping, NonBacktracking
 from walklearn.walks.history import HistoryDriven
 from walklearn.walks.metropolis import Metropolis, Simple, Uniform
-from walklearn.walks.walk import WALKS, Hop, Walk
-from walklearn.walks.weighted import ReleasedWeighted, Weighted
+from walklearn.walks.walk import WALKS, Hop, View, Walk, view_of
+from walklearn.walks.weighted import Weighted
 
 __all__ = [
     "WALKS",
@@ -39,9 +39,10 @@ __all__ = [
     "Jumping",
     "Metropolis",
     "NonBacktracking",
-    "ReleasedWeighted",
     "Simple",
     "Uniform",
+    "View",
     "Walk",
     "Weighted",
+    "view_of",
 ]

@@ -10,19 +10,20 @@ array([0.5  , 0.167, 0.167, 0.167])
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, ClassVar, Self
+from dataclasses import field, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
+from walklearn.arrays import Arrays, ArraySpec, Specs
 from walklearn.files.wording import as_given
 from walklearn.graphs import Graph
 from walklearn.graphs.arguments import whole
-from walklearn.problem import Problem
+from walklearn.parts import is_current
 from walklearn.walks.disclosure import Shown
 from walklearn.walks.metropolis import Metropolis, Simple, Uniform
 from walklearn.walks.proposal import pick
-from walklearn.walks.walk import WALKS, Generators, Hop, Vector, Walk
+from walklearn.walks.walk import WALKS, Generators, Hop, Vector, View, Walk
 from walklearn.walks.weighted import Weighted
 
 if TYPE_CHECKING:
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 MOST_NODES_REDUCED = 500  # a dense matrix of more takes longer than iterating
 
 
-@dataclass(frozen=True, repr=False)
 class Derived(Walk):
     """What walks built on another share; each has its own `hop`.
 
@@ -56,49 +56,131 @@ class Derived(Walk):
         return self.walk
 
     @property
-    def announced_numbers(self) -> int:  # type: ignore[override]
+    def uncounted(self) -> tuple[str, ...]:  # type: ignore[override]
+        """The receiver knows the sender."""
+        return (*self.walk.uncounted, "sender")
+
+    @property
+    def needs(self) -> dict[str, str]:
+        """The needs of its walk."""
+        return self.walk.needs
+
+    @property
+    def is_compiled(self) -> bool:
+        """True if kernels do what this walk and the one that it builds on do."""
+        return super().is_compiled and self.walk.is_compiled
+
+    @property
+    def discloses_known(self) -> bool:
+        """True if both walks say what they disclose."""
+        return super().discloses_known and self.walk.discloses_known
+
+    @property
+    def announced_numbers(self) -> int | None:  # type: ignore[override]
         """It announces what its walk announces."""
         return self.walk.announced_numbers
+
+    def announce(
+        self, objective: Any, node: int, degree: int, rng: np.random.Generator | None
+    ) -> tuple[float, ...]:
+        """Announce what its walk announces."""
+        return self.walk.announce(objective, node, degree, rng)
+
+    def announcements(self, graph: Graph, objective: Any, rng: Generators | None = None) -> Vector:
+        """Announce what its walk announces, unless a subclass has its own `announce`."""
+        if is_current(type(self), "announcements", "announce"):
+            return self.walk.announcements(graph, objective, rng)
+        return super().announcements(graph, objective, rng)
+
+    def token_arrays(self, nodes: int) -> Specs:
+        """The arrays of its walk."""
+        return self.walk.token_arrays(nodes)
+
+    def weight(self, view: View, token: Arrays, state: Arrays) -> float:
+        """The weight of its walk."""
+        return self.walk.weight(view, token, state)
+
+    def bind(self, graph: Graph, objective: Any, mean: str = "exact") -> Self:
+        """Bind its walk; the weights are its own if it has overridden `gradient_scale`."""
+        if type(self).gradient_scale is Derived.gradient_scale:
+            return self.bound(walk=self.walk.bind(graph, objective, mean))
+        if mean == "estimated":
+            raise ValueError(
+                f"{self!r} has its own gradient_scale, which the token cannot estimate. Use "
+                'mean_importance="exact".'
+            )
+        return self.bound(walk=self.walk.bound(scale=self.gradient_scale(graph, objective)))
+
+    def score(self, graph: Graph, objective: Any = None) -> Vector:
+        """Return the scores of its walk.
+
+        Parameters
+        ----------
+        graph
+            Communication graph.
+        objective
+            Source of L_i; walks that do not follow L_i need none.
+
+        Returns
+        -------
+        array
+            One number for each node.
+        """
+        return self.walk.score(graph, objective)
+
+    def stationary(self, graph: Graph, objective: Any = None) -> Vector:
+        """The stationary distribution of its walk."""
+        return self.walk.stationary(graph, objective)
 
     @property
     def is_private(self) -> bool:
         """Whether the walk it is built on rests on a release still to be drawn."""
         return self.walk.is_private
 
-    def realise(
-        self, graph: Graph, problem: Problem | None, generator: Generators | None = None
-    ) -> Self:
+    def realise(self, graph: Graph, objective: Any, generator: Generators | None = None) -> Self:
         """The same walk, built on one whose release is drawn."""
-        return replace(self, walk=self.walk.realise(graph, problem, generator))
+        return self.bound(walk=self.walk.realise(graph, objective, generator))
 
-    def visit_weights(self, graph: Graph, problem: Problem | None = None) -> Vector:
+    def with_innermost(self, inner: Any) -> Self:
+        """Return the same walk, built on another one."""
+        walk: Any = self.walk.with_innermost(inner)
+        return replace(self, walk=walk)
+
+    def without_secrets(self) -> Self:
+        """Return the walk, built on one without numbers that were not released."""
+        return self.bound(walk=self.walk.without_secrets())
+
+    def before_release(self) -> Self:
+        """Return the walk, built on one before its release."""
+        return self.bound(walk=self.walk.before_release())
+
+    def visit_weights(self, graph: Graph, objective: Any = None) -> Vector:
         """The same as for the walk that it is built on."""
-        return self.walk.visit_weights(graph, problem)
+        return self.walk.visit_weights(graph, objective)
 
-    def divisors(self, graph: Graph, problem: Problem | None = None) -> Vector:
-        """s_i in ĝ = (s̄ / s_i) ∇f_i, those of the walk that it is built on.
+    def divisors(self, graph: Graph, objective: Any = None) -> Vector:
+        """Return s_i in ĝ = (s̄ / s_i) ∇f_i, those of its walk.
 
         Parameters
         ----------
         graph
-            Who can talk to whom.
-        problem
-            What L_i is taken from; walks that do not follow L_i need none.
+            Communication graph.
+        objective
+            Source of L_i; walks that do not follow L_i need none.
 
         Returns
         -------
         array
             A positive number for each node.
         """
-        return self.walk.divisors(graph, problem)
+        return self.walk.divisors(graph, objective)
 
-    def gradient_scale(self, graph: Graph, problem: Problem | None = None) -> Vector:
+    def gradient_scale(self, graph: Graph, objective: Any = None) -> Vector:
         """The gradient scale of the walk it builds on."""
-        return self.walk.gradient_scale(graph, problem)
+        return self.walk.gradient_scale(graph, objective)
 
 
 @WALKS.register
-@dataclass(frozen=True, repr=False)
 class NonBacktracking(Derived):
     """A Metropolis walk that avoids going straight back (Lee, Xu & Eun 2012, MHDA).
 
@@ -120,6 +202,7 @@ class NonBacktracking(Derived):
     """
 
     name: ClassVar[str] = "non-backtracking"
+    compiled: ClassVar[str | None] = "non-backtracking"
     reversible: ClassVar[bool] = False
 
     @property
@@ -132,33 +215,55 @@ class NonBacktracking(Derived):
         """One more than the walk: the second proposal."""
         return 2
 
-    def hop(self, graph: Graph, score: Vector, node: int, previous: int, uniforms: Vector) -> Hop:
-        """Make a Metropolis hop; one that goes straight back may be redirected."""
-        first = self.walk.hop(graph, score, node, previous, uniforms)
-        neighbours = graph.neighbours(node)
-        if first.messages == 0 or first.node != previous or len(neighbours) < 2:
-            return first
-        others = neighbours[neighbours != previous]
-        place, p = pick(uniforms[1], len(others))
-        other = int(others[place])
-        # a(i, j') / a(i, j), both capped at 1, times score_i above and below
-        ratio = min(score[node], score[other]) / min(score[node], score[previous])
-        return Hop(other, 1) if p <= ratio * ratio else first
+    @property
+    def matrix_walk(self) -> Walk:
+        """Its base walk."""
+        return self.walk
 
-    def transition_matrix(self, graph: Graph, problem: Problem | None = None) -> csr_array:
+    @property
+    def eigenvalue_note(self) -> str:
+        """The eigenvalues are those of its base walk."""
+        return (
+            "A non-backtracking walk is not reversible and has no matrix over the nodes: the "
+            f"eigenvalues, times and constant are those of its base walk {self.walk!r}. Measure "
+            "its visits in a simulation to see what it gains."
+        )
+
+    def token_arrays(self, nodes: int) -> Specs:
+        """1 + the node before the last move, 0 at the start, and the arrays of its walk."""
+        return (*super().token_arrays(nodes), ArraySpec("sender", (), "<i8"))
+
+    def hop(self, view: View, token: Arrays, state: Arrays, draws: Vector) -> Hop:
+        """Make a Metropolis hop; one that goes straight back may be redirected."""
+        previous, neighbours = int(token["sender"]) - 1, view.neighbours
+        first = self.walk.hop(view, token, state, draws)
+        if first.messages == 0:
+            return first
+        token = {**first.token, "sender": np.array(view.node + 1)}
+        if first.node != previous or len(neighbours) < 2:
+            return first._replace(token=token)
+        places = np.flatnonzero(neighbours != previous)
+        place, p = pick(draws[1], len(places))
+        place, back = int(places[place]), int(np.searchsorted(neighbours, previous))
+        # a(i, j') / a(i, j), both capped at 1, times score_i above and below
+        own = view.own_announcement[0]
+        ratio = min(own, view.announced[place][0]) / min(own, view.announced[back][0])
+        end = int(neighbours[place]) if p <= ratio * ratio else first.node
+        return Hop(end, 1, token, state)
+
+    def transition_matrix(self, graph: Graph, objective: Any = None) -> csr_array:
         """Refused: the next node depends on the previous one too, so there is no matrix."""
         raise TypeError(
             "a non-backtracking walk has no transition matrix over the nodes: the next node "
             f"depends on the previous one too. Ask its walk instead: {self.walk!r}."
         )
 
-    def acceptance_rate(self, graph: Graph, problem: Problem | None = None) -> float:
+    def acceptance_rate(self, graph: Graph, objective: Any = None) -> float:
         """The acceptance rate of the walk it builds on: a redirected move still moves."""
-        return self.walk.acceptance_rate(graph, problem)
+        return self.walk.acceptance_rate(graph, objective)
 
 
 @WALKS.register
-@dataclass(frozen=True, repr=False)
 class Jumping(Derived):
     """A Metropolis walk with random jumps against entrapment (MHLJ, Liu et al. 2024).
 
@@ -185,6 +290,9 @@ class Jumping(Derived):
     """
 
     name: ClassVar[str] = "jumping"
+    compiled: ClassVar[str | None] = "jumping"
+    slow_stationary: ClassVar[bool] = True
+    is_biased: ClassVar[bool] = True
     walk: Metropolis = field(default_factory=Weighted)
     probability: float = 0.1
     stop: float = 0.5
@@ -221,22 +329,30 @@ class Jumping(Derived):
         further = np.cumsum(self.lengths[::-1])[::-1]
         return np.divide(self.lengths, further, out=np.ones(self.longest), where=further > 0.0)
 
-    def hop(self, graph: Graph, score: Vector, node: int, previous: int, uniforms: Vector) -> Hop:
+    @property
+    def eigenvalue_note(self) -> str:
+        """The eigenvalues say less than those of a reversible walk."""
+        return (
+            "A jumping walk is not reversible: λ_2 is the second largest modulus, and no bound of "
+            "the mixing time follows from it. Measure its visits in a simulation."
+        )
+
+    def hop(self, view: View, token: Arrays, state: Arrays, draws: Vector) -> Hop:
         """Jump with `probability`, else do as the walk does."""
-        u = uniforms[0]
-        if u >= self.probability or graph.node_count == 1:
+        u = draws[0]
+        if u >= self.probability or view.nodes == 1:
             rest = np.array([(u - self.probability) / (1.0 - self.probability)])
-            return self.walk.hop(graph, score, node, previous, rest)
-        hops = 0
-        for v, stop in zip([u / self.probability, *uniforms[1:]], self.stops, strict=True):
-            neighbours = graph.neighbours(node)
+            return self.walk.hop(view, token, state, rest)
+        node, neighbours, hops = view.node, view.neighbours, 0
+        for v, stop in zip([u / self.probability, *draws[1:]], self.stops, strict=True):
             place, p = pick(v, len(neighbours))
             node, hops = int(neighbours[place]), hops + 1
             if p < stop:
                 break
-        return Hop(node, hops)
+            neighbours = view.neighbours_of(node)
+        return Hop(node, hops, self.walk.count_visit(view, token), state)
 
-    def transition_matrix(self, graph: Graph, problem: Problem | None = None) -> csr_array:
+    def transition_matrix(self, graph: Graph, objective: Any = None) -> csr_array:
         """(1 − probability) P + probability Σ_r P(r) Sʳ, with S the simple walk.
 
         Its rows reach `longest` hops far, so it is dense on a small world.
@@ -244,20 +360,20 @@ class Jumping(Derived):
         from scipy.sparse import csr_array
 
         simple = Simple().transition_matrix(graph)
-        matrix = (1.0 - self.probability) * self.walk.transition_matrix(graph, problem)
+        matrix = (1.0 - self.probability) * self.walk.transition_matrix(graph, objective)
         power = simple
         for share in self.lengths:
             matrix = matrix + self.probability * share * power
             power = power @ simple
         return csr_array(matrix)
 
-    def stationary(self, graph: Graph, problem: Problem | None = None) -> Vector:
+    def stationary(self, graph: Graph, objective: Any = None) -> Vector:
         """The law that the chain leaves unchanged: exact, for a large graph by iteration."""
-        matrix = self.transition_matrix(graph, problem)
+        matrix = self.transition_matrix(graph, objective)
         if graph.node_count <= MOST_NODES_REDUCED:
             return _reduced(matrix.toarray())
         transposed = matrix.T.tocsr()
-        law = self.walk.stationary(graph, problem)
+        law = self.walk.stationary(graph, objective)
         for _ in range(100_000):
             # Averaging with the last law damps a period of 2 without changing the limit.
             following = 0.5 * (law + transposed @ law)
@@ -269,7 +385,6 @@ class Jumping(Derived):
 
 
 @WALKS.register
-@dataclass(frozen=True, repr=False)
 class Independent(Derived):
     """What a walk emulates: the node of each update is drawn afresh, from anywhere.
 
@@ -290,6 +405,9 @@ class Independent(Derived):
     """
 
     name: ClassVar[str] = "independent"
+    cumulative: ClassVar[Vector | None] = None  # bound by a simulation
+    compiled: ClassVar[str | None] = "independent"
+    is_independent: ClassVar[bool] = True
 
     @property
     def shown(self) -> Shown | None:
@@ -297,29 +415,31 @@ class Independent(Derived):
         return self.walk.shown
 
     @property
-    def announced_numbers(self) -> int:  # type: ignore[override]
+    def announced_numbers(self) -> int | None:  # type: ignore[override]
         """It announces nothing: there is no network."""
         return 0
 
-    def score(self, graph: Graph, problem: Problem | None = None) -> Vector:
-        """The cumulative law, which a uniform number is looked up in."""
-        return np.cumsum(self.stationary(graph, problem))
+    def bind(self, graph: Graph, objective: Any, mean: str = "exact") -> Self:
+        """Bind the cumulative distribution, which a uniform number is looked up in."""
+        bound = super().bind(graph, objective, mean)
+        return bound.bound(cumulative=np.cumsum(self.stationary(graph, objective)))
 
-    def hop(self, graph: Graph, score: Vector, node: int, previous: int, uniforms: Vector) -> Hop:
-        """Draw a node from the law."""
-        last = graph.node_count - 1
-        j = min(int(np.searchsorted(score, uniforms[0], side="right")), last)
-        return Hop(j, int(j != node))
+    def hop(self, view: View, token: Arrays, state: Arrays, draws: Vector) -> Hop:
+        """Draw a node from the stationary distribution."""
+        assert self.cumulative is not None, "bind the walk first"
+        found = int(np.searchsorted(self.cumulative, draws[0], side="right"))
+        j = min(found, view.nodes - 1)
+        return Hop(j, int(j != view.node), self.walk.count_visit(view, token), state)
 
-    def transition_matrix(self, graph: Graph, problem: Problem | None = None) -> csr_array:
+    def transition_matrix(self, graph: Graph, objective: Any = None) -> csr_array:
         """Refused: every row is the stationary law, and nothing is sparse."""
         raise TypeError(
             "independent draws have no sparse transition matrix: every row is the stationary law."
         )
 
-    def acceptance_rate(self, graph: Graph, problem: Problem | None = None) -> float:
+    def acceptance_rate(self, graph: Graph, objective: Any = None) -> float:
         """The chance that two draws differ, 1 − Σ π²."""
-        return float(1.0 - np.sum(self.stationary(graph, problem) ** 2))
+        return float(1.0 - np.sum(self.stationary(graph, objective) ** 2))
 
 
 def _reduced(P: Vector) -> Vector:

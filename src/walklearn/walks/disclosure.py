@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from walklearn.privacy.mechanism import Mechanism
-    from walklearn.privacy.model_noise import ModelNoise
     from walklearn.walks.walk import Walk
 
 
@@ -40,11 +39,6 @@ class Shown(NamedTuple):
     def in_the_clear(self) -> bool:
         """Whether neighbours are told what depends on the rows, and nothing protects it."""
         return self.tells and self.mechanism is None
-
-
-def is_known(walk: Walk) -> bool:
-    """Whether the walk, and what it builds on, say what they show."""
-    return walk.shown is not None and walk.innermost.shown is not None
 
 
 def shown_by(walk: Walk) -> Shown:
@@ -84,8 +78,7 @@ def check_protectable(walk: Walk) -> None:
     Only walks are let through that say themselves what they show: that a class has inherited it
     means little, since its own steps may depend on the rows in other ways.
     """
-    own_words = all("shown" in vars(type(each)) for each in (walk, walk.innermost))
-    if not own_words or not is_known(walk):
+    if not walk.discloses_known:
         raise ValueError(f"no privacy can be claimed for {walk!r}, which is not known here.")
     if shown_by(walk).in_the_clear:
         raise ValueError(
@@ -96,9 +89,7 @@ def check_protectable(walk: Walk) -> None:
     check_scale(walk)
 
 
-def published(
-    walk: Walk | None, noise: ModelNoise | None, nodes: int, outside: list[int]
-) -> dict[str, Any]:
+def published(walk: Walk | None, noise: Any, nodes: int, outside: list[int]) -> dict[str, Any]:
     """What neighbours get to see and what protects it, as a trace keeps it.
 
     walk: None for gossip. outside: how many nodes' values were out of bounds, for each replicate.

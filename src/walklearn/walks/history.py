@@ -10,35 +10,34 @@ to ask the proposed neighbour for its count: a question and an answer, each coun
 
 >>> import numpy as np
 >>> from walklearn import graphs
->>> walk, ring = HistoryDriven(alpha=2.0), graphs.ring(4)
->>> score, counts = walk.score(ring), np.array([2, 5, 1, 2])
->>> walk.hop(ring, score, 0, -1, np.array([0.1]), counts)    # (2/5)² = 0.16 against 0.2
-Hop(node=0, messages=2, questions=2)
->>> walk.hop(ring, score, 0, -1, np.array([0.07]), counts)
-Hop(node=1, messages=3, questions=2)
+>>> from walklearn.walks import HistoryDriven, view_of
+>>> ring, visits = graphs.ring(4), [0, 4, 0, 1]                # before this visit to node 0
+>>> walk = HistoryDriven(alpha=2.0).bind(ring, None)
+>>> view = view_of(walk, ring, 0, states=lambda node: {"visits": np.array(visits[node])})
+>>> walk.hop(view, {}, view.ask(0), np.array([0.1]))[:2]     # (2/5)² = 0.16 against 0.2
+(0, 0)
+>>> walk.hop(view, {}, view.ask(0), np.array([0.07]))[:2]
+(1, 1)
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from walklearn.arrays import Arrays, ArraySpec, Specs
 from walklearn.graphs import Graph
-from walklearn.problem import Problem
 from walklearn.walks.derived import Derived
 from walklearn.walks.disclosure import Shown
 from walklearn.walks.proposal import propose
-from walklearn.walks.walk import WALKS, Hop, Vector
+from walklearn.walks.walk import WALKS, Hop, Vector, View, Walk
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
 
 @WALKS.register
-@dataclass(frozen=True, repr=False)
 class HistoryDriven(Derived):
     """A Metropolis walk that turns away from nodes which it has visited more than its law says.
 
@@ -60,6 +59,7 @@ class HistoryDriven(Derived):
     name: ClassVar[str] = "history-driven"
     reversible: ClassVar[bool] = False
     alpha: float = 20.0
+    compiled: ClassVar[str | None] = "history"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -71,41 +71,49 @@ class HistoryDriven(Derived):
         """What the walk shows: the counts tell where the token has been, not what the rows are."""
         return self.walk.shown
 
-    def hop(
-        self,
-        graph: Graph,
-        score: Vector,
-        node: int,
-        previous: int,
-        uniforms: Vector,
-        counts: NDArray[Any] | None = None,
-    ) -> Hop:
-        """Ask the proposed neighbour for its count, and accept by both.
+    @property
+    def matrix_walk(self) -> Walk:
+        """Its base walk."""
+        return self.walk
 
-        Parameters
-        ----------
-        counts
-            x_i, this visit included; left out, nobody has been visited yet.
-        """
-        neighbours = graph.neighbours(node)
-        proposal = propose(uniforms[0], len(neighbours), self.walk.laziness)
+    @property
+    def eigenvalue_note(self) -> str:
+        """The eigenvalues are those of its base walk."""
+        return (
+            "A history-driven walk depends on all visits so far: the eigenvalues, times and "
+            f"constant are those of its base walk {self.walk!r}. Averages over its visits vary "
+            f"{2 * self.alpha + 1:g} times less in the limit, and every proposal costs two more "
+            "messages."
+        )
+
+    def node_arrays(self, tokens: int) -> Specs:
+        """The number of earlier visits to the node."""
+        return (ArraySpec("visits", (), "<i8"),)
+
+    def hop(self, view: View, token: Arrays, state: Arrays, draws: Vector) -> Hop:
+        """Ask the proposed neighbour for its count, and accept by both."""
+        base = self.walk
+        token, state = base.count_visit(view, token), {"visits": state["visits"] + 1}
+        proposal = propose(draws[0], len(view.neighbours), base.laziness)
         if proposal is None:
-            return Hop(node, 0)
-        j = int(neighbours[proposal.place])
-        own, theirs = (1, 1) if counts is None else (counts[node], counts[j])
-        degree, their_degree = len(neighbours), len(graph.neighbours(j))
+            return Hop(view.node, 0, token, state)
+        j = int(view.neighbours[proposal.place])
+        own, theirs = int(state["visits"]) + 1, int(view.ask(j)["visits"]) + 1
+        own_score, their_score = view.own_announcement[0], view.announced[proposal.place][0]
+        degree, their_degree = len(view.neighbours), len(view.neighbours_of(j))
         # (x_i / μ_i) / (x_j / μ_j), where μ = score · degree
-        excess = (own * score[j] * their_degree) / (theirs * score[node] * degree)
-        accepted = proposal.decider <= float(excess) ** self.alpha * score[j] / score[node]
-        return Hop(j if accepted else node, 2 + int(accepted), questions=2)
+        excess = (own * their_score * their_degree) / (theirs * own_score * degree)
+        if proposal.decider > float(excess) ** self.alpha * their_score / own_score:
+            return Hop(view.node, 0, token, state, questions=2)
+        return Hop(j, 1, token, state, questions=2)
 
-    def transition_matrix(self, graph: Graph, problem: Problem | None = None) -> csr_array:
+    def transition_matrix(self, graph: Graph, objective: Any = None) -> csr_array:
         """Refused: the next node depends on all visits so far, so there is no matrix."""
         raise TypeError(
             "a history-driven walk has no transition matrix: the next node depends on all visits "
             f"so far. Ask its walk instead: {self.walk!r}."
         )
 
-    def acceptance_rate(self, graph: Graph, problem: Problem | None = None) -> float:
+    def acceptance_rate(self, graph: Graph, objective: Any = None) -> float:
         """The rate of the walk it builds on, to which it tends as the visits follow the law."""
-        return self.walk.acceptance_rate(graph, problem)
+        return self.walk.acceptance_rate(graph, objective)

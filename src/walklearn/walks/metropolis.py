@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar, Self
+from dataclasses import field
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
+from walklearn.arrays import Arrays, ArraySpec, Specs
 from walklearn.graphs import Graph
-from walklearn.problem import Problem
+from walklearn.parts import is_current
 from walklearn.walks.disclosure import Shown
 from walklearn.walks.proposal import accepts, propose
-from walklearn.walks.walk import WALKS, Generators, Hop, Vector, Walk
+from walklearn.walks.walk import WALKS, Generators, Hop, Vector, View, Walk
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
+NEEDS_SMOOTHNESS = {"smoothness": "Use walks.Uniform(), or give the importance of each node."}
 
-@dataclass(frozen=True, repr=False)
+
 class Metropolis(Walk):
     """The Metropolis walk for given visit weights: all the paper's walks are of this kind.
+
+    A node announces its score v_i / degree. A subclass defines `visit_weight`, or `visit_weights`
+    for all nodes at once.
 
     Parameters
     ----------
@@ -37,85 +42,211 @@ class Metropolis(Walk):
     """
 
     laziness: float = field(default=0.0, kw_only=True)
+    # The exact weight of each node's gradient, bound by a simulation.
+    scale: ClassVar[Vector | None] = None
+    compiled: ClassVar[str | None] = "metropolis"
+    announced_numbers: ClassVar[int | None] = 1  # the degree
+    uncounted: ClassVar[tuple[str, ...]] = ("inverse_sum",)
 
     def __post_init__(self) -> None:
         if not 0.0 <= self.laziness < 1.0:
             raise ValueError(f"laziness must be in [0, 1), got {self.laziness!r}.")
 
-    def weight(self, importance: float, degree: int) -> float:
-        """v_i from what a node knows of itself, or was told by a neighbour; see `visit_weights`.
+    def visit_weight(self, importance: Any, degree: Any) -> Any:
+        """Return v_i, from what a node knows about itself or a neighbour announced.
 
-        Only walks that say so can be done by the nodes of a network; of others a TypeError is
-        raised.
+        Works on numbers and, element by element, on arrays.
 
         Parameters
         ----------
         importance
-            L_i, or R_i where that was released.
+            L_i, or R_i if that was released; 1 if the walk follows neither.
         degree
-            How many neighbours the node has.
+            The number of the node's neighbours, at least 1.
 
         Returns
         -------
-        float
-            A positive number.
+        float or array
+            Positive. A TypeError is raised by walks that nodes of a network cannot do.
         """
         raise TypeError(f"{self!r} does not say how a node weighs itself against its neighbours.")
 
+    @property
+    def is_compiled(self) -> bool:
+        """True if a kernel does what the walk does; kernels read `divisors`, not `divisor`."""
+        cls = type(self)
+        counts = is_current(cls, "compiled", "count_visit")
+        return super().is_compiled and counts and is_current(cls, "divisors", "divisor")
+
     @classmethod
     def is_local(cls) -> bool:
-        """Whether nodes can do the walk, each from what it knows."""
-        return cls.weight is not Metropolis.weight and cls.hop is Metropolis.hop
+        """True if nodes can do the walk, each from its own knowledge."""
+        return cls.visit_weight is not Metropolis.visit_weight and cls.hop is Metropolis.hop
 
     @classmethod
     def unbiased(cls, laziness: float = 0.0) -> Self:
-        """The walk as an estimator wants it: minimising f itself, whatever the degrees."""
+        """Return the walk that minimises f itself, whatever the degrees."""
         return cls(laziness=laziness)
 
-    def realise(
-        self, graph: Graph, problem: Problem | None, generator: Generators | None = None
-    ) -> Metropolis:
-        """This walk itself: there is nothing to release."""
-        return self
+    def token_arrays(self, nodes: int) -> Specs:
+        """The sum of 1/s_i over the visits, unless the exact mean is bound."""
+        return () if self.scale is not None else (ArraySpec("inverse_sum"),)
 
-    def hop(self, graph: Graph, score: Vector, node: int, previous: int, uniforms: Vector) -> Hop:
-        """Propose a uniform neighbour, accept with min(1, score_j / score_i), else stay."""
-        neighbours = graph.neighbours(node)
-        proposal = propose(uniforms[0], len(neighbours), self.laziness)
-        if proposal is None:
-            return Hop(node, 0)
-        j = int(neighbours[proposal.place])
-        return Hop(j, 1) if accepts(proposal, score[node], score[j]) else Hop(node, 0)
+    def announce(
+        self, objective: Any, node: int, degree: int, rng: np.random.Generator | None
+    ) -> tuple[float, ...]:
+        """Return the score v_i / degree."""
+        importance = self._own_importance(objective, node, rng)
+        return (float(self.visit_weight(importance, max(degree, 1)) / max(degree, 1)),)
 
-    def divisors(self, graph: Graph, problem: Problem | None = None) -> Vector:
-        """s_i in ĝ = (s̄ / s_i) ∇f_i: here 1.
+    def _own_importance(self, objective: Any, node: int, rng: np.random.Generator | None) -> float:
+        return 1.0
+
+    def announcements(self, graph: Graph, objective: Any, rng: Generators | None = None) -> Vector:
+        """Return the scores of all nodes, by `visit_weights` if that is as new as `announce`."""
+        if is_current(type(self), "visit_weights", "announce"):
+            return self.score(graph, objective)[:, None]
+        return super().announcements(graph, objective, rng)
+
+    def visit_weights(self, graph: Graph, objective: Any = None) -> Vector:
+        """Return `visit_weight` of all nodes."""
+        weights = self.visit_weight(1.0, np.maximum(graph.degrees, 1).astype(np.float64))
+        return np.broadcast_to(np.asarray(weights, float), (graph.node_count,)).copy()
+
+    def score(self, graph: Graph, objective: Any = None) -> Vector:
+        """Return v / degree: a proposal from i to j is accepted with min(1, score_j / score_i).
 
         Parameters
         ----------
         graph
-            Who can talk to whom.
-        problem
-            What L_i is taken from; walks that do not follow L_i need none.
+            Communication graph.
+        objective
+            Source of L_i; walks that do not follow L_i need none.
+
+        Returns
+        -------
+        array
+            One number for each node.
+        """
+        return self.visit_weights(graph, objective) / np.maximum(graph.degrees, 1)
+
+    def hop(self, view: View, token: Arrays, state: Arrays, draws: Vector) -> Hop:
+        """Propose a uniform neighbour, accept with min(1, score_j / score_i), else stay."""
+        token = self.count_visit(view, token)
+        proposal = propose(draws[0], len(view.neighbours), self.laziness)
+        if proposal is None:
+            return Hop(view.node, 0, token, state)
+        own, theirs = view.own_announcement[0], view.announced[proposal.place][0]
+        if not accepts(proposal, own, theirs):
+            return Hop(view.node, 0, token, state)
+        return Hop(int(view.neighbours[proposal.place]), 1, token, state)
+
+    def weight(self, view: View, token: Arrays, state: Arrays) -> float:
+        """Return s̄ / s_i, with the exact mean if it is bound and else the token's estimate.
+
+        At visit k the token estimates s̄ by k / Σ 1/s over its visits, this one included. For a walk
+        that visits nodes in proportion to s that tends to the mean over all nodes, which no node
+        knows. The first weight is 1.
+        """
+        if self.scale is not None:
+            return float(self.scale[view.node])
+        divisor = self.divisor(view)
+        mean = (view.visits + 1) / (float(token["inverse_sum"]) + 1.0 / divisor)
+        return mean / divisor
+
+    def count_visit(self, view: View, token: Arrays) -> Arrays:
+        """Return the token's arrays with this visit counted in the estimate of s̄.
+
+        Parameters
+        ----------
+        view
+            The holder's knowledge of the network.
+        token
+            The walk's arrays on the token.
+
+        Returns
+        -------
+        dict
+            The new arrays.
+        """
+        if self.scale is not None:
+            return token
+        return {**token, "inverse_sum": token["inverse_sum"] + 1.0 / self.divisor(view)}
+
+    def divisor(self, view: View) -> float:
+        """Return s_i of the holder, from its own announcement: 1 unless gradients are divided.
+
+        Parameters
+        ----------
+        view
+            The holder's knowledge of the network.
+
+        Returns
+        -------
+        float
+            Positive.
+        """
+        del view
+        return 1.0
+
+    def divisors(self, graph: Graph, objective: Any = None) -> Vector:
+        """Return s_i in ĝ = (s̄ / s_i) ∇f_i: here 1.
+
+        Parameters
+        ----------
+        graph
+            Communication graph.
+        objective
+            Source of L_i; walks that do not follow L_i need none.
 
         Returns
         -------
         array
             A positive number for each node.
         """
+        del objective
         return np.ones(graph.node_count)
 
-    def gradient_scale(self, graph: Graph, problem: Problem | None = None) -> Vector:
-        """s̄ / s_i, with the divisors s."""
-        divisors = self.divisors(graph, problem)
+    def gradient_scale(self, graph: Graph, objective: Any = None) -> Vector:
+        """Return s̄ / s_i, with the divisors s."""
+        divisors = self.divisors(graph, objective)
         return np.asarray(divisors.mean() / divisors)
 
-    def transition_matrix(self, graph: Graph, problem: Problem | None = None) -> csr_array:
-        """P_ij = (1 − laziness) min(1, score_j / score_i) / deg_i, the rest on the diagonal."""
+    def bind(self, graph: Graph, objective: Any, mean: str = "exact") -> Self:
+        """Return the walk with the exact weights, unless the token estimates their mean."""
+        if mean == "estimated":
+            self.check_estimate()
+            return self
+        return self.bound(scale=self.gradient_scale(graph, objective))
+
+    def check_estimate(self) -> None:
+        """Raise a ValueError if the token cannot estimate the mean of the divisors."""
+        if type(self).gradient_scale is not Metropolis.gradient_scale:
+            raise ValueError(
+                f"{self!r} has its own gradient_scale, which the token cannot estimate. Use "
+                'mean_importance="exact".'
+            )
+
+    def transition_matrix(self, graph: Graph, objective: Any = None) -> csr_array:
+        """Return P_ij = (1 − laziness) min(1, score_j / score_i) / deg_i, the rest on the diagonal.
+
+        Parameters
+        ----------
+        graph
+            Communication graph.
+        objective
+            Source of L_i; walks that do not follow L_i need none.
+
+        Returns
+        -------
+        csr_array
+            Sparse, shape (N, N).
+        """
         from scipy.sparse import csr_array, diags_array
 
         degrees = graph.degrees
         rows = np.repeat(np.arange(graph.node_count), degrees)
-        score = self.score(graph, problem)
+        score = self.score(graph, objective)
         accept = np.minimum(1.0, score[graph.indices] / score[rows])
         moves = csr_array(
             ((1.0 - self.laziness) * accept / degrees[rows], graph.indices, graph.indptr),
@@ -126,16 +257,20 @@ class Metropolis(Walk):
         stays[stays < 1e-14] = 0.0
         return csr_array(moves + diags_array(stays))
 
+    def stationary(self, graph: Graph, objective: Any = None) -> Vector:
+        """Return v_i / Σ v."""
+        weights = self.visit_weights(graph, objective)
+        return np.asarray(weights / weights.sum())
+
 
 @WALKS.register
-@dataclass(frozen=True, repr=False)
 class Simple(Metropolis):
     """Every proposal is accepted, so hubs are visited more.
 
     Parameters
     ----------
     corrected
-        Whether to weight the gradient by (mean degree) / degree, which takes the bias out.
+        True to weight the gradient by (mean degree) / degree, which removes the bias.
     laziness
         The probability of staying put before anything is proposed, in [0, 1).
 
@@ -148,40 +283,48 @@ class Simple(Metropolis):
 
     name: ClassVar[str] = "simple"
     corrected: bool = False
+    announced_numbers: ClassVar[int | None] = 0  # every score is 1
 
     @classmethod
     def unbiased(cls, laziness: float = 0.0) -> Self:
-        """The simple walk with corrected gradients."""
+        """Return the simple walk with corrected gradients."""
         return cls(corrected=True, laziness=laziness)
 
     @property
     def shown(self) -> Shown:
-        """It shows nothing of the rows."""
+        """Nothing about the rows."""
         return Shown()
 
-    def weight(self, importance: float, degree: int) -> float:
-        """The degree."""
-        return float(max(degree, 1))
+    def visit_weight(self, importance: Any, degree: Any) -> Any:
+        """Return the degree."""
+        return degree
 
-    def visit_weights(self, graph: Graph, problem: Problem | None = None) -> Vector:
-        """The degree of each node."""
-        return np.maximum(graph.degrees, 1).astype(np.float64)
+    def bias_note(self, graph: Graph, has_noise: bool) -> str:
+        """Explain the bias of degrees."""
+        return (
+            "The simple walk visits nodes in proportion to their degree (here "
+            f"{graph.degrees.min()} to {graph.degrees.max()}), so it minimises a sum weighted by "
+            "degree, not f. Pass Simple(corrected=True), or use Uniform()."
+        )
 
-    def divisors(self, graph: Graph, problem: Problem | None = None) -> Vector:
-        """1 for every node, or its degree if corrected."""
-        return (self.visit_weights if self.corrected else super().divisors)(graph, problem)
+    def divisor(self, view: View) -> float:
+        """Return 1, or the degree if corrected."""
+        return float(max(len(view.neighbours), 1)) if self.corrected else 1.0
+
+    def divisors(self, graph: Graph, objective: Any = None) -> Vector:
+        """Return 1 for every node, or its degree if corrected."""
+        return (self.visit_weights if self.corrected else super().divisors)(graph, objective)
 
 
 @WALKS.register
-@dataclass(frozen=True, repr=False)
 class Uniform(Metropolis):
     """Algorithm 1: every node is visited equally often.
 
     Parameters
     ----------
     normalise
-        Whether to step by (L̄ / L_i) ∇f_i all the same. That is exact only where one model fits
-        every node (interpolation), releases nothing, and is fast there.
+        True to step by (L̄ / L_i) ∇f_i all the same. That is exact only where one model fits every
+        node (interpolation), releases nothing, and is fast there.
     laziness
         The probability of staying put before anything is proposed, in [0, 1).
 
@@ -194,41 +337,63 @@ class Uniform(Metropolis):
 
     name: ClassVar[str] = "uniform"
     normalise: bool = False
-    announced_numbers: ClassVar[int] = 1  # the degree
+
+    @property
+    def needs(self) -> dict[str, str]:
+        """L_i if steps are normalised."""
+        return NEEDS_SMOOTHNESS if self.normalise else {}
 
     @property
     def shown(self) -> Shown:
-        """It shows nothing of the rows, unless steps are normalised."""
+        """Nothing about the rows, unless steps are normalised."""
         return Shown(scaled_by=f"{self!r}" if self.normalise else "", instead="Uniform()")
 
-    def weight(self, importance: float, degree: int) -> float:
-        """The weight 1, whatever neighbours say."""
+    def visit_weight(self, importance: Any, degree: Any) -> Any:
+        """Return 1, whatever neighbours announce."""
         return 1.0
 
-    def visit_weights(self, graph: Graph, problem: Problem | None = None) -> Vector:
-        """1 for every node."""
-        return np.ones(graph.node_count)
-
-    def divisors(self, graph: Graph, problem: Problem | None = None) -> Vector:
-        """1 for every node, or L_i if normalised."""
-        if not self.normalise:
-            return super().divisors(graph, problem)
-        return smoothness_of_nodes(graph, problem, "Uniform(normalise=True)")
-
-
-def smoothness_of_nodes(graph: Graph, problem: Problem | None, walk: str) -> Vector:
-    """L_i of the problem's nodes, for a walk of that name, which needs them."""
-    if problem is None:
-        raise TypeError(f"{walk} needs the problem, to take L_i from: pass it after the graph.")
-    if problem.nodes != graph.node_count:
-        raise ValueError(
-            f"the graph has {graph.node_count} nodes, but the problem has {problem.nodes}."
+    def bias_note(self, graph: Graph, has_noise: bool) -> str:
+        """Explain the bias of normalised steps."""
+        if not has_noise:
+            return ""
+        return (
+            "Uniform(normalise=True) steps by (L̄ / L_i) ∇f_i, which is exact only where one model "
+            "fits every node; here it converges to the minimiser of another sum, and no theorem "
+            "applies. Use Uniform() or Weighted()."
         )
-    return positive(problem.importance)
+
+    def divisors(self, graph: Graph, objective: Any = None) -> Vector:
+        """Return 1 for every node, or L_i if normalised."""
+        if not self.normalise:
+            return super().divisors(graph, objective)
+        return smoothness_of_nodes(graph, objective, "Uniform(normalise=True)")
+
+    def check_estimate(self) -> None:
+        """Refuse normalised steps: a uniform walk meets the harmonic mean of L_i."""
+        super().check_estimate()
+        if self.normalise:
+            raise ValueError(
+                "a uniform walk meets the harmonic mean of L_i, not the mean that normalise=True "
+                'scales by. Use mean_importance="exact", or Weighted().'
+            )
+
+
+def smoothness_of_nodes(graph: Graph, objective: Any, walk: str) -> Vector:
+    """Return L_i of the objective's nodes, for a walk of that name, which needs them."""
+    if objective is None:
+        raise TypeError(f"{walk} needs the objective, to take L_i from: pass it after the graph.")
+    if objective.nodes != graph.node_count:
+        raise ValueError(
+            f"the graph has {graph.node_count} nodes, but the objective has {objective.nodes}."
+        )
+    constants = getattr(objective, "importance", None)
+    if constants is None:
+        constants = [objective.smoothness(node) for node in range(objective.nodes)]
+    return positive(np.array(constants, float))
 
 
 def positive(importance: Vector) -> Vector:
-    """The importance of each node, checked, and not to be written to any more."""
+    """Return the importance of each node, checked and frozen."""
     wrong = np.flatnonzero(~(np.isfinite(importance) & (importance > 0)))
     if importance.ndim != 1 or wrong.size:
         where = f": node {wrong[0]} has {importance.flat[wrong[0]]:g}" if wrong.size else ""

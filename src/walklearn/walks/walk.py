@@ -1,180 +1,462 @@
-"""What every walk offers."""
+"""Base of all walks: the rule by which the holder of the token chooses the next node.
+
+A walk has no access to the model. Of its methods only `announce`, and the tables that a simulation
+computes for all nodes at once, read the objective; so a path can be computed before the updates
+along it, and what a walk reveals about rows is what it announces.
+"""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import MISSING, dataclass, fields
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from walklearn.arrays import Arrays, Specs
 from walklearn.files.registry import Registry
 from walklearn.graphs import Graph
-from walklearn.problem import Problem
+from walklearn.parts import Part, is_current
 from walklearn.walks.disclosure import Shown
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
 Vector = NDArray[np.float64]
-Generators = (
-    np.random.Generator | Sequence[np.random.Generator]
-)  # one for all nodes, or each its own
+# One generator for all nodes, or one for each.
+Generators = np.random.Generator | Sequence[np.random.Generator]
 
 
-class Hop(NamedTuple):
-    """Where the token goes, and how many messages that takes.
+class View(NamedTuple):
+    """The holder's knowledge of the network during a visit.
 
     Parameters
     ----------
     node
-        Where the token goes; the same node if it stays.
-    messages
-        How many messages that takes.
-    questions
-        How many of these were questions and answers, of a number each, not the token.
+        The holder of the token.
+    nodes
+        N, the number of nodes in the network.
+    visits
+        The number of earlier visits of this token, to any node.
+    slot
+        The number of the token; 0 if there is only one.
+    neighbours
+        The neighbours in ascending order. A real node leaves out those that do not answer.
+    own_announcement
+        The numbers that the holder announced before the walk.
+    announced
+        For each neighbour, in the same order, the numbers that it announced.
+    ask
+        Returns the walk's state at a neighbour, for a question and an answer. Simulations only.
+    neighbours_of
+        Returns the neighbours of any node, for jumps of several hops. Simulations only.
 
     Examples
     --------
     >>> from walklearn import graphs, walks
-    >>> graph, walk = graphs.ring(5), walks.Uniform()
-    >>> score = walk.score(graph)
-    >>> walk.hop(graph, score, 0, 4, np.array([0.9, 0.5]))
-    Hop(node=4, messages=1, questions=0)
+    >>> view = walks.view_of(walks.Uniform(), graphs.star(4), node=1)
+    >>> view.neighbours, view.own_announcement, view.announced[0]
+    (array([0], dtype=int32), (1.0,), (0.3333333333333333,))
+    """
+
+    node: int
+    nodes: int
+    visits: int
+    slot: int
+    neighbours: NDArray[Any]
+    own_announcement: tuple[float, ...]
+    announced: Sequence[tuple[float, ...]]
+    ask: Callable[[int], Arrays]
+    neighbours_of: Callable[[int], NDArray[Any]]
+
+
+class Hop(NamedTuple):
+    """The next node, and the walk's new arrays.
+
+    Parameters
+    ----------
+    node
+        The next node; the holder itself if the token stays.
+    messages
+        The number of messages that carry the token: 0 if it stays, more than 1 for a jump.
+    token
+        The walk's arrays on the token.
+    state
+        The walk's arrays at the holder.
+    questions
+        The number of other messages, questions and answers of one number each.
+
+    Examples
+    --------
+    >>> from walklearn import graphs, walks
+    >>> walk = walks.Uniform()
+    >>> walk.hop(walks.view_of(walk, graphs.ring(5), node=0), {}, {}, np.array([0.9]))
+    Hop(node=4, messages=1, token={}, state={}, questions=0)
     """
 
     node: int
     messages: int
+    token: Arrays = {}  # noqa: RUF012 - never changed
+    state: Arrays = {}  # noqa: RUF012 - never changed
     questions: int = 0
 
 
-@dataclass(frozen=True, repr=False)
-class Walk(ABC):
-    """What every walk offers.
+class Walk(Part):
+    """Rule for the next node. A subclass needs `hop` only.
 
     Attributes
     ----------
     name
-        What studies, plans and the command line call the walk, once it is registered in
-        `WALKS`.
+        The name in studies, plans and the command line, once the walk is registered in `WALKS`.
+    compiled
+        The name of the kernel for `hop`. It counts only if no subclass overrides `hop`, `weight` or
+        the declared arrays.
+    announced_numbers
+        The numbers in an announcement that count as sent; by default all.
+
+    Examples
+    --------
+    >>> import walklearn as wl
+    >>> class Clockwise(wl.Walk):
+    ...     def hop(self, view, token, state, draws):
+    ...         return wl.walks.Hop((view.node + 1) % view.nodes, 1)
+    >>> X, y = wl.datasets.two_gaussians(10, dimension=2, seed=1)
+    >>> run = wl.simulate(wl.Problem(X, y, penalty=1.0), wl.graphs.ring(10), Clockwise(),
+    ...                   step_size=wl.PowerStep(0.1), steps=100, seed=1, engine="reference")
+    >>> run.visits
+    array([10, 10, 10, 10, 10, 10, 10, 10, 10, 10])
     """
 
     name: ClassVar[str]
     reversible: ClassVar[bool] = True
-    announced_numbers: ClassVar[int] = 0
+    announced_numbers: ClassVar[int | None] = None
+    compiled: ClassVar[str | None] = None
+    slow_stationary: ClassVar[bool] = False  # True if `stationary` may take longer than a run
+    is_independent: ClassVar[bool] = False  # True if nodes are drawn without a graph
+    is_biased: ClassVar[bool] = False  # True if weights do not correct its stationary distribution
+    entrapment_cure: ClassVar[str] = "take walks.Simple(corrected=True), which never rejects"
+    outside = 0  # nodes whose value was outside the public bounds of a release
 
     @abstractmethod
-    def visit_weights(self, graph: Graph, problem: Problem | None = None) -> Vector:
-        """v_i > 0, what the stationary law is proportional to.
+    def hop(self, view: View, token: Arrays, state: Arrays, draws: Vector) -> Hop:
+        """Choose the next node. Change no input array.
 
         Parameters
         ----------
-        graph
-            Who can talk to whom.
-        problem
-            What L_i is taken from; walks that do not follow L_i need none.
-
-        Returns
-        -------
-        array
-            A number for each node. A TypeError is raised where the walk needs the problem and it is
-            missing, or rests on a release that was not drawn yet.
-        """
-
-    @abstractmethod
-    def gradient_scale(self, graph: Graph, problem: Problem | None = None) -> Vector:
-        """The factor of ∇f_i in the gradient estimate ĝ, for each node.
-
-        Parameters
-        ----------
-        graph
-            Who can talk to whom.
-        problem
-            What L_i is taken from; walks that do not follow L_i need none.
-
-        Returns
-        -------
-        array
-            A number for each node.
-        """
-
-    @abstractmethod
-    def transition_matrix(self, graph: Graph, problem: Problem | None = None) -> csr_array:
-        """P, the probability of each next node.
-
-        Parameters
-        ----------
-        graph
-            Who can talk to whom.
-        problem
-            What L_i is taken from; walks that do not follow L_i need none.
-
-        Returns
-        -------
-        csr_array
-            Sparse, shape (N, N); rows sum to one. A TypeError is raised by walks that have none:
-            the next node depends on more than the present one, or can be any.
-        """
-
-    @abstractmethod
-    def hop(self, graph: Graph, score: Vector, node: int, previous: int, uniforms: Vector) -> Hop:
-        """Make one step of the chain.
-
-        Parameters
-        ----------
-        graph
-            Who can talk to whom.
-        score
-            What `score` gives, computed once for the whole walk.
-        node
-            Where the token is.
-        previous
-            Where it was before its last move; −1 at the start.
-        uniforms
-            As many uniform numbers as `draws` says.
+        view
+            The holder's knowledge of the network.
+        token
+            The arrays of `token_arrays`.
+        state
+            The arrays of `node_arrays`, at this node.
+        draws
+            Uniform numbers in [0, 1), as many as the property `draws` says.
 
         Returns
         -------
         Hop
-            Where the token goes, and how many messages that takes.
+            The next node, its cost and the new arrays.
         """
 
     @property
     def draws(self) -> int:
-        """How many uniform numbers a step uses."""
+        """The number of uniform numbers per hop."""
         return 1
 
-    @property
-    def innermost(self) -> Walk:
-        """The walk that this one builds on; itself where it stands alone."""
-        return self
+    def token_arrays(self, nodes: int) -> Specs:
+        """Declare the walk's arrays on the token. They start at zero.
 
-    @property
-    def shown(self) -> Shown | None:
-        """What it shows of the nodes' rows beside the model; None where that is not known.
+        Parameters
+        ----------
+        nodes
+            N, the number of nodes.
 
-        Where privacy is claimed, a class's own word counts, not one that it has inherited.
+        Returns
+        -------
+        tuple of ArraySpec
+            None by default.
         """
-        return None
+        del nodes
+        return ()
 
-    @property
-    def is_private(self) -> bool:
-        """Whether the walk rests on a release that is still to be drawn."""
-        return False
+    def node_arrays(self, tokens: int) -> Specs:
+        """Declare the walk's arrays at each node. They start at zero.
 
-    def realise(
-        self, graph: Graph, problem: Problem | None, generator: Generators | None = None
-    ) -> Walk:
-        """The walk with its release drawn; itself where there is nothing to release.
+        Parameters
+        ----------
+        tokens
+            The number of tokens.
+
+        Returns
+        -------
+        tuple of ArraySpec
+            None by default.
+        """
+        del tokens
+        return ()
+
+    def announce(
+        self, objective: Any, node: int, degree: int, rng: np.random.Generator | None
+    ) -> tuple[float, ...]:
+        """Return the numbers that a node discloses to its neighbours, once, before the walk.
+
+        Parameters
+        ----------
+        objective
+            The objective, of which the node knows its own part.
+        node
+            The number of the node.
+        degree
+            The number of its neighbours.
+        rng
+            Source of simulated noise; None draws from the operating system's entropy.
+
+        Returns
+        -------
+        tuple of float
+            Empty by default.
+        """
+        del objective, node, degree, rng
+        return ()
+
+    def weight(self, view: View, token: Arrays, state: Arrays) -> float:
+        """Return the factor of the gradient at this visit; 0 if the node only forwards the token.
+
+        Parameters
+        ----------
+        view, token, state
+            As for `hop`, before the hop.
+
+        Returns
+        -------
+        float
+            1 by default.
+        """
+        del view, token, state
+        return 1.0
+
+    def announcements(self, graph: Graph, objective: Any, rng: Generators | None = None) -> Vector:
+        """Return the announcements of all nodes.
 
         Parameters
         ----------
         graph
-            Who can talk to whom.
-        problem
-            What L_i is taken from; walks that do not follow L_i take None.
+            Communication graph.
+        objective
+            The objective.
+        rng
+            As for `announce`, one for all nodes or a list with one for each.
+
+        Returns
+        -------
+        array
+            One line for each node.
+        """
+        rngs = [rng] * graph.node_count if rng is None or isinstance(rng, GENERATOR) else rng
+        lines = [
+            self.announce(objective, node, int(degree), rngs[node])
+            for node, degree in enumerate(graph.degrees)
+        ]
+        return np.array(lines, dtype=np.float64).reshape(graph.node_count, -1)
+
+    def bind(self, graph: Graph, objective: Any, mean: str = "exact") -> Walk:
+        """Return the walk with the numbers that only a simulation knows; by default itself.
+
+        Parameters
+        ----------
+        graph
+            Communication graph.
+        objective
+            The objective.
+        mean
+            "exact" if gradients are scaled by the exact mean importance, "estimated" if the token
+            estimates it.
+
+        Returns
+        -------
+        Walk
+            The walk, for use in this simulation only.
+        """
+        del graph, objective, mean
+        return self
+
+    def gradient_scale(self, graph: Graph, objective: Any = None) -> Vector:
+        """Return the exact weight of each node's gradient.
+
+        Parameters
+        ----------
+        graph
+            Communication graph.
+        objective
+            Source of L_i; walks that do not follow L_i need none.
+
+        Returns
+        -------
+        array
+            1 for each node by default.
+        """
+        del objective
+        return np.ones(graph.node_count)
+
+    def stationary(self, graph: Graph, objective: Any = None) -> Vector:
+        """Return the long-run share of the updates that each node makes.
+
+        Parameters
+        ----------
+        graph
+            Communication graph.
+        objective
+            Source of L_i; walks that do not follow L_i need none.
+
+        Returns
+        -------
+        array
+            One number for each node; they sum to one. A TypeError is raised by a walk that does not
+            know it.
+        """
+        del graph, objective
+        raise TypeError(f"the stationary distribution of {self!r} is not known.")
+
+    def transition_matrix(self, graph: Graph, objective: Any = None) -> csr_array:
+        """Return P, the probability of each next node.
+
+        Parameters
+        ----------
+        graph
+            Communication graph.
+        objective
+            Source of L_i; walks that do not follow L_i need none.
+
+        Returns
+        -------
+        csr_array
+            Sparse, shape (N, N); rows sum to one. A TypeError is raised by walks without one: the
+            next node depends on more than the present one, or can be any.
+        """
+        del graph, objective
+        raise TypeError(f"the transition matrix of {self!r} is not known.")
+
+    def visit_weights(self, graph: Graph, objective: Any = None) -> Vector:
+        """Return v_i > 0, to which the stationary distribution is proportional.
+
+        Parameters
+        ----------
+        graph
+            Communication graph.
+        objective
+            Source of L_i; walks that do not follow L_i need none.
+
+        Returns
+        -------
+        array
+            One number for each node.
+        """
+        return self.stationary(graph, objective)
+
+    def acceptance_rate(self, graph: Graph, objective: Any = None) -> float:
+        """Return the long-run share of the steps that move the token: 1 − Σ π_i P_ii.
+
+        Parameters
+        ----------
+        graph
+            Communication graph.
+        objective
+            Source of L_i; walks that do not follow L_i need none.
+
+        Returns
+        -------
+        float
+            From 0 to 1.
+        """
+        stays = self.transition_matrix(graph, objective).diagonal()
+        return float(self.stationary(graph, objective) @ (1.0 - stays))
+
+    @property
+    def innermost(self) -> Walk:
+        """The walk that this one builds on; itself if it stands alone."""
+        return self
+
+    @property
+    def eigenvalue_note(self) -> str:
+        """A sentence on the eigenvalues that stand for the walk; usually empty."""
+        return ""
+
+    @property
+    def matrix_walk(self) -> Walk:
+        """The walk whose transition matrix stands for this one; itself by default."""
+        return self
+
+    def with_innermost(self, inner: Walk) -> Walk:
+        """Return the same walk, built on another one."""
+        del self
+        return inner
+
+    def without_secrets(self) -> Walk:
+        """Return the walk without numbers that depend on the rows and were not released."""
+        return self
+
+    def before_release(self) -> Walk:
+        """Return the walk as it was before nodes released anything."""
+        return self
+
+    def bias_note(self, graph: Graph, has_noise: bool) -> str:
+        """Return why the walk minimises another sum than f, if its weights do not correct it.
+
+        Parameters
+        ----------
+        graph
+            Communication graph.
+        has_noise
+            True if no model is best for every node.
+
+        Returns
+        -------
+        str
+            Empty if there is nothing to say.
+        """
+        del graph, has_noise
+        return ""
+
+    @property
+    def shown(self) -> Shown | None:
+        """The disclosure about the nodes' rows beside the model; None if it is not known.
+
+        A walk that announces nothing discloses nothing. One that overrides a method with access to
+        the objective has to say in the same class what it discloses.
+        """
+        return Shown()
+
+    @property
+    def discloses_known(self) -> bool:
+        """True if `shown` speaks for all methods that read the objective."""
+        return self.shown is not None and is_current(type(self), "shown", *READ_OBJECTIVE)
+
+    @property
+    def is_private(self) -> bool:
+        """True if the walk rests on a release that is still to be drawn."""
+        return False
+
+    @property
+    def release(self) -> Vector | None:
+        """The numbers that the nodes have released; None if they released none."""
+        return None
+
+    @property
+    def is_compiled(self) -> bool:
+        """True if a kernel does exactly what `hop` and `weight` do."""
+        written_for = ("hop", "weight", "token_arrays", "node_arrays", "draws")
+        return self.compiled is not None and is_current(type(self), "compiled", *written_for)
+
+    def realise(self, graph: Graph, objective: Any, generator: Generators | None = None) -> Walk:
+        """Return the walk with its release drawn; itself if there is nothing to release.
+
+        Parameters
+        ----------
+        graph
+            Communication graph.
+        objective
+            Source of L_i; walks that do not follow L_i take None.
         generator
             One for all nodes or a list with one for each, for a simulated release, which protects
             nobody. By default the noise comes from the operating system's entropy.
@@ -182,75 +464,86 @@ class Walk(ABC):
         Returns
         -------
         Walk
-            A walk that can be walked.
+            A walk without a release to draw.
         """
+        del graph, objective, generator
         return self
 
-    def score(self, graph: Graph, problem: Problem | None = None) -> Vector:
-        """v / deg: a proposal from i to j is accepted with min(1, score_j / score_i).
 
-        Parameters
-        ----------
-        graph
-            Who can talk to whom.
-        problem
-            What L_i is taken from; walks that do not follow L_i need none.
-
-        Returns
-        -------
-        array
-            A number for each node.
-        """
-        return self.visit_weights(graph, problem) / np.maximum(graph.degrees, 1)
-
-    def stationary(self, graph: Graph, problem: Problem | None = None) -> Vector:
-        """The long-run share of the updates that each node makes.
-
-        Parameters
-        ----------
-        graph
-            Who can talk to whom.
-        problem
-            What L_i is taken from; walks that do not follow L_i need none.
-
-        Returns
-        -------
-        array
-            A number for each node; they sum to one.
-        """
-        importance = self.visit_weights(graph, problem)
-        return np.asarray(importance / importance.sum())
-
-    def acceptance_rate(self, graph: Graph, problem: Problem | None = None) -> float:
-        """The long-run share of the steps that move the token: 1 − Σ π_i P_ii.
-
-        Parameters
-        ----------
-        graph
-            Who can talk to whom.
-        problem
-            What L_i is taken from; walks that do not follow L_i need none.
-
-        Returns
-        -------
-        float
-            From 0 to 1.
-        """
-        stays = self.transition_matrix(graph, problem).diagonal()
-        return float(self.stationary(graph, problem) @ (1.0 - stays))
-
-    def __repr__(self) -> str:
-        """The settings that differ from their defaults; an array as …"""
-        shown = []
-        for item in fields(self):
-            value = getattr(self, item.name)
-            default = item.default if item.default_factory is MISSING else item.default_factory()
-            if isinstance(value, np.ndarray):
-                shown.append(f"{item.name}=…")
-            elif value != default:
-                shown.append(f"{item.name}={value!r}")
-        return f"{type(self).__name__}({', '.join(shown)})"
-
+GENERATOR = np.random.Generator
+READ_OBJECTIVE = (
+    "announce", "announcements", "bind", "gradient_scale", "realise", "visit_weights", "score",
+    "divisors", "_own_importance",
+)  # fmt: skip
 
 # A class, or a function that makes a walk.
 WALKS: Registry[Callable[..., Walk]] = Registry("walk")
+
+
+class _Announced(Sequence[tuple[float, ...]]):
+    """The announcements of some nodes, read from a table when they are asked for."""
+
+    def __init__(self, table: Vector, nodes: NDArray[Any]) -> None:
+        self._table, self._nodes = table, nodes
+
+    def __getitem__(self, place: Any) -> Any:
+        return tuple(self._table[self._nodes[place]].tolist())
+
+    def __len__(self) -> int:
+        return len(self._nodes)
+
+
+def view_of(
+    walk: Walk,
+    graph: Graph,
+    node: int,
+    *,
+    objective: Any = None,
+    table: Vector | None = None,
+    states: Callable[[int], Arrays] | None = None,
+    visits: int = 0,
+) -> View:
+    """Return the view of a node in a simulation.
+
+    Parameters
+    ----------
+    walk
+        The walk, whose announcements are made unless `table` has them.
+    graph
+        Communication graph.
+    node
+        The holder.
+    objective
+        Source of the announcements.
+    table
+        The announcements of all nodes.
+    states
+        Returns the walk's state at a node; nothing by default.
+    visits
+        The number of earlier visits of the token.
+
+    Returns
+    -------
+    View
+        The holder's knowledge of the network.
+
+    Examples
+    --------
+    >>> from walklearn import graphs, walks
+    >>> view_of(walks.Simple(), graphs.ring(5), 0).neighbours
+    array([1, 4], dtype=int32)
+    """
+    if table is None:
+        table = walk.announcements(graph, objective)
+    neighbours = graph.neighbours(node)
+    return View(
+        node,
+        graph.node_count,
+        visits,
+        0,
+        neighbours,
+        tuple(table[node].tolist()),
+        _Announced(table, neighbours),
+        (lambda _: {}) if states is None else states,
+        graph.neighbours,
+    )

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from dataclasses import field
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 
 from walklearn.graphs import Graph
-from walklearn.problem import Problem
+from walklearn.parts import is_current
 from walklearn.problem.smoothness import check_exact
 from walklearn.walks.disclosure import Shown
-from walklearn.walks.metropolis import Metropolis, positive, smoothness_of_nodes
-from walklearn.walks.walk import WALKS, Generators, Vector
+from walklearn.walks.metropolis import (
+    NEEDS_SMOOTHNESS,
+    Metropolis,
+    positive,
+    smoothness_of_nodes,
+)
+from walklearn.walks.walk import WALKS, Generators, Vector, View, Walk
 
 if TYPE_CHECKING:
     from walklearn.privacy.mechanism import Mechanism
@@ -21,7 +26,6 @@ Reweight = Literal["released", "as-printed"]
 
 
 @WALKS.register
-@dataclass(frozen=True, eq=False, repr=False)
 class Weighted(Metropolis):
     """Algorithm 2: nodes are visited in proportion to their importance.
 
@@ -63,7 +67,16 @@ class Weighted(Metropolis):
     shrink: bool = field(default=False, kw_only=True)
     bounds: tuple[float, float] | None = field(default=None, kw_only=True)
     public: bool = field(default=False, kw_only=True)
-    announced_numbers: ClassVar[int] = 2  # the degree and the importance
+    announced_numbers: ClassVar[int | None] = 2  # the degree and the importance
+    # Bound by `realise`: the mechanism that released the importance, and the values behind it.
+    mechanism: ClassVar[Mechanism | None] = None
+    true_importance: ClassVar[Vector | None] = None
+    entrapment_cure: ClassVar[str] = "clip the importance, Weighted(importance=np.clip(...))"
+
+    @property
+    def needs(self) -> dict[str, str]:
+        """L_i, unless an importance is given."""
+        return NEEDS_SMOOTHNESS if self.importance is None else {}
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -73,7 +86,7 @@ class Weighted(Metropolis):
             raise ValueError(f'reweight must be "released" or "as-printed", got {self.reweight!r}.')
         if self.privacy is not None:
             _check_mechanism(self.privacy, self.bounds)
-        elif type(self) is Weighted and (self.bounds or self.shrink or self.reweight != "released"):
+        elif self.bounds or self.shrink or self.reweight != "released":
             raise ValueError(
                 "bounds, shrink and reweight are about a release: pass privacy=... with them."
             )
@@ -83,15 +96,46 @@ class Weighted(Metropolis):
     @property
     def shown(self) -> Shown:
         """The importance, unless it is public; by the mechanism, if there is one."""
-        return self._shown(self.privacy)
-
-    def _shown(self, mechanism: Mechanism | None) -> Shown:
+        mechanism = self.privacy or self.mechanism
         scaled_by = 'reweight="as-printed"' if self.reweight == "as-printed" else ""
         return Shown(not self.public, mechanism, scaled_by, instead='reweight="released"')
 
-    def weight(self, importance: float, degree: int) -> float:
-        """The importance."""
+    def visit_weight(self, importance: Any, degree: Any) -> Any:
+        """Return the importance."""
         return importance
+
+    def announce(
+        self, objective: Any, node: int, degree: int, rng: np.random.Generator | None
+    ) -> tuple[float, ...]:
+        """Return the score and v_i: the importance, released by the mechanism if there is one."""
+        if self.importance is not None:
+            own = float(self.importance[node])
+        else:
+            own = float(objective.smoothness(node))
+        if self.privacy is not None:
+            own = float(self.privacy.release(own, rng))
+        weight = float(self.visit_weight(own, max(degree, 1)))
+        return (weight / max(degree, 1), weight)
+
+    def announcements(self, graph: Graph, objective: Any, rng: Generators | None = None) -> Vector:
+        """Return score and v_i of all nodes."""
+        if not is_current(type(self), "visit_weights", "announce"):
+            return Walk.announcements(self, graph, objective, rng)
+        weights = self.visit_weights(graph, objective)
+        return np.column_stack([weights / np.maximum(graph.degrees, 1), weights])
+
+    def divisor(self, view: View) -> float:
+        """Return v_i of the holder, as it was announced."""
+        return view.own_announcement[1]
+
+    def check_estimate(self) -> None:
+        """Refuse steps scaled by the true L_i: the token counts what nodes release."""
+        super().check_estimate()
+        if self.reweight == "as-printed":
+            raise ValueError(
+                'the token counts what nodes release, but reweight="as-printed" scales by the true '
+                'L_i. Use reweight="released", or mean_importance="exact".'
+            )
 
     @property
     def is_private(self) -> bool:
@@ -99,7 +143,7 @@ class Weighted(Metropolis):
         return self.privacy is not None
 
     def realise(
-        self, graph: Graph, problem: Problem | None, generator: Generators | None = None
+        self, graph: Graph, objective: Any, generator: Generators | None = None
     ) -> Metropolis:
         """The walk after every node has released its importance once.
 
@@ -108,41 +152,40 @@ class Weighted(Metropolis):
         """
         if self.privacy is None:
             return self
-        true = self._importance(graph, problem)
-        if self.importance is None and problem is not None:
+        true = self._importance(graph, objective)
+        if self.importance is None and hasattr(objective, "exact_smoothness"):
             # A relay has nothing of its own; another node's value must not be released again.
-            held = np.diff(problem.offsets)
-            if problem.is_sparse and getattr(self.privacy, "protect", "node") == "rows":
-                check_exact(int(held.max()), problem.dimension)
-            relays = held == 0
-            true = np.where(relays, self.privacy.bounds[0], problem.exact_smoothness)
+            held = np.diff(objective.offsets)
+            if objective.is_sparse and getattr(self.privacy, "protect", "node") == "rows":
+                check_exact(int(held.max()), objective.dimension)
+            true = np.where(held == 0, self.privacy.bounds[0], objective.exact_smoothness)
         released = _released(self.privacy, true, generator)
         if self.shrink:
             from walklearn.privacy.comparison import shrunk
 
             released = shrunk(self.privacy, released)
-        return ReleasedWeighted(
-            released,
-            true_importance=true,
+        return self.bound(
+            importance=positive(np.array(released, float)),
+            privacy=None,
             mechanism=self.privacy,
-            reweight=self.reweight,
-            shrink=self.shrink,
+            true_importance=true,
             outside=self.privacy.outside(true),
-            laziness=self.laziness,
         )
 
-    def visit_weights(self, graph: Graph, problem: Problem | None = None) -> Vector:
-        """The given importance, or L_i."""
+    def visit_weights(self, graph: Graph, objective: Any = None) -> Vector:
+        """Return `visit_weight` of the given importance, or of L_i."""
         if self.is_private:
             raise TypeError(
                 "this walk follows what the nodes will release, which has not been drawn yet: "
-                "draw it first with walk.realise(graph, problem, generator)."
+                "draw it first with walk.realise(graph, objective, generator)."
             )
-        return self._importance(graph, problem)
+        degrees = np.maximum(graph.degrees, 1)
+        weights = self.visit_weight(self._importance(graph, objective), degrees)
+        return np.broadcast_to(np.asarray(weights, float), (graph.node_count,))
 
-    def _importance(self, graph: Graph, problem: Problem | None) -> Vector:
+    def _importance(self, graph: Graph, objective: Any) -> Vector:
         if self.importance is None:
-            return smoothness_of_nodes(graph, problem, "Weighted()")
+            return smoothness_of_nodes(graph, objective, "Weighted()")
         if self.importance.shape != (graph.node_count,):
             raise ValueError(
                 f"importance must hold one number per node: the graph has {graph.node_count} "
@@ -150,83 +193,37 @@ class Weighted(Metropolis):
             )
         return self.importance
 
-    def divisors(self, graph: Graph, problem: Problem | None = None) -> Vector:
-        """v_i."""
-        return self.visit_weights(graph, problem)
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        """Freeze the arrays, after unpickling too, so that they cannot be written to."""
-        self.__dict__.update(state)
-        for value in state.values():
-            if isinstance(value, np.ndarray):
-                value.setflags(write=False)
-
-    def __eq__(self, other: object) -> bool:
-        return type(other) is type(self) and all(
-            np.array_equal(mine, theirs)
-            if isinstance(mine, np.ndarray)
-            else mine is theirs
-            if theirs is None or isinstance(theirs, np.ndarray)
-            else mine == theirs
-            for mine, theirs in zip(_values(self), _values(other), strict=True)
-        )
-
-    def __hash__(self) -> int:
-        return hash(
-            (type(self), *(v.tobytes() if isinstance(v, np.ndarray) else v for v in _values(self)))
-        )
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class ReleasedWeighted(Weighted):
-    """A private weighted walk after its one draw: `importance` is the released R.
-
-    Parameters
-    ----------
-    true_importance
-        What was released, which only "as-printed" looks at.
-    mechanism
-        What it was released by.
-    outside
-        How many nodes had a value outside the public bounds, clamped before the release.
-    importance
-        The released values R.
-    laziness
-        The probability of staying put before anything is proposed, in [0, 1).
-    privacy
-        The mechanism that the walk was made with.
-    reweight
-        As for `Weighted`.
-    shrink
-        As for `Weighted`.
-    bounds
-        As for `Weighted`.
-    public
-        As for `Weighted`.
-
-    Examples
-    --------
-    >>> from walklearn import Problem, graphs, losses, privacy
-    >>> problem = Problem([[1.0], [1.2], [1.4]], [1.0, 2.0, 3.0], loss=losses.Squared())
-    >>> walk = Weighted(privacy=privacy.Laplace(0.1, bounds=(1.0, 9.0)))
-    >>> drawn = walk.realise(graphs.ring(3), problem, np.random.default_rng(1))
-    >>> type(drawn).__name__, bool(drawn.importance.min() >= 1.0), drawn.outside
-    ('ReleasedWeighted', True, 0)
-    """
-
-    true_importance: Vector = field(kw_only=True)
-    mechanism: Mechanism = field(kw_only=True)
-    outside: int = field(default=0, kw_only=True)
+    def divisors(self, graph: Graph, objective: Any = None) -> Vector:
+        """Return v_i; the true importance if weights are as printed."""
+        if self.reweight == "as-printed" and self.true_importance is not None:
+            return self.true_importance
+        return self.visit_weights(graph, objective)
 
     @property
-    def shown(self) -> Shown:
-        """What was released."""
-        return self._shown(self.mechanism)
+    def release(self) -> Vector | None:
+        """R, shrunk if the walk shrinks it; None before the draw."""
+        return None if self.mechanism is None else self.importance
 
-    def divisors(self, graph: Graph, problem: Problem | None = None) -> Vector:
-        """R_i, or as printed L_i."""
-        released = self.visit_weights(graph, problem)
-        return released if self.reweight == "released" else self.true_importance
+    def without_secrets(self) -> Self:
+        """Return the walk without the values behind a release."""
+        return self if self.mechanism is None else self.bound(true_importance=self.importance)
+
+    def before_release(self) -> Self:
+        """Return the walk with its mechanism, before the draw."""
+        if self.mechanism is None:
+            return self
+        unbound = dict.fromkeys(("importance", "mechanism", "true_importance"))
+        return self.bound(**unbound, outside=0, privacy=self.mechanism)
+
+    def bias_note(self, graph: Graph, has_noise: bool) -> str:
+        """Explain the bias of the paper's weights."""
+        if self.reweight != "as-printed":
+            return ""
+        return (
+            'With reweight="as-printed" the gradient is divided by L_i while the walk follows the '
+            "released R_i: for one draw it minimises Σ (R_i / L_i) f_i, not f. Use "
+            'reweight="released".'
+        )
 
 
 def _released(mechanism: Mechanism, values: Vector, generator: Generators | None) -> Vector:
@@ -234,10 +231,6 @@ def _released(mechanism: Mechanism, values: Vector, generator: Generators | None
         return mechanism.release(values, generator)
     each = zip(values, generator, strict=True)
     return np.array([mechanism.release(value, own) for value, own in each])
-
-
-def _values(walk: Any) -> list[Any]:
-    return [getattr(walk, item.name) for item in fields(walk)]
 
 
 def _check_mechanism(mechanism: Mechanism, bounds: tuple[float, float] | None) -> None:

@@ -53,7 +53,7 @@ from walklearn.node.agreement.plan_privacy import Privacy
 from walklearn.problem import Aggregate
 from walklearn.problem.domains import Domain, Everywhere
 from walklearn.problem.losses import Loss
-from walklearn.updates import UPDATES, Remembering
+from walklearn.updates import UPDATES, Update
 from walklearn.updates.step_sizes import StepSize
 from walklearn.walks import WALKS, Metropolis
 from walklearn.walks.disclosure import tells
@@ -302,10 +302,10 @@ class Plan:
         return len(self.classes or ()) if self.loss.takes == "class" else 1
 
     @cached_property
-    def memory(self) -> Remembering | None:
+    def memory(self) -> Update | None:
         """The update, where it remembers gradients; None for the paper's."""
         kind = UPDATES.by_name(self.update)
-        return kind() if issubclass(kind, Remembering) else None
+        return kind() if kind.converges else None
 
     @cached_property
     def metropolis(self) -> Metropolis:

@@ -1,8 +1,8 @@
 """What a node does to the token while it holds it: a visit from its own rows alone.
 
-It is the visit of `walk_sgd.step`, made of the same functions; R̄ is the token's own estimate.
-With `ModelNoise` the gradient of the rows is clipped and noisy. Once the node has spent its
-contributions, a visit counts but leaves the model unchanged.
+It is `walklearn.visit.visit`; the token itself estimates R̄. The protocol chooses the neighbour
+afterwards, by the same numbers and functions. With `ModelNoise` the gradient of the rows is clipped
+and noisy. Once the node has spent its contributions, a visit counts but leaves the model unchanged.
 
 >>> from walklearn.node.agreement.plan import Plan
 >>> plan = Plan.from_text('''
@@ -26,6 +26,7 @@ contributions, a visit counts but leaves the model unchanged.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from dataclasses import dataclass
 from functools import cached_property
@@ -34,6 +35,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from walklearn.arrays import Arrays
 from walklearn.node.protocol.fields import MessageError, Vector, is_inside
 from walklearn.node.protocol.tokens import (
     LEAST_CURVATURE,
@@ -44,13 +46,15 @@ from walklearn.node.protocol.tokens import (
     check_memory,
 )
 from walklearn.node.protocol.values import replace
+from walklearn.privacy.protection import Protection
 from walklearn.problem import Problem
-from walklearn.updates import walk_sgd
-from walklearn.updates.found_step import Pace
-from walklearn.updates.memory import GradientMemory, KeptSlopes
-from walklearn.updates.step_sizes import StepSize
-from walklearn.updates.update import Remembering
-from walklearn.walks import proposal
+from walklearn.updates.line_search import Pace
+from walklearn.updates.sgd import Sgd
+from walklearn.updates.update import Update
+from walklearn.visit import Draws as VisitDraws
+from walklearn.visit import NodeState, Setting, visit
+from walklearn.visit import Token as Payload
+from walklearn.walks import View, proposal
 
 if TYPE_CHECKING:
     from walklearn.node.agreement.plan import Plan
@@ -179,11 +183,44 @@ class Learner:
         """L_i, which never leaves the node but through its release."""
         return float(self.problem.exact_smoothness[0])
 
-    @property
-    def step_size(self) -> StepSize:
-        """γ_k of the paper's update."""
-        assert self.plan.step_size is not None
-        return self.plan.step_size
+    @cached_property
+    def setting(self) -> Setting:
+        """The fixed inputs of this node's visits."""
+        plan, privacy = self.plan, Protection() if self.noise is None else self.noise
+        update = plan.memory
+        if update is None:
+            assert plan.step_size is not None
+            update = Sgd(plan.step_size, plan.average)
+        objective = self.problem if plan.batch is None else self.problem.with_batch(plan.batch)
+        if self.noise is not None and self.may_contribute:
+            privacy = dataclasses.replace(self.noise, max_contributions=self.may_contribute)
+        walk: Any = plan.metropolis
+        if self.noise is not None and plan.tells:  # released by the plan's mechanism
+            released = np.full(plan.nodes, self.importance)
+            walk = dataclasses.replace(walk, importance=released, public=True)
+        return Setting(objective, walk, update, privacy=privacy, updates=plan.updates)
+
+    def _view(self, token: Token) -> View:
+        """The node's view without neighbours: the protocol chooses among them afterwards."""
+        own = (self.importance, self.importance)
+        nobody = np.zeros(0, dtype=np.int64)
+        return View(
+            0, self.plan.nodes, token.updates, 0, nobody, own, (), lambda _: {}, lambda _: nobody
+        )
+
+    def _visit(
+        self, token: Token, walk: Arrays, update: Arrays, state: NodeState, draws: Draws
+    ) -> tuple[Payload, NodeState]:
+        """Make a visit with these arrays, and refuse a model that cannot be computed with."""
+        setting = self.setting
+        payload = Payload(0, token.updates, token.updates, walk, update)
+        rows = draws.uniforms[1:].reshape(setting.update.gradients, setting.objective.draws)
+        noise = np.zeros((1, 0)) if draws.noise is None else draws.noise[None]
+        numbers = VisitDraws(draws.uniforms[:1], rows, noise)
+        with np.errstate(over="ignore", invalid="ignore"):
+            payload, state, _, _ = visit(setting, self._view(token), payload, state, numbers)
+            self._check(payload)
+        return payload, state
 
     @cached_property
     def limits(self) -> Limits:
@@ -215,35 +252,35 @@ class Learner:
         """Make this node's update; return the token, the contributions and what is kept."""
         if self.plan.memory is not None:
             return self._remember(self.plan.memory, token, draws, contributions, kept)
-        carried = walk_sgd.Token(
-            0, -1, token.model, token.weighted_sum, token.step_size_sum, token.updates, 0,
-            token.inverse_importance_sum,
-        )  # fmt: skip
-        contributes = self.noise is not None and contributions < self.may_contribute
-
-        def protect(problem: Problem, node: int, model: Vector, batch: Vector) -> Vector | None:
-            return self._protected(model, draws.noise, batch) if contributes else None
-
-        with np.errstate(over="ignore", invalid="ignore"):
-            carried, scale = walk_sgd.estimated_scale(carried, self.importance)
-            carried, _ = walk_sgd.improve(
-                self.problem, self.step_size, carried, scale, draws.uniforms[1:],
-                None if self.noise is None else protect, self.plan.average,
-            )  # fmt: skip
-            self._check(carried)
+        if self.noise is not None and draws.noise is None:
+            raise ValueError("a visit with noise on the model needs that noise.")
+        arrays: Arrays = {"model": token.model}
+        if self.plan.average:
+            arrays["weighted_sum"] = token.weighted_sum
+            arrays["step_size_sum"] = np.asarray(token.step_size_sum)
+        walk = {"inverse_sum": np.asarray(token.inverse_importance_sum)}
+        spent: Arrays = {}
+        if self.noise is not None:
+            # With a budget of no contributions at all, the cap counts as reached.
+            used = contributions if self.may_contribute else self.noise.max_contributions
+            spent = {"contributions": np.asarray(used)}
+        payload, state = self._visit(token, walk, arrays, NodeState({}, {}, spent), draws)
+        new = payload.update
         improved = replace(
             token,
-            updates=carried.updates,
-            model=carried.model,
-            weighted_sum=carried.weighted_sum,
-            step_size_sum=carried.step_size_sum,
-            inverse_importance_sum=carried.inverse_importance_sum,
+            updates=payload.updates,
+            model=new["model"],
+            weighted_sum=new.get("weighted_sum", token.weighted_sum),
+            step_size_sum=float(new.get("step_size_sum", 0.0)),
+            inverse_importance_sum=float(payload.walk["inverse_sum"]),
         )
-        return Visited(improved, contributions + contributes)
+        if self.noise is not None and self.may_contribute:
+            contributions = int(state.privacy["contributions"])
+        return Visited(improved, contributions)
 
     def _remember(
         self,
-        update: Remembering,
+        update: Update,
         token: Token,
         draws: Draws,
         contributions: int,
@@ -264,7 +301,7 @@ class Learner:
 
     def _remembered(
         self,
-        update: Remembering,
+        update: Update,
         token: Token,
         draws: Draws,
         contributions: int,
@@ -275,23 +312,33 @@ class Learner:
         pace = Pace(memory.nodes, memory.ages, memory.squared_ages)
         # A node that is gone for good is not waited for.
         collects = memory.collects and not pace.has_come_round(self.plan.nodes)
-        carried = walk_sgd.token_at(0, token.model)._replace(
-            updates=token.updates,
-            memory=GradientMemory(memory.gradient_sum, pace, memory.curvature, collects),
-        )
-        before = update.unvisited(self.problem, 0)
+        carried: Arrays = {
+            "model": token.model,
+            "gradient_sum": memory.gradient_sum,
+            "nodes": np.asarray(pace.nodes),
+            "ages": np.asarray(pace.ages),
+            "squared_ages": np.asarray(pace.squared_ages),
+            "curvature": np.asarray(memory.curvature),
+            "collects": np.asarray(collects),
+        }
+        before = self.setting.init_node(0)
         if belongs and kept is not None:
-            before = KeptSlopes(kept.slopes, kept.updated)
-        with np.errstate(over="ignore", invalid="ignore"):
-            carried, now, *_ = update.visit(self.problem, carried, before, draws.uniforms[1:])
-            self._check(carried)
-        known: GradientMemory = carried.memory
+            stored = {"slopes": kept.slopes, "updated": np.asarray(kept.updated)}
+            before = before._replace(update=stored)
+        walk = {"inverse_sum": np.zeros(())}
+        payload, state = self._visit(token, walk, carried, before, draws)
+        known = payload.update
         # Where no row has a gradient any more L̂ decays without end; the next one finds it anew.
-        curvature = known.curvature if known.curvature >= LEAST_CURVATURE else 0.0
-        memory = Memory(memory.epoch, known.gradient_sum, *known.pace, curvature, known.collects)
-        improved = replace(token, updates=carried.updates, model=carried.model, memory=memory)
+        curvature = float(known["curvature"])
+        curvature = curvature if curvature >= LEAST_CURVATURE else 0.0
+        nodes, ages, squares = (float(known[name]) for name in ("nodes", "ages", "squared_ages"))
+        memory = Memory(
+            memory.epoch, known["gradient_sum"], nodes, ages, squares, curvature,
+            bool(known["collects"]),
+        )  # fmt: skip
+        improved = replace(token, updates=payload.updates, model=known["model"], memory=memory)
         past = () if kept is None else kept.past if belongs else kept.given
-        keeps = Kept(memory.epoch, now.slopes, now.updated, past)
+        keeps = Kept(memory.epoch, state.update["slopes"], int(state.update["updated"]), past)
         visited = Visited(improved, contributions, keeps)
         try:
             with np.errstate(over="ignore", invalid="ignore"):
@@ -300,27 +347,13 @@ class Learner:
             return visited, str(error)
         return visited, ""
 
-    def _check(self, carried: walk_sgd.Token) -> None:
-        """Refuse what can no longer be computed with."""
-        if not is_inside(carried.model, self.problem.domain):
+    def _check(self, payload: Payload) -> None:
+        """Refuse a model that can no longer be computed with."""
+        if not is_inside(payload.update["model"], self.problem.domain):
             raise DivergedError(
-                f"update {carried.updates} gives a model that is not finite or far too large: "
+                f"update {payload.updates} gives a model that is not finite or far too large: "
                 "the plan needs a smaller step size or a domain."
             )
-
-    def _protected(
-        self,
-        model: Vector,
-        noise: NDArray[Any] | None,
-        batch: Vector,
-    ) -> Vector:
-        """Return the rows' part of ∇f_i, clipped and with the given noise."""
-        assert self.noise is not None
-        if noise is None:
-            raise ValueError("a visit with noise on the model needs that noise.")
-        if self.simulated:
-            return self.noise.protected(self.problem, 0, model, batch, normal=noise)
-        return self.noise.released(self.problem, 0, model, batch, steps=noise)
 
     def disbelief(self, importance: float, degree: int) -> str:
         """Why a neighbour cannot have this importance and degree; empty if it can."""
@@ -348,7 +381,7 @@ class Learner:
 
         A neighbour's word on its importance counts for the weighted walk only.
         """
-        return proposal.score(self.plan.metropolis.weight(importance, degree), degree)
+        return proposal.score(self.plan.metropolis.visit_weight(importance, max(degree, 1)), degree)
 
 
 def own_problem(plan: Plan, X: ArrayLike, y: ArrayLike) -> Problem:

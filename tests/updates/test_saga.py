@@ -1,4 +1,4 @@
-"""Updates with memory: they arrive at w*, whoever is next, and remember what they say."""
+"""Saga converges to the minimiser whatever the walk, and its arrays are what they claim to be."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ import pytest
 import walklearn as wl
 from walklearn import updates, walks
 from walklearn.problem import Problem
+from walklearn.simulation.batches import Position
 from walklearn.simulation.reference_batches import ReferenceWalks
-from walklearn.updates.found_step import Pace
+from walklearn.updates.line_search import Pace
 from walklearn.updates.random_streams import generators, replicate_seed
-from walklearn.updates.walk_sgd import WalkSetting
+from walklearn.visit import Setting
 
 GRAPH = wl.graphs.barabasi_albert(12, 2, seed=3)
 LOSSES: list[Any] = [
@@ -36,9 +37,9 @@ def make_problem(loss: Any = LOSSES[0], rows: int = 12, **options: Any) -> Probl
 
 
 def batch_of(problem: Problem, update: Any, batch: int | None = None) -> ReferenceWalks:
-    setting = WalkSetting(problem, GRAPH, walks.Simple(), update, batch)
+    objective = problem if batch is None else problem.with_batch(batch)
     streams = generators(replicate_seed(np.random.SeedSequence(3), 0))
-    return ReferenceWalks(setting, [streams])
+    return ReferenceWalks(Setting(objective, walks.Simple(), update), GRAPH, [streams])
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)
@@ -73,18 +74,18 @@ def test_many_rows_and_relays(batch: int | None) -> None:
 
 @pytest.mark.parametrize("batch", [None, 2])
 @pytest.mark.parametrize("loss", [LOSSES[0], LOSSES[4]], ids=repr)
-def test_the_token_carries_the_sum_of_what_nodes_keep(loss: Any, batch: int | None) -> None:
+def test_the_token_carries_the_sum_of_the_stored_gradients(loss: Any, batch: int | None) -> None:
     problem = make_problem(loss, rows=40)
     walking = batch_of(problem, updates.Saga(), batch)
     walking.advance(77)
-    memory, kept = walking.tokens[0].memory, walking.kept[0]
+    token, states = walking.positions[0].token.update, walking.states[0]
     gradients, nodes = np.zeros(problem.size), 0.0
-    for node in range(12):
-        slopes = kept.of(node).slopes
-        gradients += problem.rows_of(node).gradient(np.nan_to_num(slopes))
-        nodes += 1.0 - np.isnan(slopes).mean()
-    np.testing.assert_allclose(memory.gradient_sum, gradients, atol=1e-9)
-    assert np.isclose(memory.pace.nodes, nodes)
+    for node, state in states.items():
+        _, x, _ = problem.linear_rows(node, ())
+        gradients += np.asarray(np.nan_to_num(state["slopes"]).T @ x).reshape(-1)
+        nodes += 1.0 - np.isnan(state["slopes"]).mean()
+    np.testing.assert_allclose(token["gradient_sum"], gradients, atol=1e-9)
+    assert np.isclose(token["nodes"], nodes)
 
 
 def test_the_equations_written_out() -> None:
@@ -94,54 +95,73 @@ def test_the_equations_written_out() -> None:
     h, s = np.zeros((12, 4)), np.zeros(4)
     seen: set[int] = set()
     for _ in range(60):
-        token = walking.tokens[0]
-        w, i = token.model, token.node
+        position = walking.positions[0]
+        w, i = position.token.update["model"], position.node
         first = i not in seen
         seen.add(i)
         g = problem.gradient(i, w)
         direction = g if first else g - h[i] + s / len(seen)
         s, h[i] = s + g - h[i], g
         walking.advance(1)
-        np.testing.assert_allclose(
-            walking.tokens[0].model, w - 0.01 * (direction + 0.5 * w), atol=1e-12
-        )
+        expected = w - 0.01 * (direction + 0.5 * w)
+        np.testing.assert_allclose(walking.models[0, 0], expected, atol=1e-12)
 
 
-def test_collecting_leaves_the_model_until_every_node_was_seen() -> None:
+def test_a_restarted_token_leaves_the_model_until_every_node_was_visited() -> None:
     problem, update = make_problem(), updates.Saga()
     walking = batch_of(problem, update)
-    begun = walking.tokens[0]._replace(model=np.ones(4), memory=update.begin(problem, True))
-    walking = ReferenceWalks(walking.setting, walking.streams, [begun])
+    walking.advance(50)
+    node, token, *_ = walking.positions[0]
+    restarted = update.restart(problem, token.update | {"model": np.ones(4)}, generation=1)
+    assert update.known_gradient(problem, token.update) is not None
+    assert update.known_gradient(problem, restarted) is None
+    start = Position(node, token._replace(update=restarted))
+    walking = ReferenceWalks(walking.setting, GRAPH, walking.streams, [start])
     while not walking.visits.all():
-        assert (walking.tokens[0].model == 1.0).all()
+        assert (walking.models == 1.0).all()
         walking.advance(1)
-    assert not (walking.tokens[0].model == 1.0).any()
+    assert not (walking.models == 1.0).any()
 
 
-def test_a_batch_goes_on_where_another_stopped() -> None:
+def test_the_known_gradient_is_that_of_the_objective_once_the_model_has_converged() -> None:
+    problem, update = make_problem(), updates.Saga()
+    walking = batch_of(problem, update)
+    assert update.known_gradient(problem, walking.positions[0].token.update) is None
+    walking.advance(4000)
+    token = walking.positions[0].token.update
+    known = update.known_gradient(problem, token)
+    assert known is not None
+    np.testing.assert_allclose(known, problem.full_gradient(token["model"]), atol=1e-5)
+
+
+def test_a_batch_continues_where_another_stopped() -> None:
     problem = make_problem(rows=40)
     whole, first = batch_of(problem, updates.Saga(), 2), batch_of(problem, updates.Saga(), 2)
     whole.advance(100)
     first.advance(40)
-    rest = ReferenceWalks(first.setting, first.streams, first.tokens, first.kept)
+    rest = ReferenceWalks(first.setting, GRAPH, first.streams, first.positions, first.states)
     rest.advance(60)
     np.testing.assert_array_equal(rest.models, whole.models)
 
 
-def test_memory_of_another_problem_is_refused() -> None:
-    problem, other = make_problem(), make_problem(LOSSES[1])
-    walking = batch_of(problem, updates.Saga())
+def test_arrays_of_another_objective_are_refused() -> None:
+    """A token with a model of another length does not conform to the declared arrays."""
+    walking = batch_of(make_problem(), updates.Saga())
     walking.advance(5)
-    setting, streams = walking.setting, walking.streams
-    elsewhere = WalkSetting(other, GRAPH, setting.walk, setting.update)
-    with pytest.raises(ValueError, match="made by Saga"):
-        ReferenceWalks(elsewhere, streams, walking.tokens, walking.kept)
-    with pytest.raises(ValueError, match="goes on only with what its nodes keep"):
-        ReferenceWalks(setting, streams, walking.tokens)
     wider = Problem(np.ones((12, 9)), np.ones(12), penalty=1.0)
-    with pytest.raises(ValueError, match="memory is not one of"):
-        ReferenceWalks(WalkSetting(wider, GRAPH, setting.walk, setting.update), streams,
-                       walking.tokens, walking.kept)  # fmt: skip
+    setting = Setting(wider, walks.Simple(), updates.Saga())
+    with pytest.raises(ValueError, match=r"shape|mismatch|dimension"):
+        ReferenceWalks(setting, GRAPH, walking.streams, walking.positions).advance(1)
+
+
+def test_saga_is_refused_where_it_would_disclose_or_has_no_rows() -> None:
+    noise = wl.privacy.ModelNoise(clip=1.0, noise_multiplier=1.0, max_contributions=2)
+    with pytest.raises(wl.CapabilityError) as caught:
+        Setting(make_problem(), walks.Uniform(), updates.Saga(), privacy=noise)
+    assert caught.value.capability == "linear_rows"
+    mechanism = wl.privacy.ClampedGamma(theta=4.0, bounds=(1.0, 8.0))
+    with pytest.raises(ValueError, match=r"Sgd\(step_size\)"):
+        Setting(make_problem(), walks.Weighted(privacy=mechanism), updates.Saga())
 
 
 def test_costs_are_counted() -> None:
@@ -164,10 +184,10 @@ def test_step_size_is_short_for_sgd() -> None:
     assert short == long
 
 
-def test_the_pace_slows_where_the_token_comes_round_slowly() -> None:
+def test_the_pace_falls_where_the_token_returns_slowly() -> None:
     quick, slow = Pace(), Pace()
     for visit in range(200):
-        quick = quick.counted(float(visit < 10), 10 if visit >= 10 else 0)
-        slow = slow.counted(float(visit < 10), (100 if visit % 10 == 0 else 1) * (visit >= 10))
+        quick = quick.with_visit(float(visit < 10), 10 if visit >= 10 else 0)
+        slow = slow.with_visit(float(visit < 10), (100 if visit % 10 == 0 else 1) * (visit >= 10))
     assert quick.factor == 1.0
     assert slow.factor < 0.25

@@ -22,20 +22,18 @@ them shows (`halving_visits`).
 
 >>> pace = Pace()
 >>> for age in (0, 0, 1, 2):                  # two first visits, then two returns
-...     pace = pace.counted(float(age == 0), age)
+...     pace = pace.with_visit(float(age == 0), age)
 >>> pace.nodes, pace.mean_age                 # 2 nodes; (1 + 4) / (2 · 3)
 (2.0, 0.8333333333333334)
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-
-from walklearn.problem.losses import Loss
-from walklearn.problem.visited_rows import VisitedRows
 
 Array = NDArray[Any]
 
@@ -65,7 +63,7 @@ class Pace(NamedTuple):
     ages: float = 0.0
     squared_ages: float = 0.0
 
-    def counted(self, seen: float, age: int) -> Pace:
+    def with_visit(self, seen: float, age: int) -> Pace:
         """The pace after one more visit.
 
         Parameters
@@ -109,7 +107,7 @@ class Pace(NamedTuple):
         """
         return self.hops > ROUNDS * max(self.mean_age, nodes)
 
-    def decayed(self, curvature: float, visits: float) -> float:
+    def decay(self, curvature: float, visits: float) -> float:
         """L̂ · 2^(−pace / H).
 
         Parameters
@@ -167,39 +165,33 @@ def halving_visits(nodes: int, held: int, looks: int, hops: float) -> float:
     return max(least, HOPS_SHARE * hops) if looks == held else least
 
 
-def raised(curvature: float, loss: Loss, rows: VisitedRows, scores: Array, slopes: Array) -> float:
-    """L̂, doubled as long as these rows contradict it.
+def raise_curvature(
+    curvature: float, value_at: Callable[[Array], float], w: Array, gradient: Array
+) -> float:
+    """Return L̂, doubled as long as the inspected rows contradict it.
 
     Parameters
     ----------
     curvature
         L̂ so far; 0 before the first gradient.
-    loss
-        The loss of a row.
-    rows
-        What the visit looks at.
-    scores, slopes
-        Of these rows, by the model as it came.
+    value_at
+        φ_i of the inspected rows, as a function of the model.
+    w
+        The model as it came.
+    gradient
+        ∇φ_i(w) of the same rows.
 
     Returns
     -------
     float
         L̂, unchanged where there is no gradient to try.
     """
-    gradient = rows.share * rows.gradient(slopes)
-    squared_norm = float(gradient @ gradient)
-    value = _value(loss, rows, scores)
+    squared_norm, value = float(gradient @ gradient), value_at(w)
     if not (squared_norm > 0.0 and value > 0.0 and np.isfinite(squared_norm)):
         return curvature
     curvature = curvature or squared_norm / (2.0 * value)
-    along = rows.scores(gradient)
     while (fall := squared_norm / (2.0 * curvature)) > ROUNDING * value:
-        if _value(loss, rows, scores - along / curvature) <= value - (1.0 - SLACK) * fall:
+        if value_at(w - gradient / curvature) <= value - (1.0 - SLACK) * fall:
             break
         curvature *= 2.0
     return curvature
-
-
-def _value(loss: Loss, rows: VisitedRows, scores: Array) -> float:
-    """φ_i, or as the mini-batch estimates it."""
-    return rows.share * float(rows.weights @ loss.value(scores, rows.y))

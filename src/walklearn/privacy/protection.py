@@ -1,0 +1,172 @@
+"""Base of all protections: the objective as one visit may see it.
+
+A protection stands between an update and the rows. Under it an update reads the rows through
+`context.gradient(w)` only; it does not know about clipping, noise or a cap. The penalty is a public
+number and stays outside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from walklearn.arrays import Arrays, Specs
+from walklearn.parts import Part, is_current
+
+Array = NDArray[Any]
+
+
+class Protection(Part):
+    """Limits the access of a visit to the objective; itself, it changes nothing.
+
+    Attributes
+    ----------
+    adds_noise
+        True if each gradient takes noise, one number for each number of the model.
+    compiled
+        The name of the kernels' form of it. It counts only if no subclass overrides a method that
+        the kernels replace.
+
+    Examples
+    --------
+    >>> import walklearn as wl
+    >>> problem = wl.Problem([[1.0], [2.0]], [1.0, -1.0])
+    >>> Protection().view(problem, 0, {}, np.zeros((1, 0))) is problem
+    True
+    """
+
+    adds_noise: ClassVar[bool] = False
+    compiled: ClassVar[str | None] = "none"
+
+    @property
+    def is_compiled(self) -> bool:
+        """True if kernels do exactly what `view` does."""
+        written_for = ("view", "draw_noise", "node_arrays", "adds_noise")
+        return self.compiled is not None and is_current(type(self), "compiled", *written_for)
+
+    def node_arrays(self, objective: Any) -> Specs:
+        """Declare the arrays of the budget that a node has spent. They start at zero.
+
+        Parameters
+        ----------
+        objective
+            The objective.
+
+        Returns
+        -------
+        tuple of ArraySpec
+            None by default.
+        """
+        del objective
+        return ()
+
+    def view(self, objective: Any, node: int, state: Arrays, noise: Array) -> Any:
+        """Return the objective for one visit, and charge `state` for it.
+
+        Parameters
+        ----------
+        objective
+            The objective.
+        node
+            The node that is visited.
+        state
+            The arrays of `node_arrays`. Entries are replaced, arrays are not changed.
+        noise
+            The noise of this visit, as `draw_noise` gave it: a line for each gradient.
+
+        Returns
+        -------
+        Objective
+            The objective itself by default. With the budget spent, one that contributes nothing.
+        """
+        del node, state, noise
+        return objective
+
+    def draw_noise(
+        self, gradients: int, size: int, rng: np.random.Generator | None
+    ) -> NDArray[Any]:
+        """Draw the noise of one visit.
+
+        Parameters
+        ----------
+        gradients
+            The number of gradients.
+        size
+            The number of numbers in a model.
+        rng
+            Source of simulated noise, which protects nobody; None draws exactly, from the operating
+            system's entropy.
+
+        Returns
+        -------
+        array
+            A line for each gradient; without columns if there is no noise.
+        """
+        del size, rng
+        return np.zeros((gradients, 0))
+
+
+class ObjectiveView:
+    """The public part of an objective. It offers no rows, so updates that need rows are refused.
+
+    Parameters
+    ----------
+    objective
+        The objective behind it.
+    protection
+        The protection, for messages.
+    """
+
+    def __init__(self, objective: Any, protection: object) -> None:
+        self._protection = protection
+        self.nodes, self.size, self.draws = objective.nodes, objective.size, objective.draws
+        self.parameters, self.penalty = objective.parameters, objective.penalty
+        self.project = objective.project
+
+    def __repr__(self) -> str:
+        return f"an objective under {self._protection!r}"
+
+
+class NoContribution(ObjectiveView):
+    """An objective for a node whose budget is spent: it leaves the model unchanged."""
+
+    def __init__(self, objective: Any, protection: object) -> None:
+        super().__init__(objective, protection)
+        self.penalty = 0.0
+        self.project = lambda w: w
+
+    def gradient(self, node: int, w: Array, draws: Array) -> Array:
+        """Return 0, whatever the rows are."""
+        del node, draws
+        return np.zeros_like(w)
+
+
+class ProtectedObjective(ObjectiveView):
+    """An objective whose gradients are clipped and noisy, each with a noise vector of its own.
+
+    Parameters
+    ----------
+    objective
+        The objective behind it.
+    protection
+        The noise, with `protected` and `released`.
+    noise
+        A line for each gradient: whole numbers if they were drawn exactly, else normal numbers.
+    """
+
+    def __init__(self, objective: Any, protection: Any, noise: Array) -> None:
+        super().__init__(objective, protection)
+        lines = iter(noise)
+        # Closures keep the rows out of reach of the update.
+        self._gradient: Callable[..., Array] = lambda node, w, draws: (
+            protection.released(objective, node, w, draws, steps=next(lines))
+            if noise.dtype.kind == "i"
+            else protection.protected(objective, node, w, draws, normal=next(lines))
+        )
+
+    def gradient(self, node: int, w: Array, draws: Array) -> Array:
+        """Return the clipped and noisy gradient."""
+        return self._gradient(node, w, draws)

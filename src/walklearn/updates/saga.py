@@ -1,0 +1,216 @@
+"""SAGA on a walk: nodes and token store gradients, and w converges to the minimiser.
+
+Write f_i = φ_i + (λ/2)‖w‖². Node i keeps h_i, the gradient ∇φ_i of its last visit (0 before the
+first); the token carries w and s = Σ h_i over the n nodes visited. At node i, with g = ∇φ_i(w):
+
+    w ← Π(w − γ((g − h_i) + s/n + λw)),  then  s += g − h_i,   h_i = g
+
+At its first visit a node has no h_i yet, and s/n stands for it, the best estimate: w − γ(g + λw).
+Since ∇ℓ = slope · x, a node keeps one slope for each row (and class) instead of h_i.
+
+With a mini-batch B of a node's n_i rows, g − h_i is estimated by ``n_i/|B|`` Σ_B (g_r − h_r). Rows
+seen for the first time take their share of s/n for h_r, and n counts a node by the share of its
+rows that was seen. A relay, which has no rows, counts in n with its h of 0.
+
+The step γ is found on the way (`line_search`), or given and then used as given.
+
+(SAGA: Defazio, Bach & Lacoste-Julien, 2014. On a Markov chain: M. Even, *Stochastic gradient
+descent under Markovian sampling schemes*, ICML 2023.)
+
+>>> import walklearn as wl
+>>> X, y = wl.datasets.two_gaussians(20, dimension=3, variance=4.0, seed=1)
+>>> problem = wl.Problem(X, y, penalty=1.0)
+>>> run = wl.simulate(problem, wl.graphs.erdos_renyi(20, 0.4, seed=1), wl.walks.Simple(),
+...                   update=wl.updates.Saga(), steps=4000, seed=1)
+>>> bool(run.distance[0, -1] < 1e-6)
+True
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from walklearn.arrays import Arrays, ArraySpec, Specs
+from walklearn.updates.line_search import Pace, halving_visits, raise_curvature
+from walklearn.updates.step_sizes import ConstantStep
+from walklearn.updates.update import UPDATES, Array, Update, VisitContext, VisitResult
+
+ALL_NODES = 1.0 - 1e-9  # as a share of N: n adds up shares of nodes
+SCALARS = ("nodes", "ages", "squared_ages", "curvature")
+
+
+class RowCorrection(NamedTuple):
+    """Change of a node's stored gradient, as one visit sees it.
+
+    Parameters
+    ----------
+    gradient
+        g, or the mini-batch's estimate of it.
+    correction
+        g − h_i, or the mini-batch's estimate of it.
+    change
+        The change of h_i, which is added to s.
+    unseen
+        The share of the inspected rows that was not seen before.
+    seen
+        The share of the node that is seen now and was not before.
+    slopes
+        The slopes that the node keeps from now on.
+    """
+
+    gradient: Array
+    correction: Array
+    change: Array
+    unseen: float
+    seen: float
+    slopes: Array
+
+
+@UPDATES.register
+class Saga(Update):
+    """Step along the node's new gradient, corrected by its old one and by the mean of all.
+
+    Parameters
+    ----------
+    step_size
+        γ, a `ConstantStep` or a positive number; by default it is found on the way.
+
+    Examples
+    --------
+    >>> from walklearn import updates
+    >>> updates.Saga(0.1)
+    Saga(step_size=ConstantStep(constant=0.1))
+    """
+
+    name: ClassVar[str] = "saga"
+    compiled: ClassVar[str | None] = "saga"
+    converges: ClassVar[bool] = True
+    discloses: ClassVar[str] = "the token carries L̂, a bound on the curvature of the nodes' rows"
+    uncounted: ClassVar[tuple[str, ...]] = ("collects",)  # set only after a loss
+    step_size: ConstantStep | None = None
+
+    def __post_init__(self) -> None:
+        step_size: Any = self.step_size
+        if isinstance(step_size, int | float) and not isinstance(step_size, bool):
+            object.__setattr__(self, "step_size", ConstantStep(float(step_size)))
+        elif step_size is not None and not isinstance(step_size, ConstantStep):
+            raise ValueError(
+                f"{type(self).__name__} takes a ConstantStep, or no step size at all, got "
+                f"{step_size!r}: with memory the noise in the gradient vanishes by itself, and a "
+                "step that shrinks would only make it slow."
+            )
+
+    @property
+    def needs(self) -> dict[str, str]:
+        """Linear rows and, to find the step, local values."""
+        rows = {"linear_rows": "Use updates.Sgd(step_size)."}
+        return rows if self.step_size else rows | {"local_value": "Give a step, as Saga(0.1)."}
+
+    def token_arrays(self, objective: Any, tokens: int = 1) -> Specs:
+        """w, s, n, Σa, Σa² and L̂; and after a restart, that w waits until all nodes were seen."""
+        return (
+            *super().token_arrays(objective, tokens),
+            ArraySpec("gradient_sum", (objective.size,)),
+            *map(ArraySpec, SCALARS),
+            ArraySpec("collects", (), "|b1"),
+        )
+
+    def node_arrays(self, objective: Any, node: int, tokens: int = 1) -> Specs:
+        """A slope for each row and class, NaN if unseen, and the number of the last update here."""
+        rows, x, _ = objective.linear_rows(node, ())
+        outputs = objective.size // x.shape[1]
+        shape = (len(rows),) if outputs == 1 else (len(rows), outputs)
+        return ArraySpec("slopes", shape), ArraySpec("updated", (), "<i8")
+
+    def restart(self, objective: Any, token: Arrays, generation: int) -> Arrays:
+        """Keep the model, forget the gradients, and let w wait until every node was seen."""
+        fresh = self.init_token(objective)
+        return fresh | {"model": token["model"], "collects": np.array(True)}
+
+    def visit(self, context: VisitContext, token: Arrays, state: Arrays) -> VisitResult:
+        """Inspect the rows, find the step, make it, and store the slopes."""
+        objective, node = context.objective, context.node
+        w, s, k = token["model"], token["gradient_sum"], context.updates + 1
+        last = int(state["updated"])
+        rows, x, slopes_of = objective.linear_rows(node, context.draws[0])
+        row = _correction(rows, x, slopes_of(w), state["slopes"], is_first=last == 0)
+
+        pace = Pace(*(float(token[name]) for name in SCALARS[:3]))
+        pace = pace.with_visit(row.seen, k - last if last else 0)
+        curvature = float(token["curvature"])
+        if self.step_size is None:
+            visits = halving_visits(objective.nodes, len(row.slopes), len(rows), pace.hops)
+            curvature = pace.decay(curvature, visits)
+            curvature = raise_curvature(curvature, _value_of(context), w, row.gradient)
+            gamma = pace.step(curvature + objective.penalty)
+        else:
+            gamma = self.step_size.constant
+        if token["collects"] and pace.nodes < ALL_NODES * objective.nodes:
+            gamma = 0.0
+
+        mean = (1.0 - row.unseen) * s / pace.nodes
+        direction = row.correction + mean + objective.penalty * w
+        moved = (w - gamma * direction).astype(w.dtype, copy=False)
+        arrays = {"model": objective.project(moved), "gradient_sum": s + row.change}
+        scalars = dict(zip(SCALARS, map(np.asarray, (*pace, curvature)), strict=True))
+        carried: Arrays = {**arrays, **scalars, "collects": token["collects"]}
+        return VisitResult(carried, {"slopes": row.slopes, "updated": np.asarray(k)})
+
+    def known_gradient(self, objective: Any, token: Arrays) -> Array | None:
+        """Return ∇f as the token knows it, s/n + λw; None until every node was visited.
+
+        Parameters
+        ----------
+        objective
+            The objective.
+        token
+            The update's arrays.
+
+        Returns
+        -------
+        array or None
+            Made of gradients as old as the last visit to each node.
+        """
+        n = float(token["nodes"])
+        if n < ALL_NODES * objective.nodes:
+            return None
+        return np.asarray(token["gradient_sum"] / n + objective.penalty * token["model"])
+
+
+def _value_of(context: VisitContext) -> Any:
+    """Return φ_i as a function of w, on the rows that the visit inspects."""
+    objective, node, draws = context.objective, context.node, context.draws[0]
+    given = (draws,) if len(draws) else ()
+    return lambda w: float(objective.local_value(node, w, *given))
+
+
+def _correction(rows: Array, x: Any, slopes: Array, stored: Array, is_first: bool) -> RowCorrection:
+    """Compare the new slopes of the inspected rows with the stored ones, which they replace."""
+    count = len(stored)
+    stored = np.full(stored.shape, np.nan) if is_first else stored
+    before = stored[rows]
+    unseen = np.isnan(before if before.ndim == 1 else before[:, 0])
+    differences = slopes - np.where(np.isnan(before), 0.0, before)
+    now = stored.copy()
+    now[rows] = slopes
+    if count == 0:  # a relay: its h is 0, and known from the first visit on
+        nothing = _gradient(slopes, x)
+        return RowCorrection(nothing, nothing, nothing, 0.0, float(is_first), now)
+    share = count / len(rows)
+    once = np.zeros(len(rows), dtype=bool)
+    once[np.unique(rows, return_index=True)[1]] = True  # a row that was picked twice changes once
+    return RowCorrection(
+        gradient=share * _gradient(slopes, x),
+        correction=share * _gradient(differences, x),
+        change=_gradient((differences.T * once).T, x),
+        unseen=float(unseen.mean()),
+        seen=float(unseen[once].sum()) / count,
+        slopes=now,
+    )
+
+
+def _gradient(slopes: Array, x: Any) -> Array:
+    """Return Σ slope · x over the rows, flat."""
+    return np.asarray(slopes.T @ x).reshape(-1)

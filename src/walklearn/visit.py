@@ -1,0 +1,335 @@
+"""One visit of a token to a node: read this first.
+
+A *walk* chooses the next node, an *update* changes the token during a visit, an *objective* defines
+what is learnt, and a *protection* limits the access of a visit to the objective. `visit` puts the
+four together. A simulation, an estimator and a network of real nodes call it and nothing else;
+`simulation.kernels` is its fast twin, which must give the same numbers from the same draws.
+
+>>> import numpy as np
+>>> from walklearn import PowerStep, Problem, graphs, updates, walks
+>>> problem, ring = Problem([[1.0], [2.0], [3.0]], [1.0, -1.0, 1.0], penalty=1.0), graphs.ring(3)
+>>> walk = walks.Uniform().bind(ring, problem)
+>>> setting = Setting(problem, walk, updates.Sgd(PowerStep(0.1)))
+>>> generator = np.random.default_rng(1)
+>>> node, model = updates.draw_start(problem, generator)
+>>> walker = Walker(setting, ring, node, init_token(setting, model))
+>>> for _ in range(100):
+...     hop, weight = walker.visit(setting.draw(generator, generator))
+>>> walker.token.updates, walker.token.update["model"].round(2)
+(100, array([0.28]))
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from walklearn.arrays import Arrays, Specs, conform, zeros
+from walklearn.errors import check_needs
+from walklearn.graphs import Graph
+from walklearn.privacy.protection import Protection
+from walklearn.updates.update import Update, VisitContext, VisitResult
+from walklearn.walks.disclosure import check_protectable, mechanism_of
+from walklearn.walks.walk import Hop, View, Walk, view_of
+
+Array = NDArray[Any]
+
+
+class Token(NamedTuple):
+    """The token: its counts, and the declared arrays of walk and update.
+
+    Parameters
+    ----------
+    slot
+        The number of the token.
+    visits
+        The number of visits made.
+    updates
+        The number of updates made; a visit of weight 0 makes none.
+    walk
+        The walk's arrays.
+    update
+        The update's arrays.
+    """
+
+    slot: int
+    visits: int
+    updates: int
+    walk: Arrays
+    update: Arrays
+
+
+class NodeState(NamedTuple):
+    """The declared arrays that a node keeps between visits.
+
+    Parameters
+    ----------
+    walk
+        The walk's arrays.
+    update
+        The update's arrays.
+    privacy
+        The protection's arrays.
+    """
+
+    walk: Arrays
+    update: Arrays
+    privacy: Arrays
+
+
+class Draws(NamedTuple):
+    """The random numbers of one visit. Every visit draws all of them.
+
+    Parameters
+    ----------
+    walk
+        Uniform numbers for the walk.
+    gradients
+        Uniform numbers for each gradient.
+    noise
+        The protection's noise for each gradient: exact on a real node, else from a seed.
+    """
+
+    walk: Array
+    gradients: Array
+    noise: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Setting:
+    """The fixed inputs of a run, checked once.
+
+    Parameters
+    ----------
+    objective
+        What is learnt.
+    walk
+        The rule for the next node.
+    update
+        The rule for the token.
+    privacy
+        The protection of the rows; none by default.
+    tokens
+        The number of tokens.
+    updates
+        The number of updates planned for each token; 0 if that is not known.
+    """
+
+    objective: Any
+    walk: Walk
+    update: Update
+    privacy: Protection = field(default=Protection(), kw_only=True)
+    tokens: int = field(default=1, kw_only=True)
+    updates: int = field(default=0, kw_only=True)
+
+    def __post_init__(self) -> None:
+        objective, privacy = self.objective, self.privacy
+        check_needs(self.walk, (objective,))
+        check_needs(privacy, (objective,))
+        spent = zeros(privacy.node_arrays(objective))
+        noise = np.zeros((self.update.gradients, objective.size))
+        check_needs(self.update, (privacy.view(objective, 0, spent, noise), self.walk))
+        self.update.check(objective)
+        if privacy.adds_noise:
+            check_protectable(self.walk)
+        if self.update.discloses and mechanism_of(self.walk) is not None:
+            raise ValueError(
+                f"{self.update!r} makes the release of L_i useless: {self.update.discloses}. Use "
+                "updates.Sgd(step_size)."
+            )
+
+    @cached_property
+    def draws(self) -> int:
+        """The number of uniform numbers per visit: the walk's, then those of each gradient."""
+        return self.walk.draws + self.update.gradients * int(self.objective.draws)
+
+    @cached_property
+    def token_specs(self) -> tuple[Specs, Specs]:
+        """The arrays of walk and update on the token."""
+        objective = self.objective
+        return (
+            self.walk.token_arrays(objective.nodes),
+            self.update.token_arrays(objective, self.tokens),
+        )
+
+    def node_specs(self, node: int) -> tuple[Specs, Specs, Specs]:
+        """Return the arrays of walk, update and protection at a node."""
+        specs = self._node_specs.get(node)
+        if specs is None:
+            objective, tokens = self.objective, self.tokens
+            specs = self._node_specs[node] = (
+                self.walk.node_arrays(tokens),
+                self.update.node_arrays(objective, node, tokens),
+                self.privacy.node_arrays(objective),
+            )
+        return specs
+
+    @cached_property
+    def _node_specs(self) -> dict[int, tuple[Specs, Specs, Specs]]:
+        return {}
+
+    @cached_property
+    def message_bytes(self) -> int:
+        """The bytes of one message: the arrays that the algorithm needs, without a header."""
+        parts = zip((self.walk, self.update), self.token_specs, strict=True)
+        counted = (s for part, specs in parts for s in specs if s.name not in part.uncounted)
+        return sum(spec.nbytes for spec in counted)
+
+    def node_bytes(self, node: int) -> int:
+        """Return the bytes that walk and update keep at a node."""
+        return sum(spec.nbytes for specs in self.node_specs(node)[:2] for spec in specs)
+
+    def init_node(self, node: int) -> NodeState:
+        """Return the state of a node before its first visit: zeros."""
+        return NodeState(*map(zeros, self.node_specs(node)))
+
+    def draw(self, walk: np.random.Generator, noise: np.random.Generator | None) -> Draws:
+        """Draw the random numbers of one visit, always as many, so that streams stay in step.
+
+        Parameters
+        ----------
+        walk
+            Source of the uniform numbers.
+        noise
+            Source of simulated noise; None draws the protection's noise exactly, from the operating
+            system's entropy.
+
+        Returns
+        -------
+        Draws
+            For the walk, the gradients and the protection.
+        """
+        uniforms, count = walk.random(self.draws), self.update.gradients
+        return Draws(
+            uniforms[: self.walk.draws],
+            uniforms[self.walk.draws :].reshape(count, self.objective.draws),
+            self.privacy.draw_noise(count, self.objective.size, noise),
+        )
+
+
+def init_token(setting: Setting, model: Array | None = None) -> Token:
+    """Return a token before its first visit, with the objective's start or a given model.
+
+    Parameters
+    ----------
+    setting
+        The fixed inputs of the run.
+    model
+        The first model, for updates whose token carries one.
+
+    Returns
+    -------
+    Token
+        Without visits.
+    """
+    arrays = setting.update.init_token(setting.objective, setting.tokens)
+    if model is not None and "model" in arrays:
+        arrays = arrays | {"model": model}
+    return Token(0, 0, 0, zeros(setting.token_specs[0]), arrays)
+
+
+def visit(
+    setting: Setting, view: View, token: Token, state: NodeState, draws: Draws
+) -> tuple[Token, NodeState, Hop, float]:
+    """Weigh, choose the next node, update. Nothing changes in place.
+
+    Parameters
+    ----------
+    setting
+        The fixed inputs of the run.
+    view
+        The holder's knowledge of the network.
+    token
+        The token.
+    state
+        The state of the node.
+    draws
+        The random numbers of this visit.
+
+    Returns
+    -------
+    token : Token
+        The token after the visit.
+    state : NodeState
+        The new state of the node, to be committed together with the token.
+    hop : Hop
+        The next node and its cost.
+    weight : float
+        The factor of the gradient.
+    """
+    node, walk, update = view.node, setting.walk, setting.update
+    weight = walk.weight(view, token.walk, state.walk)
+    hop = walk.hop(view, token.walk, state.walk, draws.walk)
+    spent, result = dict(state.privacy), VisitResult(token.update, state.update)
+    if weight > 0:
+        objective = setting.privacy.view(setting.objective, node, spent, draws.noise)
+        context = VisitContext(
+            objective, node, token.slot, weight, token.updates, setting.updates, draws.gradients
+        )
+        result = update.visit(context, token.update, state.update)
+    walk_specs, update_specs = setting.token_specs
+    walk_state, update_state, privacy_state = setting.node_specs(node)
+    token = Token(
+        token.slot,
+        token.visits + 1,
+        token.updates + (weight > 0),
+        conform(walk_specs, hop.token, walk),
+        conform(update_specs, result.token, update),
+    )
+    state = NodeState(
+        conform(walk_state, hop.state, walk),
+        conform(update_state, result.state, update),
+        conform(privacy_state, spent, setting.privacy),
+    )
+    return token, state, hop, weight
+
+
+class Walker:
+    """A token on its way over a graph, and the states of the nodes that it has visited.
+
+    Parameters
+    ----------
+    setting
+        The fixed inputs of the run, with the walk bound to the graph.
+    graph
+        Communication graph.
+    node
+        The node that holds the token.
+    token
+        The token.
+    states
+        The states of nodes that were visited before.
+    """
+
+    def __init__(
+        self,
+        setting: Setting,
+        graph: Graph,
+        node: int,
+        token: Token,
+        states: dict[int, NodeState] | None = None,
+    ) -> None:
+        self.setting, self.graph, self.node, self.token = setting, graph, node, token
+        self.states = {} if states is None else states
+        self._table = setting.walk.announcements(graph, setting.objective)
+
+    def state(self, node: int) -> NodeState:
+        """Return the state of a node."""
+        return self.states.get(node) or self.setting.init_node(node)
+
+    def visit(self, draws: Draws) -> tuple[Hop, float]:
+        """Make one visit; return the hop and the weight of the gradient."""
+        setting, node, token = self.setting, self.node, self.token
+        view = view_of(
+            setting.walk, self.graph, node, table=self._table, visits=token.visits,
+            states=lambda other: self.state(other).walk,
+        )  # fmt: skip
+        self.token, self.states[node], hop, weight = visit(
+            setting, view, token, self.state(node), draws
+        )
+        self.node = hop.node
+        return hop, weight

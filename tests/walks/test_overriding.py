@@ -1,0 +1,264 @@
+"""A subclass that overrides a method of a walk or an update takes effect in every engine.
+
+Kernels stand for the methods that they were written for. A subclass either keeps the kernel and
+changes its inputs, or runs on the reference.
+"""
+
+from __future__ import annotations
+
+import pickle
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+
+import walklearn as wl
+from walklearn import updates, walks
+
+GRAPH = wl.graphs.barabasi_albert(12, 2, seed=3)
+X, Y = wl.datasets.two_gaussians(12, dimension=3, variance=2.0, seed=1)
+PROBLEM = wl.Problem(X, Y, penalty=1.0, domain=wl.domains.Ball(3.0))
+STEP = wl.PowerStep(0.02)
+
+
+class LastNeighbour(walks.Uniform):
+    """Always moves to the neighbour of the largest number."""
+
+    def hop(self, view: Any, token: Any, state: Any, draws: Any) -> walks.Hop:
+        return walks.Hop(int(view.neighbours[-1]), 1, self.count_visit(view, token), state)
+
+
+class Double(walks.Uniform):
+    """Weighs every gradient twice."""
+
+    def weight(self, view: Any, token: Any, state: Any) -> float:
+        return 2.0
+
+
+class Attractive(walks.Uniform):
+    """Announces a score that grows with the number of the node."""
+
+    def announce(self, objective: Any, node: int, degree: int, rng: Any) -> tuple[float, ...]:
+        return ((1.0 + node) / degree,)
+
+
+class ByRootOfDegree(walks.Uniform):
+    """Visits nodes in proportion to the root of their degree."""
+
+    def visit_weight(self, importance: Any, degree: Any) -> Any:
+        return np.sqrt(degree)
+
+
+class HalfScale(walks.Uniform):
+    """Halves every gradient."""
+
+    def gradient_scale(self, graph: Any, objective: Any = None) -> Any:
+        return np.full(graph.node_count, 0.5)
+
+
+class AnnounceWins(walks.Uniform):
+    """Overrides `announce` and a method that the inherited `announce` would have called."""
+
+    def announce(self, objective: Any, node: int, degree: int, rng: Any) -> tuple[float, ...]:
+        return ((1.0 + node) / degree,)
+
+    def visit_weight(self, importance: Any, degree: Any) -> Any:
+        return np.sqrt(degree)
+
+
+class RootOfImportance(walks.Weighted):
+    """Visits nodes in proportion to the root of L_i."""
+
+    def visit_weight(self, importance: Any, degree: Any) -> Any:
+        return np.sqrt(importance)
+
+
+class Backwards(updates.Sgd):
+    """Steps up the gradient."""
+
+    def visit(self, context: Any, token: Any, state: Any) -> updates.VisitResult:
+        result = super().visit(context, token, state)
+        model = 2.0 * token["model"] - result.token["model"]
+        return updates.VisitResult({**result.token, "model": context.objective.project(model)})
+
+
+class Patient(updates.Saga):
+    """Leaves the model at every second update."""
+
+    def visit(self, context: Any, token: Any, state: Any) -> updates.VisitResult:
+        result = super().visit(context, token, state)
+        if context.updates % 2:
+            return result
+        return updates.VisitResult({**result.token, "model": token["model"]}, result.state)
+
+
+def run(walk: Any, engine: Any = None, **options: Any) -> wl.Trace:
+    if "update" not in options:
+        options.setdefault("step_size", STEP)
+    arguments: Any = {"steps": 2000, "seed": 1, "records": 5, "engine": engine} | options
+    return wl.simulate(PROBLEM, GRAPH, walk, **arguments)
+
+
+def assert_same(one: wl.Trace, other: wl.Trace) -> None:
+    np.testing.assert_array_equal(one.visits, other.visits)
+    np.testing.assert_array_equal(one.messages, other.messages)
+    np.testing.assert_allclose(one.models, other.models, rtol=1e-9)
+
+
+def expected_visits(weights: Any) -> Any:
+    return 20_000 * np.asarray(weights) / np.sum(weights)
+
+
+class OwnDivisor(walks.Simple):
+    """Divides gradients by numbers that only a node knows."""
+
+    def divisor(self, view: Any) -> float:
+        return 5.0 + view.node
+
+
+class OwnCount(walks.Uniform):
+    """Counts every visit as two."""
+
+    def count_visit(self, view: Any, token: Any) -> Any:
+        return {**token, "inverse_sum": token["inverse_sum"] + 2.0}
+
+
+class DoubleAverage(updates.Sgd):
+    """Has an average of its own."""
+
+    def average_model(self, objective: Any, token: Any) -> Any:
+        return 2.0 * token["model"]
+
+
+COMPILED = [Attractive(), ByRootOfDegree(), HalfScale(), AnnounceWins(), RootOfImportance()]
+UNCOMPILED = [LastNeighbour(), Double()]
+
+
+@pytest.mark.parametrize("walk", COMPILED, ids=repr)
+@pytest.mark.parametrize(
+    "wrap", [lambda walk: walk, walks.NonBacktracking, walks.Jumping, walks.HistoryDriven],
+    ids=["alone", "NonBacktracking", "Jumping", "HistoryDriven"],
+)  # fmt: skip
+def test_overrides_that_keep_the_kernel_take_effect_in_both_engines(walk: Any, wrap: Any) -> None:
+    outer, plain = wrap(walk), wrap(walks.Uniform())
+    assert outer.is_compiled
+    fast, slow = run(outer, "compiled"), run(outer, "reference")
+    assert_same(fast, slow)
+    assert not np.allclose(fast.models, run(plain, "compiled").models, rtol=1e-6)
+
+
+@pytest.mark.parametrize("walk", UNCOMPILED, ids=repr)
+@pytest.mark.parametrize(
+    "wrap", [lambda walk: walk, walks.NonBacktracking, walks.Jumping],
+    ids=["alone", "NonBacktracking", "Jumping"],
+)  # fmt: skip
+def test_overrides_that_the_kernel_does_not_know_run_on_the_reference(walk: Any, wrap: Any) -> None:
+    outer = wrap(walk)
+    assert not outer.is_compiled
+    with pytest.raises(ValueError, match="has no kernel"):
+        run(outer, "compiled", steps=10)
+    with pytest.warns(UserWarning, match="has no kernel"):
+        default = run(outer, steps=300)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert_same(default, run(outer, "reference", steps=300))
+    plain = run(wrap(walks.Uniform()), "reference", steps=300)
+    assert not np.allclose(default.models, plain.models, rtol=1e-6)
+
+
+@pytest.mark.parametrize("walk", [OwnDivisor(), OwnCount()], ids=repr)
+def test_overrides_of_the_estimated_mean_run_on_the_reference(walk: Any) -> None:
+    with pytest.raises(ValueError, match="has no kernel"):
+        run(walk, "compiled", steps=10, mean_importance="estimated")
+    changed = run(walk, "reference", steps=100, mean_importance="estimated")
+    plain = run(walks.Uniform(), "reference", steps=100, mean_importance="estimated")
+    assert not np.allclose(changed.models, plain.models, rtol=1e-6)
+
+
+def test_an_override_of_the_average_runs_on_the_reference() -> None:
+    update = DoubleAverage(STEP)
+    with pytest.raises(ValueError, match="has no kernel"):
+        run(walks.Uniform(), "compiled", update=update, steps=10)
+    changed = run(walks.Uniform(), "reference", update=update, steps=100)
+    np.testing.assert_allclose(changed.averages, 2.0 * changed.models)
+
+
+def test_hop_decides_the_path() -> None:
+    visits = run(LastNeighbour(), "reference").visits
+    followed, node = np.zeros(12, dtype=int), int(np.argmax(visits))
+    for _ in range(50):
+        followed[node] = 1
+        node = int(GRAPH.neighbours(node)[-1])
+    assert visits[followed == 0].sum() <= 12  # at most on the way into the cycle
+
+
+def test_weight_and_gradient_scale_are_factors_of_the_gradient() -> None:
+    """A weight of two is a step twice as long."""
+    plain = {
+        constant: run(walks.Uniform(), "reference", step_size=wl.PowerStep(constant), steps=200)
+        for constant in (0.01, 0.04)
+    }
+    doubled = run(Double(), "reference", steps=200)
+    halved = run(HalfScale(), "reference", steps=200)
+    np.testing.assert_allclose(doubled.models, plain[0.04].models, rtol=1e-9)
+    np.testing.assert_allclose(halved.models, plain[0.01].models, rtol=1e-9)
+
+
+@pytest.mark.parametrize("engine", ["compiled", "reference"])
+@pytest.mark.parametrize(
+    ("walk", "weights"),
+    [
+        (Attractive(), 1.0 + np.arange(12)),
+        (AnnounceWins(), 1.0 + np.arange(12)),
+        (ByRootOfDegree(), np.sqrt(GRAPH.degrees)),
+        (RootOfImportance(), np.sqrt(PROBLEM.smoothness_constants)),
+    ],
+    ids=["announce", "announce and visit_weight", "visit_weight", "visit_weight of Weighted"],
+)
+def test_announced_scores_decide_the_visits(walk: Any, weights: Any, engine: str) -> None:
+    """20,000 visits at a fixed seed: the total variation distance is below 0.02 in practice."""
+    visits = run(walk, engine, steps=20_000, gaps=False).visits
+    expected = expected_visits(weights)
+    assert np.abs(visits - expected).sum() / 40_000 < 0.05
+    assert np.abs(expected - expected_visits(np.ones(12))).sum() / 40_000 > 0.05
+
+
+@pytest.mark.parametrize("walk", [*COMPILED, *UNCOMPILED], ids=repr)
+def test_a_node_announces_the_same_numbers_as_the_table_of_a_simulation(walk: Any) -> None:
+    table = walk.announcements(GRAPH, PROBLEM)
+    for node in range(12):
+        announced = walk.announce(PROBLEM, node, int(GRAPH.degrees[node]), None)
+        np.testing.assert_allclose(table[node], announced, rtol=1e-12)
+
+
+@pytest.mark.parametrize("update", [Backwards(STEP), Patient()], ids=repr)
+def test_an_update_that_overrides_visit_runs_on_the_reference(update: updates.Update) -> None:
+    assert not update.is_compiled
+    with pytest.raises(ValueError, match="has no kernel"):
+        run(walks.Uniform(), "compiled", update=update, steps=10)
+    with pytest.warns(UserWarning, match="has no kernel"):
+        default = run(walks.Uniform(), update=update, steps=100)
+    assert_same(default, run(walks.Uniform(), "reference", update=update, steps=100))
+    base = updates.Sgd(STEP) if isinstance(update, updates.Sgd) else updates.Saga()
+    plain = run(walks.Uniform(), "reference", update=base, steps=100)
+    assert not np.allclose(default.models, plain.models, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "part", [*COMPILED, *UNCOMPILED, Backwards(STEP), Patient(), Patient(0.1)], ids=repr
+)
+def test_subclasses_are_values_too(part: Any) -> None:
+    again = pickle.loads(pickle.dumps(part))
+    assert (again, hash(again), repr(again)) == (part, hash(part), repr(part))
+    base = type(part).__mro__[1]
+    assert part != (base(STEP) if base is updates.Sgd else base())
+
+
+def test_no_privacy_is_claimed_for_an_override_that_may_disclose_rows() -> None:
+    noise = wl.privacy.ModelNoise(clip=1.0, noise_multiplier=1.0, max_contributions=2)
+    for walk in (Attractive(), HalfScale(), walks.NonBacktracking(Attractive())):
+        assert not walk.discloses_known
+        with pytest.raises(ValueError, match="not known here"):
+            run(walk, privacy=noise, steps=10)
+    assert ByRootOfDegree().discloses_known
