@@ -160,17 +160,6 @@ def far(begin, visit, end, copy, fetch, path, visits, data, state, records, grou
 
 
 @inlined
-def no_carry(state, b):
-    """Begin a visit that passes nothing on in registers."""
-    return 0.0
-
-
-@inlined
-def keep_nothing(state, b, carry):
-    """End such a visit."""
-
-
-@inlined
 def fetch_nothing(data, state, path, b, k, later):
     """Prefetch nothing: a visit to many rows reads them one after the other."""
 

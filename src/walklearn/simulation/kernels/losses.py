@@ -118,12 +118,13 @@ def _given_slope(loss, score, target):
 def _given_may_contradict(loss, score, target, slope, square, curvature):
     if loss.smoothness * square <= curvature:
         return False
-    # ℓ is convex and β-smooth. Between the slopes p and e at both ends of a step δ it therefore
-    # falls by at least δe + (p − e)²/(2β).
+    # ℓ is convex, so it falls at least as fast as at the end of a step, or of each half of it.
     step = slope * square / curvature
     end = slope_of(loss, score - step, target)
-    fall = step * end + (slope - end) ** 2 / (2.0 * loss.smoothness)
-    return not fall >= 0.5 * step * slope  # True if a number is NaN
+    if slope * end >= 0.5 * slope * slope:
+        return False
+    middle = slope_of(loss, score - 0.5 * step, target)
+    return not slope * (middle + end) >= slope * slope  # True if a number is NaN
 
 
 @may_contradict.version(BuiltIn)

@@ -8,7 +8,7 @@ import numpy as np
 
 from walklearn.simulation.kernels.arithmetic import Array, U
 from walklearn.simulation.kernels.compilation import inlined, kernel
-from walklearn.simulation.kernels.drivers import far, fetch_nothing, keep_nothing, no_carry
+from walklearn.simulation.kernels.drivers import far, fetch_nothing
 from walklearn.simulation.kernels.line_search import ROUNDING, SLACK, decayed, step_size
 from walklearn.simulation.kernels.losses import outputs_of, to_slopes, value_along
 from walklearn.simulation.kernels.rows import (
@@ -19,7 +19,7 @@ from walklearn.simulation.kernels.rows import (
     set_scores,
     size_of,
 )
-from walklearn.simulation.kernels.visits.saga import copy
+from walklearn.simulation.kernels.visits.saga import begin, copy, end
 
 
 class Space(NamedTuple):
@@ -150,34 +150,30 @@ def _step(data, state, b, gamma, mean):
 def visit(data, state, b, i, j, k, carry):
     """Update by the rows of node i, or by a mini-batch of them."""
     _, count, used, _ = rows_of(data, i)
+    score, factor, n, ages, squared_ages, curvature = carry
     nodes = data.offsets.size - 1
     last, now = state.visited[b * U(nodes) + i], np.float64(state.done + np.int64(k) + 1)
     state.visited[b * U(nodes) + i] = now
     unseen, bound = _compare_rows(data, state, b, i, k)
-    new = _replace_slopes(data, state, b, i, k)
+    n += _replace_slopes(data, state, b, i, k)
     if count == 0 and last == 0.0:
-        new = 1.0  # a relay, whose gradient is known to be 0
-    n = state.nodes[b] + new
-    state.nodes[b] = n
+        n += 1.0  # a relay, whose gradient is known to be 0
     if last > 0.0:
-        state.ages[b] += now - last
-        state.squared_ages[b] += (now - last) * (now - last)
+        ages += now - last
+        squared_ages += (now - last) * (now - last)
     gamma = state.step
     if gamma == 0.0:
-        pace, curvature = decayed(
-            state.curvatures[b], n, state.ages[b], state.squared_ages[b], nodes, count, used
-        )
+        pace, curvature = decayed(curvature, n, ages, squared_ages, nodes, count, used)
         if curvature < bound:
             curvature = _search(data, state, b, i, k, curvature)
-        state.curvatures[b] = curvature
         gamma = step_size(pace, curvature + data.penalty)
     if n < state.wait[b]:
         gamma = 0.0
     _step(data, state, b, gamma, (1.0 - unseen) * gamma / n)
-    return carry
+    return score, factor, n, ages, squared_ages, curvature
 
 
 @kernel
 def far_rows(path, visits, data, state, records):
     """Update along paths over any rows."""
-    far(no_carry, visit, keep_nothing, copy, fetch_nothing, path, visits, data, state, records, 1)
+    far(begin, visit, end, copy, fetch_nothing, path, visits, data, state, records, 1)

@@ -13,14 +13,7 @@ import numpy as np
 
 from walklearn.simulation.kernels.arithmetic import Array, U, prefetch
 from walklearn.simulation.kernels.compilation import inlined, kernel
-from walklearn.simulation.kernels.drivers import (
-    far,
-    fetch_nothing,
-    keep_nothing,
-    near,
-    near_in_turns,
-    no_carry,
-)
+from walklearn.simulation.kernels.drivers import far, fetch_nothing, near, near_in_turns
 from walklearn.simulation.kernels.losses import slope_of
 from walklearn.simulation.kernels.rows import (
     ball_factor,
@@ -228,5 +221,4 @@ def far_long(path, visits, data, state, records, group):
 @kernel
 def far_rows(path, visits, data, state, records):
     """Update along paths over any rows."""
-    far(no_carry, visit_rows, keep_nothing, copy, fetch_nothing, path, visits, data, state,
-        records, 1)  # fmt: skip
+    far(begin, visit_rows, end, copy, fetch_nothing, path, visits, data, state, records, 1)

@@ -18,10 +18,10 @@ import numpy as np
 
 from walklearn.simulation.kernels.arithmetic import U, prefetch
 from walklearn.simulation.kernels.compilation import helper, inlined, kernel
-from walklearn.simulation.kernels.drivers import AHEAD, far, keep_nothing, no_carry
+from walklearn.simulation.kernels.drivers import AHEAD, far
 from walklearn.simulation.kernels.losses import outputs_of, to_slopes
 from walklearn.simulation.kernels.rows import ball_factor, row_at, rows_of, set_scores, size_of
-from walklearn.simulation.kernels.visits.sgd import step_length
+from walklearn.simulation.kernels.visits.sgd import begin, end, step_length
 
 SMALLEST, LARGEST = 1e-6, 1e6  # of a; beyond, digits are lost
 SETTLE_EVERY = 10_000  # visits, or as many as a model has parameters
@@ -80,7 +80,7 @@ def visit(data, state, b, i, j, k, carry):
     """Update by the sparse rows of node i, in a ball or everywhere."""
     first, count, used, share = rows_of(data, i)
     size, outputs, slopes = size_of(data), U(outputs_of(data.loss)), state.slopes
-    at, a = b * size, state.factors[b]
+    at, (score, a) = b * size, carry
     for step in range(used):
         row, place = row_at(first, count, used, step, state.draws, b, k), U(step) * outputs
         set_scores(data, row, a, state.models, at, slopes, place)
@@ -100,8 +100,7 @@ def visit(data, state, b, i, j, k, carry):
             model = at + U(c) * U(data.rows.width)
             squared_norm += _add_row(data, state, row, push, s, model)
     state.squared_norms[b] = max(squared_norm, 0.0)
-    state.factors[b] = a * ball_factor(a * a * squared_norm, data.radius)
-    return carry
+    return score, a * ball_factor(a * a * squared_norm, data.radius)
 
 
 @inlined
@@ -117,4 +116,4 @@ def copy(data, state, b, records, record):
 @kernel
 def far_sparse(path, visits, data, state, records):
     """Update along paths over sparse rows."""
-    far(no_carry, visit, keep_nothing, copy, fetch_rows, path, visits, data, state, records, 1)
+    far(begin, visit, end, copy, fetch_rows, path, visits, data, state, records, 1)
