@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import walklearn as wl
+from tests.walks.every_walk import hopper
 from walklearn.experiments.figure3_walks import Unclamped, equal_variance_gamma
 from walklearn.privacy import Laplace
 
@@ -21,11 +22,10 @@ def test_a_hop_follows_the_printed_rule() -> None:
     """min(1, (R_j / R_i)(deg_i / deg_j)), where a negative ratio is never accepted."""
     graph = wl.graphs.from_edges([(0, 1), (0, 2), (1, 2), (2, 3), (0, 3)])
     released = [4.0, -3.0, 1.0, -6.0]
-    walk = drawn(released)
-    score = walk.score(graph)
+    hop = hopper(drawn(released), graph)
     uniforms = (np.arange(3000) + 0.5) / 3000
     for i in range(4):
-        ends = [walk.hop(graph, score, i, -1, np.array([u])).node for u in uniforms]
+        ends = [hop(i, np.array([u])).node for u in uniforms]
         shares = np.bincount(ends, minlength=4) / len(uniforms)
         for j in graph.neighbours(i):
             ratio = released[j] / released[i] * graph.degrees[i] / graph.degrees[j]
@@ -50,13 +50,11 @@ def test_the_classes_are_never_crossed() -> None:
 def test_with_positive_releases_it_is_the_weighted_walk() -> None:
     graph = wl.graphs.erdos_renyi(12, 0.5, seed=1)
     released = np.random.default_rng(1).uniform(1.0, 9.0, 12)
-    walk, twin = drawn(released.tolist()), wl.walks.Weighted(released)
+    one, twin = hopper(drawn(released.tolist()), graph), hopper(wl.walks.Weighted(released), graph)
     for node in range(12):
         for u in np.linspace(0.0, 0.999, 40):
             uniforms = np.array([u])
-            assert walk.hop(graph, walk.score(graph), node, -1, uniforms) == twin.hop(
-                graph, twin.score(graph), node, -1, uniforms
-            )
+            assert one(node, uniforms) == twin(node, uniforms)
 
 
 def test_releases_are_drawn_once_and_may_be_negative() -> None:
