@@ -21,22 +21,15 @@ from walklearn.simulation.kernels.visits.sgd import near_short
 print(sum(near_short.stats.cache_hits.values()))
 """
 
-WITH_FUNCTIONS = PROGRAM.replace(
-    "import walklearn as wl",
-    """
-import walklearn as wl
-from walklearn.simulation import layout
-from walklearn.simulation.kernels import compilation, losses
-
+WITH_FUNCTIONS = """
 def value(score, target):
     return 0.5 * (score - target) ** 2
 
 def slope(score, target):
     return score - target
-
-functions = compilation.user_function(value), compilation.user_function(slope)
-layout._loss_of = lambda loss, outputs: losses.FromFunctions(*functions, smoothness=1.0)
-""",
+""" + PROGRAM.replace(
+    "wl.losses.Squared()",
+    'wl.losses.from_functions(value, slope, takes="number", smoothness=1.0, name="own")',
 )
 
 TOTAL = """

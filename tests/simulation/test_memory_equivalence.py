@@ -19,10 +19,9 @@ from walklearn import updates, walks
 from walklearn.problem import Problem
 from walklearn.simulation import compiled_batches
 from walklearn.simulation.batches import Position
-from walklearn.simulation.compiled_memory import COMPILED, CompiledMemory
-from walklearn.simulation.kernels.compilation import user_function
+from walklearn.simulation.compiled_memory import CompiledMemory
 from walklearn.simulation.kernels.line_search import search_row
-from walklearn.simulation.kernels.losses import BuiltIn, FromFunctions, may_contradict
+from walklearn.simulation.kernels.losses import BuiltIn, may_contradict
 from walklearn.simulation.kernels.visits.sgd import SHORT
 from walklearn.simulation.reference_batches import ReferenceWalks
 from walklearn.updates.random_streams import generators, replicate_seed
@@ -225,29 +224,3 @@ def test_a_restarted_token_collects_gradients_before_it_moves() -> None:
         batch.advance(90)
         made.append(batch.models)
     np.testing.assert_allclose(*made, rtol=1e-10)
-
-
-def squared_hinge(score: float, target: float) -> float:
-    return 0.5 * max(0.0, 1.0 - target * score) ** 2
-
-
-def squared_hinge_slope(score: float, target: float) -> float:
-    return -target * max(0.0, 1.0 - target * score)
-
-
-@pytest.mark.parametrize("update", [updates.Sgd(wl.PowerStep(0.05)), updates.Saga()], ids=repr)
-def test_a_loss_of_two_functions_gives_the_numbers_of_the_built_in_one(update: Any) -> None:
-    """The kernels take compiled functions in place of a built-in loss, for values of f too."""
-    setting = Setting(make_problem(LOSSES[3], DOMAINS[0]), walks.Uniform(), update)
-    built_in, given = (
-        COMPILED[update.compiled](setting, GRAPH, [generators(np.random.SeedSequence(3))])
-        for _ in range(2)
-    )
-    functions = user_function(squared_hinge), user_function(squared_hinge_slope)
-    given._data = given._data._replace(loss=FromFunctions(*functions, smoothness=1.0))
-    for batch in (built_in, given):
-        batch.advance(200)
-    np.testing.assert_allclose(given.models, built_in.models, rtol=1e-12, atol=1e-12)
-    np.testing.assert_allclose(
-        given.values(given.models), built_in.values(built_in.models), rtol=1e-12
-    )

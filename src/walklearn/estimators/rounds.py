@@ -25,7 +25,7 @@ from walklearn.graphs import Graph
 from walklearn.problem import Problem
 from walklearn.simulation.batches import Position, WalkBatch
 from walklearn.simulation.compiled_memory import COMPILED
-from walklearn.simulation.layout import uncompiled_part
+from walklearn.simulation.layout import announce_compilation, uncompiled_part
 from walklearn.simulation.reference_batches import ReferenceWalks, ReleasedWalks
 from walklearn.updates.random_streams import Streams
 from walklearn.updates.step_choice import ROUND, been_round, settled
@@ -197,6 +197,8 @@ def _batch(
 ) -> WalkBatch:
     parts = setting.objective, setting.walk, setting.update, setting.privacy
     fast = uncompiled_part(*parts) is None
+    if fast and not real:
+        announce_compilation(setting.objective, None)
     batch_class: type[WalkBatch] = COMPILED[setting.update.compiled] if fast else ReferenceWalks
     if real:
         batch_class = ReleasedWalks

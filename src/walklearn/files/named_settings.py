@@ -41,7 +41,7 @@ def read_named(table: CheckedTable, key: str, registry: Registry[Any], *also: st
 def written(thing: object, registry: Registry[Any]) -> Any:
     """The setting of a thing as `read_named` reads it."""
     name = registry.name_of(thing)
-    values = [getattr(thing, setting) for setting in _settings(type(thing))]
+    values = [getattr(thing, setting) for setting in _settings(registry[name])]
     return {name: values if len(values) > 1 else values[0]} if values else name
 
 
@@ -60,4 +60,6 @@ def forms(registry: Registry[Any], *also: str) -> str:
 
 def _settings(kind: Any) -> list[str]:
     """What must be said of it beside the name; how many classes there are is said elsewhere."""
+    if not isinstance(kind, type):  # a registered object is complete
+        return []
     return [item.name for item in fields(kind) if item.name != "classes"]

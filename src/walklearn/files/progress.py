@@ -131,6 +131,16 @@ def doing(what: str) -> None:
         _pulse.what = what
 
 
+def announce(line: str, progress: bool | None) -> None:
+    """Write a line to standard error, unless progress is False or the command is quiet."""
+    if progress is False or (_pulse is not None and _pulse.hides):
+        return
+    from tqdm import tqdm
+
+    moved()
+    tqdm.write(line, file=sys.stderr)
+
+
 def moved() -> None:
     """Clear the line that is rewritten, because something else is about to be shown."""
     if _pulse is not None:

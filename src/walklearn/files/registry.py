@@ -43,7 +43,7 @@ class Registry(Mapping[str, T]):
     def register(self, thing: _Registered, name: str | None = None) -> _Registered:
         """Let the thing be named, by its own `name` unless another is given. A decorator, too."""
         own: Any = thing
-        name = name or getattr(own, "name", None if isinstance(own, type) else own.__name__)
+        name = name or getattr(own, "name", None) or _own_name(own)
         if not isinstance(name, str):
             raise ValueError(f"{own!r} has no name to be registered by: give it a `name`.")
         home = _home(own)
@@ -104,13 +104,16 @@ class Registry(Mapping[str, T]):
         for name, known in self._things.items():
             if known is thing or known is type(thing):
                 return name
+            if type(known) is type(thing) and getattr(thing, "name", None) == name:
+                return name  # a copy of a registered object, such as a rescaled loss
         raise ValueError(
             f"{thing!r} is of no registered {self.kind}: one of your own is registered first."
         )
 
     def __getitem__(self, name: str) -> T:
         if name not in self._things:
-            self._things[name] = _at(self._homes[name], self.kind)
+            thing = _at(self._homes[name], self.kind)
+            self._things.setdefault(name, thing)  # its module may have registered it
         return self._things[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -126,8 +129,12 @@ class Registry(Mapping[str, T]):
         return ValueError(f"there is a {self.kind} named {name!r} already.")
 
 
+def _own_name(thing: Any) -> str | None:
+    return None if isinstance(thing, type) else thing.__name__
+
+
 def _home(thing: Any) -> str:
-    return f"{thing.__module__}:{thing.__qualname__}"
+    return getattr(thing, "home", None) or f"{thing.__module__}:{thing.__qualname__}"
 
 
 def _at(home: str, kind: str) -> Any:

@@ -11,12 +11,15 @@ the score, `slope`, for then ∇_w ℓ = slope · x; and its Lipschitz constant 
 array([-0.5])
 >>> loss.smoothness
 0.25
+
+`from_functions` makes a loss from two functions of one score and its target.
 """
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
@@ -27,6 +30,12 @@ from walklearn.files.registry import Registry
 
 Array = NDArray[np.floating[Any]]
 Targets = Literal["number", "sign", "class"]
+ScalarFunction = Callable[[float, float], float]
+
+# Where `from_functions` checks the functions.
+_PROBE_SCORES = (-20.0, -3.0, -1.1, -0.5, -1e-3, 0.0, 1e-3, 0.5, 0.9, 3.0, 20.0)
+_PROBE_TARGETS = {"sign": (-1.0, 1.0), "number": (-2.0, 0.0, 0.7)}
+_PROBE_TOLERANCE = 1e-9
 
 
 class Loss(ABC):
@@ -152,14 +161,17 @@ class _MarginLoss(Loss):
 
     def check_targets(self, targets: Array) -> None:
         """Check that labels are −1 or +1."""
-        wrong = np.flatnonzero((targets != 1.0) & (targets != -1.0))
-        if wrong.size:
-            raise ValueError(
-                f"{type(self).__name__} takes labels -1 and +1, but row {wrong[0]} has label "
-                f"{targets[wrong[0]]:g}. Map your two classes first, for example "
-                "y = np.where(label == positive_label, 1.0, -1.0), or use Softmax for classes "
-                "0..K-1."
-            )
+        _check_signs(type(self).__name__, targets)
+
+
+def _check_signs(name: str, targets: Array) -> None:
+    wrong = np.flatnonzero((targets != 1.0) & (targets != -1.0))
+    if wrong.size:
+        raise ValueError(
+            f"{name} takes labels -1 and +1, but row {wrong[0]} has label {targets[wrong[0]]:g}. "
+            "Map your two classes first, for example y = np.where(label == positive_label, 1.0, "
+            "-1.0), or use Softmax for classes 0..K-1."
+        )
 
 
 @LOSSES.register
@@ -388,3 +400,189 @@ class Softmax(Loss):
 def _probabilities(scores: Array) -> Array:
     weights = np.exp(scores - scores.max(axis=1, keepdims=True))
     return np.asarray(weights / weights.sum(axis=1, keepdims=True))
+
+
+@dataclass(frozen=True, repr=False)
+class FunctionLoss(Loss):
+    """A loss made by `from_functions`; simulations run it compiled if Numba compiles its functions.
+
+    Parameters
+    ----------
+    value_function, slope_function
+        ℓ and ∂ℓ/∂score of one score and its target.
+    smoothness, name, takes, slope_bound
+        See `from_functions`.
+    unit
+        Scores and targets are multiplied by this number; see `rescaled`.
+    """
+
+    value_function: ScalarFunction
+    slope_function: ScalarFunction
+    smoothness: float  # type: ignore[misc]
+    name: str  # type: ignore[misc]
+    takes: Targets = "number"  # type: ignore[misc]
+    slope_bound: float = math.inf
+    unit: float = 1.0
+
+    @property
+    def max_slope(self) -> float:
+        """Bound on ``|slope|`` that the user gave; infinity if there is none."""
+        return self.slope_bound / self.unit
+
+    @property
+    def home(self) -> str:
+        """Where another process imports the functions from."""
+        function: Any = self.value_function
+        return f"{function.__module__}:{getattr(function, '__qualname__', self.name)}"
+
+    def value(self, scores: Array, targets: Array) -> Array:
+        """Call the value function for each row."""
+        return self._each("value", self.value_function, scores, targets) / self.unit**2
+
+    def slope(self, scores: Array, targets: Array) -> Array:
+        """Call the slope function for each row."""
+        return self._each("slope", self.slope_function, scores, targets) / self.unit
+
+    def curvature(self, scores: Array, targets: Array) -> Array:
+        """Estimate the curvature from differences of the slope, between 0 and the smoothness."""
+        step = np.cbrt(np.finfo(np.float64).eps) * np.maximum(1.0, np.abs(scores))
+        rise = self.slope(scores + step, targets) - self.slope(scores - step, targets)
+        return np.asarray(np.clip(rise / (2.0 * step), 0.0, self.smoothness))
+
+    def check_targets(self, targets: Array) -> None:
+        """Check that labels are −1 or +1 if the loss takes signs."""
+        if self.takes == "sign":
+            _check_signs(repr(self), targets)
+
+    def rescaled(self, spread: float) -> FunctionLoss:
+        """Return ℓ(spread · s, spread · t) / spread², which has the same smoothness."""
+        return replace(self, unit=self.unit * spread)
+
+    def __call__(self) -> FunctionLoss:
+        """Return the loss itself. `LOSSES` holds classes too, which are called for a loss."""
+        return self
+
+    def __repr__(self) -> str:
+        unit = "" if self.unit == 1.0 else f", unit={self.unit!r}"
+        return f"FunctionLoss({self.name!r}{unit})"
+
+    def _each(self, what: str, function: ScalarFunction, scores: Array, targets: Array) -> Array:
+        # One call per row is right for every function, whether or not it takes arrays.
+        s, t = np.broadcast_arrays(np.float64(self.unit) * scores, self.unit * targets)
+        result = np.empty(s.shape)
+        score = target = np.float64(np.nan)
+        try:
+            with np.errstate(all="ignore"):  # as compiled code, which gives infinity or NaN
+                for row, (score, target) in enumerate(zip(s.flat, t.flat, strict=True)):
+                    result.flat[row] = function(score, target)
+        except Exception as error:
+            raise ValueError(
+                f"the {what} function of the loss {self.name!r} fails at score {score:g} and "
+                f"target {target:g}: {type(error).__name__}: {error}. It must return a number for "
+                "every score. math.exp(x) fails for large x, np.exp(x) does not."
+            ) from error
+        return result
+
+
+def from_functions(
+    value: ScalarFunction,
+    slope: ScalarFunction,
+    *,
+    takes: Targets,
+    smoothness: float,
+    name: str,
+    max_slope: float = math.inf,
+) -> FunctionLoss:
+    """Make a loss from two functions of one score and its target.
+
+    Simulations and estimators run the loss compiled if Numba compiles the functions: they use
+    numbers, `math`, NumPy's functions of numbers, and constants of their module. This takes some
+    seconds, once per process. Otherwise the reference engine runs, with a warning that contains
+    Numba's reason. Without Numba, for example on a node, the functions are called row by row.
+
+    Parameters
+    ----------
+    value
+        ℓ(score, target): convex in the score, at least 0.
+    slope
+        ∂ℓ/∂score(score, target).
+    takes
+        The target: a "number", or a "sign" −1 or +1.
+    smoothness
+        β, the largest ∂²ℓ/∂score². L_i and step sizes follow from it.
+    name
+        The name in messages, and in files once the loss is registered in `LOSSES`.
+    max_slope
+        A bound on ``|slope|`` if there is one. It allows longer steps.
+
+    Returns
+    -------
+    FunctionLoss
+        The loss. Losses with the same functions and settings are equal. It can be pickled if the
+        functions can: functions of a module can, lambdas and functions inside functions cannot.
+        A ValueError is raised if at some scores a function fails or is not finite, or if
+        the slope, convexity or smoothness does not fit the values.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> def value(score, target):
+    ...     return np.sqrt(1.0 + (score - target) ** 2) - 1.0
+    >>> def slope(score, target):
+    ...     return (score - target) / np.sqrt(1.0 + (score - target) ** 2)
+    >>> loss = from_functions(value, slope, takes="number", smoothness=1.0, name="pseudo-huber")
+    >>> loss, loss.slope(np.array([0.0, 3.0]), np.array([0.0, 0.0])).round(3)
+    (FunctionLoss('pseudo-huber'), array([0.   , 0.949]))
+    >>> from_functions(slope, value, takes="number", smoothness=1.0, name="swapped")
+    Traceback (most recent call last):
+        ...
+    ValueError: the value of the loss 'swapped' is -0.99846 at score -20 and target -2. ...
+    """
+    for what, function in (("value", value), ("slope", slope)):
+        if not callable(function):
+            raise TypeError(f"{what} must be a function of a score and a target, got {function!r}.")
+    if takes not in _PROBE_TARGETS:
+        raise ValueError(f'takes must be "number" or "sign", got {takes!r}. A function of one '
+                         "score cannot compare several classes; losses.Softmax() can.")  # fmt: skip
+    if not (np.isfinite(smoothness) and smoothness > 0):
+        raise ValueError(f"smoothness must be positive and finite, got {smoothness!r}.")
+    if not max_slope > 0:
+        raise ValueError(f"max_slope must be positive, got {max_slope!r}.")
+    if not (isinstance(name, str) and name):
+        raise ValueError(f"name must be a text, got {name!r}.")
+    loss = FunctionLoss(value, slope, float(smoothness), name, takes, float(max_slope))
+    for target in _PROBE_TARGETS[takes]:
+        _probe(loss, target)
+    return loss
+
+
+def _probe(loss: FunctionLoss, target: float) -> None:
+    """Raise a ValueError if the functions contradict each other or the settings at some score."""
+    scores, targets = np.array(_PROBE_SCORES), np.full(len(_PROBE_SCORES), target)
+    values, slopes = loss.value(scores, targets), loss.slope(scores, targets)
+    for what, numbers, least in (("value", values, 0.0), ("slope", slopes, -math.inf)):
+        wrong = ~(np.isfinite(numbers) & (numbers >= least - _PROBE_TOLERANCE))
+        if wrong.any():
+            raise ValueError(
+                f"the {what} of the loss {loss.name!r} is {numbers[wrong][0]:g} at score "
+                f"{scores[wrong][0]:g} and target {target:g}. It must be finite"
+                f"{'' if least else ' and at least 0: add a constant if it is bounded below'}."
+            )
+    if np.abs(slopes).max() > loss.max_slope * (1.0 + _PROBE_TOLERANCE):
+        raise ValueError(
+            f"the loss {loss.name!r} has max_slope={loss.max_slope:g}, but a slope of "
+            f"{np.abs(slopes).max():g} at target {target:g}."
+        )
+    # A convex, β-smooth function lies above its tangents, by at most half of β times the square.
+    apart = scores - scores[:, None]
+    above = values - values[:, None] - slopes[:, None] * apart
+    slack = _PROBE_TOLERANCE * (1.0 + np.abs(values) + np.abs(values[:, None]))
+    wrong = (above < -slack) | (above > 0.5 * loss.smoothness * apart**2 + slack)
+    if wrong.any():
+        at, to = np.argwhere(wrong)[0]
+        raise ValueError(
+            f"the value of the loss {loss.name!r} changes by {values[to] - values[at]:g} from "
+            f"score {scores[at]:g} to {scores[to]:g} at target {target:g}. With slope "
+            f"{slopes[at]:g} at the first, a convex loss with smoothness {loss.smoothness:g} "
+            "changes by another amount. Check slope and smoothness."
+        )

@@ -17,7 +17,7 @@ from walklearn.files.wording import as_given
 from walklearn.graphs import Graph
 from walklearn.privacy.protection import Protection
 from walklearn.problem.objective import Objective
-from walklearn.simulation.layout import uncompiled_part
+from walklearn.simulation.layout import rejection_of, uncompiled_part
 from walklearn.updates.gossip_sgd import (
     GOSSIP,
     AsynchronousGossip,
@@ -276,11 +276,13 @@ def chosen_engine(
     part = uncompiled_part(objective, method, update, privacy)
     if part is None:
         return "compiled"
+    rejection = rejection_of(part)
+    reason = f"Numba rejects {part!r} ({rejection})" if rejection else f"{part!r} has no kernel"
     if engine == "compiled":
-        raise ValueError(f'{type(part).__name__} has no kernel. Pass engine="reference".')
+        raise ValueError(f'{reason}. Pass engine="reference".')
     if part is not objective:
         warnings.warn(
-            f"{part!r} has no kernel: the reference engine runs, about a thousand times slower. "
+            f"{reason}: the reference engine runs, about a thousand times slower. "
             'Pass engine="reference" to silence this warning.',
             stacklevel=3,
         )

@@ -10,11 +10,20 @@ from typing import Any
 
 import numpy as np
 
+from walklearn.files.progress import announce
 from walklearn.graphs import Graph
 from walklearn.privacy.protection import Protection
 from walklearn.problem import Problem
 from walklearn.problem.domains import Ball, Box, Everywhere
-from walklearn.problem.losses import Huber, Logistic, Loss, Softmax, Squared, SquaredHinge
+from walklearn.problem.losses import (
+    FunctionLoss,
+    Huber,
+    Logistic,
+    Loss,
+    Softmax,
+    Squared,
+    SquaredHinge,
+)
 from walklearn.simulation.batches import Array
 from walklearn.updates.gossip_sgd import Gossip
 from walklearn.updates.random_streams import Streams
@@ -52,16 +61,39 @@ def uncompiled_part(
     """Return the part that the kernels do not know; None if they know all."""
     if not isinstance(objective, Problem):
         return objective
-    if type(objective.loss) not in (*_BUILT_IN, Softmax):
+    if type(objective.loss) not in (*_BUILT_IN, Softmax, FunctionLoss):
         return objective.loss
     if type(objective.domain) not in (Ball, Box, Everywhere):
         return objective.domain
     if isinstance(method, Walk) and not method.is_compiled:
         return method
     parts = (part for part in (update, privacy) if part is not None)
-    return next((part for part in parts if not part.is_compiled), None)
+    unknown = next((part for part in parts if not part.is_compiled), None)
+    return unknown or (objective.loss if rejection_of(objective.loss) else None)
 
 
+def rejection_of(part: object) -> str | None:
+    """Return Numba's reason to reject a loss from functions; None for all other parts."""
+    if type(part) is not FunctionLoss:
+        return None
+    from walklearn.simulation.kernels import losses
+
+    result = losses.compiled(part.value_function, part.slope_function)
+    return result if isinstance(result, str) else None
+
+
+def announce_compilation(objective: Any, progress: bool | None) -> None:
+    """Announce, once per process and loss, that kernels are compiled for a user's functions.
+
+    progress: as for `progress_bar`; False announces nothing.
+    """
+    loss = objective.loss
+    if type(loss) is FunctionLoss and loss.slope_function not in _ANNOUNCED:
+        _ANNOUNCED.add(loss.slope_function)
+        announce(f"walklearn is compiling the loss {loss.name!r}, once per process …", progress)
+
+
+_ANNOUNCED: set[Callable[..., float]] = set()
 _BUILT_IN = (Logistic, Squared, Huber, SquaredHinge)  # by their codes in `kernels.losses`
 
 
@@ -71,6 +103,14 @@ def _loss_of(loss: Loss, outputs: int) -> Any:
 
     if isinstance(loss, Softmax):
         return losses.Softmax(outputs)
+    if isinstance(loss, FunctionLoss):
+        functions: Any = losses.compiled(loss.value_function, loss.slope_function)
+        value, slope = functions
+        if loss.unit == 1.0:  # apart: the product would be on the critical path of a visit
+            return losses.FromFunctions(
+                value, slope, loss.smoothness, losses.slope_table(slope, loss.takes == "sign")
+            )
+        return losses.Rescaled(value, slope, loss.smoothness, loss.unit)
     parameter = loss.threshold if isinstance(loss, Huber) else 0.0
     return losses.BuiltIn(_BUILT_IN.index(type(loss)), parameter)
 

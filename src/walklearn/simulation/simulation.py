@@ -35,6 +35,7 @@ from walklearn.simulation.arguments import (
 )
 from walklearn.simulation.compiled_batches import LARGEST_BATCH, CompiledGossip
 from walklearn.simulation.compiled_memory import COMPILED
+from walklearn.simulation.layout import announce_compilation
 from walklearn.simulation.recording import Recording, trace_of
 from walklearn.simulation.reference_batches import ReferenceGossip, ReferenceWalks
 from walklearn.simulation.threads import on_threads, usable_cores
@@ -159,6 +160,8 @@ def simulate(
     else:
         setting = GossipSetting(objective, graph, method, gossip_step(chosen))
     runs_on = chosen_engine(objective, method, chosen, protection, engine)
+    if runs_on == "compiled":
+        announce_compilation(objective, progress)
     root = root_of(seed)
     seeds = [replicate_seed(root, replicate) for replicate in range(replicates)]
     recording = Recording(

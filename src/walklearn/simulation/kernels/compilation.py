@@ -17,7 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from numba import njit
+from numba import njit, types
 from numba.core.caching import FunctionCache
 from numba.core.compiler import Compiler
 from numba.core.runtime.nrt import rtsys
@@ -34,8 +34,10 @@ _OPTIONS: dict[str, Any] = {
 helper: Callable[..., Any] = njit(**_OPTIONS)
 #: A helper whose roundings stay as written, except for fused products.
 exact_helper: Callable[..., Any] = njit(**{**_OPTIONS, "fastmath": {"contract", "nsz"}})
-#: A user's function of numbers.
-user_function: Callable[..., Any] = njit(**_OPTIONS, forceinline=True)
+#: A user's function of numbers: its roundings stay as written, too.
+user_function: Callable[..., Any] = njit(
+    **{**_OPTIONS, "fastmath": {"contract", "nsz"}}, forceinline=True
+)
 #: A function that is copied into its callers. It may take other inlined functions as arguments.
 inlined: Callable[..., Any] = njit(**_OPTIONS, inline="always")
 
@@ -91,6 +93,8 @@ class _KernelCache(FunctionCache):
         algebra, which takes 0.3 s. Code from the disk does not need it, and compiling loads it.
         """
         rtsys.initialize(target_context)
+        if _has_function(signature):
+            return None
         with self._guard_against_spurious_io_errors():
             found = self._load_overload(signature, target_context)
         if found is None and not _KernelCache.has_announced and sys.stderr.isatty():
@@ -98,13 +102,18 @@ class _KernelCache(FunctionCache):
             print("walklearn is compiling for this machine, once …", file=sys.stderr)
         return found
 
-    def save_overload(self, signature: Any, compiled: Any) -> None:
-        """Save the machine code, unless it contains a user's functions: their types are not kept.
+    def save_overload(self, signature: Any, data: Any) -> None:
+        """Save the machine code, except for a user's functions: they may change on disk."""
+        if not _has_function(signature):
+            super().save_overload(signature, data)
 
-        Another process could not read a file that refers to them.
-        """
-        if "CPUDispatcher" not in str(signature):
-            super().save_overload(signature, compiled)
+
+def _has_function(types_of_arguments: Any) -> bool:
+    """True if one of the types, or a part of one, is a compiled function."""
+    return any(
+        isinstance(each, types.Dispatcher) or _has_function(getattr(each, "types", ()))
+        for each in types_of_arguments
+    )
 
 
 class _NoAlias(Compiler):

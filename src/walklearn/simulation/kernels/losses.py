@@ -7,14 +7,19 @@ compiles the kernels for them once per process.
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
+from numba import float64, types
 
-from walklearn.simulation.kernels.arithmetic import U, exp_of_minus, log_of_one_plus
-from walklearn.simulation.kernels.compilation import by_type
+from walklearn.simulation.kernels.arithmetic import Array, U, exp_of_minus, log_of_one_plus
+from walklearn.simulation.kernels.compilation import by_type, inlined, user_function
 
 LOGISTIC, SQUARED, HUBER, SQUARED_HINGE = range(4)
+RANGE, PER_UNIT = 32, 16  # of scores in `slope_table`
 
 
 class BuiltIn(NamedTuple):
@@ -30,13 +35,65 @@ class FromFunctions(NamedTuple):
     value: Any
     slope: Any
     smoothness: float
+    table: Array  # see `slope_table`
     code: int = -1  # of no built-in loss
+
+
+class Rescaled(NamedTuple):
+    """A user's loss ℓ(unit · score, unit · target) / unit²."""
+
+    value: Any
+    slope: Any
+    smoothness: float
+    unit: float
+    code: int = -1
 
 
 class Softmax(NamedTuple):
     """Multinomial regression, with a score per class."""
 
     classes: int
+
+
+_LOCK = threading.Lock()
+
+
+def compiled(*functions: Callable[..., Any]) -> tuple[Any, ...] | str:
+    """Return functions of (score, target) compiled, or Numba's reason to reject one of them.
+
+    Each function is compiled once per process, so that kernels for its type are, too.
+    """
+    with _LOCK:
+        results = tuple(map(_compiled, functions))
+    reasons = [result for result in results if isinstance(result, str)]
+    return reasons[0] if reasons else results
+
+
+@cache
+def _compiled(function: Callable[..., Any]) -> Any:
+    try:
+        dispatcher = user_function(getattr(function, "py_func", function))
+        dispatcher.compile((float64, float64))
+    except Exception as error:  # Numba raises errors of many types
+        lines = [line.strip() for line in str(error).splitlines()]
+        reasons = [line for line in lines if line and not line.startswith("Failed in ")]
+        return reasons[0] if reasons else type(error).__name__
+    (result,) = (each.signature.return_type for each in dispatcher.overloads.values())
+    if not isinstance(result, types.Float | types.Integer | types.Boolean):
+        return f"{function.__name__} returns {result}, not a number"
+    return dispatcher
+
+
+@cache
+def slope_table(slope: Callable[..., float], is_for_signs: bool) -> Array:
+    """Return slopes at the scores −RANGE to RANGE for target −1, then for +1; else nothing.
+
+    Slopes grow with the score, so those of two scores enclose all between. A look at the table
+    takes less time than most functions.
+    """
+    scores = np.arange(-RANGE * PER_UNIT, RANGE * PER_UNIT + 1) / PER_UNIT
+    targets = (-1.0, 1.0) if is_for_signs else ()
+    return np.array([slope(score, target) for target in targets for score in scores], np.float64)
 
 
 @by_type
@@ -69,7 +126,7 @@ def value_along(loss, scores, along, step, at, target):
     """Return ℓ at scores − step · along, both from index `at` on."""
 
 
-@outputs_of.version(BuiltIn, FromFunctions)
+@outputs_of.version(BuiltIn, FromFunctions, Rescaled)
 def _one_output(loss):
     return 1
 
@@ -114,17 +171,46 @@ def _given_slope(loss, score, target):
     return np.float64(loss.slope(score, target))
 
 
+@value_of.version(Rescaled)
+def _rescaled_value(loss, score, target):
+    return loss.value(loss.unit * score, loss.unit * target) / loss.unit**2
+
+
+@slope_of.version(Rescaled)
+def _rescaled_slope(loss, score, target):
+    return loss.slope(loss.unit * score, loss.unit * target) / loss.unit
+
+
 @may_contradict.version(FromFunctions)
 def _given_may_contradict(loss, score, target, slope, square, curvature):
     if loss.smoothness * square <= curvature:
         return False
-    # ℓ is convex, so it falls at least as fast as at the end of a step, or of each half of it.
+    # ℓ falls by at least δ times the slope at the end of the step δ, or beyond.
     step = slope * square / curvature
-    end = slope_of(loss, score - step, target)
-    if slope * end >= 0.5 * slope * slope:
+    place = (score - step + RANGE) * PER_UNIT
+    if loss.table.size > 0 and 0.0 <= place < 2 * RANGE * PER_UNIT:
+        beyond = np.int64(place) + (1 if step < 0.0 else 0)
+        if target > 0.0:
+            beyond += 2 * RANGE * PER_UNIT + 1
+        if step * loss.table[U(beyond)] >= 0.5 * step * slope:
+            return False
+    return _end_may_contradict(loss, score, target, slope, step)
+
+
+@may_contradict.version(Rescaled)
+def _rescaled_may_contradict(loss, score, target, slope, square, curvature):
+    if loss.smoothness * square <= curvature:
         return False
-    middle = slope_of(loss, score - 0.5 * step, target)
-    return not slope * (middle + end) >= slope * slope  # True if a number is NaN
+    return _end_may_contradict(loss, score, target, slope, slope * square / curvature)
+
+
+@inlined
+def _end_may_contradict(loss, score, target, slope, step):
+    # ℓ is convex and β-smooth. Between the slopes p and e at both ends of a step δ it therefore
+    # falls by at least δe + (p − e)²/(2β).
+    end = slope_of(loss, score - step, target)
+    fall = step * end + (slope - end) ** 2 / (2.0 * loss.smoothness)
+    return not fall >= 0.5 * step * slope  # True if a number is NaN
 
 
 @may_contradict.version(BuiltIn)
@@ -149,7 +235,7 @@ def _built_in_may_contradict(loss, score, target, slope, square, curvature):
     return square > curvature
 
 
-@to_slopes.version(BuiltIn, FromFunctions)
+@to_slopes.version(BuiltIn, FromFunctions, Rescaled)
 def _to_one_slope(loss, scores, at, target):
     scores[at] = slope_of(loss, scores[at], target)
 
@@ -168,7 +254,7 @@ def _to_softmax_slopes(loss, scores, at, target):
         scores[at + U(c)] = scores[at + U(c)] / total - (1.0 if c == target else 0.0)
 
 
-@value_along.version(BuiltIn, FromFunctions)
+@value_along.version(BuiltIn, FromFunctions, Rescaled)
 def _one_value_along(loss, scores, along, step, at, target):
     return value_of(loss, scores[at] - step * along[at], target)
 

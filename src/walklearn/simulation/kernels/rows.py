@@ -10,7 +10,7 @@ from numba.extending import typeof_impl
 
 from walklearn.simulation.kernels.arithmetic import Array, U, prefetch
 from walklearn.simulation.kernels.compilation import by_type, helper, inlined
-from walklearn.simulation.kernels.losses import FromFunctions, outputs_of, to_slopes
+from walklearn.simulation.kernels.losses import FromFunctions, Rescaled, outputs_of, to_slopes
 
 
 class DenseRows(NamedTuple):
@@ -51,9 +51,9 @@ _TYPES: dict[tuple[Any, ...], Any] = {}  # of data with a user's loss
 def _type_of(data, context):
     """Return Numba's type, from a table if the loss is a user's: else every call takes 0.3 ms."""
     default = typeof_impl.dispatch(tuple)
-    if not isinstance(data.loss, FromFunctions):
+    if not isinstance(data.loss, FromFunctions | Rescaled):
         return default(data, context)
-    key = (data.loss.value, data.loss.slope, compute_fingerprint(data._replace(loss=None)))
+    key = (type(data.loss), *data.loss[:2], compute_fingerprint(data._replace(loss=None)))
     return _TYPES.setdefault(key, _TYPES.get(key) or default(data, context))
 
 

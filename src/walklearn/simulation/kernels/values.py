@@ -24,6 +24,7 @@ from walklearn.simulation.kernels.losses import (
     LOGISTIC,
     BuiltIn,
     FromFunctions,
+    Rescaled,
     Softmax,
     outputs_of,
     value_of,
@@ -143,7 +144,7 @@ def add_losses(loss, at, targets, first, lanes, space, to):
     """Add the losses of some rows to the sums and the products of one model."""
 
 
-@add_losses.version(BuiltIn, FromFunctions)
+@add_losses.version(BuiltIn, FromFunctions, Rescaled)
 def _add_values(loss, at, targets, first, lanes, space, to):
     scores, sums, products = space.scores, space.sums, space.products
     if loss.code == LOGISTIC:  # apart and without a branch, so that the loop vectorises
