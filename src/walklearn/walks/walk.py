@@ -90,7 +90,7 @@ class Hop(NamedTuple):
     Examples
     --------
     >>> from walklearn import graphs, walks
-    >>> walk = walks.Uniform()
+    >>> walk = walks.Uniform().bind(graphs.ring(5), None)
     >>> walk.hop(walks.view_of(walk, graphs.ring(5), node=0), {}, {}, np.array([0.9]))
     Hop(node=4, messages=1, token={}, state={}, questions=0)
     """
