@@ -11,6 +11,7 @@ import pytest
 from click.testing import Result
 from sklearn.datasets import load_diabetes
 
+from tests.node.made_tokens import made_token
 from tests.running import invoke
 from walklearn.files import read_rows
 from walklearn.files.target_scale import TargetScale
@@ -22,7 +23,7 @@ from walklearn.node.disk.kept_model import newest_model
 from walklearn.node.disk.store import Store
 from walklearn.node.protocol.learner import Learner
 from walklearn.node.protocol.record import Place, Record
-from walklearn.node.protocol.tokens import Limits, Line, Token
+from walklearn.node.protocol.tokens import Limits, Line
 from walklearn.problem.losses import Huber
 
 X, Y = load_diabetes(return_X_y=True, scaled=False)
@@ -201,7 +202,9 @@ def test_nodes_train_on_scaled_targets_and_give_models_in_the_target_units(folde
                        record=folder / "record").directory  # fmt: skip
     np.testing.assert_array_equal(node.rows.y, rows.y)
     weights = np.linspace(-0.5, 0.5, plan.size)
-    token = Token(Line(0, 1, "ab" * 32, "cd" * 16), 5, 5, weights, np.zeros(0), 0.0, 5.0, False)
+    token = made_token(
+        Line(0, 1, "ab" * 32, "cd" * 16), 5, 5, weights, np.zeros(0), 0.0, 5.0, False
+    )
     with Store.open(node.store_path, Limits.of_plan(plan)) as store:
         store.commit(Record(token.mark, token, Place.HERE))
     model, _ = newest_model(node)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.node import memory_network
+from tests.node.made_tokens import changed
 from walklearn.node.protocol import handover, learner, neighbours, protocol, tally
 from walklearn.node.protocol.belief import Bound
 from walklearn.node.protocol.events import (
@@ -31,7 +32,7 @@ from walklearn.node.protocol.neighbours import Result
 from walklearn.node.protocol.record import Place, Record
 from walklearn.node.protocol.state import Phase, State
 from walklearn.node.protocol.tally import Tally
-from walklearn.node.protocol.tokens import Line, Mark, Memory, Token
+from walklearn.node.protocol.tokens import Line, Mark, Token
 
 Handle = Callable[[State, Any], Result]
 _handle, _epoch_of = protocol.handle, learner.epoch_of
@@ -194,9 +195,9 @@ def keep_the_older_final(patch: pytest.MonkeyPatch) -> None:
 def forget_the_epoch(patch: pytest.MonkeyPatch) -> None:
     """What a node keeps is taken to belong to any token."""
 
-    def epoch_of(token: Token, kept: Kept | None, draws: Draws, size: int) -> tuple[Memory, bool]:
-        memory, _ = _epoch_of(token, None, draws, size)
-        return memory, kept is not None
+    def epoch_of(token: Token, kept: Kept | None, draws: Draws) -> tuple[str, bool]:
+        epoch, _ = _epoch_of(token, None, draws)
+        return epoch, kept is not None
 
     patch.setattr(learner, "epoch_of", epoch_of)
 
@@ -222,8 +223,9 @@ def keep_gradients_over_a_new_line(patch: pytest.MonkeyPatch) -> None:
         seen = state.record.newest_model
         after, effects = _handle(state, event)
         token = after.record.token
-        if seen and seen.memory and token and not token.memory and token.updates == seen.updates:
-            record = replace(after.record, token=replace(token, memory=seen.memory))
+        if seen and seen.epoch and token and not token.epoch and token.updates == seen.updates:
+            token = replace(token, epoch=seen.epoch, payload=seen.payload)
+            record = replace(after.record, token=token)
             after = replace(after, record=record)
             effects = [Commit(record) if isinstance(each, Commit) else each for each in effects]
         return after, effects
@@ -243,7 +245,7 @@ def take_any_twin(patch: pytest.MonkeyPatch) -> None:
     is_fork = handover._is_fork
 
     def is_any_fork(state: State, token: Token) -> bool:
-        return is_fork(state, replace(token, updates=10**9)) and state.arrivals.contradict(token)
+        return is_fork(state, changed(token, updates=10**9)) and state.arrivals.contradict(token)
 
     patch.setattr(handover, "_is_fork", is_any_fork)
 

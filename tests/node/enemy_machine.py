@@ -114,7 +114,7 @@ class EnemyMachine(RuleBasedStateMachine):
         if copy is None or copy.final or copy.updates <= copy.line.updates:
             return
         self.only_progress = False
-        forged = replace(copy, line=copy.line._replace(updates=copy.updates), hop=1, memory=None)
+        forged = replace(copy, line=copy.line._replace(updates=copy.updates), hop=1, epoch="")
         arrived = TokenArrived(self.enemy.fingerprint, forged, victim.draws(), self.network.now)
         self.network.feed(victim, arrived)
 

@@ -12,6 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from tests.node.fault_machine import Numbered, history
+from tests.node.made_tokens import changed, made_token
 from tests.node.memory_network import Call, MemoryNetwork, MemoryNode, Way
 from walklearn import graphs
 from walklearn.node.agreement.plan import Plan
@@ -214,7 +215,7 @@ def token_of_long_ago(seed: int = 1) -> None:
         told += 1
         for hop in range(1, mark.hop + 1):
             made = min(hop, copy.updates - 1)
-            forged = Token(mark.line, hop, made, np.zeros(UPDATES), np.zeros(0), 0.0, 0.0)
+            forged = made_token(mark.line, hop, made, np.zeros(UPDATES))
             arrived = TokenArrived(liar.fingerprint, forged, victim.draws(), network.now)
             network.feed(victim, arrived)
         assert victim.state.record.token is copy
@@ -299,10 +300,10 @@ def lies(seed: int = 1) -> None:
             told = Announcement(2, 1.0, True, newest=line)
             network.feed(victim, Announced(liar.fingerprint, told, network.now))
             model = np.zeros(2_000)
-            far = Token(line, 9, 1_998, model, model, 1.0, 1.0)
+            far = made_token(line, 9, 1_998, model, model, 1.0, 1.0)
             arrived = TokenArrived(liar.fingerprint, far, victim.draws(), network.now)
             network.feed(victim, arrived)
-            end = replace(far, updates=2_000, final=True)
+            end = changed(far, updates=2_000, final=True)
             network.feed(victim, FinalArrived(liar.fingerprint, end, network.now))
     within(network, 60.0, lambda: newest(network) > 300)
     assert not any(node.state.record.final for node in network.nodes)
@@ -317,7 +318,7 @@ def end_forged_in_a_short_plan(seed: int = 1) -> None:
     for name in liar.neighbours:
         line = network._named[name].state.record.newest_line
         assert line is not None
-        end = Token(line, 9, 1_500, model, np.zeros(0), 0.0, 0.0, final=True)
+        end = made_token(line, 9, 1_500, model, final=True)
         network.feed(network._named[name], FinalArrived(liar.fingerprint, end, network.now))
     assert not any(node.state.record.final for node in network.nodes)
     the_end(network)
@@ -392,7 +393,7 @@ def small_lies_many(seed: int = 1) -> None:
     assert not victim.state.believes(line, 800, network.now)
     assert not victim.state.believes(line._replace(counter=3_000), 20, network.now)
     model = np.zeros(2_000)
-    end = Token(line, 9, 2_000, model, model, 1.0, 1.0, final=True)
+    end = made_token(line, 9, 2_000, model, model, 1.0, 1.0, final=True)
     network.feed(victim, FinalArrived(liar.fingerprint, end, network.now))
     assert victim.state.record.final is None
 

@@ -17,6 +17,7 @@ import numpy as np
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from tests.node.made_tokens import changed, made_token
 from tests.node.memory_network import Call, MemoryNetwork, MemoryNode, Way
 from walklearn import graphs
 from walklearn.node.agreement.plan import Plan
@@ -40,6 +41,7 @@ from walklearn.node.protocol.record import Place, Record
 from walklearn.node.protocol.reminders import proof_of
 from walklearn.node.protocol.tokens import Line, Mark, Token, decode_token
 from walklearn.updates.random_streams import generators
+from walklearn.walks import View
 
 NODES = 4
 MOST_A_SECOND = 60  # so that there are numbers of updates which nobody can have made yet
@@ -78,17 +80,22 @@ class Numbered(Learner):
         draws: Draws,
         contributions: int = 0,
         kept: Kept | None = None,
+        view: View | None = None,
     ) -> Visited:
         number, model = next(self.numbers), token.model.copy()
         self.made_by[number] = (self, history(token))
         model[token.updates] = number
-        memory, belongs = learner.epoch_of(token, kept, draws, len(model))
-        before = float(kept.slopes[0]) if belongs and kept else 0.0
-        memory = replace(memory, gradient_sum=memory.gradient_sum + (number - before))
-        improved = replace(token, updates=token.updates + 1, model=model, memory=memory)
+        epoch, belongs = learner.epoch_of(token, kept, draws)
+        arrays = self._carried(token, epoch)
+        before = float(kept.state["slopes"][0]) if belongs and kept else 0.0
+        given = arrays["gradient_sum"] + (number - before)
+        arrays = arrays | {"model": model, "gradient_sum": given}
+        improved = changed(token, updates=token.updates + 1, epoch=epoch, **arrays)
         past = () if kept is None else kept.past if belongs else kept.given
-        keeps = Kept(memory.epoch, np.array([float(number)]), improved.updates, past)
-        return Visited(improved, contributions + 1, keeps)
+        state = {"slopes": np.array([float(number)]), "updated": np.array(improved.updates)}
+        assert view is not None
+        hop = self.setting.walk.hop(view, {}, {}, draws.uniforms[:1])
+        return Visited(improved, contributions + 1, Kept(epoch, state, past), hop.node)
 
 
 def history(token: Token) -> History:
@@ -245,7 +252,7 @@ class FaultMachine(RuleBasedStateMachine):
         line, seen = state.record.newest_line, state.seen
         if line is None or seen is None or state.bounds is None:
             return []
-        far = Token(line, 1, len(self.zero) - 1, self.zero, np.zeros(0), 0.0, 0.0)
+        far = made_token(line, 1, len(self.zero) - 1, self.zero)
         incredible = state.bounds.updates.most(now) < far.updates
         if kind == "counter":
             said = replace(said, newest=line._replace(counter=2**62))
@@ -266,20 +273,20 @@ class FaultMachine(RuleBasedStateMachine):
             again = [self.pick(old, which)] if old else []
             return [TokenArrived(liar, each, node.draws(), now) for each in again]
         elif kind == "stranger":
-            token = replace(
+            token = changed(
                 far, line=seen.mark.line, hop=seen.mark.hop + 1, updates=seen.updates + 1
             )
             said = replace(said, newest=line._replace(counter=line.counter + 1))
             token = replace(token, line=said.newest or line)
             fits = token.updates < len(self.zero)
             arrived = [TokenArrived("f" * 64, token, node.draws(), now)] if fits else []
-            end = replace(far, line=token.line, updates=len(self.zero), final=True)
+            end = changed(far, line=token.line, updates=len(self.zero), final=True)
             return [Announced("f" * 64, said, now), *arrived, FinalArrived("f" * 64, end, now)]
         elif kind in ("token", "final") and incredible:
             return [
                 TokenArrived(liar, far, node.draws(), now)
                 if kind == "token"
-                else FinalArrived(liar, replace(far, updates=len(self.zero), final=True), now)
+                else FinalArrived(liar, changed(far, updates=len(self.zero), final=True), now)
             ]
         else:
             return []
@@ -326,13 +333,14 @@ class FaultMachine(RuleBasedStateMachine):
         newest = max(line for line in lines if line is not None)
         for node in self.network.nodes:
             token = node.state.record.token
-            if not self.is_holder(node, newest) or token is None or token.memory is None:
+            if not self.is_holder(node, newest) or token is None or not token.epoch:
                 continue
             kept = [each.state.record.kept for each in self.network.nodes]
-            if any(each and token.memory.epoch in each.past for each in kept):
+            if any(each and token.epoch in each.past for each in kept):
                 continue
-            given = [each.slopes[0] for each in kept if each and each.epoch == token.memory.epoch]
-            assert token.memory.gradient_sum[0] == sum(given), (token.line, token.memory, kept)
+            there = [each for each in kept if each and each.epoch == token.epoch]
+            given = sum(each.state["slopes"][0] for each in there)
+            assert token.payload.update["gradient_sum"][0] == given, (token.line, token, kept)
 
     @invariant()
     def what_is_shown_is_charged(self) -> None:

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
+from tests.node.made_tokens import made_token
 from tests.node.small_network import PLAN, fill, make_node, make_nodes
 from walklearn.files import DataError
 from walklearn.files.row_marks import blocks_of
@@ -31,7 +32,7 @@ from walklearn.node.disk.store import Store
 from walklearn.node.process.status import stored_status
 from walklearn.node.protocol.learner import Learner
 from walklearn.node.protocol.record import Place, Record
-from walklearn.node.protocol.tokens import Limits, Line, Token
+from walklearn.node.protocol.tokens import Limits, Line
 from walklearn.node.wire.identity import IdentityError
 from walklearn.privacy import ClampedGamma, OwnerRecord, OwnerRecordError
 from walklearn.privacy.owner_record import Run
@@ -225,7 +226,9 @@ def test_status_says_so_if_the_record_cannot_be_read(tmp_path: Path) -> None:
 
 def test_a_plan_without_an_average_gives_the_last_model(tmp_path: Path) -> None:
     made = create(tmp_path, more="average = false\n" + PRIVATE).directory
-    token = Token(Line(0, 1, "ab" * 32, "cd" * 16), 5, 5, np.ones(3), np.zeros(0), 0.0, 5.0, False)
+    token = made_token(
+        Line(0, 1, "ab" * 32, "cd" * 16), 5, 5, np.ones(3), np.zeros(0), 0.0, 5.0, False
+    )
     with Store.open(made.store_path, Limits.of_plan(made.plan)) as store:
         store.commit(Record(token.mark, token, Place.HERE))
     assert newest_model(made)[0].uses == "last"

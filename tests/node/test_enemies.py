@@ -10,12 +10,12 @@ import contextlib
 import resource
 import socket
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from tests.node.made_tokens import changed, made_token
 from tests.node.small_network import Process, make_nodes, processes, wait_until
 from tests.running import until
 from walklearn.node.disk.directory import NodeDirectory
@@ -71,8 +71,8 @@ def refusals(process: Process) -> dict[str, int]:
 
 
 def a_token(**changes: object) -> Token:
-    honest = Token(LINE, 1, 10, np.array([0.5, 0.5]), np.array([0.5, 0.5]), 1.0, 10.0)
-    return replace(honest, **changes)
+    honest = made_token(LINE, 1, 10, np.array([0.5, 0.5]), np.array([0.5, 0.5]), 1.0, 10.0)
+    return changed(honest, **changes)
 
 
 def test_tokens_that_no_honest_node_sends(attacked: tuple[Process, NodeDirectory]) -> None:
@@ -258,8 +258,8 @@ def test_lines_and_ends_that_cannot_be_do_not_disturb_a_walk(
     lie = Line(1, 2**62, "ff" * 32, "cd" * 16)
     far = Line(900_000, 2, "ff" * 32, "cd" * 16)
     vector = np.array([0.5, 0.5])
-    token = Token(far, 1, 999_998, vector, vector, 1.0, 10.0)
-    final = replace(token, updates=UPDATES, final=True)
+    token = made_token(far, 1, 999_998, vector, vector, 1.0, 10.0)
+    final = changed(token, updates=UPDATES, final=True)
 
     async def attack() -> list[Outcome]:
         enemy = Enemy(neighbour.identity, process.directory)

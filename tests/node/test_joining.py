@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.node.made_tokens import changed
 from tests.node.small_network import (
     PLAN,
     SECONDS,
@@ -400,7 +401,7 @@ def test_with_a_book_a_node_names_every_participant_that_has_another_final_model
         digests = {nodes[1]: "ab" * 32, nodes[2]: "cd" * 32}
         ends = {each.identity.fingerprint: digest for each, digest in digests.items()}
         state = first._runtime.state
-        final = replace(
+        final = changed(
             state.learner.first_token(Line(0, 1, state.fingerprint, "ef" * 16), np.zeros(2)),
             updates=60, final=True,
         )  # fmt: skip

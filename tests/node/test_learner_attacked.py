@@ -8,11 +8,10 @@ The noise is drawn as for a real token, but from a seed, so that every run is th
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
+from tests.node.made_tokens import changed
 from walklearn.node.agreement.plan import Plan
 from walklearn.node.protocol.learner import Draws, Learner
 from walklearn.node.protocol.tokens import Line
@@ -47,8 +46,10 @@ def seen(target: float, noise: ModelNoise, visits: int, is_counted: bool) -> np.
     for attempt, steps in enumerate(drawn.reshape(SAMPLES, visits, 1)):
         contributions = 0
         for number in range(visits):
-            token, draws = replace(sent, updates=number), Draws(np.array([0.5]), steps[number])
-            back, contributions, _ = learner.visit(token, draws, contributions if is_counted else 0)
+            token, draws = changed(sent, updates=number), Draws(np.array([0.5]), steps[number])
+            back, contributions, *_ = learner.visit(
+                token, draws, contributions if is_counted else 0
+            )
             found[attempt] -= back.model[0] / learner.plan.step_size(number + 1)
     return found
 

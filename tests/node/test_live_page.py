@@ -17,13 +17,14 @@ from urllib.parse import urlsplit
 import numpy as np
 import pytest
 
+from tests.node.made_tokens import made_token
 from tests.node.small_network import make_nodes, ring
 from tests.running import WALKLEARN, started, wait_until
 from walklearn import graphs
 from walklearn.node.agreement.plan import Plan
 from walklearn.node.process.live_page import LivePage
 from walklearn.node.process.node_page import Validation
-from walklearn.node.protocol.tokens import Line, Token
+from walklearn.node.protocol.tokens import Line
 from walklearn.node.trial.local_network import LocalNetwork
 from walklearn.node.trial.two_gaussians import Trial
 from walklearn.node.trial.view import NetworkView
@@ -188,7 +189,7 @@ def test_validation_loss_of_a_softmax_model(tmp_path: Path) -> None:
     X, labels = np.array([[1.0, 2.0, 1.0], [-1.0, -1.0, 1.0], [3.0, 0.5, 1.0]]), [3, 0, 1]
     model = np.random.default_rng(1).normal(size=(4, 3))
     line = Line(0, 1, "aa" * 32, "cd" * 16)
-    token = Token(line, 1, 1, model.ravel(), np.zeros(12), 0.1, 1.0)
+    token = made_token(line, 1, 1, model.ravel(), np.zeros(12), 0.1, 1.0)
     expected = np.mean(np.log(np.exp(X @ model.T).sum(axis=1)) - (X @ model.T)[[0, 1, 2], labels])
     assert Validation(public, plan)(token) == pytest.approx(expected)
 

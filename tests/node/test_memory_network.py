@@ -227,7 +227,7 @@ def test_a_walk_that_remembers_arrives_though_a_node_has_forgotten(disk: str) ->
     assert node.written.kept is not None
     if backup.kept is not None:
         assert backup.kept.epoch == node.written.kept.epoch
-        assert np.any(backup.kept.slopes != node.written.kept.slopes)
+        assert np.any(backup.kept.state["slopes"] != node.written.kept.state["slopes"])
     network.crash(node)
     node.written = backup
     network.restart(node)

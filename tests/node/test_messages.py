@@ -5,7 +5,6 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 import walklearn
+from tests.node.made_tokens import changed, made_token
 from walklearn.node.protocol import messages_pb2 as wire
 from walklearn.node.protocol.fields import (
     LARGEST_COUNTER,
@@ -40,7 +40,6 @@ from walklearn.node.protocol.tokens import (
     Limits,
     Line,
     Mark,
-    Memory,
     Token,
     decode_token,
     encode_token,
@@ -50,7 +49,7 @@ from walklearn.problem.domains import Ball, Box, Domain, Everywhere
 SIZE, UPDATES = 3, 100
 LIMITS = Limits(SIZE, UPDATES, Ball(2.0))
 LINE = Line(2, 3, "ab" * 32, "cd" * 16)
-TOKEN = Token(LINE, 4, 5, np.array([1.0, -1.0, 0.5]), np.array([0.1, 0.0, 0.2]), 0.5, 4.0)
+TOKEN = made_token(LINE, 4, 5, np.array([1.0, -1.0, 0.5]), np.array([0.1, 0.0, 0.2]), 0.5, 4.0)
 ANNOUNCEMENT = Announcement(4, 2.5, True, LINE, None)
 GREETING = Greeting("node-1", "0f" * 32, ANNOUNCEMENT, "the plan")
 RECEIPT = Receipt(Outcome.OBSOLETE, "why", LINE)
@@ -75,13 +74,16 @@ def test_a_token_comes_back(
     line: Line, hop: int, updates: int, model: Any, steps: float, inverse: float
 ) -> None:
     hop = min(hop, updates)
-    sent = Token(line, hop, updates, model, 0.5 * steps * model, steps, inverse, updates == UPDATES)
+    sent = made_token(
+        line, hop, updates, model, 0.5 * steps * model, steps, inverse, updates == UPDATES
+    )
     got = decode_token(encode_token(sent), LIMITS)
     assert got.mark == sent.mark
     assert (got.updates, got.final) == (sent.updates, sent.final)
-    assert (got.step_size_sum, got.inverse_importance_sum) == (steps, inverse)
-    np.testing.assert_array_equal(got.model, sent.model)
-    np.testing.assert_array_equal(got.weighted_sum, sent.weighted_sum)
+    assert got.payload.walk == {"inverse_sum": inverse}
+    assert got.payload.update.keys() == sent.payload.update.keys()
+    for name, array in got.payload.update.items():
+        np.testing.assert_array_equal(array, sent.payload.update[name])
     assert got.encoded == sent.encoded
 
 
@@ -117,18 +119,18 @@ def test_a_token_is_the_same_bytes_that_protobuf_writes() -> None:
     message = wire.Token.FromString(encode_token(TOKEN))
     assert wire.Token.FromString(message.SerializeToString()) == message
     assert message.model == TOKEN.model.astype("<f8").tobytes()
-    assert message.weighted_sum == TOKEN.weighted_sum.astype("<f8").tobytes()
+    assert message.weighted_sum == TOKEN.payload.update["weighted_sum"].tobytes()
     for size in (0, 1, 15, 16, 17, 5000):
         vector = np.linspace(0.0, 0.01, size)
         limits = Limits(size, UPDATES, Everywhere())
-        sent = replace(TOKEN, model=vector, weighted_sum=vector)
+        sent = changed(TOKEN, model=vector, weighted_sum=vector)
         np.testing.assert_array_equal(decode_token(encode_token(sent), limits).model, vector)
 
 
 def test_vectors_of_any_layout_are_sent_as_doubles() -> None:
     strided = np.arange(6.0)[::2] / 10
     for model in (strided, strided.astype(np.float32), strided.astype(">f8")):
-        got = decode_token(encode_token(replace(TOKEN, model=model)), LIMITS)
+        got = decode_token(encode_token(changed(TOKEN, model=model)), LIMITS)
         np.testing.assert_array_equal(got.model, model)
 
 
@@ -225,14 +227,17 @@ def test_tokens_that_the_plan_does_not_allow(changes: dict[str, Any], reason: st
 )  # fmt: skip
 def test_memories_that_no_visits_leave(changes: dict[str, Any], reason: str) -> None:
     limits = Limits(SIZE, UPDATES, Ball(2.0), remembers=4)
-    memory = Memory("ef" * 16, np.ones(3), nodes=4.0, ages=3.0, squared_ages=5.0, curvature=1.0)
-    token = Token(LINE, 4, 5, TOKEN.model, np.zeros(0), 0.0, 0.0, memory=memory)
-    got = decode_token(encode_token(token), limits).memory
-    assert got is not None
-    assert (got.ages, got.squared_ages, got.curvature) == (3.0, 5.0, 1.0)
-    wrong = replace(token, memory=replace(memory, **changes))
+    token = made_token(
+        LINE, 4, 5, TOKEN.model, epoch="ef" * 16, gradient_sum=np.ones(3), nodes=4.0, ages=3.0,
+        squared_ages=5.0, curvature=1.0, collects=False,
+    )  # fmt: skip
+    got = decode_token(encode_token(token), limits)
+    assert got.epoch == token.epoch
+    for name, array in token.payload.update.items():
+        np.testing.assert_array_equal(got.payload.update[name], array)
+        assert got.payload.update[name].dtype == array.dtype
     with pytest.raises(MessageError, match=reason):
-        decode_token(encode_token(wrong), limits)
+        decode_token(encode_token(changed(token, **changes)), limits)
 
 
 @pytest.mark.parametrize(
@@ -245,17 +250,17 @@ def test_memories_that_no_visits_leave(changes: dict[str, Any], reason: str) -> 
 )
 def test_w_may_be_left_by_rounding_only(domain: Domain, inside: float, outside: float) -> None:
     limits = Limits(1, UPDATES, domain)
-    token = replace(TOKEN, model=np.array([inside]), weighted_sum=np.zeros(1))
+    token = changed(TOKEN, model=np.array([inside]), weighted_sum=np.zeros(1))
     assert decode_token(encode_token(token), limits).model[0] == inside
     with pytest.raises(MessageError, match="outside"):
-        decode_token(encode_token(replace(token, model=np.array([outside]))), limits)
+        decode_token(encode_token(changed(token, model=np.array([outside]))), limits)
 
 
 def test_an_average_at_the_edge_of_all_numbers_may_be_rounded_beyond_it() -> None:
     """Or a token that was taken could not be read back from the disk after the next update."""
     limits = Limits(1, UPDATES, Everywhere())
     edge = np.array([np.nextafter(1e100, np.inf)])
-    token = replace(TOKEN, model=np.zeros(1), weighted_sum=edge, step_size_sum=1.0)
+    token = changed(TOKEN, model=np.zeros(1), weighted_sum=edge, step_size_sum=1.0)
     assert decode_token(encode_token(token), limits).average == edge
 
 
@@ -361,7 +366,7 @@ def check(sort: str, content: bytes) -> None:
         return
     if isinstance(got, Token):
         assert np.isfinite(got.model).all()
-        assert np.isfinite(got.weighted_sum).all()
+        assert np.isfinite(got.payload.update["weighted_sum"]).all()
         assert np.linalg.norm(got.model) <= 2.0 + 1e-8
         assert 0 <= got.updates <= UPDATES
         decode_token(got.encoded, LIMITS)

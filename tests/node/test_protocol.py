@@ -8,6 +8,7 @@ from typing import Any, get_args
 import numpy as np
 import pytest
 
+from tests.node.made_tokens import changed, made_token
 from walklearn import graphs, walks
 from walklearn.cli.plan_text import default_updates
 from walklearn.node.agreement.plan import Plan, TimeLimits
@@ -87,7 +88,7 @@ def node(record: Record | None = None, learner: Learner = LEARNER) -> State:
 
 
 def token(hop: int = 4, updates: int = 3, line: Line = LINE, final: bool = False) -> Token:
-    return Token(line, hop, updates, np.zeros(1), np.zeros(1), 0.5, float(updates), final)
+    return made_token(line, hop, updates, np.zeros(1), np.zeros(1), 0.5, float(updates), final)
 
 
 def arrive(state: State, offered: Token, draws: Draws = GO_RIGHT, sender: str = LEFT) -> Any:
@@ -626,12 +627,12 @@ def test_a_token_that_is_back_before_its_receipt_was_handed_over() -> None:
     state, _ = handle(node(), StartWalk("b" * 32, np.zeros(1), 100.0))
     offered, _ = handle(state, Visit(GO_RIGHT, 1.0))
     back = offered.record.token
-    back = replace(back, hop=back.hop + 1, updates=back.updates + 1)
+    back = changed(back, hop=back.hop + 1, updates=back.updates + 1)
     after, effects = arrive(offered, back, sender=RIGHT)
     assert effects.count(Note("handed over")) == 1
     late = Answered(offered.record.newest, Receipt(Outcome.ACCEPTED), 2.0)
     assert handle(after, late) == (after, [])
-    final = replace(offered.record.token, updates=PLAN.updates, final=True)
+    final = changed(offered.record.token, updates=PLAN.updates, final=True)
     _, effects = handle(offered, FinalArrived(RIGHT, final, 100.0))
     assert effects.count(Note("handed over")) == 1
 
@@ -809,15 +810,21 @@ walk = "{walk}"
 
 def measure(state: State, place: int, neighbour: str) -> float:
     """How many of the uniform numbers lead to that neighbour."""
+    walk, view = state.learner.plan.metropolis.bound(scale=np.ones(9)), state.view(token())
+
+    def leads_there(u: float) -> bool:
+        number = walk.hop(view, {}, {}, np.array([u])).node
+        return state.next_holder(number)[0] == neighbour
+
     low, high = place / state.degree, (place + 1) / state.degree
-    if state.next_holder(low)[0] != neighbour:
+    if not leads_there(low):
         return 0.0
-    if state.next_holder(np.nextafter(high, 0.0))[0] == neighbour:
+    if leads_there(float(np.nextafter(high, 0.0))):
         return 1.0 / state.degree
     first = low
     for _ in range(60):
         middle = (low + high) / 2
-        low, high = (middle, high) if state.next_holder(middle)[0] == neighbour else (low, middle)
+        low, high = (middle, high) if leads_there(middle) else (low, middle)
     return low - first
 
 
@@ -869,7 +876,7 @@ def test_after_sleep_the_walk_is_believed_to_have_come_further() -> None:
 
 
 def test_of_two_ends_of_one_line_all_keep_the_one_with_the_larger_hash() -> None:
-    ends = [replace(token(9, 10, final=True), model=np.full(1, value)) for value in (0.25, 0.5)]
+    ends = [changed(token(9, 10, final=True), model=np.full(1, value)) for value in (0.25, 0.5)]
     larger = max(end.digest for end in ends)
     for first, second in (ends, ends[::-1]):
         state, _ = handle(node(), FinalArrived(LEFT, first, 100.0))

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.node.made_tokens import changed, made_token
 from tests.node.small_network import in_process, log_lines
 from tests.node.test_enemies import Enemy
 from tests.node.test_joining import make, write_down
@@ -59,7 +60,7 @@ def line_of(identity: Identity, updates: int = 3) -> Line:
 def a_token(identity: Identity, final: bool = False) -> Token:
     ended_by = identity.fingerprint if final else ""
     vector = np.zeros(2)
-    return Token(line_of(identity), 1, 9, vector, vector, 1.0, 9.0, final, ended_by=ended_by)
+    return made_token(line_of(identity), 1, 9, vector, vector, 1.0, 9.0, final, ended_by=ended_by)
 
 
 @pytest.mark.parametrize("final", [False, True])
@@ -79,7 +80,7 @@ def test_what_nobody_in_the_book_signed_is_not() -> None:
     assert "begun by none" in bob.refusal(a_token(ALICE))  # unsigned
     assert "begun by none" in bob.refusal(replace(a_token(ALICE), seal=stranger.seal))
     assert "declared by none" in bob.refusal(replace(honest, end_seal=b""))
-    assert "declared by none" in bob.refusal(replace(honest, model=np.ones(2)))
+    assert "declared by none" in bob.refusal(changed(honest, model=np.ones(2)))
     other_plan = Seals(ALICE, "1" * 64, lambda: BOOK, Log("test", io.StringIO()))
     assert "begun by none" in seals_of(BOB).refusal(other_plan.on_token(a_token(ALICE)))
     assert seals_of(BOB, None).refusal(stranger) == ""  # without a book neighbours are trusted
@@ -203,7 +204,7 @@ def test_what_was_taken_is_not_taken_back_for_want_of_a_seal() -> None:
 
 def test_few_ends_are_kept_in_mind() -> None:
     alice, bob, carol = seals_of(ALICE), seals_of(BOB), seals_of(CAROL)
-    ends = [replace(a_token(ALICE, final=True), updates=each) for each in range(9, 99)]
+    ends = [changed(a_token(ALICE, final=True), updates=each) for each in range(9, 99)]
     sent = [alice.on_token(each) for each in ends]
     assert not any(map(bob.refusal, sent))
     assert len(alice._ends) == len(bob._ends) == 16
@@ -280,10 +281,10 @@ def test_a_neighbour_that_forges_a_line_or_an_end_does_not_disturb_the_walk(
         while under_way is None:
             answer = decode_greeting(await enemy.say("Hello", encode_greeting(greeting)))
             under_way = answer.announcement.newest
-        forged = Token(line, 1, 50, vector, vector, 1.0, 50.0)
+        forged = made_token(line, 1, 50, vector, vector, 1.0, 50.0)
         renewed = under_way._replace(updates=1_400)
-        renewal = replace(forged, updates=1_450, line=renewed, seal=answer.newest_seal)
-        end = replace(forged, updates=1_500, final=True, ended_by=liar.identity.fingerprint)
+        renewal = changed(forged, updates=1_450, line=renewed, seal=answer.newest_seal)
+        end = changed(forged, updates=1_500, final=True, ended_by=liar.identity.fingerprint)
         for method, token in (("Handover", forged), ("Handover", renewal), ("Final", end)):
             with pytest.raises(Refused) as refusal:
                 await enemy.say(method, encode_token(token))

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.node.made_tokens import made_token
 from tests.node.small_network import fill
 from walklearn.node.disk import bodies
 from walklearn.node.disk.bodies import LARGEST_ROW
@@ -26,7 +27,7 @@ from walklearn.node.disk.store import Release, Store
 from walklearn.node.protocol.learner import Kept
 from walklearn.node.protocol.record import Place, Record
 from walklearn.node.protocol.tally import Tally
-from walklearn.node.protocol.tokens import Limits, Line, Mark, Memory, Token
+from walklearn.node.protocol.tokens import Limits, Line, Mark, Token
 from walklearn.problem.domains import Everywhere
 
 LIMITS = Limits(size=3, updates=100, domain=Everywhere())
@@ -36,7 +37,7 @@ LINE = Line(0, 1, "ab" * 32, "cd" * 16)
 
 def token(limits: Limits = LIMITS, updates: int = 5, final: bool = False) -> Token:
     model = np.full(limits.size, float(updates))
-    return Token(LINE, updates, updates, model, np.zeros(limits.size), 0.5, 5.0, final)
+    return made_token(LINE, updates, updates, model, np.zeros(limits.size), 0.5, 5.0, final)
 
 
 def record(limits: Limits = LIMITS, updates: int = 5) -> Record:
@@ -481,10 +482,12 @@ def test_what_the_node_remembers_is_written_with_the_token(
     tmp_path: Path, shape: tuple[int, ...]
 ) -> None:
     limits = Limits(size=3, updates=100, domain=Everywhere(), remembers=4)
-    memory = Memory("12" * 16, np.array([0.1, -2.0, 3e-300]), 2.5, 7.0, 19.0, 0.3, collects=True)
-    held = Token(LINE, 5, 5, np.ones(3), np.zeros(0), 0.0, 0.0, memory=memory)
+    held = made_token(
+        LINE, 5, 5, np.ones(3), epoch="12" * 16, gradient_sum=[0.1, -2.0, 3e-300], nodes=2.5,
+        ages=7.0, squared_ages=19.0, curvature=0.3, collects=True,
+    )  # fmt: skip
     slopes = np.random.default_rng(1).standard_normal(shape)
-    kept = Kept("12" * 16, slopes, 4, ("34" * 16,))
+    kept = Kept("12" * 16, {"slopes": slopes, "updated": np.array(4)}, ("34" * 16,))
     with Store.create(tmp_path / "node.sqlite", limits) as made:
         made.commit(Record(held.mark, held, Place.HERE, kept=kept))
     with Store.open(tmp_path / "node.sqlite", limits) as opened:
@@ -492,5 +495,6 @@ def test_what_the_node_remembers_is_written_with_the_token(
     assert found.token is not None
     assert found.token.encoded == held.encoded
     assert found.kept is not None
-    assert found.kept._replace(slopes=slopes) == kept._replace(slopes=slopes)
-    np.testing.assert_array_equal(found.kept.slopes, slopes)
+    assert (found.kept.epoch, found.kept.past) == (kept.epoch, kept.past)
+    assert found.kept.state["updated"] == 4
+    np.testing.assert_array_equal(found.kept.state["slopes"], slopes)

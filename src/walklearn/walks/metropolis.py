@@ -11,7 +11,7 @@ from walklearn.arrays import Arrays, ArraySpec, Specs
 from walklearn.graphs import Graph
 from walklearn.parts import is_current
 from walklearn.walks.disclosure import Shown
-from walklearn.walks.proposal import accepts, propose
+from walklearn.walks.proposal import accepts, propose, score
 from walklearn.walks.walk import WALKS, Generators, Hop, Vector, View, Walk
 
 if TYPE_CHECKING:
@@ -95,16 +95,32 @@ class Metropolis(Walk):
     def announce(
         self, objective: Any, node: int, degree: int, rng: np.random.Generator | None
     ) -> tuple[float, ...]:
-        """Return the score v_i / degree."""
-        importance = self._own_importance(objective, node, rng)
-        return (float(self.visit_weight(importance, max(degree, 1)) / max(degree, 1)),)
+        """Return the `announcement` of the node's importance and degree."""
+        return self.announcement(self._own_importance(objective, node, rng), degree)
+
+    def announcement(self, importance: float, degree: int) -> tuple[float, ...]:
+        """Return what a node with this importance and degree announces: the score v_i / degree.
+
+        Parameters
+        ----------
+        importance
+            As for `visit_weight`.
+        degree
+            The number of the node's neighbours; 0 counts as 1.
+
+        Returns
+        -------
+        tuple of float
+            The score is the first of them.
+        """
+        return (score(float(self.visit_weight(importance, max(degree, 1))), degree),)
 
     def _own_importance(self, objective: Any, node: int, rng: np.random.Generator | None) -> float:
         return 1.0
 
     def announcements(self, graph: Graph, objective: Any, rng: Generators | None = None) -> Vector:
         """Return the scores of all nodes, by `visit_weights` if that is as new as `announce`."""
-        if is_current(type(self), "visit_weights", "announce"):
+        if is_current(type(self), "visit_weights", "announce", "announcement"):
             return self.score(graph, objective)[:, None]
         return super().announcements(graph, objective, rng)
 

@@ -42,7 +42,8 @@ class View(NamedTuple):
     slot
         The number of the token; 0 if there is only one.
     neighbours
-        The neighbours in ascending order. A real node leaves out those that do not answer.
+        The neighbours in ascending order. On a real node also those that do not answer: if the
+        walk chooses one of them, the token stays.
     own_announcement
         The numbers that the holder announced before the walk.
     announced

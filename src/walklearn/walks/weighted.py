@@ -104,22 +104,20 @@ class Weighted(Metropolis):
         """Return the importance."""
         return importance
 
-    def announce(
-        self, objective: Any, node: int, degree: int, rng: np.random.Generator | None
-    ) -> tuple[float, ...]:
-        """Return the score and v_i: the importance, released by the mechanism if there is one."""
-        if self.importance is not None:
-            own = float(self.importance[node])
-        else:
-            own = float(objective.smoothness(node))
-        if self.privacy is not None:
-            own = float(self.privacy.release(own, rng))
-        weight = float(self.visit_weight(own, max(degree, 1)))
-        return (weight / max(degree, 1), weight)
+    def _own_importance(self, objective: Any, node: int, rng: np.random.Generator | None) -> float:
+        """Return the importance, released by the mechanism if there is one."""
+        given = self.importance
+        own = float(objective.smoothness(node) if given is None else given[node])
+        return own if self.privacy is None else float(self.privacy.release(own, rng))
+
+    def announcement(self, importance: float, degree: int) -> tuple[float, ...]:
+        """Return the score and v_i."""
+        weight = float(self.visit_weight(importance, max(degree, 1)))
+        return (*super().announcement(importance, degree), weight)
 
     def announcements(self, graph: Graph, objective: Any, rng: Generators | None = None) -> Vector:
         """Return score and v_i of all nodes."""
-        if not is_current(type(self), "visit_weights", "announce"):
+        if not is_current(type(self), "visit_weights", "announce", "announcement"):
             return Walk.announcements(self, graph, objective, rng)
         weights = self.visit_weights(graph, objective)
         return np.column_stack([weights / np.maximum(graph.degrees, 1), weights])

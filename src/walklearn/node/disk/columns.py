@@ -80,8 +80,10 @@ def kept_out(kept: Kept | None) -> bytes | None:
     """What the node keeps of its last visit, as bytes: a line of JSON, then the slopes."""
     if kept is None:
         return None
-    head = {**kept._asdict(), "slopes": kept.slopes.shape}
-    return json.dumps(head).encode() + b"\n" + np.ascontiguousarray(kept.slopes, "<f8").tobytes()
+    slopes = np.ascontiguousarray(kept.state.get("slopes", ()), "<f8")
+    updated = int(kept.state.get("updated", 0))
+    head = {"epoch": kept.epoch, "slopes": slopes.shape, "updated": updated, "past": kept.past}
+    return json.dumps(head).encode() + b"\n" + slopes.tobytes()
 
 
 def kept_in(content: bytes | None) -> Kept | None:
@@ -91,4 +93,5 @@ def kept_in(content: bytes | None) -> Kept | None:
     head, _, numbers = content.partition(b"\n")
     facts = json.loads(head)
     slopes = np.frombuffer(numbers, "<f8").astype(np.float64).reshape(facts["slopes"])
-    return Kept(facts["epoch"], slopes, facts["updated"], tuple(facts["past"]))
+    state = {"slopes": slopes, "updated": np.asarray(facts["updated"])}
+    return Kept(facts["epoch"], state, tuple(facts["past"]))

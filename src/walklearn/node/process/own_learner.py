@@ -115,6 +115,6 @@ def observe_visits(
     for walk in range(walks):
         token, contributions = learner.first_token(line, models[walk, 0]), 0
         for visit in range(visits):
-            token, contributions, _ = learner.visit(token, draw(), contributions)
+            token, contributions, *_ = learner.visit(token, draw(), contributions)
             models[walk, visit + 1] = token.model
     return models[:, :-1], models[:, 1:]

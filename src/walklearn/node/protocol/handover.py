@@ -45,7 +45,7 @@ def receive(state: State, event: happened.TokenArrived) -> Result:
     if forked:
         line = state.next_line(token.line.walk, token.updates)
         # Two tokens of one epoch cannot both be right.
-        token = replace(token, line=line, hop=0, seal=b"", memory=None)
+        token = replace(token, line=line, hop=0, seal=b"", epoch="")
         arrived.append(Note("forked token", f"hop {event.token.hop}", event.sender))
     counted = _counted(state, event.token.mark)
     record = replace(
@@ -103,14 +103,14 @@ def _visit(state: State, draws: Draws, now: float) -> Result:
     """Update the model; then finish the walk, offer the token to a neighbour, or keep it."""
     record = state.record
     assert record.token is not None
-    token, contributions, kept = state.learner.visit(
-        record.token, draws, record.contributions, record.kept
+    token, contributions, kept, number = state.learner.visit(
+        record.token, draws, record.contributions, record.kept, state.view(record.token)
     )
     record = replace(record, token=token, contributions=contributions, kept=kept)
     state = replace(state, record=record)
     if token.updates == state.learner.plan.updates:
-        return finish(state, replace(token, final=True, memory=None))
-    receiver, silent = state.next_holder(float(draws.uniforms[0]))
+        return finish(state, replace(token, final=True, epoch=""))
+    receiver, silent = state.next_holder(number)
     notes: list[Effect] = [Note("silent neighbour")] if silent else []
     if receiver is None:
         return state.saw(token.mark, token.updates, now), notes
@@ -309,7 +309,7 @@ def _reclaim(state: State, now: float) -> Result:
 def begin(state: State, token: Token, now: float) -> Result:
     """Hold the token, in a new line and a new epoch: nodes may have moved on since this copy."""
     line = state.next_line(token.line.walk, token.updates)
-    token = replace(token, line=line, hop=0, seal=b"", memory=None)
+    token = replace(token, line=line, hop=0, seal=b"", epoch="")
     state = state.saw(token.mark, token.updates, now)
     record = replace(state.record, newest=token.mark, token=token, place=Place.HERE, receiver=None)
     state = replace(state, record=record, handover=None, rests_until=None)

@@ -1,8 +1,8 @@
 """What a node does to the token while it holds it: a visit from its own rows alone.
 
-It is `walklearn.visit.visit`; the token itself estimates R̄. The protocol chooses the neighbour
-afterwards, by the same numbers and functions. With `ModelNoise` the gradient of the rows is clipped
-and noisy. Once the node has spent its contributions, a visit counts but leaves the model unchanged.
+It is `walklearn.visit.visit`, of the token's payload and of the arrays that the node keeps; the
+token itself estimates R̄. With `ModelNoise` the gradient of the rows is clipped and noisy. Once the
+node has spent its contributions, a visit counts but leaves the model unchanged.
 
 >>> from walklearn.node.agreement.plan import Plan
 >>> plan = Plan.from_text('''
@@ -28,6 +28,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -37,24 +38,16 @@ from numpy.typing import ArrayLike, NDArray
 
 from walklearn.arrays import Arrays
 from walklearn.node.protocol.fields import MessageError, Vector, is_inside
-from walklearn.node.protocol.tokens import (
-    LEAST_CURVATURE,
-    Limits,
-    Line,
-    Memory,
-    Token,
-    check_memory,
-)
+from walklearn.node.protocol.tokens import LEAST_CURVATURE, Limits, Line, Token, check_memory
 from walklearn.node.protocol.values import replace
 from walklearn.privacy.protection import Protection
 from walklearn.problem import Problem
 from walklearn.updates.line_search import Pace
+from walklearn.updates.saga import SCALARS
 from walklearn.updates.sgd import Sgd
-from walklearn.updates.update import Update
 from walklearn.visit import Draws as VisitDraws
-from walklearn.visit import NodeState, Setting, visit
-from walklearn.visit import Token as Payload
-from walklearn.walks import View, proposal
+from walklearn.visit import Setting, init_token, visit
+from walklearn.walks import View
 
 if TYPE_CHECKING:
     from walklearn.node.agreement.plan import Plan
@@ -81,14 +74,13 @@ class Draws(NamedTuple):
 
 
 class Kept(NamedTuple):
-    """What a node keeps of its last visit where the update has memory: h_i, and of which epoch.
+    """The arrays that a node keeps of the update, and the epoch that they belong to.
 
     past: earlier epochs that this node has given gradients to, which are gone.
     """
 
     epoch: str
-    slopes: Vector
-    updated: int
+    state: Arrays
     past: tuple[str, ...] = ()
 
     @property
@@ -98,29 +90,31 @@ class Kept(NamedTuple):
 
     def forgotten(self) -> Kept:
         """What is kept once it belongs to no epoch: tokens have newer gradients of this node."""
-        return Kept("", np.zeros(0), 0, self.given)
+        return Kept("", {}, self.given)
 
 
 class Visited(NamedTuple):
-    """What a visit leaves: the token, how often the node has contributed now, what it keeps."""
+    """What a visit leaves.
+
+    contributions: how often the node has contributed now. kept: what it keeps. next_node: the
+    walk's choice, by its number in the view; 0 to stay.
+    """
 
     token: Token
     contributions: int
     kept: Kept | None = None
+    next_node: int = 0
 
 
-def epoch_of(token: Token, kept: Kept | None, draws: Draws, size: int) -> tuple[Memory, bool]:
-    """The epoch of a visit, and whether what the node keeps belongs to it.
+def epoch_of(token: Token, kept: Kept | None, draws: Draws) -> tuple[str, bool]:
+    """Return the epoch of a visit, and whether the arrays of the node belong to it.
 
-    A token that lost its memory begins a new one: gradients are 0, and since first visits would
-    throw off a model that has come far, it stays until all nodes were visited, or those that are
-    there to be (`Pace.has_come_round`). So does a token whose sum has a gradient of this node that
+    A token without an epoch begins one. So does a token whose sum has a gradient of this node that
     the node no longer keeps: another line came between.
     """
-    memory, given = token.memory, () if kept is None else kept.past
-    if memory is None or memory.epoch in given:
-        return Memory(draws.epoch, np.zeros(size), collects=token.updates > 0), False
-    return memory, kept is not None and kept.epoch == memory.epoch
+    if not token.epoch or (kept is not None and token.epoch in kept.past):
+        return draws.epoch, False
+    return token.epoch, kept is not None and kept.epoch == token.epoch
 
 
 class DivergedError(ArithmeticError):
@@ -198,29 +192,21 @@ class Learner:
         if self.noise is not None and plan.tells:  # released by the plan's mechanism
             released = np.full(plan.nodes, self.importance)
             walk = dataclasses.replace(walk, importance=released, public=True)
+        if update.converges:  # it ignores weights, so the token estimates no mean
+            walk = walk.bound(scale=np.ones(plan.nodes))
         return Setting(objective, walk, update, privacy=privacy, updates=plan.updates)
 
-    def _view(self, token: Token) -> View:
-        """The node's view without neighbours: the protocol chooses among them afterwards."""
-        own = (self.importance, self.importance)
-        nobody = np.zeros(0, dtype=np.int64)
-        return View(
-            0, self.plan.nodes, token.updates, 0, nobody, own, (), lambda _: {}, lambda _: nobody
-        )
+    def view(self, visits: int, announced: Sequence[tuple[float, ...]] = ()) -> View:
+        """Return the node's view of the network: it is node 0, its neighbours are 1, 2 and so on.
 
-    def _visit(
-        self, token: Token, walk: Arrays, update: Arrays, state: NodeState, draws: Draws
-    ) -> tuple[Payload, NodeState]:
-        """Make a visit with these arrays, and refuse a model that cannot be computed with."""
-        setting = self.setting
-        payload = Payload(0, token.updates, token.updates, walk, update)
-        rows = draws.uniforms[1:].reshape(setting.update.gradients, setting.objective.draws)
-        noise = np.zeros((1, 0)) if draws.noise is None else draws.noise[None]
-        numbers = VisitDraws(draws.uniforms[:1], rows, noise)
-        with np.errstate(over="ignore", invalid="ignore"):
-            payload, state, _, _ = visit(setting, self._view(token), payload, state, numbers)
-            self._check(payload)
-        return payload, state
+        visits: those that the token has made. announced: what each neighbour announced.
+        """
+        neighbours = np.arange(1, len(announced) + 1)
+        own = self.plan.metropolis.announcement(self.importance, len(announced))
+        return View(
+            0, self.plan.nodes, visits, 0, neighbours, own, announced, lambda _: {},
+            lambda _: neighbours[:0],
+        )  # fmt: skip
 
     @cached_property
     def limits(self) -> Limits:
@@ -234,7 +220,7 @@ class Learner:
 
     def first_token(self, line: Line, model: Vector) -> Token:
         """A token that nobody has improved yet."""
-        return Token(line, 0, 0, model, np.zeros(self.limits.sums), 0.0, 0.0)
+        return Token(line, 0, init_token(self.setting, model))
 
     def initial_model(self, walk: str) -> Vector:
         """The start w¹ of a walk whose starter is gone: the same on every node, by its name."""
@@ -248,112 +234,79 @@ class Learner:
         draws: Draws,
         contributions: int = 0,
         kept: Kept | None = None,
+        view: View | None = None,
     ) -> Visited:
-        """Make this node's update; return the token, the contributions and what is kept."""
-        if self.plan.memory is not None:
-            return self._remember(self.plan.memory, token, draws, contributions, kept)
+        """Make this node's update and choose the next node, which is itself without a view.
+
+        A new epoch begins if that of the token cannot continue: all nodes are counted already and
+        this one keeps nothing of the epoch. Its disk is new or was put back, and the sum holds a
+        gradient of it that it does not know.
+        """
         if self.noise is not None and draws.noise is None:
             raise ValueError("a visit with noise on the model needs that noise.")
-        arrays: Arrays = {"model": token.model}
-        if self.plan.average:
-            arrays["weighted_sum"] = token.weighted_sum
-            arrays["step_size_sum"] = np.asarray(token.step_size_sum)
-        walk = {"inverse_sum": np.asarray(token.inverse_importance_sum)}
-        spent: Arrays = {}
-        if self.noise is not None:
-            # With a budget of no contributions at all, the cap counts as reached.
-            used = contributions if self.may_contribute else self.noise.max_contributions
-            spent = {"contributions": np.asarray(used)}
-        payload, state = self._visit(token, walk, arrays, NodeState({}, {}, spent), draws)
-        new = payload.update
-        improved = replace(
-            token,
-            updates=payload.updates,
-            model=new["model"],
-            weighted_sum=new.get("weighted_sum", token.weighted_sum),
-            step_size_sum=float(new.get("step_size_sum", 0.0)),
-            inverse_importance_sum=float(payload.walk["inverse_sum"]),
-        )
-        if self.noise is not None and self.may_contribute:
-            contributions = int(state.privacy["contributions"])
-        return Visited(improved, contributions)
-
-    def _remember(
-        self,
-        update: Update,
-        token: Token,
-        draws: Draws,
-        contributions: int,
-        kept: Kept | None,
-    ) -> Visited:
-        """Make a visit with memory, in a new epoch if that of the token cannot go on.
-
-        It cannot where all nodes are counted already and this one keeps nothing of the epoch: its
-        disk is new or was put back, and the sum holds a gradient of it that it does not know.
-        """
-        visited, wrong = self._remembered(update, token, draws, contributions, kept)
-        if wrong and token.memory is not None:
-            token = replace(token, memory=None)
-            visited, wrong = self._remembered(update, token, draws, contributions, kept)
+        view = view or self.view(token.updates)
+        visited, wrong = self._visit(token, draws, contributions, kept, view)
+        if wrong and token.epoch:
+            token = replace(token, epoch="")
+            visited, wrong = self._visit(token, draws, contributions, kept, view)
         if wrong:
             raise DivergedError(f"update {visited.token.updates} cannot be remembered: {wrong}")
         return visited
 
-    def _remembered(
-        self,
-        update: Update,
-        token: Token,
-        draws: Draws,
-        contributions: int,
-        kept: Kept | None,
+    def _visit(
+        self, token: Token, draws: Draws, contributions: int, kept: Kept | None, view: View
     ) -> tuple[Visited, str]:
-        """Make a visit in the token's epoch or a new one; return also why it is not kept, if so."""
-        memory, belongs = epoch_of(token, kept, draws, self.problem.size)
-        pace = Pace(memory.nodes, memory.ages, memory.squared_ages)
-        # A node that is gone for good is not waited for.
-        collects = memory.collects and not pace.has_come_round(self.plan.nodes)
-        carried: Arrays = {
-            "model": token.model,
-            "gradient_sum": memory.gradient_sum,
-            "nodes": np.asarray(pace.nodes),
-            "ages": np.asarray(pace.ages),
-            "squared_ages": np.asarray(pace.squared_ages),
-            "curvature": np.asarray(memory.curvature),
-            "collects": np.asarray(collects),
-        }
-        before = self.setting.init_node(0)
+        """Make a visit in the token's epoch or a new one; return also what is wrong with it."""
+        setting, payload, before = self.setting, token.payload, self.setting.init_node(0)
+        remembers, epoch, belongs = self.plan.memory is not None, "", False
+        if remembers:
+            epoch, belongs = epoch_of(token, kept, draws)
+            payload = payload._replace(update=self._carried(token, epoch))
         if belongs and kept is not None:
-            stored = {"slopes": kept.slopes, "updated": np.asarray(kept.updated)}
-            before = before._replace(update=stored)
-        walk = {"inverse_sum": np.zeros(())}
-        payload, state = self._visit(token, walk, carried, before, draws)
-        known = payload.update
-        # Where no row has a gradient any more L̂ decays without end; the next one finds it anew.
-        curvature = float(known["curvature"])
-        curvature = curvature if curvature >= LEAST_CURVATURE else 0.0
-        nodes, ages, squares = (float(known[name]) for name in ("nodes", "ages", "squared_ages"))
-        memory = Memory(
-            memory.epoch, known["gradient_sum"], nodes, ages, squares, curvature,
-            bool(known["collects"]),
-        )  # fmt: skip
-        improved = replace(token, updates=payload.updates, model=known["model"], memory=memory)
+            before = before._replace(update=kept.state)
+        if self.noise is not None:
+            # With a budget of no contributions at all, the cap counts as reached.
+            used = contributions if self.may_contribute else self.noise.max_contributions
+            before = before._replace(privacy={"contributions": np.asarray(used)})
+        rows = draws.uniforms[1:].reshape(setting.update.gradients, setting.objective.draws)
+        noise = np.zeros((1, 0)) if draws.noise is None else draws.noise[None]
+        numbers, wrong = VisitDraws(draws.uniforms[:1], rows, noise), ""
+        with np.errstate(over="ignore", invalid="ignore"):
+            payload, after, hop, _ = visit(setting, view, payload, before, numbers)
+            if not is_inside(payload.update["model"], self.problem.domain):
+                raise DivergedError(
+                    f"update {payload.updates} gives a model that is not finite or far too large: "
+                    "the plan needs a smaller step size or a domain."
+                )
+            if remembers:
+                # If no row has a gradient any more L̂ decays without end; the next one finds it.
+                if not payload.update["curvature"] >= LEAST_CURVATURE:
+                    payload.update["curvature"] = np.zeros(())
+                try:
+                    check_memory(payload.update, self.limits)
+                except MessageError as error:
+                    wrong = str(error)
+        if self.noise is not None and self.may_contribute:
+            contributions = int(after.privacy["contributions"])
         past = () if kept is None else kept.past if belongs else kept.given
-        keeps = Kept(memory.epoch, state.update["slopes"], int(state.update["updated"]), past)
-        visited = Visited(improved, contributions, keeps)
-        try:
-            with np.errstate(over="ignore", invalid="ignore"):
-                check_memory(memory, self.limits)
-        except MessageError as error:
-            return visited, str(error)
-        return visited, ""
+        keeps = Kept(epoch, after.update, past) if remembers else None
+        improved = replace(token, payload=payload, epoch=epoch)
+        return Visited(improved, contributions, keeps, hop.node), wrong
 
-    def _check(self, payload: Payload) -> None:
-        """Refuse a model that can no longer be computed with."""
-        if not is_inside(payload.update["model"], self.problem.domain):
-            raise DivergedError(
-                f"update {payload.updates} gives a model that is not finite or far too large: "
-                "the plan needs a smaller step size or a domain."
-            )
+    def _carried(self, token: Token, epoch: str) -> Arrays:
+        """Return the update's arrays as a visit in this epoch takes them.
+
+        After a loss first visits would throw off a model that has come far. So it waits until all
+        nodes were visited; a node that is gone for good is not waited for.
+        """
+        arrays, setting = token.payload.update, self.setting
+        if epoch == token.epoch:
+            pace = Pace(*(float(arrays[name]) for name in SCALARS[:3]))
+            is_over = pace.has_come_round(self.plan.nodes)
+            return arrays | {"collects": np.asarray(False)} if is_over else arrays
+        if not token.updates:
+            return init_token(setting, token.model).update
+        return setting.update.restart(setting.objective, arrays, token.line.counter)
 
     def disbelief(self, importance: float, degree: int) -> str:
         """Why a neighbour cannot have this importance and degree; empty if it can."""
@@ -375,13 +328,6 @@ class Learner:
         else:
             low, high = mechanism.clamp or (0.0, mechanism.bounds[1] + 40.0 * mechanism.deviation)
         return low * (1.0 - _ROUNDING), high * (1.0 + _ROUNDING)
-
-    def score(self, importance: float, degree: int) -> float:
-        """What the walk accepts by: importance / degree, 1 / degree, for the simple walk 1.
-
-        A neighbour's word on its importance counts for the weighted walk only.
-        """
-        return proposal.score(self.plan.metropolis.visit_weight(importance, max(degree, 1)), degree)
 
 
 def own_problem(plan: Plan, X: ArrayLike, y: ArrayLike) -> Problem:

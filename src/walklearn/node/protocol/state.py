@@ -6,6 +6,7 @@ Values, never changed in place: `protocol.handle` makes new ones.
 from __future__ import annotations
 
 import enum
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -31,7 +32,7 @@ from walklearn.node.protocol.reminders import proof_of
 from walklearn.node.protocol.tally import Sent, Tally
 from walklearn.node.protocol.tokens import Line, Mark, Token
 from walklearn.node.protocol.values import replace
-from walklearn.walks.proposal import accepts, propose
+from walklearn.walks import View
 
 if TYPE_CHECKING:
     from walklearn.node.agreement.plan import TimeLimits
@@ -253,22 +254,20 @@ class State:
             return None
         return Progress(self.seen.mark, self.seen.updates, max(0.0, now - self.seen.moved_at))
 
-    def next_holder(self, u: float) -> tuple[str | None, bool]:
-        """Who is next by the walk's rule, None to stay; and whether a silent neighbour is why.
+    def view(self, token: Token) -> View:
+        """The walk's view of the network during a visit of this token."""
+        return self.learner.view(token.updates, _Announced(self))
 
-        Silent neighbours are proposed like the others and reject, so among those that answer the
-        moves stay in detailed balance with the same law.
+    def next_holder(self, number: int) -> tuple[str | None, bool]:
+        """The neighbour with this number in `view`, None to stay; and whether it is silent.
+
+        Silent neighbours are proposed like the others. The walk accepts them, and the token stays
+        all the same, so among those that answer the moves stay in detailed balance.
         """
-        proposal = propose(u, self.degree, self.learner.plan.laziness)
-        if proposal is None:
+        if number == 0:
             return None, False
-        neighbour = self.neighbours[proposal.place]
-        theirs = self.links.get(neighbour, Link()).theirs
-        if theirs is None or not self.is_usable(neighbour):
-            return None, True
-        own = self.learner.score(self.learner.importance, self.degree)
-        other = self.learner.score(theirs.importance, theirs.degree)
-        return (neighbour if accepts(proposal, own, other) else None), False
+        neighbour = self.neighbours[number - 1]
+        return (neighbour, False) if self.is_usable(neighbour) else (None, True)
 
     def next_line(self, walk: str, updates: int = 0) -> Line:
         """A line for a token with these updates: newer than all heard of, and nobody else's."""
@@ -447,3 +446,24 @@ class State:
     def with_link(self, neighbour: str, **changes: Any) -> Mapping[str, Link]:
         """The links, with some facts about one neighbour changed."""
         return {**self.links, neighbour: replace(self.links.get(neighbour, Link()), **changes)}
+
+
+class _Announced(Sequence[tuple[float, ...]]):
+    """The announcements of a node's neighbours; a silent one is accepted whenever it is proposed.
+
+    Each is computed when it is read: a hop reads one.
+    """
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+
+    def __getitem__(self, place: Any) -> Any:
+        state = self._state
+        neighbour = state.neighbours[place]
+        theirs = state.links.get(neighbour, Link()).theirs
+        if theirs is None or not state.is_usable(neighbour):
+            return (math.inf,)
+        return state.learner.plan.metropolis.announcement(theirs.importance, theirs.degree)
+
+    def __len__(self) -> int:
+        return self._state.degree

@@ -7,11 +7,13 @@ anything else, whatever the bytes. Nothing is ever unpickled.
 >>> from walklearn.problem.domains import Ball
 >>> limits = Limits(size=2, updates=1000, domain=Ball(1.0))
 >>> line = Line(0, 1, reclaimer="ab" * 32, walk="cd" * 16)
->>> token = Token(line, hop=3, updates=5, model=np.array([0.6, 0.8]),
-...               weighted_sum=np.zeros(2), step_size_sum=0.5, inverse_importance_sum=5.0)
->>> decode_token(encode_token(token), limits).model
+>>> update = {"model": np.array([0.6, 0.8]), "weighted_sum": np.zeros(2),
+...           "step_size_sum": np.array(0.5)}
+>>> payload = Payload(0, 5, 5, {"inverse_sum": np.array(5.0)}, update)
+>>> decode_token(encode_token(Token(line, 3, payload)), limits).model
 array([0.6, 0.8])
->>> decode_token(encode_token(replace(token, model=np.array([3.0, 4.0]))), limits)
+>>> outside = payload._replace(update=update | {"model": np.array([3.0, 4.0])})
+>>> decode_token(encode_token(Token(line, 3, outside)), limits)
 Traceback (most recent call last):
     ...
 walklearn.node.protocol.fields.MessageError: model lies outside Ball(radius=1.0), by 4.
@@ -26,18 +28,28 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from walklearn.arrays import Arrays
 from walklearn.files.wording import plural
 from walklearn.node.protocol import fields
 from walklearn.node.protocol import messages_pb2 as wire
 from walklearn.node.protocol.fields import Vector
 from walklearn.problem.domains import Domain
+from walklearn.updates.saga import SCALARS
+from walklearn.visit import Token as Payload
 
 if TYPE_CHECKING:
     from walklearn.node.agreement.plan import Plan
 
-_MODEL_FIELD = wire.Token.MODEL_FIELD_NUMBER
-_SUM_FIELD = wire.Token.WEIGHTED_SUM_FIELD_NUMBER
-_GRADIENTS_FIELD = wire.Token.GRADIENT_SUM_FIELD_NUMBER
+# The fields of `messages.proto` that hold the declared arrays: vectors, numbers, and, only if the
+# token has an epoch, the sum of gradients and the numbers in the message Memory.
+_VECTORS = {
+    "model": wire.Token.MODEL_FIELD_NUMBER,
+    "weighted_sum": wire.Token.WEIGHTED_SUM_FIELD_NUMBER,
+    "gradient_sum": wire.Token.GRADIENT_SUM_FIELD_NUMBER,
+}
+_NUMBERS = {"step_size_sum": "step_size_sum", "inverse_sum": "inverse_importance_sum"}
+_OF_EPOCH = (*SCALARS, "collects")
+_NOTHING = np.zeros(0)
 
 # A line is renewed when its walk has made an eighth more updates than at the line's birth, and so
 # many more: of two walks that meet, the one that lives has made at least 8/9 of the other's, or
@@ -85,45 +97,37 @@ class Mark(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Memory:
-    """What a token remembers; see `updates.memory`. It fits what nodes keep of the same epoch."""
-
-    epoch: str
-    gradient_sum: Vector
-    nodes: float = 0.0
-    ages: float = 0.0
-    squared_ages: float = 0.0
-    curvature: float = 0.0
-    collects: bool = False
-
-
-@dataclass(frozen=True, eq=False)
 class Token:
-    """What travels. `hop` counts the handovers of the line, `updates` is k.
+    """The envelope around the token of a visit, which is the payload.
 
-    weighted_sum: Σ γ_m w_m, over the models before each update; step_size_sum: Σ γ_m.
-    inverse_importance_sum: Σ 1/R over the visits, from which R̄ is estimated.
-    final: the plan's updates are done, the last one by `ended_by`. seal, end_seal: where there is
-    a book, the signatures of who began and renewed the line and of who declared the end; proof: by
-    which its last sender would know it again, see `memory`. They are no part of the digest.
-    memory: where the plan's update remembers gradients; there are then no sums, and no average.
-    None begins a new epoch at the next visit: the walk is new, or this is a copy from which it
-    goes on, and what nodes keep need not fit it.
+    `hop` counts the handovers of the line. epoch: the name of the epoch, if nodes keep arrays of
+    the update. Those of the same epoch fit the payload. Without a name the next visit begins a new
+    epoch, and only the model counts: the walk is new, or it continues from a copy. final: the
+    plan's updates are done, the last one by `ended_by`. seal, end_seal: if there is a book, the
+    signatures of the nodes that began and renewed the line and of the node that declared the end.
+    proof: the last sender recognises the token by it, see `reminders`. Seals and proof are no part
+    of the digest.
     """
 
     line: Line
     hop: int
-    updates: int
-    model: Vector
-    weighted_sum: Vector
-    step_size_sum: float
-    inverse_importance_sum: float
+    payload: Payload
+    epoch: str = ""
     final: bool = False
     seal: bytes = b""
     ended_by: str = ""
     end_seal: bytes = b""
-    memory: Memory | None = None
     proof: bytes = b""
+
+    @property
+    def updates(self) -> int:
+        """The number of updates made, k."""
+        return self.payload.updates
+
+    @property
+    def model(self) -> Vector:
+        """The model w."""
+        return self.payload.update["model"]
 
     @cached_property
     def mark(self) -> Mark:
@@ -131,9 +135,17 @@ class Token:
         return Mark(self.line, self.hop)
 
     @property
+    def carries_average(self) -> bool:
+        """Whether the token carries w̄: some plans have none."""
+        return bool(self.payload.update.get("step_size_sum", 0.0))
+
+    @property
     def average(self) -> Vector:
-        """w̄, which the theorems are about; with memory w itself."""
-        return self.weighted_sum / self.step_size_sum if self.step_size_sum else self.model
+        """w̄, which the theorems are about; w if the token carries no average."""
+        arrays = self.payload.update
+        if not self.carries_average:
+            return self.model
+        return np.asarray(arrays["weighted_sum"] / arrays["step_size_sum"])
 
     @cached_property
     def encoded(self) -> bytes:
@@ -188,27 +200,29 @@ def encode_token(token: Token) -> bytes:
     The vectors are appended as the wire format has them (field number and type, length, content):
     handing megabytes to the message and taking them out again would copy them three times.
     """
+    arrays = token.payload.walk | token.payload.update
+    names, memory = ["model", "weighted_sum"], None
+    if token.epoch:
+        names.append("gradient_sum")
+        memory = wire.Memory(epoch=token.epoch, **{name: arrays[name].item() for name in _OF_EPOCH})
     head = wire.Token(
         version=fields.VERSION,
         line=line_out(token.line),
         hop=token.hop,
         updates=token.updates,
-        step_size_sum=token.step_size_sum,
-        inverse_importance_sum=token.inverse_importance_sum,
         final=token.final,
         seal=token.seal,
         ended_by=token.ended_by,
         end_seal=token.end_seal,
-        memory=_memory_out(token.memory),
+        memory=memory,
         proof=token.proof,
+        **{field: arrays[name].item() for name, field in _NUMBERS.items() if name in arrays},
     ).SerializeToString()
     parts: list[Any] = [head]
-    vectors = [(_MODEL_FIELD, token.model), (_SUM_FIELD, token.weighted_sum)]
-    if token.memory is not None:
-        vectors.append((_GRADIENTS_FIELD, token.memory.gradient_sum))
-    for field, vector in vectors:
+    for name in names:
+        vector = arrays.get(name, _NOTHING)
         content = np.ascontiguousarray(vector, dtype=fields.DOUBLE).data.cast("B")
-        parts += [bytes([field << 3 | 2]), _varint(content.nbytes), content]
+        parts += [bytes([_VECTORS[name] << 3 | 2]), _varint(content.nbytes), content]
     return b"".join(parts)
 
 
@@ -220,21 +234,19 @@ def decode_token(content: bytes, limits: Limits) -> Token:
             f"the token has {len(content)} bytes, and the plan allows {limits.largest_token}."
         )
     message = fields.parsed(wire.Token, content, "token")
+    updates = fields.count(message.updates, "updates", limits.updates)
+    epoch = ""
+    if message.HasField("memory"):
+        epoch = fields.matching(message.memory.epoch, "memory.epoch", fields.WALK)
     token = Token(
         line=line_in(message.line, "line"),
-        updates=fields.count(message.updates, "updates", limits.updates),
-        hop=fields.count(message.hop, "hop", message.updates),  # an update goes before every offer
-        model=fields.vector(message.model, "model", limits.size),
-        weighted_sum=fields.vector(message.weighted_sum, "weighted_sum", limits.sums),
-        step_size_sum=fields.number(message.step_size_sum, "step_size_sum"),
-        inverse_importance_sum=fields.number(
-            message.inverse_importance_sum, "inverse_importance_sum"
-        ),
+        hop=fields.count(message.hop, "hop", updates),  # an update goes before every offer
+        payload=Payload(0, updates, updates, *_arrays(message, limits)),
+        epoch=epoch,
         final=message.final,
         seal=fields.octets(message.seal, "seal"),
         ended_by=fields.matching(message.ended_by, "ended_by", fields.DIGEST_OR_NONE),
         end_seal=fields.octets(message.end_seal, "end_seal"),
-        memory=_memory(message, limits) if message.HasField("memory") else None,
         proof=fields.octets(message.proof, "proof", fields.PROOF_BYTES),
     )
     _check_consistent(token, limits)
@@ -249,14 +261,10 @@ def _check_consistent(token: Token, limits: Limits) -> None:
         )
     fields.check_inside(token.model, limits.domain, "model")
     if limits.remembers:
-        if token.step_size_sum or token.inverse_importance_sum:
-            raise fields.MessageError(
-                "step_size_sum and inverse_importance_sum are of another update."
-            )
         return
-    if token.updates and not token.inverse_importance_sum > 0:
+    if token.updates and not token.payload.walk["inverse_sum"] > 0:
         raise fields.MessageError("inverse_importance_sum must be positive.")
-    if (token.step_size_sum > 0) != (token.updates > 0 and limits.average):
+    if token.carries_average != (token.updates > 0 and limits.average):
         raise fields.MessageError(
             "step_size_sum must be positive where the token carries an average."
         )
@@ -265,55 +273,46 @@ def _check_consistent(token: Token, limits: Limits) -> None:
     fields.check_inside(token.average, limits.domain, "weighted_sum / step_size_sum", rounding)
 
 
-def _memory_out(memory: Memory | None) -> wire.Memory | None:
-    if memory is None:
-        return None
-    return wire.Memory(
-        epoch=memory.epoch,
-        nodes=memory.nodes,
-        ages=memory.ages,
-        squared_ages=memory.squared_ages,
-        curvature=memory.curvature,
-        collects=memory.collects,
+def _arrays(message: Any, limits: Limits) -> tuple[Arrays, Arrays]:
+    """Return the arrays of walk and update in a message, each checked by itself."""
+    update: Arrays = {"model": fields.vector(message.model, "model", limits.size)}
+    sums = fields.vector(message.weighted_sum, "weighted_sum", limits.sums)
+    steps, inverse = (
+        np.asarray(fields.number(getattr(message, field), field)) for field in _NUMBERS.values()
     )
-
-
-def _memory(token: wire.Token, limits: Limits) -> Memory:
-    message = token.memory
     if not limits.remembers:
-        raise fields.MessageError("memory is given, and the plan's update has none.")
-    memory = Memory(
-        epoch=fields.matching(message.epoch, "memory.epoch", fields.WALK),
-        gradient_sum=fields.vector(token.gradient_sum, "gradient_sum", limits.size),
-        nodes=message.nodes,
-        ages=message.ages,
-        squared_ages=message.squared_ages,
-        curvature=message.curvature,
-        collects=message.collects,
+        if message.HasField("memory"):
+            raise fields.MessageError("memory is given, and the plan's update has none.")
+        if limits.average or steps:
+            update |= {"weighted_sum": sums, "step_size_sum": steps}
+        return {"inverse_sum": inverse}, update
+    if steps or inverse:
+        raise fields.MessageError("step_size_sum and inverse_importance_sum are of another update.")
+    if message.HasField("memory"):
+        update["gradient_sum"] = fields.vector(message.gradient_sum, "gradient_sum", limits.size)
+        update |= {name: np.asarray(getattr(message.memory, name)) for name in _OF_EPOCH}
+        check_memory(update, limits)
+    return {}, update
+
+
+def check_memory(arrays: Arrays, limits: Limits) -> None:
+    """Refuse arrays of an update with memory that no visits of the plan's nodes can leave."""
+    fields.check_finite(arrays["gradient_sum"], "gradient_sum")
+    nodes, ages, squares, curvature = (
+        fields.number(float(arrays[name]), f"memory.{name}") for name in SCALARS
     )
-    check_memory(memory, limits)
-    return memory
-
-
-def check_memory(memory: Memory, limits: Limits) -> None:
-    """Refuse what no visits of the plan's nodes can have left, whether it comes or is to go."""
-    fields.check_finite(memory.gradient_sum, "gradient_sum")
-    for name in ("nodes", "ages", "squared_ages", "curvature"):
-        fields.number(getattr(memory, name), f"memory.{name}")
-    if memory.nodes > limits.remembers * (1.0 + 1e-6):
+    if nodes > limits.remembers * (1.0 + 1e-6):
         raise fields.MessageError(
-            f"memory.nodes is {memory.nodes:g}, and the plan has {limits.remembers}."
+            f"memory.nodes is {nodes:g}, and the plan has {limits.remembers}."
         )
     # Ages are whole numbers of hops: Σa ≤ Σa² ≤ (Σa)².
-    if not memory.ages <= memory.squared_ages <= memory.ages * memory.ages:
+    if not ages <= squares <= ages * ages:
         raise fields.MessageError(
-            f"memory.squared_ages cannot be {memory.squared_ages:g} where memory.ages is "
-            f"{memory.ages:g}."
+            f"memory.squared_ages cannot be {squares:g} where memory.ages is {ages:g}."
         )
-    if 0 < memory.curvature < LEAST_CURVATURE:
+    if 0 < curvature < LEAST_CURVATURE:
         raise fields.MessageError(
-            f"memory.curvature must be 0 or at least {LEAST_CURVATURE:g}, it is "
-            f"{memory.curvature:g}."
+            f"memory.curvature must be 0 or at least {LEAST_CURVATURE:g}, it is {curvature:g}."
         )
 
 
