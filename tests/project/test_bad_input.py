@@ -242,10 +242,10 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: simulate(seed=np.random.default_rng(1)), r"seed must be a whole number"),
     "a loss without a kernel": (
         lambda: simulate(objective=wl.Problem(X, Y, loss=Halved(), penalty=1.0), engine="compiled"),
-        r"Halved has no kernel"),
+        r"Halved\(.*\) has no kernel"),
     "a domain without a kernel": (
         lambda: simulate(objective=wl.Problem(X, Y, domain=Orthant(1.0)), engine="compiled"),
-        r"Orthant has no kernel"),
+        r"Orthant\(.*\) has no kernel"),
     "a walk without a kernel": (
         lambda: simulate(Stay(), engine="compiled"), r'Stay has no kernel.*engine="reference"'),
     "an update without a kernel": (
