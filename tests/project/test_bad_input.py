@@ -247,9 +247,9 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: simulate(objective=wl.Problem(X, Y, domain=Orthant(1.0)), engine="compiled"),
         r"Orthant\(.*\) has no kernel"),
     "a walk without a kernel": (
-        lambda: simulate(Stay(), engine="compiled"), r'Stay has no kernel.*engine="reference"'),
+        lambda: simulate(Stay(), engine="compiled"), r'Stay\(\) has no kernel.*engine="reference"'),
     "an update without a kernel": (
-        lambda: remember(Still(), engine="compiled"), r'Still has no kernel.*engine="reference"'),
+        lambda: remember(Still(), engine="compiled"), r'Still\(\) has no kernel.*"reference"'),
     "unknown engine": (lambda: simulate(engine="quantum"), r'"compiled", "reference" or None'),
     "tracking parts of gradients": (
         lambda: wl.simulate(PROBLEM, RING, wl.GradientTracking(), steps=10, batch=1,
