@@ -72,10 +72,10 @@ class Part(_Frozen, ABC):
         return result
 
     def __setattr__(self, name: str, value: object) -> None:
-        raise FrozenInstanceError(f"{self!r} cannot be changed: make a new one.")
+        raise FrozenInstanceError(f"{type(self).__name__} cannot be changed: make a new one.")
 
     def __delattr__(self, name: str) -> None:
-        raise FrozenInstanceError(f"{self!r} cannot be changed: make a new one.")
+        raise FrozenInstanceError(f"{type(self).__name__} cannot be changed: make a new one.")
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Freeze the arrays after unpickling."""

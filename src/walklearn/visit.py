@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from walklearn.arrays import Arrays, Specs, conform, zeros
 from walklearn.errors import check_needs
 from walklearn.graphs import Graph
-from walklearn.privacy.protection import Protection
+from walklearn.privacy.protection import ObjectiveView, Protection
 from walklearn.updates.update import Update, VisitContext, VisitResult
 from walklearn.walks.disclosure import check_protectable, mechanism_of
 from walklearn.walks.walk import Hop, View, Walk, view_of
@@ -133,7 +133,6 @@ class Setting:
         spent = zeros(privacy.node_arrays(objective))
         noise = np.zeros((self.update.gradients, objective.size))
         check_needs(self.update, (privacy.view(objective, 0, spent, noise), self.walk))
-        self.update.check(objective)
         if privacy.adds_noise:
             check_protectable(self.walk)
         if self.update.discloses and mechanism_of(self.walk) is not None:
@@ -148,9 +147,15 @@ class Setting:
         return self.walk.draws + self.update.gradients * int(self.objective.draws)
 
     @cached_property
+    def visible(self) -> Any:
+        """The objective as an update may see it outside a visit: under noise without rows."""
+        noisy = self.privacy.adds_noise
+        return ObjectiveView(self.objective, self.privacy) if noisy else self.objective
+
+    @cached_property
     def token_specs(self) -> tuple[Specs, Specs]:
         """The arrays of walk and update on the token."""
-        objective = self.objective
+        objective = self.visible
         return (
             self.walk.token_arrays(objective.nodes),
             self.update.token_arrays(objective, self.tokens),
@@ -160,11 +165,10 @@ class Setting:
         """Return the arrays of walk, update and protection at a node."""
         specs = self._node_specs.get(node)
         if specs is None:
-            objective, tokens = self.objective, self.tokens
             specs = self._node_specs[node] = (
-                self.walk.node_arrays(tokens),
-                self.update.node_arrays(objective, node, tokens),
-                self.privacy.node_arrays(objective),
+                self.walk.node_arrays(self.tokens),
+                self.update.node_arrays(self.visible, node, self.tokens),
+                self.privacy.node_arrays(self.objective),
             )
         return specs
 
@@ -175,9 +179,8 @@ class Setting:
     @cached_property
     def message_bytes(self) -> int:
         """The bytes of one message: the arrays that the algorithm needs, without a header."""
-        parts = zip((self.walk, self.update), self.token_specs, strict=True)
-        counted = (s for part, specs in parts for s in specs if s.name not in part.uncounted)
-        return sum(spec.nbytes for spec in counted)
+        specs = (spec for spec in self.token_specs[0] if spec.name not in self.walk.uncounted)
+        return self.update.message_bytes(self.visible, self.tokens) + sum(s.nbytes for s in specs)
 
     def node_bytes(self, node: int) -> int:
         """Return the bytes that walk and update keep at a node."""
@@ -219,16 +222,18 @@ def init_token(setting: Setting, model: Array | None = None) -> Token:
     setting
         The fixed inputs of the run.
     model
-        The first model, for updates whose token carries one.
+        The first model, for updates that do not override `init_token`.
 
     Returns
     -------
     Token
         Without visits.
     """
-    arrays = setting.update.init_token(setting.objective, setting.tokens)
-    if model is not None and "model" in arrays:
+    update = setting.update
+    arrays = update.init_token(setting.visible, setting.tokens)
+    if model is not None and "model" in arrays and type(update).init_token is Update.init_token:
         arrays = arrays | {"model": model}
+    arrays = conform(setting.token_specs[1], arrays, update)
     return Token(0, 0, 0, zeros(setting.token_specs[0]), arrays)
 
 
@@ -263,12 +268,18 @@ def visit(
     """
     node, walk, update = view.node, setting.walk, setting.update
     weight = walk.weight(view, token.walk, state.walk)
+    if not weight >= 0.0:
+        raise ValueError(
+            f"{walk!r} gives node {node} the weight {weight!r}. It must be at least 0."
+        )
     hop = walk.hop(view, token.walk, state.walk, draws.walk)
     spent, result = dict(state.privacy), VisitResult(token.update, state.update)
-    if weight > 0:
-        objective = setting.privacy.view(setting.objective, node, spent, draws.noise)
+    # A protection may also return None if the budget of the node is spent.
+    privacy = setting.privacy
+    seen = privacy.view(setting.objective, node, spent, draws.noise) if weight > 0 else None
+    if seen is not None:
         context = VisitContext(
-            objective, node, token.slot, weight, token.updates, setting.updates, draws.gradients
+            seen, node, token.slot, weight, token.updates, setting.updates, draws.gradients
         )
         result = update.visit(context, token.update, state.update)
     walk_specs, update_specs = setting.token_specs
@@ -331,5 +342,7 @@ class Walker:
         self.token, self.states[node], hop, weight = visit(
             setting, view, token, self.state(node), draws
         )
+        if hop.messages == 1 and not (setting.walk.is_independent or hop.node in view.neighbours):
+            raise ValueError(f"{setting.walk!r} hops from node {node} to {hop.node}, no neighbour.")
         self.node = hop.node
         return hop, weight

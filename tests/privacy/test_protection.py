@@ -71,3 +71,93 @@ def test_a_private_subclass_of_weighted_keeps_its_methods() -> None:
     trace = wl.simulate(PROBLEM, RING, walk, engine="reference", **SETTINGS)
     assert trace.messages[0, -1] == 0
     assert trace.released is not None
+
+
+class TwoGradients(wl.Update):
+    """Releases two noisy gradients per visit."""
+
+    gradients = 2
+
+    def visit(self, context: Any, token: Any, state: Any) -> wl.updates.VisitResult:
+        w = token["model"]
+        step = 0.01 * (context.gradient(w, 0) + context.gradient(w, 1))
+        return wl.updates.VisitResult({"model": w - step})
+
+
+class OneTooMany(TwoGradients):
+    """Asks for more gradients than it declares."""
+
+    gradients = 1
+
+
+class Peek(TwoGradients):
+    """Reads the rows before the first visit."""
+
+    gradients = 1
+
+    def init_token(self, objective: Any, tokens: int = 1) -> Any:
+        nothing = np.zeros(0)
+        return {"model": objective.gradient(0, np.zeros(objective.size), nothing)}
+
+
+NODE_NOISE = wl.privacy.ModelNoise(1.0, 1.0, 3, "node")
+
+
+def test_every_noisy_gradient_counts_against_the_cap() -> None:
+    trace = wl.simulate(
+        PROBLEM, RING, "uniform", update=TwoGradients(), steps=300, seed=1, privacy=NODE_NOISE,
+        engine="reference",
+    )  # fmt: skip
+    assert trace.contributions is not None
+    assert trace.contributions.max() == 2  # a second visit would make four, and the cap is three
+    with pytest.raises(ValueError, match="declares"):
+        wl.simulate(
+            PROBLEM, RING, "uniform", update=OneTooMany(), steps=3, seed=1, privacy=NODE_NOISE,
+            engine="reference",
+        )  # fmt: skip
+
+
+def test_under_noise_no_method_of_an_update_reads_the_rows() -> None:
+    with pytest.raises(AttributeError, match="gradient"):
+        wl.simulate(
+            PROBLEM, RING, "uniform", update=Peek(), steps=3, seed=1, privacy=NODE_NOISE,
+            engine="reference",
+        )  # fmt: skip
+
+
+@pytest.mark.parametrize("update", [TwoGradients(), Peek()], ids=repr)
+def test_estimators_claim_nothing_for_updates_and_noise_from_outside(update: Any) -> None:
+    settings: dict[str, Any] = {"graph": RING, "steps": 20}
+    with pytest.raises(ValueError, match="no privacy can be claimed"):
+        wl.RandomWalkClassifier(
+            update=update, epsilon=3.0, delta=1e-5, row_length=5.0, **settings
+        ).fit(X, Y)
+    with pytest.raises(ValueError, match="ModelNoise"):
+        wl.RandomWalkClassifier(model_privacy=MuteNoise(1.0, 1.0, 3), **settings).fit(X, Y)
+
+
+class Broadcast(wl.Objective):
+    """Returns gradients of the wrong shape, which NumPy would spread over all coordinates."""
+
+    nodes, parameters = 12, (wl.ArraySpec("w", (100,)),)
+
+    def gradient(self, node: int, w: Any, draws: Any) -> Any:
+        return np.ones(1)
+
+    def value(self, w: Any) -> float:
+        return float(w @ w)
+
+
+def test_a_gradient_of_the_wrong_shape_is_refused() -> None:
+    for privacy in (None, NODE_NOISE):
+        with pytest.raises(ValueError, match="shape"):
+            wl.simulate(Broadcast(), RING, "uniform", privacy=privacy, **SETTINGS)
+
+
+def test_a_walk_that_draws_nodes_by_private_numbers_is_refused() -> None:
+    class Following(wl.walks.Independent):
+        def stationary(self, graph: Any, objective: Any = None) -> Any:
+            return objective.importance / objective.importance.sum()
+
+    with pytest.raises(ValueError, match="no privacy can be claimed"):
+        wl.simulate(PROBLEM, RING, Following(), privacy=NODE_NOISE, **SETTINGS)

@@ -251,8 +251,8 @@ def test_shapes():
     assert problem.outputs == 3
     assert problem.size == 9
     assert problem.model_shape == (3, 3)
-    assert problem.model_bytes == 72
-    assert case.problem(dtype=np.float32).model_bytes == 36
+    assert problem.parameters[0].nbytes == 72
+    assert case.problem(dtype=np.float32).parameters[0].nbytes == 36
     plain = Case(Logistic(), "sum").problem()
     assert (plain.outputs, plain.size, plain.model_shape) == (1, 3, (3,))
     assert plain.offsets.tolist() == [0, 0, 7, 8, 9, 16, 17, 17]

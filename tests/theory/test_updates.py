@@ -31,4 +31,4 @@ def test_the_step_of_sgd_is_looked_at() -> None:
     assert diagnosis.warnings == wl.theory.diagnose(
         GRAPH, PROBLEM, walks.Uniform(), wl.ConstantStep(100.0)
     ).warnings  # fmt: skip
-    assert diagnosis.message_bytes == PROBLEM.model_bytes
+    assert diagnosis.message_bytes == 8 * PROBLEM.size

@@ -43,7 +43,8 @@ def context_of(update: updates.Update, objective: Any, node: int, k: int) -> upd
 
 
 def test_every_registered_update_is_among_the_cases() -> None:
-    assert {type(update).name for update in UPDATES} == set(updates.UPDATES.names)
+    shipped = {name for name in updates.UPDATES.names if updates.UPDATES.home_of(name) is None}
+    assert {type(update).name for update in UPDATES} == shipped
 
 
 @every_objective

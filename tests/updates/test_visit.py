@@ -69,7 +69,8 @@ def assert_equal_arrays(one: dict[str, Any], other: dict[str, Any]) -> None:
 
 
 def test_every_registered_walk_is_among_the_cases() -> None:
-    assert {type(walk).name for walk in WALKS} == set(walks.WALKS.names)
+    shipped = {name for name in walks.WALKS.names if walks.WALKS.home_of(name) is None}
+    assert {type(walk).name for walk in WALKS} == shipped
 
 
 @pytest.mark.parametrize("mean", ["exact", "estimated"])

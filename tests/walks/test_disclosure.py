@@ -50,7 +50,9 @@ def simulate(walk: walks.Walk) -> wl.Trace:
 
 @pytest.mark.parametrize("word", [IN_THE_CLEAR, SCALED, None], ids=str)
 def test_the_word_of_a_wrapper_is_heard(word: Shown | None) -> None:
-    with pytest.raises(ValueError, match=r"in the clear|scales steps by the true|not known here"):
+    with pytest.raises(
+        ValueError, match=r"in the clear|scales steps by the true|no privacy can be claimed"
+    ):
         simulate(Hungry(walks.Uniform(), word=word))
 
 

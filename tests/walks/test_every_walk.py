@@ -184,7 +184,8 @@ class TestEveryWalk:
 
 
 def test_every_registered_walk_is_among_the_cases():
-    assert {type(factory(6)).name for factory in WALKS.values()} == set(REGISTRY.names)
+    shipped = {name for name in REGISTRY.names if REGISTRY.home_of(name) is None}
+    assert {type(factory(6)).name for factory in WALKS.values()} == shipped
 
 
 def test_different_walks_differ():

@@ -272,7 +272,7 @@ def test_noise_costs_accuracy_and_no_noise_costs_none() -> None:
         (walks.Weighted(), "in the clear"),
         (walks.Weighted(PROBLEM.smoothness_constants), "in the clear"),
         (walks.NonBacktracking(walks.Weighted()), "in the clear"),
-        (OwnScale(), "not known here"),
+        (OwnScale(), "no privacy can be claimed"),
         (walks.Weighted(privacy=MECHANISM, reweight="as-printed"), "as-printed"),
         (walks.Uniform(normalise=True), "normalise"),
         (wl.AsynchronousGossip(), "for walks"),

@@ -212,9 +212,10 @@ def _check_privacy(given: dict[str, Any]) -> None:
                 raise ValueError(f"{name} must be a number or None, got {value!r}.")
             check(value)
     MECHANISMS.by_name(given["mechanism"])
-    if given["model_privacy"] is not None and not isinstance(given["model_privacy"], ModelNoise):
+    if given["model_privacy"] is not None and type(given["model_privacy"]) is not ModelNoise:
         raise ValueError(
-            f"model_privacy must be a privacy.ModelNoise, got {given['model_privacy']!r}."
+            "model_privacy must be a privacy.ModelNoise itself, because nothing can be claimed for "
+            f"another class, got {type(given['model_privacy']).__name__}."
         )
     check_unit(given["protect"])
     _check_choice("model", given["model"], (None, IN_THE_CLEAR))

@@ -25,8 +25,9 @@ from walklearn.graphs import Graph
 from walklearn.problem import Problem
 from walklearn.simulation.batches import Position, WalkBatch
 from walklearn.simulation.compiled_memory import COMPILED
-from walklearn.simulation.layout import announce_compilation, uncompiled_part
+from walklearn.simulation.layout import uncompiled_part
 from walklearn.simulation.reference_batches import ReferenceWalks, ReleasedWalks
+from walklearn.simulation.user_losses import announce_compilation
 from walklearn.updates.random_streams import Streams
 from walklearn.updates.step_choice import ROUND, been_round, settled
 from walklearn.visit import Setting

@@ -77,6 +77,12 @@ def walk_over(estimator: RandomWalk, given: Given, state: State, partial: bool) 
     seeds, terms = seeds_of(estimator.random_state, state.calls), terms_of(estimator)
     walk = walk_of(estimator.walk, estimator.laziness, terms.about_constants)
     private = terms.are_private(walk)
+    given_update = _given_update(estimator.update)
+    if private and given_update is not None and type(given_update) is not Sgd:
+        raise ValueError(
+            f"no privacy can be claimed for {given_update!r}, an update that does not come with "
+            'walklearn. Leave update at "auto".'
+        )
     state.check_terms(terms, mechanism_of(walk), private)
     threads = 1 if given.X.shape[1] < MANY_FEATURES else None
     with _pools().limit(limits=threads, user_api="blas"):

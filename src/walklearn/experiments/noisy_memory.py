@@ -142,6 +142,6 @@ def _calibrated(epsilon: float, delta: float, clip: float, contributions: int) -
 
 def _normal(problem: Problem, node: int, k: int) -> Array:
     """Return normal numbers that follow from the node's rows and the number of the update."""
-    rows = problem.rows_of(node)
-    seed = hashlib.sha256(np.ascontiguousarray(rows.X).tobytes() + k.to_bytes(8, "big")).digest()
+    rows = problem.X[problem.rows_of(node)]
+    seed = hashlib.sha256(np.ascontiguousarray(rows).tobytes() + k.to_bytes(8, "big")).digest()
     return np.random.default_rng(int.from_bytes(seed, "big")).standard_normal(problem.size)

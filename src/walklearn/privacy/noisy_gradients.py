@@ -288,6 +288,11 @@ class NoisyGradients:
         finite nothing is left.
         """
         for vectors in self._gradients(objective, node, w, draws):
+            if vectors.shape[1:] != (objective.size,):  # NumPy would spread it over coordinates
+                raise ValueError(
+                    f"a gradient of node {node} has shape {vectors.shape[1:]}, and a model has "
+                    f"{objective.size} numbers."
+                )
             with np.errstate(over="ignore", invalid="ignore"):
                 lengths = np.sqrt(np.einsum("ra,ra->r", vectors, vectors))
             shares = self.clip / np.maximum(lengths, self.clip)
@@ -299,7 +304,7 @@ class NoisyGradients:
         if self.protect == "node":
             with np.errstate(over="ignore", invalid="ignore"):
                 whole = np.asarray(objective.gradient(node, w, batch), dtype=np.float64)
-            yield whole[None, :]
+            yield np.atleast_1d(whole)[None, :]
             return
         self.check_batch(len(batch) or None)
         parts: list[tuple[slice, ...]] = [()]  # all rows at once

@@ -7,7 +7,6 @@ number and stays outside.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -124,6 +123,7 @@ class ObjectiveView:
         self._protection = protection
         self.nodes, self.size, self.draws = objective.nodes, objective.size, objective.draws
         self.parameters, self.penalty = objective.parameters, objective.penalty
+        self.dtype, self.start, self.is_exact = objective.dtype, objective.start, objective.is_exact
         self.project = objective.project
 
     def __repr__(self) -> str:
@@ -160,12 +160,22 @@ class ProtectedObjective(ObjectiveView):
     def __init__(self, objective: Any, protection: Any, noise: Array) -> None:
         super().__init__(objective, protection)
         lines = iter(noise)
-        # Closures keep the rows out of reach of the update.
-        self._gradient: Callable[..., Array] = lambda node, w, draws: (
-            protection.released(objective, node, w, draws, steps=next(lines))
-            if noise.dtype.kind == "i"
-            else protection.protected(objective, node, w, draws, normal=next(lines))
-        )
+
+        # A closure keeps the rows out of reach of the update.
+        def gradient(node: int, w: Array, draws: Array) -> Array:
+            line = next(lines, None)
+            if line is None:
+                raise ValueError(
+                    f"an update asks for more gradients than it declares, {len(noise)}. Set its "
+                    "`gradients`."
+                )
+            if noise.dtype.kind == "i":
+                exact: Array = protection.released(objective, node, w, draws, steps=line)
+                return exact
+            simulated: Array = protection.protected(objective, node, w, draws, normal=line)
+            return simulated
+
+        self._gradient = gradient
 
     def gradient(self, node: int, w: Array, draws: Array) -> Array:
         """Return the clipped and noisy gradient."""

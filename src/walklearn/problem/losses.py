@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
@@ -539,7 +539,7 @@ def from_functions(
     ValueError: the value of the loss 'swapped' is -0.99846 at score -20 and target -2. ...
     """
     for what, function in (("value", value), ("slope", slope)):
-        if not callable(function):
+        if not (callable(function) and isinstance(function, Hashable)):
             raise TypeError(f"{what} must be a function of a score and a target, got {function!r}.")
     if takes not in _PROBE_TARGETS:
         raise ValueError(f'takes must be "number" or "sign", got {takes!r}. A function of one '

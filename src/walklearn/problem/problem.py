@@ -47,7 +47,7 @@ from walklearn.problem.owned_rows import (
     is_sparse,
 )
 from walklearn.problem.smoothness import ROWS_AT_ONCE, largest_eigenvalues
-from walklearn.problem.visited_rows import VisitedRows, scores
+from walklearn.problem.visited_rows import scores
 
 Array = NDArray[Any]
 T = TypeVar("T")
@@ -212,11 +212,6 @@ class Problem(Objective):
     def model_shape(self) -> tuple[int, ...]:
         """(d,), for `Softmax` (K, d)."""
         return (self.outputs, self.dimension) if self.outputs > 1 else (self.dimension,)
-
-    @property
-    def model_bytes(self) -> int:
-        """The size of one model in bytes: what a message carries."""
-        return self.size * self.dtype.itemsize
 
     @shared_property
     def offsets(self) -> NDArray[np.int64]:
@@ -433,10 +428,10 @@ class Problem(Objective):
         >>> slopes(np.zeros(2)) @ x, problem.gradient(0, np.zeros(2))
         (array([-0.5,  1. ]), array([-0.5,  1. ]))
         """
-        selected = self.drawn_rows(node, draws)
-        own = self._rows_of(node)
-        places = np.arange(own.stop - own.start) if selected is None else selected
-        chosen = own if selected is None else own.start + selected
+        chosen, _ = self._drawn(node, draws)
+        own = self.rows_of(node)
+        places = np.arange(own.start, own.stop) if isinstance(chosen, slice) else chosen
+        places = places - own.start
         X, y, weights = self.X[chosen], self.y[chosen], self.row_weights[chosen]
         if self.is_sparse:
             x = X.copy()
@@ -445,30 +440,26 @@ class Problem(Objective):
             x = weights[:, None] * X
         return places, x, lambda w: self.loss.slope(scores(X, self._flat(w)), y)
 
-    def drawn_rows(self, node: int, draws: Draws) -> NDArray[np.int64] | None:
-        """Return the rows of a node that uniform numbers select, drawn with replacement.
+    def rows_of(self, node: int) -> slice:
+        """Return the places of a node's rows in `X`, `y` and `row_weights`.
 
         Parameters
         ----------
         node
             i; an IndexError is raised if there is no such node.
-        draws
-            A uniform number in [0, 1) for each row of a mini-batch.
 
         Returns
         -------
-        array of int64, or None
-            Indices within the node. None for all rows: if there are no draws, or if the node has no
-            more rows than draws.
+        slice
+            Empty for a relay.
         """
-        count = self.count_rows(node)
-        if not len(draws) or count <= len(draws):
-            return None
-        return np.minimum((np.asarray(draws) * count).astype(np.int64), count - 1)
+        if not 0 <= node < self.nodes:
+            raise IndexError(f"there is no node {node}: nodes are 0..{self.nodes - 1}.")
+        return slice(int(self.offsets[node]), int(self.offsets[node + 1]))
 
     def count_rows(self, node: int) -> int:
         """Return the number of rows of a node."""
-        rows = self._rows_of(node)
+        rows = self.rows_of(node)
         return int(rows.stop - rows.start)
 
     def row_gradients(self, node: int, w: ArrayLike, some: slice = slice(None)) -> Array:
@@ -490,7 +481,7 @@ class Problem(Objective):
         array
             Shape (rows, size), in doubles whatever `dtype` is.
         """
-        own = self._rows_of(node)
+        own = self.rows_of(node)
         chosen = range(own.start, own.stop)[some]
         w, rows = self._flat(w).astype(np.float64, copy=False), slice(chosen.start, chosen.stop)
         X = self.dense_rows(rows).astype(np.float64, copy=False)
@@ -503,34 +494,12 @@ class Problem(Objective):
 
         It depends on N, M and the sum of the node's weights alone, to the last digit.
         """
-        rows = self._rows_of(node)
+        rows = self.rows_of(node)
         if rows.start == rows.stop:
             return 0.0
         if self.aggregate == "node-mean":
             return 1.0 / math.fsum(self.sample_weight[rows])
         return self.nodes / (1.0 if self.aggregate == "sum" else self.total_rows)
-
-    def rows_of(self, node: int, picks: Array | None = None) -> VisitedRows:
-        """The rows that a visit to a node looks at.
-
-        Parameters
-        ----------
-        node
-            i; an IndexError is raised where there is no such node.
-        picks
-            Indices of rows within the node, as `drawn_rows` gives them; by default all.
-
-        Returns
-        -------
-        VisitedRows
-            Rows, targets and weights, and how many rows each one stands for.
-        """
-        rows: Any = self._rows_of(node)
-        share = 1.0
-        if picks is not None:
-            share = (rows.stop - rows.start) / len(picks)
-            rows = rows.start + picks
-        return VisitedRows(self.X[rows], self.y[rows], self.row_weights[rows], share)
 
     @shared_property
     def solution(self) -> Optimum:
@@ -637,7 +606,7 @@ class Problem(Objective):
     def __eq__(self, other: object) -> bool:
         return (
             isinstance(other, Problem)
-            and self.draws == other.draws
+            and (self.draws, self.loss) == (other.draws, other.loss)
             and self.describe() == other.describe()
         )
 
@@ -655,17 +624,16 @@ class Problem(Objective):
     def _flat(self, model: ArrayLike) -> Array:
         return np.asarray(model).reshape(self.size)
 
-    def _rows_of(self, node: int) -> slice:
-        if not 0 <= node < self.nodes:
-            raise IndexError(f"there is no node {node}: nodes are 0..{self.nodes - 1}.")
-        return slice(int(self.offsets[node]), int(self.offsets[node + 1]))
-
     def _drawn(self, node: int, draws: Draws) -> tuple[slice | Array, float]:
-        """Return the places in `X` of a mini-batch, and how many rows each row stands for."""
-        rows, selected = self._rows_of(node), self.drawn_rows(node, draws)
-        if selected is None:
+        """Return the places in `X` of a mini-batch, and how many rows each row stands for.
+
+        All rows of the node if there are no draws, or no fewer than rows.
+        """
+        rows, count = self.rows_of(node), self.count_rows(node)
+        if not len(draws) or count <= len(draws):
             return rows, 1.0
-        return rows.start + selected, (rows.stop - rows.start) / len(selected)
+        places = np.minimum((np.asarray(draws) * count).astype(np.int64), count - 1)
+        return rows.start + places, count / len(draws)
 
     def _penalty_value(self, model: Array) -> float:
         return 0.5 * self.penalty * float(np.dot(model, model))

@@ -16,8 +16,10 @@ from numpy.typing import ArrayLike, NDArray
 from walklearn.files.wording import as_given
 from walklearn.graphs import Graph
 from walklearn.privacy.protection import Protection
+from walklearn.problem import Problem
 from walklearn.problem.objective import Objective
-from walklearn.simulation.layout import rejection_of, uncompiled_part
+from walklearn.simulation.layout import uncompiled_part
+from walklearn.simulation.user_losses import rejection_of
 from walklearn.updates.gossip_sgd import (
     GOSSIP,
     AsynchronousGossip,
@@ -280,7 +282,7 @@ def chosen_engine(
     reason = f"Numba rejects {part!r} ({rejection})" if rejection else f"{part!r} has no kernel"
     if engine == "compiled":
         raise ValueError(f'{reason}. Pass engine="reference".')
-    if part is not objective:
+    if part is not objective or isinstance(part, Problem):
         warnings.warn(
             f"{reason}: the reference engine runs, about a thousand times slower. "
             'Pass engine="reference" to silence this warning.',

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from walklearn.files.progress import announce
 from walklearn.graphs import Graph
 from walklearn.privacy.protection import Protection
 from walklearn.problem import Problem
@@ -25,6 +24,7 @@ from walklearn.problem.losses import (
     SquaredHinge,
 )
 from walklearn.simulation.batches import Array
+from walklearn.simulation.user_losses import rejection_of, with_functions
 from walklearn.updates.gossip_sgd import Gossip
 from walklearn.updates.random_streams import Streams
 from walklearn.updates.update import Update
@@ -46,7 +46,9 @@ def values_of(data: Any, models: Array) -> Array:
         vectors = np.ascontiguousarray(lines, dtype=np.float64)
         if len(lines) % 2:
             vectors = np.concatenate([vectors, np.zeros((1, width))])
-    space = values.Space.of(0 if sparse else width, models.shape[-1] // width)
+    scores, block = values.TOGETHER * (models.shape[-1] // width) + 1, values.BLOCK
+    lanes = (0 if sparse else width, scores, block, block, 1, 1)
+    space = values.Space(*(np.zeros(values.LANES * count) for count in lanes))
     values.values(data, vectors.reshape(-1), result.reshape(-1), space)
     squares = np.einsum("...a,...a->...", models, models, dtype=np.float64)
     return np.asarray(result + 0.5 * data.penalty * squares)
@@ -59,7 +61,9 @@ def uncompiled_part(
     privacy: Protection | None = None,
 ) -> object:
     """Return the part that the kernels do not know; None if they know all."""
-    if not isinstance(objective, Problem):
+    if not isinstance(objective, Problem) or any(
+        getattr(type(objective), name) is not getattr(Problem, name) for name in _REPLACED
+    ):
         return objective
     if type(objective.loss) not in (*_BUILT_IN, Softmax, FunctionLoss):
         return objective.loss
@@ -72,28 +76,10 @@ def uncompiled_part(
     return unknown or (objective.loss if rejection_of(objective.loss) else None)
 
 
-def rejection_of(part: object) -> str | None:
-    """Return Numba's reason to reject a loss from functions; None for all other parts."""
-    if type(part) is not FunctionLoss:
-        return None
-    from walklearn.simulation.kernels import losses
-
-    result = losses.compiled(part.value_function, part.slope_function)
-    return result if isinstance(result, str) else None
-
-
-def announce_compilation(objective: Any, progress: bool | None) -> None:
-    """Announce, once per process and loss, that kernels are compiled for a user's functions.
-
-    progress: as for `progress_bar`; False announces nothing.
-    """
-    loss = objective.loss
-    if type(loss) is FunctionLoss and loss.slope_function not in _ANNOUNCED:
-        _ANNOUNCED.add(loss.slope_function)
-        announce(f"walklearn is compiling the loss {loss.name!r}, once per process …", progress)
-
-
-_ANNOUNCED: set[Callable[..., float]] = set()
+# Methods of a problem that kernels replace; a subclass that overrides one has no kernel.
+_REPLACED = (
+    "gradient", "value", "project", "row_gradients", "row_factor", "linear_rows", "local_value",
+)  # fmt: skip
 _BUILT_IN = (Logistic, Squared, Huber, SquaredHinge)  # by their codes in `kernels.losses`
 
 
@@ -104,13 +90,7 @@ def _loss_of(loss: Loss, outputs: int) -> Any:
     if isinstance(loss, Softmax):
         return losses.Softmax(outputs)
     if isinstance(loss, FunctionLoss):
-        functions: Any = losses.compiled(loss.value_function, loss.slope_function)
-        value, slope = functions
-        if loss.unit == 1.0:  # apart: the product would be on the critical path of a visit
-            return losses.FromFunctions(
-                value, slope, loss.smoothness, losses.slope_table(slope, loss.takes == "sign")
-            )
-        return losses.Rescaled(value, slope, loss.smoothness, loss.unit)
+        return with_functions(loss)
     parameter = loss.threshold if isinstance(loss, Huber) else 0.0
     return losses.BuiltIn(_BUILT_IN.index(type(loss)), parameter)
 

@@ -23,6 +23,7 @@ from walklearn.problem.optimum import Optimum
 from walklearn.simulation.arguments import updates_per_iteration
 from walklearn.simulation.batches import Batch, Snapshot
 from walklearn.simulation.trace import Trace, check_metric_names
+from walklearn.simulation.trace_files import ERRORS
 from walklearn.updates.gossip_sgd import GossipSetting
 from walklearn.updates.random_streams import Owner, Streams, generators
 from walklearn.updates.sgd import Sgd
@@ -79,6 +80,9 @@ class Recording:
         known = ("distance", "gap") if self.optimum else ("value",)
         own = problem.metrics(problem.start) if self.gaps is not False else {}
         check_metric_names(own)
+        taken = [name for name in own if name in ("value", *ERRORS) or name.startswith("average_")]
+        if taken:
+            raise ValueError(f"a metric cannot be named {taken[0]!r}: records have it already.")
         for name in (*known, *own):
             self._series(name)
             self._series("average_" + name)
@@ -175,11 +179,13 @@ class Recording:
 
 def solution_of(objective: Any) -> Optimum | None:
     """Return the minimiser, its value and whether it is unique; None if it is not known."""
-    if isinstance(objective, Problem):
+    if isinstance(objective, Problem) and type(objective).optimum is Problem.optimum:
         return objective.solution
     if not hasattr(objective, "optimum"):
         return None
     model = np.asarray(objective.optimum(), dtype=np.float64).reshape(-1)
+    if model.size != objective.size:
+        raise ValueError(f"optimum() has {model.size} numbers, and a model has {objective.size}.")
     return Optimum(model, float(objective.value(model)), unique=True)
 
 
@@ -243,11 +249,11 @@ def _law(recording: Recording, lines: Array) -> Array | None:
     setting = recording.setting
     if isinstance(setting, GossipSetting):
         return setting.gossip.update_rates(setting.graph)
+    if setting.walk.slow_stationary:
+        return None
     if recording.released is not None:  # each replicate has its own release, and distribution
         drawn = recording.released[lines]
         return np.asarray((drawn / drawn.sum(axis=1, keepdims=True)).mean(axis=0))
-    if setting.walk.slow_stationary:
-        return None
     try:
         return setting.walk.stationary(recording.graph, setting.objective)
     except TypeError:
@@ -305,7 +311,7 @@ def _largest_node_bytes(setting: Setting | GossipSetting) -> int:
         return 0
     objective = setting.objective
     largest = int(np.diff(objective.offsets).argmax()) if isinstance(objective, Problem) else 0
-    specs = setting.update.node_arrays(objective, largest)
+    specs = setting.node_specs(largest)[1]
     return sum(spec.nbytes for spec in specs)
 
 

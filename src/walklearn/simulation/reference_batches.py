@@ -62,7 +62,7 @@ class ReferenceWalks(WalkBatch):
 
     def _stacked(self, vector: Any) -> Array:
         tokens = [walker.token.update for walker in self._walkers]
-        return np.stack([vector(self.objective, token) for token in tokens])[:, None, :]
+        return np.stack([vector(self.setting.visible, token) for token in tokens])[:, None, :]
 
     def _advance(self, iterations: int) -> None:
         """Move the tokens visit by visit."""

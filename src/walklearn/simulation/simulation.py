@@ -35,11 +35,11 @@ from walklearn.simulation.arguments import (
 )
 from walklearn.simulation.compiled_batches import LARGEST_BATCH, CompiledGossip
 from walklearn.simulation.compiled_memory import COMPILED
-from walklearn.simulation.layout import announce_compilation
 from walklearn.simulation.recording import Recording, trace_of
 from walklearn.simulation.reference_batches import ReferenceGossip, ReferenceWalks
 from walklearn.simulation.threads import on_threads, usable_cores
 from walklearn.simulation.trace import Trace
+from walklearn.simulation.user_losses import announce_compilation
 from walklearn.updates.gossip_sgd import Gossip, GossipSetting
 from walklearn.updates.random_streams import Owner, replicate_seed
 from walklearn.updates.step_sizes import StepSize
@@ -196,8 +196,8 @@ def _largest_batch(recording: Recording) -> int:
         return 1
     if recording.owner == "node":
         return max(1, min(LARGEST_BATCH, MOST_STREAMS // nodes))
-    objective, update = setting.objective, setting.update
-    has_state = bool(update.node_arrays(objective, 0))
+    objective = setting.objective
+    has_state = bool(setting.node_specs(0)[1])
     if setting.walk.is_private or has_state:
         nodes = max(nodes, objective.row_count if isinstance(objective, Problem) else 0)
         return max(1, min(LARGEST_BATCH, MOST_RELEASED // nodes))

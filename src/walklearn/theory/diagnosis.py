@@ -199,10 +199,8 @@ def diagnose(
     spectrum = spectrum_of(graph, walk, problem, P)
     stays = None if P is None else P.diagonal()
     at_optimum, reason = _residual_at_optimum(problem)
-    if update is not None:
-        update.check(problem)
-        if not update.converges:
-            step_size = step_size or getattr(update, "step_size", None)
+    if update is not None and not update.converges:
+        step_size = step_size or getattr(update, "step_size", None)
     facts = Facts(graph, problem, walk, step_size, spectrum, stays, at_optimum, reason, update)
     return Diagnosis(
         walk=label,

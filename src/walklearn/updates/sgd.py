@@ -56,6 +56,11 @@ class Sgd(Update):
             raise TypeError(f"average must be True or False, got {self.average!r}.")
 
     @property
+    def is_compiled(self) -> bool:
+        """True if kernels do exactly what `visit` and the step size do."""
+        return super().is_compiled and type(self.step_size) in (PowerStep, ConstantStep)
+
+    @property
     def label(self) -> str:
         """Empty: the paper's update goes without saying."""
         return ""

@@ -17,6 +17,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import Any, ClassVar, NamedTuple
 
+import numpy as np
 from numpy.typing import NDArray
 
 from walklearn.arrays import Arrays, ArraySpec, Specs, zeros
@@ -80,7 +81,17 @@ class VisitContext(NamedTuple):
         array
             As many numbers as the model has.
         """
+        if index >= len(self.draws):
+            raise ValueError(
+                f"an update asks for gradient {index} and declares {len(self.draws)}. Set its "
+                "`gradients`."
+            )
         gradient: Array = self.objective.gradient(self.node, w, self.draws[index])
+        if np.shape(gradient) != w.shape:
+            raise ValueError(
+                f"the gradient of node {self.node} has shape {np.shape(gradient)}, and the model "
+                f"{w.shape}. Return one number for each number of the model."
+            )
         return gradient
 
 
@@ -310,16 +321,6 @@ class Update(Part):
         """
         del before
         return token
-
-    def check(self, objective: Any) -> None:
-        """Raise an error if the update cannot minimise this objective.
-
-        Parameters
-        ----------
-        objective
-            The objective.
-        """
-        del objective
 
     def message_bytes(self, objective: Any, tokens: int = 1) -> int:
         """Return the bytes of the arrays that a message has to carry.

@@ -158,23 +158,6 @@ class Derived(Walk):
         """The same as for the walk that it is built on."""
         return self.walk.visit_weights(graph, objective)
 
-    def divisors(self, graph: Graph, objective: Any = None) -> Vector:
-        """Return s_i in ĝ = (s̄ / s_i) ∇f_i, those of its walk.
-
-        Parameters
-        ----------
-        graph
-            Communication graph.
-        objective
-            Source of L_i; walks that do not follow L_i need none.
-
-        Returns
-        -------
-        array
-            A positive number for each node.
-        """
-        return self.walk.divisors(graph, objective)
-
     def gradient_scale(self, graph: Graph, objective: Any = None) -> Vector:
         """The gradient scale of the walk it builds on."""
         return self.walk.gradient_scale(graph, objective)

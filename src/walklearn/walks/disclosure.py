@@ -79,7 +79,10 @@ def check_protectable(walk: Walk) -> None:
     means little, since its own steps may depend on the rows in other ways.
     """
     if not walk.discloses_known:
-        raise ValueError(f"no privacy can be claimed for {walk!r}, which is not known here.")
+        raise ValueError(
+            f"no privacy can be claimed for {walk!r}, which does not say what it discloses. Define "
+            "`shown` in the class that overrides a method with access to the objective."
+        )
     if shown_by(walk).in_the_clear:
         raise ValueError(
             "Weighted() tells the neighbours its importance in the clear, so noise on the model "

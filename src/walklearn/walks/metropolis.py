@@ -10,9 +10,10 @@ import numpy as np
 from walklearn.arrays import Arrays, ArraySpec, Specs
 from walklearn.graphs import Graph
 from walklearn.parts import is_current
+from walklearn.problem import Problem
 from walklearn.walks.disclosure import Shown
 from walklearn.walks.proposal import accepts, propose, score
-from walklearn.walks.walk import WALKS, Generators, Hop, Vector, View, Walk
+from walklearn.walks.walk import WALKS, Generators, Hop, Vector, View, Walk, view_of
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -42,8 +43,6 @@ class Metropolis(Walk):
     """
 
     laziness: float = field(default=0.0, kw_only=True)
-    # The exact weight of each node's gradient, bound by a simulation.
-    scale: ClassVar[Vector | None] = None
     compiled: ClassVar[str | None] = "metropolis"
     announced_numbers: ClassVar[int | None] = 1  # the degree
     uncounted: ClassVar[tuple[str, ...]] = ("inverse_sum",)
@@ -225,7 +224,12 @@ class Metropolis(Walk):
 
     def gradient_scale(self, graph: Graph, objective: Any = None) -> Vector:
         """Return s̄ / s_i, with the divisors s."""
-        divisors = self.divisors(graph, objective)
+        if is_current(type(self), "divisors", "divisor"):
+            divisors = self.divisors(graph, objective)
+        else:
+            table = self.announcements(graph, objective)
+            views = (view_of(self, graph, node, table=table) for node in range(graph.node_count))
+            divisors = np.array([self.divisor(view) for view in views])
         return np.asarray(divisors.mean() / divisors)
 
     def bind(self, graph: Graph, objective: Any, mean: str = "exact") -> Self:
@@ -237,10 +241,11 @@ class Metropolis(Walk):
 
     def check_estimate(self) -> None:
         """Raise a ValueError if the token cannot estimate the mean of the divisors."""
-        if type(self).gradient_scale is not Metropolis.gradient_scale:
+        scaled = type(self).gradient_scale is not Metropolis.gradient_scale
+        if scaled or not is_current(type(self), "divisor", "divisors"):
             raise ValueError(
-                f"{self!r} has its own gradient_scale, which the token cannot estimate. Use "
-                'mean_importance="exact".'
+                f"{self!r} has its own gradient_scale or divisors, which the token cannot "
+                'estimate. Use mean_importance="exact", or override `divisor` too.'
             )
 
     def transition_matrix(self, graph: Graph, objective: Any = None) -> csr_array:
@@ -378,6 +383,10 @@ class Uniform(Metropolis):
             "applies. Use Uniform() or Weighted()."
         )
 
+    def divisor(self, view: View) -> float:
+        """Return 1: normalised steps are not estimated."""
+        return 1.0
+
     def divisors(self, graph: Graph, objective: Any = None) -> Vector:
         """Return 1 for every node, or L_i if normalised."""
         if not self.normalise:
@@ -402,9 +411,10 @@ def smoothness_of_nodes(graph: Graph, objective: Any, walk: str) -> Vector:
         raise ValueError(
             f"the graph has {graph.node_count} nodes, but the objective has {objective.nodes}."
         )
-    constants = getattr(objective, "importance", None)
-    if constants is None:
-        constants = [objective.smoothness(node) for node in range(objective.nodes)]
+    if isinstance(objective, Problem) and type(objective).smoothness is Problem.smoothness:
+        constants = objective.importance
+    else:
+        constants = np.array([objective.smoothness(node) for node in range(objective.nodes)])
     return positive(np.array(constants, float))
 
 

@@ -133,6 +133,7 @@ class Walk(Part):
     reversible: ClassVar[bool] = True
     announced_numbers: ClassVar[int | None] = None
     compiled: ClassVar[str | None] = None
+    scale: ClassVar[Vector | None] = None  # the weight of each node, bound by a simulation
     slow_stationary: ClassVar[bool] = False  # True if `stationary` may take longer than a run
     is_independent: ClassVar[bool] = False  # True if nodes are drawn without a graph
     is_biased: ClassVar[bool] = False  # True if weights do not correct its stationary distribution
@@ -232,10 +233,10 @@ class Walk(Part):
         Returns
         -------
         float
-            1 by default.
+            1 by default, or the `gradient_scale` that a simulation has bound.
         """
-        del view, token, state
-        return 1.0
+        del token, state
+        return 1.0 if self.scale is None else float(self.scale[view.node])
 
     def announcements(self, graph: Graph, objective: Any, rng: Generators | None = None) -> Vector:
         """Return the announcements of all nodes.
@@ -279,8 +280,9 @@ class Walk(Part):
         Walk
             The walk, for use in this simulation only.
         """
-        del graph, objective, mean
-        return self
+        if mean == "estimated" or type(self).gradient_scale is Walk.gradient_scale:
+            return self
+        return self.bound(scale=self.gradient_scale(graph, objective))
 
     def gradient_scale(self, graph: Graph, objective: Any = None) -> Vector:
         """Return the exact weight of each node's gradient.
@@ -474,7 +476,7 @@ class Walk(Part):
 GENERATOR = np.random.Generator
 READ_OBJECTIVE = (
     "announce", "announcements", "bind", "gradient_scale", "realise", "visit_weights", "score",
-    "divisors", "_own_importance",
+    "divisors", "stationary", "_own_importance",
 )  # fmt: skip
 
 # A class, or a function that makes a walk.

@@ -29,7 +29,12 @@ def own_learner(directory: NodeDirectory, release: Release) -> Learner:
         parameters = {key: value for key, value in release.noise.items() if key != "kind"}
         noise = ModelNoise(**parameters)
     learner = Learner.of_plan(
-        directory.plan, rows.X, rows.y, release.importance, noise, release.may_contribute
+        directory.plan,
+        rows.X,
+        rows.y,
+        release.importance,
+        noise,
+        release.may_contribute,
     )
     if release.mechanism is None:
         return learner
@@ -109,7 +114,7 @@ def observe_visits(
         }
     )
     rows = problem.rows_of(0)
-    learner = Learner.of_plan(plan, rows.X, rows.y, noise=noise)
+    learner = Learner.of_plan(plan, problem.X[rows], problem.y[rows], noise=noise)
     draw, line = Dice(learner), Line(0, 1, reclaimer="0" * 64, walk="0" * 32)
     models = np.zeros((walks, visits + 1, problem.size))
     for walk in range(walks):

@@ -45,28 +45,18 @@ def prefetch(typing_context, array, index):
     return types.void(array, types.uint64), generate
 
 
-@intrinsic
-def _float_of_bits(typing_context, bits):
-    """Return the double with these 64 bits."""
-    del typing_context, bits
+def _reinterpretation(signature, kind):
+    """Return a function that takes the 64 bits of a number as a number of another type."""
 
-    def generate(context, builder, signature, arguments):
-        del context, signature
-        return builder.bitcast(arguments[0], ir.DoubleType())
+    @intrinsic
+    def reinterpret(typing_context, number):
+        return signature, lambda context, builder, _, given: builder.bitcast(given[0], kind)
 
-    return types.float64(types.int64), generate
+    return reinterpret
 
 
-@intrinsic
-def _bits_of_float(typing_context, number):
-    """Return the 64 bits of this double."""
-    del typing_context, number
-
-    def generate(context, builder, signature, arguments):
-        del context, signature
-        return builder.bitcast(arguments[0], ir.IntType(64))
-
-    return types.int64(types.float64), generate
+_float_of_bits = _reinterpretation(types.float64(types.int64), ir.DoubleType())
+_bits_of_float = _reinterpretation(types.int64(types.float64), ir.IntType(64))
 
 
 @exact_helper

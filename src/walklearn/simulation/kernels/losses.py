@@ -7,19 +7,15 @@ compiles the kernels for them once per process.
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable
-from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import float64, types
 
 from walklearn.simulation.kernels.arithmetic import Array, U, exp_of_minus, log_of_one_plus
-from walklearn.simulation.kernels.compilation import by_type, inlined, user_function
+from walklearn.simulation.kernels.compilation import by_type
 
 LOGISTIC, SQUARED, HUBER, SQUARED_HINGE = range(4)
-RANGE, PER_UNIT = 32, 16  # of scores in `slope_table`
+RANGE, PER_UNIT = 32, 16  # of scores in a table of slopes
 
 
 class BuiltIn(NamedTuple):
@@ -35,7 +31,7 @@ class FromFunctions(NamedTuple):
     value: Any
     slope: Any
     smoothness: float
-    table: Array  # see `slope_table`
+    table: Array  # slopes at scores −RANGE to RANGE for target −1, then for +1; or empty
     code: int = -1  # of no built-in loss
 
 
@@ -45,6 +41,7 @@ class Rescaled(NamedTuple):
     value: Any
     slope: Any
     smoothness: float
+    table: Array
     unit: float
     code: int = -1
 
@@ -53,47 +50,6 @@ class Softmax(NamedTuple):
     """Multinomial regression, with a score per class."""
 
     classes: int
-
-
-_LOCK = threading.Lock()
-
-
-def compiled(*functions: Callable[..., Any]) -> tuple[Any, ...] | str:
-    """Return functions of (score, target) compiled, or Numba's reason to reject one of them.
-
-    Each function is compiled once per process, so that kernels for its type are, too.
-    """
-    with _LOCK:
-        results = tuple(map(_compiled, functions))
-    reasons = [result for result in results if isinstance(result, str)]
-    return reasons[0] if reasons else results
-
-
-@cache
-def _compiled(function: Callable[..., Any]) -> Any:
-    try:
-        dispatcher = user_function(getattr(function, "py_func", function))
-        dispatcher.compile((float64, float64))
-    except Exception as error:  # Numba raises errors of many types
-        lines = [line.strip() for line in str(error).splitlines()]
-        reasons = [line for line in lines if line and not line.startswith("Failed in ")]
-        return reasons[0] if reasons else type(error).__name__
-    (result,) = (each.signature.return_type for each in dispatcher.overloads.values())
-    if not isinstance(result, types.Float | types.Integer | types.Boolean):
-        return f"{function.__name__} returns {result}, not a number"
-    return dispatcher
-
-
-@cache
-def slope_table(slope: Callable[..., float], is_for_signs: bool) -> Array:
-    """Return slopes at the scores −RANGE to RANGE for target −1, then for +1; else nothing.
-
-    Slopes grow with the score, so those of two scores enclose all between. A look at the table
-    takes less time than most functions.
-    """
-    scores = np.arange(-RANGE * PER_UNIT, RANGE * PER_UNIT + 1) / PER_UNIT
-    targets = (-1.0, 1.0) if is_for_signs else ()
-    return np.array([slope(score, target) for target in targets for score in scores], np.float64)
 
 
 @by_type
@@ -181,10 +137,10 @@ def _rescaled_slope(loss, score, target):
     return loss.slope(loss.unit * score, loss.unit * target) / loss.unit
 
 
-@may_contradict.version(FromFunctions)
+@may_contradict.version(FromFunctions, Rescaled)
 def _given_may_contradict(loss, score, target, slope, square, curvature):
-    if loss.smoothness * square <= curvature:
-        return False
+    if not curvature > 0.0 or loss.smoothness * square <= curvature:
+        return not curvature > 0.0
     # ℓ falls by at least δ times the slope at the end of the step δ, or beyond.
     step = slope * square / curvature
     place = (score - step + RANGE) * PER_UNIT
@@ -194,18 +150,6 @@ def _given_may_contradict(loss, score, target, slope, square, curvature):
             beyond += 2 * RANGE * PER_UNIT + 1
         if step * loss.table[U(beyond)] >= 0.5 * step * slope:
             return False
-    return _end_may_contradict(loss, score, target, slope, step)
-
-
-@may_contradict.version(Rescaled)
-def _rescaled_may_contradict(loss, score, target, slope, square, curvature):
-    if loss.smoothness * square <= curvature:
-        return False
-    return _end_may_contradict(loss, score, target, slope, slope * square / curvature)
-
-
-@inlined
-def _end_may_contradict(loss, score, target, slope, step):
     # ℓ is convex and β-smooth. Between the slopes p and e at both ends of a step δ it therefore
     # falls by at least δe + (p − e)²/(2β).
     end = slope_of(loss, score - step, target)

@@ -47,13 +47,6 @@ class Space(NamedTuple):
     tops: Array  # largest scores
     others: Array  # sums of exponentials
 
-    @classmethod
-    def of(cls, width: int, outputs: int) -> Space:
-        """Allocate the work space for rows of this width."""
-        sizes = (LANES * width, (TOGETHER * outputs + 1) * LANES, BLOCK * LANES, BLOCK * LANES,
-                 LANES, LANES)  # fmt: skip
-        return cls(*map(np.zeros, sizes))
-
 
 @by_type
 def find_scores(rows, first, lanes, vectors, model, lines, space):
