@@ -1,4 +1,4 @@
-"""How fast is a user's loss? Losses from functions beside built-in losses with the same formula.
+"""Speed of losses from functions beside built-in losses with the same formula.
 
     python -m benchmarks.losses           about a minute
     python -m benchmarks.losses --quick   few hops

@@ -21,7 +21,7 @@ def reason_of(advice: Advice, word: str) -> str:
 
 
 def problem_of(rows_of_node: list[int], seed: int, **settings: Any) -> wl.Problem:
-    """Rows of random values, so many for each node."""
+    """Rows of random values, with the given number for each node."""
     generator, owners = np.random.default_rng(seed), np.repeat(range(60), rows_of_node)
     X = generator.normal(size=(len(owners), 5)) * generator.lognormal(size=(len(owners), 1))
     y = np.where(generator.random(len(owners)) < 0.5, -1.0, 1.0)

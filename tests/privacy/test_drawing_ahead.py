@@ -170,6 +170,7 @@ def test_draws_are_not_pickled() -> None:
     assert len(pickle.dumps(NOISE)) < 1000
 
 
+# Windows has no fork, so there is no child that could share draws.
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 def test_a_child_process_shares_no_draw_and_no_lock() -> None:
     """Also when another thread of the parent is drawing at that moment."""

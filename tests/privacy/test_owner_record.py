@@ -214,6 +214,7 @@ def test_a_damaged_foreign_or_missing_record_is_refused(record: OwnerRecord) -> 
         OwnerRecord(record.path / "below").charge(X, Y, ledger_with())
 
 
+# Root may write anywhere else; only in /proc does making a folder fail for everybody.
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs a folder that cannot be made")
 def test_a_folder_that_cannot_be_made_is_not_called_a_missing_record() -> None:
     record = OwnerRecord("/proc/nope/walklearn/record.sqlite")

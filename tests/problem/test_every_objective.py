@@ -1,4 +1,4 @@
-"""What every objective promises: `Problem` with each loss, and a user's own class."""
+"""Contract of all objectives: `Problem` with each loss, and a user's own class."""
 
 from __future__ import annotations
 

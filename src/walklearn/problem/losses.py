@@ -431,7 +431,7 @@ class FunctionLoss(Loss):
 
     @property
     def home(self) -> str:
-        """Where another process imports the functions from."""
+        """Import path of the functions, for other processes."""
         function: Any = self.value_function
         return f"{function.__module__}:{getattr(function, '__qualname__', self.name)}"
 

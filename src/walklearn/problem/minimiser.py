@@ -1,4 +1,4 @@
-"""Whether a problem has a minimiser, and how w* is found: `Problem.solution`.
+"""Existence and computation of the minimiser w*: `Problem.solution`.
 
 With a penalty, or over a bounded domain, there always is one. Without them a logistic loss falls
 for ever along a direction in which every row is on its right side, if there is such a direction.

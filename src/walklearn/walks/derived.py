@@ -134,7 +134,7 @@ class Derived(Walk):
 
     @property
     def is_private(self) -> bool:
-        """Whether the walk it is built on rests on a release still to be drawn."""
+        """True if the release of its base walk is still to be drawn."""
         return self.walk.is_private
 
     def realise(self, graph: Graph, objective: Any, generator: Generators | None = None) -> Self:

@@ -94,7 +94,7 @@ class Kept(NamedTuple):
 
 
 class Visited(NamedTuple):
-    """What a visit leaves.
+    """Result of a visit at a node.
 
     contributions: how often the node has contributed now. kept: what it keeps. next_node: the
     walk's choice, by its number in the view; 0 to stay.

@@ -136,7 +136,7 @@ class Token:
 
     @property
     def carries_average(self) -> bool:
-        """Whether the token carries w̄: some plans have none."""
+        """True if the token carries the sums for w̄; some plans have none."""
         return bool(self.payload.update.get("step_size_sum", 0.0))
 
     @property

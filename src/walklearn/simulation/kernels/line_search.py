@@ -1,4 +1,4 @@
-"""The step size that updates with memory find by themselves: the twin of `updates.found_step`."""
+"""The line search of updates with memory: the twin of `updates.line_search`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import numpy as np
 from walklearn.simulation.kernels.compilation import helper, inlined
 from walklearn.simulation.kernels.losses import value_of
 
-# The constants of `updates.found_step`.
+# The constants of `updates.line_search`.
 SHARE, ROUNDING, SLACK = 1.0 / 3.0, 1e-8, 1e-6
 FEW_NODES, MAX_VISITS, HOPS_SHARE = 100, 1000, 1 / 8
 MANY_VISITS = 35  # ln 2 / H < 0.02
@@ -15,7 +15,7 @@ MANY_VISITS = 35  # ln 2 / H < 0.02
 
 @inlined
 def decayed(curvature, n, ages, squared_ages, nodes, held, used):
-    """Return the pace, min(1, n/τ̂), and L̂ · 2^(−pace/H); see `found_step.halving_visits` for H.
+    """Return the pace, min(1, n/τ̂), and L̂ · 2^(−pace/H); see `line_search.halving_visits` for H.
 
     held, used: rows of the node, and rows of the visit.
     """

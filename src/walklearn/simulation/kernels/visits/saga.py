@@ -1,4 +1,4 @@
-"""Visits of SAGA to one dense row per node with one score: the twin of `updates.memory.Saga`.
+"""Visits of SAGA to one dense row per node with one score: the twin of `updates.saga.Saga`.
 
 With c the change of the node's gradient, n the number of visited nodes and s the sum of the
 gradients that nodes keep, a visit sets
