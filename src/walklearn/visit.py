@@ -34,7 +34,7 @@ from walklearn.graphs import Graph
 from walklearn.privacy.protection import ObjectiveView, Protection
 from walklearn.updates.update import Update, VisitContext, VisitResult
 from walklearn.walks.disclosure import check_protectable, mechanism_of
-from walklearn.walks.walk import Hop, View, Walk, view_of
+from walklearn.walks.walk import Hop, View, Walk, table_of, view_of
 
 Array = NDArray[Any]
 
@@ -326,7 +326,7 @@ class Walker:
     ) -> None:
         self.setting, self.graph, self.node, self.token = setting, graph, node, token
         self.states = {} if states is None else states
-        self._table = setting.walk.announcements(graph, setting.objective)
+        self._table = table_of(setting.walk, graph, setting.objective)
 
     def state(self, node: int) -> NodeState:
         """Return the state of a node."""

@@ -262,3 +262,78 @@ def test_no_privacy_is_claimed_for_an_override_that_may_disclose_rows() -> None:
         with pytest.raises(ValueError, match="no privacy can be claimed"):
             run(walk, privacy=noise, steps=10)
     assert ByRootOfDegree().discloses_known
+
+
+class RandomAnnouncement(walks.Weighted):
+    """Announces the importance with noise of its own."""
+
+    def announce(self, objective: Any, node: int, degree: int, rng: Any) -> tuple[float, ...]:
+        own = 1.0 + rng.random()
+        return own / degree, own
+
+
+class OwnScore(walks.Weighted):
+    """Prefers nodes of small numbers."""
+
+    def score(self, graph: Any, objective: Any = None) -> Any:
+        return 1.0 / (1.0 + np.arange(graph.node_count))
+
+
+class Alternating(walks.Uniform):
+    """Takes two draws, and keeps the number of its visits at each node."""
+
+    @property
+    def draws(self) -> int:
+        return 2
+
+    def node_arrays(self, tokens: int) -> Any:
+        return (wl.ArraySpec("count", (), "<i8"),)
+
+    def hop(self, view: Any, token: Any, state: Any, draws: Any) -> walks.Hop:
+        first = super().hop(view, token, {}, draws[int(state["count"]) % 2 :])
+        return first._replace(state={**state, "count": state["count"] + 1})
+
+
+@pytest.mark.parametrize("mean", ["exact", "estimated"])
+@pytest.mark.parametrize("streams", ["replicate", "node"])
+@pytest.mark.parametrize("wrap", [lambda walk: walk, walks.NonBacktracking])
+def test_random_announcements_are_drawn_once_from_the_seed(
+    mean: Any, streams: Any, wrap: Any
+) -> None:
+    walk = wrap(RandomAnnouncement())
+    options: Any = {"mean_importance": mean, "streams": streams, "replicates": 2}
+    one, other = (run(walk, engine, **options) for engine in ("compiled", "reference"))
+    assert_same(one, other)
+    assert_same(one, run(walk, "compiled", **options))
+    assert not np.array_equal(one.models, run(walk, "compiled", seed=2, **options).models)
+    single = run(walk, "compiled", **{**options, "replicates": 1})
+    np.testing.assert_array_equal(single.models[0], one.models[0])
+
+
+def test_a_score_of_its_own_decides_in_both_engines() -> None:
+    one, other = (run(OwnScore(), engine) for engine in ("compiled", "reference"))
+    assert_same(one, other)
+    inherited = run(walks.Weighted(), "compiled")
+    assert not np.array_equal(one.visits, inherited.visits)
+    assert not OwnScore.is_local()  # a node does not call `score`
+
+
+@pytest.mark.parametrize("wrap", [walks.NonBacktracking, walks.Jumping, walks.HistoryDriven])
+def test_a_walk_can_build_on_one_with_state_and_more_draws(wrap: Any) -> None:
+    walk = wrap(Alternating())
+    trace = run(walk, "reference", steps=20_000)
+    assert trace.visits is not None
+    # Each node has 1/12 of 20,000 visits; the walk mixes within some 30 visits, so the standard
+    # deviation is below 250: a difference of 1,000 has a probability below 1e-3, for a fixed seed.
+    assert np.abs(trace.visits - 20_000 / 12).max() < 1_000
+    assert {spec.name for spec in walk.node_arrays(1)} >= {"count"}
+
+
+def test_the_expected_visits_of_a_private_walk_follow_its_own_visit_weights() -> None:
+    mechanism = wl.privacy.calibrate("laplace", epsilon=3.0, delta=1e-3, bounds=(1.0, 9.0))
+    walk = RootOfImportance(privacy=mechanism)
+    trace = run(walk, "compiled", replicates=2, steps=100)
+    assert trace.law is not None and trace.released is not None
+    roots = np.sqrt(trace.released)
+    expected = (roots / roots.sum(axis=1, keepdims=True)).mean(axis=0)
+    np.testing.assert_allclose(trace.law, expected, rtol=1e-12)

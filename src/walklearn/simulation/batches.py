@@ -140,6 +140,8 @@ class WalkBatch(Batch):
     mean: "exact" or "estimated", the mean importance that gradients are scaled by.
     """
 
+    exact = False  # True draws noise exactly, from the operating system's entropy
+
     def __init__(
         self,
         setting: Setting,
@@ -174,7 +176,7 @@ class WalkBatch(Batch):
         """Draw starts, then releases, and bind the walk of each replicate to the graph."""
         objective, walk = self.objective, setting.walk
         begun = None if starts else [draw_start(objective, each.walk) for each in streams]
-        if walk.is_private:
+        if walk.is_private or walk.draws_announcements:
             settings = [replace(setting, walk=self._drawn(walk, each)) for each in streams]
         else:
             bound = replace(setting, walk=walk.bind(self.graph, objective, self.mean))
@@ -187,8 +189,12 @@ class WalkBatch(Batch):
         return settings
 
     def _drawn(self, walk: Any, streams: Streams) -> Any:
-        generator = streams.walk if streams.nodes is None else [own.walk for own in streams.nodes]
-        drawn = walk.realise(self.graph, self.objective, generator)
+        """Draw the release and the announcements of one replicate, and bind them."""
+        source: Any = streams.walk if streams.nodes is None else [o.walk for o in streams.nodes]
+        given = self.graph, self.objective, None if self.exact else source
+        drawn = walk.realise(*given)
+        if walk.draws_announcements:
+            drawn = drawn.with_table(drawn.announcements(*given))
         return drawn.bind(self.graph, self.objective, self.mean)
 
     @property

@@ -65,7 +65,8 @@ class CompiledWalks(WalkBatch):
         problem, tokens = setting.objective, [start.token for start in self.starts]
         self._data = data_of(problem)
         # One line of scores and weights if all replicates share them.
-        lines = self.settings if setting.walk.is_private else self.settings[:1]
+        shared = all(each is self.settings[0] for each in self.settings)
+        lines = self.settings[:1] if shared else self.settings
         self._walks = [each.walk for each in lines]
         counted = len(streams) if setting.walk.node_arrays(1) else 0
         counts = np.ones((counted, problem.nodes), dtype=np.int64)

@@ -29,6 +29,7 @@ from walklearn.updates.gossip_sgd import Gossip
 from walklearn.updates.random_streams import Streams
 from walklearn.updates.update import Update
 from walklearn.walks import Walk
+from walklearn.walks.walk import table_of
 
 
 def values_of(data: Any, models: Array) -> Array:
@@ -177,7 +178,7 @@ def _hop_table(walk: Any, graph: Graph, problem: Problem) -> Array:
     cumulative: Array | None = getattr(walk, "cumulative", None)
     if cumulative is not None:
         return cumulative
-    return np.ascontiguousarray(walk.announcements(graph, problem)[:, 0])
+    return np.ascontiguousarray(table_of(walk, graph, problem)[:, 0])
 
 
 def weights_of(walks: Sequence[Any], graph: Graph, problem: Problem, mean: str) -> Array:

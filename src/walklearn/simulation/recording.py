@@ -252,8 +252,9 @@ def _law(recording: Recording, lines: Array) -> Array | None:
     if setting.walk.slow_stationary:
         return None
     if recording.released is not None:  # each replicate has its own release, and distribution
-        drawn = recording.released[lines]
-        return np.asarray((drawn / drawn.sum(axis=1, keepdims=True)).mean(axis=0))
+        walks = map(setting.walk.after_release, recording.released[lines])
+        graph, objective = recording.graph, setting.objective
+        return np.mean([walk.stationary(graph, objective) for walk in walks], axis=0)
     try:
         return setting.walk.stationary(recording.graph, setting.objective)
     except TypeError:

@@ -18,8 +18,6 @@ from walklearn.visit import NodeState, Setting, Walker
 class ReferenceWalks(WalkBatch):
     """Tokens moved by `visit`."""
 
-    exact = False  # True draws the noise exactly, from the operating system's entropy
-
     def __init__(
         self,
         setting: Setting,

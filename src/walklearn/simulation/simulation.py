@@ -198,7 +198,7 @@ def _largest_batch(recording: Recording) -> int:
         return max(1, min(LARGEST_BATCH, MOST_STREAMS // nodes))
     objective = setting.objective
     has_state = bool(setting.node_specs(0)[1])
-    if setting.walk.is_private or has_state:
+    if setting.walk.is_private or setting.walk.draws_announcements or has_state:
         nodes = max(nodes, objective.row_count if isinstance(objective, Problem) else 0)
         return max(1, min(LARGEST_BATCH, MOST_RELEASED // nodes))
     return LARGEST_BATCH

@@ -90,7 +90,7 @@ class Facts:
     @property
     def visit_weights(self) -> Vector:
         """v_i."""
-        return self.walk.visit_weights(self.graph, self.problem)
+        return self.walk.stationary(self.graph, self.problem)
 
     @property
     def step_smoothness(self) -> Vector:
@@ -107,9 +107,11 @@ class Facts:
     @property
     def unbiased(self) -> bool:
         """Whether the mean of ĝ over the visits is ∇f: its factor is v̄ / v_i."""
+        if self.walk.is_biased:
+            return False
         v = self.visit_weights
         scale = self.walk.gradient_scale(self.graph, self.problem)
-        return not self.walk.is_biased and np.allclose(scale * v, v.mean(), rtol=1e-9)
+        return np.allclose(scale * v, v.mean(), rtol=1e-9)
 
     def acceptance_rate(self) -> float:
         """The long-run share of the steps that move the token."""

@@ -130,8 +130,8 @@ def settled(losses: Sequence[float], of_zeros: float, tolerance: float, been: fl
 
 def been_round(walk: Walk, graph: Graph, problem: Problem, visits: NDArray[np.int64]) -> float:
     """The share of the visit law that is at nodes with visits."""
-    weights = walk.visit_weights(graph, problem)
-    return float(weights[visits > 0].sum() / weights.sum())
+    shares = walk.innermost.stationary(graph, problem)
+    return float(shares[visits > 0].sum())
 
 
 def _step(

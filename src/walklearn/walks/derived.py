@@ -92,9 +92,18 @@ class Derived(Walk):
             return self.walk.announcements(graph, objective, rng)
         return super().announcements(graph, objective, rng)
 
+    @property
+    def draws_announcements(self) -> bool:
+        """True if one of both walks has its own `announce`."""
+        return super().draws_announcements or self.walk.draws_announcements
+
     def token_arrays(self, nodes: int) -> Specs:
         """The arrays of its walk."""
         return self.walk.token_arrays(nodes)
+
+    def node_arrays(self, tokens: int) -> Specs:
+        """The arrays of its walk."""
+        return self.walk.node_arrays(tokens)
 
     def weight(self, view: View, token: Arrays, state: Arrays) -> float:
         """The weight of its walk."""
@@ -111,23 +120,6 @@ class Derived(Walk):
             )
         return self.bound(walk=self.walk.bound(scale=self.gradient_scale(graph, objective)))
 
-    def score(self, graph: Graph, objective: Any = None) -> Vector:
-        """Return the scores of its walk.
-
-        Parameters
-        ----------
-        graph
-            Communication graph.
-        objective
-            Source of L_i; walks that do not follow L_i need none.
-
-        Returns
-        -------
-        array
-            One number for each node.
-        """
-        return self.walk.score(graph, objective)
-
     def stationary(self, graph: Graph, objective: Any = None) -> Vector:
         """The stationary distribution of its walk."""
         return self.walk.stationary(graph, objective)
@@ -141,6 +133,14 @@ class Derived(Walk):
         """The same walk, built on one whose release is drawn."""
         return self.bound(walk=self.walk.realise(graph, objective, generator))
 
+    def with_table(self, table: Vector) -> Self:
+        """Return the walk, and the one that it builds on, with the same announcements."""
+        return self.bound(table=table, walk=self.walk.with_table(table))
+
+    def after_release(self, released: Vector) -> Self:
+        """Return the same walk, built on one that follows R."""
+        return self.bound(walk=self.walk.after_release(released))
+
     def with_innermost(self, inner: Any) -> Self:
         """Return the same walk, built on another one."""
         walk: Any = self.walk.with_innermost(inner)
@@ -152,11 +152,7 @@ class Derived(Walk):
 
     def before_release(self) -> Self:
         """Return the walk, built on one before its release."""
-        return self.bound(walk=self.walk.before_release())
-
-    def visit_weights(self, graph: Graph, objective: Any = None) -> Vector:
-        """The same as for the walk that it is built on."""
-        return self.walk.visit_weights(graph, objective)
+        return self.bound(walk=self.walk.before_release(), table=None)
 
     def gradient_scale(self, graph: Graph, objective: Any = None) -> Vector:
         """The gradient scale of the walk it builds on."""
@@ -196,7 +192,7 @@ class NonBacktracking(Derived):
     @property
     def draws(self) -> int:
         """One more than the walk: the second proposal."""
-        return 2
+        return self.walk.draws + 1
 
     @property
     def matrix_walk(self) -> Walk:
@@ -219,20 +215,20 @@ class NonBacktracking(Derived):
     def hop(self, view: View, token: Arrays, state: Arrays, draws: Vector) -> Hop:
         """Make a Metropolis hop; one that goes straight back may be redirected."""
         previous, neighbours = int(token["sender"]) - 1, view.neighbours
-        first = self.walk.hop(view, token, state, draws)
+        first = self.walk.hop(view, _without_sender(token), state, draws[:-1])
         if first.messages == 0:
-            return first
+            return first._replace(token={**first.token, "sender": token["sender"]})
         token = {**first.token, "sender": np.array(view.node + 1)}
         if first.node != previous or len(neighbours) < 2:
             return first._replace(token=token)
         places = np.flatnonzero(neighbours != previous)
-        place, p = pick(draws[1], len(places))
+        place, p = pick(draws[-1], len(places))
         place, back = int(places[place]), int(np.searchsorted(neighbours, previous))
         # a(i, j') / a(i, j), both capped at 1, times score_i above and below
         own = view.own_announcement[0]
         ratio = min(own, view.announced[place][0]) / min(own, view.announced[back][0])
         end = int(neighbours[place]) if p <= ratio * ratio else first.node
-        return Hop(end, 1, token, state)
+        return first._replace(node=end, token=token)
 
     def transition_matrix(self, graph: Graph, objective: Any = None) -> csr_array:
         """Refused: the next node depends on the previous one too, so there is no matrix."""
@@ -297,8 +293,8 @@ class Jumping(Derived):
 
     @property
     def draws(self) -> int:
-        """One for each hop of a jump; the first also says whether there is one."""
-        return self.longest
+        """One for each hop of a jump, or those of the walk; the first decides between them."""
+        return max(self.longest, self.walk.draws)
 
     @property
     def lengths(self) -> Vector:
@@ -324,10 +320,11 @@ class Jumping(Derived):
         """Jump with `probability`, else do as the walk does."""
         u = draws[0]
         if u >= self.probability or view.nodes == 1:
-            rest = np.array([(u - self.probability) / (1.0 - self.probability)])
+            rest = np.array(draws[: self.walk.draws])
+            rest[:1] = (u - self.probability) / (1.0 - self.probability)
             return self.walk.hop(view, token, state, rest)
         node, neighbours, hops = view.node, view.neighbours, 0
-        for v, stop in zip([u / self.probability, *draws[1:]], self.stops, strict=True):
+        for v, stop in zip([u / self.probability, *draws[1:]], self.stops, strict=False):
             place, p = pick(v, len(neighbours))
             node, hops = int(neighbours[place]), hops + 1
             if p < stop:
@@ -423,6 +420,10 @@ class Independent(Derived):
     def acceptance_rate(self, graph: Graph, objective: Any = None) -> float:
         """The chance that two draws differ, 1 − Σ π²."""
         return float(1.0 - np.sum(self.stationary(graph, objective) ** 2))
+
+
+def _without_sender(token: Arrays) -> Arrays:
+    return {name: array for name, array in token.items() if name != "sender"}
 
 
 def _reduced(P: Vector) -> Vector:

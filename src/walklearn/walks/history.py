@@ -87,13 +87,13 @@ class HistoryDriven(Derived):
         )
 
     def node_arrays(self, tokens: int) -> Specs:
-        """The number of earlier visits to the node."""
-        return (ArraySpec("visits", (), "<i8"),)
+        """The number of earlier visits to the node, and the arrays of its walk."""
+        return (*super().node_arrays(tokens), ArraySpec("visits", (), "<i8"))
 
     def hop(self, view: View, token: Arrays, state: Arrays, draws: Vector) -> Hop:
         """Ask the proposed neighbour for its count, and accept by both."""
         base = self.walk
-        token, state = base.count_visit(view, token), {"visits": state["visits"] + 1}
+        token, state = base.count_visit(view, token), {**state, "visits": state["visits"] + 1}
         proposal = propose(draws[0], len(view.neighbours), base.laziness)
         if proposal is None:
             return Hop(view.node, 0, token, state)

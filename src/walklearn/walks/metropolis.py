@@ -13,7 +13,7 @@ from walklearn.parts import is_current
 from walklearn.problem import Problem
 from walklearn.walks.disclosure import Shown
 from walklearn.walks.proposal import accepts, propose, score
-from walklearn.walks.walk import WALKS, Generators, Hop, Vector, View, Walk, view_of
+from walklearn.walks.walk import WALKS, Generators, Hop, Vector, View, Walk, table_of, view_of
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -80,7 +80,9 @@ class Metropolis(Walk):
     @classmethod
     def is_local(cls) -> bool:
         """True if nodes can do the walk, each from its own knowledge."""
-        return cls.visit_weight is not Metropolis.visit_weight and cls.hop is Metropolis.hop
+        if cls.visit_weight is Metropolis.visit_weight or cls.hop is not Metropolis.hop:
+            return False
+        return is_current(cls, "visit_weight", "visit_weights", "score")
 
     @classmethod
     def unbiased(cls, laziness: float = 0.0) -> Self:
@@ -124,7 +126,20 @@ class Metropolis(Walk):
         return super().announcements(graph, objective, rng)
 
     def visit_weights(self, graph: Graph, objective: Any = None) -> Vector:
-        """Return `visit_weight` of all nodes."""
+        """Return v_i > 0, to which the stationary distribution is proportional.
+
+        Parameters
+        ----------
+        graph
+            Communication graph.
+        objective
+            Source of L_i; walks that do not follow L_i need none.
+
+        Returns
+        -------
+        array
+            `visit_weight` of all nodes.
+        """
         weights = self.visit_weight(1.0, np.maximum(graph.degrees, 1).astype(np.float64))
         return np.broadcast_to(np.asarray(weights, float), (graph.node_count,)).copy()
 
@@ -227,7 +242,7 @@ class Metropolis(Walk):
         if is_current(type(self), "divisors", "divisor"):
             divisors = self.divisors(graph, objective)
         else:
-            table = self.announcements(graph, objective)
+            table = table_of(self, graph, objective)
             views = (view_of(self, graph, node, table=table) for node in range(graph.node_count))
             divisors = np.array([self.divisor(view) for view in views])
         return np.asarray(divisors.mean() / divisors)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -134,6 +134,7 @@ class Walk(Part):
     announced_numbers: ClassVar[int | None] = None
     compiled: ClassVar[str | None] = None
     scale: ClassVar[Vector | None] = None  # the weight of each node, bound by a simulation
+    table: ClassVar[Vector | None] = None  # the announcements of all nodes, bound by a simulation
     slow_stationary: ClassVar[bool] = False  # True if `stationary` may take longer than a run
     is_independent: ClassVar[bool] = False  # True if nodes are drawn without a graph
     is_biased: ClassVar[bool] = False  # True if weights do not correct its stationary distribution
@@ -340,23 +341,6 @@ class Walk(Part):
         del graph, objective
         raise TypeError(f"the transition matrix of {self!r} is not known.")
 
-    def visit_weights(self, graph: Graph, objective: Any = None) -> Vector:
-        """Return v_i > 0, to which the stationary distribution is proportional.
-
-        Parameters
-        ----------
-        graph
-            Communication graph.
-        objective
-            Source of L_i; walks that do not follow L_i need none.
-
-        Returns
-        -------
-        array
-            One number for each node.
-        """
-        return self.stationary(graph, objective)
-
     def acceptance_rate(self, graph: Graph, objective: Any = None) -> float:
         """Return the long-run share of the steps that move the token: 1 − Σ π_i P_ii.
 
@@ -441,6 +425,11 @@ class Walk(Part):
         return False
 
     @property
+    def draws_announcements(self) -> bool:
+        """True if announcements may be random: a subclass has overridden `announce`."""
+        return not is_current(type(self), "announcements", "announce")
+
+    @property
     def release(self) -> Vector | None:
         """The numbers that the nodes have released; None if they released none."""
         return None
@@ -472,6 +461,15 @@ class Walk(Part):
         del graph, objective, generator
         return self
 
+    def with_table(self, table: Vector) -> Self:
+        """Return the walk with the announcements of all nodes bound."""
+        return self.bound(table=table)
+
+    def after_release(self, released: Vector) -> Walk:
+        """Return the walk that follows the numbers that the nodes have released."""
+        del released
+        return self
+
 
 GENERATOR = np.random.Generator
 READ_OBJECTIVE = (
@@ -494,6 +492,11 @@ class _Announced(Sequence[tuple[float, ...]]):
 
     def __len__(self) -> int:
         return len(self._nodes)
+
+
+def table_of(walk: Walk, graph: Graph, objective: Any) -> Vector:
+    """Return the announcements that a simulation has bound to the walk, or announce now."""
+    return walk.announcements(graph, objective) if walk.table is None else walk.table
 
 
 def view_of(
@@ -519,7 +522,7 @@ def view_of(
     objective
         Source of the announcements.
     table
-        The announcements of all nodes.
+        The announcements of all nodes; by default those that a simulation has bound.
     states
         Returns the walk's state at a node; nothing by default.
     visits
@@ -537,7 +540,7 @@ def view_of(
     array([1, 4], dtype=int32)
     """
     if table is None:
-        table = walk.announcements(graph, objective)
+        table = table_of(walk, graph, objective)
     neighbours = graph.neighbours(node)
     return View(
         node,

@@ -119,8 +119,9 @@ class Weighted(Metropolis):
         """Return score and v_i of all nodes."""
         if not is_current(type(self), "visit_weights", "announce", "announcement"):
             return Walk.announcements(self, graph, objective, rng)
-        weights = self.visit_weights(graph, objective)
-        return np.column_stack([weights / np.maximum(graph.degrees, 1), weights])
+        return np.column_stack(
+            [self.score(graph, objective), self.visit_weights(graph, objective)]
+        )
 
     def divisor(self, view: View) -> float:
         """Return v_i of the holder, as it was announced."""
@@ -162,13 +163,13 @@ class Weighted(Metropolis):
             from walklearn.privacy.comparison import shrunk
 
             released = shrunk(self.privacy, released)
-        return self.bound(
-            importance=positive(np.array(released, float)),
-            privacy=None,
-            mechanism=self.privacy,
-            true_importance=true,
-            outside=self.privacy.outside(true),
-        )
+        drawn = self.after_release(released)
+        return drawn.bound(true_importance=true, outside=self.privacy.outside(true))
+
+    def after_release(self, released: Vector) -> Self:
+        """Return the walk that follows R."""
+        importance = positive(np.array(released, float))
+        return self.bound(importance=importance, privacy=None, mechanism=self.privacy)
 
     def visit_weights(self, graph: Graph, objective: Any = None) -> Vector:
         """Return `visit_weight` of the given importance, or of L_i."""
@@ -192,9 +193,11 @@ class Weighted(Metropolis):
         return self.importance
 
     def divisors(self, graph: Graph, objective: Any = None) -> Vector:
-        """Return v_i; the true importance if weights are as printed."""
+        """Return v_i as it was announced; the true importance if weights are as printed."""
         if self.reweight == "as-printed" and self.true_importance is not None:
             return self.true_importance
+        if self.table is not None:
+            return self.table[:, 1]
         return self.visit_weights(graph, objective)
 
     @property
@@ -210,7 +213,7 @@ class Weighted(Metropolis):
         """Return the walk with its mechanism, before the draw."""
         if self.mechanism is None:
             return self
-        unbound = dict.fromkeys(("importance", "mechanism", "true_importance"))
+        unbound = dict.fromkeys(("importance", "mechanism", "true_importance", "table"))
         return self.bound(**unbound, outside=0, privacy=self.mechanism)
 
     def bias_note(self, graph: Graph, has_noise: bool) -> str:
