@@ -12,15 +12,22 @@ received bytes, storage and the layout for compiled code follow from these decla
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
+from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 
-class ArraySpec(NamedTuple):
+class _Fields(NamedTuple):
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+
+
+class ArraySpec(_Fields):
     """Declaration of one array.
 
     Parameters
@@ -28,7 +35,7 @@ class ArraySpec(NamedTuple):
     name
         Name of the array, unique within its part.
     shape
-        Shape; empty for a single number.
+        Shape; empty for a single number. A whole number n stands for (n,).
     dtype
         NumPy's string for the type of its numbers, byte order included.
 
@@ -39,9 +46,14 @@ class ArraySpec(NamedTuple):
     120
     """
 
-    name: str
-    shape: tuple[int, ...] = ()
-    dtype: str = "<f8"
+    __slots__ = ()
+
+    def __new__(cls, name: str, shape: int | tuple[int, ...] = (), dtype: str = "<f8") -> ArraySpec:
+        """Make a declaration with a checked shape."""
+        sizes = tuple(shape) if isinstance(shape, Iterable) else (shape,)
+        if not all(isinstance(size, Integral) and size >= 0 for size in sizes):
+            raise ValueError(f"the shape of {name!r} must be whole numbers, got {shape!r}.")
+        return super().__new__(cls, name, tuple(map(int, sizes)), np.dtype(dtype).str)
 
     @property
     def nbytes(self) -> int:

@@ -18,6 +18,10 @@ CAPABILITIES = {
 }
 
 
+#: Those that a walk has, not an objective.
+WALK_CAPABILITIES = ("has_rounds",)
+
+
 class CapabilityError(TypeError):
     """A part needs a member that the objective, or the walk, does not have.
 
@@ -28,35 +32,34 @@ class CapabilityError(TypeError):
     needed_by
         The part that needs it.
     missing_in
-        The objects that could have it.
+        The objective, or the walk, that does not have it.
     remedy
         What to do, as a sentence.
 
     Examples
     --------
     >>> import walklearn as wl
-    >>> raise wl.CapabilityError("smoothness", "Weighted()", ("Centre()",), "Use Uniform().")
+    >>> raise wl.CapabilityError("smoothness", "Weighted()", "Centre()", "Use Uniform().")
     Traceback (most recent call last):
         ...
     walklearn.errors.CapabilityError: Weighted() needs smoothness(node) -> L_i, the Lipschitz
     constant of ∇f_i. Missing in Centre(). Use Uniform().
     """
 
-    def __init__(
-        self, capability: str, needed_by: object, missing_in: tuple[object, ...], remedy: str
-    ) -> None:
+    def __init__(self, capability: str, needed_by: object, missing_in: object, remedy: str) -> None:
         self.capability, self.needed_by = capability, needed_by
         self.missing_in, self.remedy = missing_in, remedy
-        need, names = CAPABILITIES.get(capability, capability), ", ".join(map(str, missing_in))
-        super().__init__(f"{needed_by} needs {need}. Missing in {names}. {remedy}")
+        need = CAPABILITIES.get(capability, capability)
+        super().__init__(f"{needed_by} needs {need}. Missing in {missing_in}. {remedy}")
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the fields: an exception's own way would pass the message alone."""
         return type(self), (self.capability, self.needed_by, self.missing_in, self.remedy)
 
 
-def check_needs(part: Any, sources: tuple[object, ...]) -> None:
-    """Raise a CapabilityError for the first of the part's `needs` that no source has."""
+def check_needs(part: Any, objective: object, walk: object = None) -> None:
+    """Raise a CapabilityError for the first of the part's `needs` that is missing."""
     for capability, remedy in part.needs.items():
-        if not any(getattr(source, capability, None) for source in sources):
-            raise CapabilityError(capability, part, sources, remedy)
+        source = walk if capability in WALK_CAPABILITIES else objective
+        if not getattr(source, capability, None):
+            raise CapabilityError(capability, part, source, remedy)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from abc import ABC
 from dataclasses import MISSING, FrozenInstanceError, dataclass, field, fields
+from functools import wraps
 from typing import Any, ClassVar, Self, dataclass_transform
 
 import numpy as np
@@ -48,6 +49,7 @@ class Part(_Frozen, ABC):
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         dataclass(frozen=True, repr=False, eq=False)(cls)
+        cls.__init__ = _with_frozen_arrays(cls, cls.__init__)  # type: ignore[method-assign]
         # A user may add @dataclass(frozen=True): it must find nothing to refuse or to replace.
         del cls.__setattr__, cls.__delattr__
         for name in ("__eq__", "__hash__", "__repr__"):
@@ -141,6 +143,24 @@ def is_current(kind: type, twin: str, *originals: str) -> bool:
         for name in (twin, *originals)
     }
     return all(depths[twin] <= depths[name] for name in originals)
+
+
+def _with_frozen_arrays(cls: type, init: Any) -> Any:
+    """Return the constructor of a class, followed by a copy of its arrays that is read-only."""
+
+    @wraps(init)
+    def construct(self: Part, *args: Any, **settings: Any) -> None:
+        init(self, *args, **settings)
+        if type(self) is not cls:
+            return
+        for item in fields(self):
+            value = getattr(self, item.name)
+            if isinstance(value, np.ndarray) and value.flags.writeable:
+                value = value.copy()
+                value.setflags(write=False)
+                object.__setattr__(self, item.name, value)
+
+    return construct
 
 
 def _values(part: Part) -> list[Any]:

@@ -21,6 +21,7 @@ four together. A simulation, an estimator and a network of real nodes call it an
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -128,11 +129,11 @@ class Setting:
 
     def __post_init__(self) -> None:
         objective, privacy = self.objective, self.privacy
-        check_needs(self.walk, (objective,))
-        check_needs(privacy, (objective,))
+        check_needs(self.walk, objective)
+        check_needs(privacy, objective)
         spent = zeros(privacy.node_arrays(objective))
         noise = np.zeros((self.update.gradients, objective.size))
-        check_needs(self.update, (privacy.view(objective, 0, spent, noise), self.walk))
+        check_needs(self.update, privacy.view(objective, 0, spent, noise), self.walk)
         if privacy.adds_noise:
             check_protectable(self.walk)
         if self.update.discloses and mechanism_of(self.walk) is not None:
@@ -273,6 +274,8 @@ def visit(
             f"{walk!r} gives node {node} the weight {weight!r}. It must be at least 0."
         )
     hop = walk.hop(view, token.walk, state.walk, draws.walk)
+    if not isinstance(hop, Hop):
+        raise TypeError(f"hop of {walk!r} must return a walks.Hop, got {hop!r}.")
     spent, result = dict(state.privacy), VisitResult(token.update, state.update)
     # A protection may also return None if the budget of the node is spent.
     privacy = setting.privacy
@@ -282,6 +285,8 @@ def visit(
             seen, node, token.slot, weight, token.updates, setting.updates, draws.gradients
         )
         result = update.visit(context, token.update, state.update)
+        if not isinstance(result, VisitResult):
+            raise TypeError(f"visit of {update!r} must return a VisitResult, got {result!r}.")
     walk_specs, update_specs = setting.token_specs
     walk_state, update_state, privacy_state = setting.node_specs(node)
     token = Token(
@@ -342,7 +347,14 @@ class Walker:
         self.token, self.states[node], hop, weight = visit(
             setting, view, token, self.state(node), draws
         )
-        if hop.messages == 1 and not (setting.walk.is_independent or hop.node in view.neighbours):
-            raise ValueError(f"{setting.walk!r} hops from node {node} to {hop.node}, no neighbour.")
-        self.node = hop.node
+        is_valid = hop.node in range(view.nodes)
+        if is_valid and hop.messages == 1 and not setting.walk.is_independent:
+            place = bisect_left(view.neighbours, hop.node)  # far faster than `in`
+            is_valid = view.neighbours[place : place + 1].tolist() == [hop.node]
+        if not is_valid:
+            raise ValueError(
+                f"{setting.walk!r} hops from node {node} to {hop.node}. Choose one of its "
+                f"neighbours: {view.neighbours}."
+            )
+        self.node = int(hop.node)
         return hop, weight

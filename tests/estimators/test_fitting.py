@@ -413,10 +413,7 @@ def test_losses_that_nobody_waits_for_are_the_same(
     [
         ({"graph": "erdos"}, "Did you mean 'erdos-renyi'"),
         ({"graph": wl.graphs.ring(5)}, "150 rows for the 5 nodes of the graph"),
-        (
-            {"walk": "weighed"},
-            "no walk named 'weighed': choose one of auto, simple, uniform",
-        ),
+        ({"walk": "weighed"}, "walk must be one of auto, simple, uniform"),
         ({"walk": wl.walks.Uniform(), "laziness": 0.5}, r"say Uniform\(laziness=0.5\) instead"),
         ({"loss": "hinge"}, "no such loss for a classifier: choose logistic.*got 'hinge'"),
         ({"loss": Squared()}, "does not tell 3 classes apart"),

@@ -195,10 +195,10 @@ class NeedsSlopes:
 def test_a_missing_capability_is_refused_with_fields() -> None:
     part, objective = NeedsSlopes(), centre()
     with pytest.raises(wl.CapabilityError) as caught:
-        check_needs(part, (objective,))
+        check_needs(part, objective)
     error = caught.value
     assert (error.capability, error.needed_by, error.missing_in, error.remedy) == (
-        "linear_rows", part, (objective,), "Use Sgd().",
+        "linear_rows", part, objective, "Use Sgd().",
     )  # fmt: skip
     problem = OBJECTIVES["Logistic"]()
     for capability in set(CAPABILITIES) - {"answer", "has_rounds"}:

@@ -111,7 +111,7 @@ class Scaled(wl.walks.Walk):
 
 
 def test_hops_and_weights_that_make_no_sense_are_refused() -> None:
-    with pytest.raises(ValueError, match="no neighbour"):
+    with pytest.raises(ValueError, match="neighbours"):
         wl.simulate(Centre(), RING, Leaping(), **SETTINGS)
     with pytest.raises(ValueError, match="weight"):
         wl.simulate(Centre(), RING, Backwards(), **SETTINGS)
@@ -141,3 +141,94 @@ def test_the_first_visit_of_saga_finds_a_curvature_for_every_loss() -> None:
         for engine in ("compiled", "reference")
     )  # fmt: skip
     np.testing.assert_allclose(fast.models, slow.models, rtol=1e-8, atol=1e-8)
+
+
+class Returns(wl.Walk):
+    """Returns what it is made with."""
+
+    result: Any = None
+
+    def hop(self, view: Any, token: Any, state: Any, draws: Any) -> Any:
+        return self.result
+
+
+class Broken(wl.Update):
+    """Returns no result."""
+
+    def visit(self, context: Any, token: Any, state: Any) -> Any:
+        return token
+
+
+@pytest.mark.parametrize("result", [3, None, (1, 1)])
+def test_a_hop_that_is_no_hop_is_refused(result: Any) -> None:
+    with pytest.raises(TypeError, match=r"must return a walks\.Hop"):
+        wl.simulate(Centre(), RING, Returns(result), **SETTINGS)
+
+
+@pytest.mark.parametrize("node", [3.5, 77, -1])
+@pytest.mark.parametrize("messages", [1, 2])
+def test_a_hop_outside_the_network_is_refused(node: Any, messages: int) -> None:
+    with pytest.raises(ValueError, match="neighbours"):
+        wl.simulate(Centre(), RING, Returns(wl.walks.Hop(node, messages)), **SETTINGS)
+
+
+def test_a_visit_without_a_result_is_refused() -> None:
+    with pytest.raises(TypeError, match="VisitResult"):
+        wl.simulate(Centre(), RING, "uniform", update=Broken(), steps=2)
+
+
+def test_a_capability_is_missed_where_it_could_be() -> None:
+    objective = Centre()
+    with pytest.raises(wl.CapabilityError) as caught:
+        wl.simulate(objective, RING, "uniform", update="saga", steps=2)
+    assert caught.value.missing_in is objective
+
+
+class Negative(Centre):
+    """Has a local value that the search for a step cannot use."""
+
+    def linear_rows(self, node: int, draws: Any) -> Any:
+        return np.arange(1), np.ones((1, 2)), lambda w: np.array([w.sum() - 1.0])
+
+    def local_value(self, node: int, w: Any) -> float:
+        return -1.0
+
+
+def test_a_negative_local_value_is_refused_where_the_step_is_searched() -> None:
+    with pytest.raises(ValueError, match="local_value is -1"):
+        wl.simulate(Negative(), RING, "uniform", steps=2)
+    wl.simulate(Negative(), RING, "uniform", update=wl.updates.Saga(0.1), steps=2)
+
+
+class Shift(Broken):
+    """Has an array among its settings."""
+
+    by: Any = None
+
+
+def test_arrays_of_parts_are_copied_and_read_only() -> None:
+    given = np.zeros(2)
+    part = Shift(given)
+    with pytest.raises(ValueError, match="read-only"):
+        part.by[0] = 1.0
+    given[0] = 1.0
+    assert part == Shift(np.zeros(2))
+
+
+class Ration(wl.privacy.Protection):
+    """Has an array that is named like the count of contributions, but is none."""
+
+    def node_arrays(self, objective: Any) -> Any:
+        return (wl.ArraySpec("contributions", 3),)
+
+
+def test_only_a_count_of_contributions_is_recorded_as_one() -> None:
+    trace = wl.simulate(Centre(), RING, "uniform", privacy=Ration(), **SETTINGS)
+    assert trace.contributions is None
+
+
+def test_the_shape_of_a_declared_array_is_checked() -> None:
+    assert wl.ArraySpec("a", 3) == wl.ArraySpec("a", (3,)) == ("a", (3,), "<f8")
+    for shape in ((1.5,), (-1,), -2):
+        with pytest.raises(ValueError, match="shape of 'a'"):
+            wl.ArraySpec("a", shape)  # type: ignore[arg-type]

@@ -187,7 +187,7 @@ def test_degree_bias_is_real_and_corrected(step_size: Any) -> None:
 
 def test_divergence_is_reported_not_raised(graph: wl.Graph) -> None:
     problem = wl.Problem(np.eye(20), np.ones(20), loss=wl.losses.Squared(), penalty=1.0)
-    with pytest.warns(UserWarning, match="5 of 5 replicates diverged"):
+    with pytest.warns(UserWarning, match="5 of 5 replicates ended with"):
         trace = run(problem, graph, walks.Uniform(), step_size=wl.ConstantStep(50.0))
     assert not np.isfinite(trace.gap[:, -1]).any()
 

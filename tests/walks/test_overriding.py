@@ -333,7 +333,8 @@ def test_the_expected_visits_of_a_private_walk_follow_its_own_visit_weights() ->
     mechanism = wl.privacy.calibrate("laplace", epsilon=3.0, delta=1e-3, bounds=(1.0, 9.0))
     walk = RootOfImportance(privacy=mechanism)
     trace = run(walk, "compiled", replicates=2, steps=100)
-    assert trace.law is not None and trace.released is not None
+    assert trace.law is not None
+    assert trace.released is not None
     roots = np.sqrt(trace.released)
     expected = (roots / roots.sum(axis=1, keepdims=True)).mean(axis=0)
     np.testing.assert_allclose(trace.law, expected, rtol=1e-12)

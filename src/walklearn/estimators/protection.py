@@ -64,10 +64,7 @@ def walk_of(walk: str | Walk, laziness: float, about_constants: bool = False) ->
     if not (isinstance(kind, type) and issubclass(kind, Metropolis)):
         names = ", ".join(WALKS.names_of(Metropolis))
         raise ValueError(
-            f"there is no walk named {walk!r}: choose one of auto, {names}, or pass a walk such as "
-            "walks.Weighted()."
-            if isinstance(walk, str)
-            else f"walk must be one of auto, {names}, or a walk such as walks.Weighted(), got "
+            f"walk must be one of auto, {names}, or a walk such as walks.Weighted(), got "
             f"{as_given(walk)}."
         )
     return kind.unbiased(laziness=laziness)

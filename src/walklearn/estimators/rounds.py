@@ -23,9 +23,9 @@ from walklearn.estimators.arrival import Arrival
 from walklearn.files.progress import doing, stop_on_interrupt
 from walklearn.graphs import Graph
 from walklearn.problem import Problem
+from walklearn.simulation.arguments import chosen_engine
 from walklearn.simulation.batches import Position, WalkBatch
 from walklearn.simulation.compiled_memory import COMPILED
-from walklearn.simulation.layout import uncompiled_part
 from walklearn.simulation.reference_batches import ReferenceWalks, ReleasedWalks
 from walklearn.simulation.user_losses import announce_compilation
 from walklearn.updates.random_streams import Streams
@@ -196,13 +196,13 @@ def _batch(
     contributions: Array | None,
     real: bool,
 ) -> WalkBatch:
-    parts = setting.objective, setting.walk, setting.update, setting.privacy
-    fast = uncompiled_part(*parts) is None
-    if fast and not real:
-        announce_compilation(setting.objective, None)
-    batch_class: type[WalkBatch] = COMPILED[setting.update.compiled] if fast else ReferenceWalks
-    if real:
-        batch_class = ReleasedWalks
+    batch_class: type[WalkBatch] = ReleasedWalks
+    if not real:
+        engine = chosen_engine(setting.objective, setting.walk, setting.update, setting.privacy)
+        batch_class = ReferenceWalks
+        if engine == "compiled":
+            announce_compilation(setting.objective, None)
+            batch_class = COMPILED[setting.update.compiled]
     batch = batch_class(setting, graph, [streams], None if token is None else [token])
     if batch.contributions is not None and contributions is not None:
         batch.contributions[0, : len(contributions)] = contributions

@@ -75,6 +75,8 @@ class Unclamped(Metropolis):
         self, graph: Graph, objective: Any, generator: Generators | None = None
     ) -> Unclamped:
         """The walk after every node has released its L_i once."""
+        if self.released is not None:
+            return self
         if objective is None or isinstance(generator, list | tuple):
             raise TypeError("Unclamped needs the problem, to take L_i from, and one generator.")
         assert generator is None or isinstance(generator, np.random.Generator)

@@ -47,14 +47,19 @@ from typing import Any, ClassVar, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from walklearn.arrays import Arrays, ArraySpec, Specs
+from walklearn.arrays import Arrays, Specs
 from walklearn.privacy import accounting
 from walklearn.privacy.accounting import LARGEST_EPSILON, smallest_epsilon
 from walklearn.privacy.arguments import Array, check_delta, check_epsilon
 from walklearn.privacy.noisy_gradients import NoisyGradients
 from walklearn.privacy.noisy_gradients import Unit as Unit  # what a claim is about is named here
 from walklearn.privacy.printing import format_upper
-from walklearn.privacy.protection import NoContribution, ProtectedObjective, Protection
+from walklearn.privacy.protection import (
+    CONTRIBUTIONS,
+    NoContribution,
+    ProtectedObjective,
+    Protection,
+)
 
 _SMALLEST, _LARGEST = 1e-100, 1e100
 _MOST_CONTRIBUTIONS = 10**12
@@ -121,7 +126,7 @@ class ModelNoise(NoisyGradients, Protection):
 
     def node_arrays(self, objective: Any) -> Specs:
         """The contributions of the node so far."""
-        return (ArraySpec("contributions", (), "<i8"),)
+        return (CONTRIBUTIONS,)
 
     def view(self, objective: Any, node: int, state: Arrays, noise: Array) -> Any:
         """Clip and add noise, or contribute nothing once the cap is reached."""

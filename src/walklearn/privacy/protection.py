@@ -12,10 +12,13 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from walklearn.arrays import Arrays, Specs
+from walklearn.arrays import Arrays, ArraySpec, Specs
 from walklearn.parts import Part, is_current
 
 Array = NDArray[Any]
+
+# The number of contributions of a node. Simulations record it for protections that declare it.
+CONTRIBUTIONS = ArraySpec("contributions", (), "<i8")
 
 
 class Protection(Part):

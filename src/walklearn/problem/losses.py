@@ -499,6 +499,8 @@ def from_functions(
     numbers, `math`, NumPy's functions of numbers, and constants of their module. This takes some
     seconds, once per process. Otherwise the reference engine runs, with a warning that contains
     Numba's reason. Without Numba, for example on a node, the functions are called row by row.
+    Compiled functions keep the values that constants had at the first compilation: after a change,
+    make the loss again from new functions.
 
     Parameters
     ----------

@@ -429,9 +429,10 @@ class Problem(Objective):
         (array([-0.5,  1. ]), array([-0.5,  1. ]))
         """
         chosen, _ = self._drawn(node, draws)
-        own = self.rows_of(node)
-        places = np.arange(own.start, own.stop) if isinstance(chosen, slice) else chosen
-        places = places - own.start
+        if isinstance(chosen, slice):
+            places = np.arange(chosen.stop - chosen.start)
+        else:
+            places = chosen - self.offsets[node]
         X, y, weights = self.X[chosen], self.y[chosen], self.row_weights[chosen]
         if self.is_sparse:
             x = X.copy()
@@ -629,7 +630,8 @@ class Problem(Objective):
 
         All rows of the node if there are no draws, or no fewer than rows.
         """
-        rows, count = self.rows_of(node), self.count_rows(node)
+        rows = self.rows_of(node)
+        count = rows.stop - rows.start
         if not len(draws) or count <= len(draws):
             return rows, 1.0
         places = np.minimum((np.asarray(draws) * count).astype(np.int64), count - 1)

@@ -236,9 +236,14 @@ def check_run(
             "from a networkx or igraph graph, a matrix or a file."
         )
     if graph.node_count != objective.nodes:
+        remedy = f"Use a graph with {objective.nodes} nodes."
+        if isinstance(objective, Problem):
+            remedy = (
+                'Give every node rows (node_of_row=…), or pass empty_nodes="relay" and nodes=….'
+            )
         raise ValueError(
             f"the graph has {graph.node_count} nodes, but the objective has {objective.nodes}. "
-            'Give every node rows (node_of_row=…), or pass empty_nodes="relay" and nodes=….'
+            + remedy
         )
     if not isinstance(method, Walk) and graph.node_count == 1:
         raise ValueError("gossip needs at least 2 nodes; on one node use walks.Uniform().")
@@ -256,7 +261,11 @@ def check_run(
 
 
 def chosen_engine(
-    objective: Any, method: Walk | Gossip, update: Update, privacy: Protection, engine: str | None
+    objective: Any,
+    method: Walk | Gossip,
+    update: Update,
+    privacy: Protection,
+    engine: str | None = None,
 ) -> str:
     """Return "compiled" if there are kernels for all parts, else "reference", with a warning.
 
@@ -285,7 +294,7 @@ def chosen_engine(
     if part is not objective or isinstance(part, Problem):
         warnings.warn(
             f"{reason}: the reference engine runs, about a thousand times slower. "
-            'Pass engine="reference" to silence this warning.',
+            'simulate(engine="reference") runs it without this warning.',
             stacklevel=3,
         )
     return "reference"

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from walklearn.arrays import Arrays, conform, zeros
 from walklearn.graphs import Graph
+from walklearn.privacy.protection import CONTRIBUTIONS
 from walklearn.updates.random_streams import Streams, draw_start
 from walklearn.visit import Setting, Token, init_token
 
@@ -167,7 +168,7 @@ class WalkBatch(Batch):
         if released:
             self.released = np.stack(released)
             self.outside[:] = [walk.outside for walk in walks]
-        if any(s.name == "contributions" for s in setting.privacy.node_arrays(setting.objective)):
+        if CONTRIBUTIONS in setting.privacy.node_arrays(setting.objective):
             self.contributions = np.zeros((len(streams), setting.objective.nodes), dtype=np.int64)
 
     def _bound(
@@ -192,7 +193,7 @@ class WalkBatch(Batch):
         """Draw the release and the announcements of one replicate, and bind them."""
         source: Any = streams.walk if streams.nodes is None else [o.walk for o in streams.nodes]
         given = self.graph, self.objective, None if self.exact else source
-        drawn = walk.realise(*given)
+        drawn = walk.realise(*given) if walk.is_private else walk
         if walk.draws_announcements:
             drawn = drawn.with_table(drawn.announcements(*given))
         return drawn.bind(self.graph, self.objective, self.mean)

@@ -16,7 +16,7 @@ from walklearn import __version__
 from walklearn.graphs import Graph
 from walklearn.parts import is_current
 from walklearn.privacy.model_noise import ModelNoise
-from walklearn.privacy.protection import Protection
+from walklearn.privacy.protection import CONTRIBUTIONS, Protection
 from walklearn.problem import Problem
 from walklearn.problem.objective import Objective
 from walklearn.problem.optimum import Optimum
@@ -74,7 +74,7 @@ class Recording:
         self.outside = np.zeros(len(self.seeds), dtype=np.int64)
         releases = walk is not None and mechanism_of(walk) is not None
         self.released = np.zeros(per_node) if releases else None
-        counted = any(spec.name == "contributions" for spec in privacy.node_arrays(problem))
+        counted = CONTRIBUTIONS in privacy.node_arrays(problem)
         self.contributions = np.zeros(per_node, dtype=np.int64) if counted else None
         self.announced_numbers = 0
         known = ("distance", "gap") if self.optimum else ("value",)
@@ -254,7 +254,8 @@ def _law(recording: Recording, lines: Array) -> Array | None:
     if recording.released is not None:  # each replicate has its own release, and distribution
         walks = map(setting.walk.after_release, recording.released[lines])
         graph, objective = recording.graph, setting.objective
-        return np.mean([walk.stationary(graph, objective) for walk in walks], axis=0)
+        laws = [walk.stationary(graph, objective) for walk in walks]
+        return np.asarray(np.mean(laws, axis=0))
     try:
         return setting.walk.stationary(recording.graph, setting.objective)
     except TypeError:
@@ -345,8 +346,9 @@ def _warn(recording: Recording, lines: Array, records: int, complete: bool) -> N
     diverged = int((~np.isfinite(recording.models[lines]).all(axis=1)).sum())
     if diverged:
         warnings.warn(
-            f"{diverged} of {len(lines)} replicates diverged to infinity: the steps are too long. "
-            "Take a smaller step constant, or a bounded domain such as domains.Ball(10.0).",
+            f"{diverged} of {len(lines)} replicates ended with numbers that are not finite. The "
+            "steps are too long, or a gradient is not finite. Use a smaller step constant, or a "
+            "bounded domain such as domains.Ball(10.0).",
             stacklevel=4,
         )
 

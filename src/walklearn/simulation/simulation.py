@@ -92,8 +92,9 @@ def simulate(
     method
         A walk, a gossip algorithm, or the name of one, such as "uniform".
     steps
-        The number of updates. Gossip makes 2 (asynchronous) or N (synchronous) in an iteration; the
-        number of iterations is rounded up, so that methods compare at equal work.
+        The number of updates. A visit counts as one, also if the walk gives it the weight 0 or the
+        node has nothing left to contribute. Gossip makes 2 (asynchronous) or N (synchronous) in an
+        iteration; the number of iterations is rounded up, so that methods compare at equal work.
     step_size
         The γ_k of the paper's update, short for update=updates.Sgd(step_size).
     update

@@ -132,7 +132,8 @@ class Trace:
     spec
         What was run, as plain JSON values: problem, graph, method, step size, seed, version.
     updates
-        Updates made at each record, increasing, the same for all replicates: ``(records,)``.
+        Updates (visits of a token) made at each record, increasing, the same for all replicates:
+        ``(records,)``.
     messages
         Messages sent so far: ``(replicates, records)``.
     message_bytes

@@ -187,6 +187,11 @@ def raise_curvature(
         L̂, unchanged where there is no gradient to try.
     """
     squared_norm, value = float(gradient @ gradient), value_at(w)
+    if value < 0.0:
+        raise ValueError(
+            f"local_value is {value:g}, and the search for the step needs at least 0. Add a "
+            "constant to it, or give a step, as Saga(0.1)."
+        )
     if not (squared_norm > 0.0 and value > 0.0 and np.isfinite(squared_norm)):
         return curvature
     curvature = curvature or squared_norm / (2.0 * value)

@@ -191,22 +191,24 @@ def _correction(rows: Array, x: Any, slopes: Array, stored: Array, is_first: boo
     count = len(stored)
     stored = np.full(stored.shape, np.nan) if is_first else stored
     before = stored[rows]
-    unseen = np.isnan(before if before.ndim == 1 else before[:, 0])
-    differences = slopes - np.where(np.isnan(before), 0.0, before)
+    missing = np.isnan(before)
+    unseen = missing if missing.ndim == 1 else missing[:, 0]
+    differences = slopes - np.where(missing, 0.0, before)
     now = stored.copy()
     now[rows] = slopes
     if count == 0:  # a relay: its h is 0, and known from the first visit on
         nothing = _gradient(slopes, x)
         return RowCorrection(nothing, nothing, nothing, 0.0, float(is_first), now)
     share = count / len(rows)
-    once = np.zeros(len(rows), dtype=bool)
-    once[np.unique(rows, return_index=True)[1]] = True  # a row that was picked twice changes once
+    once = np.full(len(rows), len(rows) == 1)
+    if len(rows) > 1:  # a row that was picked twice changes once
+        once[np.unique(rows, return_index=True)[1]] = True
     return RowCorrection(
         gradient=share * _gradient(slopes, x),
         correction=share * _gradient(differences, x),
         change=_gradient((differences.T * once).T, x),
-        unseen=float(unseen.mean()),
-        seen=float(unseen[once].sum()) / count,
+        unseen=np.count_nonzero(unseen) / len(rows),
+        seen=np.count_nonzero(unseen & once) / count,
         slopes=now,
     )
 

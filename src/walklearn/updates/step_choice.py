@@ -130,7 +130,10 @@ def settled(losses: Sequence[float], of_zeros: float, tolerance: float, been: fl
 
 def been_round(walk: Walk, graph: Graph, problem: Problem, visits: NDArray[np.int64]) -> float:
     """The share of the visit law that is at nodes with visits."""
-    shares = walk.innermost.stationary(graph, problem)
+    try:
+        shares = walk.innermost.stationary(graph, problem)
+    except TypeError:  # the walk does not know it
+        return float((visits > 0).mean())
     return float(shares[visits > 0].sum())
 
 

@@ -119,9 +119,7 @@ class Weighted(Metropolis):
         """Return score and v_i of all nodes."""
         if not is_current(type(self), "visit_weights", "announce", "announcement"):
             return Walk.announcements(self, graph, objective, rng)
-        return np.column_stack(
-            [self.score(graph, objective), self.visit_weights(graph, objective)]
-        )
+        return np.column_stack([self.score(graph, objective), self.visit_weights(graph, objective)])
 
     def divisor(self, view: View) -> float:
         """Return v_i of the holder, as it was announced."""
