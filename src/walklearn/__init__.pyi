@@ -11,6 +11,7 @@ from .advice import Advice as Advice
 from .advice import advise as advise
 from .arrays import ArraySpec as ArraySpec
 from .errors import CapabilityError as CapabilityError
+from .errors import PrivacyWarning as PrivacyWarning
 from .estimators import MlflowCallback as MlflowCallback
 from .estimators import RandomWalkClassifier as RandomWalkClassifier
 from .estimators import RandomWalkRegressor as RandomWalkRegressor
@@ -18,7 +19,6 @@ from .graphs import DisconnectedGraphError as DisconnectedGraphError
 from .graphs import Graph as Graph
 from .model import Model as Model
 from .model import ModelFileError as ModelFileError
-from .privacy import PrivacyWarning as PrivacyWarning
 from .problem import NoMinimiserError as NoMinimiserError
 from .problem import Objective as Objective
 from .problem import Problem as Problem

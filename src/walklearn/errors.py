@@ -63,3 +63,13 @@ def check_needs(part: Any, objective: object, walk: object = None) -> None:
         source = walk if capability in WALK_CAPABILITIES else objective
         if not getattr(source, capability, None):
             raise CapabilityError(capability, part, source, remedy)
+
+
+class PrivacyWarning(UserWarning):
+    """A use of private rows is not covered by the claimed ε.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> warnings.simplefilter("error", PrivacyWarning)  # refuse what would only be warned of
+    """

@@ -3,11 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import pty
-import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -146,49 +141,3 @@ def test_results_come_first_then_what_is_private() -> None:
 def test_infinity_is_null_in_json(capsys: pytest.CaptureFixture[str]) -> None:
     Talk(as_json=True, facts={"a": [float("inf"), 1.0], "b": {"c": float("nan")}}).end()
     assert json.loads(capsys.readouterr().out) == {"a": [None, 1.0], "b": {"c": None}}
-
-
-WAITS = """
-import time, click
-from walklearn.cli.talk import talking
-from walklearn.files import progress
-progress.SILENCE = 0.2
-@click.command()
-@talking
-def wait(talk):
-    progress.doing("thinking")
-    time.sleep(2.0)
-    talk.tell("done")
-wait()
-"""
-
-
-def test_a_terminal_is_told_that_it_is_alive() -> None:
-    """A real one; the line is rewritten, and gone when the result comes."""
-    ours, its = pty.openpty()
-    process = subprocess.Popen([sys.executable, "-c", WAITS], stdout=its, stderr=its)
-    os.close(its)
-    seen = b""
-    while True:
-        try:
-            part = os.read(ours, 1024)
-        except OSError:  # the other end is closed
-            break
-        if not part:
-            break
-        seen += part
-    os.close(ours)
-    assert process.wait(60) == 0
-    text = seen.decode()
-    assert re.search("\r… thinking, [0-9]+ s\x1b\\[K", text)
-    assert text.endswith("\r\x1b[Kdone\r\n")
-
-
-def test_a_pipe_is_told_on_request_only() -> None:
-    for option, told in (("--verbose", True), ("--json", False)):
-        done = subprocess.run(
-            [sys.executable, "-c", WAITS, option], capture_output=True, text=True, timeout=60,
-            check=True,
-        )  # fmt: skip
-        assert bool(re.search("… thinking, [0-9]+ s\n", done.stderr)) == told
-        assert done.stdout == ("done\n" if told else "{}\n")

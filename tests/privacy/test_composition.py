@@ -14,7 +14,7 @@ from scipy import integrate, special
 
 from tests.running import python
 from walklearn.privacy import composition
-from walklearn.privacy.composition import Charge, Composition, Release, compose, privacy_loss
+from walklearn.privacy.composition import Charge, Composition, Release, compose
 from walklearn.privacy.mechanism import Mechanism
 from walklearn.privacy.mechanisms import (
     ClampedGamma,
@@ -48,16 +48,6 @@ RELEASES: list[Release] = [
 
 def total(*releases: tuple[Release, int]) -> Composition:
     return compose(Charge("it", mechanism, times) for mechanism, times in releases)
-
-
-@pytest.mark.parametrize("release", RELEASES, ids=repr)
-def test_the_loss_of_one_release_reproduces_its_curve(release: Release) -> None:
-    loss = privacy_loss(release, *([10] if release is NOISE else []))
-    wide = min(release.epsilon(1e-12), 300.0)
-    for epsilon in np.linspace(0.0, wide, 37):
-        found, truth = loss.get_delta_for_epsilon(float(epsilon)), release.delta(epsilon)
-        assert found >= truth - 1e-13  # rounding, which `compose` adds
-        assert found == pytest.approx(truth, abs=1e-6)
 
 
 @pytest.mark.parametrize("release", RELEASES, ids=repr)
@@ -197,7 +187,6 @@ def test_dp_accounting_is_imported_late() -> None:
 
 CASES: dict[str, tuple[Callable[[], Any], str]] = {
     "no times": (lambda: total((CONSTANT, 0)), r"times must be a whole number"),
-    "loss of several": (lambda: privacy_loss(CONSTANT, 2), r"only the model"),
     "epsilon < 0": (lambda: total((CONSTANT, 2)).delta(-1.0), r"epsilon must be"),
     "delta = 1": (lambda: total((CONSTANT, 2)).epsilon(1.0), r"delta must be"),
     "delta NaN": (lambda: total((CONSTANT, 2)).epsilon(math.nan), r"delta must be"),

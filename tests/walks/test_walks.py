@@ -9,7 +9,7 @@ from walklearn import graphs
 from walklearn.problem import Problem
 from walklearn.problem.losses import Squared
 from walklearn.walks import Hop, Independent, Jumping, NonBacktracking, Simple, Uniform, Weighted
-from walklearn.walks.proposal import accepts, propose, score
+from walklearn.walks.metropolis import accepts, propose, score
 
 
 def eigenvalues(walk, graph, problem=None):

@@ -8,20 +8,20 @@ from typing import Any
 
 import numpy as np
 
-from walklearn.files.wording import as_given
+from walklearn.files.wording import as_given, plural
 from walklearn.graphs import Graph
 from walklearn.privacy.bounds import smoothness_bounds
-from walklearn.privacy.budget import Allotment, allot
+from walklearn.privacy.budget import Allotment, about_noise, allot
 from walklearn.privacy.comparison import Comparison, compare
 from walklearn.privacy.description import IN_THE_CLEAR
 from walklearn.privacy.mechanism import Mechanism
 from walklearn.privacy.model_noise import Unit, check_unit
-from walklearn.privacy.printing import format_upper
+from walklearn.privacy.printing import format_claim, format_upper
 from walklearn.privacy.public_rows import RowLength
 from walklearn.problem import Aggregate, Problem
 from walklearn.problem.losses import Logistic, Loss
 from walklearn.updates.saga import Saga
-from walklearn.updates.step_sizes import StepSize
+from walklearn.updates.step_sizes import ConstantStep, StepSize
 from walklearn.updates.update import Update
 from walklearn.walks import Uniform, Walk
 from walklearn.walks.disclosure import mechanism_of
@@ -264,8 +264,6 @@ def advise(
                 rows = np.bincount(problem.node_of_row, problem.sample_weight)
                 max_rows, min_rows = float(rows.max()), float(rows[rows > 0].min())
     if epsilon is not None and delta is not None and model is None:
-        from walklearn.advice.protected import advise_protected
-
         if size is None:
             raise ValueError(
                 "the noise that ε needs depends on the size of the model: pass features, the "
@@ -277,7 +275,7 @@ def advise(
             length=length.with_intercept(intercept), typical=length.is_typical, protect=protect,
             aggregate=aggregate, penalty=penalty,
         )  # fmt: skip
-        return advise_protected(graph, allotted)
+        return _advise_protected(graph, allotted)
     if epsilon is not None and feature_bound is None:
         raise ValueError(
             "a release of L_i needs a public bound on the length of a row: pass feature_bound, the "
@@ -330,6 +328,27 @@ def _with_memory(advice: Advice) -> Advice:
         advice, walk=Uniform(laziness=advice.laziness), step_size=None, update=Saga(),
         without_memory=advice, reasons=(about_laziness, reason, instead, *others),
     )  # fmt: skip
+
+
+def _advise_protected(graph: Graph, allotted: Allotment) -> Advice:
+    """Advise the uniform walk, which reveals nothing, with the noise that the budget needs."""
+    laziness, about_laziness = choose_laziness(graph)
+    walk, step = Uniform(laziness=laziness), ConstantStep(allotted.step)
+    noise = allotted.noise
+    numbers = {"relative noise": allotted.relative_noise}
+    candidates = (Candidate("uniform, protected", walk, numbers),)
+    reasons = (
+        about_laziness,
+        "Uniform: it tells neighbours nothing of the rows, so the whole budget goes to the model. "
+        "A weighted walk would have to release L_i out of the same budget.",
+        f"Noise of {noise.noise_multiplier:.3g} times the clip {noise.clip:.3g} at each visit, and "
+        f"at most {plural(noise.max_contributions, 'contribution')} of a node: together they "
+        f"are within {format_claim(allotted.epsilon, allotted.delta)}. Training does all this "
+        "by itself.",
+        f"Step {allotted.step:.3g}, {plural(allotted.updates, 'update')}: from public facts.",
+        about_noise(allotted),
+    )
+    return Advice(walk, step, reasons, candidates, allotment=allotted)
 
 
 def choose_laziness(graph: Graph) -> tuple[float, str]:

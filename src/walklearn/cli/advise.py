@@ -14,13 +14,13 @@ from walklearn.cli.data_options import (
     DATA_OPTIONS,
     PRIVACY_OPTIONS,
     DataOptions,
+    described_graph,
     estimator_for,
     public_facts,
     target_scale_of,
     task_of,
     with_options,
 )
-from walklearn.cli.graph_option import described_graph
 from walklearn.cli.talk import Talk, talking, wrapped_sentences
 
 if TYPE_CHECKING:

@@ -105,7 +105,7 @@ def _facts(book: Book) -> dict[str, Any]:
 
 
 def _page(book: Book) -> str:
-    from walklearn.cli.tables import aligned
+    from walklearn.cli.talk import aligned
     from walklearn.node.wire.identity import for_eyes
 
     rows = [

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from walklearn.estimators.random_walk import RandomWalk
     from walklearn.files import Rows, Table
-    from walklearn.graphs import Network
+    from walklearn.graphs import Graph, Network
 
 Command = Callable[..., None]
 Task = Literal["classification", "regression"]
@@ -351,3 +351,23 @@ def public_facts(rows: Rows, schema: Schema, settings: dict[str, Any]) -> dict[s
         )
     declared = RowLength.declared(rows.encoding, length, given)
     return {"row_length": declared.typical, "feature_bound": declared.bound}
+
+
+def described_graph(
+    said: str, nodes: int | None, seed: int | None, usual: int | None = None
+) -> Graph:
+    """A family with so many nodes, or an edge list, whose nodes may have names.
+
+    usual: how many nodes a family has where --nodes does not say; None to ask for it.
+    """
+    from walklearn.graphs import as_graph, read_network
+
+    if not Path(said).is_file():
+        return as_graph(said, usual if nodes is None else nodes, seed=seed)
+    graph = read_network(said, []).graph
+    if nodes not in (None, graph.node_count):
+        raise ValueError(
+            f"--nodes is {nodes}, and {said} has {graph.node_count} nodes: pass --nodes "
+            f"{graph.node_count}, or leave it out."
+        )
+    return graph

@@ -28,7 +28,7 @@ def demo(out: Path, steps: int, replicates: int, seed: int, talk: Talk) -> None:
     uniform walk with memory (updates.Saga), which finds its step itself. The picture shows high
     variance.
     """
-    from walklearn.cli.tables import aligned
+    from walklearn.cli.talk import aligned
     from walklearn.experiments import comparison
 
     talk.tell(

@@ -213,7 +213,6 @@ def run(
     Safe to stop (Ctrl-C, SIGTERM: the token is handed over first), to kill and to start again.
     Log lines are JSON on standard error.
     """
-    from walklearn.files.progress import rest
     from walklearn.node.process.node import Options
     from walklearn.node.process.service import run_node
     from walklearn.node.wire.identity import check_address
@@ -227,7 +226,6 @@ def run(
         web_port=web_port if web else None, validation=validation, announce=talk.announce,
     )  # fmt: skip
     level = log_level or ("error" if talk.quiet else "debug" if talk.verbose else "info")
-    rest()  # its log shows that it is alive
     opened = _open(directory)
     code = run_node(opened, options, level)
     talk.facts |= status_of(opened)

@@ -8,8 +8,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from walklearn.cli.bad_input import told_of_options
-from walklearn.cli.data_options import TARGET_SCALE, Task, target_scale_of, with_options
-from walklearn.cli.graph_option import described_graph
+from walklearn.cli.data_options import (
+    TARGET_SCALE,
+    Task,
+    described_graph,
+    target_scale_of,
+    with_options,
+)
 from walklearn.cli.talk import WIDTH, Talk, talking
 from walklearn.files.wording import plural
 

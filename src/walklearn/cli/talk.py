@@ -9,14 +9,14 @@ Every command has --quiet, --verbose and --json: `talking` adds them, and hands 
     talk.note(…)                 what people may not expect, on standard error
     talk.facts                   the result for machines: with --json, the one document on
                                  standard output
-
-Whatever takes longer than two seconds says so on standard error (`files.progress`).
 """
 
 from __future__ import annotations
 
 import json
 import math
+import re
+import sys
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -26,7 +26,7 @@ from typing import Any
 import click
 
 from walklearn.cli.bad_input import in_shell_words, plainly
-from walklearn.files.progress import alive, moved
+from walklearn.progress import quiet as hide_progress
 
 WIDTH = 88  # of wrapped text
 
@@ -57,33 +57,26 @@ class Talk:
     def tell(self, text: str = "") -> None:
         """Print a part of the result."""
         if not self._hushed:
-            moved()
             click.echo(text)
 
     def show(self, header: Sequence[str], rows: Sequence[Sequence[str]], title: str = "") -> None:
         """Print a table of the result; a header of nothing is left out."""
-        from walklearn.cli.tables import show
-
         if not self._hushed:
-            moved()
             show(header, rows, title)
 
     def give(self, text: str, **facts: Any) -> None:
         """Print what was asked for, or with --json put these facts into the document."""
         self.facts |= facts
         if not self.as_json:
-            moved()
             click.echo(text, nl=not text.endswith("\n"))
 
     def announce(self, text: str) -> None:
         """Print at once what has to be known now, such as the address of a page."""
-        moved()
         click.echo(text, err=self.as_json)
 
     def aside(self, text: str) -> None:
         """Print on standard error what would be in the way of what is given."""
         if not self._hushed:
-            moved()
             click.echo(text, err=True)
 
     def note(self, text: str) -> None:
@@ -91,13 +84,11 @@ class Talk:
         if text in self._noted:
             return
         self._noted.add(text)
-        moved()
         click.echo(click.wrap_text(f"Note: {text}", WIDTH, "", "  "), err=True)
 
     def end(self) -> None:
         """Print the document, if one was asked for."""
         if self.as_json:
-            moved()
             click.echo(json.dumps(_plain(self.facts), ensure_ascii=False, allow_nan=False))
 
 
@@ -112,10 +103,7 @@ def talking(command: Callable[..., None]) -> Callable[..., None]:
         if quiet and verbose:
             raise click.UsageError("--quiet and --verbose contradict each other: give one.")
         talk = Talk(quiet, verbose, as_json)
-        with (
-            alive(False if quiet else True if verbose else None),
-            warnings.catch_warnings(),
-        ):
+        with hide_progress(quiet), warnings.catch_warnings():
             # Python would print the line of code that warned.
             warnings.showwarning = lambda message, *_, **__: talk.note(in_shell_words(str(message)))
             try:
@@ -142,3 +130,50 @@ def _plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_plain(each) for each in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def show(header: Sequence[str], rows: Sequence[Sequence[str]], title: str = "") -> None:
+    """Print a table; a header of nothing is left out. Columns of numbers are set to the right."""
+    if title:
+        click.secho(title, bold=True)
+    if sys.stdout.isatty():
+        _draw(header, rows)
+        return
+    for line in aligned(header, rows):
+        click.echo(line)
+
+
+def aligned(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """The lines of a plain table.
+
+    >>> aligned(["walk", "gap"], [["uniform", "0.5"], ["weighted", "12"]])
+    ['walk      gap', 'uniform   0.5', 'weighted   12']
+    """
+    widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
+    right = [_is_numbers([row[at] for row in rows]) for at in range(len(header))]
+    return [
+        "  ".join(
+            cell.rjust(width) if to_right else cell.ljust(width)
+            for cell, width, to_right in zip(line, widths, right, strict=True)
+        ).rstrip()
+        for line in ((header, *rows) if any(header) else rows)
+    ]
+
+
+def _draw(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=box.SIMPLE_HEAD, show_header=any(header), pad_edge=False)
+    for at, name in enumerate(header):
+        right = _is_numbers([row[at] for row in rows])
+        table.add_column(name, justify="right" if right else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*map(Text, row))  # brackets in a cell are no mark-up
+    Console().print(table)
+
+
+def _is_numbers(cells: Sequence[str]) -> bool:
+    return all(re.match(r"[-+]?([\d.]|(inf|nan)\b)|-?$", cell) for cell in cells)

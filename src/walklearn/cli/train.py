@@ -322,7 +322,7 @@ def _fit(estimator: Any, rows: Rows, network: Network, done: int) -> Any:
     """Train with a bar that shows how far the walk is; return what is predicted of the rows."""
     from sklearn import config_context
 
-    from walklearn.files.progress import progress_bar
+    from walklearn.progress import progress_bar
 
     # The cells were checked when they were read.
     finite = config_context(assume_finite=True)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from walklearn.cli.bad_input import BadInput, told_of_options
-from walklearn.cli.graph_option import described_graph
+from walklearn.cli.data_options import described_graph
 from walklearn.cli.talk import Talk, talking
 
 if TYPE_CHECKING:
@@ -145,12 +145,10 @@ def _watch(
 ) -> tuple[Glimpse, Curve]:
     """Show the walk until it ends; returns the last glimpse, and the error as it fell."""
     from walklearn.cli.walk_panel import WalkPanel
-    from walklearn.files.progress import rest
     from walklearn.node.trial.two_gaussians import watch
 
     curve: Curve = []
     begin = time.monotonic()
-    rest()
     with WalkPanel(talk) as show:
         for glimpse in watch(network, trial):
             if glimpse.error is not None and (not curve or curve[-1][0] < glimpse.updates):

@@ -11,10 +11,10 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
+from walklearn.estimators.outcome import warn_about_score
 from walklearn.estimators.parameters import check_parameters, loss_of
 from walklearn.estimators.posing import Given
 from walklearn.estimators.random_walk import RandomWalk
-from walklearn.estimators.score_warning import warn_about_score
 from walklearn.problem.losses import LOSSES, Loss
 
 Array = NDArray[Any]

@@ -6,12 +6,14 @@ A model says of itself, in plain words, what its training has revealed of the ro
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from walklearn import __version__
+from walklearn.errors import PrivacyWarning
 from walklearn.estimators.posing import declared_columns
 from walklearn.estimators.protection import Terms
 from walklearn.estimators.public_facts import public_columns, public_facts
@@ -332,3 +334,22 @@ def _release(estimator: RandomWalk, walk: Any) -> str:
 def _name(walk: Walk) -> str:
     """The walk with what it was asked to do, without what was drawn."""
     return repr(walk.before_release())
+
+
+SCORE_IS_A_RELEASE = (
+    "a score on private rows is a release that ε does not cover. Do not publish it, and choose no "
+    "model or parameter by it; scores on public rows are free. This warning appears once per "
+    "process."
+)
+_warned = False
+
+
+def warn_about_score(estimator: RandomWalk) -> None:
+    """Issue a `PrivacyWarning` at the first score of a private estimator in this process.
+
+    A fit with a seed makes no claim, but it rehearses a private fit: it is warned of as well.
+    """
+    global _warned
+    if not _warned and is_claimed(estimator):
+        _warned = True
+        warnings.warn(SCORE_IS_A_RELEASE, PrivacyWarning, stacklevel=3)

@@ -9,10 +9,10 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import validate_data
 
+from walklearn.estimators.outcome import warn_about_score
 from walklearn.estimators.parameters import check_parameters, loss_of
 from walklearn.estimators.posing import Given
 from walklearn.estimators.random_walk import RandomWalk
-from walklearn.estimators.score_warning import warn_about_score
 from walklearn.files.table import reads_as_number
 from walklearn.problem.losses import Loss
 

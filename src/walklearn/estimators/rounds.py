@@ -20,9 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from walklearn.estimators.arrival import Arrival
-from walklearn.files.progress import doing, stop_on_interrupt
 from walklearn.graphs import Graph
 from walklearn.problem import Problem
+from walklearn.progress import stop_on_interrupt
 from walklearn.simulation.arguments import chosen_engine
 from walklearn.simulation.batches import Position, WalkBatch
 from walklearn.simulation.compiled_memory import COMPILED
@@ -219,7 +219,6 @@ def _advance(
     slower = SLOWER if isinstance(batch, ReferenceWalks) else 1
     most = max(1, NUMBERS_AT_ONCE // (numbers * slower))
     while batch.iterations < target and not stop.is_set():
-        doing(f"training, {batch.iterations:,} updates")
         block = min(most, target - batch.iterations)
         if arrival is not None and may_end:
             block = min(block, arrival.hops(batch))

@@ -27,10 +27,9 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from walklearn.files.arrow_memory import arrow_memory
 from walklearn.files.csv_column import CsvColumn
-from walklearn.files.extras import package
-from walklearn.files.progress import SoFar
+from walklearn.files.extras import arrow_memory, package
+from walklearn.progress import OnPosition
 
 Array = NDArray[Any]
 
@@ -47,12 +46,12 @@ def read_blocks(
     file: BinaryIO,
     columns: Sequence[CsvColumn],
     separator: str,
-    so_far: SoFar,
+    on_position: OnPosition,
     first_line: int = 2,
 ) -> array[int]:
     """Read on in a file and add its rows to the columns; return the line of each row.
 
-    so_far: told the position in the file after each block. first_line: the number of the line
+    on_position: told the position in the file after each block. first_line: the number of the line
     that comes next.
     """
     lines, reader = array("q"), _Reader(columns, separator)
@@ -60,7 +59,7 @@ def read_blocks(
         rows = reader.add(block)
         lines.frombytes((first_line + block.lines_of_rows(rows)).tobytes())
         first_line += len(block.breaks)
-        so_far(file.tell())
+        on_position(file.tell())
     return lines
 
 

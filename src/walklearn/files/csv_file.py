@@ -22,9 +22,9 @@ from typing import Any, TextIO
 from walklearn.files.compressed import open_bytes, open_text
 from walklearn.files.csv_blocks import NotPlain, check_plain, read_blocks
 from walklearn.files.csv_column import CsvColumn
-from walklearn.files.progress import SoFar, reading_bar
 from walklearn.files.table import DataError, Table, place, reads_as_number
 from walklearn.files.wording import did_you_mean, listed, plural
+from walklearn.progress import OnPosition, reading_bar
 
 DELIMITERS = (",", ";", "\t", "|")
 ROWS_AT_ONCE = 20_000
@@ -46,13 +46,13 @@ def read_csv(path: Path, delimiter: str | None = None, text: Collection[str] = (
 def _read_columns(path: Path, delimiter: str | None, text: Collection[str]) -> Columns:
     encoding, is_large = encoding_of(path), path.stat().st_size >= LARGE
     try:
-        with reading_bar(path) as so_far:
+        with reading_bar(path) as on_position:
             if is_large and encoding == "utf-8-sig" and find_spec("pyarrow"):
                 # Whatever is wrong, the careful reader knows best how to say it.
                 with suppress(NotPlain, DataError, UnicodeDecodeError, csv.Error):
-                    return _read_blocks(path, delimiter, text, so_far)
+                    return _read_blocks(path, delimiter, text, on_position)
             with open_text(path, encoding, newline="") as file:
-                return _read(file, str(path), delimiter, text, so_far)
+                return _read(file, str(path), delimiter, text, on_position)
     except UnicodeDecodeError as error:
         raise DataError(
             f"{path} is not text in UTF-8 (byte {error.object[error.start]:#x} at position "
@@ -62,7 +62,7 @@ def _read_columns(path: Path, delimiter: str | None, text: Collection[str]) -> C
 
 
 def _read(
-    file: TextIO, source: str, delimiter: str | None, text: Collection[str], so_far: SoFar
+    file: TextIO, source: str, delimiter: str | None, text: Collection[str], on_position: OnPosition
 ) -> Columns:
     """Read cell by cell with Python's reader, which allows for everything."""
     separator = separator_of(source, file.readline(), delimiter)
@@ -74,7 +74,7 @@ def _read(
         for block in _blocks(_checked(reader, source, len(columns), lines)):
             for column, cells in zip(columns, zip(*block, strict=True), strict=True):
                 column.add(cells)
-            so_far(file.buffer.tell())
+            on_position(file.buffer.tell())
     except csv.Error as error:
         raise DataError(
             f"{source}, line {reader.line_num}: {error}. Quotes come in pairs; one inside a "
@@ -84,7 +84,7 @@ def _read(
 
 
 def _read_blocks(
-    path: Path, delimiter: str | None, text: Collection[str], so_far: SoFar
+    path: Path, delimiter: str | None, text: Collection[str], on_position: OnPosition
 ) -> Columns:
     """Read with pyarrow; `NotPlain` where only the careful reader can be relied on."""
     with open_bytes(path) as file:
@@ -97,7 +97,7 @@ def _read_blocks(
             [header.decode()], delimiter=separator, skipinitialspace=True, strict=True
         )
         columns = _columns(str(path), names, separator, text)
-        return columns, read_blocks(file, columns, separator, so_far)
+        return columns, read_blocks(file, columns, separator, on_position)
 
 
 def separator_of(source: str, first_line: str, delimiter: str | None) -> str:

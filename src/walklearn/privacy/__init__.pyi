@@ -28,7 +28,6 @@ from .model_noise import ModelNoise as ModelNoise
 from .owner_record import OwnerRecord as OwnerRecord
 from .owner_record import OwnerRecordError as OwnerRecordError
 from .owner_record import RecordTotal as RecordTotal
-from .privacy_warning import PrivacyWarning as PrivacyWarning
 from .protection import Protection as Protection
 from .row_releases import RowGaussian as RowGaussian
 from .row_releases import row_release as row_release

@@ -162,17 +162,6 @@ def compose(charges: Iterable[Charge]) -> Composition:
     return Composition(frozenset(total.items()))
 
 
-def privacy_loss(mechanism: Release, contributions: int = 1) -> Any:
-    """dp-accounting's PrivacyLossDistribution of one release, from the mechanism's exact curve.
-
-    Contributions to the model are counted together, as the one Gaussian they compose to.
-    """
-    if contributions != 1 and not isinstance(mechanism, ModelNoise):
-        raise ValueError("only the model takes contributions; repeat a release by `self_compose`.")
-    curve = _factor(mechanism, contributions).curve
-    return _loss(curve, _step(_reach(curve)))
-
-
 def _loss(curve: Curve, step: float) -> Any:
     from dp_accounting.pld import pld_pmf, privacy_loss_distribution  # takes a second
 

@@ -30,12 +30,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from walklearn.errors import PrivacyWarning
 from walklearn.files.atomic_write import sync_directory
 from walklearn.files.row_marks import Marks, RowBlock, RowMarks, blocks_of
 from walklearn.files.wording import plural
 from walklearn.privacy.description import IN_THE_CLEAR
 from walklearn.privacy.printing import format_upper
-from walklearn.privacy.privacy_warning import PrivacyWarning
 
 if TYPE_CHECKING:
     from walklearn.privacy.composition import Charge

@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from walklearn.problem.optimum import NoMinimiserError, Optimum, Smooth, minimise, refined
-from walklearn.problem.owned_rows import check_sizes
-from walklearn.problem.visited_rows import scores
+from walklearn.problem.owned_rows import check_sizes, scores
 
 if TYPE_CHECKING:
     from walklearn.problem.problem import Problem

@@ -207,3 +207,9 @@ def check_nodes(
             'weight 0 do not count). Give it rows, or pass empty_nodes="relay" to let such nodes '
             "only pass the token on."
         )
+
+
+def scores(rows: Any, model: Array) -> Array:
+    """x·w of each row; of a flat model for several classes, the score of each class."""
+    outputs = model.size // rows.shape[1]
+    return np.asarray(rows @ (model if outputs == 1 else model.reshape(outputs, -1).T))

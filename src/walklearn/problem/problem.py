@@ -45,9 +45,9 @@ from walklearn.problem.owned_rows import (
     check_total,
     check_weights,
     is_sparse,
+    scores,
 )
 from walklearn.problem.smoothness import ROWS_AT_ONCE, largest_eigenvalues
-from walklearn.problem.visited_rows import scores
 
 Array = NDArray[Any]
 T = TypeVar("T")

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from numpy.typing import ArrayLike
 
-from walklearn.files.progress import progress_bar, stop_on_interrupt
 from walklearn.graphs import Graph
 from walklearn.privacy.protection import Protection
 from walklearn.problem import Objective, Problem
+from walklearn.progress import progress_bar, stop_on_interrupt
 from walklearn.simulation.arguments import (
     Seed,
     check_network_options,

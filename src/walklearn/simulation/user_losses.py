@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from walklearn.files.progress import announce
 from walklearn.problem.losses import FunctionLoss
+from walklearn.progress import announce
 from walklearn.simulation.batches import Array
 
 _LOCK = threading.Lock()

@@ -25,7 +25,7 @@ from collections import deque
 from pathlib import Path
 from typing import Any
 
-from walklearn.files.progress import progress_bar, stop_on_interrupt
+from walklearn.progress import progress_bar, stop_on_interrupt
 from walklearn.studies.cell import Cell
 from walklearn.studies.pools import Pool, pool_of
 from walklearn.studies.results import Results

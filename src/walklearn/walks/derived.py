@@ -21,8 +21,7 @@ from walklearn.graphs import Graph
 from walklearn.graphs.arguments import whole
 from walklearn.parts import is_current
 from walklearn.walks.disclosure import Shown
-from walklearn.walks.metropolis import Metropolis, Simple, Uniform
-from walklearn.walks.proposal import pick
+from walklearn.walks.metropolis import Metropolis, Simple, Uniform, pick
 from walklearn.walks.walk import WALKS, Generators, Hop, Vector, View, Walk
 from walklearn.walks.weighted import Weighted
 

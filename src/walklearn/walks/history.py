@@ -30,7 +30,7 @@ from walklearn.arrays import Arrays, ArraySpec, Specs
 from walklearn.graphs import Graph
 from walklearn.walks.derived import Derived
 from walklearn.walks.disclosure import Shown
-from walklearn.walks.proposal import propose
+from walklearn.walks.metropolis import propose
 from walklearn.walks.walk import WALKS, Hop, Vector, View, Walk
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import field
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
@@ -12,13 +12,43 @@ from walklearn.graphs import Graph
 from walklearn.parts import is_current
 from walklearn.problem import Problem
 from walklearn.walks.disclosure import Shown
-from walklearn.walks.proposal import accepts, propose, score
 from walklearn.walks.walk import WALKS, Generators, Hop, Vector, View, Walk, table_of, view_of
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
 NEEDS_SMOOTHNESS = {"smoothness": "Use walks.Uniform(), or give the importance of each node."}
+
+
+class Proposal(NamedTuple):
+    """Which of the neighbours is proposed, and the uniform number that decides on it."""
+
+    place: int
+    decider: float
+
+
+def score(importance: float, degree: int) -> float:
+    """v / degree; a node alone in the world counts as if it had one neighbour."""
+    return importance / max(degree, 1)
+
+
+def propose(u: float, degree: int, laziness: float = 0.0) -> Proposal | None:
+    """Propose a uniform neighbour; None where the token stays, being lazy or without neighbours."""
+    if u < laziness or not degree:
+        return None
+    return Proposal(*pick((u - laziness) / (1.0 - laziness), degree))
+
+
+def accepts(proposal: Proposal, own: float, theirs: float) -> bool:
+    """Accept with probability min(1, theirs / own), for the scores of the two nodes."""
+    return bool(proposal.decider * own <= theirs)
+
+
+def pick(u: float, choices: int) -> tuple[int, float]:
+    """Split u ∈ [0, 1) into one of `choices` places and a fresh uniform number."""
+    stretched = u * choices
+    place = min(int(stretched), choices - 1)
+    return place, stretched - place
 
 
 class Metropolis(Walk):
