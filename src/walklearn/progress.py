@@ -27,7 +27,7 @@ LEAST_BYTES = 2**22  # smaller files have no bar
 BAR_AFTER = 0.5  # seconds of reading before the bar appears
 TWICE_WITHIN = 0.75  # seconds between two interrupts that stop everything
 
-_is_quiet = False
+_shown: bool | None = None  # None: in a terminal and in a notebook
 _interrupted_at = -TWICE_WITHIN
 
 
@@ -60,14 +60,14 @@ def stop_on_interrupt(stop: threading.Event) -> Iterator[None]:
 
 
 @contextmanager
-def quiet(is_quiet: bool) -> Iterator[None]:
-    """Hide announcements, and bars that nobody asked for."""
-    global _is_quiet
-    before, _is_quiet = _is_quiet, is_quiet
+def show_progress(shown: bool | None) -> Iterator[None]:
+    """Set whether bars are shown that do not say so themselves; False hides announcements too."""
+    global _shown
+    before, _shown = _shown, shown
     try:
         yield
     finally:
-        _is_quiet = before
+        _shown = before
 
 
 def progress_bar(
@@ -78,7 +78,7 @@ def progress_bar(
     Parameters
     ----------
     progress
-        True to show it; None shows it in a terminal and in a notebook.
+        True to show it; None shows it in a terminal and in a notebook, or as `show_progress` says.
     total
         The number of steps; None if it is not known.
     label
@@ -96,7 +96,7 @@ def progress_bar(
     from tqdm import tqdm
 
     if progress is None:
-        progress = (sys.stderr.isatty() and not _is_quiet) or _in_notebook()
+        progress = sys.stderr.isatty() or _in_notebook() if _shown is None else _shown
     look: Any = {"total": total, "desc": label, "unit": unit, "unit_scale": True, "delay": delay}
     if progress and _in_notebook():
         from tqdm.notebook import tqdm as notebook_bar
@@ -122,7 +122,7 @@ def reading_bar(path: Path) -> Iterator[OnPosition]:
 
 def announce(line: str, progress: bool | None) -> None:
     """Write a line to standard error, unless progress is False or the command is quiet."""
-    if progress is False or _is_quiet:
+    if False in (progress, _shown):
         return
     from tqdm import tqdm
 

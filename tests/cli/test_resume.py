@@ -40,9 +40,11 @@ def test_a_real_interrupt_keeps_the_model_and_resume_ends_where_it_would_have(
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     with started(*command, "--steps", 2_000_000_000, **pipes) as process:
         assert process.stderr is not None
-        for line in process.stderr:  # what goes on, since nothing else moves
-            if "training," in line:
-                break
+        seen = ""
+        while "loss=" not in seen:  # the bar has moved
+            character = process.stderr.read(1)
+            assert character, seen
+            seen += character
         process.send_signal(signal.SIGINT)
         said, notes = process.communicate(timeout=120)
     assert process.returncode == 130, notes

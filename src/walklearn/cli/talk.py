@@ -26,7 +26,7 @@ from typing import Any
 import click
 
 from walklearn.cli.bad_input import in_shell_words, plainly
-from walklearn.progress import quiet as hide_progress
+from walklearn.progress import show_progress
 
 WIDTH = 88  # of wrapped text
 
@@ -103,7 +103,8 @@ def talking(command: Callable[..., None]) -> Callable[..., None]:
         if quiet and verbose:
             raise click.UsageError("--quiet and --verbose contradict each other: give one.")
         talk = Talk(quiet, verbose, as_json)
-        with hide_progress(quiet), warnings.catch_warnings():
+        shown = False if quiet else True if verbose else None
+        with show_progress(shown), warnings.catch_warnings():
             # Python would print the line of code that warned.
             warnings.showwarning = lambda message, *_, **__: talk.note(in_shell_words(str(message)))
             try:
