@@ -52,7 +52,11 @@ class ArraySpec(_Fields):
         """Make a declaration with a checked shape."""
         sizes = tuple(shape) if isinstance(shape, Iterable) else (shape,)
         if not all(isinstance(size, Integral) and size >= 0 for size in sizes):
-            raise ValueError(f"the shape of {name!r} must be whole numbers, got {shape!r}.")
+            raise ValueError(
+                f"the shape of {name!r} must be whole numbers of at least 0, got {shape!r}."
+            )
+        if np.dtype(dtype).kind not in "biuf":
+            raise ValueError(f"the dtype of {name!r} must be one of numbers, got {dtype!r}.")
         return super().__new__(cls, name, tuple(map(int, sizes)), np.dtype(dtype).str)
 
     @property
@@ -71,6 +75,16 @@ _dtype = lru_cache(maxsize=None)(np.dtype)
 def zeros(specs: Specs) -> Arrays:
     """Return the declared arrays, filled with zeros."""
     return {spec.name: np.zeros(spec.shape, spec.dtype) for spec in specs}
+
+
+def checked_specs(specs: Specs, where: object) -> Specs:
+    """Return the declarations of a part; raise an error if they are none, or share a name."""
+    if not all(isinstance(spec, ArraySpec) for spec in specs):
+        raise TypeError(f"{where} declares {specs!r}. Declare arrays as a tuple of wl.ArraySpec.")
+    names = [spec.name for spec in specs]
+    if len(set(names)) < len(names):
+        raise ValueError(f"{where} declares two arrays of the same name: {', '.join(names)}.")
+    return specs
 
 
 def conform(specs: Specs, arrays: Mapping[str, ArrayLike], where: object) -> Arrays:
@@ -96,13 +110,14 @@ def conform(specs: Specs, arrays: Mapping[str, ArrayLike], where: object) -> Arr
     if not specs and not arrays:  # the usual case for most parts
         return {}
     result: Arrays = {}
-    for name, shape, dtype in specs:
+    for spec in specs:
+        name, shape, dtype = spec
         array = arrays.get(name)
         # NumPy has one object for each usual dtype; another one, though equal, only costs a copy.
         if type(array) is np.ndarray and array.dtype is _dtype(dtype) and array.shape == shape:
             result[name] = array
         else:
-            result[name] = _converted(ArraySpec(name, shape, dtype), array, where)
+            result[name] = _converted(spec, array, where)
     if len(arrays) != len(specs):
         surplus = ", ".join(sorted(map(repr, set(arrays) - set(result))))
         declared = ", ".join(map(repr, result)) or "none"

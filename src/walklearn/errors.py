@@ -18,8 +18,8 @@ CAPABILITIES = {
 }
 
 
-#: Those that a walk has, not an objective.
-WALK_CAPABILITIES = ("has_rounds",)
+#: Capabilities of walks; all others belong to objectives.
+WALK_CAPABILITIES = ("has_rounds", "stationary", "transition_matrix")
 
 
 class CapabilityError(TypeError):

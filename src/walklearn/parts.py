@@ -99,7 +99,7 @@ class Part(_Frozen, ABC):
         """Show the settings that differ from their defaults; an array as …"""
         shown = []
         for item in (item for item in fields(self) if item.repr):
-            value = getattr(self, item.name)
+            value = getattr(self, item.name, None)
             default = item.default if item.default_factory is MISSING else item.default_factory()
             if isinstance(value, np.ndarray):
                 shown.append(f"{item.name}=…")
@@ -146,7 +146,7 @@ def is_current(kind: type, twin: str, *originals: str) -> bool:
 
 
 def _with_frozen_arrays(cls: type, init: Any) -> Any:
-    """Return the constructor of a class, followed by a copy of its arrays that is read-only."""
+    """Wrap a constructor, so that fields that are arrays become read-only copies."""
 
     @wraps(init)
     def construct(self: Part, *args: Any, **settings: Any) -> None:

@@ -29,12 +29,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from walklearn.arrays import Arrays, Specs, conform, zeros
+from walklearn.arrays import Arrays, Specs, checked_specs, conform, zeros
 from walklearn.errors import check_needs
 from walklearn.graphs import Graph
 from walklearn.privacy.protection import ObjectiveView, Protection
 from walklearn.updates.update import Update, VisitContext, VisitResult
-from walklearn.walks.disclosure import check_protectable, mechanism_of
+from walklearn.walks.disclosure import check_disclosure_known, check_protectable, mechanism_of
 from walklearn.walks.walk import Hop, View, Walk, table_of, view_of
 
 Array = NDArray[Any]
@@ -134,6 +134,8 @@ class Setting:
         spent = zeros(privacy.node_arrays(objective))
         noise = np.zeros((self.update.gradients, objective.size))
         check_needs(self.update, privacy.view(objective, 0, spent, noise), self.walk)
+        if mechanism_of(self.walk) is not None:
+            check_disclosure_known(self.walk)
         if privacy.adds_noise:
             check_protectable(self.walk)
         if self.update.discloses and mechanism_of(self.walk) is not None:
@@ -158,8 +160,8 @@ class Setting:
         """The arrays of walk and update on the token."""
         objective = self.visible
         return (
-            self.walk.token_arrays(objective.nodes),
-            self.update.token_arrays(objective, self.tokens),
+            checked_specs(self.walk.token_arrays(objective.nodes), self.walk),
+            checked_specs(self.update.token_arrays(objective, self.tokens), self.update),
         )
 
     def node_specs(self, node: int) -> tuple[Specs, Specs, Specs]:
@@ -167,8 +169,10 @@ class Setting:
         specs = self._node_specs.get(node)
         if specs is None:
             specs = self._node_specs[node] = (
-                self.walk.node_arrays(self.tokens),
-                self.update.node_arrays(self.visible, node, self.tokens),
+                checked_specs(self.walk.node_arrays(self.tokens), self.walk),
+                checked_specs(
+                    self.update.node_arrays(self.visible, node, self.tokens), self.update
+                ),
                 self.privacy.node_arrays(self.objective),
             )
         return specs
@@ -269,9 +273,9 @@ def visit(
     """
     node, walk, update = view.node, setting.walk, setting.update
     weight = walk.weight(view, token.walk, state.walk)
-    if not weight >= 0.0:
+    if not 0.0 <= weight < np.inf:
         raise ValueError(
-            f"{walk!r} gives node {node} the weight {weight!r}. It must be at least 0."
+            f"{walk!r} gives node {node} the weight {weight!r}. It must be finite and at least 0."
         )
     hop = walk.hop(view, token.walk, state.walk, draws.walk)
     if not isinstance(hop, Hop):
@@ -286,7 +290,9 @@ def visit(
         )
         result = update.visit(context, token.update, state.update)
         if not isinstance(result, VisitResult):
-            raise TypeError(f"visit of {update!r} must return a VisitResult, got {result!r}.")
+            raise TypeError(
+                f"visit of {update!r} must return an updates.VisitResult, got {result!r}."
+            )
     walk_specs, update_specs = setting.token_specs
     walk_state, update_state, privacy_state = setting.node_specs(node)
     token = Token(
@@ -347,14 +353,21 @@ class Walker:
         self.token, self.states[node], hop, weight = visit(
             setting, view, token, self.state(node), draws
         )
-        is_valid = hop.node in range(view.nodes)
-        if is_valid and hop.messages == 1 and not setting.walk.is_independent:
-            place = bisect_left(view.neighbours, hop.node)  # far faster than `in`
-            is_valid = view.neighbours[place : place + 1].tolist() == [hop.node]
-        if not is_valid:
-            raise ValueError(
-                f"{setting.walk!r} hops from node {node} to {hop.node}. Choose one of its "
-                f"neighbours: {view.neighbours}."
-            )
+        self._check(hop, view)
         self.node = int(hop.node)
         return hop, weight
+
+    def _check(self, hop: Hop, view: View) -> None:
+        """Raise a ValueError if the token cannot get there at this cost."""
+        walk = self.setting.walk
+        is_possible = isinstance(hop.messages, int | np.integer) and hop.node in range(view.nodes)
+        if is_possible and hop.messages == 1 and not walk.is_independent:
+            place = bisect_left(view.neighbours, hop.node)  # far faster than `in`
+            is_possible = view.neighbours[place : place + 1].tolist() == [hop.node]
+        elif is_possible:
+            is_possible = hop.messages > 0 or (hop.messages == 0 and hop.node == view.node)
+        if not is_possible:
+            raise ValueError(
+                f"{walk!r} hops from node {view.node} to {hop.node!r} by {hop.messages!r} "
+                f"messages. Choose one of its neighbours {view.neighbours} and 1 message, or stay."
+            )

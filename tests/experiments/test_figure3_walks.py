@@ -66,12 +66,12 @@ def test_releases_are_drawn_once_and_may_be_negative() -> None:
     realised = walk.realise(graph, problem, np.random.default_rng(1))
     assert not realised.is_private
     # Laplace of scale 30 around values below 5 is negative 4 times in 10: none of 200, 1e-40.
-    assert (realised.visit_weights(graph) < 0).any()
+    assert (realised.released < 0).any()
     assert realised.gradient_scale(graph) == pytest.approx(
         problem.importance.mean() / problem.importance
     )
     with pytest.raises(TypeError, match="draw the releases first"):
-        walk.visit_weights(graph)
+        walk.gradient_scale(graph)
 
 
 def test_equal_variance() -> None:

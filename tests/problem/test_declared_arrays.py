@@ -97,3 +97,34 @@ def test_the_error_survives_a_process() -> None:
     again = pickle.loads(pickle.dumps(error))
     assert vars(again) == vars(error)
     assert str(again) == str(error)
+
+
+@pytest.mark.parametrize("dtype", ["O", "<U3", "<c16"])
+def test_only_numbers_are_declared(dtype: str) -> None:
+    with pytest.raises(ValueError, match="'heap'"):
+        wl.ArraySpec("heap", (), dtype)
+
+
+@pytest.mark.parametrize(
+    ("declared", "error"),
+    [
+        ((wl.ArraySpec("a"), wl.ArraySpec("a", (2,))), ValueError),
+        (wl.ArraySpec("a"), TypeError),  # a comma was forgotten
+        (("a",), TypeError),
+    ],
+)
+def test_declarations_that_make_no_sense_are_refused(declared: Any, error: type[Exception]) -> None:
+    class Odd(wl.walks.Uniform):
+        def token_arrays(self, nodes: int) -> Any:
+            return declared
+
+    problem = wl.Problem(np.eye(3), np.ones(3), penalty=1.0)
+    with pytest.raises(error, match=r"Odd\(\) declares"):
+        wl.simulate(
+            problem,
+            wl.graphs.ring(3),
+            Odd(),
+            steps=2,
+            step_size=wl.PowerStep(0.1),
+            engine="reference",
+        )

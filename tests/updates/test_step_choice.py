@@ -83,7 +83,7 @@ def test_the_public_step_looks_at_nothing_but_what_is_public() -> None:
     mechanism = wl.privacy.Laplace(10.0, bounds)
     problem = wild_problem(Squared())
     walk = walks.Weighted(privacy=mechanism).realise(GRAPH, problem, np.random.default_rng(1))
-    released = walk.visit_weights(GRAPH)
+    released = walk.release
     for loss in (Squared(), SquaredHinge()):
         step = public_step(loss, 0.1, GRAPH, walk, bounds)
         assert step.constant == pytest.approx(released.min() / released.mean() / 40.0)

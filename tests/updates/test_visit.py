@@ -16,6 +16,7 @@ from walklearn.updates import Saga, Sgd, draw_start
 from walklearn.updates.random_streams import generators, node_seed, replicate_seed
 from walklearn.visit import NodeState, Setting, Token, Walker, init_token, visit
 from walklearn.walks import view_of
+from walklearn.walks.walk import table_of
 
 GRAPH = wl.graphs.erdos_renyi(12, 0.4, seed=4, connected="retry")
 MECHANISM = wl.privacy.ClampedGamma(theta=4.0, bounds=(1.0, 8.0))
@@ -117,7 +118,7 @@ def test_a_visit_changes_no_input_and_returns_the_declared_arrays(
 ) -> None:
     walker = make_walker(walk, update, privacy, objective, mean="estimated")
     setting, streams = walker.setting, generators(np.random.SeedSequence(9))
-    table = setting.walk.announcements(GRAPH, objective)
+    table = table_of(setting.walk, GRAPH, objective)
     states: dict[int, NodeState] = {}
     node, token = walker.node, walker.token
     for _ in range(40):
@@ -177,7 +178,7 @@ def test_the_estimate_tends_to_the_mean_of_the_released_values() -> None:
         walker.visit(setting.draw(generator, generator))
     token = walker.token
 
-    released = walk.visit_weights(GRAPH)
+    released = walk.release
     law = walk.stationary(GRAPH)
     P = walk.transition_matrix(GRAPH).toarray()
     centred = 1.0 / released - law @ (1.0 / released)

@@ -72,7 +72,7 @@ def test_of_a_wrapper_that_shows_nothing_privacy_is_claimed() -> None:
 
 @pytest.mark.parametrize(
     ("walk", "match"),
-    [(Silent(), "does not say what it shows"), (Teller(), "takes no mechanism")],
+    [(Silent(), "does not say what it discloses"), (Teller(), "takes no mechanism")],
     ids=["silent", "teller"],
 )
 def test_an_estimator_claims_nothing_of_them(walk: walks.Walk, match: str) -> None:

@@ -189,7 +189,7 @@ def test_shrinking_moves_releases_to_the_midpoint_and_stays_unbiased() -> None:
         )
         for shrink in (False, True)
     )
-    released, followed = (walk.visit_weights(GRAPH) for walk in (plain, shrinking))
+    released, followed = (walk.release for walk in (plain, shrinking))
     factor = privacy.release_error(MECHANISM)[2]
     np.testing.assert_allclose(followed, 4.5 + factor * (released - 4.5))  # of bounds 1..8
     assert 0.1 < factor < 0.9

@@ -9,7 +9,7 @@ from walklearn import graphs
 from walklearn.problem import Problem
 from walklearn.problem.losses import Squared
 from walklearn.walks import Hop, Independent, Jumping, NonBacktracking, Simple, Uniform, Weighted
-from walklearn.walks.metropolis import accepts, propose, score
+from walklearn.walks.metropolis import accepts, propose
 
 
 def eigenvalues(walk, graph, problem=None):
@@ -67,8 +67,8 @@ class TestByHand:
         grid = (np.arange(4000) + 0.5) / 4000
         for node in range(5):
             neighbours = graph.neighbours(node).tolist()
-            announced = [score(released[j], len(graph.neighbours(j))) for j in neighbours]
-            own = score(released[node], len(neighbours))
+            announced = [released[j] / len(graph.neighbours(j)) for j in neighbours]
+            own = released[node] / len(neighbours)
             shares = np.zeros(5)
             for u in grid:
                 proposal = propose(u, len(neighbours), laziness)
@@ -78,7 +78,7 @@ class TestByHand:
 
     def test_nobody_to_go_to(self):
         assert propose(0.5, degree=0) is None
-        assert score(2.0, degree=0) == 2.0
+        assert Weighted().announcement(2.0, degree=0) == (2.0, 2.0)
 
     def test_laziness_mixes_in_the_identity(self):
         graph = graphs.star(5)

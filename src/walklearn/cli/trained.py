@@ -9,6 +9,7 @@ import click
 
 from walklearn.cli.talk import WIDTH, Talk, wrapped_sentences
 from walklearn.cli.tracking import how_to_look_at
+from walklearn.walks.walk import table_of
 
 if TYPE_CHECKING:
     from walklearn.estimators.random_walk import RandomWalk
@@ -114,7 +115,7 @@ def _alternates(walk: Walk, network: Network) -> bool:
     graph, laziness = network.graph, getattr(walk.innermost, "laziness", 0.0)
     if graph.node_count == 1 or laziness > 0.0 or not graph.is_bipartite:
         return False
-    scores = walk.announcements(graph, None)[:, 0]  # equal ones reject nothing
+    scores = table_of(walk, graph, None)[:, 0]  # equal ones reject nothing
     return bool(scores.min() == scores.max())
 
 

@@ -46,7 +46,7 @@ def trace_of(estimator: RandomWalk, ended: Ended) -> Trace:
     setting, walked, seeds = ended.setting, ended.walked, ended.seeds
     problem, walk, graph = setting.objective, setting.walk, ended.posed.network.graph
     release = walk.innermost.release
-    announcements = 2 * graph.edge_count if walk.announced_numbers else 0
+    announcements = 2 * graph.edge_count if walk.numbers_sent else 0
     counts = walked.contributions
     return Trace(
         label=repr(walk),
@@ -75,7 +75,7 @@ def trace_of(estimator: RandomWalk, ended: Ended) -> Trace:
         degrees=graph.degrees,
         law=_stationary(walk, graph, problem),
         announcements=announcements,
-        announcement_bytes=announcements * (walk.announced_numbers or 0) * 8,
+        announcement_bytes=announcements * walk.numbers_sent * 8,
         released=None if release is None else release[None],
         contributions=None if counts is None else counts[None],
         privacy=published(walk, estimator.model_noise_, problem.nodes, [walk.innermost.outside]),

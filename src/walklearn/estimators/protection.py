@@ -42,7 +42,14 @@ from walklearn.walks import (
     Metropolis,
     Walk,
 )
-from walklearn.walks.disclosure import check_protectable, check_scale, mechanism_of, tells
+from walklearn.walks.disclosure import (
+    check_disclosure_known,
+    check_protectable,
+    check_scale,
+    mechanism_of,
+    tells,
+)
+from walklearn.walks.walk import draw_walk
 
 Bounds = tuple[float, float]
 REPORTED_DELTA = 1e-5
@@ -134,7 +141,7 @@ class Terms:
         """What becomes of ε; None where there is none, or the model is in the clear."""
         if self.epsilon is None or self.delta is None or self.in_the_clear:
             return None
-        _check_known(walk)
+        check_disclosure_known(walk)
         length = RowLength(self.row_length, self.feature_bound)
         return allot(
             self.epsilon,
@@ -160,6 +167,8 @@ class Terms:
             walk = self._with_mechanism(walk, problem, target)
         if allotted is not None:
             noise = allotted.noise
+        if mechanism_of(walk) is not None:
+            check_disclosure_known(walk)
         if noise is not None:
             check_protectable(walk)
         return walk
@@ -167,7 +176,7 @@ class Terms:
     def _with_mechanism(
         self, walk: Walk, problem: Problem, target: tuple[float, float] | None
     ) -> Walk:
-        _check_known(walk)
+        check_disclosure_known(walk)
         if not tells(walk):
             return walk
         if mechanism_of(walk) is not None:
@@ -255,14 +264,6 @@ class Terms:
         return public_step(problem.loss, problem.penalty, graph, walk, bounds, length)
 
 
-def _check_known(walk: Walk) -> None:
-    if not walk.discloses_known:
-        raise ValueError(
-            f"no privacy can be claimed for {walk!r}: it does not say what it shows of the "
-            "rows (its property `shown`)."
-        )
-
-
 def released(
     walk: Walk, problem: Problem, graph: Graph, generator: np.random.Generator | None
 ) -> Walk:
@@ -270,4 +271,5 @@ def released(
 
     To repeat what an earlier call told where the rows are the same would tell that they are.
     """
-    return walk.realise(graph, problem, generator).without_secrets()
+    draw = draw_walk if walk.draws_announcements else type(walk).realise
+    return draw(walk, graph, problem, generator).without_secrets()

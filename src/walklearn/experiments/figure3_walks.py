@@ -83,13 +83,13 @@ class Unclamped(Metropolis):
         true = objective.importance
         return replace(self, released=self.privacy.release(true, generator), true=true)
 
-    def visit_weights(self, graph: Graph, objective: Any = None) -> Vector:
-        """The weights R, which may have either sign."""
-        return self._drawn(self.released)
+    def with_table(self, table: Vector) -> Unclamped:
+        """Bind the scores, which may have either sign."""
+        return self.bound(table=table)
 
-    def divisors(self, graph: Graph, objective: Any = None) -> Vector:
-        """The divisors L_i, as the paper prints them."""
-        return self._drawn(self.true)
+    def divisor(self, view: View) -> float:
+        """The divisor L_i, as the paper prints it."""
+        return float(self._drawn(self.true)[view.node])
 
     def announce(
         self, objective: Any, node: int, degree: int, rng: np.random.Generator | None

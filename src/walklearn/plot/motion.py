@@ -30,6 +30,7 @@ from walklearn.plot.axes import COLOURS, dress, plain_ticks
 from walklearn.updates.random_streams import draw_start
 from walklearn.updates.sgd import Sgd
 from walklearn.visit import Setting, Walker, init_token
+from walklearn.walks.walk import draw_walk
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -122,7 +123,7 @@ def animate(
 
 def _walk(setting: Setting, graph: Graph, steps: int, seed: int | None) -> _Walked:
     generator, objective = np.random.default_rng(seed), setting.objective
-    walk = setting.walk.realise(graph, objective, generator).bind(graph, objective)
+    walk = draw_walk(setting.walk, graph, objective, generator).bind(graph, objective)
     setting = replace(setting, walk=walk)
     best = objective.optimum()
     node, model = draw_start(objective, generator)

@@ -26,6 +26,7 @@ from walklearn.graphs import Graph
 from walklearn.privacy.protection import CONTRIBUTIONS
 from walklearn.updates.random_streams import Streams, draw_start
 from walklearn.visit import Setting, Token, init_token
+from walklearn.walks.walk import Walk, draw_walk
 
 Array = NDArray[Any]
 Counts = Sequence[int] | NDArray[np.int64]
@@ -180,8 +181,7 @@ class WalkBatch(Batch):
         if walk.is_private or walk.draws_announcements:
             settings = [replace(setting, walk=self._drawn(walk, each)) for each in streams]
         else:
-            bound = replace(setting, walk=walk.bind(self.graph, objective, self.mean))
-            settings = [bound] * len(streams)
+            settings = [replace(setting, walk=self._drawn(walk))] * len(streams)
         if begun is not None:
             pairs = zip(settings, begun, strict=True)
             self.starts = [Position(node, init_token(each, w)) for each, (node, w) in pairs]
@@ -189,13 +189,13 @@ class WalkBatch(Batch):
             self.starts = [_with_arrays(start, settings[0]) for start in starts or ()]
         return settings
 
-    def _drawn(self, walk: Any, streams: Streams) -> Any:
-        """Draw the release and the announcements of one replicate, and bind them."""
-        source: Any = streams.walk if streams.nodes is None else [o.walk for o in streams.nodes]
-        given = self.graph, self.objective, None if self.exact else source
-        drawn = walk.realise(*given) if walk.is_private else walk
-        if walk.draws_announcements:
-            drawn = drawn.with_table(drawn.announcements(*given))
+    def _drawn(self, walk: Walk, streams: Streams | None = None) -> Walk:
+        """Draw the release and the announcements of a replicate, and bind them."""
+        source: Any = None
+        if streams is not None and not self.exact:
+            nodes = streams.nodes
+            source = streams.walk if nodes is None else [node.walk for node in nodes]
+        drawn = draw_walk(walk, self.graph, self.objective, source)
         return drawn.bind(self.graph, self.objective, self.mean)
 
     @property

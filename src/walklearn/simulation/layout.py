@@ -29,6 +29,7 @@ from walklearn.updates.gossip_sgd import Gossip
 from walklearn.updates.random_streams import Streams
 from walklearn.updates.update import Update
 from walklearn.walks import Walk
+from walklearn.walks.metropolis import divisors_of
 from walklearn.walks.walk import table_of
 
 
@@ -185,5 +186,5 @@ def weights_of(walks: Sequence[Any], graph: Graph, problem: Problem, mean: str) 
     """Return the weights of the gradients; without s̄ if the token estimates it."""
     inner = [walk.innermost for walk in walks]
     if mean == "estimated":
-        return np.concatenate([1.0 / walk.divisors(graph, problem) for walk in inner])
+        return np.concatenate([1.0 / divisors_of(walk, graph, problem) for walk in inner])
     return np.concatenate([walk.scale for walk in inner])

@@ -33,6 +33,7 @@ from walklearn.updates.sgd import Sgd
 from walklearn.updates.step_sizes import StepSize
 from walklearn.visit import Draws, Setting, Walker, init_token
 from walklearn.walks import Walk
+from walklearn.walks.walk import draw_walk
 
 RECOVERED = 0.99
 
@@ -127,7 +128,7 @@ def attack(
     if problem.outputs != 1 or (np.diff(problem.offsets) != 1).any():
         raise ValueError("the attack is shown for one row per node and one score per row.")
     generator, protection = np.random.default_rng(seed), privacy or Protection()
-    realised = walk.realise(graph, problem, generator).bind(graph, problem)
+    realised = draw_walk(walk, graph, problem, generator).bind(graph, problem)
     setting = Setting(problem, realised, Sgd(step_size), privacy=protection)
     without_domain = problem._changed(domain=Everywhere())
     anywhere = Setting(without_domain, realised, Sgd(step_size), privacy=protection)

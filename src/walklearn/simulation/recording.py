@@ -14,14 +14,13 @@ from numpy.typing import NDArray
 
 from walklearn import __version__
 from walklearn.graphs import Graph
-from walklearn.parts import is_current
 from walklearn.privacy.model_noise import ModelNoise
 from walklearn.privacy.protection import CONTRIBUTIONS, Protection
 from walklearn.problem import Problem
 from walklearn.problem.objective import Objective
 from walklearn.problem.optimum import Optimum
 from walklearn.simulation.arguments import updates_per_iteration
-from walklearn.simulation.batches import Batch, Snapshot
+from walklearn.simulation.batches import Batch, Snapshot, WalkBatch
 from walklearn.simulation.trace import Trace, check_metric_names
 from walklearn.simulation.trace_files import ERRORS
 from walklearn.updates.gossip_sgd import GossipSetting
@@ -76,7 +75,11 @@ class Recording:
         self.released = np.zeros(per_node) if releases else None
         counted = CONTRIBUTIONS in privacy.node_arrays(problem)
         self.contributions = np.zeros(per_node, dtype=np.int64) if counted else None
-        self.announced_numbers = 0
+        self.numbers_sent = 0
+        # Each replicate has its own stationary distribution if it draws its own announcements.
+        self.laws: Array | None = None
+        if walk is not None and (walk.is_private or walk.draws_announcements):
+            self.laws = None if walk.slow_stationary else np.full(per_node, np.nan)
         known = ("distance", "gap") if self.optimum else ("value",)
         own = problem.metrics(problem.start) if self.gaps is not False else {}
         check_metric_names(own)
@@ -102,6 +105,10 @@ class Recording:
         streams = [self.streams_of(seed) for seed in self.seeds[first:last]]
         options = {"mean": self.mean} if isinstance(self.setting, Setting) else {}
         batch: Batch = batch_class(self.setting, self.graph, streams, **options)
+        if isinstance(batch, WalkBatch):
+            self.numbers_sent = batch.setting.walk.numbers_sent
+            if self.laws is not None:
+                self.laws[first:last] = [self._law(each.walk) for each in batch.settings]
         block = max(1, BLOCK_NUMBERS // (len(streams) * max(1, _work(self.setting))))
         at_once = max(1, COPIED_NUMBERS // batch.models.size)
         marks, record = self.iterations_at, 0
@@ -119,6 +126,13 @@ class Recording:
                 bar.update((end - begun) * len(streams))
         with self.lock:
             self.visits += batch.visits
+
+    def _law(self, walk: Walk) -> Array:
+        """Return the stationary distribution, NaN if it is not known."""
+        try:
+            return walk.stationary(self.graph, self.setting.objective)
+        except TypeError:
+            return np.full(self.graph.node_count, np.nan)
 
     def _record(self, batch: Batch, seen: Snapshot, records: slice, lines: slice) -> None:
         self.messages[lines, records] = seen.messages.T
@@ -206,7 +220,8 @@ def trace_of(recording: Recording, kept: Any, root: np.random.SeedSequence) -> T
     complete = len(lines) == len(recording.seeds) and records == len(recording.iterations_at)
     _warn(recording, lines, records, complete)
     per_iteration = updates_per_iteration(method, graph)
-    numbers = _announced_numbers(method, graph, objective)
+    is_walk = isinstance(setting, Setting)
+    numbers = recording.numbers_sent if is_walk else method.announced_numbers
     announcements = 2 * graph.edge_count if numbers else 0
     specs = objective.parameters
     shape = (len(lines), *(specs[0].shape if len(specs) == 1 else (objective.size,)))
@@ -234,16 +249,6 @@ def trace_of(recording: Recording, kept: Any, root: np.random.SeedSequence) -> T
     )
 
 
-def _announced_numbers(method: Any, graph: Graph, objective: Any) -> int:
-    """Return how many numbers each node announces to each neighbour."""
-    numbers: int | None = method.announced_numbers
-    if numbers is not None and (
-        not isinstance(method, Walk) or is_current(type(method), "announced_numbers", "announce")
-    ):
-        return numbers
-    return len(method.announce(objective, 0, int(graph.degrees[0]), np.random.default_rng(0)))
-
-
 def _law(recording: Recording, lines: Array) -> Array | None:
     """Return the long-run share of the updates of each node, if it is known and quickly found."""
     setting = recording.setting
@@ -251,15 +256,10 @@ def _law(recording: Recording, lines: Array) -> Array | None:
         return setting.gossip.update_rates(setting.graph)
     if setting.walk.slow_stationary:
         return None
-    if recording.released is not None:  # each replicate has its own release, and distribution
-        walks = map(setting.walk.after_release, recording.released[lines])
-        graph, objective = recording.graph, setting.objective
-        laws = [walk.stationary(graph, objective) for walk in walks]
-        return np.asarray(np.mean(laws, axis=0))
-    try:
-        return setting.walk.stationary(recording.graph, setting.objective)
-    except TypeError:
-        return None
+    if recording.laws is not None:
+        return np.asarray(recording.laws[lines].mean(axis=0))
+    law = recording._law(setting.walk)
+    return None if np.isnan(law).all() else law
 
 
 def _update_of(setting: Setting | GossipSetting) -> Update:

@@ -24,6 +24,7 @@ from walklearn.theory.spectrum import MOST_NODES_WITH_JUMPS
 from walklearn.updates.gossip_sgd import Gossip
 from walklearn.updates.random_streams import draw_start, generators, replicate_seed
 from walklearn.walks import Walk
+from walklearn.walks.walk import draw_walk
 
 if TYPE_CHECKING:
     from walklearn.studies.results import Results
@@ -71,7 +72,7 @@ def facts_of(
     if description["facts"]:
         facts["sigma2"] = residual(problem, optimum.model)
         if isinstance(method, Walk):
-            drawn = method.realise(world.graph, problem, generator)
+            drawn = draw_walk(method, world.graph, problem, generator)
             facts.update(_theory(world, drawn))
     return facts
 
@@ -160,7 +161,7 @@ def _stationary(world: World, method: Walk | Gossip, walks: np.random.SeedSequen
     if not isinstance(method, Walk) or too_large:
         return np.full(world.graph.node_count, np.nan)
     _, generator = _first(world.problem, walks)
-    drawn = method.realise(world.graph, world.problem, generator)
+    drawn = draw_walk(method, world.graph, world.problem, generator)
     try:
         return drawn.stationary(world.graph, world.problem)
     except TypeError:  # a walk that does not know its stationary distribution

@@ -42,6 +42,7 @@ from walklearn.updates.step_sizes import StepSize
 from walklearn.updates.update import Update
 from walklearn.walks import Walk
 from walklearn.walks.disclosure import mechanism_of, shown_by
+from walklearn.walks.walk import draw_walk
 
 __all__ = ["Constant", "Diagnosis", "diagnose", "mixing_time", "residual", "spectral_gap"]
 
@@ -192,7 +193,7 @@ def diagnose(
     _check_arguments(graph, problem, walk)
     over_draws = _printed_constant(problem, walk)
     label = repr(walk)
-    walk = walk.realise(graph, problem, np.random.default_rng(seed))
+    walk = draw_walk(walk, graph, problem, np.random.default_rng(seed))
     P = None
     if _has_matrix(graph, walk):
         P = walk.matrix_walk.transition_matrix(graph, problem)
@@ -218,7 +219,7 @@ def diagnose(
         effective_smoothness=float(facts.step_smoothness.max()),
         constant=None if facts.remembers else facts.constant(),
         printed_constant=over_draws,
-        setup_messages=2 * graph.edge_count * bool(walk.announced_numbers),
+        setup_messages=2 * graph.edge_count * bool(walk.numbers_sent),
         warnings=tuple(cautions(facts)),
         update="" if update is None else repr(update),
         message_bytes=0 if update is None else update.message_bytes(problem),

@@ -37,7 +37,7 @@ from numpy.typing import NDArray
 from walklearn.graphs import Graph
 from walklearn.problem import Problem
 from walklearn.walks import Metropolis, Walk
-from walklearn.walks.walk import Vector
+from walklearn.walks.walk import Vector, table_of
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -110,9 +110,10 @@ def closed_form(graph: Graph, walk: Metropolis, problem: Problem | None = None) 
     if not graph.family or graph.node_count < 2:
         return None
     name, *sizes = graph.family
-    if _constant(walk.score(graph, problem)):
+    scores = table_of(walk, graph, problem)[:, 0]
+    if _constant(scores):
         formula = _FORMULAS.get(str(name))
-    elif name == "star" and _constant(walk.visit_weights(graph, problem)):
+    elif name == "star" and _constant(scores * graph.degrees):
         formula = _star_uniform
     else:
         formula = None

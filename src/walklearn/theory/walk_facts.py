@@ -88,8 +88,8 @@ class Facts:
         return self.update is not None and self.update.converges
 
     @property
-    def visit_weights(self) -> Vector:
-        """v_i."""
+    def stationary(self) -> Vector:
+        """The long-run share of the updates of each node."""
         return self.walk.stationary(self.graph, self.problem)
 
     @property
@@ -109,7 +109,7 @@ class Facts:
         """Whether the mean of ĝ over the visits is ∇f: its factor is v̄ / v_i."""
         if self.walk.is_biased:
             return False
-        v = self.visit_weights
+        v = self.stationary
         scale = self.walk.gradient_scale(self.graph, self.problem)
         return np.allclose(scale * v, v.mean(), rtol=1e-9)
 
@@ -127,7 +127,7 @@ class Facts:
         if not self.unbiased:
             return None
         v, L, importance = (
-            self.visit_weights,
+            self.stationary,
             self.problem.smoothness_constants,
             self.problem.importance,
         )

@@ -190,7 +190,7 @@ def raise_curvature(
     if value < 0.0:
         raise ValueError(
             f"local_value is {value:g}, and the search for the step needs at least 0. Add a "
-            "constant to it, or give a step, as Saga(0.1)."
+            "constant to it, or give a step, such as Saga(0.1)."
         )
     if not (squared_norm > 0.0 and value > 0.0 and np.isfinite(squared_norm)):
         return curvature

@@ -19,10 +19,9 @@ from walklearn.arrays import Arrays, ArraySpec, Specs
 from walklearn.files.wording import as_given
 from walklearn.graphs import Graph
 from walklearn.graphs.arguments import whole
-from walklearn.parts import is_current
 from walklearn.walks.disclosure import Shown
 from walklearn.walks.metropolis import Metropolis, Simple, Uniform, pick
-from walklearn.walks.walk import WALKS, Generators, Hop, Vector, View, Walk
+from walklearn.walks.walk import WALKS, Generators, Hop, Vector, View, Walk, scale_of
 from walklearn.walks.weighted import Weighted
 
 if TYPE_CHECKING:
@@ -77,7 +76,7 @@ class Derived(Walk):
     @property
     def announced_numbers(self) -> int | None:  # type: ignore[override]
         """It announces what its walk announces."""
-        return self.walk.announced_numbers
+        return self.walk.numbers_sent
 
     def announce(
         self, objective: Any, node: int, degree: int, rng: np.random.Generator | None
@@ -85,15 +84,15 @@ class Derived(Walk):
         """Announce what its walk announces."""
         return self.walk.announce(objective, node, degree, rng)
 
-    def announcements(self, graph: Graph, objective: Any, rng: Generators | None = None) -> Vector:
+    def _announcements(self, graph: Graph, objective: Any, rng: Generators | None = None) -> Vector:
         """Announce what its walk announces, unless a subclass has its own `announce`."""
-        if is_current(type(self), "announcements", "announce"):
-            return self.walk.announcements(graph, objective, rng)
-        return super().announcements(graph, objective, rng)
+        if super().draws_announcements:
+            return super()._announcements(graph, objective, rng)
+        return self.walk._announcements(graph, objective, rng)
 
     @property
     def draws_announcements(self) -> bool:
-        """True if one of both walks has its own `announce`."""
+        """True if either walk overrides how announcements are made."""
         return super().draws_announcements or self.walk.draws_announcements
 
     def token_arrays(self, nodes: int) -> Specs:
@@ -117,7 +116,7 @@ class Derived(Walk):
                 f"{self!r} has its own gradient_scale, which the token cannot estimate. Use "
                 'mean_importance="exact".'
             )
-        return self.bound(walk=self.walk.bound(scale=self.gradient_scale(graph, objective)))
+        return self.bound(walk=self.walk.bound(scale=scale_of(self, graph, objective)))
 
     def stationary(self, graph: Graph, objective: Any = None) -> Vector:
         """The stationary distribution of its walk."""
@@ -135,10 +134,6 @@ class Derived(Walk):
     def with_table(self, table: Vector) -> Self:
         """Return the walk, and the one that it builds on, with the same announcements."""
         return self.bound(table=table, walk=self.walk.with_table(table))
-
-    def after_release(self, released: Vector) -> Self:
-        """Return the same walk, built on one that follows R."""
-        return self.bound(walk=self.walk.after_release(released))
 
     def with_innermost(self, inner: Any) -> Self:
         """Return the same walk, built on another one."""
@@ -401,7 +396,13 @@ class Independent(Derived):
     def bind(self, graph: Graph, objective: Any, mean: str = "exact") -> Self:
         """Bind the cumulative distribution, which a uniform number is looked up in."""
         bound = super().bind(graph, objective, mean)
-        return bound.bound(cumulative=np.cumsum(self.stationary(graph, objective)))
+        law = np.asarray(self.stationary(graph, objective), dtype=np.float64)
+        if law.shape != (graph.node_count,) or not (law >= 0.0).all():
+            raise ValueError(
+                f"stationary of {self.walk!r} must return a number of at least 0 for each of the "
+                f"{graph.node_count} nodes, got {law!r}."
+            )
+        return bound.bound(cumulative=np.cumsum(law))
 
     def hop(self, view: View, token: Arrays, state: Arrays, draws: Vector) -> Hop:
         """Draw a node from the stationary distribution."""

@@ -72,17 +72,21 @@ def check_scale(walk: Walk) -> None:
         )
 
 
-def check_protectable(walk: Walk) -> None:
-    """Refuse to protect the model where the rows leak in another way.
+def check_disclosure_known(walk: Walk) -> None:
+    """Refuse to claim privacy for a walk that does not say what it discloses.
 
-    Only walks are let through that say themselves what they show: that a class has inherited it
-    means little, since its own steps may depend on the rows in other ways.
+    An inherited `shown` means little: methods that a subclass overrides may disclose more.
     """
     if not walk.discloses_known:
         raise ValueError(
             f"no privacy can be claimed for {walk!r}, which does not say what it discloses. Define "
             "`shown` in the class that overrides a method with access to the objective."
         )
+
+
+def check_protectable(walk: Walk) -> None:
+    """Refuse to protect the model if the rows leak in another way."""
+    check_disclosure_known(walk)
     if shown_by(walk).in_the_clear:
         raise ValueError(
             "Weighted() tells the neighbours its importance in the clear, so noise on the model "

@@ -30,7 +30,7 @@ from walklearn.arrays import Arrays, ArraySpec, Specs
 from walklearn.graphs import Graph
 from walklearn.walks.derived import Derived
 from walklearn.walks.disclosure import Shown
-from walklearn.walks.metropolis import propose
+from walklearn.walks.metropolis import Metropolis, propose
 from walklearn.walks.walk import WALKS, Hop, Vector, View, Walk
 
 if TYPE_CHECKING:
@@ -63,6 +63,11 @@ class HistoryDriven(Derived):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if type(self.walk).hop is not Metropolis.hop:
+            raise TypeError(
+                f"{self.walk!r} has its own hop, which a history-driven walk would ignore. Build "
+                "it on a walk that overrides `visit_weight` or `announce` only."
+            )
         if not 0.0 <= self.alpha < np.inf:
             raise ValueError(f"alpha must be a number of at least 0, got {self.alpha!r}.")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import field
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -12,7 +13,17 @@ from walklearn.graphs import Graph
 from walklearn.parts import is_current
 from walklearn.problem import Problem
 from walklearn.walks.disclosure import Shown
-from walklearn.walks.walk import WALKS, Generators, Hop, Vector, View, Walk, table_of, view_of
+from walklearn.walks.walk import (
+    WALKS,
+    Generators,
+    Hop,
+    Vector,
+    View,
+    Walk,
+    scale_of,
+    table_of,
+    view_of,
+)
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -25,11 +36,6 @@ class Proposal(NamedTuple):
 
     place: int
     decider: float
-
-
-def score(importance: float, degree: int) -> float:
-    """v / degree; a node alone in the world counts as if it had one neighbour."""
-    return importance / max(degree, 1)
 
 
 def propose(u: float, degree: int, laziness: float = 0.0) -> Proposal | None:
@@ -54,8 +60,8 @@ def pick(u: float, choices: int) -> tuple[int, float]:
 class Metropolis(Walk):
     """The Metropolis walk for given visit weights: all the paper's walks are of this kind.
 
-    A node announces its score v_i / degree. A subclass defines `visit_weight`, or `visit_weights`
-    for all nodes at once.
+    A node announces its score v_i / degree, and a proposal from i to j is accepted with
+    min(1, score_j / score_i). A subclass defines `visit_weight`.
 
     Parameters
     ----------
@@ -75,6 +81,7 @@ class Metropolis(Walk):
     laziness: float = field(default=0.0, kw_only=True)
     compiled: ClassVar[str | None] = "metropolis"
     announced_numbers: ClassVar[int | None] = 1  # the degree
+    numbers_needed: ClassVar[int] = 1  # of an announcement
     uncounted: ClassVar[tuple[str, ...]] = ("inverse_sum",)
 
     def __post_init__(self) -> None:
@@ -102,17 +109,17 @@ class Metropolis(Walk):
 
     @property
     def is_compiled(self) -> bool:
-        """True if a kernel does what the walk does; kernels read `divisors`, not `divisor`."""
+        """True if a kernel does what the walk does."""
         cls = type(self)
         counts = is_current(cls, "compiled", "count_visit")
-        return super().is_compiled and counts and is_current(cls, "divisors", "divisor")
+        return super().is_compiled and counts and is_current(cls, "_divisors", "divisor")
 
     @classmethod
     def is_local(cls) -> bool:
         """True if nodes can do the walk, each from its own knowledge."""
-        if cls.visit_weight is Metropolis.visit_weight or cls.hop is not Metropolis.hop:
+        if cls.visit_weight is Metropolis.visit_weight:
             return False
-        return is_current(cls, "visit_weight", "visit_weights", "score")
+        return all(getattr(cls, name) is getattr(Metropolis, name) for name in NOT_ON_NODES)
 
     @classmethod
     def unbiased(cls, laziness: float = 0.0) -> Self:
@@ -129,8 +136,10 @@ class Metropolis(Walk):
         """Return the `announcement` of the node's importance and degree."""
         return self.announcement(self._own_importance(objective, node, rng), degree)
 
-    def announcement(self, importance: float, degree: int) -> tuple[float, ...]:
+    def announcement(self, importance: Any, degree: Any) -> tuple[Any, ...]:
         """Return what a node with this importance and degree announces: the score v_i / degree.
+
+        Works on numbers and, element by element, on arrays.
 
         Parameters
         ----------
@@ -141,54 +150,36 @@ class Metropolis(Walk):
 
         Returns
         -------
-        tuple of float
+        tuple of float or array
             The score is the first of them.
         """
-        return (score(float(self.visit_weight(importance, max(degree, 1))), degree),)
+        degree = np.maximum(degree, 1)
+        return (self.visit_weight(importance, degree) / degree,)
 
     def _own_importance(self, objective: Any, node: int, rng: np.random.Generator | None) -> float:
         return 1.0
 
-    def announcements(self, graph: Graph, objective: Any, rng: Generators | None = None) -> Vector:
-        """Return the scores of all nodes, by `visit_weights` if that is as new as `announce`."""
-        if is_current(type(self), "visit_weights", "announce", "announcement"):
-            return self.score(graph, objective)[:, None]
-        return super().announcements(graph, objective, rng)
+    def _importance(self, graph: Graph, objective: Any) -> Any:
+        """Return `_own_importance` of all nodes."""
+        return 1.0
 
-    def visit_weights(self, graph: Graph, objective: Any = None) -> Vector:
-        """Return v_i > 0, to which the stationary distribution is proportional.
+    def _announcements(self, graph: Graph, objective: Any, rng: Generators | None = None) -> Vector:
+        """Return the `announcement` of all nodes at once, unless a subclass has its own."""
+        if self.draws_announcements:
+            return super()._announcements(graph, objective, rng)
+        columns = self.announcement(self._importance(graph, objective), graph.degrees)
+        return np.column_stack([np.broadcast_to(each, graph.node_count) for each in columns])
 
-        Parameters
-        ----------
-        graph
-            Communication graph.
-        objective
-            Source of L_i; walks that do not follow L_i need none.
-
-        Returns
-        -------
-        array
-            `visit_weight` of all nodes.
-        """
-        weights = self.visit_weight(1.0, np.maximum(graph.degrees, 1).astype(np.float64))
-        return np.broadcast_to(np.asarray(weights, float), (graph.node_count,)).copy()
-
-    def score(self, graph: Graph, objective: Any = None) -> Vector:
-        """Return v / degree: a proposal from i to j is accepted with min(1, score_j / score_i).
-
-        Parameters
-        ----------
-        graph
-            Communication graph.
-        objective
-            Source of L_i; walks that do not follow L_i need none.
-
-        Returns
-        -------
-        array
-            One number for each node.
-        """
-        return self.visit_weights(graph, objective) / np.maximum(graph.degrees, 1)
+    def with_table(self, table: Vector) -> Self:
+        """Return the walk with the announcements of all nodes bound."""
+        scores = table[:, 0] if table.shape[1] >= self.numbers_needed else np.zeros(1)
+        if not (scores > 0.0).all():
+            node = int(scores.argmin())
+            raise ValueError(
+                f"announce of {self!r} must return at least {self.numbers_needed} numbers, the "
+                f"first of them positive. Node {node} announces {table[node]}."
+            )
+        return super().with_table(table)
 
     def hop(self, view: View, token: Arrays, state: Arrays, draws: Vector) -> Hop:
         """Propose a uniform neighbour, accept with min(1, score_j / score_i), else stay."""
@@ -249,32 +240,17 @@ class Metropolis(Walk):
         del view
         return 1.0
 
-    def divisors(self, graph: Graph, objective: Any = None) -> Vector:
-        """Return s_i in ĝ = (s̄ / s_i) ∇f_i: here 1.
-
-        Parameters
-        ----------
-        graph
-            Communication graph.
-        objective
-            Source of L_i; walks that do not follow L_i need none.
-
-        Returns
-        -------
-        array
-            A positive number for each node.
-        """
-        del objective
-        return np.ones(graph.node_count)
+    def _divisors(self, graph: Graph, objective: Any) -> Vector:
+        """Return `divisor` of all nodes."""
+        if type(self).divisor is Metropolis.divisor:
+            return np.ones(graph.node_count)
+        table = table_of(self, graph, objective)
+        views = (view_of(self, graph, node, table=table) for node in range(graph.node_count))
+        return np.array([self.divisor(view) for view in views])
 
     def gradient_scale(self, graph: Graph, objective: Any = None) -> Vector:
         """Return s̄ / s_i, with the divisors s."""
-        if is_current(type(self), "divisors", "divisor"):
-            divisors = self.divisors(graph, objective)
-        else:
-            table = table_of(self, graph, objective)
-            views = (view_of(self, graph, node, table=table) for node in range(graph.node_count))
-            divisors = np.array([self.divisor(view) for view in views])
+        divisors = divisors_of(self, graph, objective)
         return np.asarray(divisors.mean() / divisors)
 
     def bind(self, graph: Graph, objective: Any, mean: str = "exact") -> Self:
@@ -282,15 +258,14 @@ class Metropolis(Walk):
         if mean == "estimated":
             self.check_estimate()
             return self
-        return self.bound(scale=self.gradient_scale(graph, objective))
+        return self.bound(scale=scale_of(self, graph, objective))
 
     def check_estimate(self) -> None:
         """Raise a ValueError if the token cannot estimate the mean of the divisors."""
-        scaled = type(self).gradient_scale is not Metropolis.gradient_scale
-        if scaled or not is_current(type(self), "divisor", "divisors"):
+        if type(self).gradient_scale is not Metropolis.gradient_scale:
             raise ValueError(
-                f"{self!r} has its own gradient_scale or divisors, which the token cannot "
-                'estimate. Use mean_importance="exact", or override `divisor` too.'
+                f"{self!r} has its own gradient_scale, which the token cannot estimate. Use "
+                'mean_importance="exact", or override `divisor` instead.'
             )
 
     def transition_matrix(self, graph: Graph, objective: Any = None) -> csr_array:
@@ -312,7 +287,7 @@ class Metropolis(Walk):
 
         degrees = graph.degrees
         rows = np.repeat(np.arange(graph.node_count), degrees)
-        score = self.score(graph, objective)
+        score = table_of(self, graph, objective)[:, 0]
         accept = np.minimum(1.0, score[graph.indices] / score[rows])
         moves = csr_array(
             ((1.0 - self.laziness) * accept / degrees[rows], graph.indices, graph.indptr),
@@ -325,7 +300,7 @@ class Metropolis(Walk):
 
     def stationary(self, graph: Graph, objective: Any = None) -> Vector:
         """Return v_i / Σ v."""
-        weights = self.visit_weights(graph, objective)
+        weights = table_of(self, graph, objective)[:, 0] * np.maximum(graph.degrees, 1)
         return np.asarray(weights / weights.sum())
 
 
@@ -377,9 +352,10 @@ class Simple(Metropolis):
         """Return 1, or the degree if corrected."""
         return float(max(len(view.neighbours), 1)) if self.corrected else 1.0
 
-    def divisors(self, graph: Graph, objective: Any = None) -> Vector:
+    def _divisors(self, graph: Graph, objective: Any) -> Vector:
         """Return 1 for every node, or its degree if corrected."""
-        return (self.visit_weights if self.corrected else super().divisors)(graph, objective)
+        degrees = np.maximum(graph.degrees, 1).astype(np.float64)
+        return degrees if self.corrected else np.ones(graph.node_count)
 
 
 @WALKS.register
@@ -428,14 +404,10 @@ class Uniform(Metropolis):
             "applies. Use Uniform() or Weighted()."
         )
 
-    def divisor(self, view: View) -> float:
-        """Return 1: normalised steps are not estimated."""
-        return 1.0
-
-    def divisors(self, graph: Graph, objective: Any = None) -> Vector:
+    def _divisors(self, graph: Graph, objective: Any) -> Vector:
         """Return 1 for every node, or L_i if normalised."""
         if not self.normalise:
-            return super().divisors(graph, objective)
+            return super()._divisors(graph, objective)
         return smoothness_of_nodes(graph, objective, "Uniform(normalise=True)")
 
     def check_estimate(self) -> None:
@@ -446,6 +418,17 @@ class Uniform(Metropolis):
                 "a uniform walk meets the harmonic mean of L_i, not the mean that normalise=True "
                 'scales by. Use mean_importance="exact", or Weighted().'
             )
+
+
+NOT_ON_NODES = (
+    "announce", "hop", "weight", "gradient_scale", "token_arrays", "node_arrays", "draws",
+)  # fmt: skip
+
+
+def divisors_of(walk: Metropolis, graph: Graph, objective: Any) -> Vector:
+    """Return s_i of all nodes."""
+    current = is_current(type(walk), "_divisors", "divisor")
+    return (walk._divisors if current else partial(Metropolis._divisors, walk))(graph, objective)
 
 
 def smoothness_of_nodes(graph: Graph, objective: Any, walk: str) -> Vector:

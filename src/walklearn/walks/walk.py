@@ -239,29 +239,23 @@ class Walk(Part):
         del token, state
         return 1.0 if self.scale is None else float(self.scale[view.node])
 
-    def announcements(self, graph: Graph, objective: Any, rng: Generators | None = None) -> Vector:
-        """Return the announcements of all nodes.
-
-        Parameters
-        ----------
-        graph
-            Communication graph.
-        objective
-            The objective.
-        rng
-            As for `announce`, one for all nodes or a list with one for each.
-
-        Returns
-        -------
-        array
-            One line for each node.
-        """
+    def _announcements(self, graph: Graph, objective: Any, rng: Generators | None = None) -> Vector:
+        """Return the announcements of all nodes: a line for each."""
         rngs = [rng] * graph.node_count if rng is None or isinstance(rng, GENERATOR) else rng
         lines = [
             self.announce(objective, node, int(degree), rngs[node])
             for node, degree in enumerate(graph.degrees)
         ]
-        return np.array(lines, dtype=np.float64).reshape(graph.node_count, -1)
+        try:
+            table = np.array(lines, dtype=np.float64)
+        except (TypeError, ValueError):
+            table = np.zeros(0)
+        if table.ndim != 2 or not np.isfinite(table).all():
+            raise ValueError(
+                f"announce of {self!r} must return a tuple of finite numbers, as many at each "
+                f"node. Node 0 announces {lines[0]!r}."
+            )
+        return table
 
     def bind(self, graph: Graph, objective: Any, mean: str = "exact") -> Walk:
         """Return the walk with the numbers that only a simulation knows; by default itself.
@@ -283,7 +277,7 @@ class Walk(Part):
         """
         if mean == "estimated" or type(self).gradient_scale is Walk.gradient_scale:
             return self
-        return self.bound(scale=self.gradient_scale(graph, objective))
+        return self.bound(scale=scale_of(self, graph, objective))
 
     def gradient_scale(self, graph: Graph, objective: Any = None) -> Vector:
         """Return the exact weight of each node's gradient.
@@ -426,8 +420,18 @@ class Walk(Part):
 
     @property
     def draws_announcements(self) -> bool:
-        """True if announcements may be random: a subclass has overridden `announce`."""
-        return not is_current(type(self), "announcements", "announce")
+        """True if announcements may be random: a subclass has overridden how they are made."""
+        return not is_current(type(self), "_announcements", "announce", "announcement", "realise")
+
+    @property
+    def numbers_sent(self) -> int:
+        """The numbers that a node sends to each neighbour before the walk."""
+        numbers = self.announced_numbers
+        if numbers is None or not is_current(
+            type(self), "announced_numbers", "announce", "announcement"
+        ):
+            return 0 if self.table is None else int(self.table.shape[1])
+        return numbers
 
     @property
     def release(self) -> Vector | None:
@@ -465,16 +469,11 @@ class Walk(Part):
         """Return the walk with the announcements of all nodes bound."""
         return self.bound(table=table)
 
-    def after_release(self, released: Vector) -> Walk:
-        """Return the walk that follows the numbers that the nodes have released."""
-        del released
-        return self
-
 
 GENERATOR = np.random.Generator
 READ_OBJECTIVE = (
-    "announce", "announcements", "bind", "gradient_scale", "realise", "visit_weights", "score",
-    "divisors", "stationary", "_own_importance",
+    "announce", "bind", "gradient_scale", "realise", "stationary", "_announcements", "_divisors",
+    "_importance", "_own_importance",
 )  # fmt: skip
 
 # A class, or a function that makes a walk.
@@ -496,7 +495,43 @@ class _Announced(Sequence[tuple[float, ...]]):
 
 def table_of(walk: Walk, graph: Graph, objective: Any) -> Vector:
     """Return the announcements that a simulation has bound to the walk, or announce now."""
-    return walk.announcements(graph, objective) if walk.table is None else walk.table
+    return walk._announcements(graph, objective) if walk.table is None else walk.table
+
+
+def draw_walk(walk: Walk, graph: Graph, objective: Any, rng: Generators | None) -> Walk:
+    """Return the walk with its release drawn and the announcements of all nodes bound.
+
+    Parameters
+    ----------
+    walk
+        The walk; one that is drawn already is returned itself.
+    graph
+        Communication graph.
+    objective
+        The objective.
+    rng
+        As for `realise`.
+
+    Returns
+    -------
+    Walk
+        The walk, for use on this graph only.
+    """
+    if walk.table is not None:
+        return walk
+    walk = walk.realise(graph, objective, rng)
+    return walk.with_table(walk._announcements(graph, objective, rng))
+
+
+def scale_of(walk: Walk, graph: Graph, objective: Any) -> Vector:
+    """Return the `gradient_scale` of a walk, checked."""
+    scale = np.asarray(walk.gradient_scale(graph, objective), dtype=np.float64)
+    if scale.shape != (graph.node_count,) or not ((scale > 0.0) & np.isfinite(scale)).all():
+        raise ValueError(
+            f"gradient_scale of {walk!r} must return a positive finite number for each of the "
+            f"{graph.node_count} nodes, got {scale!r}. Override `weight` for weights of 0."
+        )
+    return scale
 
 
 def view_of(

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 import numpy as np
 
 from walklearn.graphs import Graph
-from walklearn.parts import is_current
 from walklearn.problem.smoothness import check_exact
 from walklearn.walks.disclosure import Shown
 from walklearn.walks.metropolis import (
@@ -17,7 +16,7 @@ from walklearn.walks.metropolis import (
     positive,
     smoothness_of_nodes,
 )
-from walklearn.walks.walk import WALKS, Generators, Vector, View, Walk
+from walklearn.walks.walk import WALKS, Generators, Vector, View, table_of
 
 if TYPE_CHECKING:
     from walklearn.privacy.mechanism import Mechanism
@@ -68,6 +67,7 @@ class Weighted(Metropolis):
     bounds: tuple[float, float] | None = field(default=None, kw_only=True)
     public: bool = field(default=False, kw_only=True)
     announced_numbers: ClassVar[int | None] = 2  # the degree and the importance
+    numbers_needed: ClassVar[int] = 2
     # Bound by `realise`: the mechanism that released the importance, and the values behind it.
     mechanism: ClassVar[Mechanism | None] = None
     true_importance: ClassVar[Vector | None] = None
@@ -110,16 +110,19 @@ class Weighted(Metropolis):
         own = float(objective.smoothness(node) if given is None else given[node])
         return own if self.privacy is None else float(self.privacy.release(own, rng))
 
-    def announcement(self, importance: float, degree: int) -> tuple[float, ...]:
+    def announcement(self, importance: Any, degree: Any) -> tuple[Any, ...]:
         """Return the score and v_i."""
-        weight = float(self.visit_weight(importance, max(degree, 1)))
-        return (*super().announcement(importance, degree), weight)
+        (score,) = super().announcement(importance, degree)
+        return score, self.visit_weight(importance, np.maximum(degree, 1))
 
-    def announcements(self, graph: Graph, objective: Any, rng: Generators | None = None) -> Vector:
+    def _announcements(self, graph: Graph, objective: Any, rng: Generators | None = None) -> Vector:
         """Return score and v_i of all nodes."""
-        if not is_current(type(self), "visit_weights", "announce", "announcement"):
-            return Walk.announcements(self, graph, objective, rng)
-        return np.column_stack([self.score(graph, objective), self.visit_weights(graph, objective)])
+        if self.is_private:
+            raise TypeError(
+                "this walk follows what the nodes will release, which has not been drawn yet: "
+                "draw it first with walk.realise(graph, objective, generator)."
+            )
+        return super()._announcements(graph, objective, rng)
 
     def divisor(self, view: View) -> float:
         """Return v_i of the holder, as it was announced."""
@@ -161,24 +164,10 @@ class Weighted(Metropolis):
             from walklearn.privacy.comparison import shrunk
 
             released = shrunk(self.privacy, released)
-        drawn = self.after_release(released)
-        return drawn.bound(true_importance=true, outside=self.privacy.outside(true))
-
-    def after_release(self, released: Vector) -> Self:
-        """Return the walk that follows R."""
-        importance = positive(np.array(released, float))
-        return self.bound(importance=importance, privacy=None, mechanism=self.privacy)
-
-    def visit_weights(self, graph: Graph, objective: Any = None) -> Vector:
-        """Return `visit_weight` of the given importance, or of L_i."""
-        if self.is_private:
-            raise TypeError(
-                "this walk follows what the nodes will release, which has not been drawn yet: "
-                "draw it first with walk.realise(graph, objective, generator)."
-            )
-        degrees = np.maximum(graph.degrees, 1)
-        weights = self.visit_weight(self._importance(graph, objective), degrees)
-        return np.broadcast_to(np.asarray(weights, float), (graph.node_count,))
+        return self.bound(
+            importance=positive(np.array(released, float)), privacy=None, mechanism=self.privacy,
+            true_importance=true, outside=self.privacy.outside(true),
+        )  # fmt: skip
 
     def _importance(self, graph: Graph, objective: Any) -> Vector:
         if self.importance is None:
@@ -190,13 +179,11 @@ class Weighted(Metropolis):
             )
         return self.importance
 
-    def divisors(self, graph: Graph, objective: Any = None) -> Vector:
+    def _divisors(self, graph: Graph, objective: Any) -> Vector:
         """Return v_i as it was announced; the true importance if weights are as printed."""
         if self.reweight == "as-printed" and self.true_importance is not None:
             return self.true_importance
-        if self.table is not None:
-            return self.table[:, 1]
-        return self.visit_weights(graph, objective)
+        return table_of(self, graph, objective)[:, 1]
 
     @property
     def release(self) -> Vector | None:
