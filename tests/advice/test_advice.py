@@ -10,7 +10,7 @@ import pytest
 
 import walklearn as wl
 from walklearn.advice import Advice, advise
-from walklearn.walks import Uniform, Weighted
+from walklearn.walks import Uniform
 
 GRAPH = wl.graphs.erdos_renyi(60, 0.2, seed=1)
 
@@ -37,29 +37,6 @@ def test_laziness_is_advised_exactly_where_the_walk_alternates() -> None:
         assert reason_of(advice, f"Laziness {laziness}" if laziness else "No laziness")
     gaps = [wl.theory.spectral_gap(wl.graphs.ring(20), Uniform(laziness=a)) for a in (0.0, 0.1)]
     assert gaps[0] == 0.0 < gaps[1]
-
-
-def test_public_facts_suffice() -> None:
-    advice = advise(GRAPH, feature_bound=2.0, penalty=1.0)
-    assert "From public facts only." in str(advice)
-    uniform, weighted = advice.candidates
-    low, high = wl.privacy.smoothness_bounds(wl.losses.Logistic(), 1.0, 60, 2.0)
-    assert uniform.numbers["step smoothness"] == pytest.approx(high, rel=0.1)
-    assert weighted.numbers["step smoothness"] == pytest.approx((low + high) / 2, rel=0.1)
-    assert uniform.numbers["noise factor"] == 1.0
-    assert advice.without_memory is not None
-    assert isinstance(advice.without_memory.walk, Uniform)
-    assert advice.without_memory.step_size is not None
-
-
-def test_weighting_is_advised_from_public_facts_where_the_range_is_narrow() -> None:
-    advice = advise(GRAPH, feature_bound=1.5, penalty=0.6, aggregate="node-mean")
-    assert advice.without_memory is not None
-    assert isinstance(advice.without_memory.walk, Weighted)
-    uniform, weighted = (each.numbers for each in advice.candidates)
-    longer = uniform["step smoothness"] / weighted["step smoothness"]
-    assert longer**2 > weighted["noise factor"]
-    assert "in the clear" in reason_of(advice, "Weighted")
 
 
 def test_uniform_is_advised_where_privacy_costs_more_than_weighting_gains() -> None:
@@ -182,7 +159,7 @@ def test_an_estimator_takes_the_advised_plan(protect: Any) -> None:
             {"problem": wl.Problem([[1.0], [2.0]], [1.0, -1.0])},
             r"the graph has 60 nodes, but the problem has 2\. Build",
         ),
-        ({"feature_bound": 1.0, "penalty": 0.0}, r"penalty = 0 .*public lower bound"),
+        ({**CONSTANTS, "penalty": 0.0}, r"penalty = 0 .*public lower bound"),
     ],
 )
 def test_mistakes(settings: dict[str, Any], message: str) -> None:
@@ -198,9 +175,6 @@ def test_memory_is_advised_unless_something_is_protected() -> None:
     assert open_advice.walk == Uniform()
     assert open_advice.step_size is None
     assert "step size  found on the way" in str(open_advice)
-    paper = open_advice.without_memory
-    assert paper is not None
-    assert f"by SGD, it would be {paper.walk!r} with {paper.step_size}" in str(open_advice)
     released = wl.advise(graph, epsilon=3.0, delta=0.03, feature_bound=1.0, model="in the clear")
     assert released.update is None
     assert released.to_dict()["update"] == "sgd"

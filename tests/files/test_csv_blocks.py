@@ -15,7 +15,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from walklearn.files import DataError, csv_blocks, csv_file, progress
+from walklearn import progress
+from walklearn.files import DataError, csv_blocks, csv_file
 from walklearn.files.csv_blocks import NotPlain
 from walklearn.files.csv_file import read_csv
 
@@ -206,7 +207,7 @@ def test_a_line_of_progress_in_a_terminal_only(
 ) -> None:
     path = tmp_path / "large.csv"
     path.write_text("a,b\n" + "1,2\n" * 100)
-    monkeypatch.setattr(progress, "WORTH_A_BAR", 0)
+    monkeypatch.setattr(progress, "LEAST_BYTES", 0)
     monkeypatch.setattr(progress, "BAR_AFTER", 0.0)
     for in_blocks in (True, False):
         with reading(in_blocks=in_blocks):
@@ -218,5 +219,5 @@ def test_a_line_of_progress_in_a_terminal_only(
         assert "reading large.csv: 100%" in told
         assert "404/404" in told
         monkeypatch.undo()
-        monkeypatch.setattr(progress, "WORTH_A_BAR", 0)
+        monkeypatch.setattr(progress, "LEAST_BYTES", 0)
         monkeypatch.setattr(progress, "BAR_AFTER", 0.0)

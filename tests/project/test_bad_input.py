@@ -66,8 +66,8 @@ def hand_over(problem: wl.Problem) -> Any:
 
 
 class Stay(walks.Uniform):
-    def hop(self, *_: Any) -> walks.Hop:
-        return walks.Hop(0, 0)
+    def hop(self, view: Any, *_: Any) -> walks.Hop:
+        return walks.Hop(view.node, 0)
 
 
 class Orthant(domains.Ball):

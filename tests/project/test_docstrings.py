@@ -19,7 +19,6 @@ PACKAGES = (
 )  # fmt: skip
 RETURNED = (  # not exported, but what exported functions give
     "walklearn.problem.optimum.Optimum", "walklearn.simulation.trace.Summary",
-    "walklearn.advice.Candidate",
 )  # fmt: skip
 MISTAKES = {
     "GL08": "there is no docstring",

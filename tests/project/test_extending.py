@@ -516,7 +516,7 @@ def test_privacy_is_claimed_for_a_walk_whose_disclosure_is_known() -> None:
     class Follower(RootDegree):
         """The same by another method."""
 
-        def visit_weights(self, graph: wl.Graph, objective: Any = None) -> Array:
+        def gradient_scale(self, graph: wl.Graph, objective: Any = None) -> Array:
             return np.asarray(objective.smoothness_constants)
 
     for silent in (Talkative(), Follower()):

@@ -13,6 +13,6 @@ The advice rests on public facts only (the graph, the number of rows, their typi
 Laziness 0.1: without it the walk would never mix, it alternates between two sides of the graph.
 """
 
-from walklearn.advice.advice import Advice, Candidate, advise
+from walklearn.advice.advice import Advice, advise
 
-__all__ = ["Advice", "Candidate", "advise"]
+__all__ = ["Advice", "advise"]

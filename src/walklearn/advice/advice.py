@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,40 +21,19 @@ from walklearn.privacy.public_rows import RowLength
 from walklearn.problem import Aggregate, Problem
 from walklearn.problem.losses import Logistic, Loss
 from walklearn.updates.saga import Saga
+from walklearn.updates.step_choice import public_step
 from walklearn.updates.step_sizes import ConstantStep, StepSize
 from walklearn.updates.update import Update
-from walklearn.walks import Uniform, Walk
+from walklearn.walks import Uniform, Walk, Weighted
 from walklearn.walks.disclosure import mechanism_of
 
 LAZINESS = 0.1
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """A walk that was considered.
-
-    Its numbers are those of the theorems, for constants L_i spread evenly over the public bounds.
-
-    Parameters
-    ----------
-    name
-        What the walk is called.
-    walk
-        The walk.
-    numbers
-        Its numbers by name; NaN where one is not known.
-
-    Examples
-    --------
-    >>> from walklearn import graphs
-    >>> advice = advise(graphs.ring(10), features=5, total_rows=100, feature_bound=2.0)
-    >>> [type(candidate.walk).__name__ for candidate in advice.candidates]
-    ['Uniform', 'Weighted']
-    """
-
-    name: str
-    walk: Walk
-    numbers: dict[str, float]
+ABOUT_SAGA = (
+    "Saga: each node keeps one number per row and class, and the token carries the sum of "
+    "gradients beside the model. The model converges to the minimiser, whereas SGD only comes "
+    "close. Saga finds its own step, and the uniform walk suffices, which reveals only degrees. "
+    "Saga reveals a curvature to neighbours, so under ε the update is SGD."
+)
 
 
 @dataclass(frozen=True)
@@ -70,16 +49,12 @@ class Advice:
         update finds its own.
     reasons
         Why, in sentences.
-    candidates
-        The walks that were considered.
     comparison
         What releases of L_i are worth, where the model is in the clear.
     allotment
         What protects the model and all else that leaves a node, where a total ε was asked for.
     update
         What a visit should do; None for SGD with that walk and step.
-    without_memory
-        Where the update has memory, what to do with SGD instead.
 
     Examples
     --------
@@ -92,11 +67,9 @@ class Advice:
     walk: Walk
     step_size: StepSize | None
     reasons: tuple[str, ...]
-    candidates: tuple[Candidate, ...]
     comparison: Comparison | None = None
     allotment: Allotment | None = None
     update: Update | None = None
-    without_memory: Advice | None = None
 
     @property
     def epsilon(self) -> float:
@@ -140,11 +113,6 @@ class Advice:
             "step_constant": None if self.step_size is None else self.step_size.constant,
             "step_exponent": None if self.step_size is None else self.step_size.exponent,
             "reasons": list(self.reasons),
-            "candidates": [
-                {"name": each.name}
-                | {name: _finite_or_none(number) for name, number in each.numbers.items()}
-                for each in self.candidates
-            ],
         }
 
     def _protection(self) -> dict[str, Any]:
@@ -193,7 +161,6 @@ def advise(
     max_rows: float | None = None,
     total_rows: float | None = None,
     lower: float | None = None,
-    seed: int = 1,
 ) -> Advice:
     """Recommend a walk, what a visit does, what protects it, a laziness and a step size.
 
@@ -227,8 +194,6 @@ def advise(
         protect="node" it brings neither, because both are hidden.
     lower
         A public lower bound of L_i, where there is neither penalty nor intercept.
-    seed
-        Seed of the constants L_i that are drawn from the public bounds.
 
     Returns
     -------
@@ -276,29 +241,45 @@ def advise(
             aggregate=aggregate, penalty=penalty,
         )  # fmt: skip
         return _advise_protected(graph, allotted)
-    if epsilon is not None and feature_bound is None:
+    laziness, about_laziness = choose_laziness(graph)
+    if epsilon is None or delta is None:
+        reasons = (about_laziness, ABOUT_SAGA)
+        return Advice(Uniform(laziness=laziness), None, reasons, update=Saga())
+    if feature_bound is None:
         raise ValueError(
             "a release of L_i needs a public bound on the length of a row: pass feature_bound, the "
             "largest ‖x‖ that any row could have. One taken from the data would leak."
         )
-    bounds = comparison = None
-    if feature_bound is not None:
-        if problem is not None and max_rows is None and aggregate != "node-mean":
-            raise ValueError(
-                'protect="node" hides the number of rows of a node: pass max_rows, a public upper '
-                "bound on it."
-            )
-        bounds = smoothness_bounds(
-            loss, penalty, graph.node_count, feature_bound, max_rows=max_rows or 1,
-            min_rows=min(min_rows, max_rows or 1), aggregate=aggregate, intercept=intercept,
-            total_rows=total_rows, lower=lower,
-        )  # fmt: skip
-        if epsilon is not None and delta is not None:
-            comparison = compare(epsilon=epsilon, delta=delta, bounds=bounds)
-    from walklearn.advice.public import advise_from_public_facts
+    if problem is not None and max_rows is None and aggregate != "node-mean":
+        raise ValueError(
+            'protect="node" hides the number of rows of a node: pass max_rows, a public upper '
+            "bound on it."
+        )
+    bounds = smoothness_bounds(
+        loss, penalty, graph.node_count, feature_bound, max_rows=max_rows or 1,
+        min_rows=min(min_rows, max_rows or 1), aggregate=aggregate, intercept=intercept,
+        total_rows=total_rows, lower=lower,
+    )  # fmt: skip
+    comparison = compare(epsilon=epsilon, delta=delta, bounds=bounds)
+    walk, about_walk = _following(comparison, laziness)
+    step = None if walk.is_private else public_step(loss, penalty, graph, walk, bounds)
+    return Advice(walk, step, (about_laziness, about_walk), comparison)
 
-    advice = advise_from_public_facts(graph, loss, penalty, bounds, comparison, seed)
-    return advice if comparison is not None else _with_memory(advice)
+
+def _following(comparison: Comparison, laziness: float) -> tuple[Walk, str]:
+    """Return a walk that follows the best release of L_i, if it tells more than a constant."""
+    uniform, best = Uniform(laziness=laziness), comparison.rows[0]
+    target = format_claim(comparison.epsilon, comparison.delta)
+    if best.mechanism is None:
+        return uniform, f"Uniform: no mechanism reaches {target}. {best.reason}"
+    errors = (
+        f"At {target} the best release, by {best.kind}, is off by {best.raw_error:.3g} of the "
+        f"range, and a public constant, which reveals nothing, by {comparison.constant_error:.3g}."
+    )
+    if best.raw_error >= comparison.constant_error:
+        return uniform, f"Uniform: privacy would cost more than weighting gains. {errors}"
+    walk = Weighted(privacy=best.mechanism, laziness=laziness)
+    return walk, f"Weighted: {errors} Compare both walks with simulate() on data like yours."
 
 
 def _check_problem(graph: Graph, problem: Problem) -> None:
@@ -313,30 +294,11 @@ def _check_problem(graph: Graph, problem: Problem) -> None:
         )
 
 
-def _with_memory(advice: Advice) -> Advice:
-    """Return the advice with Saga in place of SGD, for models that are not protected."""
-    reason = (
-        "Saga: each node keeps one number per row and class, and the token carries the sum of "
-        "gradients beside the model. The model converges to the minimiser, whereas SGD only comes "
-        "close. Saga finds its own step, and the uniform walk suffices, which reveals only "
-        "degrees. Saga reveals a curvature to neighbours, so under ε the update is SGD."
-    )
-    step = advice.step_size or f"the step {advice.step_source}"
-    instead = f"Without memory, by SGD, it would be {advice.walk!r} with {step}, as follows."
-    about_laziness, *others = advice.reasons
-    return replace(
-        advice, walk=Uniform(laziness=advice.laziness), step_size=None, update=Saga(),
-        without_memory=advice, reasons=(about_laziness, reason, instead, *others),
-    )  # fmt: skip
-
-
 def _advise_protected(graph: Graph, allotted: Allotment) -> Advice:
     """Advise the uniform walk, which reveals nothing, with the noise that the budget needs."""
     laziness, about_laziness = choose_laziness(graph)
     walk, step = Uniform(laziness=laziness), ConstantStep(allotted.step)
     noise = allotted.noise
-    numbers = {"relative noise": allotted.relative_noise}
-    candidates = (Candidate("uniform, protected", walk, numbers),)
     reasons = (
         about_laziness,
         "Uniform: it tells neighbours nothing of the rows, so the whole budget goes to the model. "
@@ -348,7 +310,7 @@ def _advise_protected(graph: Graph, allotted: Allotment) -> Advice:
         f"Step {allotted.step:.3g}, {plural(allotted.updates, 'update')}: from public facts.",
         about_noise(allotted),
     )
-    return Advice(walk, step, reasons, candidates, allotment=allotted)
+    return Advice(walk, step, reasons, allotment=allotted)
 
 
 def choose_laziness(graph: Graph) -> tuple[float, str]:
@@ -370,7 +332,3 @@ def choose_laziness(graph: Graph) -> tuple[float, str]:
         f"Laziness {LAZINESS}: it raises the spectral gap of the uniform walk from {plain:.3g} to "
         f"{lazy:.3g}, since the walk nearly alternates between two sides of the graph."
     )
-
-
-def _finite_or_none(number: float) -> float | None:
-    return float(number) if math.isfinite(number) else None

@@ -107,10 +107,7 @@ def _from_public_facts(described: DataOptions, options: dict[str, Any]) -> Advic
         intercept=True,
         max_rows=options["max_rows"] or -(-rows // graph.node_count),
         total_rows=rows,
-        **{
-            name: options[name]
-            for name in ("epsilon", "delta", "protect", "model", "penalty", "seed")
-        },
+        **{name: options[name] for name in ("epsilon", "delta", "protect", "model", "penalty")},
     )
 
 
@@ -170,7 +167,7 @@ def _from_file(data: Path, described: DataOptions, options: dict[str, Any]) -> A
         intercept=True,
         **lengths,
         **private,
-        **{name: options[name] for name in ("max_rows", "total_rows", "seed")},
+        **{name: options[name] for name in ("max_rows", "total_rows")},
     )
 
 
@@ -187,13 +184,6 @@ def _tell(talk: Talk, advice: Advice, asked: dict[str, list[str]]) -> None:
     ]
     talk.show(["", ""], rows, title=advice.headline)
     if talk.verbose:
-        names = list(advice.candidates[0].numbers)
-        lines = [
-            [each.name, *(f"{each.numbers[name]:.4g}" for name in names)]
-            for each in advice.candidates
-        ]
-        talk.tell()
-        talk.show(["walk considered", *names], lines)
         if advice.comparison is not None:
             talk.tell(f"\n{advice.comparison}")
         talk.tell("\nBecause:\n" + wrapped_sentences(advice.reasons))
@@ -202,7 +192,7 @@ def _tell(talk: Talk, advice: Advice, asked: dict[str, list[str]]) -> None:
             from walklearn.privacy.budget import about_noise
 
             talk.tell(about_noise(advice.allotment))
-        talk.tell("Why, and what else was considered: --verbose.")
+        talk.tell("The reasons: --verbose.")
     talk.tell(f"\nTrain with: walklearn train ... {_options_of(advice, asked)}")
 
 
