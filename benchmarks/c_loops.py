@@ -90,7 +90,7 @@ class CWalk:
         self._arrays = {  # also keeps them alive
             "indptr": _of_type(graph.indptr, np.int32),
             "indices": _of_type(graph.indices, np.int32),
-            "score": _of_type(table_of(walk, graph, problem)[:, 0], np.float64),
+            "score": np.ascontiguousarray(table_of(walk, graph, problem)[:, 0], np.float64),
             "scale": _of_type(walk.gradient_scale(graph, problem), np.float64),
             "rows": _of_type(problem.X, np.float64),
             "targets": _of_type(problem.y, np.float64),
@@ -149,5 +149,8 @@ class Gather:
 def _of_type(array: Array, dtype: Any) -> Array:
     """The very array, once it is known to be what hop.c reads."""
     if array.dtype != dtype or not array.flags.c_contiguous:
-        raise TypeError(f"hop.c reads {np.dtype(dtype)} arrays, got {array.dtype}")
+        order = "contiguous" if array.flags.c_contiguous else "strided"
+        raise TypeError(
+            f"hop.c reads contiguous {np.dtype(dtype)} arrays, got a {order} {array.dtype} array"
+        )
     return array
