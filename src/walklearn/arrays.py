@@ -105,7 +105,7 @@ def conform(specs: Specs, arrays: Mapping[str, ArrayLike], where: object) -> Arr
     -------
     dict
         The arrays by name, in the order of `specs`. A ValueError is raised if names are missing or
-        surplus, if a shape differs, and if numbers would be truncated to integers.
+        surplus, if a shape differs, and if integers would be truncated or out of range.
     """
     if not specs and not arrays:  # the usual case for most parts
         return {}
@@ -134,7 +134,10 @@ def _converted(spec: ArraySpec, given: Any, where: object) -> NDArray[Any]:
     if array.shape != spec.shape or not is_exact:
         given = f"{array.dtype.str} of shape {array.shape}"
         raise ValueError(f"{where}: array {spec.name!r} has {given}, {expected}.")
-    return array.astype(target)
+    converted = array.astype(target)
+    if target.kind in "biu" and not np.array_equal(converted, array):
+        raise ValueError(f"{where}: array {spec.name!r} holds {array}, out of range of {expected}.")
+    return converted
 
 
 def pack(specs: Specs, arrays: Mapping[str, ArrayLike]) -> bytes:

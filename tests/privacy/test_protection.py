@@ -161,3 +161,20 @@ def test_a_walk_that_draws_nodes_by_private_numbers_is_refused() -> None:
 
     with pytest.raises(ValueError, match="no privacy can be claimed"):
         wl.simulate(PROBLEM, RING, Following(), privacy=NODE_NOISE, **SETTINGS)
+
+
+class Anchored(wl.Update):
+    """Asks a node that is not visited, whose budget nobody would charge."""
+
+    def visit(self, context: Any, token: Any, state: Any) -> wl.updates.VisitResult:
+        gradient = context.objective.gradient(0, token["model"], context.draws[0])
+        return wl.updates.VisitResult({"model": token["model"] - 0.01 * gradient})
+
+
+def test_a_gradient_of_another_node_is_refused_under_noise() -> None:
+    noise = wl.privacy.ModelNoise(clip=1.0, noise_multiplier=1.0, max_contributions=5)
+    with pytest.raises(ValueError, match="node 0, whose budget"):
+        wl.simulate(
+            PROBLEM, RING, "uniform", update=Anchored(), privacy=noise, steps=40, seed=1,
+            engine="reference",
+        )  # fmt: skip

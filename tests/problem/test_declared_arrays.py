@@ -128,3 +128,9 @@ def test_declarations_that_make_no_sense_are_refused(declared: Any, error: type[
             step_size=wl.PowerStep(0.1),
             engine="reference",
         )
+
+
+@pytest.mark.parametrize(("dtype", "value"), [("|u1", 300), ("<u8", -1), ("|b1", 2)])
+def test_integers_out_of_range_are_refused(dtype: str, value: int) -> None:
+    with pytest.raises(ValueError, match="out of range"):
+        conform((ArraySpec("count", (), dtype),), {"count": value}, "Counter()")

@@ -208,7 +208,7 @@ def test_a_clip_after_real_noise_is_found(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_a_cap_that_a_real_walk_does_not_keep_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     def uncounted(self: Any, objective: Any, node: int, state: Any, noise: Any) -> Any:
-        return ProtectedObjective(objective, self, noise)
+        return ProtectedObjective(objective, self, node, noise)
 
     monkeypatch.setattr(ModelNoise, "view", uncounted)
     found = audit_walk(NOISE, delta=DELTA, walks=4, engine="released")

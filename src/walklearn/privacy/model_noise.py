@@ -134,7 +134,7 @@ class ModelNoise(NoisyGradients, Protection):
         if spent > self.max_contributions:
             return NoContribution(objective, self)
         state["contributions"] = np.array(spent)
-        return ProtectedObjective(objective, self, noise)
+        return ProtectedObjective(objective, self, node, noise)
 
     def draw_noise(
         self, gradients: int, size: int, rng: np.random.Generator | None

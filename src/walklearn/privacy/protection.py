@@ -156,16 +156,23 @@ class ProtectedObjective(ObjectiveView):
         The objective behind it.
     protection
         The noise, with `protected` and `released`.
+    visited
+        The node whose budget pays for the gradients; those of other nodes are refused.
     noise
         A line for each gradient: whole numbers if they were drawn exactly, else normal numbers.
     """
 
-    def __init__(self, objective: Any, protection: Any, noise: Array) -> None:
+    def __init__(self, objective: Any, protection: Any, visited: int, noise: Array) -> None:
         super().__init__(objective, protection)
         lines = iter(noise)
 
         # A closure keeps the rows out of reach of the update.
         def gradient(node: int, w: Array, draws: Array) -> Array:
+            if node != visited:
+                raise ValueError(
+                    f"an update at node {visited} asks for a gradient of node {node}, whose budget "
+                    "would not be charged. Use context.gradient(w)."
+                )
             line = next(lines, None)
             if line is None:
                 raise ValueError(
