@@ -23,8 +23,8 @@ from sklearn.preprocessing import StandardScaler
 
 from benchmarks.measurement import Measurement
 from walklearn import PowerStep, RandomWalkClassifier
+from walklearn.objectives.datasets import two_gaussians
 from walklearn.privacy import ModelNoise
-from walklearn.problem.datasets import two_gaussians
 from walklearn.updates.step_choice import EXPONENT, LENGTH
 
 DATA = {"breast cancer": load_breast_cancer, "digits": load_digits}

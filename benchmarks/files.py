@@ -27,15 +27,15 @@ JOBS = {
     "pyarrow": ("import pyarrow.csv as csv", "csv.read_csv(path)"),
     "pandas": ("import pandas", "pandas.read_csv(path)"),
     "read_table": (
-        "import pyarrow.csv; from walklearn.files import read_table",
+        "import pyarrow.csv; from walklearn.tables import read_table",
         "table = read_table(path); [table[name] for name in table]",
     ),
     "read_rows": (
-        "import pyarrow.csv; from walklearn.files import read_rows",
+        "import pyarrow.csv; from walklearn.tables import read_rows",
         "read_rows(path, target='y')",
     ),
     "with care": (
-        "from walklearn.files import csv_file, read_rows; csv_file.LARGE = float('inf')",
+        "from walklearn.tables import csv_file, read_rows; csv_file.LARGE = float('inf')",
         "read_rows(path, target='y')",
     ),
 }

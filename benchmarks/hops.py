@@ -33,8 +33,8 @@ from benchmarks.same_work import (
     verify_numpy,
     verify_update,
 )
+from walklearn.simulation.averaging import GossipSetting
 from walklearn.simulation.compiled_batches import LARGEST_BATCH, CompiledGossip
-from walklearn.updates.gossip_sgd import GossipSetting
 from walklearn.visit import Setting
 
 BALL, BOX = wl.domains.Ball(10.0), wl.domains.Box(-10.0, 10.0)

@@ -31,7 +31,7 @@ from benchmarks.race import Contestant, race
 from benchmarks.same_work import advance, generators, streams_of
 from walklearn.simulation.compiled_batches import LARGEST_BATCH
 from walklearn.simulation.compiled_memory import COMPILED
-from walklearn.simulation.simulation import MOST_RELEASED
+from walklearn.simulation.simulate import MOST_RELEASED
 from walklearn.visit import Setting
 
 WELL_MIXING, SLOW = 2.0, 3.0  # targets: hops over those of the best constant

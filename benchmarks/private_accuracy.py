@@ -8,8 +8,8 @@ off at three of them; or by the columns' ranges alone.
 
 Regression is measured by R² on all rows, with a centre and a spread of the target rounded likewise.
 
-The constants of `privacy.budget` were chosen on the first group of data sets. The second group was
-made and looked at only afterwards, once. Those that are made are made from a seed, the
+The constants of `privacy.accounting.budget` were chosen on the first group of data sets. The second
+group was made and looked at only afterwards, once. Those that are made are made from a seed, the
 heavy-tailed ones like counts of words in mail.
 """
 
@@ -33,8 +33,8 @@ from sklearn.model_selection import train_test_split
 
 from benchmarks.measurement import Measurement, main
 from walklearn import RandomWalkClassifier, RandomWalkRegressor
-from walklearn.files import Schema
 from walklearn.privacy.model_noise import Unit
+from walklearn.tables import Schema
 
 NODES, DELTA, SPLITS = 20, 1e-5, 20
 EPSILONS = (3.0, 1.0)

@@ -17,8 +17,8 @@ from walklearn import PowerStep, Problem, graphs, walks
 from walklearn.privacy import ModelNoise
 from walklearn.privacy.protection import Protection
 from walklearn.simulation.compiled_batches import CompiledWalks
+from walklearn.streams import generators
 from walklearn.updates import Sgd
-from walklearn.updates.random_streams import generators
 from walklearn.visit import Setting
 
 NODES, ROWS, DIMENSION = 20, 500, 50

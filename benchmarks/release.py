@@ -14,7 +14,7 @@ import numpy as np
 
 from benchmarks.measurement import Measurement, main
 from walklearn import privacy
-from walklearn.privacy.exact_draws import BLOCK
+from walklearn.privacy.draws.exact_draws import BLOCK
 
 VALUES = 1_000_000
 ROUNDS = 5

@@ -15,8 +15,8 @@ from benchmarks.numpy_loop import NumpyWalk
 from walklearn.graphs import Graph
 from walklearn.simulation.batches import Batch
 from walklearn.simulation.compiled_batches import CompiledWalks
-from walklearn.simulation.recording import BLOCK_NUMBERS
-from walklearn.updates.random_streams import Streams
+from walklearn.simulation.runner import BLOCK_NUMBERS
+from walklearn.streams import Streams
 from walklearn.updates.update import VisitContext
 from walklearn.visit import Setting
 

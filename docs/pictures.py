@@ -27,7 +27,7 @@ def walk(folder: Path, steps: int = 60) -> None:
     X, y = wl.datasets.two_gaussians(12, dimension=2, variance=1.0, seed=1)
     problem = wl.Problem(X, y, penalty=1.0, domain=wl.domains.Ball(3.0))
     path, step_size = folder / "walk.gif", wl.PowerStep(0.1)
-    wl.plot.animate(problem, graph, wl.walks.Uniform(), path,
+    wl.plots.animate(problem, graph, wl.walks.Uniform(), path,
                     step_size=step_size, steps=steps, seed=2, frames_per_second=6)  # fmt: skip
 
 
@@ -44,7 +44,7 @@ def visits(folder: Path) -> None:
     for axes, (title, method) in zip(figure.subplots(1, 2), settings, strict=True):
         run = wl.simulate(problem, graph, method, steps=20_000, step_size=wl.PowerStep(0.01),
                           replicates=8, seed=1, records=2, progress=False)  # fmt: skip
-        wl.plot.visits(graph, run.visits, ax=axes)
+        wl.plots.visits(graph, run.visits, ax=axes)
         figure.axes[-1].set_ylabel("visits / equal share")
         axes.set_title(title)
     figure.savefig(folder / "visits.png", dpi=DOTS_PER_INCH)
@@ -68,7 +68,7 @@ def weighting(folder: Path) -> None:
             run = wl.simulate(problem, graph, method, steps=10_000, step_size=step,
                               replicates=16, seed=2, progress=False)  # fmt: skip
             runs.append(replace(run, label=label))
-        wl.plot.convergence(runs, metric="distance", ax=axes)
+        wl.plots.convergence(runs, metric="distance", ax=axes)
         axes.set_title("one model fits every row" if noise == 0 else f"label noise {noise:g}")
     figure.savefig(folder / "weighting.png", dpi=DOTS_PER_INCH)
 
@@ -91,7 +91,7 @@ def entrapment(folder: Path) -> None:
     X, y = wl.datasets.heterogeneous_rows(100, dimension=10, seed=1)
     problem = wl.Problem(X, y, loss=wl.losses.Squared(), aggregate="mean")
     figure = Figure(figsize=(7.2, 4.2), layout="constrained")
-    wl.plot.entrapment(graph, wl.walks.Weighted(), problem, ax=figure.subplots())
+    wl.plots.entrapment(graph, wl.walks.Weighted(), problem, ax=figure.subplots())
     figure.savefig(folder / "entrapment.png", dpi=DOTS_PER_INCH)
 
 
@@ -99,7 +99,7 @@ def privacy(folder: Path) -> None:
     """What is left of a released value, for every mechanism, in a narrow and a wide range."""
     figure = Figure(figsize=(10.0, 4.2), layout="constrained")
     for axes, bounds in zip(figure.subplots(1, 2, sharey=True), ((1, 2), (1, 50)), strict=True):
-        wl.plot.privacy_tradeoff(bounds=bounds, delta=0.03, ax=axes)
+        wl.plots.privacy_tradeoff(bounds=bounds, delta=0.03, ax=axes)
     figure.savefig(folder / "privacy.png", dpi=DOTS_PER_INCH)
 
 

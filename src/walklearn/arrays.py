@@ -79,7 +79,7 @@ def zeros(specs: Specs) -> Arrays:
 
 def checked_specs(specs: Specs, where: object) -> Specs:
     """Return the declarations of a part; raise an error if they are none, or share a name."""
-    if not all(isinstance(spec, ArraySpec) for spec in specs):
+    if not isinstance(specs, tuple | list) or not all(isinstance(s, ArraySpec) for s in specs):
         raise TypeError(f"{where} declares {specs!r}. Declare arrays as a tuple of wl.ArraySpec.")
     names = [spec.name for spec in specs]
     if len(set(names)) < len(names):
@@ -107,6 +107,8 @@ def conform(specs: Specs, arrays: Mapping[str, ArrayLike], where: object) -> Arr
         The arrays by name, in the order of `specs`. A ValueError is raised if names are missing or
         surplus, if a shape differs, and if integers would be truncated or out of range.
     """
+    if not isinstance(arrays, dict | Mapping):  # a dict is the quick case
+        raise TypeError(f"{where} must return its arrays as a dict by name, got {arrays!r}.")
     if not specs and not arrays:  # the usual case for most parts
         return {}
     result: Arrays = {}

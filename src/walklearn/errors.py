@@ -18,10 +18,6 @@ CAPABILITIES = {
 }
 
 
-#: Capabilities of walks; all others belong to objectives.
-WALK_CAPABILITIES = ("has_rounds", "stationary", "transition_matrix")
-
-
 class CapabilityError(TypeError):
     """A part needs a member that the objective, or the walk, does not have.
 
@@ -49,20 +45,99 @@ class CapabilityError(TypeError):
     def __init__(self, capability: str, needed_by: object, missing_in: object, remedy: str) -> None:
         self.capability, self.needed_by = capability, needed_by
         self.missing_in, self.remedy = missing_in, remedy
-        need = CAPABILITIES.get(capability, capability)
-        super().__init__(f"{needed_by} needs {need}. Missing in {missing_in}. {remedy}")
+        super().__init__(capability, needed_by, missing_in, remedy)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle the fields: an exception's own way would pass the message alone."""
-        return type(self), (self.capability, self.needed_by, self.missing_in, self.remedy)
+        """Pickle the parts by name: an objective under noise cannot be pickled."""
+        return type(self), (
+            self.capability, str(self.needed_by), str(self.missing_in), self.remedy
+        )  # fmt: skip
+
+    def __str__(self) -> str:
+        need = CAPABILITIES.get(self.capability, self.capability)
+        return f"{self.needed_by} needs {need}. Missing in {self.missing_in}. {self.remedy}"
 
 
 def check_needs(part: Any, objective: object, walk: object = None) -> None:
     """Raise a CapabilityError for the first of the part's `needs` that is missing."""
+    if not isinstance(part.needs, dict):
+        raise TypeError(f"needs of {part!r} must be a dict from capability to remedy.")
     for capability, remedy in part.needs.items():
-        source = walk if capability in WALK_CAPABILITIES else objective
+        source = walk if capability == "has_rounds" else objective
         if not getattr(source, capability, None):
             raise CapabilityError(capability, part, source, remedy)
+
+
+class InputError(ValueError):
+    """A value in a file, or in a table of settings, is wrong.
+
+    Parameters
+    ----------
+    problem
+        What is wrong and what to do, continuing a sentence that begins with the key.
+    key
+        The key of the value, with dots between nested keys; empty if there is none.
+    place
+        The file and the line.
+
+    Examples
+    --------
+    >>> import walklearn as wl
+    >>> raise wl.InputError("must be at least 1; it is 0.", "updates", "plan.toml, line 3")
+    Traceback (most recent call last):
+        ...
+    walklearn.errors.InputError: plan.toml, line 3: updates must be at least 1; it is 0.
+    """
+
+    def __init__(self, problem: str, key: str = "", place: str = "") -> None:
+        self.problem, self.key, self.place = problem, key, place
+        super().__init__(problem, key, place)
+
+    def __str__(self) -> str:
+        gap = "" if not self.key or self.problem.startswith(":") else " "
+        text = f"{self.key}{gap}{self.problem}"
+        return f"{self.place}: {text}" if self.place else text.removeprefix(": ")
+
+
+class MissingExtraError(ImportError):
+    """A package of an optional extra is not installed.
+
+    Parameters
+    ----------
+    extra
+        Name of the extra.
+    package
+        Name of the package, as pip knows it.
+    needed_by
+        What needs it, with a verb: "to_networkx needs".
+
+    Examples
+    --------
+    >>> import walklearn as wl
+    >>> raise wl.MissingExtraError("networkx", "networkx", "to_networkx needs")
+    Traceback (most recent call last):
+        ...
+    walklearn.errors.MissingExtraError: to_networkx needs networkx. In the clone of walklearn:
+    pip install '.[networkx]'
+    """
+
+    def __init__(self, extra: str, package: str, needed_by: str) -> None:
+        self.extra, self.package, self.needed_by = extra, package, needed_by
+        super().__init__(extra, package, needed_by)
+
+    def __str__(self) -> str:
+        install = f"pip install '.[{self.extra}]'"
+        return f"{self.needed_by} {self.package}. In the clone of walklearn: {install}"
+
+
+class InterruptedWarning(UserWarning):
+    """A training was interrupted; the model so far is kept.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> warnings.simplefilter("error", InterruptedWarning)  # a cut-short training raises an error
+    """
 
 
 class PrivacyWarning(UserWarning):

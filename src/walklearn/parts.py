@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from abc import ABC
 from dataclasses import MISSING, FrozenInstanceError, dataclass, field, fields
-from functools import wraps
+from functools import lru_cache, wraps
 from typing import Any, ClassVar, Self, dataclass_transform
 
 import numpy as np
@@ -108,6 +108,7 @@ class Part(_Frozen, ABC):
         return f"{type(self).__name__}({', '.join(shown)})"
 
 
+@lru_cache(maxsize=1024)
 def is_current(kind: type, twin: str, *originals: str) -> bool:
     """True if a class or one of its bases defines `twin` no earlier than the originals.
 

@@ -38,6 +38,7 @@ from walklearn.walks.disclosure import check_disclosure_known, check_protectable
 from walklearn.walks.walk import Hop, View, Walk, table_of, view_of
 
 Array = NDArray[Any]
+WHOLE = (int, np.integer)
 
 
 class Token(NamedTuple):
@@ -129,10 +130,20 @@ class Setting:
 
     def __post_init__(self) -> None:
         objective, privacy = self.objective, self.privacy
+        if not isinstance(self.walk.draws, WHOLE) or self.walk.draws < 0:
+            raise ValueError(f"draws of {self.walk!r} must be a whole number of at least 0.")
+        gradients, cap = self.update.gradients, getattr(privacy, "max_contributions", None)
+        if not isinstance(gradients, WHOLE) or gradients < 1:
+            raise ValueError(f"gradients of {self.update!r} must be a whole number of at least 1.")
+        if cap is not None and cap < gradients:
+            raise ValueError(
+                f"a visit of {self.update!r} takes {gradients} gradients, and {privacy!r} allows a "
+                f"node {cap} in all, so no visit would change the model. Raise max_contributions."
+            )
         check_needs(self.walk, objective)
         check_needs(privacy, objective)
         spent = zeros(privacy.node_arrays(objective))
-        noise = np.zeros((self.update.gradients, objective.size))
+        noise = np.zeros((gradients, objective.size))
         check_needs(self.update, privacy.view(objective, 0, spent, noise), self.walk)
         if mechanism_of(self.walk) is not None:
             check_disclosure_known(self.walk)
@@ -151,18 +162,20 @@ class Setting:
 
     @cached_property
     def visible(self) -> Any:
-        """The objective as an update may see it outside a visit: under noise without rows."""
+        """The objective that an update has access to outside a visit; under noise, without rows."""
         noisy = self.privacy.adds_noise
         return ObjectiveView(self.objective, self.privacy) if noisy else self.objective
 
     @cached_property
     def token_specs(self) -> tuple[Specs, Specs]:
         """The arrays of walk and update on the token."""
-        objective = self.visible
-        return (
-            checked_specs(self.walk.token_arrays(objective.nodes), self.walk),
-            checked_specs(self.update.token_arrays(objective, self.tokens), self.update),
-        )
+        objective, update = self.visible, self.update
+        of_update = checked_specs(update.token_arrays(objective, self.tokens), update)
+        if type(update).model is Update.model and all(spec.name != "model" for spec in of_update):
+            raise ValueError(
+                f'{update!r} declares no array "model". Declare it, or override `model`.'
+            )
+        return checked_specs(self.walk.token_arrays(objective.nodes), self.walk), of_update
 
     def node_specs(self, node: int) -> tuple[Specs, Specs, Specs]:
         """Return the arrays of walk, update and protection at a node."""
@@ -173,7 +186,7 @@ class Setting:
                 checked_specs(
                     self.update.node_arrays(self.visible, node, self.tokens), self.update
                 ),
-                self.privacy.node_arrays(self.objective),
+                checked_specs(self.privacy.node_arrays(self.objective), self.privacy),
             )
         return specs
 
@@ -234,12 +247,14 @@ def init_token(setting: Setting, model: Array | None = None) -> Token:
     Token
         Without visits.
     """
-    update = setting.update
-    arrays = update.init_token(setting.visible, setting.tokens)
-    if model is not None and "model" in arrays and type(update).init_token is Update.init_token:
-        arrays = arrays | {"model": model}
-    arrays = conform(setting.token_specs[1], arrays, update)
-    return Token(0, 0, 0, zeros(setting.token_specs[0]), arrays)
+    update, (of_walk, of_update) = setting.update, setting.token_specs
+    if type(update).init_token is not Update.init_token:
+        arrays = update.init_token(setting.visible, setting.tokens)
+    else:
+        arrays = zeros(of_update)
+        if "model" in arrays:
+            arrays["model"] = setting.visible.start if model is None else model
+    return Token(0, 0, 0, zeros(of_walk), conform(of_update, arrays, update))
 
 
 def visit(
@@ -273,7 +288,7 @@ def visit(
     """
     node, walk, update = view.node, setting.walk, setting.update
     weight = walk.weight(view, token.walk, state.walk)
-    if not 0.0 <= weight < np.inf:
+    if not isinstance(weight, float | int | np.number) or not 0.0 <= weight < np.inf:
         raise ValueError(
             f"{walk!r} gives node {node} the weight {weight!r}. It must be finite and at least 0."
         )
@@ -360,7 +375,9 @@ class Walker:
     def _check(self, hop: Hop, view: View) -> None:
         """Raise a ValueError if the token cannot get there at this cost."""
         walk = self.setting.walk
-        is_possible = isinstance(hop.messages, int | np.integer) and hop.node in range(view.nodes)
+        counts = isinstance(hop.messages, WHOLE) and isinstance(hop.questions, WHOLE)
+        is_possible = counts and hop.questions >= 0 and isinstance(hop.node, WHOLE)
+        is_possible = is_possible and 0 <= hop.node < view.nodes
         if is_possible and hop.messages == 1 and not walk.is_independent:
             place = bisect_left(view.neighbours, hop.node)  # far faster than `in`
             is_possible = view.neighbours[place : place + 1].tolist() == [hop.node]
@@ -368,6 +385,7 @@ class Walker:
             is_possible = hop.messages > 0 or (hop.messages == 0 and hop.node == view.node)
         if not is_possible:
             raise ValueError(
-                f"{walk!r} hops from node {view.node} to {hop.node!r} by {hop.messages!r} "
-                f"messages. Choose one of its neighbours {view.neighbours} and 1 message, or stay."
+                f"{walk!r} hops from node {view.node} to {hop.node!r} by {hop.messages!r} messages "
+                f"and {hop.questions!r} questions. Choose one of its neighbours {view.neighbours} "
+                "and 1 message, or stay."
             )

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 import walklearn as wl
 from tests.running import python, walklearn
 from walklearn.cli import main
-from walklearn.privacy import exact_draws
+from walklearn.privacy.draws import exact_draws
 from walklearn.privacy.noisy_gradients import NoisyGradients
 
 

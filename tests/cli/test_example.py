@@ -10,9 +10,9 @@ import pytest
 
 from tests.running import invoke
 from walklearn.cli.example import ROWS_OF
-from walklearn.files import Schema
 from walklearn.node.agreement.node_rows import read_node_rows
 from walklearn.node.agreement.plan import Plan
+from walklearn.tables import Schema
 
 
 @pytest.fixture(scope="module")

@@ -13,8 +13,8 @@ import pytest
 
 from tests.running import invoke, python
 from walklearn.cli import main
-from walklearn.files.encoding import Encoding
-from walklearn.model import Model
+from walklearn.models import Model
+from walklearn.tables.encoding import Encoding
 
 TABLE = pd.DataFrame(
     {"age": [30.0, 41.0, 29.0, 58.0], "city": ["Oslo", "Rome", "Oslo", "Rome"]}, index=[3, 4, 5, 6]

@@ -11,12 +11,12 @@ from click.testing import Result
 from sklearn.datasets import load_breast_cancer, load_diabetes
 
 from tests.running import invoke
-from walklearn.advice import advise
-from walklearn.files.target_scale import TargetScale
+from walklearn.fitting.advice import advise
 from walklearn.graphs import erdos_renyi
 from walklearn.node.agreement.plan import Plan
 from walklearn.node.agreement.plan_privacy import Privacy
-from walklearn.problem.losses import Softmax
+from walklearn.objectives.linear.losses import Softmax
+from walklearn.tables.target_scale import TargetScale
 
 SCHEMA = """
 [age]
@@ -100,7 +100,7 @@ def test_under_epsilon_it_spends_as_advised(folder: Path) -> None:
     assert allotted.noise.delta(3.0) <= 1e-5
     assert plan.step_size is not None
     assert plan.step_size.constant == pytest.approx(advice.allotment.step, rel=1e-5)
-    assert "ε = 3 at δ = 1e-05 for one row of a node" in made.stdout
+    assert "ε = 3 at δ = 1e-05 for everything" in made.stdout
 
 
 def test_numbers_and_many_classes(folder: Path) -> None:
@@ -161,7 +161,7 @@ def test_check_minds_what_may_not_be_meant(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (("--epsilon", 3), "--epsilon was given without --delta: privacy is a pair, such as --eps"),
+        (("--epsilon", 3), "epsilon was given without delta: privacy is a pair, such as eps"),
         ((*PRIVATE, "--updates", 50), "--updates follows from --epsilon"),
         (("--features", "weight"), "declares neither it nor '*'"),
         (("--name", "St. Olav"), "Error: --name must be of a-z, 0-9"),

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from tests.running import invoke
-from walklearn.files import read_rows
-from walklearn.files.encoding import Column, Encoding
 from walklearn.node.agreement.plan import Plan
 from walklearn.node.disk.creation import create_node
-from walklearn.privacy.public_rows import RowLength
+from walklearn.privacy.accounting.public_rows import RowLength
+from walklearn.tables import read_rows
+from walklearn.tables.encoding import Column, Encoding
 
 WARDS = [f"w{number}" for number in range(9)]
 SPREADS = "[age]\ncentre = 50\nspread = 20\n[dose]\ncentre = 0\nspread = 2\n"

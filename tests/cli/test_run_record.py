@@ -16,11 +16,11 @@ from tests.running import invoke
 from walklearn import RandomWalkClassifier
 from walklearn.cli import main
 from walklearn.cli.run_record import RunRecord
-from walklearn.estimators import walking
-from walklearn.files.row_marks import file_blocks
-from walklearn.model import Model
+from walklearn.fitting import training
+from walklearn.models import Model
 from walklearn.privacy import Ledger, OwnerRecord
 from walklearn.privacy.mechanisms import Laplace
+from walklearn.tables.row_marks import file_blocks
 
 SCALE = ("--scale", "*=0,1")
 PRIVATE = ("--epsilon", "3", "--delta", "1e-5", "--task", "classification", *SCALE)
@@ -80,7 +80,7 @@ def test_three_private_runs_at_3_print_5_66(data: Path) -> None:
     out = data.parent / "model"
     shown = invoke("train", data, "--target", "y", "--steps", "60", *PRIVATE, "--force", "--out",
                    out)  # fmt: skip
-    assert "of its rows in this fit alone" in " ".join(shown.stdout.split())
+    assert "in this fit alone" in " ".join(shown.stdout.split())
     lines = shown.stdout.splitlines()
     at = next(at for at, line in enumerate(lines) if line.startswith("Not private: "))
     assert lines[at - 1].startswith(
@@ -145,7 +145,7 @@ def test_a_run_that_is_interrupted_or_fails_stays_charged(
     expected = (1, 0) if options is PRIVATE else (0, 1)
     for runs in (1, 2):
         with monkeypatch.context() as patch:
-            patch.setattr(walking, "walk_on", stop)
+            patch.setattr(training, "walk_on", stop)
             patch.setattr(Laplace, "release", stop)
             result = invoke("train", data, "--target", "y", *options, "--out", data.parent / "out")
         assert result.exit_code != 0
@@ -160,7 +160,7 @@ def test_a_private_run_without_a_usable_record_draws_nothing(
     monkeypatch.setenv("XDG_STATE_HOME", str(data.parent / "file"))
     asked = ("train", data, "--target", "y", "--steps", "60", "--out", data.parent / "model")
     with monkeypatch.context() as patch:
-        patch.setattr(walking, "walk_on", lambda *_: pytest.fail("noise was drawn"))
+        patch.setattr(training, "walk_on", lambda *_: pytest.fail("noise was drawn"))
         result = invoke(*asked, *PRIVATE)
     assert (result.exit_code, (data.parent / "model").exists()) == (2, False)
     assert "XDG_STATE_HOME" in result.stderr
@@ -289,13 +289,13 @@ def test_a_resumed_training_that_was_not_recorded_is_charged(
 def test_a_record_that_breaks_during_the_training_does_not_cost_the_model(
     data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = walking.walk_on
+    real = training.walk_on
 
     def broken(*arguments: Any) -> Any:
         OwnerRecord().path.write_bytes(1000 * b"x")
         return real(*arguments)
 
-    monkeypatch.setattr(walking, "walk_on", broken)
+    monkeypatch.setattr(training, "walk_on", broken)
     facts = train(data, *PRIVATE)
     assert "total" not in facts["for_the_owner_alone"]
     assert any("is not known" in note for note in facts["for_the_owner_alone"]["notes"])

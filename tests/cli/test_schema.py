@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 
 from tests.running import invoke
-from walklearn.files import Schema
 from walklearn.node.agreement.plan import Plan, PlanError
+from walklearn.tables import Schema
 
 PLAN = """
 name = "hospitals"

@@ -13,8 +13,8 @@ import pytest
 
 from tests.running import invoke
 from walklearn.cli import main
-from walklearn.cli.talk import Talk
-from walklearn.model import Model
+from walklearn.cli.console import Talk
+from walklearn.models import Model
 
 COMMON = {"as_json", "verbose", "quiet"}
 # What each command is tried with, in the directory `place`. Those that take long, or a network, are

@@ -13,9 +13,7 @@ from sklearn.datasets import load_diabetes
 
 from tests.node.made_tokens import made_token
 from tests.running import invoke
-from walklearn.files import read_rows
-from walklearn.files.target_scale import TargetScale
-from walklearn.model import Model
+from walklearn.models import Model
 from walklearn.node.agreement.node_rows import read_node_rows
 from walklearn.node.agreement.plan import Plan, PlanError
 from walklearn.node.disk.creation import create_node
@@ -24,7 +22,9 @@ from walklearn.node.disk.store import Store
 from walklearn.node.protocol.learner import Learner
 from walklearn.node.protocol.record import Place, Record
 from walklearn.node.protocol.tokens import Limits, Line
-from walklearn.problem.losses import Huber
+from walklearn.objectives.linear.losses import Huber
+from walklearn.tables import read_rows
+from walklearn.tables.target_scale import TargetScale
 
 X, Y = load_diabetes(return_X_y=True, scaled=False)
 COLUMNS = [f"c{at}" for at in range(X.shape[1])]

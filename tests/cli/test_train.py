@@ -19,9 +19,10 @@ from click.testing import CliRunner
 import walklearn as wl
 from tests.running import invoke
 from walklearn.cli import main
-from walklearn.cli.bad_input import plainly
 from walklearn.cli.data_options import task_of
-from walklearn.model import Model
+from walklearn.cli.user_errors import plainly
+from walklearn.models import Model
+from walklearn.privacy import Claim
 
 TASK = ("--task", "classification")
 PRIVATE = ("--epsilon", "3", "--delta", "1e-5", *TASK)
@@ -149,11 +150,11 @@ def test_privacy_is_told_exactly(place: Path, tmp_path: Path) -> None:
     facts = train(*asked, tmp_path / "model")
     privacy = facts["privacy"]
     assert privacy["simulated"] is True  # it has a seed
-    assert (privacy["epsilon"], privacy["protected"]) == ("∞", [])
-    assert privacy["would_be"] == {"epsilon": 3.0, "delta": 1e-5, "protect": "rows"}
+    assert (privacy["private"], privacy["epsilon"], privacy["protected"]) == (False, None, [])
+    assert privacy["would_be"] == Claim(3.0, 1e-5, "rows").to_dict()
     assert privacy["not_protected"][0].startswith("No privacy claim: the noise was drawn from a")
     report = (tmp_path / "model" / "report.md").read_text(encoding="utf-8")
-    assert "- epsilon: ∞" in report
+    assert "- claim: ε = ∞" in report
     assert "for everything that leaves" not in report
     assert {"rows", "loss", "training_score"}.isdisjoint(facts["training"])
     model = Model.load(tmp_path / "model")
@@ -167,7 +168,7 @@ def test_privacy_is_told_exactly(place: Path, tmp_path: Path) -> None:
     result = invoke("train", *asked, tmp_path / "real", "--json")
     assert result.exit_code == 0, result.output
     real = json.loads(result.stdout)["privacy"]
-    assert (real["epsilon"], real["delta"], real["protect"]) == (3.0, 1e-5, "rows")
+    assert (real["epsilon"], real["delta"], real["unit"]) == (3.0, 1e-5, "rows")
     assert real["simulated"] is False
     assert not any("ε = ∞" in sentence for sentence in real["not_protected"])
     assert not wl.privacy.Ledger.from_dict(dict(Model.load(tmp_path / "real").ledger)).simulated
@@ -225,7 +226,7 @@ def test_the_directory_of_a_private_model_can_be_published(place: Path, tmp_path
         result = invoke("train", *asked, *options, "--verbose", "--out", tmp_path / name)
         assert result.exit_code == 0, result.output
         assert "accuracy" in result.stdout
-        pair = {"own": "(ε, δ) = (3, 1e-05) for everything", "constants": "(3, 0.03) of this"}
+        pair = {"own": "ε = 3 at δ = 1e-05 for everything", "constants": "(3, 0.03) of this"}
         assert pair.get(name, pair["own"]) in " ".join(result.stdout.split())
         publishable = "you can publish it" in " ".join(result.stdout.split())
         assert publishable == (name != "constants")  # for there the model is in the clear
@@ -289,7 +290,7 @@ def test_the_model_can_be_protected(place: Path, tmp_path: Path) -> None:
         "--model-noise", "5", "0.001", "1", "20", "--steps", "400", *TASK,
         "--out", tmp_path / "model",
     )  # fmt: skip
-    assert facts["privacy"]["would_be"] == {"epsilon": 5.0, "delta": 0.001, "protect": "rows"}
+    assert facts["privacy"]["would_be"] == Claim(5.0, 0.001, "rows").to_dict()
     assert not any("model is not" in sentence for sentence in facts["privacy"]["not_protected"])
 
 
@@ -382,7 +383,7 @@ def test_advise_from_the_shell(place: Path, tmp_path: Path) -> None:
     public = ("--rows", "400", "--schema", tmp_path / "schema.toml")
     result = invoke("advise", "--graph", place / "edges.txt", *PRIVATE, *public)
     assert result.exit_code == 0, result.output
-    assert "ε = 3, δ = 1e-05 for all that leaves a node" in result.stdout
+    assert "ε = 3 at δ = 1e-05 for everything that leaves" in result.stdout
     # Followed, it keeps its word.
     command = followed_from(result.stdout)
     followed = train(
@@ -408,7 +409,7 @@ def test_advise_from_the_shell(place: Path, tmp_path: Path) -> None:
     command = followed_from(result.stdout)
     trained = train(place / "data.csv", *command, "--steps", "100", "--out", tmp_path / "m")
     assert trained["walk"] == "Uniform(laziness=0.1)"
-    assert trained["privacy"]["epsilon"] == "∞"
+    assert trained["privacy"]["epsilon"] is None
 
 
 @pytest.mark.parametrize("asked", [(), ("--feature-bound", "8"), (*PRIVATE, *SCALES), CONSTANTS])
@@ -447,7 +448,7 @@ def test_advice_from_public_facts_is_followed_to_the_letter(place: Path, tmp_pat
         assert result.exit_code == 0, result.output
         command = followed_from(result.stdout)
         trained = train(place / "data.csv", *rest, *command, "--out", tmp_path / name)
-        claimed = "∞" if name == "clear" else 3.0
+        claimed = None if name == "clear" else 3.0
         assert trained["privacy"].get("would_be", trained["privacy"])["epsilon"] == claimed
 
 
@@ -478,10 +479,10 @@ def test_a_model_in_the_clear_is_told_as_infinite(place: Path, tmp_path: Path) -
     common = ("--target", "label", *NETWORK, place / "edges.txt", *REST["label"], "--drop", "city")
     asked = (*common, *SCALES, *CONSTANTS, "--steps", "100", "--out")
     facts = train(place / "data.csv", *asked, tmp_path / "model")
-    assert facts["privacy"]["epsilon"] == "∞"
+    assert facts["privacy"]["epsilon"] is None
     assert facts["walk"].startswith("Weighted(privacy=Laplace")
     report = (tmp_path / "model" / "report.md").read_text(encoding="utf-8")
-    assert "- epsilon: ∞" in report
+    assert "- claim: ε = ∞" in report
     assert "ε = ∞: the model is not protected, as was asked for" in report
 
 
@@ -492,8 +493,8 @@ def test_a_model_in_the_clear_is_told_as_infinite(place: Path, tmp_path: Path) -
         ("--epsilon 2 --delta 7 --walk uniform", "delta must be in [0, 1), got 7"),
         ("--model-noise 3 1e-3 1 2.5 --walk uniform", "whole number of at least 1, got 2.5"),
         ("--model-noise 3 1e-3 1 20 --walk weighted", "noise on the model would protect nothing"),
-        ("--model-noise 3 1e-3 1 20 --epsilon 3 --delta 1e-5", "leave --model-noise out, or eps"),
-        ("--epsilon 2 --delta 1e-5 --max-rows 40", "--max-rows does not hide how many rows a node"),
+        ("--model-noise 3 1e-3 1 20 --epsilon 3 --delta 1e-5", "Leave out epsilon and delta, or"),
+        ("--epsilon 2 --delta 1e-5 --max-rows 40", "max_rows does not hide how many rows a node"),
         ("--epsilon 2", "--epsilon was given without --delta"),
         ("--epsilon 2 --delta 0", "never gives delta = 0"),
     ],

@@ -19,8 +19,8 @@ from sklearn.preprocessing import StandardScaler
 
 import walklearn as wl
 from walklearn import RandomWalkClassifier, RandomWalkRegressor
-from walklearn.estimators import rounds, walking
-from walklearn.problem.losses import Huber, Logistic, Softmax, Squared
+from walklearn.fitting import rounds, training
+from walklearn.objectives.linear.losses import Huber, Logistic, Softmax, Squared
 
 CANCER = load_breast_cancer(return_X_y=True)
 IRIS = load_iris(return_X_y=True)
@@ -217,13 +217,13 @@ def test_a_step_that_is_a_number_falls_as_those_that_are_found() -> None:
 
 def test_steps_that_are_too_long_are_found_out() -> None:
     for given in ({"step_size": 1e6}, {"update": wl.updates.Sgd(wl.ConstantStep(10.0))}):
-        with pytest.raises(ValueError, match=r"the steps are too long. Leave step_size out"):
+        with pytest.raises(ValueError, match=r"the steps are too long. Use a smaller step"):
             RandomWalkRegressor(**given, random_state=0).fit(*DIABETES)
 
 
 def test_who_gave_no_step_is_not_told_to_leave_it_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(walking, "choose_step", lambda *_: wl.ConstantStep(10.0))
-    with pytest.raises(ValueError, match=r"diverged to infinity.*one scale, take a larger penalty"):
+    monkeypatch.setattr(training, "choose_step", lambda *_: wl.ConstantStep(10.0))
+    with pytest.raises(ValueError, match=r"diverged to infinity.*or use a larger penalty"):
         RandomWalkRegressor(update="sgd", random_state=0).fit(*DIABETES)
 
 
@@ -373,7 +373,7 @@ def test_pandas_columns_are_remembered() -> None:
 def test_the_trace_draws_and_is_kept(update: str, metric: str, tmp_path: Any) -> None:
     model = RandomWalkClassifier(update=update, penalty=0.01, random_state=0).fit(*CANCER)
     axes = model.trace_.plot()
-    assert axes.get_ylabel() == wl.plot.METRICS[metric]
+    assert axes.get_ylabel() == wl.plots.METRICS[metric]
     axes.figure.savefig(tmp_path / "trace.png")
     model.trace_.save(tmp_path / "trace.npz")
     assert wl.Trace.load(tmp_path / "trace.npz") == model.trace_

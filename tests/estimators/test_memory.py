@@ -25,7 +25,7 @@ from walklearn import (
 CANCER = load_breast_cancer(return_X_y=True)
 LAPLACE = privacy.calibrate("laplace", epsilon=1.0, delta=0.0, bounds=(0.1, 40.0))
 EIGHTS = np.full(569, 8.0)
-RELEASED = walks.Weighted(EIGHTS).bound(mechanism=LAPLACE, true_importance=EIGHTS)
+RELEASED = walks.Weighted(EIGHTS).bound(mechanism=LAPLACE)
 
 
 def uneven() -> tuple[Any, Any, Any]:
@@ -144,7 +144,7 @@ def test_auto_remembers_unless_something_is_private(settings: Any, update: Any) 
     assert isinstance(model.update_, update)
     tells = "walk" in settings or settings.get("model") == "in the clear"
     assert (model.walk_ == walks.Uniform()) != tells
-    with pytest.raises(ValueError, match="remembers gradients"):
+    with pytest.raises(ValueError, match="stores gradients"):
         RandomWalkClassifier(
             update="saga", epsilon=3.0, delta=1e-5, row_length=5.5, random_state=0
         ).fit(*CANCER)
@@ -152,7 +152,7 @@ def test_auto_remembers_unless_something_is_private(settings: Any, update: Any) 
 
 @pytest.mark.parametrize("walk", [RELEASED, walks.Jumping(RELEASED)], ids=str)
 def test_memory_would_tell_what_a_walk_has_released_by_a_mechanism(walk: Any) -> None:
-    with pytest.raises(ValueError, match="remembers gradients"):
+    with pytest.raises(ValueError, match="stores gradients"):
         RandomWalkClassifier(walk=walk, update="saga", random_state=0).fit(*CANCER)
 
 

@@ -19,7 +19,7 @@ ESTIMATORS = [
 ]
 EXPECTED = {
     f"check_sample_weight_equivalence_on_{kind}_data": "a repeated row is at another node, so the "
-    "token goes another way; tests/problem/test_sample_weight.py shows that f and w* agree"
+    "token goes another way; tests/objectives/test_sample_weight.py shows that f and w* agree"
     for kind in ("dense", "sparse")
 }
 

@@ -10,7 +10,7 @@ from scipy import sparse
 
 import walklearn as wl
 from walklearn import RandomWalkClassifier, RandomWalkRegressor
-from walklearn.estimators.units import Units
+from walklearn.fitting.units import Units
 from walklearn.privacy import clip_features
 
 ROWS, FEATURES = 120, 9

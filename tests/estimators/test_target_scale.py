@@ -11,8 +11,8 @@ from sklearn.datasets import load_diabetes, load_linnerud, make_friedman1, make_
 
 import walklearn as wl
 from walklearn import RandomWalkClassifier, RandomWalkRegressor
-from walklearn.files import Schema
-from walklearn.problem.losses import Huber
+from walklearn.objectives.linear.losses import Huber
+from walklearn.tables import Schema
 
 pytestmark = pytest.mark.filterwarnings("ignore:δ = .* is large")
 X, Y = load_diabetes(return_X_y=True, scaled=False)

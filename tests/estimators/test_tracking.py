@@ -67,7 +67,7 @@ def test_a_fit_is_a_run_with_parameters_trace_and_ledger(client):
         assert [metric.step for metric in logged] == fit.trace_.updates.tolist()
         np.testing.assert_allclose([metric.value for metric in logged], values[0])
     assert document(client, run, "ledger.json") == json.loads(json.dumps(fit.ledger_.to_dict()))
-    assert run.data.tags["walklearn.epsilon"] == "∞"
+    assert run.data.tags["walklearn.private"] == "False"
 
 
 def test_of_private_rows_only_what_may_be_published_is_logged(client):

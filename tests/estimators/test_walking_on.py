@@ -14,8 +14,8 @@ from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 
 import walklearn as wl
 from walklearn import RandomWalkClassifier, RandomWalkRegressor
-from walklearn.estimators import walking
-from walklearn.estimators.parameters import seeds_of
+from walklearn.fitting import training
+from walklearn.fitting.parameters import seeds_of
 from walklearn.simulation.reference_batches import ReferenceWalks
 from walklearn.visit import Setting
 
@@ -261,7 +261,7 @@ def test_a_total_is_never_exceeded_by_walking_on() -> None:
         assert model.ledger_.to_dict() == before  # the cap was paid for, and holds
         assert model.trace_.contributions.max() <= cap
     assert not np.array_equal(model.weights_, first)
-    with pytest.warns(UserWarning, match="as often as ε allows"):
+    with pytest.warns(UserWarning, match="no node can add to the model again"):
         model.fit(X[:40], y[:40])
 
 
@@ -428,7 +428,7 @@ def test_a_row_that_moved_to_another_node_is_refused_before_anything_is_drawn(
     before, ledger = model.coef_.copy(), model.ledger_.to_dict()
     for again in (model.partial_fit, warm.fit):
         with monkeypatch.context() as patch:
-            patch.setattr(walking, "walk_on", lambda *_: pytest.fail("noise was drawn"))
+            patch.setattr(training, "walk_on", lambda *_: pytest.fail("noise was drawn"))
             with pytest.raises(ValueError, match=f"{elsewhere} of 40 rows were at other nodes"):
                 again(rows[shuffled], y[shuffled])
             for form in (csr_array(X), X, X.astype(np.float32)):  # in whatever form it comes back

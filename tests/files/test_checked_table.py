@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
+from walklearn.errors import InputError
 from walklearn.files.checked_table import CheckedTable, Source, shown
 
 
-class PlanError(ValueError):
+class PlanError(InputError):
     pass
 
 
@@ -106,9 +107,9 @@ def test_mistakes_are_told(mistake: str) -> None:
     assert message in str(caught.value)
 
 
-def test_errors_from_elsewhere_are_given_their_key() -> None:
+def test_errors_from_elsewhere_name_the_table() -> None:
     walk = table().table("walk")
-    told = r"line 8: walk.kind: no such kind \(here\)"
+    told = r"line 7: walk: no such kind \(here\)"
     with pytest.raises(PlanError, match=told), walk.explained(note=" (here)"):
         raise TypeError("no such kind")
     with pytest.raises(PlanError, match="line 7: walk: it is kindly refused"), walk.explained():

@@ -581,8 +581,8 @@ def network_result(name: str) -> Result:
     from walklearn.node.disk.creation import ledger_of
     from walklearn.node.disk.store import Release
     from walklearn.node.protocol.learner import Learner
-    from walklearn.privacy.description import describe
-    from walklearn.updates.random_streams import generators, replicate_seed
+    from walklearn.privacy.mechanisms.description import describe
+    from walklearn.streams import generators, replicate_seed
 
     memory_network.EPOCHS = itertools.count(1)
     plan = Plan.from_text(PLAN + NETWORKS[name])

@@ -66,7 +66,7 @@ class TestAsGraph:
     @pytest.mark.parametrize(
         ("arguments", "error", "message"),
         [
-            (("ring",), ValueError, "how many nodes"),
+            (("ring",), ValueError, "needs a number of nodes"),
             (("rnig", 5), ValueError, "neither a family .* Did you mean 'ring'"),
             (("edges.txt",), ValueError, "nor a file"),
             ((graphs.ring(4), 5), ValueError, "has 4 nodes, but there should be 5"),

@@ -25,7 +25,7 @@ from walklearn.node.protocol.events import Announced, Greet, TokenArrived
 from walklearn.node.protocol.messages import Announcement, Progress
 from walklearn.node.protocol.state import Phase
 from walklearn.node.protocol.tokens import Mark, Token, decode_token
-from walklearn.updates.random_streams import generators
+from walklearn.streams import generators
 
 # A walk takes some 10 s, and each loss a wait of up to 9.
 END_SECONDS = 300.0

@@ -21,7 +21,7 @@ from walklearn.node.protocol.events import Announced, FinalArrived, SendToken, T
 from walklearn.node.protocol.messages import Announcement, Outcome, Progress, Receipt
 from walklearn.node.protocol.state import Phase
 from walklearn.node.protocol.tokens import Line, Mark, Token, decode_token
-from walklearn.updates.random_streams import generators
+from walklearn.streams import generators
 
 NODES, UPDATES = 6, 400
 GRAPH = graphs.from_edges([(i, (i + 1) % NODES) for i in range(NODES)] + [(0, 3), (1, 4)])

@@ -40,7 +40,7 @@ from walklearn.node.protocol.messages import Announcement, Progress, Reminder
 from walklearn.node.protocol.record import Place, Record
 from walklearn.node.protocol.reminders import proof_of
 from walklearn.node.protocol.tokens import Line, Mark, Token, decode_token
-from walklearn.updates.random_streams import generators
+from walklearn.streams import generators
 from walklearn.walks import View
 
 NODES = 4

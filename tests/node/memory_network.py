@@ -8,7 +8,7 @@ what was under way to a process that ended, and knows when there is no connectio
 >>> import numpy as np
 >>> from walklearn import datasets, graphs
 >>> from walklearn.node.agreement.plan import Plan
->>> from walklearn.updates.random_streams import generators
+>>> from walklearn.streams import generators
 >>> plan = Plan.from_text('''
 ... name = "example"
 ... nodes = 5
@@ -74,7 +74,7 @@ from walklearn.node.protocol.protocol import handle, recover
 from walklearn.node.protocol.record import Record
 from walklearn.node.protocol.state import Phase, State
 from walklearn.node.protocol.tokens import Mark
-from walklearn.updates.random_streams import Streams
+from walklearn.streams import Streams
 
 _DIGEST = "0" * 64
 EPOCHS = count(1)

@@ -30,7 +30,7 @@ from walklearn.node.disk.directory import NodeDirectory
 from walklearn.node.disk.store import Store
 from walklearn.node.protocol.record import Record
 from walklearn.node.protocol.tokens import Limits
-from walklearn.privacy.printing import format_upper
+from walklearn.privacy.accounting.printing import format_upper
 
 
 def node(*arguments: object) -> Result:
@@ -255,7 +255,9 @@ def test_the_process_is_light_and_logs_json(tmp_path: Path) -> None:
 def test_status_and_init_begin_with_the_epsilon_and_say_when_it_is_spent(tmp_path: Path) -> None:
     more = '[privacy]\nprotect = "node"\nepsilon = 3.0\ndelta = 1e-5\nclip = 1.0\n'
     (one,) = make_nodes(tmp_path, 1, [], more=more + "max_contributions = 5")
-    told = "ε = 3 at δ = 1e-05 for all rows of a node: all that leaves it"
+    told = (
+        "ε = 3 at δ = 1e-05 for everything that leaves a node, if all rows of the node are replaced"
+    )
     page = node("status", one.path).output
     assert told in page
     assert "contributions: 0 of 5\n" in page

@@ -31,7 +31,7 @@ from walklearn.node.protocol.record import Record
 from walklearn.node.protocol.state import State
 from walklearn.node.protocol.tokens import Limits, Line, Mark
 from walklearn.node.protocol.values import replace
-from walklearn.problem.domains import Ball
+from walklearn.objectives.linear.domains import Ball
 
 CAP = 30
 LIMITS = Limits(size=2, updates=100, domain=Ball(1.0))

@@ -18,8 +18,6 @@ from scipy.sparse import csr_array
 
 from tests.node.made_tokens import made_token
 from tests.node.small_network import PLAN, fill, make_node, make_nodes
-from walklearn.files import DataError
-from walklearn.files.row_marks import blocks_of
 from walklearn.node.agreement import node_rows
 from walklearn.node.agreement.node_rows import NodeRows, read_node_rows
 from walklearn.node.agreement.plan import Plan, PlanError
@@ -35,7 +33,9 @@ from walklearn.node.protocol.record import Place, Record
 from walklearn.node.protocol.tokens import Limits, Line
 from walklearn.node.wire.identity import IdentityError
 from walklearn.privacy import ClampedGamma, OwnerRecord, OwnerRecordError
-from walklearn.privacy.owner_record import Run
+from walklearn.privacy.accounting.owner_record import Run
+from walklearn.tables import DataError
+from walklearn.tables.row_marks import blocks_of
 
 PRIVATE = """
 intercept = true
@@ -197,7 +197,9 @@ def test_one_row_that_comes_back_is_recognised_however_the_file_is_written(tmp_p
 def test_status_reads_the_current_total_without_the_lock(tmp_path: Path) -> None:
     first = create(tmp_path)
     before = stored_status(first.directory)
-    assert before["privacy"] == "ε = 6 at δ = 0.06 for all rows of a node: all that leaves it"
+    assert before["privacy"].startswith(
+        "ε = 6 at δ = 0.06 for everything that leaves a node, if all"
+    )
     assert before["total"] == asdict(first.total)
     assert (first.total.private_runs, first.total.unit, first.total.delta) == (1, "node", 0.06)
     assert 5.0 < first.total.epsilon <= 6.0

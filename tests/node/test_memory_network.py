@@ -14,7 +14,7 @@ from walklearn.node.agreement.plan import Plan
 from walklearn.node.protocol.learner import Learner
 from walklearn.node.protocol.record import Place, Record
 from walklearn.privacy.model_noise import ModelNoise
-from walklearn.updates.random_streams import Streams, draw_start, generators, replicate_seed
+from walklearn.streams import Streams, draw_start, generators, replicate_seed
 
 NODES, UPDATES, SEED = 8, 400, 5
 VISITS = 8_000

@@ -44,7 +44,7 @@ from walklearn.node.protocol.tokens import (
     decode_token,
     encode_token,
 )
-from walklearn.problem.domains import Ball, Box, Domain, Everywhere
+from walklearn.objectives.linear.domains import Ball, Box, Domain, Everywhere
 
 SIZE, UPDATES = 3, 100
 LIMITS = Limits(SIZE, UPDATES, Ball(2.0))

@@ -19,7 +19,7 @@ from tests.node.small_network import (
     wait_until,
 )
 from tests.running import invoke
-from walklearn.model import Model
+from walklearn.models import Model
 from walklearn.node.disk.directory import NodeDirectory
 from walklearn.node.disk.kept_model import newest_model
 from walklearn.node.disk.store import Store

@@ -21,7 +21,7 @@ from walklearn.node.protocol.reminders import Reminders
 from walklearn.node.protocol.state import Phase
 from walklearn.node.protocol.tokens import Limits, Line, Mark
 from walklearn.privacy.model_noise import ModelNoise
-from walklearn.updates.random_streams import generators
+from walklearn.streams import generators
 
 PLAN = Plan.from_text("""
 name = "memory"

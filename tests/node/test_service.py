@@ -38,7 +38,7 @@ from walklearn.node.protocol.messages import Greeting
 from walklearn.node.protocol.tokens import Limits, Line, Mark
 from walklearn.node.protocol.values import replace
 from walklearn.node.wire.transport import Refused, Unanswered, Undelivered
-from walklearn.privacy import exact_draws
+from walklearn.privacy.draws import exact_draws
 
 
 def is_met(node: Node) -> bool:

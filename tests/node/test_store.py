@@ -28,7 +28,7 @@ from walklearn.node.protocol.learner import Kept
 from walklearn.node.protocol.record import Place, Record
 from walklearn.node.protocol.tally import Tally
 from walklearn.node.protocol.tokens import Limits, Line, Mark, Token
-from walklearn.problem.domains import Everywhere
+from walklearn.objectives.linear.domains import Everywhere
 
 LIMITS = Limits(size=3, updates=100, domain=Everywhere())
 LARGE = Limits(size=LARGEST_ROW // 8, updates=100, domain=Everywhere())  # tokens of 2 MB

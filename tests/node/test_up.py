@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 from tests.running import WALKLEARN, started, wait_until
-from walklearn.model import Model
+from walklearn.models import Model
 
 COMMAND = [*WALKLEARN, "up"]
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from scipy import special
 
 from walklearn import privacy
-from walklearn.privacy import accounting
-from walklearn.privacy.incomplete_gamma import log_gamma_ratio, log_kernel, log_tails
+from walklearn.privacy.accounting import curves as accounting
+from walklearn.privacy.accounting.incomplete_gamma import log_gamma_ratio, log_kernel, log_tails
 
 FIFTY_DIGITS = 50
 TINY = np.finfo(float).tiny

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from walklearn import privacy
-from walklearn.privacy import accounting
+from walklearn.privacy.accounting import curves
 
 A_HAIR = mp.mpf(10) ** -50
 
@@ -117,4 +117,4 @@ def test_much_gaussian_noise_is_priced_to_the_end() -> None:
 
 
 def test_what_is_not_a_number_is_no_small_delta() -> None:
-    assert accounting.smallest_epsilon(lambda epsilon: math.nan, 0.1) == math.inf
+    assert curves.smallest_epsilon(lambda epsilon: math.nan, 0.1) == math.inf

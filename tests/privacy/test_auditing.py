@@ -15,9 +15,8 @@ import numpy as np
 import pytest
 from scipy import special
 
-from walklearn.privacy import exact_draws
 from walklearn.privacy.auditing import audit
-from walklearn.privacy.mechanism import Mechanism
+from walklearn.privacy.draws import exact_draws
 from walklearn.privacy.mechanisms import (
     ClampedGamma,
     Gamma,
@@ -25,7 +24,8 @@ from walklearn.privacy.mechanisms import (
     Laplace,
     TruncatedLaplace,
 )
-from walklearn.privacy.row_releases import RowGaussian
+from walklearn.privacy.mechanisms.mechanism import Mechanism
+from walklearn.privacy.mechanisms.row_gaussian import RowGaussian
 
 BOUNDS = (1.0, 10.0)
 CONFIDENCE = 1 - 1e-5

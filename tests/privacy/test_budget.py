@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from walklearn.objectives.linear.losses import LOSSES, Huber, Logistic, Softmax, Squared
 from walklearn.privacy import Allotment, allot, row_length
-from walklearn.problem.losses import LOSSES, Huber, Logistic, Softmax, Squared
 
 # The examples include a δ that is not small and an ε that is not, too.
 pytestmark = [

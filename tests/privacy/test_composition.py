@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 from scipy import integrate, special
 
 from tests.running import python
-from walklearn.privacy import composition
-from walklearn.privacy.composition import Charge, Composition, Release, compose
-from walklearn.privacy.mechanism import Mechanism
+from walklearn.privacy.accounting import composition
+from walklearn.privacy.accounting.composition import Charge, Composition, Release, compose
 from walklearn.privacy.mechanisms import (
     ClampedGamma,
     Gamma,
@@ -23,6 +22,7 @@ from walklearn.privacy.mechanisms import (
     Laplace,
     TruncatedLaplace,
 )
+from walklearn.privacy.mechanisms.mechanism import Mechanism
 from walklearn.privacy.model_noise import ModelNoise
 
 BOUNDS = (1.0, 10.0)
@@ -181,7 +181,9 @@ def test_equal_sets_of_releases_are_computed_once() -> None:
 
 
 def test_dp_accounting_is_imported_late() -> None:
-    lines = "import sys, walklearn.privacy.ledger; sys.exit('dp_accounting' in sys.modules)"
+    lines = (
+        "import sys, walklearn.privacy.accounting.ledger; sys.exit('dp_accounting' in sys.modules)"
+    )
     assert python(lines).returncode == 0
 
 

@@ -14,8 +14,9 @@ import numpy as np
 import pytest
 
 from tests.running import python
-from walklearn.privacy import ModelNoise, exact_draws
-from walklearn.privacy.exact_draws import BLOCK, FixedBits, Normal, TruncatedLaplace
+from walklearn.privacy import ModelNoise
+from walklearn.privacy.draws import exact_draws
+from walklearn.privacy.draws.exact_draws import BLOCK, FixedBits, Normal, TruncatedLaplace
 
 NOISE = ModelNoise(clip=1.0, noise_multiplier=3.0, max_contributions=1)
 DEVIATION = 3.0 * 2.0**24
@@ -176,7 +177,8 @@ def test_a_child_process_shares_no_draw_and_no_lock() -> None:
     """Also when another thread of the parent is drawing at that moment."""
     done = python("""
 import os, threading
-from walklearn.privacy import ModelNoise, exact_draws
+from walklearn.privacy import ModelNoise
+from walklearn.privacy.draws import exact_draws
 noise = ModelNoise(clip=1.0, noise_multiplier=3.0, max_contributions=1)
 noise.draw(1)
 assert noise.is_prepared(100)

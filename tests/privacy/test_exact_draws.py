@@ -13,8 +13,8 @@ import pytest
 
 from tests.running import python
 from walklearn import privacy
-from walklearn.privacy import exact_draws
-from walklearn.privacy.exact_draws import FixedBits, GammaLaw, Normal, TruncatedLaplace
+from walklearn.privacy.draws import exact_draws
+from walklearn.privacy.draws.exact_draws import FixedBits, GammaLaw, Normal, TruncatedLaplace
 
 STEP = 2.0**-12
 LAWS = [

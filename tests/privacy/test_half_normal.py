@@ -12,8 +12,8 @@ import pytest
 from flint import arb
 from numpy.typing import NDArray
 
-from walklearn.privacy import exact_draws, half_normal
-from walklearn.privacy.exact_draws import FixedBits, Normal
+from walklearn.privacy.draws import exact_draws, half_normal
+from walklearn.privacy.draws.exact_draws import FixedBits, Normal
 
 DEVIATIONS = [2.0**-900, 0.01, 0.51, 1.0, 3.7, 1000.3, 2.0**24 / 3, 1.7 * 2.0**30, 2.0**44, 2.0**53]
 deviations = pytest.mark.parametrize("sigma", DEVIATIONS)

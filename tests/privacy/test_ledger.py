@@ -12,10 +12,8 @@ from unittest.mock import Mock
 import numpy as np
 import pytest
 
-from walklearn.privacy.calibration import calibrate
-from walklearn.privacy.composition import Charge, Release, compose
-from walklearn.privacy.description import describe, from_description
-from walklearn.privacy.ledger import AlreadyReleasedError, BudgetExceededError, Ledger
+from walklearn.privacy.accounting.composition import Charge, Release, compose
+from walklearn.privacy.accounting.ledger import AlreadyReleasedError, BudgetExceededError, Ledger
 from walklearn.privacy.mechanisms import (
     ClampedGamma,
     Gamma,
@@ -23,6 +21,8 @@ from walklearn.privacy.mechanisms import (
     Laplace,
     TruncatedLaplace,
 )
+from walklearn.privacy.mechanisms.calibration import calibrate
+from walklearn.privacy.mechanisms.description import describe, from_description
 from walklearn.privacy.model_noise import ModelNoise
 
 BOUNDS = (1.0, 10.0)
@@ -194,7 +194,7 @@ def test_the_text_shows_everything() -> None:
 def test_a_million_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
     """However many nodes there are, what they released is composed a few times only."""
     composed = Mock(wraps=compose)
-    monkeypatch.setattr("walklearn.privacy.ledger.compose", composed)
+    monkeypatch.setattr("walklearn.privacy.accounting.ledger.compose", composed)
     nodes = 1_000_000
     ledger = Ledger(nodes, budget=(10.0, 1e-3))
     ledger.charge("importance", LAPLACE)

@@ -16,7 +16,7 @@ from scipy import integrate, special
 
 from tests.running import python
 from walklearn import privacy
-from walklearn.privacy import sampling
+from walklearn.privacy.draws import sampling
 
 BOUNDS = (1.0, 10.0)
 MECHANISMS = [
@@ -249,7 +249,7 @@ BAD: dict[str, tuple[Callable[[], Any], str]] = {
     "mean of NaN": (lambda: MECHANISMS[0].mean(math.nan), "only finite numbers"),
     "unknown kind": (
         lambda: privacy.calibrate("exponential", epsilon=1.0, delta=0.1, bounds=BOUNDS),
-        "no mechanism 'exponential'.*gamma, clamped-gamma, laplace, truncated-laplace, gaussian"),
+        "no mechanism 'exponential'.*gamma, clamped-gamma, gaussian, laplace, truncated-laplace"),
     "target epsilon": (
         lambda: privacy.calibrate("gamma", epsilon=-1.0, delta=0.1, bounds=BOUNDS), "epsilon must"),
     "target infinite": (

@@ -13,10 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import walklearn as wl
-from walklearn.privacy.accounting import smallest_epsilon
+from walklearn.objectives.linear.losses import Softmax, Squared
+from walklearn.privacy.accounting.curves import smallest_epsilon
 from walklearn.privacy.model_noise import ModelNoise
 from walklearn.privacy.noisy_gradients import CLIP_STEPS
-from walklearn.problem.losses import Softmax, Squared
 
 NOISE = ModelNoise(clip=2.0, noise_multiplier=3.0, max_contributions=4)
 

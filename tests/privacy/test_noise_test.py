@@ -12,8 +12,8 @@ from scipy import special, stats
 
 from tests.privacy.test_auditing import BOUNDS, MECHANISMS
 from walklearn.privacy import noise_test
-from walklearn.privacy.mechanism import Mechanism
 from walklearn.privacy.mechanisms import ClampedGamma, Gamma, Gaussian, Laplace
+from walklearn.privacy.mechanisms.mechanism import Mechanism
 from walklearn.privacy.noise_test import (
     DEPENDENT,
     ONE_SIDED,

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 import walklearn
 from walklearn import privacy
-from walklearn.node.agreement.plan_privacy import claim_in_words
-from walklearn.privacy.printing import format_claim, format_lower, format_upper
+from walklearn.privacy.accounting.printing import format_claim, format_lower, format_upper
 
 POSITIVE = st.floats(min_value=1e-300, max_value=1e300)
 
@@ -66,7 +65,7 @@ def test_ledgers_and_plans_never_understate(epsilon: float, delta: float, times:
     ledger.charge("model", noise, times=times)
     total = float(str(ledger).splitlines()[-1].split()[-1])
     assert ledger.total(0, delta) <= total <= ledger.total(0, delta) * 1.0011
-    words = claim_in_words({"epsilon": epsilon, "delta": delta})
+    words = str(privacy.Claim(epsilon, delta, "rows"))
     numbers = re.findall(r"[εδ] = (\S+)", words)
     assert float(numbers[0]) >= epsilon
     assert float(numbers[1]) >= delta

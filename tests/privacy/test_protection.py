@@ -125,15 +125,32 @@ def test_under_noise_no_method_of_an_update_reads_the_rows() -> None:
         )  # fmt: skip
 
 
-@pytest.mark.parametrize("update", [TwoGradients(), Peek()], ids=repr)
-def test_estimators_claim_nothing_for_updates_and_noise_from_outside(update: Any) -> None:
-    settings: dict[str, Any] = {"graph": RING, "steps": 20}
-    with pytest.raises(ValueError, match="no privacy can be claimed"):
-        wl.RandomWalkClassifier(
-            update=update, epsilon=3.0, delta=1e-5, row_length=5.0, **settings
-        ).fit(X, Y)
+def fit_privately(**settings: Any) -> wl.RandomWalkClassifier:
+    return wl.RandomWalkClassifier(graph=RING, random_state=1, **settings).fit(X, Y)
+
+
+class PeekAtTheEnd(TwoGradients):
+    """Reads the rows when the model is taken off the token."""
+
+    def model(self, objective: Any, token: Any) -> Any:
+        return objective.gradient(0, token["model"], np.zeros(0))
+
+
+def test_estimators_charge_each_gradient_of_an_update_from_outside() -> None:
+    budget: dict[str, Any] = {"epsilon": 3.0, "delta": 1e-5, "row_length": 5.0}
+    with pytest.warns(UserWarning, match="no kernel"):
+        fitted = fit_privately(update=TwoGradients(), steps=2000, **budget)
+    spent, cap = fitted.trace_.contributions, fitted.model_noise_.max_contributions
+    assert spent is not None
+    assert spent.max() in (cap - 1, cap)
+    for update in (Peek(), PeekAtTheEnd()):
+        with pytest.warns(UserWarning, match="no kernel"), pytest.raises(AttributeError):
+            fit_privately(update=update, steps=20, **budget)
+
+
+def test_estimators_claim_nothing_for_noise_from_outside() -> None:
     with pytest.raises(ValueError, match="ModelNoise"):
-        wl.RandomWalkClassifier(model_privacy=MuteNoise(1.0, 1.0, 3), **settings).fit(X, Y)
+        fit_privately(model_privacy=MuteNoise(1.0, 1.0, 3), steps=20)
 
 
 class Broadcast(wl.Objective):

@@ -12,9 +12,9 @@ from scipy.sparse import eye_array
 
 import walklearn as wl
 from walklearn.privacy import ModelNoise, RowGaussian, allot, row_release, row_sensitivity
-from walklearn.privacy.composition import Charge, compose
-from walklearn.privacy.description import describe, from_description
-from walklearn.privacy.ledger import Ledger
+from walklearn.privacy.accounting.composition import Charge, compose
+from walklearn.privacy.accounting.ledger import Ledger
+from walklearn.privacy.mechanisms.description import describe, from_description
 
 BOUND, NODES, ROWS = 2.0, 4, 24
 OWNERS = np.arange(ROWS) % NODES

@@ -59,7 +59,7 @@ def test_what_a_package_uses_stands_below_it_and_not_in_its_brace() -> None:
         assert [order.index(use) for use in uses] == sorted(order.index(use) for use in uses)
         assert all(order.index(use) > order.index(name) for use in uses), name
     braces = [line[NAME].strip() for line in PICTURE if line[1] == "{"]
-    assert braces == ["estimators", "advice", "node", "simulation", "model"]
+    assert braces == ["studies", "estimators", "node", "simulation", "models"]
     for together in (braces[:3], braces[3:]):
         assert not any(set(drawn()[name]) & set(together) for name in together)
 

@@ -166,7 +166,7 @@ def test_reference_has_every_public_name(site: Path) -> None:
     }
     public = {f"walklearn.{name}": getattr(wl, name) for name in wl.__all__}
     for name, module in list(public.items()):
-        if inspect.ismodule(module):  # shown where it is: walklearn.problem.losses
+        if inspect.ismodule(module):  # shown where it is: walklearn.objectives.linear.losses
             public[module.__name__] = public.pop(name)
             names = getattr(module, "__all__", ())
             public |= {f"{module.__name__}.{name}": getattr(module, name) for name in names}

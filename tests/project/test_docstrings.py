@@ -12,13 +12,14 @@ from numpydoc.validate import validate
 
 PACKAGES = (
     "walklearn", "walklearn.graphs", "walklearn.walks", "walklearn.updates", "walklearn.privacy",
-    "walklearn.problem.losses", "walklearn.problem.domains", "walklearn.problem.datasets",
-    "walklearn.theory", "walklearn.plot", "walklearn.files", "walklearn.studies", "walklearn.node",
+    "walklearn.objectives.linear.losses", "walklearn.objectives.linear.domains",
+    "walklearn.objectives.datasets", "walklearn.theory", "walklearn.plots", "walklearn.tables",
+    "walklearn.studies", "walklearn.node",
     "walklearn.updates.update", "walklearn.updates.saga", "walklearn.updates.line_search",
-    "walklearn.updates.gossip_sgd", "walklearn.parts", "walklearn.visit",
+    "walklearn.simulation.averaging", "walklearn.parts", "walklearn.visit",
 )  # fmt: skip
 RETURNED = (  # not exported, but what exported functions give
-    "walklearn.problem.optimum.Optimum", "walklearn.simulation.trace.Summary",
+    "walklearn.objectives.linear.optimum.Optimum", "walklearn.simulation.trace.Summary",
 )  # fmt: skip
 MISTAKES = {
     "GL08": "there is no docstring",
@@ -76,7 +77,7 @@ def in_daily_use() -> list[str]:
         "walklearn.estimators.classifier.RandomWalkClassifier": (
             *learn, "decision_function", "predict_proba", "predict_log_proba"),
         "walklearn.estimators.regressor.RandomWalkRegressor": learn,
-        "walklearn.model.model.Model": ("scores", "predict", "predict_proba", "save", "load"),
+        "walklearn.models.model.Model": ("scores", "predict", "predict_proba", "save", "load"),
         "walklearn.simulation.trace.Trace": ("save", "load", "plot", "error", "summary"),
     }  # fmt: skip
     return [f"{name}.{method}" for name, each in methods.items() for method in each]

@@ -18,14 +18,14 @@ import walklearn as wl
 from tests.node.memory_network import MemoryNetwork
 from walklearn.node.agreement.plan import Plan
 from walklearn.node.protocol.learner import Learner
+from walklearn.objectives.linear.losses import LOSSES, Targets
 from walklearn.privacy import MECHANISMS
-from walklearn.privacy.description import describe, from_description
-from walklearn.privacy.exact_draws import Law
-from walklearn.privacy.mechanism import AT_BOUNDS
-from walklearn.problem.losses import LOSSES, Targets
+from walklearn.privacy.draws.exact_draws import Law
+from walklearn.privacy.mechanisms.description import describe, from_description
+from walklearn.privacy.mechanisms.mechanism import AT_BOUNDS
+from walklearn.streams import generators, replicate_seed
 from walklearn.studies import Study, run
 from walklearn.updates import UPDATES, VisitContext, VisitResult, draw_start
-from walklearn.updates.random_streams import generators, replicate_seed
 from walklearn.walks import WALKS, Hop, View
 from walklearn.walks.disclosure import Shown
 

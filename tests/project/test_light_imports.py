@@ -12,11 +12,11 @@ HEAVY = {"scipy", "numba", "dp_accounting", "matplotlib", "pandas", "joblib", "s
 
 VISIT = """
 import numpy as np
-from walklearn.problem.domains import Ball
-from walklearn.problem.losses import Softmax
+from walklearn.objectives.linear.domains import Ball
+from walklearn.objectives.linear.losses import Softmax
 from walklearn.privacy.model_noise import ModelNoise
-from walklearn.problem import Problem
-from walklearn.updates.random_streams import generators, node_seed
+from walklearn.objectives import Problem
+from walklearn.streams import generators, node_seed
 from walklearn.updates.sgd import Sgd
 from walklearn.updates.step_sizes import PowerStep
 from walklearn.visit import Setting, init_token, visit
@@ -60,10 +60,11 @@ def test_no_public_name_is_that_of_its_module() -> None:
 
 def test_the_privacy_package_has_all_that_it_names() -> None:
     from walklearn import privacy
+    from walklearn.privacy.accounting import special
 
     assert dir(privacy) == sorted(privacy.__all__)
     assert all(hasattr(privacy, name) for name in privacy.__all__)
     with pytest.raises(AttributeError, match="attribute exact"):
         _ = privacy.exact
     with pytest.raises(AttributeError, match="no attribute 'factorial'"):
-        _ = privacy.special.factorial
+        _ = special.factorial

@@ -92,7 +92,7 @@ SHELL = {
         r"expected two nodes", r"weights\.txt, line 1", r'such as "oslo rome"'),
     "a public graph in pieces": Mistake(
         "train rows.csv --target label --drop site --graph pieces.txt --out m",
-        r"not connected: it has 2 pieces", r"", r"leave all but the largest .*out of the file"),
+        r"not connected: it has 2 pieces", r"", r"keep its largest piece only"),
     "a graph with an edge from a node to itself": Mistake(
         "train rows.csv --target label --drop site --graph loop.txt --out m",
         r"^Note: loop\.txt: 1 line joins a node to itself", r"10 nodes", r"--node-column"),
@@ -113,7 +113,7 @@ SHELL = {
         r"public scale of every column", r"'age'", r"--scale age=50,20 .*--feature-bound"),
     "an epsilon and noise by hand": Mistake(
         f"train rows.csv --target label {PRIVATE} --model-noise 3 1e-5 1 5 --out m",
-        r"is the total for everything", r"", r"leave --model-noise out, or eps"),
+        r"is the total for everything", r"", r"Leave out epsilon and delta, or"),
     "privacy with categories from the data": Mistake(
         f"train cities.csv --target label {PRIVATE} --out m",
         r"must not be taken from the data", r"'city'", r"--categories city=.*--drop city"),
@@ -122,13 +122,13 @@ SHELL = {
         r"no noise level gives delta <= 0\.03", r"bounds [\d.]+", r"use clamped-gamma"),
     "steps that are too long": Mistake(
         "train rows.csv --target label --loss squared-hinge --step-constant 1e6 --steps 2000 "
-        "--out m", r"diverged to infinity", r"", r"take a smaller one"),
+        "--out m", r"diverged to infinity", r"", r"Use a smaller step"),
     "a model in the way": Mistake(
         "train rows.csv --target label --out there", r"already holds a model", r"there",
         r"--force"),
     "a file in the way": Mistake(
         "train rows.csv --target label --out rows.csv --force", r"never overwritten", r"rows\.csv",
-        r"choose another --out"),
+        r"choose another place"),
     "a model inside a file": Mistake(
         "train rows.csv --target label --out rows.csv/model", r"rows\.csv is a file, not a dir",
         r"rows\.csv", r"nothing can be put into it"),
@@ -157,13 +157,13 @@ SHELL = {
         r"end it in \.csv"),
     "probabilities of numbers": Mistake(
         "predict numbers rows.csv --proba", r"not probabilities", r"'squared'",
-        r"leave --proba out"),
+        r"use the labels or scores"),
     "a category that the model does not know": Mistake(
         "predict cities strange.csv", r"'rome' is not among its categories",
         r"strange\.csv, row 3 \(line 4\), column 'city'",
         r"did you mean 'Rome'.*leave such rows out.*declare it when training"),
     "advice without the number of nodes": Mistake(
-        "advise --graph ring", r"how many nodes", r"'ring'", r"--nodes"),
+        "advise --graph ring", r"needs a number of nodes", r"'ring'", r"--nodes"),
     "a network of another size than its graph": Mistake(
         "up --nodes 4 --graph edges.txt --out m", r"--nodes is 4", r"edges\.txt has 10 nodes",
         r"pass --nodes 10, or leave it out"),
@@ -261,14 +261,14 @@ def test_notes_of_a_run_that_is_no_mistake_but_surprises(
     table = pd.DataFrame(X, columns=list("abcde")).assign(y=y)
     table.to_csv("apart.csv", index=False)
     for options, note in (
-        ("--penalty 0 --max-steps 20000", r"separated by a hyperplane.*--penalty 0\.001"),
+        ("--penalty 0 --max-steps 20000", r"separated by a hyperplane.*positive penalty"),
         ("--steps 100", r"40 rows are few for 5 features.*--test-fraction 0\.2"),
         ("--epsilon 3 --delta 0.03 --feature-bound 0.5 --steps 100 --task classification",
          r"4\d of 40 rows were longer than the feature bound 0\.5.*--scale"),
         ("--graph ring --update sgd --steps 100", r"never mixes\. Pass --laziness 0\.1"),
         ("--graph ring --steps 100", r"rows are few"),  # with memory it arrives all the same
-        ("--max-steps 1000 --tol 0", r"gradient, .* Raise --max-steps or --tol"),
-        ("--update sgd --max-steps 1000 --tol 0", r"loss was .*Raise --max-steps or --tol"),
+        ("--max-steps 1000 --tol 0", r"gradient, .* Raise max_steps or tol"),
+        ("--update sgd --max-steps 1000 --tol 0", r"loss was .*Raise max_steps or tol"),
     ):  # fmt: skip
         command = f"train apart.csv --target y --seed 1 {options} --out m --force"
         result = invoke(*command.split())

@@ -13,7 +13,7 @@ from walklearn.simulation.batches import Position
 from walklearn.simulation.compiled_batches import CompiledWalks
 from walklearn.simulation.kernels.arithmetic import step_sizes
 from walklearn.simulation.reference_batches import ReferenceWalks
-from walklearn.updates.random_streams import generators
+from walklearn.streams import generators
 from walklearn.visit import Setting, init_token
 
 RING = wl.graphs.ring(20)

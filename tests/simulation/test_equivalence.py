@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 
 import walklearn as wl
 from walklearn import walks
-from walklearn.problem import Problem
+from walklearn.objectives import Problem
 from walklearn.simulation import compiled_batches
 from walklearn.simulation.compiled_batches import CompiledWalks
 from walklearn.simulation.kernels.visits.sgd import SHORT
 from walklearn.simulation.reference_batches import ReferenceWalks
-from walklearn.updates.random_streams import generators
+from walklearn.streams import generators
 from walklearn.visit import Setting
 
 GRAPH = wl.graphs.barabasi_albert(12, 2, seed=3)

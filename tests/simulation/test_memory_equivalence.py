@@ -16,7 +16,7 @@ from scipy.sparse import csr_array
 import walklearn as wl
 from tests.simulation.test_equivalence import DOMAINS, GRAPH, LOSSES, make_problem
 from walklearn import updates, walks
-from walklearn.problem import Problem
+from walklearn.objectives import Problem
 from walklearn.simulation import compiled_batches
 from walklearn.simulation.batches import Position
 from walklearn.simulation.compiled_memory import CompiledMemory
@@ -24,7 +24,7 @@ from walklearn.simulation.kernels.line_search import search_row
 from walklearn.simulation.kernels.losses import BuiltIn, may_contradict
 from walklearn.simulation.kernels.visits.sgd import SHORT
 from walklearn.simulation.reference_batches import ReferenceWalks
-from walklearn.updates.random_streams import generators, replicate_seed
+from walklearn.streams import generators, replicate_seed
 from walklearn.visit import Setting
 
 UPDATES: list[Any] = [updates.Saga(), updates.Saga(0.01)]  # type: ignore[arg-type]

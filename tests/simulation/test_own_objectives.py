@@ -70,6 +70,24 @@ def test_names_of_metrics_that_are_taken_are_refused(name: str) -> None:
         wl.simulate(Measured(), RING, "uniform", **SETTINGS)
 
 
+def test_metrics_and_values_of_another_form_are_refused() -> None:
+    class NoDict(Centre):
+        def metrics(self, w: Any) -> Any:
+            return 1.0
+
+    class Changing(Centre):
+        def metrics(self, w: Any) -> Any:
+            return {"small" if w[0] < 0.05 else "large": 1.0}
+
+    class Vector(Centre):
+        def value(self, w: Any) -> Any:
+            return w
+
+    for objective in (NoDict(), Changing(), Vector()):
+        with pytest.raises(TypeError, match=rf"of {type(objective).__name__}\(\) must return"):
+            wl.simulate(objective, RING, "uniform", **SETTINGS)
+
+
 def test_a_start_of_whole_numbers_is_no_reason_to_round() -> None:
     objective = Centre()
     objective.__dict__["start"] = np.array([3, 3])

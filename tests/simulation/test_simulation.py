@@ -18,7 +18,7 @@ import pytest
 import walklearn as wl
 from tests.running import python
 from walklearn import walks
-from walklearn.simulation import recording
+from walklearn.simulation import runner
 
 METHODS: list[Any] = [
     walks.Weighted(),
@@ -247,7 +247,7 @@ INTERRUPTED = """
 
 AT_A_RECORD = """
 import itertools
-from walklearn.simulation.recording import Recording
+from walklearn.simulation.runner import Recording
 plain, calls = Recording._record, itertools.count(1)
 def record(*everything):
     plain(*everything)
@@ -331,7 +331,7 @@ def test_block_size_is_not_visible(
     problem: wl.Problem, graph: wl.Graph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     expected = [run(problem, graph, method, records=3) for method in METHODS]
-    monkeypatch.setattr(recording, "BLOCK_NUMBERS", 37)
+    monkeypatch.setattr(runner, "BLOCK_NUMBERS", 37)
     assert [run(problem, graph, method, records=3) for method in METHODS] == expected
 
 

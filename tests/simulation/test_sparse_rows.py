@@ -9,7 +9,7 @@ import pytest
 from scipy import sparse
 
 import walklearn as wl
-from tests.problem.cases import local_gradient
+from tests.objectives.cases import local_gradient
 from walklearn import Problem, domains, losses, theory, walks
 
 NODES, ROWS, DIMENSION = 12, 36, 9

@@ -22,10 +22,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from walklearn import plot
+from walklearn import plots
 from walklearn.files.atomic_write import atomic_write
 from walklearn.privacy import Charge, ClampedGamma, ModelNoise
-from walklearn.privacy.description import describe
+from walklearn.privacy.mechanisms.description import describe
 from walklearn.simulation import trace_files
 from walklearn.simulation.trace import Trace, TraceFileError
 
@@ -115,7 +115,7 @@ def test_a_parquet_footer_and_an_npz_hold_models_of_some_size(tmp_path, suffix):
 def test_files_keep_every_field_and_plots_label_the_known_metrics():
     stored = (*trace_files.HEADER, "messages", "metrics", *trace_files.WHOLE)
     assert sorted(stored) == sorted(field.name for field in dataclasses.fields(Trace))
-    assert tuple(plot.METRICS) == (*METRICS, "value", "average_value")
+    assert tuple(plots.METRICS) == (*METRICS, "value", "average_value")
 
 
 def test_metrics_are_attributes():
@@ -203,7 +203,7 @@ def test_a_value_is_recorded_or_follows_from_the_gap():
 def test_the_default_metric_of_a_plot(names, average, drawn):
     metrics = {name: np.ones((3, 4)) for name in names}
     trace = dataclasses.replace(make_trace(spec={"average": average}), metrics=metrics)
-    assert trace.plot().get_ylabel() == plot.METRICS.get(drawn, drawn)
+    assert trace.plot().get_ylabel() == plots.METRICS.get(drawn, drawn)
 
 
 def test_other_tools_read_the_parquet_table(tmp_path):

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from tests.problem.cases import every_loss, targets_for
+from tests.objectives.cases import every_loss, targets_for
 from walklearn import Problem, graphs, walks
-from walklearn.problem.losses import Logistic, Softmax
+from walklearn.objectives.linear.losses import Logistic, Softmax
 from walklearn.simulation.compiled_batches import CompiledWalks
+from walklearn.streams import generators
 from walklearn.updates import Sgd
-from walklearn.updates.random_streams import generators
 from walklearn.updates.step_sizes import PowerStep
 from walklearn.visit import Setting
 

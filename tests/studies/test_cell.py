@@ -11,12 +11,12 @@ import walklearn as wl
 from tests.studies.examples import PRIVATE, SMALL, TUNED
 from walklearn.privacy import calibrate
 from walklearn.simulation.trace_files import ERRORS
+from walklearn.streams import generators, replicate_seed
 from walklearn.studies import Cell, CellResult, Study, run
 from walklearn.studies.cell import CellError
 from walklearn.studies.cell_runs import Tuning, choose, run_instances, tuning_errors
+from walklearn.studies.instances import RUN, WALK, draw_world, stream
 from walklearn.studies.tables import joined
-from walklearn.studies.worlds import RUN, WALK, draw_world, stream
-from walklearn.updates.random_streams import generators, replicate_seed
 
 
 def cell(text: str = SMALL, **names: str) -> Cell:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from walklearn import AsynchronousGossip, GradientTracking, Problem, SynchronousGossip
+from walklearn.objectives.linear.losses import Logistic
 from walklearn.privacy import (
     ClampedGamma,
     Gamma,
@@ -17,10 +18,9 @@ from walklearn.privacy import (
     calibrate,
     smoothness_bounds,
 )
-from walklearn.problem.losses import Logistic
 from walklearn.studies import Study, register_walk, run
-from walklearn.studies.choices import StudyError
 from walklearn.studies.methods import method_of
+from walklearn.studies.options import StudyError
 from walklearn.walks import (
     WALKS,
     HistoryDriven,

@@ -12,12 +12,12 @@ from pyarrow import parquet
 
 import walklearn as wl
 from tests.studies.examples import PRIVATE, SMALL, TUNED
-from walklearn.experiments import figure3_walks
-from walklearn.privacy.printing import format_upper
+from walklearn.privacy.accounting.printing import format_upper
 from walklearn.studies import Results, ResultsError, Study, run, run_study
-from walklearn.studies.facts import notes
+from walklearn.studies.instances import DATA, GRAPH, RUN, WALK, stream
+from walklearn.studies.paper import figure3_walks
+from walklearn.studies.provenance import notes
 from walklearn.studies.tables import PROVENANCE, seed_name
-from walklearn.studies.worlds import DATA, GRAPH, RUN, WALK, stream
 
 IDENTITY = ["study", "graph", "problem", "method", "step_size", "cell"]
 

@@ -7,8 +7,8 @@ import json
 import pytest
 
 from walklearn.studies import Study, StudyError, run
+from walklearn.studies.instances import RUN, draw_world
 from walklearn.studies.methods import method_of, step_smoothness
-from walklearn.studies.worlds import RUN, draw_world
 from walklearn.updates.step_sizes import ConstantStep
 
 STUDY = """

@@ -90,11 +90,11 @@ MISTAKES = {
         "instances = 4", "instances = 0",
         "line 4: instances must be a whole number of at least 1"),
     "type": ("nodes = 9", 'nodes = "9"', 'line 12: graphs.ring.nodes must be a whole number'),
-    "value": ("nodes = 9", "nodes = 0", "line 12: graphs.ring.nodes: nodes must be"),
+    "value": ("nodes = 9", "nodes = 0", "line 10: graphs.ring: nodes must be"),
     "penalty": ("penalty = 1.0", "penalty = -1.0", "line 18: problems.two.penalty must be a fini"),
     "laziness": (
         'walk = "weighted"', 'walk = "weighted"\nlaziness = 1.0',
-        "line 26: methods.weighted.laziness: laziness must be in [0, 1), got 1.0"),
+        "line 24: methods.weighted: laziness must be in [0, 1), got 1.0"),
     "no walk": ('walk = "weighted"', "", "line 24: methods.weighted needs walk (one of simple"),
     "no family": (
         'family = "ring"', "",
@@ -119,7 +119,7 @@ MISTAKES = {
         "line 26: methods.weighted.problems must be a list of names"),
     "no minimiser": (
         "penalty = 1.0\ndomain = { ball = 5.0 }", "domain = { ball = 2.0, relative = true }\n"
-        "mean = 100.0", "line 18: problems.two.domain: the objective has no minimiser"),
+        "mean = 100.0", "line 14: problems.two: the objective has no minimiser"),
 }  # fmt: skip
 
 
@@ -135,12 +135,12 @@ def test_mistakes_are_told_with_their_line(mistake: str) -> None:
 
 # The same for a private method, written below SMALL.
 PRIVATE_MISTAKES = {
-    "epsilon": ("epsilon = 3.0", "epsilon = -1", "line 34: methods.private.epsilon: epsilon must"),
+    "epsilon": ("epsilon = 3.0", "epsilon = -1", "line 31: methods.private: epsilon must"),
     "no delta": ("delta = 0.0", "", "line 31: methods.private needs delta, or scale, for laplace"),
     "mechanism": ('"laplace"', '"laplac"', 'methods.private.mechanism is "laplac", which is not'),
     "no bounds": ("bounds = [1.0, 300.0]", "", "line 31: methods.private.bounds is missing"),
     "bounds": ("[1.0, 300.0]", "[1.0]", "line 36: methods.private.bounds must be two numbers"),
-    "inside out": ("[1.0, 300.0]", "[3.0, 1.0]", "line 36: methods.private.bounds: bounds"),
+    "inside out": ("[1.0, 300.0]", "[3.0, 1.0]", "line 31: methods.private: bounds"),
     "public": ("[1.0, 300.0]", '"public"', 'bounds = "public" needs a feature_bound in every prob'),
     "noise": ("delta = 0.0", "theta = 1.0", "line 35: methods.private.theta does not fit: laplace"),
     "reweight": (

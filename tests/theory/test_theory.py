@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.problem.cases import local_gradient
+from tests.objectives.cases import local_gradient
 from walklearn import ConstantStep, PowerStep, Problem, domains, graphs, losses, walks
 from walklearn.theory import Constant, diagnose, mixing_time, residual, spectral_gap, spectrum
 

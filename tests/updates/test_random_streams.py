@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import walklearn as wl
-from walklearn.updates.random_streams import generators, node_seed, replicate_seed
+from walklearn.streams import generators, node_seed, replicate_seed
 
 GRAPH = wl.graphs.ring(9)
 X, Y = wl.datasets.two_gaussians(9, dimension=2, seed=1)

@@ -9,11 +9,11 @@ import pytest
 
 import walklearn as wl
 from walklearn import updates, walks
-from walklearn.problem import Problem
+from walklearn.objectives import Problem
 from walklearn.simulation.batches import Position
 from walklearn.simulation.reference_batches import ReferenceWalks
+from walklearn.streams import generators, replicate_seed
 from walklearn.updates.line_search import Pace
-from walklearn.updates.random_streams import generators, replicate_seed
 from walklearn.visit import Setting
 
 GRAPH = wl.graphs.barabasi_albert(12, 2, seed=3)

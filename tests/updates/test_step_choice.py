@@ -9,7 +9,7 @@ import pytest
 
 import walklearn as wl
 from walklearn import walks
-from walklearn.problem.losses import Huber, Logistic, Softmax, Squared, SquaredHinge
+from walklearn.objectives.linear.losses import Huber, Logistic, Softmax, Squared, SquaredHinge
 from walklearn.updates.step_choice import (
     been_round,
     choose_step,

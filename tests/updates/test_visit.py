@@ -12,8 +12,8 @@ import walklearn as wl
 from walklearn import walks
 from walklearn.arrays import Specs, pack, unpack
 from walklearn.privacy.protection import Protection
+from walklearn.streams import generators, node_seed, replicate_seed
 from walklearn.updates import Saga, Sgd, draw_start
-from walklearn.updates.random_streams import generators, node_seed, replicate_seed
 from walklearn.visit import NodeState, Setting, Token, Walker, init_token, visit
 from walklearn.walks import view_of
 from walklearn.walks.walk import table_of

@@ -4,8 +4,8 @@ import numpy as np
 
 from walklearn import graphs
 from walklearn.arrays import zeros
-from walklearn.problem import Problem
-from walklearn.problem.losses import Squared
+from walklearn.objectives import Problem
+from walklearn.objectives.linear.losses import Squared
 from walklearn.walks import (
     HistoryDriven,
     Independent,

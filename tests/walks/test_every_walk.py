@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.problem.cases import local_gradient
+from tests.objectives.cases import local_gradient
 from tests.walks.every_walk import (
     GRAPHS,
     METROPOLIS,
@@ -28,8 +28,8 @@ from tests.walks.every_walk import (
     weights_by_hand,
 )
 from walklearn import graphs
-from walklearn.problem import Problem
-from walklearn.problem.losses import Squared
+from walklearn.objectives import Problem
+from walklearn.objectives.linear.losses import Squared
 from walklearn.walks import WALKS as REGISTRY
 from walklearn.walks import (
     HistoryDriven,

@@ -453,3 +453,117 @@ def test_all_announced_numbers_count_as_sent() -> None:
 def test_a_node_cannot_do_a_walk_whose_override_it_would_not_call(name: str) -> None:
     assert walks.Uniform.is_local()
     assert not type("Other", (walks.Uniform,), {name: lambda *_: None}).is_local()
+
+
+def test_a_walk_with_its_own_hop_does_not_keep_a_distribution_that_is_no_longer_true() -> None:
+    for name in ("stationary", "transition_matrix"):
+        for walk in (LastNeighbour(), walks.NonBacktracking(LastNeighbour()).walk):
+            with pytest.raises(TypeError, match="own hop"):
+                getattr(walk, name)(GRAPH)
+    with pytest.raises(TypeError, match="own hop"):
+        walks.Independent(LastNeighbour()).stationary(GRAPH)
+    trace = wl.simulate(PROBLEM, GRAPH, LastNeighbour(), steps=5, seed=1, step_size=STEP,
+                        engine="reference")  # fmt: skip
+    assert trace.law is None
+
+    class Known(LastNeighbour):
+        def stationary(self, graph: Any, objective: Any = None) -> Any:
+            return np.full(graph.node_count, 1.0 / graph.node_count)
+
+    trace = wl.simulate(PROBLEM, GRAPH, Known(), steps=5, seed=1, step_size=STEP,
+                        engine="reference")  # fmt: skip
+    assert trace.law is not None
+
+
+class WrongShares(walks.Uniform):
+    def stationary(self, graph: Any, objective: Any = None) -> Any:
+        return np.ones(3)
+
+
+class FailingShares(walks.Uniform):
+    def stationary(self, graph: Any, objective: Any = None) -> Any:
+        raise TypeError("a mistake of its own")
+
+
+class OwnScale(wl.Walk):
+    def hop(self, view: Any, token: Any, state: Any, draws: Any) -> walks.Hop:
+        return walks.Hop(int(view.neighbours[0]), 1)
+
+    def gradient_scale(self, graph: Any, objective: Any = None) -> Any:
+        return np.ones(graph.node_count)
+
+
+class HalfAQuestion(wl.Walk):
+    def hop(self, view: Any, token: Any, state: Any, draws: Any) -> walks.Hop:
+        return walks.Hop(int(view.neighbours[0]), 1, questions=0.5)  # type: ignore[arg-type]
+
+
+class AllNeighbours(wl.Walk):
+    def hop(self, view: Any, token: Any, state: Any, draws: Any) -> walks.Hop:
+        return walks.Hop(view.neighbours, 1)
+
+
+class NoWeight(walks.Uniform):
+    def weight(self, view: Any, token: Any, state: Any) -> Any:
+        return None
+
+
+class FewerDraws(walks.Uniform):
+    draws = -1  # type: ignore[assignment]
+
+
+@pytest.mark.parametrize(
+    ("walk", "mean", "kind", "message"),
+    [
+        (WrongShares(), "exact", ValueError, "stationary of WrongShares"),
+        (FailingShares(), "exact", TypeError, "a mistake of its own"),
+        (OwnScale(), "estimated", ValueError, "own gradient_scale"),
+        (HalfScale(), "estimated", ValueError, "own gradient_scale"),
+        (walks.Jumping(HalfScale()), "estimated", ValueError, "own gradient_scale"),
+        (HalfAQuestion(), "exact", ValueError, "0.5 questions"),
+        (AllNeighbours(), "exact", ValueError, "AllNeighbours"),
+        (NoWeight(), "exact", ValueError, "weight None"),
+        (FewerDraws(), "exact", ValueError, "draws of FewerDraws"),
+    ],
+    ids=repr,
+)
+def test_mistakes_in_a_walk_are_named(walk: Any, mean: Any, kind: Any, message: str) -> None:
+    with pytest.raises(kind, match=message):
+        wl.simulate(PROBLEM, GRAPH, walk, steps=5, seed=1, step_size=STEP, mean_importance=mean,
+                    engine="reference")  # fmt: skip
+
+
+class BareArray(wl.Update):
+    def visit(self, context: Any, token: Any, state: Any) -> updates.VisitResult:
+        return updates.VisitResult(np.zeros(3))  # type: ignore[arg-type]
+
+
+class BareSpec(wl.Update):
+    def token_arrays(self, objective: Any, tokens: int = 1) -> Any:
+        return wl.ArraySpec("model", (objective.size,))
+
+    def visit(self, context: Any, token: Any, state: Any) -> updates.VisitResult:
+        return updates.VisitResult(token)
+
+
+class NoModel(BareSpec):
+    def token_arrays(self, objective: Any, tokens: int = 1) -> Any:
+        return (wl.ArraySpec("w", (objective.size,)),)
+
+
+@pytest.mark.parametrize(
+    ("update", "kind", "message"),
+    [
+        (BareArray(), TypeError, r"BareArray\(\) must return its arrays as a dict"),
+        (BareSpec(), TypeError, "tuple of wl.ArraySpec"),
+        (NoModel(), ValueError, 'declares no array "model"'),
+    ],
+    ids=repr,
+)
+def test_mistakes_in_an_update_are_named(update: Any, kind: Any, message: str) -> None:
+    with pytest.raises(kind, match=message):
+        wl.simulate(PROBLEM, GRAPH, "uniform", update=update, steps=5, seed=1, engine="reference")
+
+
+def test_saga_takes_any_real_number_as_its_step() -> None:
+    assert updates.Saga(np.float32(0.5)) == updates.Saga(0.5)  # type: ignore[arg-type]

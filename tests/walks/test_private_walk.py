@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import walklearn as wl
-from tests.problem.cases import local_gradient
+from tests.objectives.cases import local_gradient
 from walklearn import privacy, walks
 
 GRAPH = wl.graphs.erdos_renyi(12, 0.4, seed=4, connected="retry")
@@ -174,10 +174,28 @@ def test_a_walk_drawn_before_is_charged_too() -> None:
         np.testing.assert_array_equal(trace.released, np.tile(walk.importance, (4, 1)))
 
 
+@pytest.mark.parametrize("wrap", [lambda walk: walk, walks.NonBacktracking, walks.Jumping])
+def test_no_method_of_a_walk_after_its_release_can_read_the_true_constants(wrap: Any) -> None:
+    seen: list[Any] = []
+
+    class Curious(walks.Weighted):
+        def divisor(self, view: Any) -> float:
+            seen.append({**vars(self), **vars(type(self))})
+            return super().divisor(view)
+
+    true = PROBLEM.smoothness_constants
+    run(wrap(Curious(privacy=MECHANISM)), steps=5, engine="reference", mean_importance="estimated")
+    assert seen
+    for values in (value for each in seen for value in each.values()):
+        assert not (isinstance(values, np.ndarray) and np.isin(true, values).any())
+
+
 def test_a_relay_does_not_release_anothers_constant() -> None:
     problem = wl.Problem(X[:11], Y[:11], penalty=1.0, nodes=12, empty_nodes="relay",
                          aggregate="mean")  # fmt: skip
-    walk = walks.Weighted(privacy=MECHANISM).realise(GRAPH, problem, np.random.default_rng(1))
+    walk = walks.Weighted(privacy=MECHANISM, reweight="as-printed").realise(
+        GRAPH, problem, np.random.default_rng(1)
+    )
     assert walk.true_importance[11] == BOUNDS[0]
     assert (walk.true_importance[:11] == problem.smoothness_constants[:11]).all()
 
@@ -323,3 +341,64 @@ def test_a_trace_with_releases_survives_a_file(tmp_path: Any) -> None:
     for suffix in ("npz", "parquet"):
         trace.save(tmp_path / f"run.{suffix}")
         assert wl.Trace.load(tmp_path / f"run.{suffix}") == trace
+
+
+class Exact(wl.privacy.Gaussian):
+    """Releases the values as they are, and inherits the cost of the noise."""
+
+    def release(self, values: Any, generator: Any = None) -> Any:
+        return np.array(values, dtype=float)
+
+
+def test_no_privacy_is_claimed_for_a_mechanism_with_its_own_draw() -> None:
+    own = Exact(5.0, (1.0, 136.0))
+    problem = wl.Problem(*wl.datasets.two_gaussians(10, dimension=3, seed=1), penalty=1.0)
+    ring, walk = wl.graphs.ring(10), walks.Weighted(privacy=own)
+    with pytest.raises(ValueError, match="Override `curve`"):
+        wl.simulate(problem, ring, walk, step_size=wl.PowerStep(0.1), steps=5, seed=1)
+    with pytest.raises(ValueError, match="Override `curve`"):
+        wl.privacy.Ledger(3).charge("importance", own)
+
+    class Free(wl.privacy.ModelNoise):
+        def epsilon(self, delta: float) -> float:
+            return 0.0
+
+    with pytest.raises(ValueError, match="no privacy can be claimed"):
+        wl.privacy.Ledger(3).charge("model", Free(1.0, 1.0, 5))
+
+
+class OwnConstants(wl.Problem):
+    """Constants that do not come from the rows."""
+
+    def smoothness(self, node: int) -> float:
+        return 1.0 + 10.0 * node
+
+
+def test_an_overridden_smoothness_is_released() -> None:
+    data = wl.datasets.two_gaussians(10, dimension=3, seed=1)
+    little = wl.privacy.Gaussian(1e-6, (1.0, 136.0))
+    trace = wl.simulate(
+        OwnConstants(*data, penalty=1.0), wl.graphs.ring(10), walks.Weighted(privacy=little),
+        step_size=wl.PowerStep(0.001), steps=5, seed=1, gaps=False,
+    )  # fmt: skip
+    assert trace.released is not None
+    np.testing.assert_allclose(trace.released[0], 1.0 + 10.0 * np.arange(10), atol=1e-4)
+
+
+def test_the_sensitivity_of_a_row_is_used_for_its_own_problem_only() -> None:
+    release = wl.privacy.row_release(
+        wl.losses.Logistic(), epsilon=1.0, delta=1e-5, nodes=10, feature_bound=1.0, total_rows=60,
+        penalty=1.0, features=3,
+    )  # fmt: skip
+    X, y = wl.datasets.two_gaussians(60, dimension=3, seed=1)
+    nodes = np.repeat(np.arange(10), 6)
+    walk, ring = walks.Weighted(privacy=release), wl.graphs.ring(10)
+    with pytest.raises(ValueError, match="holds for L_i of a Problem"):
+        wl.simulate(
+            OwnConstants(X, y, penalty=1.0, node_of_row=nodes), ring, walk, steps=5, seed=1,
+            step_size=wl.PowerStep(0.1),
+        )  # fmt: skip
+    with pytest.raises(ValueError, match="facts about the rows that are not known"):
+        wl.RandomWalkClassifier(graph=ring, walk=walk, steps=5, step_size=0.1).fit(
+            X, y > 0, nodes=nodes
+        )

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from tests.problem.cases import local_gradient
+from tests.objectives.cases import local_gradient
 from tests.walks.every_walk import hopper
 from walklearn import graphs
-from walklearn.problem import Problem
-from walklearn.problem.losses import Squared
+from walklearn.objectives import Problem
+from walklearn.objectives.linear.losses import Squared
 from walklearn.walks import Hop, Independent, Jumping, NonBacktracking, Simple, Uniform, Weighted
 from walklearn.walks.metropolis import accepts, propose
 

@@ -15,7 +15,8 @@ from typing import Any
 import click
 
 from walklearn import __version__
-from walklearn.cli.bad_input import BadInput
+from walklearn.cli.user_errors import BadInput
+from walklearn.errors import MissingExtraError
 
 # Heading -> command -> (its module in this package, one line for the overview).
 _SECTIONS = {
@@ -59,7 +60,7 @@ class _Lazy(click.Group):
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         if name not in _COMMANDS:
-            from walklearn.files.wording import closest
+            from walklearn.wording import closest
 
             close = closest(name, _COMMANDS)
             if close and not ctx.resilient_parsing:
@@ -88,9 +89,7 @@ class _Lazy(click.Group):
             click.echo("\nInterrupted.", err=True)
             raise SystemExit(130) from None
         except ImportError as error:
-            from walklearn.files.extras import MissingExtra  # with NumPy, which --help does without
-
-            if isinstance(error, MissingExtra):
+            if isinstance(error, MissingExtraError):
                 raise BadInput(str(error)) from error
             raise
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
+from walklearn.cli.console import WIDTH, Talk, talking, wrapped_sentences
 from walklearn.cli.data_options import (
     DATA_OPTIONS,
     PRIVACY_OPTIONS,
@@ -21,11 +22,10 @@ from walklearn.cli.data_options import (
     task_of,
     with_options,
 )
-from walklearn.cli.talk import Talk, talking, wrapped_sentences
 
 if TYPE_CHECKING:
-    from walklearn.advice import Advice
-    from walklearn.files import Schema
+    from walklearn.fitting.advice import Advice
+    from walklearn.tables import Schema
 
 # fmt: off
 _OPTIONS = [
@@ -85,8 +85,8 @@ def advise(data: Path | None, talk: Talk, **options: Any) -> None:
 
 
 def _from_public_facts(described: DataOptions, options: dict[str, Any]) -> Advice:
-    from walklearn.advice import advise as wl_advise
-    from walklearn.problem.losses import Logistic, Squared
+    from walklearn.fitting.advice import advise as wl_advise
+    from walklearn.objectives.linear.losses import Logistic, Squared
 
     graph = described_graph(described.graph, options["nodes"], options["seed"])
     rows = options["total_rows"] or options["rows"]
@@ -116,9 +116,9 @@ def _declared(schema: Schema, options: dict[str, Any]) -> dict[str, Any]:
 
     "*" stands for all features that it does not name, so how many there are has to be given.
     """
-    from walklearn.files.encoding import Encoding
-    from walklearn.files.schema import OTHERS, from_rows_message
-    from walklearn.privacy.public_rows import RowLength
+    from walklearn.privacy.accounting.public_rows import RowLength
+    from walklearn.tables.encoding import Encoding
+    from walklearn.tables.schema import OTHERS, from_rows_message
 
     facts = {name: options[name] for name in ("features", "row_length", "feature_bound")}
     if options["epsilon"] is not None and schema.from_rows:
@@ -143,7 +143,7 @@ def _declared(schema: Schema, options: dict[str, Any]) -> dict[str, Any]:
 def _from_file(data: Path, described: DataOptions, options: dict[str, Any]) -> Advice:
     from sklearn import config_context
 
-    from walklearn.advice import advise as wl_advise
+    from walklearn.fitting.advice import advise as wl_advise
 
     rows = described.rows(described.read(data))
     lengths = {name: options[name] for name in ("row_length", "feature_bound")}
@@ -182,14 +182,14 @@ def _tell(talk: Talk, advice: Advice, asked: dict[str, list[str]]) -> None:
         ["update", advice.to_dict()["update"]],
         ["step", steps],
     ]
-    talk.show(["", ""], rows, title=advice.headline)
+    talk.show(["", ""], rows, title=click.wrap_text(advice.headline, WIDTH))
     if talk.verbose:
         if advice.comparison is not None:
             talk.tell(f"\n{advice.comparison}")
         talk.tell("\nBecause:\n" + wrapped_sentences(advice.reasons))
     else:
         if advice.allotment is not None:
-            from walklearn.privacy.budget import about_noise
+            from walklearn.privacy.accounting.budget import about_noise
 
             talk.tell(about_noise(advice.allotment))
         talk.tell("The reasons: --verbose.")
@@ -230,6 +230,6 @@ def _options_of(advice: Advice, asked: dict[str, list[str]]) -> str:
             "--step-constant": None if step is None else f"{step:.3g}",
         }
     else:
-        advised["--protect"] = facts["protect"]
+        advised["--protect"] = facts["unit"]
     said = asked | {name: [_written(v)] for name, v in advised.items() if v is not None}
     return " ".join(f"{name} {shlex.quote(v)}" for name, values in said.items() for v in values)

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from walklearn.cli.console import Talk
 from walklearn.cli.node_extra import with_node_extra
-from walklearn.cli.talk import Talk
-from walklearn.files.wording import plural
+from walklearn.wording import plural
 
 if TYPE_CHECKING:
     from walklearn.node.wire.book import Book
@@ -105,7 +105,7 @@ def _facts(book: Book) -> dict[str, Any]:
 
 
 def _page(book: Book) -> str:
-    from walklearn.cli.talk import aligned
+    from walklearn.cli.console import aligned
     from walklearn.node.wire.identity import for_eyes
 
     rows = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 from click.shell_completion import get_completion_class
 
-from walklearn.cli.talk import Talk, talking
+from walklearn.cli.console import Talk, talking
 
 
 @click.command()

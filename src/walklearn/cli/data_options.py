@@ -13,19 +13,19 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from walklearn.cli.doubts import shown
+from walklearn.cli.data_warnings import shown
 from walklearn.files.checked_table import CheckedTable, Source
-from walklearn.files.encoding import Column
-from walklearn.files.schema import CUT_OFF, Schema, from_rows_message, of_range
-from walklearn.files.target_scale import TargetScale
-from walklearn.privacy.description import IN_THE_CLEAR
+from walklearn.privacy.mechanisms.description import IN_THE_CLEAR
+from walklearn.tables.encoding import Column
+from walklearn.tables.schema import CUT_OFF, Schema, from_rows_message, of_range
+from walklearn.tables.target_scale import TargetScale
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from walklearn.estimators.random_walk import RandomWalk
-    from walklearn.files import Rows, Table
     from walklearn.graphs import Graph, Network
+    from walklearn.tables import Rows, Table
 
 Command = Callable[..., None]
 Task = Literal["classification", "regression"]
@@ -122,14 +122,14 @@ class DataOptions:
 
     def read(self, path: Path) -> Table:
         """Read the columns of a file."""
-        from walklearn.files import read_table
+        from walklearn.tables import read_table
 
         text = sorted({*self.text, *self.schema.categories})
         return read_table(path, delimiter=self.delimiter, text=text)
 
     def target_of(self, table: Table) -> str:
         """The target: the column that was named, y of a file that has no names."""
-        from walklearn.files.wording import listed
+        from walklearn.wording import listed
 
         nameless = Path(table.source).suffix not in (".csv", ".tsv", ".txt", ".parquet")
         if self.target is None and nameless and "y" in table:
@@ -143,7 +143,7 @@ class DataOptions:
 
     def rows(self, table: Table) -> Rows:
         """What is to be learnt from a table."""
-        from walklearn.files import rows_of
+        from walklearn.tables import rows_of
 
         return rows_of(
             table, target=self.target_of(table), node_column=self.node_column, drop=self.drop,
@@ -152,10 +152,10 @@ class DataOptions:
 
     def network(self, rows: Rows, seed: int | None) -> Network:
         """The graph, and the node of each row: the one that is named, or one of its own."""
-        from walklearn.files import DataError
-        from walklearn.files.table import no_such_file
         from walklearn.graphs import as_graph, place_rows
         from walklearn.graphs.names import is_name
+        from walklearn.tables import DataError
+        from walklearn.wording import no_such_file
 
         graph, count = self.graph, len(rows.y)
         if rows.nodes is not None or is_name(graph):
@@ -208,9 +208,8 @@ def _split(option: str, name: str, example: str) -> tuple[str, str]:
 def _pair(name: str, option: str, column: str, values: str, rising: bool) -> tuple[float, float]:
     try:
         numbers = [float(value) for value in values.split(",")]
-    except ValueError as error:
-        wrong = str(error).rpartition(": ")[2]
-        raise ValueError(f"{name} {option}: {wrong} is not a number.") from None
+    except ValueError:
+        raise ValueError(f"{name} {option}: {values!r} must be numbers, such as 50,20.") from None
     said = CheckedTable({column: numbers}, Source(f"{name} {option}"))
     return said.pair(column, rising=rising)
 
@@ -315,8 +314,8 @@ def public_facts(rows: Rows, schema: Schema, settings: dict[str, Any]) -> dict[s
     """
     epsilon, delta = settings["epsilon"], settings["delta"]
     length, given = settings["row_length"], settings["feature_bound"]
-    from walklearn.files.wording import listed
-    from walklearn.privacy.public_rows import RowLength
+    from walklearn.privacy.accounting.public_rows import RowLength
+    from walklearn.wording import listed
 
     if (epsilon is None) != (delta is None):
         one, other = ("--epsilon", "--delta") if delta is None else ("--delta", "--epsilon")

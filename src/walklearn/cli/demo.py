@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from walklearn.cli.talk import Talk, talking
+from walklearn.cli.console import Talk, talking
 
 
 @click.command()
@@ -28,29 +28,29 @@ def demo(out: Path, steps: int, replicates: int, seed: int, talk: Talk) -> None:
     uniform walk with memory (updates.Saga), which finds its step itself. The picture shows high
     variance.
     """
-    from walklearn.cli.talk import aligned
-    from walklearn.experiments import comparison
+    from walklearn.cli.console import aligned
+    from walklearn.studies.paper import figure2
 
     talk.tell(
         "Tuning and running walks and gossip on 100 nodes "
         "(the first time also compiles, about half a minute) …"
     )
     results = {
-        f"variance {variance:g}": comparison.compare(variance, steps, replicates, seed)
+        f"variance {variance:g}": figure2.compare(variance, steps, replicates, seed)
         for variance in (10.0, 1.0)
     }
-    header, *rows = comparison.table(results)
+    header, *rows = figure2.table(results)
     text = "\n".join(aligned(header, rows))
     try:
         out.mkdir(parents=True, exist_ok=True)
-        comparison.draw(results["variance 10"], out / "comparison.png")
+        figure2.draw(results["variance 10"], out / "comparison.png")
         (out / "comparison.txt").write_text(text + "\n", encoding="utf-8")
         for title, lines in results.items():
             for line in lines:
                 line.trace.save(out / f"{title} {line.trace.label}.npz".replace(" ", "-"))
     except OSError as error:
         raise click.ClickException(f"cannot write to {out}: {error}") from error
-    talk.facts |= {"out": str(out), "runs": comparison.facts(results)}
+    talk.facts |= {"out": str(out), "runs": figure2.facts(results)}
     talk.tell(text)
     talk.tell(
         f"\n{replicates} runs each; median and its confidence interval. Each method has the step "

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from walklearn.cli.talk import Talk, talking
+from walklearn.cli.console import Talk, talking
 
 TARGET, CLASSES = "diagnosis", ("benign", "malignant")
 ROWS_OF = {"oslo": 120, "lima": 100, "cairo": 80, "osaka": 60, "quebec": 40}
@@ -78,7 +78,7 @@ def _patients() -> tuple[list[str], list[list[Any]]]:
     """The names of ten features, and all patients in a drawn order, the diagnosis last."""
     import numpy as np
 
-    from walklearn.files.extras import extra
+    from walklearn.extras import extra
 
     with extra("sklearn", "the example's data come with"):
         from sklearn.datasets import load_breast_cancer

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from walklearn.cli.talk import Talk, talking
+from walklearn.cli.console import Talk, talking
 
 if TYPE_CHECKING:
-    from walklearn.model import Model
+    from walklearn.models import Model
 
 SUFFIXES = {".onnx": "ONNX", ".joblib": "a scikit-learn estimator"}
 
@@ -33,7 +33,7 @@ def export(model: Path, out: Path, force: bool, talk: Talk) -> None:
       walklearn export model/ model.joblib
     """
     from walklearn.files.atomic_write import atomic_write
-    from walklearn.model import Model
+    from walklearn.models import Model
 
     if out.suffix not in SUFFIXES:
         known = " or ".join(f"{suffix} ({what})" for suffix, what in SUFFIXES.items())

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from walklearn.cli.book import book
-from walklearn.cli.doubts import about_one_nodes_rows
+from walklearn.cli.console import Talk
+from walklearn.cli.data_warnings import about_one_nodes_rows
 from walklearn.cli.node_extra import with_node_extra
 from walklearn.cli.node_status import claim_lines, confirmation, status_of, status_page
-from walklearn.cli.talk import Talk
-from walklearn.files.wording import often, plural
+from walklearn.wording import often, plural
 
 if TYPE_CHECKING:
     from walklearn.node.disk.creation import Created
@@ -74,9 +74,9 @@ def init(
     Each node is charged to the owner's record, ~/.local/state/walklearn/record.sqlite (or below
     $XDG_STATE_HOME), before anything is drawn.
     """
-    from walklearn.files import read_table
     from walklearn.node.agreement.plan import Plan
     from walklearn.node.disk.creation import create_node, limited_claim
+    from walklearn.tables import read_table
 
     notes = about_one_nodes_rows(read_table(data), Plan.read(plan))
     created = create_node(
@@ -90,7 +90,7 @@ def init(
         "rows": created.rows,
         "shortened": created.shortened,
         "outside": created.outside,
-        "privacy": created.directory.plan.privacy_claim,
+        "privacy": str(created.directory.plan.claim),
         **({} if claim is None else {"this_node": claim}),
         "all_runs": str(created.total),
         "total": created.total.to_dict(),

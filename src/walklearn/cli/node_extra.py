@@ -8,8 +8,8 @@ from typing import Any
 
 import click
 
-from walklearn.cli.bad_input import BadInput
-from walklearn.cli.talk import talking
+from walklearn.cli.console import talking
+from walklearn.cli.user_errors import BadInput
 
 
 def with_node_extra(command: Callable[..., None]) -> Callable[..., None]:
@@ -21,7 +21,7 @@ def with_node_extra(command: Callable[..., None]) -> Callable[..., None]:
 
     @wraps(talks)
     def wrapped(*arguments: Any, **options: Any) -> None:
-        from walklearn.files.extras import extra
+        from walklearn.extras import extra
 
         with extra("node", "nodes need"):
             from walklearn.node.disk.database import DiskError, StoreError

@@ -32,7 +32,7 @@ def status_of(opened: NodeDirectory) -> dict[str, Any]:
 
 def status_page(now: dict[str, Any]) -> str:
     """A status as lines to read, with a table of the neighbours."""
-    from walklearn.cli.talk import aligned
+    from walklearn.cli.console import aligned
 
     end = f", the final model is here: {confirmation(now)}" if now["final"] else ""
     lines = [

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from walklearn.cli.bad_input import told_of_options
+from walklearn.cli.console import WIDTH, Talk, talking
 from walklearn.cli.data_options import (
     TARGET_SCALE,
     Task,
@@ -15,16 +15,16 @@ from walklearn.cli.data_options import (
     target_scale_of,
     with_options,
 )
-from walklearn.cli.talk import WIDTH, Talk, talking
-from walklearn.files.wording import plural
+from walklearn.cli.user_errors import named_as_options
+from walklearn.wording import plural
 
 if TYPE_CHECKING:
-    from walklearn.advice import Advice
-    from walklearn.files.encoding import Encoding
-    from walklearn.files.schema import Schema
+    from walklearn.fitting.advice import Advice
     from walklearn.graphs import Graph
     from walklearn.node.agreement.plan import Plan
-    from walklearn.problem.losses import Loss
+    from walklearn.objectives.linear.losses import Loss
+    from walklearn.tables.encoding import Encoding
+    from walklearn.tables.schema import Schema
 
 # fmt: off
 _NEW_OPTIONS = [
@@ -94,7 +94,7 @@ def new(out: Path, talk: Talk, **options: Any) -> None:
     if out.exists():
         raise FileExistsError(f"{out} exists, and others may have it: choose another --out.")
     text = plan_from(**options)
-    with told_of_options(str(out)):
+    with named_as_options():
         made = Plan.from_text(text, str(out))
         made.check_usable()
     out.write_text(text, encoding="utf-8")
@@ -131,7 +131,7 @@ def check(plan: Path, data: tuple[Path, ...], talk: Talk) -> None:
 def plan_from(**given: Any) -> str:
     """The text of a plan, from the options of `walklearn plan new`; None where one is not given."""
     from walklearn.cli.plan_text import Choices, text_of
-    from walklearn.files.schema import Schema
+    from walklearn.tables.schema import Schema
 
     options: dict[str, Any] = {str(option.name): None for option in new.params} | given
     schema, classes = Schema.of(options["schema"]), _listed(options["classes"])
@@ -165,8 +165,8 @@ def _listed(values: str | None) -> tuple[str, ...] | None:
 
 def _encoding(schema: Schema, path: Path, others: str | None) -> Encoding:
     """The columns of a schema, with those that its "*" stands for."""
-    from walklearn.files.encoding import Encoding
-    from walklearn.files.schema import OTHERS, from_rows_message
+    from walklearn.tables.encoding import Encoding
+    from walklearn.tables.schema import OTHERS, from_rows_message
 
     if schema.from_rows:
         raise ValueError(from_rows_message(schema))
@@ -184,7 +184,7 @@ def _encoding(schema: Schema, path: Path, others: str | None) -> Encoding:
 
 
 def _loss(classes: tuple[str, ...] | None) -> Loss:
-    from walklearn.problem.losses import Logistic, Softmax, Squared
+    from walklearn.objectives.linear.losses import Logistic, Softmax, Squared
 
     if classes is None:
         return Squared()
@@ -192,8 +192,8 @@ def _loss(classes: tuple[str, ...] | None) -> Loss:
 
 
 def _advice(graph: Graph, encoding: Encoding, loss: Loss, options: dict[str, Any]) -> Advice:
-    from walklearn.advice import advise
-    from walklearn.privacy.public_rows import RowLength
+    from walklearn.fitting.advice import advise
+    from walklearn.privacy.accounting.public_rows import RowLength
 
     length = RowLength.declared(encoding)
     return advise(

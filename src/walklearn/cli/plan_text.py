@@ -7,17 +7,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from walklearn.files.schema import toml_key, written_column
-from walklearn.files.wording import often, plural
-from walklearn.privacy.description import IN_THE_CLEAR, UNPROTECTED_MODEL
-from walklearn.problem.domains import Everywhere
+from walklearn.objectives.linear.domains import Everywhere
+from walklearn.privacy.mechanisms.description import IN_THE_CLEAR, UNPROTECTED_MODEL
+from walklearn.tables.schema import toml_key, written_column
+from walklearn.wording import often, plural
 
 if TYPE_CHECKING:
-    from walklearn.advice import Advice
-    from walklearn.files.encoding import Encoding
-    from walklearn.files.target_scale import TargetScale
+    from walklearn.fitting.advice import Advice
     from walklearn.node.agreement.plan import Plan
-    from walklearn.problem.losses import Loss
+    from walklearn.objectives.linear.losses import Loss
+    from walklearn.tables.encoding import Encoding
+    from walklearn.tables.target_scale import TargetScale
 
 # With memory so many updates left a gap f(w) − f* of at most 5e-6 on breast cancer data with 10 and
 # with 30 features, diabetes and digits, over 2, 5, 20 and 100 nodes (columns of spread 1, penalty
@@ -180,15 +180,15 @@ def _visit(plan: Plan) -> str:
 
 
 def _private(plan: Plan) -> str:
-    from walklearn.privacy.budget import about_noise
+    from walklearn.privacy.accounting.budget import about_noise
 
     allotted = plan.allotment()
     if allotted is None:
         accept = "Each owner accepts this with walklearn node init --accept-unprotected."
-        return f"{plan.privacy_claim}. {UNPROTECTED_MODEL} {accept}"
+        return f"{plan.claim}. {UNPROTECTED_MODEL} {accept}"
     noise = allotted.noise
     return (
-        f"{plan.privacy_claim}. A gradient is clipped to {noise.clip:.3g} and gets noise of "
+        f"{plan.claim}. A gradient is clipped to {noise.clip:.3g} and gets noise of "
         f"{noise.noise_multiplier:.3g} times that; a node's rows influence the "
         f"model at most {often(noise.max_contributions)}, then it leaves the model unchanged. "
         f"{about_noise(allotted)}"

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from walklearn.cli.talk import Talk, talking
+from walklearn.cli.console import Talk, talking
 
 
 @click.command()
@@ -39,11 +39,11 @@ def predict(
     """
     import numpy as np
 
-    from walklearn.cli.doubts import unknown_labels
-    from walklearn.files import DataError, read_table
-    from walklearn.files.wording import plural
-    from walklearn.model import Model
-    from walklearn.model.score import score_of
+    from walklearn.cli.data_warnings import unknown_labels
+    from walklearn.models import Model
+    from walklearn.models.score import score_of
+    from walklearn.tables import DataError, read_table
+    from walklearn.wording import plural
 
     if out is not None and out.suffix not in ("", ".csv", ".txt"):
         raise ValueError(f"{out}: predictions are written as CSV, so end it in .csv.")

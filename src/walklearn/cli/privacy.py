@@ -8,10 +8,10 @@ from typing import Any
 
 import click
 
-from walklearn.cli.talk import Talk, talking
-from walklearn.files.extras import extra
-from walklearn.files.wording import plural
+from walklearn.cli.console import Talk, talking
+from walklearn.extras import extra
 from walklearn.privacy import MECHANISMS
+from walklearn.wording import plural
 
 _epsilon = click.option("--epsilon", type=float, required=True, help="Privacy loss ε.")
 _delta = click.option(
@@ -54,7 +54,7 @@ def calibrate(
 ) -> None:  # fmt: skip
     """The least noise that gives (ε, δ) for values within the bounds."""
     from walklearn import privacy as wl_privacy
-    from walklearn.privacy.printing import format_upper
+    from walklearn.privacy.accounting.printing import format_upper
 
     found = wl_privacy.calibrate(
         mechanism, epsilon=epsilon, delta=delta, bounds=bounds, accounting=accounting
@@ -120,8 +120,8 @@ def plot(bounds: tuple[float, float], theta: tuple[float, ...], out: Path, talk:
     Left: δ of the Gamma mechanism by the paper's lemma (dashed) and exactly (solid), with the
     floor that no noise can beat. Right: the least θ for δ = 0.06, 0.08 and 0.1.
     """
-    from walklearn.experiments import figure1
-    from walklearn.report.pictures import draw
+    from walklearn.studies.paper import figure1
+    from walklearn.studies.report.pictures import draw
 
     out.parent.mkdir(parents=True, exist_ok=True)
     draw(figure1.both(bounds, theta)).savefig(out, dpi=144)

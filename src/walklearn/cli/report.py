@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from walklearn.cli.talk import Talk, talking
+from walklearn.cli.console import Talk, talking
 
 
 @click.command()
@@ -25,8 +25,8 @@ def report(results: tuple[Path, ...], out: Path | None, talk: Talk) -> None:
       walklearn report results/
       walklearn report results/fig2a results/fig2b --out figure2.html
     """
-    from walklearn.experiments.shipped import shipped_texts
-    from walklearn.report import write_report
+    from walklearn.studies.paper.catalogue import shipped_texts
+    from walklearn.studies.report import write_report
 
     if out is None:
         if len(results) > 1:

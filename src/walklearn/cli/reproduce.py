@@ -9,10 +9,10 @@ from typing import Any
 
 import click
 
-from walklearn.cli.bad_input import BadInput
+from walklearn.cli.console import Talk, talking
 from walklearn.cli.data_options import with_options
 from walklearn.cli.run import WORKERS, run_to_end
-from walklearn.cli.talk import Talk, talking
+from walklearn.cli.user_errors import BadInput
 
 
 @click.command()
@@ -37,9 +37,9 @@ def reproduce(names: tuple[str, ...], quick: bool, out: Path, talk: Talk, **work
       walklearn reproduce
       walklearn reproduce fig2 --quick
     """
-    from walklearn.experiments import findings
-    from walklearn.experiments.shipped import COMPUTED, select, shipped_study, shipped_texts
-    from walklearn.report import write_report
+    from walklearn.studies.paper import findings
+    from walklearn.studies.paper.catalogue import COMPUTED, select, shipped_study, shipped_texts
+    from walklearn.studies.report import write_report
 
     chosen = select(names)
     _check(chosen, out, **workers)
@@ -65,7 +65,7 @@ def reproduce(names: tuple[str, ...], quick: bool, out: Path, talk: Talk, **work
 
 def _check(names: list[str], out: Path, **workers: Any) -> None:
     """Say what is missing or in the way before minutes are spent and files are written."""
-    from walklearn.files.extras import package
+    from walklearn.extras import package
     from walklearn.studies import Results
     from walklearn.studies.pools import check_engine
 
@@ -78,8 +78,8 @@ def _check(names: list[str], out: Path, **workers: Any) -> None:
 
 
 def _compute(name: str, out: Path) -> None:
-    from walklearn.experiments import figure1
-    from walklearn.report.pictures import draw, save
+    from walklearn.studies.paper import figure1
+    from walklearn.studies.report.pictures import draw, save
 
     with _writing(out / name):
         folder, points = figure1.compute(name, out)
@@ -87,10 +87,10 @@ def _compute(name: str, out: Path) -> None:
 
 
 def _draw(name: str, out: Path) -> None:
-    from walklearn.experiments.pictures import PICTURES
-    from walklearn.report.pictures import draw, save
-    from walklearn.report.sections import Stored
     from walklearn.studies import Results
+    from walklearn.studies.paper.panels import PICTURES
+    from walklearn.studies.report.pictures import draw, save
+    from walklearn.studies.report.sections import Stored
 
     stored = Stored(Results.open(out / name), out)
     with _writing(out / name):
@@ -108,7 +108,7 @@ def _writing(to: Path) -> Iterator[None]:
 
 def _shown(chosen: list[str], out: Path, talk: Talk) -> list[str]:
     """All that is stored in `out`: a page of a few studies would replace that of all."""
-    from walklearn.experiments.shipped import NAMES
+    from walklearn.studies.paper.catalogue import NAMES
 
     stored = {file.parent.name for file in out.glob("*/about.json")}
     ordered = [*(name for name in NAMES if name in stored), *sorted(stored.difference(NAMES))]

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from walklearn.cli.bad_input import BadInput
+from walklearn.cli.console import Talk, talking
 from walklearn.cli.data_options import with_options
-from walklearn.cli.talk import Talk, talking
-from walklearn.files.wording import plural
+from walklearn.cli.user_errors import BadInput
+from walklearn.wording import plural
 
 if TYPE_CHECKING:
     from walklearn.studies import Results, Study
@@ -60,8 +60,8 @@ def run_to_end(
 ) -> Results:
     """Run a study, judge its claims, and tell what a person at a terminal wants to know."""
     from walklearn.studies import run_study
-    from walklearn.studies.facts import notes
     from walklearn.studies.pools import WorkerDiedError
+    from walklearn.studies.provenance import notes
 
     cells = len(study.cells())
     talk.tell(
@@ -111,7 +111,7 @@ def verdicts_of(results: Results) -> list[dict[str, Any]]:
 
 def show_verdicts(results: Results, talk: Talk) -> None:
     """Print a line per reading of every claim; where they are many, a line per claim."""
-    from walklearn.experiments.findings import HEADER, READING_HEADER, lines, tally
+    from walklearn.studies.paper.findings import HEADER, READING_HEADER, lines, tally
 
     found = results.verdicts()
     if found.empty:

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from walklearn.files import Table
     from walklearn.privacy import Ledger, RecordTotal
-    from walklearn.privacy.owner_record import RowSet
+    from walklearn.privacy.accounting.owner_record import RowSet
+    from walklearn.tables import Table
 
 
 class RunRecord:
@@ -49,13 +49,13 @@ class RunRecord:
         An `OwnerRecordError` stops a private training. An unprotected one continues with a note,
         since it claims nothing.
         """
-        from walklearn.files.row_marks import table_blocks
-        from walklearn.privacy.owner_record import (
+        from walklearn.privacy.accounting.owner_record import (
             OwnerRecord,
             OwnerRecordError,
             Run,
             has_seeded_noise,
         )
+        from walklearn.tables.row_marks import table_blocks
 
         table, self._table = self._table, None  # the training needs the memory
         if table is None or has_seeded_noise(ledger):
@@ -79,7 +79,7 @@ class RunRecord:
 
         A record that became unreadable during the training costs a note, not the model.
         """
-        from walklearn.privacy.owner_record import OwnerRecord, OwnerRecordError
+        from walklearn.privacy.accounting.owner_record import OwnerRecord, OwnerRecordError
 
         if self._rows is None:
             return None

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from walklearn.cli.console import Talk, talking
 from walklearn.cli.data_options import task_of
-from walklearn.cli.talk import Talk, talking
-from walklearn.files.wording import plural
+from walklearn.wording import plural
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from walklearn.files import Table
+    from walklearn.tables import Table
 
 _HEADER = """\
 # What is declared of the columns of {source}.
@@ -59,7 +59,7 @@ def schema(data: Path, out: Path | None, talk: Talk, **options: Any) -> None:
       walklearn train rows.csv --schema schema.toml --target label --node-column site \\
           --task classification --epsilon 3 --delta 1e-5 --out model/
     """
-    from walklearn.files import read_table
+    from walklearn.tables import read_table
 
     table = read_table(data, delimiter=options["delimiter"], text=sorted(options["text"]))
     apart = [options["target"], options["node_column"], *options["drop"]]
@@ -85,8 +85,8 @@ def schema(data: Path, out: Path | None, talk: Talk, **options: Any) -> None:
 
 def schema_of(table: Table, name: str) -> str:
     """The text of a schema whose numbers are those of the rows."""
-    from walklearn.files.encoding import Encoding
-    from walklearn.files.schema import toml_key
+    from walklearn.tables.encoding import Encoding
+    from walklearn.tables.schema import toml_key
 
     parts = [_HEADER.format(source=table.source, name=name)]
     for column in Encoding.of_table(table).columns:
@@ -108,7 +108,7 @@ def is_regression_target(cells: NDArray[Any], name: str) -> bool:
 
 
 def _entry(name: str, cells: NDArray[Any]) -> str:
-    from walklearn.files.schema import toml_key
+    from walklearn.tables.schema import toml_key
 
     centre, spread, *_ = _numbers(cells)
     return "\n".join([f"[{toml_key(name)}]", "from_rows = true", centre, spread])
@@ -116,7 +116,7 @@ def _entry(name: str, cells: NDArray[Any]) -> str:
 
 def _numbers(cells: NDArray[Any]) -> list[str]:
     """The lines of a column of numbers: its centre and spread, and its range as a comment."""
-    from walklearn.files.encoding import is_crushed
+    from walklearn.tables.encoding import is_crushed
 
     low, high, deviation = float(cells.min()), float(cells.max()), float(cells.std())
     lines = [

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
+    from walklearn.estimators.mlflow_callback import Logged, MlflowCallback
     from walklearn.estimators.random_walk import RandomWalk
-    from walklearn.estimators.tracking import Logged, MlflowCallback
-    from walklearn.model.score import Score
+    from walklearn.models.score import Score
 
 # fmt: off
 TRACKING_OPTIONS = [
@@ -31,7 +31,7 @@ def tracker_of(settings: Mapping[str, Any]) -> MlflowCallback | None:
         if settings["track_owners"]:
             raise ValueError("--track-owners says what is logged: add --track mlflow.")
         return None
-    from walklearn.estimators.tracking import MlflowCallback
+    from walklearn.estimators.mlflow_callback import MlflowCallback
 
     return MlflowCallback(owners_too=settings["track_owners"])
 
@@ -56,7 +56,7 @@ def logged(
 def how_to_look_at(logged: Logged) -> str:
     """Where the run is, and the command that shows it.
 
-    >>> from walklearn.estimators.tracking import Logged
+    >>> from walklearn.estimators.mlflow_callback import Logged
     >>> print(how_to_look_at(Logged("3f2a", "sqlite:///mlflow.db")))
     MLflow has it as run 3f2a in sqlite:///mlflow.db. To see it:
       mlflow ui --backend-store-uri sqlite:///mlflow.db

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 from click.core import ParameterSource
 
-from walklearn.cli.bad_input import in_shell_words
+from walklearn.cli.console import Talk, talking
 from walklearn.cli.data_options import (
     DATA_OPTIONS,
     PRIVACY_OPTIONS,
@@ -22,26 +22,26 @@ from walklearn.cli.data_options import (
     task_of,
     with_options,
 )
-from walklearn.cli.doubts import about_columns, about_owners, unknown_labels
-from walklearn.cli.resuming import asked_for, begin_with, graph_seed, how_to_go_on, is_private
+from walklearn.cli.data_warnings import about_columns, about_owners, unknown_labels
+from walklearn.cli.resume import begin_with, digest_of, graph_seed, is_private
 from walklearn.cli.run_record import RunRecord
-from walklearn.cli.talk import Talk, talking
 from walklearn.cli.tracking import TRACKING_OPTIONS, logged, tracker_of
-from walklearn.cli.trained import Trained, facts_of, notes_on, tell
-from walklearn.files.wording import plural
+from walklearn.cli.train_output import Trained, facts_of, notes_on, tell
+from walklearn.errors import InterruptedWarning
+from walklearn.objectives.linear.losses import LOSSES
 from walklearn.privacy import MECHANISMS
-from walklearn.problem.losses import LOSSES
 from walklearn.updates import UPDATES
 from walklearn.walks import WALKS, Metropolis
+from walklearn.wording import plural
 
 if TYPE_CHECKING:
-    from walklearn.estimators.accounts import Cost
+    from walklearn.estimators.mlflow_callback import MlflowCallback
     from walklearn.estimators.random_walk import RandomWalk
-    from walklearn.estimators.tracking import MlflowCallback
-    from walklearn.files import Rows, Table
+    from walklearn.fitting.accounts import Cost
     from walklearn.graphs import Network
     from walklearn.privacy import ModelNoise
     from walklearn.privacy.model_noise import Unit
+    from walklearn.tables import Rows, Table
 
 
 # For more than two classes logistic is softmax, which need not be asked for.
@@ -134,10 +134,12 @@ def train(data: Path, out: Path, force: bool, resume: bool, talk: Talk, **option
         prepared = _prepared(data, asked_of_data, options, resume)
         done = begin_with(out, prepared.estimator, prepared.rows, options) if resume else 0
     trained = _train(prepared, done, talk)
-    asked = {} if is_private(prepared.estimator) else asked_for(options, prepared.network.graph)
-    trained.model.with_details({"asked": asked} if asked else {}).save(
-        out, overwrite=force or resume
-    )
+    details, remedy = dict[str, Any](), "The full budget is spent, so it cannot be resumed."
+    if not is_private(prepared.estimator):
+        details = {"settings": digest_of(options, prepared.network.graph)}
+        details["graph_seed"] = options["graph_seed"]
+        remedy = "The same command with --resume continues from there."
+    trained.model.with_details(details).save(out, overwrite=force or resume)
     talk.facts |= {"out": str(out), **facts_of(trained)}
     tell(talk, trained, out)
     for note in trained.notes:
@@ -145,7 +147,7 @@ def train(data: Path, out: Path, force: bool, resume: bool, talk: Talk, **option
     if trained.model.details.get("interrupted"):
         talk.note(
             f"interrupted: {out} holds the model after {plural(trained.model.updates, 'update')}. "
-            + how_to_go_on(prepared.estimator)
+            + remedy
         )
         raise SystemExit(130)
 
@@ -175,7 +177,7 @@ class _Prepared(NamedTuple):
 @contextmanager
 def _all_complaints_at_once(out: Path, force: bool) -> Iterator[None]:
     """Tell what is in the way of OUT before anything is computed, with all else that is wrong."""
-    from walklearn.model.directory import check_target
+    from walklearn.models.directory import check_target
 
     try:
         check_target(out, force)
@@ -196,7 +198,7 @@ def _prepared(
     data: Path, options: DataOptions, settings: dict[str, Any], resumes: bool
 ) -> _Prepared:
     """Read, check and place the rows."""
-    from walklearn.estimators.parameters import check_parameters, loss_of
+    from walklearn.fitting.parameters import check_parameters, loss_of
     from walklearn.graphs.names import is_name
 
     if settings["test"] is not None and settings["test_fraction"] is not None:
@@ -236,8 +238,8 @@ def _prepared(
 
 def _train(prepared: _Prepared, done: int, talk: Talk) -> Trained:
     """Let the token walk, and test the model; `done` says how many updates were made earlier."""
-    from walklearn.estimators.outcome import for_the_owner, is_claimed
-    from walklearn.model.score import score_of
+    from walklearn.fitting.result import for_the_owner, is_claimed
+    from walklearn.models.score import score_of
 
     estimator, rows, network, tested, tracker, notes, record = prepared
     with warnings.catch_warnings(record=True) as caught:
@@ -246,7 +248,7 @@ def _train(prepared: _Prepared, done: int, talk: Talk) -> Trained:
         def before_draw(cost: Cost) -> None:
             """Print what an owner must know before the run is charged, then charge it."""
             for each in caught:
-                talk.note(in_shell_words(str(each.message)))
+                talk.note(str(each.message))
             for line in cost.summary:
                 talk.aside(line)
             record.charge(cost.ledger)
@@ -257,8 +259,8 @@ def _train(prepared: _Prepared, done: int, talk: Talk) -> Trained:
     scores = {"training": score_of(model.kind, fitted, rows.y)}
     if tested is not None:
         scores["test"] = score_of(model.kind, model.predict(tested), tested[rows.target])
-    said = [str(each.message) for each in caught]
-    notes = [in_shell_words(each) for each in said if not each.startswith("interrupted")] + notes
+    shown = (each for each in caught if not issubclass(each.category, InterruptedWarning))
+    notes = [str(each.message) for each in shown] + notes
     notes += notes_on(estimator, rows, network, scores["training"])
     where, wrong = logged(tracker, estimator, scores)
     owners |= {f"{name}_score": score._asdict() for name, score in scores.items()}

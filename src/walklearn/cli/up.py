@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from walklearn.cli.bad_input import BadInput, told_of_options
+from walklearn.cli.console import Talk, talking
 from walklearn.cli.data_options import described_graph
-from walklearn.cli.talk import Talk, talking
+from walklearn.cli.user_errors import BadInput, named_as_options
 
 if TYPE_CHECKING:
     from walklearn.cli.walk_panel import Curve
@@ -66,7 +66,7 @@ def up(
     """
     _check(walk, epsilon, delta, out)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the nodes are ended too
-    from walklearn.files.extras import extra
+    from walklearn.extras import extra
 
     with extra("node", "nodes need"):
         from walklearn.node.agreement.plan import Plan
@@ -78,7 +78,7 @@ def up(
     _check_size(graph, drawn)
     trial = Trial.draw(drawn, walk, updates, privacy, seed)
     # Whatever no node could be made with is told before the first is.
-    with told_of_options("plan.toml"):
+    with named_as_options():
         Plan.from_text(trial.plan, "plan.toml").calibrated_mechanism()
     if privacy is not None:
         talk.tell("ε = ∞: L_i is released with noise, and the model goes in the clear.")

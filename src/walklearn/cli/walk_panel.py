@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from walklearn.cli.talk import Talk
+    from walklearn.cli.console import Talk
     from walklearn.node.trial.two_gaussians import Glimpse
 
 Curve = list[tuple[int, float]]

@@ -18,11 +18,11 @@ facts, at best a typical centre and spread of every column (`schema`); clip, noi
 of the walk follow. docs/privacy.md explains it.
 """
 
-from walklearn.files.extras import extra as _extra
+from walklearn.extras import extra as _extra
 
 with _extra("sklearn", "the estimators need"):
     from walklearn.estimators.classifier import RandomWalkClassifier
+    from walklearn.estimators.mlflow_callback import MlflowCallback
     from walklearn.estimators.regressor import RandomWalkRegressor
-    from walklearn.estimators.tracking import MlflowCallback
 
 __all__ = ["MlflowCallback", "RandomWalkClassifier", "RandomWalkRegressor"]

@@ -11,11 +11,11 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
-from walklearn.estimators.outcome import warn_about_score
-from walklearn.estimators.parameters import check_parameters, loss_of
-from walklearn.estimators.posing import Given
 from walklearn.estimators.random_walk import RandomWalk
-from walklearn.problem.losses import LOSSES, Loss
+from walklearn.fitting.parameters import check_parameters, loss_of
+from walklearn.fitting.prepare import Given
+from walklearn.fitting.result import warn_about_score
+from walklearn.objectives.linear.losses import LOSSES, Loss
 
 Array = NDArray[Any]
 

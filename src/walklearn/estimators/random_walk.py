@@ -1,7 +1,7 @@
 """What the classifier and the regressor share: parameters, attributes and methods.
 
-What `fit` does from end to end is in `walking`: the rows become a problem (`posing`), and the token
-walks. What it ends with becomes attributes here, in the units that the rows were given in.
+`fitting.training` runs a fit from end to end: the rows become a problem (`fitting.prepare`), and
+the token walks. The results become attributes here, in the units of the given rows.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from walklearn.estimators.accounts import Cost
-from walklearn.estimators.outcome import model_of, trace_of
-from walklearn.estimators.parameters import average_of, check_parameters, seeds_of
-from walklearn.estimators.posing import Given, posed, terms_of
-from walklearn.estimators.rounds import Average
-from walklearn.estimators.state import State
-from walklearn.estimators.walking import Ended, walk_over
-from walklearn.files.encoding import Encoding
-from walklearn.files.schema import Schema
+from walklearn.fitting.accounts import Cost
+from walklearn.fitting.parameters import average_of, check_parameters, seeds_of
+from walklearn.fitting.prepare import Given, posed, terms_of
+from walklearn.fitting.result import model_of, trace_of
+from walklearn.fitting.rounds import Average
+from walklearn.fitting.training import Ended, walk_over
+from walklearn.fitting.training_state import State
 from walklearn.graphs import Graph
-from walklearn.model import Model
+from walklearn.models import Model
+from walklearn.objectives import Problem
+from walklearn.objectives.linear.domains import Domain
+from walklearn.objectives.linear.losses import Loss
 from walklearn.privacy import ModelNoise
 from walklearn.privacy.model_noise import Unit
-from walklearn.problem import Problem
-from walklearn.problem.domains import Domain
-from walklearn.problem.losses import Loss
+from walklearn.tables.encoding import Encoding
+from walklearn.tables.schema import Schema
 from walklearn.updates.step_sizes import StepSize
 from walklearn.updates.update import Update
 from walklearn.walks import Walk
@@ -362,8 +362,8 @@ class RandomWalk(BaseEstimator):
         >>> model = classifier.to_model(target="species")
         >>> (model.predict(X) == classifier.predict(X)).all()
         np.True_
-        >>> print(model.privacy["not_protected"][0].partition(".")[0])
-        ε = ∞: the model is not protected
+        >>> print(model.claim)
+        ε = ∞: nothing is protected
         """
         check_is_fitted(self, "coef_")
         return model_of(self, encoding, target)
@@ -428,10 +428,10 @@ class RandomWalk(BaseEstimator):
     def _set_attributes(self, ended: Ended) -> None:
         """What a walk has ended with, in the units that the rows were given in."""
         setting, token, here = ended.setting, ended.walked.token, ended.posed
-        problem, update, arrays = setting.objective, setting.update, token.token.update
-        shape = problem.model_shape
-        self.weights_ = here.units.back(update.model(problem, arrays).reshape(shape))
-        self.average_ = here.units.back(update.average_model(problem, arrays).reshape(shape))
+        objective, update, arrays = setting.visible, setting.update, token.token.update
+        shape = here.problem.model_shape
+        self.weights_ = here.units.back(update.model(objective, arrays).reshape(shape))
+        self.average_ = here.units.back(update.average_model(objective, arrays).reshape(shape))
         if here.clipped_rows is not None:
             self.clipped_rows_ = here.clipped_rows
         self.interrupted_ = ended.walked.interrupted

@@ -9,12 +9,12 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import validate_data
 
-from walklearn.estimators.outcome import warn_about_score
-from walklearn.estimators.parameters import check_parameters, loss_of
-from walklearn.estimators.posing import Given
 from walklearn.estimators.random_walk import RandomWalk
-from walklearn.files.table import reads_as_number
-from walklearn.problem.losses import Loss
+from walklearn.fitting.parameters import check_parameters, loss_of
+from walklearn.fitting.prepare import Given
+from walklearn.fitting.result import warn_about_score
+from walklearn.objectives.linear.losses import Loss
+from walklearn.tables.table import reads_as_number
 
 Array = NDArray[Any]
 

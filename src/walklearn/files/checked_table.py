@@ -8,12 +8,13 @@ Whatever is wrong is told with file, line and key, what was found there, and wha
 >>> table.count("updates")
 Traceback (most recent call last):
     ...
-ValueError: plan.toml, line 3: updates must be a whole number of at least 1; it is -3.
+walklearn.errors.InputError: plan.toml, line 3: updates must be a whole number of
+at least 1; it is -3.
 >>> table.only(["seed", "nodes", "updates"], "a plan")
 Traceback (most recent call last):
     ...
-ValueError: plan.toml, line 2: nodse is no key of a plan; did you mean nodes? Allowed: seed, nodes,
-updates.
+walklearn.errors.InputError: plan.toml, line 2: nodse is no key of a plan; did you mean
+nodes? Allowed: seed, nodes, updates.
 """
 
 from __future__ import annotations
@@ -21,7 +22,6 @@ from __future__ import annotations
 import json
 import math
 import os
-import re
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -30,8 +30,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
+from walklearn.errors import InputError
 from walklearn.files.toml_lines import line_of, lines_of_keys
-from walklearn.files.wording import closest
+from walklearn.wording import closest, no_such_file
 
 T = TypeVar("T")
 _REQUIRED: Any = object()
@@ -46,7 +47,7 @@ class Source:
 
     name: str = ""
     text: str = ""
-    error: type[ValueError] = ValueError
+    error: type[InputError] = InputError
 
     @cached_property
     def lines(self) -> dict[str, int]:
@@ -67,11 +68,9 @@ class CheckedTable(Mapping[str, Any]):
         self._content, self.source, self.path = content, source or Source(), path
 
     @classmethod
-    def read(cls, path: str | os.PathLike[str], error: type[ValueError]) -> CheckedTable:
+    def read(cls, path: str | os.PathLike[str], error: type[InputError]) -> CheckedTable:
         """Read a whole file; `error` is raised for what is wrong with it, now and later."""
         if not Path(path).is_file():
-            from walklearn.files.table import no_such_file  # which loads NumPy
-
             raise error(no_such_file(Path(path)))
         try:
             text = Path(path).read_text(encoding="utf-8")
@@ -80,7 +79,7 @@ class CheckedTable(Mapping[str, Any]):
         return cls.parse(text, str(path), error)
 
     @classmethod
-    def parse(cls, text: str, name: str, error: type[ValueError] = ValueError) -> CheckedTable:
+    def parse(cls, text: str, name: str, error: type[InputError] = InputError) -> CheckedTable:
         """Read a whole text, which messages call by this name."""
         try:
             return cls(tomllib.loads(text), Source(name, text, error))
@@ -96,7 +95,7 @@ class CheckedTable(Mapping[str, Any]):
     def __len__(self) -> int:
         return len(self._content)
 
-    def error(self, key: str, problem: str) -> ValueError:
+    def error(self, key: str, problem: str) -> InputError:
         """The error that a key has a problem; with an empty key, that the table itself has it.
 
         The problem goes on from the key: "must be …", or ": what was said elsewhere".
@@ -104,22 +103,17 @@ class CheckedTable(Mapping[str, Any]):
         full = self._full(key)
         line = line_of(self.source.lines, full) if full else None
         place = self.source.name if line is None else f"{self.source.name}, line {line}"
-        message = problem if problem.startswith(":") or not full else f" {problem}"
-        return self.source.error(
-            f"{place}: {full}{message}" if place else f"{full}{message}".lstrip()
-        )
+        return self.source.error(problem, full, place)
 
     @contextmanager
     def explained(self, note: str = "") -> Iterator[None]:
-        """Tell of an error from making what the table describes which of its keys it is about."""
+        """Name the table in errors from making what it describes."""
         try:
             yield
         except (ValueError, TypeError, ArithmeticError, MemoryError) as error:
             if isinstance(error, self.source.error):
                 raise
-            message = str(error)
-            named = (key for key in self if re.search(rf"\b{re.escape(key)}\b", message))
-            raise self.error(next(named, ""), f": {message}{note}") from error
+            raise self.error("", f": {error}{note}") from error
 
     def only(self, keys: Iterable[str], what: str) -> None:
         """Refuse all keys but these; `what` names the thing that has them."""
@@ -192,7 +186,7 @@ class CheckedTable(Mapping[str, Any]):
                 raise self._not_known(key, value, names)
         return tuple(values)
 
-    def _not_known(self, key: str, value: Any, names: list[str]) -> ValueError:
+    def _not_known(self, key: str, value: Any, names: list[str]) -> InputError:
         """The error that what the key says is none of these names."""
         near = closest(value, names) if is_text(value) else None
         hint = f'; did you mean "{near}"?' if near else "."

@@ -4,7 +4,7 @@
 two. What a class needs is read off its fields, so that one that is registered can be written so.
 
 >>> from walklearn.files.checked_table import CheckedTable
->>> from walklearn.problem.domains import DOMAINS
+>>> from walklearn.objectives.linear.domains import DOMAINS
 >>> table = CheckedTable.parse("domain = { ball = 10.0 }", "plan.toml", ValueError)
 >>> ball = read_named(table, "domain", DOMAINS)
 >>> ball, written(ball, DOMAINS)
@@ -18,7 +18,7 @@ from dataclasses import fields
 from typing import Any
 
 from walklearn.files.checked_table import CheckedTable
-from walklearn.files.registry import Registry
+from walklearn.registry import Registry
 
 
 def read_named(table: CheckedTable, key: str, registry: Registry[Any], *also: str) -> Any:
@@ -48,7 +48,7 @@ def written(thing: object, registry: Registry[Any]) -> Any:
 def forms(registry: Registry[Any], *also: str) -> str:
     """How each of them is written.
 
-    >>> from walklearn.problem.domains import DOMAINS
+    >>> from walklearn.objectives.linear.domains import DOMAINS
     >>> forms(DOMAINS)
     '"everywhere", { ball = 10.0 } or { box = [-1.0, 1.0] }'
     """

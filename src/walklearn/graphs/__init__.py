@@ -31,10 +31,10 @@ from walklearn.graphs.draws import Seed
 from walklearn.graphs.families import barbell, complete, grid, hypercube, ring, star, torus
 from walklearn.graphs.graph import Graph
 from walklearn.graphs.independent_edges import erdos_renyi, geometric, stochastic_block
-from walklearn.graphs.layout import spring_layout
 from walklearn.graphs.named_edges import Network, read_network
 from walklearn.graphs.names import FAMILIES
 from walklearn.graphs.placement import place_rows
+from walklearn.graphs.positions import spring_layout
 from walklearn.graphs.preferential_attachment import barabasi_albert
 from walklearn.graphs.rewired_edges import random_regular, watts_strogatz
 

@@ -19,14 +19,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from walklearn.files.extras import extra
-from walklearn.files.wording import as_given, listed
-from walklearn.graphs.arguments import require_choice
+from walklearn.extras import extra
+from walklearn.graphs.checks import require_choice
 from walklearn.graphs.draws import Seed
 from walklearn.graphs.edge_files import read_pairs
 from walklearn.graphs.graph import LARGEST_HINT, Graph, WhenDisconnected, connect, graph_from_pairs
 from walklearn.graphs.names import choices_near, is_name, named
 from walklearn.graphs.sparse_rows import Integers, checked_rows
+from walklearn.wording import as_given, listed
 
 if TYPE_CHECKING:
     import networkx
@@ -80,7 +80,7 @@ def _as_graph(graph: Any, nodes: int | None, seed: Seed, connected: WhenDisconne
         return graph
     if isinstance(graph, str) and is_name(graph):
         if nodes is None:
-            raise ValueError(f"how many nodes should the graph {graph!r} have? Pass nodes=….")
+            raise ValueError(f"the graph {graph!r} needs a number of nodes (nodes, --nodes).")
         return named(graph, nodes, seed)
     if isinstance(graph, str | os.PathLike):
         if isinstance(graph, str) and not Path(graph).exists():

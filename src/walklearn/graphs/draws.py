@@ -14,11 +14,11 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from walklearn.files.wording import as_given
-from walklearn.graphs.arguments import require_choice
+from walklearn.graphs.checks import require_choice
 from walklearn.graphs.connectivity import DisconnectedGraphError
 from walklearn.graphs.graph import Graph, graph_from_pairs
 from walklearn.graphs.pairs import Pairs
+from walklearn.wording import as_given
 
 Seed: TypeAlias = int | np.random.SeedSequence | np.random.Generator | None
 Connected: TypeAlias = Literal["error", "retry", "largest"]

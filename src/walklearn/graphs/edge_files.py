@@ -24,9 +24,10 @@ from pathlib import Path
 
 import numpy as np
 
-from walklearn.files.compressed import open_text
-from walklearn.files.table import DataError, no_such_file
 from walklearn.graphs.sparse_rows import Integers
+from walklearn.tables.compressed import open_text
+from walklearn.tables.table import DataError
+from walklearn.wording import no_such_file
 
 COMMENTS = ("#", "%")
 

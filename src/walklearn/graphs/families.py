@@ -8,7 +8,7 @@ Graph(12 nodes, 24 edges)
 
 import numpy as np
 
-from walklearn.graphs.arguments import whole
+from walklearn.graphs.checks import whole
 from walklearn.graphs.graph import Family, Graph, connect, graph_from_pairs
 from walklearn.graphs.pairs import pair_at
 

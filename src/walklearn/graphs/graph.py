@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Literal, Self, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from walklearn.files.wording import plural
 from walklearn.graphs.connectivity import component_labels, is_two_sided, refuse_disconnected
 from walklearn.graphs.sparse_rows import (
     IndexArray,
@@ -26,6 +25,7 @@ from walklearn.graphs.sparse_rows import (
     row_of_each_entry,
     symmetric_rows,
 )
+from walklearn.wording import plural
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -34,8 +34,8 @@ Family: TypeAlias = tuple[str | int, ...]
 WhenDisconnected: TypeAlias = Literal["error", "largest"]
 
 LARGEST_HINT = (
-    "Add edges, or keep its largest piece: graphs.as_graph and graphs.from_edges take "
-    'connected="largest".'
+    "Add edges, or keep its largest piece only (in Python: graphs.as_graph or graphs.from_edges "
+    'with connected="largest").'
 )
 
 

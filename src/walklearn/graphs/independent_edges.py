@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from walklearn.graphs.arguments import fraction, whole
+from walklearn.graphs.checks import fraction, whole
 from walklearn.graphs.draws import Connected, Seed, drawn, generator
 from walklearn.graphs.graph import Graph
 from walklearn.graphs.pairs import Pairs, narrow_pairs_at, pair_at

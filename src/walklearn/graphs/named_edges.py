@@ -23,12 +23,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from walklearn.files.table import DataError, Place, no_such_file
-from walklearn.files.wording import did_you_mean, listed
 from walklearn.graphs.connectivity import DisconnectedGraphError
 from walklearn.graphs.convert import from_edges
 from walklearn.graphs.edge_files import named_pairs, ordered, tell_of_loops
 from walklearn.graphs.graph import Graph
+from walklearn.tables.table import DataError, Place
+from walklearn.wording import did_you_mean, listed, no_such_file
 
 Names = tuple[Any, ...]
 Owners = NDArray[np.int64]

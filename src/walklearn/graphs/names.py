@@ -22,15 +22,15 @@ Graph(100 nodes, 464 edges)
 import math
 from collections.abc import Callable
 
-from walklearn.files.registry import Registry
-from walklearn.files.wording import closest
-from walklearn.graphs.arguments import whole
+from walklearn.graphs.checks import whole
 from walklearn.graphs.draws import Seed
 from walklearn.graphs.families import barbell, complete, grid, hypercube, ring, star, torus
 from walklearn.graphs.graph import Graph
 from walklearn.graphs.independent_edges import erdos_renyi, geometric, stochastic_block
 from walklearn.graphs.preferential_attachment import barabasi_albert
 from walklearn.graphs.rewired_edges import random_regular, watts_strogatz
+from walklearn.registry import Registry
+from walklearn.wording import closest
 
 _DEGREE, _REWIRING, _ATTACHMENTS = 4, 0.1, 2
 

@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from walklearn.files.table import Place
 from walklearn.graphs.convert import as_graph
 from walklearn.graphs.draws import Seed
 from walklearn.graphs.graph import Graph
 from walklearn.graphs.named_edges import Names, Network, Owners, read_network
 from walklearn.graphs.names import is_name
+from walklearn.tables.table import Place
 
 
 def place_rows(

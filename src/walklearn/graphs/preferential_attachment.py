@@ -7,7 +7,7 @@ np.int32(55)
 import numpy as np
 from numpy.typing import NDArray
 
-from walklearn.graphs.arguments import whole
+from walklearn.graphs.checks import whole
 from walklearn.graphs.draws import Seed, generator
 from walklearn.graphs.graph import Graph, graph_from_pairs
 from walklearn.graphs.sparse_rows import Integers

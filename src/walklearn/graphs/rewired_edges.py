@@ -6,7 +6,7 @@ np.int32(3)
 
 import numpy as np
 
-from walklearn.graphs.arguments import fraction, whole
+from walklearn.graphs.checks import fraction, whole
 from walklearn.graphs.draws import Connected, Seed, drawn, generator
 from walklearn.graphs.graph import Graph
 from walklearn.graphs.pairs import Pairs, contains, is_new_edge, pair_at, pair_keys

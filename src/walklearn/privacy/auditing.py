@@ -41,9 +41,10 @@ from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 
-from walklearn.privacy import noise_test, special
-from walklearn.privacy.arguments import Array, Bounds, check_delta, check_epsilon
-from walklearn.privacy.printing import format_lower, format_upper
+from walklearn.privacy import noise_test
+from walklearn.privacy.accounting import special
+from walklearn.privacy.accounting.printing import format_lower, format_upper
+from walklearn.privacy.limits import Array, Bounds, check_delta, check_epsilon
 
 # Ends of half-lines that the first half of the draws chooses from.
 _CANDIDATES = 1000

@@ -48,12 +48,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from walklearn.arrays import Arrays, Specs
-from walklearn.privacy import accounting
-from walklearn.privacy.accounting import LARGEST_EPSILON, smallest_epsilon
-from walklearn.privacy.arguments import Array, check_delta, check_epsilon
+from walklearn.privacy.accounting import curves
+from walklearn.privacy.accounting.curves import LARGEST_EPSILON, smallest_epsilon
+from walklearn.privacy.accounting.printing import format_upper
+from walklearn.privacy.limits import Array, check_delta, check_epsilon
 from walklearn.privacy.noisy_gradients import NoisyGradients
 from walklearn.privacy.noisy_gradients import Unit as Unit  # what a claim is about is named here
-from walklearn.privacy.printing import format_upper
 from walklearn.privacy.protection import (
     CONTRIBUTIONS,
     NoContribution,
@@ -122,6 +122,11 @@ class ModelNoise(NoisyGradients, Protection):
     @property
     def is_compiled(self) -> bool:
         """True if it is this very class: claims and kernels rest on all of its methods."""
+        return type(self) is ModelNoise
+
+    @property
+    def is_accounted(self) -> bool:
+        """True if the claimed cost is that of this very class."""
         return type(self) is ModelNoise
 
     def node_arrays(self, objective: Any) -> Specs:
@@ -256,7 +261,7 @@ class ModelNoise(NoisyGradients, Protection):
         """
         sensitivity = 2.0 * math.sqrt(contributions) * (1.0 + _CLIPPING_ROUNDING)
         ratio = self.noise_multiplier / sensitivity
-        return accounting.gaussian_delta(epsilon, ratio, (0.0, 1.0))
+        return curves.gaussian_delta(epsilon, ratio, (0.0, 1.0))
 
     def _count(self, contributions: int | None) -> int:
         if contributions is None:

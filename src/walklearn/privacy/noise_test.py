@@ -53,12 +53,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from walklearn.files.extras import package
-from walklearn.privacy import special
-from walklearn.privacy.arguments import Array
+from walklearn.extras import package
+from walklearn.privacy.accounting import special
+from walklearn.privacy.limits import Array
 
 if TYPE_CHECKING:
-    from walklearn.privacy.mechanism import Mechanism
+    from walklearn.privacy.mechanisms.mechanism import Mechanism
 
 # The probability with which all tests of one audit together blame honest noise.
 FAILURE_PROBABILITY = 1e-9

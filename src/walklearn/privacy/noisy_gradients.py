@@ -12,8 +12,8 @@ output, rounded.
 from its seed: it has the same statistics and no grid, and it protects nobody.
 
 >>> from walklearn.privacy import ModelNoise
->>> from walklearn.problem import Problem
->>> from walklearn.problem.losses import Squared
+>>> from walklearn.objectives import Problem
+>>> from walklearn.objectives.linear.losses import Squared
 >>> problem = Problem([[3.0], [0.1]], [-1.0, -1.0], loss=Squared(), node_of_row=[0, 0])
 >>> noise = ModelNoise(clip=1.0, noise_multiplier=2.0, max_contributions=1)
 >>> noise.clipped(problem, 0, np.zeros(1))     # 1, which was 3, and 0.1
@@ -30,11 +30,11 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from walklearn.privacy import exact_draws
-from walklearn.privacy.arguments import Array
+from walklearn.privacy.draws import exact_draws
+from walklearn.privacy.limits import Array
 
 if TYPE_CHECKING:
-    from walklearn.problem import Objective
+    from walklearn.objectives import Objective
 
 Unit = Literal["rows", "node"]
 

@@ -127,10 +127,15 @@ class ObjectiveView:
         self.nodes, self.size, self.draws = objective.nodes, objective.size, objective.draws
         self.parameters, self.penalty = objective.parameters, objective.penalty
         self.dtype, self.start, self.is_exact = objective.dtype, objective.start, objective.is_exact
-        self.project = objective.project
+        self._project = objective.project
 
     def __repr__(self) -> str:
         return f"an objective under {self._protection!r}"
+
+    def project(self, w: Array) -> Array:
+        """Return the nearest point of the objective's feasible set."""
+        projected: Array = self._project(w)
+        return projected
 
 
 class NoContribution(ObjectiveView):
@@ -139,7 +144,10 @@ class NoContribution(ObjectiveView):
     def __init__(self, objective: Any, protection: object) -> None:
         super().__init__(objective, protection)
         self.penalty = 0.0
-        self.project = lambda w: w
+
+    def project(self, w: Array) -> Array:
+        """Return the model itself."""
+        return w
 
     def gradient(self, node: int, w: Array, draws: Array) -> Array:
         """Return 0, whatever the rows are."""

@@ -13,26 +13,26 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from walklearn.files.wording import as_given
 from walklearn.graphs import Graph
+from walklearn.objectives import Problem
+from walklearn.objectives.objective import Objective
 from walklearn.privacy.protection import Protection
-from walklearn.problem import Problem
-from walklearn.problem.objective import Objective
-from walklearn.simulation.layout import uncompiled_part
-from walklearn.simulation.user_losses import rejection_of
-from walklearn.updates.gossip_sgd import (
+from walklearn.simulation.averaging import (
     GOSSIP,
     AsynchronousGossip,
     Gossip,
     GradientTracking,
     SynchronousGossip,
 )
+from walklearn.simulation.kernel_inputs import uncompiled_part
+from walklearn.simulation.user_losses import rejection_of
 from walklearn.updates.saga import Saga
 from walklearn.updates.sgd import Sgd
 from walklearn.updates.step_sizes import StepSize
 from walklearn.updates.update import UPDATES, Update, check_update
 from walklearn.walks import WALKS, Walk
 from walklearn.walks.disclosure import mechanism_of
+from walklearn.wording import as_given
 
 Seed = int | np.random.SeedSequence | None
 

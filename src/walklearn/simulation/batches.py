@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from walklearn.arrays import Arrays, conform, zeros
 from walklearn.graphs import Graph
 from walklearn.privacy.protection import CONTRIBUTIONS
-from walklearn.updates.random_streams import Streams, draw_start
+from walklearn.streams import Streams, draw_start
 from walklearn.visit import Setting, Token, init_token
 from walklearn.walks.walk import Walk, draw_walk
 
@@ -180,6 +180,8 @@ class WalkBatch(Batch):
         begun = None if starts else [draw_start(objective, each.walk) for each in streams]
         if walk.is_private or walk.draws_announcements:
             settings = [replace(setting, walk=self._drawn(walk, each)) for each in streams]
+        elif walk.scale is not None:  # bound already
+            settings = [setting] * len(streams)
         else:
             settings = [replace(setting, walk=self._drawn(walk))] * len(streams)
         if begun is not None:

@@ -1,4 +1,4 @@
-"""Batches that run compiled, on what `layout` makes of the problem and the walk."""
+"""Batches that run compiled, on the arrays that `kernel_inputs` makes of problem and walk."""
 
 from __future__ import annotations
 
@@ -10,7 +10,13 @@ import numpy as np
 
 from walklearn.arrays import Arrays
 from walklearn.graphs import Graph
-from walklearn.problem.domains import Box
+from walklearn.objectives.linear.domains import Box
+from walklearn.simulation.averaging import (
+    AsynchronousGossip,
+    GossipSetting,
+    GradientTracking,
+    Network,
+)
 from walklearn.simulation.batches import (
     Array,
     Batch,
@@ -20,7 +26,7 @@ from walklearn.simulation.batches import (
     Snapshot,
     WalkBatch,
 )
-from walklearn.simulation.layout import (
+from walklearn.simulation.kernel_inputs import (
     data_of,
     has_one_row,
     hops_of,
@@ -28,13 +34,7 @@ from walklearn.simulation.layout import (
     values_of,
     weights_of,
 )
-from walklearn.updates.gossip_sgd import (
-    AsynchronousGossip,
-    GossipSetting,
-    GradientTracking,
-    Network,
-)
-from walklearn.updates.random_streams import Streams, draw_start
+from walklearn.streams import Streams, draw_start
 from walklearn.visit import Setting, Token
 
 LARGEST_BATCH = 32  # tokens in one batch

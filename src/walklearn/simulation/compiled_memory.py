@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from walklearn.arrays import Arrays
-from walklearn.problem import Problem
-from walklearn.problem.domains import Everywhere
+from walklearn.objectives import Problem
+from walklearn.objectives.linear.domains import Everywhere
 from walklearn.simulation.batches import Array, NodeArrays
 from walklearn.simulation.compiled_batches import CompiledWalks
 from walklearn.updates.saga import ALL_NODES, SCALARS

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from walklearn.graphs import Graph
+from walklearn.simulation import averaging
+from walklearn.simulation.averaging import GossipSetting
 from walklearn.simulation.batches import Array, Batch, NodeArrays, Position, WalkBatch
-from walklearn.updates import gossip_sgd
-from walklearn.updates.gossip_sgd import GossipSetting
-from walklearn.updates.random_streams import Streams
+from walklearn.streams import Streams
 from walklearn.visit import NodeState, Setting, Walker
 
 
@@ -60,7 +60,13 @@ class ReferenceWalks(WalkBatch):
 
     def _stacked(self, vector: Any) -> Array:
         tokens = [walker.token.update for walker in self._walkers]
-        return np.stack([vector(self.setting.visible, token) for token in tokens])[:, None, :]
+        vectors = [vector(self.setting.visible, token) for token in tokens]
+        if np.shape(vectors[0]) != (self.objective.size,):
+            raise TypeError(
+                f"model and average_model of {self.setting.update!r} must return an array of "
+                f"{self.objective.size} numbers, got {vectors[0]!r}."
+            )
+        return np.stack(vectors)[:, None, :]
 
     def _advance(self, iterations: int) -> None:
         """Move the tokens visit by visit."""
@@ -100,12 +106,12 @@ class ReleasedWalks(ReferenceWalks):
 
 
 class ReferenceGossip(Batch):
-    """Networks moved by `gossip_sgd.step`."""
+    """Networks moved by `averaging.step`."""
 
     def __init__(self, setting: GossipSetting, graph: Graph, streams: Sequence[Streams]) -> None:
         super().__init__(setting.objective, graph, streams, setting.draws)
         self.setting = setting
-        self._networks = [gossip_sgd.init(setting, each.walk) for each in streams]
+        self._networks = [averaging.init(setting, each.walk) for each in streams]
 
     @property
     def models(self) -> Array:
@@ -121,7 +127,7 @@ class ReferenceGossip(Batch):
         """Move the networks iteration by iteration."""
         for replicate, uniforms in enumerate(self.draw(iterations)):
             for line in uniforms:
-                network = gossip_sgd.step(self.setting, self._networks[replicate], line)
+                network = averaging.step(self.setting, self._networks[replicate], line)
                 self._networks[replicate] = network
             self.messages[replicate] = self._networks[replicate].messages
         self.visits = np.sum([network.counts for network in self._networks], axis=0)
@@ -134,4 +140,7 @@ class ReferenceGossip(Batch):
 
 def _reference_values(objective: Any, models: Array) -> Array:
     flat = models.reshape(-1, models.shape[-1])
-    return np.array([objective.value(model) for model in flat]).reshape(models.shape[:-1])
+    values = np.array([objective.value(model) for model in flat])
+    if values.shape != flat.shape[:1]:
+        raise TypeError(f"value of {objective!r} must return a number, got {values[0]!r}.")
+    return values.reshape(models.shape[:-1])

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from walklearn.files.wording import plural
-from walklearn.privacy.description import IN_THE_CLEAR, from_description
-from walklearn.privacy.ledger import Ledger
+from walklearn.privacy.accounting.ledger import Ledger
+from walklearn.privacy.mechanisms.description import IN_THE_CLEAR, from_description
 from walklearn.privacy.model_noise import ModelNoise
+from walklearn.wording import plural
 
 
 def replicate_ledger(

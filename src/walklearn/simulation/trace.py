@@ -34,15 +34,15 @@ import json
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
+from functools import cache
 from keyword import iskeyword
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from walklearn.files.extras import extra
-from walklearn.files.wording import plural
-from walklearn.plot import convergence
+from walklearn.extras import extra
+from walklearn.plots import convergence
 from walklearn.simulation.trace_files import (
     COST_COLUMNS,
     ERRORS,
@@ -56,12 +56,13 @@ from walklearn.simulation.trace_files import (
     write_trace_file,
 )
 from walklearn.simulation.trace_files import TraceFileError as TraceFileError
+from walklearn.wording import plural
 
 if TYPE_CHECKING:
     import pandas
     from matplotlib.axes import Axes
 
-    from walklearn.privacy.ledger import Ledger
+    from walklearn.privacy.accounting.ledger import Ledger
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -325,7 +326,7 @@ class Trace:
         ax: Axes | None = None,
         **options: Any,
     ) -> Axes:
-        """Draw a metric against what was spent; see :func:`walklearn.plot.convergence`.
+        """Draw a metric against what was spent; see :func:`walklearn.plots.convergence`.
 
         Parameters
         ----------
@@ -336,7 +337,7 @@ class Trace:
         ax
             Where to draw; by default axes of its own.
         **options
-            For `walklearn.plot.convergence`.
+            For `walklearn.plots.convergence`.
 
         Returns
         -------
@@ -410,14 +411,18 @@ def _checked_metrics(metrics: Any) -> dict[str, FloatArray]:
 
 def check_metric_names(names: Iterable[str]) -> None:
     """Raise a ValueError for a name that a metric cannot have."""
-    reserved = {*dir(Trace), *(each.name for each in fields(Trace)), *COST_COLUMNS}
     for name in names:
         if not isinstance(name, str) or not name.isidentifier() or iskeyword(name):
             raise ValueError(
                 f"{name!r} cannot name a metric. Use letters, digits and '_', as in 'accuracy'."
             )
-        if name in reserved or name.startswith("_"):
+        if name in _reserved() or name.startswith("_"):
             raise ValueError(f"{name!r} cannot name a metric: Trace uses it. Use another name.")
+
+
+@cache
+def _reserved() -> set[str]:
+    return {*dir(Trace), *(each.name for each in fields(Trace)), *COST_COLUMNS}
 
 
 def _known(metrics: Mapping[str, FloatArray]) -> str:

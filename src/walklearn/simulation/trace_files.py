@@ -21,9 +21,9 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from walklearn.extras import arrow_memory, extra
 from walklearn.files.atomic_write import atomic_write
-from walklearn.files.extras import arrow_memory, extra
-from walklearn.files.table import no_such_file
+from walklearn.wording import no_such_file
 
 Fields: TypeAlias = Mapping[str, Any]
 

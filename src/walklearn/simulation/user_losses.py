@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from walklearn.problem.losses import FunctionLoss
+from walklearn.objectives.linear.losses import FunctionLoss
 from walklearn.progress import announce
 from walklearn.simulation.batches import Array
 

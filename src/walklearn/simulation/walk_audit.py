@@ -43,17 +43,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from walklearn.graphs import complete
-from walklearn.privacy import noise_test, special
-from walklearn.privacy.arguments import check_delta, check_epsilon
+from walklearn.objectives import Problem
+from walklearn.privacy import noise_test
+from walklearn.privacy.accounting import special
+from walklearn.privacy.accounting.printing import format_lower, format_upper
 from walklearn.privacy.auditing import Draws, Finding, epsilon_shown, largest_refutable
+from walklearn.privacy.limits import check_delta, check_epsilon
 from walklearn.privacy.model_noise import ModelNoise
-from walklearn.privacy.printing import format_lower, format_upper
-from walklearn.problem import Problem
 from walklearn.simulation.arguments import Seed, root_of
 from walklearn.simulation.batches import Position, WalkBatch
 from walklearn.simulation.compiled_batches import CompiledWalks
 from walklearn.simulation.reference_batches import ReferenceWalks, ReleasedWalks
-from walklearn.updates.random_streams import generators, replicate_seed
+from walklearn.streams import generators, replicate_seed
 from walklearn.updates.sgd import Sgd
 from walklearn.updates.step_sizes import ConstantStep
 from walklearn.visit import Setting, init_token

@@ -28,9 +28,9 @@ each finished cell is a Parquet file, so that an interrupted study goes on where
 
 from walklearn.studies.cell import Cell
 from walklearn.studies.cell_runs import run
-from walklearn.studies.choices import StudyError
 from walklearn.studies.engines import run_study
-from walklearn.studies.homes import register_update, register_walk
+from walklearn.studies.options import StudyError
+from walklearn.studies.origins import register_update, register_walk
 from walklearn.studies.results import Results, ResultsError
 from walklearn.studies.study import Study
 from walklearn.studies.tables import CellResult

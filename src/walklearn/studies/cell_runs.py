@@ -1,6 +1,6 @@
 """Running a cell: its step constant tuned, if need be, and its instances run and recorded.
 
-Instances are independent of each other (`worlds` tells what their random numbers come from), so
+Instances are independent of each other (`instances` tells what their random numbers come from), so
 any part of them can be run anywhere, and the parts joined.
 
 >>> cell = Cell.of(("mine", "ring", "gaussians", "uniform", "printed"), {
@@ -28,14 +28,25 @@ from numpy.typing import NDArray
 
 from walklearn.privacy import InfeasiblePrivacyError
 from walklearn.simulation import simulate
-from walklearn.simulation.layout import uncompiled_part
+from walklearn.simulation.averaging import Gossip
+from walklearn.simulation.kernel_inputs import uncompiled_part
 from walklearn.simulation.trace import Trace
 from walklearn.simulation.trace_files import ERRORS
 from walklearn.studies.cell import Cell, CellError
-from walklearn.studies.choices import step_size_of
-from walklearn.studies.facts import edges_of, facts_of, nodes_of
-from walklearn.studies.homes import register_homes
+from walklearn.studies.instances import (
+    GRAPH,
+    RUN,
+    TUNE,
+    WALK,
+    World,
+    kept_world,
+    one_thread,
+    stream,
+)
 from walklearn.studies.methods import method_of, step_smoothness, update_of
+from walklearn.studies.options import step_size_of
+from walklearn.studies.origins import register_homes
+from walklearn.studies.provenance import edges_of, facts_of, nodes_of
 from walklearn.studies.tables import (
     CellResult,
     Columns,
@@ -45,8 +56,6 @@ from walklearn.studies.tables import (
     seed_name,
     widened,
 )
-from walklearn.studies.worlds import GRAPH, RUN, TUNE, WALK, World, kept_world, one_thread, stream
-from walklearn.updates.gossip_sgd import Gossip
 from walklearn.updates.step_choice import best_step
 from walklearn.updates.step_sizes import StepSize
 from walklearn.updates.update import Update

@@ -38,7 +38,7 @@ from itertools import product
 from typing import Any
 
 from walklearn.files.checked_table import CheckedTable, is_number
-from walklearn.plot import COSTS
+from walklearn.plots import COSTS
 from walklearn.simulation.trace_files import ERRORS
 
 KINDS = ("beats", "slope", "rank", "cost-to-target")

@@ -23,10 +23,11 @@ from typing import Any
 
 from walklearn.files.checked_table import CheckedTable
 from walklearn.graphs import Graph
+from walklearn.objectives import Problem
 from walklearn.privacy import MECHANISMS, Mechanism, calibrate, smoothness_bounds
-from walklearn.problem import Problem
-from walklearn.studies.choices import Table, arguments, table_of, typed
-from walklearn.updates import GOSSIP, UPDATES, Gossip, Sgd, StepSize, Update
+from walklearn.simulation.averaging import GOSSIP, Gossip
+from walklearn.studies.options import Table, arguments, table_of, typed
+from walklearn.updates import UPDATES, Sgd, StepSize, Update
 from walklearn.walks import WALKS, Derived, Metropolis, Walk
 
 # Keys about what a private walk releases, and arguments of walks that they stand for.

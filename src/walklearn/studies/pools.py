@@ -21,7 +21,7 @@ from contextlib import suppress
 from multiprocessing.connection import Pipe
 from typing import Any
 
-from walklearn.files.extras import package
+from walklearn.extras import package
 from walklearn.simulation.threads import usable_cores
 from walklearn.studies.tasks import Task, perform
 

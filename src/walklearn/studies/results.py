@@ -24,8 +24,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from walklearn import __version__
+from walklearn.extras import extra, package
 from walklearn.files.atomic_write import atomic_write
-from walklearn.files.extras import extra, package
 from walklearn.studies.cell import FORMAT, Cell
 from walklearn.studies.study import Study
 from walklearn.studies.tables import (

@@ -5,7 +5,7 @@ Every error names the file, the line and the key, what is wrong and what is allo
 >>> Study.from_text("name = 'mine'\\nupdate = 100", source="mine.toml")
 Traceback (most recent call last):
     ...
-walklearn.studies.choices.StudyError: mine.toml, line 2: update is no key of a study; did you
+walklearn.studies.options.StudyError: mine.toml, line 2: update is no key of a study; did you
 mean updates? Allowed: name, question, ...
 """
 
@@ -19,18 +19,19 @@ from itertools import product
 from typing import Any
 
 from walklearn.files.checked_table import CheckedTable, is_number, shown
+from walklearn.objectives import Problem
 from walklearn.privacy import InfeasiblePrivacyError
-from walklearn.problem import Problem
 from walklearn.simulation.arguments import gossip_step
+from walklearn.simulation.averaging import Gossip
 from walklearn.simulation.trace_files import ERRORS
 from walklearn.studies.cell import Cell, digest
-from walklearn.studies.choices import StudyError, Table, graph_of
 from walklearn.studies.claims import Claim, read_claims
-from walklearn.studies.homes import homes_of
+from walklearn.studies.figure_options import View, read_view
+from walklearn.studies.instances import DATA, GRAPH, RUN, draw_problem, one_thread, stream
 from walklearn.studies.methods import STEPS, WHERE, finds_step, method_of, update_of
-from walklearn.studies.view import View, read_view
-from walklearn.studies.worlds import DATA, GRAPH, RUN, draw_problem, one_thread, stream
-from walklearn.updates import ConstantStep, Gossip, Update
+from walklearn.studies.options import StudyError, Table, graph_of
+from walklearn.studies.origins import homes_of
+from walklearn.updates import ConstantStep, Update
 from walklearn.visit import Setting
 from walklearn.walks import Walk
 

@@ -31,10 +31,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from walklearn.files.wording import as_given
 from walklearn.graphs import Graph
-from walklearn.problem import Problem
-from walklearn.problem.optimum import NoMinimiserError
+from walklearn.objectives import Problem
+from walklearn.objectives.linear.optimum import NoMinimiserError
 from walklearn.theory.cautions import cautions
 from walklearn.theory.spectrum import MOST_NODES_WITH_JUMPS, Method, Range, Spectrum, spectrum_of
 from walklearn.theory.walk_facts import Constant, Facts, residual
@@ -43,6 +42,7 @@ from walklearn.updates.update import Update
 from walklearn.walks import Walk
 from walklearn.walks.disclosure import mechanism_of, shown_by
 from walklearn.walks.walk import draw_walk
+from walklearn.wording import as_given
 
 __all__ = ["Constant", "Diagnosis", "diagnose", "mixing_time", "residual", "spectral_gap"]
 

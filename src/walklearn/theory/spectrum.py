@@ -35,7 +35,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from walklearn.graphs import Graph
-from walklearn.problem import Problem
+from walklearn.objectives import Problem
 from walklearn.walks import Metropolis, Walk
 from walklearn.walks.walk import Vector, table_of
 

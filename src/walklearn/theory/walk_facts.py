@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from walklearn.graphs import Graph
-from walklearn.problem import Problem
+from walklearn.objectives import Problem
 from walklearn.theory.spectrum import Spectrum
 from walklearn.updates.step_sizes import StepSize
 from walklearn.updates.update import Update

@@ -28,6 +28,7 @@ True
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -93,7 +94,7 @@ class Saga(Update):
 
     def __post_init__(self) -> None:
         step_size: Any = self.step_size
-        if isinstance(step_size, int | float) and not isinstance(step_size, bool):
+        if isinstance(step_size, Real) and not isinstance(step_size, bool):
             object.__setattr__(self, "step_size", ConstantStep(float(step_size)))
         elif step_size is not None and not isinstance(step_size, ConstantStep):
             raise ValueError(

@@ -39,10 +39,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from walklearn.graphs import Graph
-from walklearn.problem import Problem
-from walklearn.problem.losses import Loss
+from walklearn.objectives import Problem
+from walklearn.objectives.linear.losses import Loss
 from walklearn.updates.step_sizes import PowerStep
 from walklearn.walks import Walk
+from walklearn.walks.markov import known_stationary
 
 T = TypeVar("T")
 
@@ -130,11 +131,8 @@ def settled(losses: Sequence[float], of_zeros: float, tolerance: float, been: fl
 
 def been_round(walk: Walk, graph: Graph, problem: Problem, visits: NDArray[np.int64]) -> float:
     """The share of the visit law that is at nodes with visits."""
-    try:
-        shares = walk.innermost.stationary(graph, problem)
-    except TypeError:  # the walk does not know it
-        return float((visits > 0).mean())
-    return float(shares[visits > 0].sum())
+    shares = known_stationary(walk.innermost, graph, problem)
+    return float((visits > 0).mean() if shares is None else shares[visits > 0].sum())
 
 
 def _step(

@@ -8,8 +8,8 @@ new ones from these, from the node's part of the objective and from random numbe
 nothing else; so a node of a real network makes the same visit.
 
 >>> from walklearn import updates
->>> updates.UPDATES.names[:2]
-('sgd', 'saga')
+>>> {"saga", "sgd"} <= set(updates.UPDATES.names)
+True
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from walklearn.arrays import Arrays, ArraySpec, Specs, zeros
-from walklearn.files.registry import Registry
-from walklearn.files.wording import as_given
 from walklearn.parts import Part, is_current
+from walklearn.registry import Registry
+from walklearn.wording import as_given
 
 Array = NDArray[Any]
 

@@ -24,9 +24,13 @@ array([0.25, 0.25, 0.25, 0.25])
 array([0.5       , 0.16666667, 0.16666667, 0.16666667])
 """
 
-from walklearn.walks.derived import Derived, Independent, Jumping, NonBacktracking
-from walklearn.walks.history import HistoryDriven
+from walklearn.walks.composed import Derived
+from walklearn.walks.history_driven import HistoryDriven
+from walklearn.walks.independent import Independent
+from walklearn.walks.jumping import Jumping
+from walklearn.walks.markov import NotKnownError
 from walklearn.walks.metropolis import Metropolis, Simple, Uniform
+from walklearn.walks.non_backtracking import NonBacktracking
 from walklearn.walks.walk import WALKS, Hop, View, Walk, view_of
 from walklearn.walks.weighted import Weighted
 
@@ -39,6 +43,7 @@ __all__ = [
     "Jumping",
     "Metropolis",
     "NonBacktracking",
+    "NotKnownError",
     "Simple",
     "Uniform",
     "View",

@@ -17,7 +17,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
-    from walklearn.privacy.mechanism import Mechanism
+    from walklearn.privacy.mechanisms.mechanism import Mechanism
     from walklearn.walks.walk import Walk
 
 
@@ -82,6 +82,11 @@ def check_disclosure_known(walk: Walk) -> None:
             f"no privacy can be claimed for {walk!r}, which does not say what it discloses. Define "
             "`shown` in the class that overrides a method with access to the objective."
         )
+    mechanism = mechanism_of(walk)
+    if mechanism is not None:
+        from walklearn.privacy.mechanisms.description import check_accounted  # slow to import
+
+        check_accounted(mechanism)
 
 
 def check_protectable(walk: Walk) -> None:
@@ -89,9 +94,10 @@ def check_protectable(walk: Walk) -> None:
     check_disclosure_known(walk)
     if shown_by(walk).in_the_clear:
         raise ValueError(
-            "Weighted() tells the neighbours its importance in the clear, so noise on the model "
-            "would protect nothing. Pass Weighted(privacy=...), use Uniform(), or say "
-            "Weighted(importance, public=True) if the importance depends on no node's rows."
+            "a weighted walk discloses its importance in the clear, so noise on the model would "
+            "protect nothing. Use the uniform walk, or protect the importance too (epsilon and "
+            "delta; in Python also Weighted(privacy=...)), or declare that it depends on no node's "
+            "rows by Weighted(importance, public=True)."
         )
     check_scale(walk)
 
@@ -101,7 +107,7 @@ def published(walk: Walk | None, noise: Any, nodes: int, outside: list[int]) -> 
 
     walk: None for gossip. outside: how many nodes' values were out of bounds, for each replicate.
     """
-    from walklearn.privacy.description import IN_THE_CLEAR, describe  # slow to import
+    from walklearn.privacy.mechanisms.description import IN_THE_CLEAR, describe  # slow to import
 
     seen: dict[str, Any] = {"nodes": nodes}
     seen["model"] = IN_THE_CLEAR if noise is None else describe(noise)

@@ -10,9 +10,10 @@ import numpy as np
 
 from walklearn.arrays import Arrays, ArraySpec, Specs
 from walklearn.graphs import Graph
+from walklearn.objectives import Problem
 from walklearn.parts import is_current
-from walklearn.problem import Problem
 from walklearn.walks.disclosure import Shown
+from walklearn.walks.markov import NotKnownError
 from walklearn.walks.walk import (
     WALKS,
     Generators,
@@ -255,18 +256,9 @@ class Metropolis(Walk):
 
     def bind(self, graph: Graph, objective: Any, mean: str = "exact") -> Self:
         """Return the walk with the exact weights, unless the token estimates their mean."""
-        if mean == "estimated":
-            self.check_estimate()
+        if mean == "estimated" and type(self).gradient_scale is Metropolis.gradient_scale:
             return self
-        return self.bound(scale=scale_of(self, graph, objective))
-
-    def check_estimate(self) -> None:
-        """Raise a ValueError if the token cannot estimate the mean of the divisors."""
-        if type(self).gradient_scale is not Metropolis.gradient_scale:
-            raise ValueError(
-                f"{self!r} has its own gradient_scale, which the token cannot estimate. Use "
-                'mean_importance="exact", or override `divisor` instead.'
-            )
+        return self.bound(scale=scale_of(self, graph, objective, mean))
 
     def transition_matrix(self, graph: Graph, objective: Any = None) -> csr_array:
         """Return P_ij = (1 − laziness) min(1, score_j / score_i) / deg_i, the rest on the diagonal.
@@ -285,6 +277,7 @@ class Metropolis(Walk):
         """
         from scipy.sparse import csr_array, diags_array
 
+        self._check_known("transition_matrix")
         degrees = graph.degrees
         rows = np.repeat(np.arange(graph.node_count), degrees)
         score = table_of(self, graph, objective)[:, 0]
@@ -300,8 +293,13 @@ class Metropolis(Walk):
 
     def stationary(self, graph: Graph, objective: Any = None) -> Vector:
         """Return v_i / Σ v."""
+        self._check_known("stationary")
         weights = table_of(self, graph, objective)[:, 0] * np.maximum(graph.degrees, 1)
         return np.asarray(weights / weights.sum())
+
+    def _check_known(self, name: str) -> None:
+        if not is_current(type(self), name, "hop"):
+            raise NotKnownError(f"{self!r} has its own hop, so override {name} as well.")
 
 
 @WALKS.register
@@ -410,14 +408,14 @@ class Uniform(Metropolis):
             return super()._divisors(graph, objective)
         return smoothness_of_nodes(graph, objective, "Uniform(normalise=True)")
 
-    def check_estimate(self) -> None:
-        """Refuse normalised steps: a uniform walk meets the harmonic mean of L_i."""
-        super().check_estimate()
-        if self.normalise:
+    def bind(self, graph: Graph, objective: Any, mean: str = "exact") -> Self:
+        """Return the bound walk; a token cannot estimate the mean that normalised steps use."""
+        if self.normalise and mean == "estimated":
             raise ValueError(
                 "a uniform walk meets the harmonic mean of L_i, not the mean that normalise=True "
                 'scales by. Use mean_importance="exact", or Weighted().'
             )
+        return super().bind(graph, objective, mean)
 
 
 NOT_ON_NODES = (
@@ -439,11 +437,16 @@ def smoothness_of_nodes(graph: Graph, objective: Any, walk: str) -> Vector:
         raise ValueError(
             f"the graph has {graph.node_count} nodes, but the objective has {objective.nodes}."
         )
-    if isinstance(objective, Problem) and type(objective).smoothness is Problem.smoothness:
+    if has_row_smoothness(objective):
         constants = objective.importance
     else:
         constants = np.array([objective.smoothness(node) for node in range(objective.nodes)])
     return positive(np.array(constants, float))
+
+
+def has_row_smoothness(objective: Any) -> bool:
+    """True if L_i is that of a `Problem`, computed from its rows."""
+    return isinstance(objective, Problem) and type(objective).smoothness is Problem.smoothness
 
 
 def positive(importance: Vector) -> Vector:

@@ -15,10 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from walklearn.arrays import Arrays, Specs
-from walklearn.files.registry import Registry
 from walklearn.graphs import Graph
 from walklearn.parts import Part, is_current
+from walklearn.registry import Registry
 from walklearn.walks.disclosure import Shown
+from walklearn.walks.markov import NotKnownError
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -140,6 +141,12 @@ class Walk(Part):
     is_biased: ClassVar[bool] = False  # True if weights do not correct its stationary distribution
     entrapment_cure: ClassVar[str] = "take walks.Simple(corrected=True), which never rejects"
     outside = 0  # nodes whose value was outside the public bounds of a release
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        for name in ("scale", "table"):  # bound by simulations
+            if name in vars(cls).get("__annotations__", {}):
+                raise TypeError(f"a walk cannot have a field named {name!r}. Use another name.")
+        super().__init_subclass__(**options)
 
     @abstractmethod
     def hop(self, view: View, token: Arrays, state: Arrays, draws: Vector) -> Hop:
@@ -275,9 +282,9 @@ class Walk(Part):
         Walk
             The walk, for use in this simulation only.
         """
-        if mean == "estimated" or type(self).gradient_scale is Walk.gradient_scale:
+        if type(self).gradient_scale is Walk.gradient_scale:
             return self
-        return self.bound(scale=scale_of(self, graph, objective))
+        return self.bound(scale=scale_of(self, graph, objective, mean))
 
     def gradient_scale(self, graph: Graph, objective: Any = None) -> Vector:
         """Return the exact weight of each node's gradient.
@@ -310,11 +317,11 @@ class Walk(Part):
         Returns
         -------
         array
-            One number for each node; they sum to one. A TypeError is raised by a walk that does not
-            know it.
+            One number for each node; they sum to one. A walk that does not know it raises a
+            `NotKnownError`.
         """
         del graph, objective
-        raise TypeError(f"the stationary distribution of {self!r} is not known.")
+        raise NotKnownError(f"the stationary distribution of {self!r} is not known.")
 
     def transition_matrix(self, graph: Graph, objective: Any = None) -> csr_array:
         """Return P, the probability of each next node.
@@ -329,11 +336,11 @@ class Walk(Part):
         Returns
         -------
         csr_array
-            Sparse, shape (N, N); rows sum to one. A TypeError is raised by walks without one: the
+            Sparse, shape (N, N); rows sum to one. A walk without one raises a `NotKnownError`: its
             next node depends on more than the present one, or can be any.
         """
         del graph, objective
-        raise TypeError(f"the transition matrix of {self!r} is not known.")
+        raise NotKnownError(f"the transition matrix of {self!r} is not known.")
 
     def acceptance_rate(self, graph: Graph, objective: Any = None) -> float:
         """Return the long-run share of the steps that move the token: 1 − Σ π_i P_ii.
@@ -523,8 +530,13 @@ def draw_walk(walk: Walk, graph: Graph, objective: Any, rng: Generators | None) 
     return walk.with_table(walk._announcements(graph, objective, rng))
 
 
-def scale_of(walk: Walk, graph: Graph, objective: Any) -> Vector:
+def scale_of(walk: Walk, graph: Graph, objective: Any, mean: str = "exact") -> Vector:
     """Return the `gradient_scale` of a walk, checked."""
+    if mean == "estimated":
+        raise ValueError(
+            f"{walk!r} has its own gradient_scale, which the token cannot estimate. Use "
+            'mean_importance="exact", or override `weight` instead.'
+        )
     scale = np.asarray(walk.gradient_scale(graph, objective), dtype=np.float64)
     if scale.shape != (graph.node_count,) or not ((scale > 0.0) & np.isfinite(scale)).all():
         raise ValueError(

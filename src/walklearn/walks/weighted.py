@@ -8,18 +8,19 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 import numpy as np
 
 from walklearn.graphs import Graph
-from walklearn.problem.smoothness import check_exact
+from walklearn.objectives.linear.smoothness import check_exact
 from walklearn.walks.disclosure import Shown
 from walklearn.walks.metropolis import (
     NEEDS_SMOOTHNESS,
     Metropolis,
+    has_row_smoothness,
     positive,
     smoothness_of_nodes,
 )
 from walklearn.walks.walk import WALKS, Generators, Vector, View, table_of
 
 if TYPE_CHECKING:
-    from walklearn.privacy.mechanism import Mechanism
+    from walklearn.privacy.mechanisms.mechanism import Mechanism
 
 Reweight = Literal["released", "as-printed"]
 
@@ -68,7 +69,8 @@ class Weighted(Metropolis):
     public: bool = field(default=False, kw_only=True)
     announced_numbers: ClassVar[int | None] = 2  # the degree and the importance
     numbers_needed: ClassVar[int] = 2
-    # Bound by `realise`: the mechanism that released the importance, and the values behind it.
+    # Bound by `realise`: the mechanism that released the importance. The true values are bound
+    # only for weights as printed, for which no privacy is claimed.
     mechanism: ClassVar[Mechanism | None] = None
     true_importance: ClassVar[Vector | None] = None
     entrapment_cure: ClassVar[str] = "clip the importance, Weighted(importance=np.clip(...))"
@@ -128,14 +130,14 @@ class Weighted(Metropolis):
         """Return v_i of the holder, as it was announced."""
         return view.own_announcement[1]
 
-    def check_estimate(self) -> None:
-        """Refuse steps scaled by the true L_i: the token counts what nodes release."""
-        super().check_estimate()
-        if self.reweight == "as-printed":
+    def bind(self, graph: Graph, objective: Any, mean: str = "exact") -> Self:
+        """Return the bound walk; a token cannot estimate the mean of L_i from releases."""
+        if self.reweight == "as-printed" and mean == "estimated":
             raise ValueError(
                 'the token counts what nodes release, but reweight="as-printed" scales by the true '
                 'L_i. Use reweight="released", or mean_importance="exact".'
             )
+        return super().bind(graph, objective, mean)
 
     @property
     def is_private(self) -> bool:
@@ -153,20 +155,27 @@ class Weighted(Metropolis):
         if self.privacy is None:
             return self
         true = self._importance(graph, objective)
-        if self.importance is None and hasattr(objective, "exact_smoothness"):
+        rows_are_unit = getattr(self.privacy, "protect", "node") == "rows"
+        if self.importance is None and has_row_smoothness(objective):
             # A relay has nothing of its own; another node's value must not be released again.
             held = np.diff(objective.offsets)
-            if objective.is_sparse and getattr(self.privacy, "protect", "node") == "rows":
+            if objective.is_sparse and rows_are_unit:
                 check_exact(int(held.max()), objective.dimension)
             true = np.where(held == 0, self.privacy.bounds[0], objective.exact_smoothness)
+        elif rows_are_unit:
+            raise ValueError(
+                f"the sensitivity of {self.privacy!r} holds for L_i of a Problem, not for another "
+                "importance. Use a mechanism with bounds, such as Laplace(scale, bounds)."
+            )
         released = _released(self.privacy, true, generator)
         if self.shrink:
-            from walklearn.privacy.comparison import shrunk
+            from walklearn.privacy.mechanisms.comparison import shrunk
 
             released = shrunk(self.privacy, released)
         return self.bound(
             importance=positive(np.array(released, float)), privacy=None, mechanism=self.privacy,
-            true_importance=true, outside=self.privacy.outside(true),
+            true_importance=true if self.reweight == "as-printed" else None,
+            outside=self.privacy.outside(true),
         )  # fmt: skip
 
     def _importance(self, graph: Graph, objective: Any) -> Vector:
@@ -181,7 +190,7 @@ class Weighted(Metropolis):
 
     def _divisors(self, graph: Graph, objective: Any) -> Vector:
         """Return v_i as it was announced; the true importance if weights are as printed."""
-        if self.reweight == "as-printed" and self.true_importance is not None:
+        if self.true_importance is not None:
             return self.true_importance
         return table_of(self, graph, objective)[:, 1]
 
@@ -192,7 +201,7 @@ class Weighted(Metropolis):
 
     def without_secrets(self) -> Self:
         """Return the walk without the values behind a release."""
-        return self if self.mechanism is None else self.bound(true_importance=self.importance)
+        return self if self.true_importance is None else self.bound(true_importance=None)
 
     def before_release(self) -> Self:
         """Return the walk with its mechanism, before the draw."""
@@ -220,7 +229,7 @@ def _released(mechanism: Mechanism, values: Vector, generator: Generators | None
 
 
 def _check_mechanism(mechanism: Mechanism, bounds: tuple[float, float] | None) -> None:
-    from walklearn.privacy.mechanism import Mechanism
+    from walklearn.privacy.mechanisms.mechanism import Mechanism
 
     if not isinstance(mechanism, Mechanism):
         raise TypeError(

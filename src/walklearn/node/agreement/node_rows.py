@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from walklearn.files import DataError, Table, read_table
-from walklearn.files.encoding import Column
-from walklearn.files.wording import did_you_mean, listed
 from walklearn.node.agreement.plan import Plan
-from walklearn.problem.owned_rows import is_sparse, with_ones
+from walklearn.objectives.linear.rows import is_sparse, with_ones
+from walklearn.tables import DataError, Table, read_table
+from walklearn.tables.encoding import Column
+from walklearn.wording import did_you_mean, listed
 
 Array = NDArray[np.float64]
 
@@ -90,7 +90,7 @@ def node_rows_of(table: Table, plan: Plan) -> NodeRows:
     X, shortened = plan.encoding.encode(table), 0
     bound = plan.privacy.feature_bound if plan.privacy is not None else None
     if bound is not None:
-        from walklearn.privacy.bounds import clip_features
+        from walklearn.privacy.mechanisms.bounds import clip_features
 
         X, shortened = clip_features(X, bound)
     if plan.intercept:

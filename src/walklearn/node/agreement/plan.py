@@ -44,23 +44,25 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from walklearn.errors import InputError
 from walklearn.files.checked_table import CheckedTable, Source
-from walklearn.files.encoding import Column, Encoding
-from walklearn.files.target_scale import TargetScale
 from walklearn.node.agreement import plan_keys, plan_privacy
 from walklearn.node.agreement.plan_keys import TimeLimits
 from walklearn.node.agreement.plan_privacy import Privacy
-from walklearn.problem import Aggregate
-from walklearn.problem.domains import Domain, Everywhere
-from walklearn.problem.losses import Loss
+from walklearn.objectives import Aggregate
+from walklearn.objectives.linear.domains import Domain, Everywhere
+from walklearn.objectives.linear.losses import Loss
+from walklearn.privacy.accounting.claim import Claim
+from walklearn.tables.encoding import Column, Encoding
+from walklearn.tables.target_scale import TargetScale
 from walklearn.updates import UPDATES, Update
 from walklearn.updates.step_sizes import StepSize
 from walklearn.walks import WALKS, Metropolis
 from walklearn.walks.disclosure import tells
 
 if TYPE_CHECKING:
-    from walklearn.privacy.budget import Allotment
-    from walklearn.privacy.mechanism import Mechanism
+    from walklearn.privacy.accounting.budget import Allotment
+    from walklearn.privacy.mechanisms.mechanism import Mechanism
     from walklearn.privacy.model_noise import ModelNoise
 
 __all__ = ["VERSION", "Plan", "PlanError", "Privacy", "TimeLimits", "differences"]
@@ -68,8 +70,13 @@ __all__ = ["VERSION", "Plan", "PlanError", "Privacy", "TimeLimits", "differences
 VERSION = plan_keys.VERSION
 
 
-class PlanError(ValueError):
+class PlanError(InputError):
     """A plan that cannot be used: what is wrong, at which key and line, and what to do.
+
+    Parameters
+    ----------
+    problem, key, place
+        As for `InputError`.
 
     Examples
     --------
@@ -330,9 +337,9 @@ class Plan:
         return plan_privacy.public_bounds(self)
 
     @property
-    def privacy_claim(self) -> str:
-        """What is claimed for all that leaves a node by this plan, in words that begin with ε."""
-        return plan_privacy.claim_in_words(self.to_dict().get("privacy", {}))
+    def claim(self) -> Claim:
+        """The claim for everything that leaves a node by this plan."""
+        return plan_privacy.claim_of(self.to_dict().get("privacy", {}))
 
     @property
     def delta(self) -> float | None:

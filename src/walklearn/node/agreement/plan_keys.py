@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from walklearn.files.checked_table import CheckedTable, is_text
-from walklearn.files.encoding import Column
 from walklearn.files.named_settings import read_named, written
-from walklearn.files.registry import Registry
-from walklearn.files.schema import OTHERS, Schema, from_rows_message, written_column
-from walklearn.files.target_scale import TargetScale
 from walklearn.node.agreement import plan_privacy
-from walklearn.problem.domains import DOMAINS, Domain, Everywhere
-from walklearn.problem.losses import LOSSES, Loss
+from walklearn.objectives.linear.domains import DOMAINS, Domain, Everywhere
+from walklearn.objectives.linear.losses import LOSSES, Loss
+from walklearn.registry import Registry
+from walklearn.tables.encoding import Column
+from walklearn.tables.schema import OTHERS, Schema, from_rows_message, written_column
+from walklearn.tables.target_scale import TargetScale
 from walklearn.updates.step_sizes import ConstantStep, PowerStep, StepSize
 from walklearn.walks import WALKS, Metropolis
 

@@ -8,19 +8,20 @@ model is unprotected the total is ε = ∞, and a node is made only if its owner
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Literal
 
 from walklearn.files.checked_table import CheckedTable
+from walklearn.privacy.accounting.claim import Claim
+from walklearn.privacy.accounting.public_rows import RowLength
 from walklearn.privacy.mechanisms import MECHANISMS
-from walklearn.privacy.printing import format_upper
-from walklearn.privacy.public_rows import RowLength
 
 if TYPE_CHECKING:
     from walklearn.node.agreement.plan import Plan
-    from walklearn.privacy.budget import Allotment
-    from walklearn.privacy.mechanism import Mechanism
+    from walklearn.privacy.accounting.budget import Allotment
+    from walklearn.privacy.mechanisms.mechanism import Mechanism
 
 IN_THE_CLEAR = "in the clear"
 _ROWS_NEED_NONE = (
@@ -231,7 +232,7 @@ def public_bounds(plan: Plan) -> tuple[float, float] | None:
         return None
     if privacy.bounds is not None:
         return privacy.bounds
-    from walklearn.privacy.bounds import smoothness_bounds
+    from walklearn.privacy.mechanisms.bounds import smoothness_bounds
 
     assert privacy.feature_bound is not None
     return smoothness_bounds(
@@ -248,7 +249,7 @@ def mechanism(plan: Plan) -> Mechanism | None:
         return None
     epsilon, delta = _for_the_constants(plan, privacy)
     if privacy.protect == "rows":
-        from walklearn.privacy.row_releases import row_release
+        from walklearn.privacy.mechanisms.row_gaussian import row_release
 
         assert privacy.feature_bound is not None
         assert plan.rows is not None
@@ -257,7 +258,7 @@ def mechanism(plan: Plan) -> Mechanism | None:
             feature_bound=privacy.feature_bound, total_rows=float(plan.rows), penalty=plan.penalty,
             aggregate=plan.aggregate, intercept=plan.intercept, features=plan.dimension,
         )  # fmt: skip
-    from walklearn.privacy.calibration import calibrate
+    from walklearn.privacy.mechanisms.calibration import calibrate
 
     bounds = public_bounds(plan)
     assert privacy.mechanism is not None
@@ -280,7 +281,7 @@ def allotment(plan: Plan) -> Allotment | None:
     privacy = plan.privacy
     if privacy is None or not privacy.hides_the_model:
         return None
-    from walklearn.privacy.budget import CLIP_SHARE, allot
+    from walklearn.privacy.accounting.budget import CLIP_SHARE, allot
 
     assert privacy.epsilon is not None
     assert privacy.delta is not None
@@ -305,18 +306,14 @@ def _row_length(plan: Plan) -> RowLength:
     return RowLength.declared(plan.encoding, feature_bound=bound)
 
 
-def claim_in_words(content: Mapping[str, Any]) -> str:
-    """What a plan's `privacy`, as plain values, comes to, in a few words that begin with the ε.
+def claim_of(content: Mapping[str, Any]) -> Claim:
+    """Return the claim that a plan's `privacy` makes, from plain values.
 
-    >>> claim_in_words({"protect": "rows", "epsilon": 3.0, "delta": 1e-5})
-    'ε = 3 at δ = 1e-05 for one row of a node: all that leaves it'
-    >>> claim_in_words({"epsilon": 3.0, "delta": 1e-5, "model": "in the clear"})
-    'ε = ∞: the model goes in the clear'
+    >>> claim_of({"protect": "rows", "epsilon": 3.0, "delta": 1e-5}).unit
+    'rows'
+    >>> claim_of({"epsilon": 3.0, "delta": 1e-5, "model": "in the clear"}).is_private
+    False
     """
-    if not content or "epsilon" not in content:
-        return "ε = ∞: nothing is protected"
-    if content.get("model") == IN_THE_CLEAR:
-        return "ε = ∞: the model goes in the clear"
-    unit = "one row of a node" if content.get("protect", "rows") == "rows" else "all rows of a node"
-    epsilon, delta = format_upper(content["epsilon"]), format_upper(content["delta"])
-    return f"ε = {epsilon} at δ = {delta} for {unit}: all that leaves it"
+    if "epsilon" not in content or content.get("model") == IN_THE_CLEAR:
+        return Claim(math.inf, 0.0, "rows")
+    return Claim(content["epsilon"], content["delta"], content.get("protect", "rows"))

@@ -16,8 +16,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from walklearn.files.row_marks import blocks_of, table_blocks
-from walklearn.files.wording import plural
 from walklearn.node.agreement.node_rows import NodeRows, node_rows_of, read_plan_table
 from walklearn.node.agreement.plan import Plan
 from walklearn.node.disk.contribution_count import ContributionCount
@@ -25,8 +23,9 @@ from walklearn.node.disk.directory import NodeDirectory, Settings, new_directory
 from walklearn.node.disk.store import Release, Store
 from walklearn.node.protocol.learner import Learner
 from walklearn.node.wire.identity import Identity
-from walklearn.privacy.description import UNPROTECTED_MODEL, describe
-from walklearn.privacy.owner_record import (
+from walklearn.objectives.linear.rows import is_sparse
+from walklearn.objectives.linear.smoothness import check_exact
+from walklearn.privacy.accounting.owner_record import (
     ChargeEntry,
     LockedRecord,
     OwnerRecord,
@@ -35,12 +34,13 @@ from walklearn.privacy.owner_record import (
     Run,
     charges_of,
 )
-from walklearn.problem.owned_rows import is_sparse
-from walklearn.problem.smoothness import check_exact
+from walklearn.privacy.mechanisms.description import UNPROTECTED_MODEL, describe
+from walklearn.tables.row_marks import blocks_of, table_blocks
+from walklearn.wording import plural
 
 if TYPE_CHECKING:
-    from walklearn.privacy.ledger import Ledger
-    from walklearn.privacy.mechanism import Mechanism
+    from walklearn.privacy.accounting.ledger import Ledger
+    from walklearn.privacy.mechanisms.mechanism import Mechanism
     from walklearn.privacy.model_noise import ModelNoise
 
 Budget = tuple[float, float]
@@ -182,8 +182,8 @@ def ledger_of(plan: Plan, release: Release) -> Ledger:
     The model is charged its whole cap from the start. A price of the contributions so far would be
     wrong for a neighbour who sees them and chooses when to stop looking.
     """
-    from walklearn.privacy.description import from_description
-    from walklearn.privacy.ledger import Ledger
+    from walklearn.privacy.accounting.ledger import Ledger
+    from walklearn.privacy.mechanisms.description import from_description
 
     ledger = Ledger(nodes=1)
     if release.mechanism is not None:
@@ -202,7 +202,7 @@ def limited_claim(plan: Plan, release: Release) -> str | None:
     """Return the claim of a node that a budget limits; None for one that has the plan's own."""
     if release.noise is None or release.may_contribute == release.noise["max_contributions"]:
         return None
-    from walklearn.privacy.printing import format_upper
+    from walklearn.privacy.accounting.printing import format_upper
 
     assert plan.privacy is not None
     assert plan.privacy.epsilon is not None
@@ -311,9 +311,9 @@ def _contributions_allowed(
     most = 0 if noise is None else noise.max_contributions
     if budget is None:
         return most
-    from walklearn.privacy.arguments import check_delta, check_epsilon
-    from walklearn.privacy.composition import Charge, compose
-    from walklearn.privacy.printing import format_upper
+    from walklearn.privacy.accounting.composition import Charge, compose
+    from walklearn.privacy.accounting.printing import format_upper
+    from walklearn.privacy.limits import check_delta, check_epsilon
 
     epsilon, delta = check_epsilon(budget[0]), check_delta(budget[1])
     base = charges_of(earlier.charges)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from walklearn.model import Model
-from walklearn.model.model import kind_of
+from walklearn.models import Model
+from walklearn.models.model import kind_of
 from walklearn.node.disk.creation import ledger_of
 from walklearn.node.disk.directory import NodeDirectory
 from walklearn.node.disk.store import Release, Store

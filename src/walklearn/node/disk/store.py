@@ -9,7 +9,7 @@ record. When the disk itself fails nobody knows: `DiskError`, and the process sh
 answer. Large tokens are files beside the database: see `bodies`.
 
 >>> import tempfile
->>> from walklearn.problem.domains import Ball
+>>> from walklearn.objectives.linear.domains import Ball
 >>> limits = Limits(size=2, updates=100, domain=Ball(1.0))
 >>> with tempfile.TemporaryDirectory() as folder:
 ...     with Store.create(Path(folder, "node.sqlite"), limits) as store:

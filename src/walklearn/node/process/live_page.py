@@ -22,7 +22,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Self
 
-from walklearn.files.extras import extra
+from walklearn.extras import extra
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -202,7 +202,7 @@ def _assembled(name: str, nonce: str) -> str:
 
     content = text(f"{name}.html")
     scripts = text("charts.js") + text(f"{name}.js")
-    style = (files("walklearn.plot") / "pages.css").read_text(encoding="utf-8") + text("live.css")
+    style = (files("walklearn.plots") / "pages.css").read_text(encoding="utf-8") + text("live.css")
     for mark, part in (("style", style), ("script", scripts), ("nonce", nonce)):
         content = content.replace("{{" + mark + "}}", part)
     return content

@@ -228,7 +228,7 @@ class Node:
             "fingerprint": self._runtime.state.fingerprint,
             "plan": {"name": self.plan.name, "digest": self.plan.digest},
             **node_status(self._runtime.state, self._names, self._runtime.watch),
-            "privacy": self.plan.privacy_claim,
+            "privacy": str(self.plan.claim),
             "counters": self.counters.as_dict(),
         }
 

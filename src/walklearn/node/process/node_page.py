@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from walklearn.node.agreement.node_rows import read_node_rows
 from walklearn.node.process.live_page import LivePage
-from walklearn.problem.owned_rows import scores
+from walklearn.objectives.linear.rows import scores
 
 if TYPE_CHECKING:
     from walklearn.node.agreement.plan import Plan

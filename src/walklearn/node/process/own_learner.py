@@ -16,8 +16,8 @@ from walklearn.node.protocol.learner import Draws, Learner
 from walklearn.node.protocol.tokens import Line
 
 if TYPE_CHECKING:
+    from walklearn.objectives import Problem
     from walklearn.privacy.model_noise import ModelNoise
-    from walklearn.problem import Problem
 
 
 def own_learner(directory: NodeDirectory, release: Release) -> Learner:
@@ -38,8 +38,8 @@ def own_learner(directory: NodeDirectory, release: Release) -> Learner:
     )
     if release.mechanism is None:
         return learner
-    from walklearn.privacy.description import from_description
-    from walklearn.privacy.mechanism import Mechanism
+    from walklearn.privacy.mechanisms.description import from_description
+    from walklearn.privacy.mechanisms.mechanism import Mechanism
 
     # To calibrate it anew would keep the first greeting waiting for seconds.
     mechanism = from_description(release.mechanism)

@@ -119,7 +119,7 @@ def stored_status(directory: NodeDirectory, phase: str = "not running") -> dict[
         "holds_token": record.place is Place.HERE,
         **record_status(record, plan.updates),
         "contributions": _stored_contributions(directory, record),
-        "privacy": plan.privacy_claim,
+        "privacy": str(plan.claim),
         **total_status(plan, release),
         "may_contribute": release.may_contribute if release and release.noise else None,
         "neighbours": [
@@ -149,7 +149,7 @@ def total_status(plan: Plan, release: Release | None) -> dict[str, Any]:
     A running node does not call this: composing takes memory and time that its process lacks.
     """
     from walklearn.node.disk.creation import limited_claim
-    from walklearn.privacy.owner_record import OwnerRecord, OwnerRecordError
+    from walklearn.privacy.accounting.owner_record import OwnerRecord, OwnerRecordError
 
     if release is None or not release.record:
         return {}

@@ -10,7 +10,7 @@ import numpy as np
 from google.protobuf.message import DecodeError, Message
 from numpy.typing import NDArray
 
-from walklearn.problem.domains import Domain
+from walklearn.objectives.linear.domains import Domain
 
 Vector = NDArray[np.float64]
 Sort = TypeVar("Sort", bound=Message)

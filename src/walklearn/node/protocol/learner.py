@@ -40,8 +40,8 @@ from walklearn.arrays import Arrays
 from walklearn.node.protocol.fields import MessageError, Vector, is_inside
 from walklearn.node.protocol.tokens import LEAST_CURVATURE, Limits, Line, Token, check_memory
 from walklearn.node.protocol.values import replace
+from walklearn.objectives import Problem
 from walklearn.privacy.protection import Protection
-from walklearn.problem import Problem
 from walklearn.updates.line_search import Pace
 from walklearn.updates.saga import SCALARS
 from walklearn.updates.sgd import Sgd
@@ -51,7 +51,7 @@ from walklearn.walks import View
 
 if TYPE_CHECKING:
     from walklearn.node.agreement.plan import Plan
-    from walklearn.privacy.mechanism import Mechanism
+    from walklearn.privacy.mechanisms.mechanism import Mechanism
     from walklearn.privacy.model_noise import ModelNoise
 
 

@@ -7,7 +7,6 @@ that answers and lacks the final model is told it: so it floods, and reaches tho
 
 from __future__ import annotations
 
-from walklearn.files.wording import plural
 from walklearn.node.protocol import events as happened
 from walklearn.node.protocol.events import Commit, Effect, Greet, Note, Remember, Reply, SendFinal
 from walklearn.node.protocol.links import Link
@@ -16,6 +15,7 @@ from walklearn.node.protocol.record import Place
 from walklearn.node.protocol.reminders import is_own
 from walklearn.node.protocol.state import State
 from walklearn.node.protocol.values import replace
+from walklearn.wording import plural
 
 Result = tuple[State, list[Effect]]
 

@@ -4,7 +4,7 @@ Nothing that arrives is trusted. `decode_*` either gives a message all of whose 
 the plan's limits, or raises `MessageError` that says which field is wrong; it never raises
 anything else, whatever the bytes. Nothing is ever unpickled.
 
->>> from walklearn.problem.domains import Ball
+>>> from walklearn.objectives.linear.domains import Ball
 >>> limits = Limits(size=2, updates=1000, domain=Ball(1.0))
 >>> line = Line(0, 1, reclaimer="ab" * 32, walk="cd" * 16)
 >>> update = {"model": np.array([0.6, 0.8]), "weighted_sum": np.zeros(2),
@@ -29,13 +29,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from walklearn.arrays import Arrays
-from walklearn.files.wording import plural
 from walklearn.node.protocol import fields
 from walklearn.node.protocol import messages_pb2 as wire
 from walklearn.node.protocol.fields import Vector
-from walklearn.problem.domains import Domain
+from walklearn.objectives.linear.domains import Domain
 from walklearn.updates.saga import SCALARS
 from walklearn.visit import Token as Payload
+from walklearn.wording import plural
 
 if TYPE_CHECKING:
     from walklearn.node.agreement.plan import Plan

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from walklearn.graphs import Graph
 from walklearn.node.agreement.node_rows import NodeRows
 from walklearn.node.trial.local_network import LocalNetwork
-from walklearn.problem import Problem
-from walklearn.problem.datasets import two_gaussians
-from walklearn.problem.domains import Ball
+from walklearn.objectives import Problem
+from walklearn.objectives.datasets import two_gaussians
+from walklearn.objectives.linear.domains import Ball
 from walklearn.updates.step_choice import choose_step
 from walklearn.walks import WALKS, Walk
 from walklearn.walks.disclosure import tells
@@ -201,7 +201,7 @@ def draw(
     """
     from matplotlib.figure import Figure
 
-    from walklearn.plot import visits as draw_visits
+    from walklearn.plots import visits as draw_visits
 
     figure = Figure(figsize=(11.0, 4.6), layout="constrained")
     left, right = figure.subplots(1, 2)

@@ -153,7 +153,7 @@ def mix_all(mixing, scale, data, network, constant, exponent, draws):
 
 @kernel
 def track_gradients(mixing, data, network, gammas, draws, is_start):
-    """Make a round of gradient tracking for each of `gammas`; see `gossip_sgd`.
+    """Make a round of gradient tracking for each of `gammas`; see `averaging`.
 
     is_start: no node has a gradient yet, so all trackers start with one.
     """

@@ -1,8 +1,8 @@
 """Losses inside kernels: built-in ones by number, a user's own as two compiled functions.
 
-The formulas are those of `problem.losses`. A built-in loss is a number, so that one kernel, cached
-on disk, serves all of them. The functions of a user's loss are part of a kernel's type: Numba
-compiles the kernels for them once per process.
+The formulas are those of `objectives.linear.losses`. A built-in loss is a number, so that one
+kernel, cached on disk, serves all of them. The functions of a user's loss are part of a kernel's
+type: Numba compiles the kernels for them once per process.
 """
 
 from __future__ import annotations

@@ -1,0 +1,107 @@
+"""`walklearn train --resume`: going on from the model of a training that was interrupted.
+
+The token begins with the model that was kept and the count of its updates, on the same graph, and
+whatever else was asked for is asked for again, or refused. With memory it first
+collects the gradients of all nodes and then ends at the minimiser, as it would have without the
+interruption; the paper's update goes on with the steps that come next. A private walk is not gone
+on with: what ε claims rests on how often the rows of each node have shown in the model, and that
+is not kept with it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from walklearn.privacy.mechanisms.description import IN_THE_CLEAR
+
+if TYPE_CHECKING:
+    from walklearn.estimators.random_walk import RandomWalk
+    from walklearn.graphs import Graph
+    from walklearn.models import Model
+    from walklearn.tables import Rows
+
+# What must be asked for again, as these options are called, for it decides what the walk ends at.
+SAME = (
+    "task", "loss", "penalty", "walk", "laziness", "update", "step_constant", "batch", "tol",
+    "feature_bound", "total_rows", "test_fraction", "seed",
+)  # fmt: skip
+PRIVATE = (
+    "a private training is not resumed: how often the rows of each node have shown in the model is "
+    "not kept with it, so that what is claimed of them could not hold. Train anew with --force: "
+    "that pays a second time for the same rows."
+)
+
+
+def is_private(estimator: RandomWalk) -> bool:
+    """Whether anything was asked to be protected."""
+    return estimator.epsilon is not None or estimator.model_privacy is not None
+
+
+def graph_seed(out: Path, resume: bool, seed: int | None) -> int:
+    """The seed of a graph that is drawn: --seed, that of the training in OUT, or a new one."""
+    import secrets
+
+    from walklearn.models import Model
+
+    if seed is None and resume:
+        return int(Model.load(out).details.get("graph_seed", 0))
+    return secrets.randbits(32) if seed is None else seed
+
+
+def digest_of(settings: dict[str, Any], graph: Graph) -> str:
+    """Return a digest of the settings and the graph that decide where a training ends."""
+    from hashlib import sha256
+
+    asked = repr([settings[name] for name in SAME]).encode()
+    return sha256(asked + graph.indptr.tobytes() + graph.indices.tobytes()).hexdigest()[:16]
+
+
+def begin_with(out: Path, estimator: RandomWalk, rows: Rows, settings: dict[str, Any]) -> int:
+    """Let the estimator begin with the model in OUT; what does not fit it is refused.
+
+    Returns how many updates were made before.
+    """
+    from walklearn.models import Model
+
+    if is_private(estimator):
+        raise ValueError(PRIVATE)
+    if settings["test_fraction"] is not None and settings["seed"] is None:
+        raise ValueError(
+            "--resume with --test-fraction needs the --seed of the first run: without one, other "
+            "rows would be kept back, and the model has seen those. Use --test, or train anew."
+        )
+    model = Model.load(out)
+    if any(each["mechanism"] != IN_THE_CLEAR for each in model.ledger.get("releases", ())):
+        raise ValueError(f"{out}: {PRIVATE}")
+    if not model.details.get("interrupted"):
+        raise ValueError(f"the training of {out} was not interrupted: leave --resume out.")
+    _check_same_training(out, model, rows, digest_of(settings, estimator.graph))
+    for name in ("steps", "max_steps"):  # of the whole training
+        most = settings[name]
+        if most is not None and most <= model.updates:
+            raise ValueError(
+                f"--{name.replace('_', '-')} {most} counts the updates in all, and the model in "
+                f"{out} has made {model.updates}: ask for more, or leave it out."
+            )
+        estimator.set_params(**{name: None if most is None else most - model.updates})
+    estimator.resume_from(model)
+    return model.updates
+
+
+def _check_same_training(out: Path, model: Model, rows: Rows, digest: str) -> None:
+    """Refuse settings, and rows, that the model cannot have been trained with."""
+    if model.details.get("settings") != digest:
+        raise ValueError(
+            f"the model in {out} was trained with other settings, on another graph, or in Python. "
+            "Repeat the interrupted command with --resume, or train anew with --force."
+        )
+    names = None if model.classes is None else [str(each) for each in model.classes]
+    found = [str(each) for each in rows.classes] if names is not None else None
+    same = (model.target, names, model.encoding) == (rows.target, found, rows.encoding)
+    if not same or model.details.get("rows") != len(rows.y):
+        raise ValueError(
+            f"the model in {out} was trained on another target, other classes, other columns or "
+            "scales, or another number of rows: give the same command as before, or train anew "
+            "with --force."
+        )

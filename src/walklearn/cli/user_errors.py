@@ -1,0 +1,61 @@
+"""Errors of the user: a message without a traceback, and exit code 2."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import wraps
+from pathlib import Path
+from typing import Any
+
+import click
+
+from walklearn.errors import InputError
+
+
+class BadInput(click.ClickException):
+    """A mistake of the caller; the message says where and what to do."""
+
+    exit_code = 2
+
+
+def plainly(command: Callable[..., None]) -> Callable[..., None]:
+    """Turn the errors of bad input into plain messages: wrong values, files or privacy targets."""
+
+    @wraps(command)
+    def wrapped(*arguments: Any, **options: Any) -> None:
+        try:
+            command(*arguments, **options)
+        except BrokenPipeError:
+            raise  # whoever read has seen enough, as in `walklearn predict … | head`
+        except OSError as error:
+            raise BadInput(_of_the_system(error)) from error
+        except ValueError as error:
+            raise BadInput(str(error)) from error
+
+    return wrapped
+
+
+def _of_the_system(error: OSError) -> str:
+    """Return the message of an error of the operating system, without its number."""
+    from walklearn.files.atomic_write import no_directory
+
+    if error.filename is None or error.strerror is None:
+        return str(error)
+    folder = Path(error.filename).parent
+    if isinstance(error, FileNotFoundError | NotADirectoryError) and not folder.is_dir():
+        return no_directory(folder)
+    return f"{error.filename}: {error.strerror}."
+
+
+@contextmanager
+def named_as_options() -> Iterator[None]:
+    """Name the option, not the key, in errors about a text that was made from options."""
+    options = {option.name for option in click.get_current_context().command.params}
+    try:
+        yield
+    except InputError as error:
+        name = error.key.rpartition(".")[2]
+        if name not in options:
+            raise
+        raise InputError(error.problem, f"--{name.replace('_', '-')}") from error

@@ -1,0 +1,1 @@
+"""From settings and rows to a trained model: what estimators, `train` and `advise` share."""

@@ -1,0 +1,198 @@
+"""The directory that a model is kept in: written whole or not at all, and checked when read."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import secrets
+import shutil
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from walklearn import __version__
+from walklearn.files.atomic_write import atomic_write, no_directory, tell_of
+from walklearn.models.model import Array, Model
+from walklearn.models.report import report_of
+from walklearn.tables.encoding import Encoding
+
+FORMAT = "walklearn model"
+VERSION = 1
+FILES = ("model.json", "weights.npz", "ledger.json", "report.md")
+
+
+class ModelFileError(ValueError):
+    """The directory is not a model, is damaged, or comes from a newer walklearn.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from walklearn import Model
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     try:
+    ...         Model.load(folder)
+    ...     except ModelFileError as error:
+    ...         print(str(error).removeprefix(f"{folder} ")[:14])
+    is not a model
+    """
+
+
+def save(model: Model, path: Path, overwrite: bool) -> None:
+    """Write the model to a temporary directory beside the target, then rename it."""
+    path = path.absolute()
+    check_target(path, overwrite)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    stamp = secrets.token_hex(8)
+    fresh, former = path.with_name(f".{stamp}.tmp"), path.with_name(f".{stamp}.old")
+    try:
+        fresh.mkdir()
+    except OSError as error:
+        tell_of(path, fresh, error)
+        raise
+    try:
+        for name, content in contents(model).items():
+            atomic_write(fresh / name, content)
+        if path.exists():
+            os.rename(path, former)
+        try:
+            os.rename(fresh, path)
+        except BaseException:
+            if former.exists():
+                os.rename(former, path)
+            raise
+    finally:
+        shutil.rmtree(fresh, ignore_errors=True)
+        if path.exists():
+            shutil.rmtree(former, ignore_errors=True)
+
+
+def check_target(path: Path, overwrite: bool) -> None:
+    """Refuse what is in the way; nothing but an older model or an empty directory is replaced."""
+    if not (path.exists() or path.is_symlink()):
+        there = next(parent for parent in path.absolute().parents if parent.exists())
+        if not there.is_dir():
+            raise NotADirectoryError(no_directory(path.parent))
+        return
+    empty = path.is_dir() and not path.is_symlink() and not any(path.iterdir())
+    if empty:
+        return
+    if not _holds_a_model(path):
+        raise FileExistsError(
+            f"{path} exists and is not a model, so it is never overwritten: choose another place."
+        )
+    if not overwrite:
+        raise FileExistsError(
+            f"{path} already holds a model: choose another place, or ask to overwrite it "
+            "(--force, or save(..., overwrite=True))."
+        )
+
+
+def contents(model: Model) -> dict[str, bytes]:
+    """The files of the directory."""
+    buffer = io.BytesIO()
+    np.savez(buffer, model=model.weights, average=model.average)
+    return {
+        "weights.npz": buffer.getvalue(),
+        "ledger.json": _json(dict(model.ledger)),
+        "report.md": (model.report or report_of(model)).encode(),
+        "model.json": _json(
+            {
+                "format": FORMAT,
+                "version": VERSION,
+                "walklearn": __version__,
+                "kind": model.kind,
+                "loss": model.loss,
+                "penalty": model.penalty,
+                "target": model.target,
+                "classes": None if model.classes is None else list(model.classes),
+                "columns": model.encoding.to_dict(),
+                "features": list(model.encoding.feature_names),
+                "intercept": model.intercept,
+                "uses": model.uses,
+                "updates": model.updates,
+                "walk": model.walk,
+                "privacy": dict(model.privacy),
+                "details": dict(model.details),
+            }
+        ),
+    }
+
+
+def load(path: Path) -> Model:
+    """Read the model in a directory, and check every part of it."""
+    header = _read_header(path)
+    try:
+        weights = _read_weights(path / "weights.npz")
+        ledger = json.loads((path / "ledger.json").read_text(encoding="utf-8"))
+        report = (path / "report.md").read_text(encoding="utf-8")
+        return Model(
+            weights["model"],
+            weights["average"],
+            columns=Encoding.from_dict(header["columns"]),
+            ledger=ledger,
+            report=report,
+            **{
+                name: header[name]
+                for name in (
+                    "kind", "loss", "penalty", "target", "classes", "intercept", "uses", "updates",
+                    "walk", "privacy", "details",
+                )
+            },
+        )  # fmt: skip
+    except FileNotFoundError as error:
+        name = Path(error.filename).name
+        raise ModelFileError(f"{path} is not a whole model: {name} is missing.") from error
+    except KeyError as error:
+        raise ModelFileError(f"{path} is damaged: {error} is missing from it.") from error
+    except (ValueError, TypeError, AttributeError) as error:
+        raise ModelFileError(f"{path} is damaged: {error}") from error
+
+
+def _read_header(path: Path) -> dict[str, Any]:
+    if not path.exists():
+        raise ModelFileError(f"there is no {path}; `walklearn train ... --out {path}` makes one.")
+    if not (path / "model.json").is_file():
+        raise ModelFileError(
+            f"{path} is not a model: a model is a directory that holds {', '.join(FILES)}."
+        )
+    try:
+        header = json.loads((path / "model.json").read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ModelFileError(f"{path / 'model.json'} is damaged: {error}") from error
+    if not isinstance(header, dict) or header.get("format") != FORMAT:
+        raise ModelFileError(f"{path / 'model.json'} is not that of a walklearn model.")
+    version = header.get("version")
+    if not isinstance(version, int) or version > VERSION:
+        raise ModelFileError(
+            f"{path} has the model format {version} of walklearn {header.get('walklearn')}, and "
+            f"this is walklearn {__version__}, which reads up to {VERSION}: upgrade it."
+        )
+    return header
+
+
+def _read_weights(path: Path) -> dict[str, Array]:
+    content = io.BytesIO(path.read_bytes())
+    try:
+        with zipfile.ZipFile(content) as archive:
+            if (member := archive.testzip()) is not None:  # NumPy alone may miss a wrong checksum
+                raise ValueError(f"wrong checksum of {member}")
+        content.seek(0)
+        with np.load(content, allow_pickle=False) as arrays:
+            return {name: arrays[name] for name in ("model", "average")}
+    except Exception as error:  # the readers fail on damage in too many ways to list
+        raise ValueError(f"{path.name}: {error}") from error
+
+
+def _holds_a_model(path: Path) -> bool:
+    try:
+        _read_header(path)
+    except ModelFileError:
+        return False
+    return True
+
+
+def _json(content: Any) -> bytes:
+    return (json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode()

@@ -1,0 +1,100 @@
+"""A walklearn model as a fitted scikit-learn estimator.
+
+Linear models are the same everywhere: the weights become `coef_` and `intercept_` of the
+estimator with the same loss. Centres and spreads of columns are folded into them; what cuts off
+numbers, and scikit-learn's own one-hot encoder for columns of text, stand before it in a pipeline.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from walklearn.extras import package
+from walklearn.tables.encoding import Column, Encoding
+
+if TYPE_CHECKING:
+    from walklearn.models.model import Model
+
+Array = NDArray[Any]
+
+
+def to_sklearn(model: Model) -> Any:
+    """The estimator, in a pipeline with its one-hot encoder where there are columns of text."""
+    package("sklearn", "sklearn", "to_sklearn needs")
+    coefficients, intercepts = raw_weights(model)
+    estimator = _estimator(model, coefficients, intercepts)
+    if all(column.categories is None and not column.cuts_off for column in model.encoding.columns):
+        names = [column.name for column in model.encoding.columns]
+        estimator.feature_names_in_ = np.array(names, dtype=object)
+        return estimator
+    from sklearn.pipeline import Pipeline
+
+    return Pipeline([("encode", _encoder(model.encoding)), ("model", estimator)])
+
+
+def raw_weights(model: Model) -> tuple[Array, Array]:
+    """Coefficients and intercepts for columns that are not scaled."""
+    centres, spreads = [], []
+    for column in model.encoding.columns:
+        width = len(column.feature_names)
+        centres += [column.centre] * width
+        spreads += [column.spread] * width
+    coefficients = model.coefficients / np.array(spreads)
+    return coefficients, model.intercepts - coefficients @ np.array(centres)
+
+
+def _estimator(model: Model, coefficients: Array, intercepts: Array) -> Any:
+    from sklearn import linear_model, svm
+
+    makers: dict[str, Any] = {
+        "logistic": linear_model.LogisticRegression,
+        "softmax": linear_model.LogisticRegression,
+        "squared-hinge": svm.LinearSVC,
+        "squared": linear_model.Ridge,
+        "huber": linear_model.HuberRegressor,
+    }
+    if model.loss == "logistic" and len(coefficients) > 1:
+        raise ValueError(
+            "scikit-learn has no linear model of one logistic regression against the rest: train "
+            "with the softmax loss, or export to ONNX."
+        )
+    # Of another loss, any linear model predicts the same from the same coefficients.
+    other = linear_model.Ridge if model.kind == "regressor" else svm.LinearSVC
+    estimator = makers.get(model.loss, other)()
+    estimator.n_features_in_ = coefficients.shape[1]
+    if model.kind == "regressor":
+        estimator.coef_, estimator.intercept_ = coefficients[0], float(intercepts[0])
+        estimator.scale_ = 1.0  # only HuberRegressor has it; prediction does not read it
+        return estimator
+    if len(coefficients) == 2:  # scikit-learn has one score for two classes: the log-odds
+        coefficients, intercepts = np.diff(coefficients, axis=0), np.diff(intercepts)
+    estimator.coef_, estimator.intercept_ = coefficients, intercepts
+    estimator.classes_ = np.array(model.classes)
+    return estimator
+
+
+def _encoder(encoding: Encoding) -> Any:
+    """A transformer that needs no data: what it cuts off and its categories are known."""
+    import pandas as pd
+    from sklearn.compose import ColumnTransformer
+
+    steps = [(column.name, _step(column), [column.name]) for column in encoding.columns]
+    # Fitted on one row, which it checks and then forgets.
+    row = {column.name: [(column.categories or (0.0,))[0]] for column in encoding.columns}
+    return ColumnTransformer(steps, sparse_threshold=0.0).fit(pd.DataFrame(row))
+
+
+def _step(column: Column) -> Any:
+    """What becomes of a column before the model."""
+    from sklearn.preprocessing import FunctionTransformer, OneHotEncoder
+
+    if column.categories is not None:
+        return OneHotEncoder(categories=[list(column.categories)], sparse_output=False)
+    if not column.cuts_off:
+        return "passthrough"
+    reach = column.cut_off * column.spread
+    ends = {"a_min": column.centre - reach, "a_max": column.centre + reach}
+    return FunctionTransformer(np.clip, kw_args=ends, feature_names_out="one-to-one")

@@ -1,0 +1,590 @@
+"""Losses ℓ(score, target): value, slope, curvature and smoothness, each written as one formula.
+
+A row x with target t is scored by the model, s = x·w (a vector of K scores for
+`Softmax`), and pays ℓ(s, t). Everything the algorithms need is the derivative of ℓ in
+the score, `slope`, for then ∇_w ℓ = slope · x; and its Lipschitz constant β,
+`smoothness`, for then the gradient of a row is β‖x‖²-Lipschitz.
+
+>>> import numpy as np
+>>> loss = Logistic()
+>>> loss.slope(np.array([0.0]), np.array([1.0]))
+array([-0.5])
+>>> loss.smoothness
+0.25
+
+`from_functions` makes a loss from two functions of one score and its target.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from walklearn.registry import Registry
+
+Array = NDArray[np.floating[Any]]
+Targets = Literal["number", "sign", "class"]
+ScalarFunction = Callable[[float, float], float]
+
+# Where `from_functions` checks the functions.
+_PROBE_SCORES = (-20.0, -3.0, -1.1, -0.5, -1e-3, 0.0, 1e-3, 0.5, 0.9, 3.0, 20.0)
+_PROBE_TARGETS = {"sign": (-1.0, 1.0), "number": (-2.0, 0.0, 0.7)}
+_PROBE_TOLERANCE = 1e-9
+
+
+class Loss(ABC):
+    """What every loss offers. Scores have shape (rows,), for `Softmax` (rows, K).
+
+    Attributes
+    ----------
+    name
+        What files, plans and the command line call the loss, once it is registered in `LOSSES`.
+    takes
+        What a target is: a "number", a "sign" −1 or +1 for two classes, or a "class" 0 to K −
+        1.
+    gives_probabilities
+        Whether scores are log-odds of the classes.
+    falls_for_ever
+        Whether a larger margin always costs less, so that rows which can be separated have no
+        best model.
+    """
+
+    name: ClassVar[str]
+    smoothness: ClassVar[float]
+    takes: ClassVar[Targets] = "number"
+    gives_probabilities: ClassVar[bool] = False
+    falls_for_ever: ClassVar[bool] = False
+
+    @property
+    def max_slope(self) -> float:
+        """Largest ``|slope|`` of any score and target; infinity if there is none."""
+        return math.inf
+
+    @abstractmethod
+    def value(self, scores: Array, targets: Array) -> Array:
+        """Compute ℓ for each row.
+
+        Parameters
+        ----------
+        scores
+            Shape (rows,), for `Softmax` (rows, K).
+        targets
+            Shape (rows,), as `takes` says.
+
+        Returns
+        -------
+        array
+            Shape (rows,).
+        """
+
+    @abstractmethod
+    def slope(self, scores: Array, targets: Array) -> Array:
+        """Compute ∂ℓ/∂score for each row.
+
+        Parameters
+        ----------
+        scores
+            Shape (rows,), for `Softmax` (rows, K).
+        targets
+            Shape (rows,), as `takes` says.
+
+        Returns
+        -------
+        array
+            Of the same shape as the scores.
+        """
+
+    @abstractmethod
+    def curvature(self, scores: Array, targets: Array) -> Array:
+        """Compute ∂²ℓ/∂score² for each row.
+
+        Parameters
+        ----------
+        scores
+            Shape (rows,), for `Softmax` (rows, K).
+        targets
+            Shape (rows,), as `takes` says.
+
+        Returns
+        -------
+        array
+            Shape (rows,), for `Softmax` (rows, K, K).
+        """
+
+    def check_targets(self, targets: Array) -> None:
+        """Raise ValueError if the loss cannot take these targets; real numbers are fine."""
+        del targets
+
+    def outputs(self, targets: Array) -> int:
+        """How many scores the model gives a row: 1, for `Softmax` the number of classes."""
+        del targets
+        return 1
+
+    def for_classes(self, count: int) -> Loss:
+        """The loss for so many classes: itself, unless it gives a score to each."""
+        del count
+        return self
+
+    def rescaled(self, spread: float) -> Loss:
+        """Return the loss for scores and targets divided by `spread`.
+
+        It has the same minimiser: ℓ(spread · s, spread · t) is a multiple of the returned loss at
+        (s, t). A loss with a constant in the units of the target overrides this.
+
+        Parameters
+        ----------
+        spread
+            The positive number that targets are divided by.
+
+        Returns
+        -------
+        Loss
+            The loss itself, unless one of its constants has the units of the target.
+        """
+        del spread
+        return self
+
+
+LOSSES: Registry[type[Loss]] = Registry("loss")
+
+
+class _MarginLoss(Loss):
+    """A loss of the margin m = target · score, with targets ±1."""
+
+    takes: ClassVar[Targets] = "sign"
+
+    def check_targets(self, targets: Array) -> None:
+        """Check that labels are −1 or +1."""
+        _check_signs(type(self).__name__, targets)
+
+
+def _check_signs(name: str, targets: Array) -> None:
+    wrong = np.flatnonzero((targets != 1.0) & (targets != -1.0))
+    if wrong.size:
+        raise ValueError(
+            f"{name} takes labels -1 and +1, but row {wrong[0]} has label {targets[wrong[0]]:g}. "
+            "Map your two classes first, for example y = np.where(label == positive_label, 1.0, "
+            "-1.0), or use Softmax for classes 0..K-1."
+        )
+
+
+@LOSSES.register
+@dataclass(frozen=True)
+class Logistic(_MarginLoss):
+    """ln(1 + e^(−m)) with m = target · score; labels ±1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Logistic().value(np.array([0.0]), np.array([1.0])).round(4)
+    array([0.6931])
+    """
+
+    name: ClassVar[str] = "logistic"
+    smoothness: ClassVar[float] = 0.25
+    gives_probabilities: ClassVar[bool] = True
+    falls_for_ever: ClassVar[bool] = True
+
+    @property
+    def max_slope(self) -> float:
+        """1: the slope is a probability."""
+        return 1.0
+
+    def value(self, scores: Array, targets: Array) -> Array:
+        """ln(1 + e^(−m)), without overflow."""
+        return np.logaddexp(0.0, -targets * scores)
+
+    def slope(self, scores: Array, targets: Array) -> Array:
+        """−target / (1 + e^m), by way of e^(−|m|), which cannot overflow."""
+        margin = targets * scores
+        small = np.exp(-np.abs(margin))
+        return -targets * np.where(margin > 0, small, 1.0) / (1.0 + small)
+
+    def curvature(self, scores: Array, targets: Array) -> Array:
+        """p(1 − p) with p = 1 / (1 + e^m)."""
+        probability = np.abs(self.slope(scores, targets))
+        return probability * (1.0 - probability)
+
+
+@LOSSES.register
+@dataclass(frozen=True)
+class Squared(Loss):
+    """½(score − target)².
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Squared().value(np.array([3.0]), np.array([1.0]))
+    array([2.])
+    """
+
+    name: ClassVar[str] = "squared"
+    smoothness: ClassVar[float] = 1.0
+
+    def value(self, scores: Array, targets: Array) -> Array:
+        """½r²."""
+        return 0.5 * (scores - targets) ** 2
+
+    def slope(self, scores: Array, targets: Array) -> Array:
+        """The residual r = score − target."""
+        return scores - targets
+
+    def curvature(self, scores: Array, targets: Array) -> Array:
+        """1 everywhere."""
+        del targets
+        return np.ones_like(scores)
+
+
+@LOSSES.register
+@dataclass(frozen=True)
+class Huber(Loss):
+    """½r² for ``|r|`` ≤ threshold, linear beyond, with r = score − target: outliers pull less.
+
+    Parameters
+    ----------
+    threshold
+        The residual at which the parabola becomes a straight line.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Huber(1.0).value(np.array([0.5, 3.0]), np.array([0.0, 0.0]))
+    array([0.125, 2.5  ])
+    """
+
+    name: ClassVar[str] = "huber"
+    threshold: float = 1.0
+    smoothness: ClassVar[float] = 1.0
+
+    def __post_init__(self) -> None:
+        if not (np.isfinite(self.threshold) and self.threshold > 0):
+            raise ValueError(f"Huber needs a positive threshold, got {self.threshold!r}.")
+        object.__setattr__(self, "threshold", float(self.threshold))
+
+    @property
+    def max_slope(self) -> float:
+        """The threshold."""
+        return self.threshold
+
+    def value(self, scores: Array, targets: Array) -> Array:
+        """½r² inside, threshold · (``|r|`` − ½ threshold) outside."""
+        size = np.abs(scores - targets)
+        inside = np.minimum(size, self.threshold)
+        return inside * (size - 0.5 * inside)
+
+    def slope(self, scores: Array, targets: Array) -> Array:
+        """The residual, cut at ±threshold."""
+        return np.clip(scores - targets, -self.threshold, self.threshold)
+
+    def curvature(self, scores: Array, targets: Array) -> Array:
+        """1 inside, 0 outside."""
+        return (np.abs(scores - targets) <= self.threshold).astype(scores.dtype)
+
+    def rescaled(self, spread: float) -> Huber:
+        """Return the loss whose threshold is in units of the spread."""
+        return Huber(self.threshold / spread)
+
+
+@LOSSES.register
+@dataclass(frozen=True)
+class SquaredHinge(_MarginLoss):
+    """½ max(0, 1 − m)² with m = target · score; labels ±1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> SquaredHinge().value(np.array([0.0, 2.0]), np.array([1.0, 1.0]))
+    array([0.5, 0. ])
+    """
+
+    name: ClassVar[str] = "squared-hinge"
+    smoothness: ClassVar[float] = 1.0
+
+    def value(self, scores: Array, targets: Array) -> Array:
+        """½ max(0, 1 − m)²."""
+        return 0.5 * np.maximum(0.0, 1.0 - targets * scores) ** 2
+
+    def slope(self, scores: Array, targets: Array) -> Array:
+        """−target · max(0, 1 − m)."""
+        return -targets * np.maximum(0.0, 1.0 - targets * scores)
+
+    def curvature(self, scores: Array, targets: Array) -> Array:
+        """1 where the margin is short, by more than rounding, 0 elsewhere."""
+        return (targets * scores < 1.0 - 1e-12).astype(scores.dtype)
+
+
+@LOSSES.register
+@dataclass(frozen=True)
+class Softmax(Loss):
+    """Multinomial regression: ln Σ_k e^(s_k) − s_target, with labels 0 to K − 1 and a K × d model.
+
+    Parameters
+    ----------
+    classes
+        The number of classes K; by default the largest label plus one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Softmax(3).value(np.array([[0.0, 0.0, 0.0]]), np.array([2.0])).round(4)
+    array([1.0986])
+    """
+
+    name: ClassVar[str] = "softmax"
+    classes: int | None = None
+    smoothness: ClassVar[float] = 0.5
+    takes: ClassVar[Targets] = "class"
+    gives_probabilities: ClassVar[bool] = True
+    falls_for_ever: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if self.classes is None:
+            return
+        if self.classes < 2 or self.classes != int(self.classes):
+            raise ValueError(f"Softmax needs at least 2 classes, got {self.classes}.")
+        object.__setattr__(self, "classes", int(self.classes))
+
+    @property
+    def max_slope(self) -> float:
+        """√2, the norm of probabilities 1 and 0 minus the indicator of the other class."""
+        return math.sqrt(2.0)
+
+    def value(self, scores: Array, targets: Array) -> Array:
+        """Log-sum-exp minus the target's score."""
+        top = scores.max(axis=-1)
+        total = np.exp(scores - top[..., None]).sum(axis=-1)
+        chosen = np.take_along_axis(scores, targets.astype(np.intp)[..., None], axis=-1)[..., 0]
+        return np.asarray(np.log(total) + (top - chosen))
+
+    def slope(self, scores: Array, targets: Array) -> Array:
+        """Probabilities minus the indicator of the target."""
+        slope = _probabilities(scores)
+        slope[np.arange(len(slope)), targets.astype(np.intp)] -= 1.0
+        return slope
+
+    def curvature(self, scores: Array, targets: Array) -> Array:
+        """diag(p) − p pᵀ for each row."""
+        del targets
+        p = _probabilities(scores)
+        return p[:, :, None] * (np.eye(p.shape[1]) - p[:, None, :])
+
+    def check_targets(self, targets: Array) -> None:
+        """Check that labels are the whole numbers 0..K−1."""
+        classes = np.inf if self.classes is None else self.classes
+        wrong = np.flatnonzero(
+            (targets < 0) | (targets != np.floor(targets)) | (targets >= classes)
+        )
+        if wrong.size:
+            upper = "K-1" if self.classes is None else str(self.classes - 1)
+            raise ValueError(
+                f"Softmax takes labels 0..{upper} as whole numbers, but row {wrong[0]} has label "
+                f"{targets[wrong[0]]:g}. Number your classes first, for example "
+                "names, y = np.unique(label, return_inverse=True)."
+            )
+
+    def outputs(self, targets: Array) -> int:
+        """The number of classes K, at least 2."""
+        return max(2, int(targets.max()) + 1) if self.classes is None else self.classes
+
+    def for_classes(self, count: int) -> Softmax:
+        """The loss with K = count classes, at least 2."""
+        return replace(self, classes=max(2, count))
+
+
+def _probabilities(scores: Array) -> Array:
+    weights = np.exp(scores - scores.max(axis=1, keepdims=True))
+    return np.asarray(weights / weights.sum(axis=1, keepdims=True))
+
+
+@dataclass(frozen=True, repr=False)
+class FunctionLoss(Loss):
+    """A loss made by `from_functions`; simulations run it compiled if Numba compiles its functions.
+
+    Parameters
+    ----------
+    value_function, slope_function
+        ℓ and ∂ℓ/∂score of one score and its target.
+    smoothness, name, takes, slope_bound
+        See `from_functions`.
+    unit
+        Scores and targets are multiplied by this number; see `rescaled`.
+    """
+
+    value_function: ScalarFunction
+    slope_function: ScalarFunction
+    smoothness: float  # type: ignore[misc]
+    name: str  # type: ignore[misc]
+    takes: Targets = "number"  # type: ignore[misc]
+    slope_bound: float = math.inf
+    unit: float = 1.0
+
+    @property
+    def max_slope(self) -> float:
+        """Bound on ``|slope|`` that the user gave; infinity if there is none."""
+        return self.slope_bound / self.unit
+
+    @property
+    def home(self) -> str:
+        """Import path of the functions, for other processes."""
+        function: Any = self.value_function
+        return f"{function.__module__}:{getattr(function, '__qualname__', self.name)}"
+
+    def value(self, scores: Array, targets: Array) -> Array:
+        """Call the value function for each row."""
+        return self._each("value", self.value_function, scores, targets) / self.unit**2
+
+    def slope(self, scores: Array, targets: Array) -> Array:
+        """Call the slope function for each row."""
+        return self._each("slope", self.slope_function, scores, targets) / self.unit
+
+    def curvature(self, scores: Array, targets: Array) -> Array:
+        """Estimate the curvature from differences of the slope, between 0 and the smoothness."""
+        step = np.cbrt(np.finfo(np.float64).eps) * np.maximum(1.0, np.abs(scores))
+        rise = self.slope(scores + step, targets) - self.slope(scores - step, targets)
+        return np.asarray(np.clip(rise / (2.0 * step), 0.0, self.smoothness))
+
+    def check_targets(self, targets: Array) -> None:
+        """Check that labels are −1 or +1 if the loss takes signs."""
+        if self.takes == "sign":
+            _check_signs(repr(self), targets)
+
+    def rescaled(self, spread: float) -> FunctionLoss:
+        """Return ℓ(spread · s, spread · t) / spread², which has the same smoothness."""
+        return replace(self, unit=self.unit * spread)
+
+    def __call__(self) -> FunctionLoss:
+        """Return the loss itself. `LOSSES` holds classes too, which are called for a loss."""
+        return self
+
+    def __repr__(self) -> str:
+        unit = "" if self.unit == 1.0 else f", unit={self.unit!r}"
+        return f"FunctionLoss({self.name!r}{unit})"
+
+    def _each(self, what: str, function: ScalarFunction, scores: Array, targets: Array) -> Array:
+        # One call per row is right for every function, whether or not it takes arrays.
+        s, t = np.broadcast_arrays(np.float64(self.unit) * scores, self.unit * targets)
+        result = np.empty(s.shape)
+        score = target = np.float64(np.nan)
+        try:
+            with np.errstate(all="ignore"):  # as compiled code, which gives infinity or NaN
+                for row, (score, target) in enumerate(zip(s.flat, t.flat, strict=True)):
+                    result.flat[row] = function(score, target)
+        except Exception as error:
+            raise ValueError(
+                f"the {what} function of the loss {self.name!r} fails at score {score:g} and "
+                f"target {target:g}: {type(error).__name__}: {error}. It must return a number for "
+                "every score. math.exp(x) fails for large x, np.exp(x) does not."
+            ) from error
+        return result
+
+
+def from_functions(
+    value: ScalarFunction,
+    slope: ScalarFunction,
+    *,
+    takes: Targets,
+    smoothness: float,
+    name: str,
+    max_slope: float = math.inf,
+) -> FunctionLoss:
+    """Make a loss from two functions of one score and its target.
+
+    Simulations and estimators run the loss compiled if Numba compiles the functions: they use
+    numbers, `math`, NumPy's functions of numbers, and constants of their module. This takes some
+    seconds, once per process. Otherwise the reference engine runs, with a warning that contains
+    Numba's reason. Without Numba, for example on a node, the functions are called row by row.
+    Compiled functions keep the values that constants had at the first compilation: after a change,
+    make the loss again from new functions.
+
+    Parameters
+    ----------
+    value
+        ℓ(score, target): convex in the score, at least 0.
+    slope
+        ∂ℓ/∂score(score, target).
+    takes
+        The target: a "number", or a "sign" −1 or +1.
+    smoothness
+        β, the largest ∂²ℓ/∂score². L_i and step sizes follow from it.
+    name
+        The name in messages, and in files once the loss is registered in `LOSSES`.
+    max_slope
+        A bound on ``|slope|`` if there is one. It allows longer steps.
+
+    Returns
+    -------
+    FunctionLoss
+        The loss. Losses with the same functions and settings are equal. It can be pickled if the
+        functions can: functions of a module can, lambdas and functions inside functions cannot.
+        A ValueError is raised if at some scores a function fails or is not finite, or if
+        the slope, convexity or smoothness does not fit the values.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> def value(score, target):
+    ...     return np.sqrt(1.0 + (score - target) ** 2) - 1.0
+    >>> def slope(score, target):
+    ...     return (score - target) / np.sqrt(1.0 + (score - target) ** 2)
+    >>> loss = from_functions(value, slope, takes="number", smoothness=1.0, name="pseudo-huber")
+    >>> loss, loss.slope(np.array([0.0, 3.0]), np.array([0.0, 0.0])).round(3)
+    (FunctionLoss('pseudo-huber'), array([0.   , 0.949]))
+    >>> from_functions(slope, value, takes="number", smoothness=1.0, name="swapped")
+    Traceback (most recent call last):
+        ...
+    ValueError: the value of the loss 'swapped' is -0.99846 at score -20 and target -2. ...
+    """
+    for what, function in (("value", value), ("slope", slope)):
+        if not (callable(function) and isinstance(function, Hashable)):
+            raise TypeError(f"{what} must be a function of a score and a target, got {function!r}.")
+    if takes not in _PROBE_TARGETS:
+        raise ValueError(f'takes must be "number" or "sign", got {takes!r}. A function of one '
+                         "score cannot compare several classes; losses.Softmax() can.")  # fmt: skip
+    if not (np.isfinite(smoothness) and smoothness > 0):
+        raise ValueError(f"smoothness must be positive and finite, got {smoothness!r}.")
+    if not max_slope > 0:
+        raise ValueError(f"max_slope must be positive, got {max_slope!r}.")
+    if not (isinstance(name, str) and name):
+        raise ValueError(f"name must be a text, got {name!r}.")
+    loss = FunctionLoss(value, slope, float(smoothness), name, takes, float(max_slope))
+    for target in _PROBE_TARGETS[takes]:
+        _probe(loss, target)
+    return loss
+
+
+def _probe(loss: FunctionLoss, target: float) -> None:
+    """Raise a ValueError if the functions contradict each other or the settings at some score."""
+    scores, targets = np.array(_PROBE_SCORES), np.full(len(_PROBE_SCORES), target)
+    values, slopes = loss.value(scores, targets), loss.slope(scores, targets)
+    for what, numbers, least in (("value", values, 0.0), ("slope", slopes, -math.inf)):
+        wrong = ~(np.isfinite(numbers) & (numbers >= least - _PROBE_TOLERANCE))
+        if wrong.any():
+            raise ValueError(
+                f"the {what} of the loss {loss.name!r} is {numbers[wrong][0]:g} at score "
+                f"{scores[wrong][0]:g} and target {target:g}. It must be finite"
+                f"{'' if least else ' and at least 0: add a constant if it is bounded below'}."
+            )
+    if np.abs(slopes).max() > loss.max_slope * (1.0 + _PROBE_TOLERANCE):
+        raise ValueError(
+            f"the loss {loss.name!r} has max_slope={loss.max_slope:g}, but a slope of "
+            f"{np.abs(slopes).max():g} at target {target:g}."
+        )
+    # A convex, β-smooth function lies above its tangents, by at most half of β times the square.
+    apart = scores - scores[:, None]
+    above = values - values[:, None] - slopes[:, None] * apart
+    slack = _PROBE_TOLERANCE * (1.0 + np.abs(values) + np.abs(values[:, None]))
+    wrong = (above < -slack) | (above > 0.5 * loss.smoothness * apart**2 + slack)
+    if wrong.any():
+        at, to = np.argwhere(wrong)[0]
+        raise ValueError(
+            f"the value of the loss {loss.name!r} changes by {values[to] - values[at]:g} from "
+            f"score {scores[at]:g} to {scores[to]:g} at target {target:g}. With slope "
+            f"{slopes[at]:g} at the first, a convex loss with smoothness {loss.smoothness:g} "
+            "changes by another amount. Check slope and smoothness."
+        )

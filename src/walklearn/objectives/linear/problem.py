@@ -1,0 +1,700 @@
+"""The learning problem: rows, which node owns them, loss, penalty and domain.
+
+With N nodes, f(w) = (1/N) Σ_i f_i(w) is minimised over W, where node i's own loss is
+
+    f_i(w) = Σ_{rows r of i} c_r ℓ(x_r·w, t_r) + (λ/2)‖w‖²
+
+and c_r depends on `aggregate`: N for the paper's sum over rows ("sum"), N/M for the mean
+over all M rows ("mean"), 1/(rows of i) for the mean over nodes of node means ("node-mean").
+∇f_i is L_i-Lipschitz with L_i = λ + β λ_max(Σ c_r x_r x_rᵀ): `smoothness_constants`. A row with a
+`sample_weight` s_r counts as s_r rows, in c_r and in the counts that c_r divides by.
+
+>>> X, y = [[1.0, 0.0], [0.0, 2.0]], [1.0, -1.0]
+>>> problem = Problem(X, y, loss=Logistic(), penalty=1.0)
+>>> problem.smoothness_constants          # 1 + 2‖x‖²/4
+array([1.5, 3. ])
+>>> Problem(X, y, penalty=1.0, sample_weight=[2.0, 1.0]).smoothness_constants
+array([2., 3.])
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any, Literal, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+
+from walklearn.arrays import ArraySpec
+from walklearn.objectives.linear.domains import Domain, Everywhere
+from walklearn.objectives.linear.losses import Logistic, Loss
+from walklearn.objectives.linear.minimiser import grows_for_ever, optimum_of
+from walklearn.objectives.linear.optimum import Optimum
+from walklearn.objectives.linear.rows import (
+    EmptyNodes,
+    check_node_count,
+    check_nodes,
+    check_owners,
+    check_rows,
+    check_total,
+    check_weights,
+    is_sparse,
+    scores,
+)
+from walklearn.objectives.linear.smoothness import ROWS_AT_ONCE, largest_eigenvalues
+from walklearn.objectives.objective import Objective, shared_property
+from walklearn.wording import as_given, plural
+
+Array = NDArray[Any]
+T = TypeVar("T")
+
+Aggregate = Literal["sum", "mean", "node-mean"]
+Draws = Sequence[float] | NDArray[np.float64]
+LinearRows = tuple[NDArray[np.int64], Any, Callable[[Array], Array]]
+
+
+@dataclass(frozen=True, eq=False, init=False)
+class Problem(Objective):
+    """Rows held by the nodes of a graph, and what is to be minimised over them.
+
+    Rows are stored grouped by node. A model is a flat vector of `size` numbers, row-major
+    for the K × d matrix of `Softmax`; `model_shape` is its shape for people.
+
+    Parameters
+    ----------
+    X
+        Rows, shape (M, d), an array or a sparse one of SciPy's, which stays sparse.
+    y
+        Targets, shape (M,): ±1, real numbers, or 0..K−1 for `Softmax`.
+    loss
+        The loss of a row; by default `Logistic`.
+    penalty
+        The factor of ½‖w‖² in the objective.
+    domain
+        Where models may lie; by default `Everywhere`.
+    node_of_row
+        The node that owns each row; by default row i belongs to node i.
+    nodes
+        The number of nodes N; by default the largest owner plus one.
+    aggregate
+        "sum" (the paper's), "mean" or "node-mean".
+    empty_nodes
+        "error", or "relay": a node without rows passes the token on, its f_i being the penalty
+        alone.
+    sample_weight
+        How many rows each row counts as, not negative; 1 by default. A row of weight 0 is left
+        out. A mini-batch picks a node's rows evenly and scales them by their weights.
+    total_rows
+        M for `aggregate="mean"`, where these are not all rows: a node of a network holds its
+        own only, and knows M from the plan. By default what the rows here count as.
+    dtype
+        The type of the numbers in rows and models: float64, or float32 for models of half the
+        size.
+    assume_finite
+        Whether X and y were checked before, so that they need not be searched for NaN and
+        infinity.
+    copy
+        Whether to copy X. Without a copy X is kept as it is, and can no longer be written to.
+
+    Examples
+    --------
+    >>> from walklearn import datasets, domains
+    >>> X, y = datasets.two_gaussians(30, dimension=3, seed=1)
+    >>> problem = Problem(X, y, penalty=1.0, domain=domains.Ball(10.0))
+    >>> problem.nodes, problem.size
+    (30, 3)
+    """
+
+    X: Any  # an array, or a csr_array of SciPy's
+    y: Array
+    loss: Loss
+    penalty: float
+    domain: Domain
+    node_of_row: NDArray[np.int64]
+    nodes: int
+    aggregate: Aggregate
+    empty_nodes: EmptyNodes
+    sample_weight: NDArray[np.float64]
+    total_rows: float
+    dtype: np.dtype[Any]
+
+    def __init__(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        *,
+        loss: Loss | None = None,
+        penalty: float = 0.0,
+        domain: Domain | None = None,
+        node_of_row: ArrayLike | None = None,
+        nodes: int | None = None,
+        aggregate: Aggregate = "sum",
+        empty_nodes: EmptyNodes = "error",
+        sample_weight: ArrayLike | None = None,
+        total_rows: float | None = None,
+        dtype: DTypeLike = np.float64,
+        assume_finite: bool = False,
+        copy: bool = True,
+    ) -> None:
+        loss = Logistic() if loss is None else loss
+        domain = Everywhere() if domain is None else domain
+        _check_choices(loss, penalty, domain, aggregate, empty_nodes, dtype)
+        rows, targets = check_rows(X, y, np.dtype(dtype), assume_finite, copy)
+        loss.check_targets(targets)
+        weights = check_weights(sample_weight, rows.shape[0])
+        owners = check_owners(node_of_row, rows.shape[0])
+        count = int(owners.max()) + 1 if nodes is None else check_node_count(nodes)
+        check_nodes(owners, weights, count, empty_nodes)
+        if (np.diff(owners) < 0).any() or not weights.all():
+            order = np.argsort(owners, kind="stable")
+            order = order[weights[order] > 0]
+            rows, targets = rows[order], targets[order]
+            owners, weights = owners[order], weights[order]
+        settings = {
+            "X": rows,
+            "y": targets,
+            "loss": loss,
+            "penalty": float(penalty),
+            "domain": domain,
+            "node_of_row": owners,
+            "nodes": count,
+            "aggregate": aggregate,
+            "empty_nodes": empty_nodes,
+            "sample_weight": weights,
+            "total_rows": check_total(total_rows, float(weights.sum())),
+            "dtype": np.dtype(dtype),
+        }
+        self.__setstate__(settings)
+        parameters = (ArraySpec("coef", self.model_shape, self.dtype.str),)
+        object.__setattr__(self, "parameters", parameters)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Freeze the arrays, after unpickling too, so that they cannot be written to."""
+        for name, value in state.items():
+            object.__setattr__(self, name, _frozen(value))
+        for value in state.get("_shared", {}).values():
+            _frozen(value)
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether the rows are kept without their zeros."""
+        return is_sparse(self.X)
+
+    @property
+    def row_count(self) -> int:
+        """M, the number of rows here."""
+        return int(self.X.shape[0])
+
+    @property
+    def row_bytes(self) -> int:
+        """What the rows take in memory."""
+        return sum(array.nbytes for array in _arrays(self.X))
+
+    def dense_rows(self, rows: slice | Array) -> Array:
+        """Some of the rows, a slice or numbers in the order of `X`, with all their zeros."""
+        return np.asarray(self.X[rows].toarray() if self.is_sparse else self.X[rows])
+
+    @property
+    def dimension(self) -> int:
+        """d, the number of features of a row."""
+        return int(self.X.shape[1])
+
+    @shared_property
+    def outputs(self) -> int:
+        """K, the number of scores a row gets: 1 but for `Softmax`."""
+        return self.loss.outputs(self.y)
+
+    @property
+    def model_shape(self) -> tuple[int, ...]:
+        """(d,), for `Softmax` (K, d)."""
+        return (self.outputs, self.dimension) if self.outputs > 1 else (self.dimension,)
+
+    @shared_property
+    def offsets(self) -> NDArray[np.int64]:
+        """Node i owns rows offsets[i] to offsets[i + 1]."""
+        return _frozen(np.searchsorted(self.node_of_row, np.arange(self.nodes + 1)))
+
+    @shared_property
+    def row_weights(self) -> NDArray[np.float64]:
+        """c_r, the weight of each row in its node's loss."""
+        weights = self.sample_weight
+        if self.aggregate == "node-mean":
+            return _frozen(weights / np.bincount(self.node_of_row, weights)[self.node_of_row])
+        if self.aggregate == "sum":
+            return _frozen(self.nodes * weights)
+        return _frozen(self.nodes / self.total_rows * weights)
+
+    @shared_property
+    def smoothness_constants(self) -> NDArray[np.float64]:
+        """L_i, the Lipschitz constant of ∇f_i, for each node."""
+        return self._smoothness(iterate=True)
+
+    def smoothness(self, node: int) -> float:
+        """Return L_i, the Lipschitz constant of ∇f_i."""
+        return float(self.smoothness_constants[node])
+
+    @shared_property
+    def exact_smoothness(self) -> NDArray[np.float64]:
+        """L_i by dense eigenvalues also of sparse rows, as its release for single rows needs it."""
+        return self._smoothness(iterate=False) if self.is_sparse else self.smoothness_constants
+
+    def _smoothness(self, iterate: bool) -> NDArray[np.float64]:
+        X, weights, offsets = self.X, self.row_weights, self.offsets
+        squares = self.row_squares if self.is_sparse else np.empty(0)
+        largest = largest_eigenvalues(X, weights, squares, offsets, iterate)
+        return _frozen(self.penalty + self.loss.smoothness * largest)
+
+    @shared_property
+    def row_lengths(self) -> NDArray[np.float64]:
+        """‖x_r‖ of each row."""
+        return _frozen(np.sqrt(self.row_squares))
+
+    @shared_property
+    def row_squares(self) -> NDArray[np.float64]:
+        """‖x_r‖² of each row."""
+        with np.errstate(over="ignore"):
+            if not self.is_sparse:
+                return _frozen(np.einsum("ra,ra->r", self.X, self.X, dtype=np.float64))
+            entries, starts = self.X.data.astype(np.float64, copy=False), self.X.indptr[:-1]
+            filled, squares = np.diff(self.X.indptr) > 0, np.zeros(self.row_count)
+            if filled.any():
+                squares[filled] = np.add.reduceat(entries * entries, starts[filled])
+            return _frozen(squares)
+
+    def batch_smoothness(self, batch: int) -> NDArray[np.float64]:
+        """The constant of ∇f_i as `batch` rows of the node estimate it, expected over the picks.
+
+        (1 − 1/b) L_i + (1/b) L, with L that of the n_i-fold of its longest row (the expected
+        smoothness of Gower et al. 2019, for picks with replacement). L_i for nodes that have no
+        more rows, of which all are taken.
+
+        Parameters
+        ----------
+        batch
+            b, how many rows of a node a visit picks.
+
+        Returns
+        -------
+        array
+            A number for each node, at least L_i.
+
+        Examples
+        --------
+        >>> problem = Problem([[1.0], [3.0]], [1.0, -1.0], node_of_row=[0, 0], aggregate="mean")
+        >>> problem.smoothness_constants, problem.batch_smoothness(1)
+        (array([1.25]), array([2.25]))
+        """
+        counts = np.diff(self.offsets)
+        longest = np.zeros(self.nodes)
+        np.maximum.at(longest, self.node_of_row, self.row_squares * self.row_weights)
+        alone = self.penalty + self.loss.smoothness * counts * longest
+        share = np.where(counts > batch, 1.0 / batch, 0.0)
+        return np.asarray((1.0 - share) * self.smoothness_constants + share * alone)
+
+    @shared_property
+    def importance(self) -> NDArray[np.float64]:
+        """The smoothness, but for a relay the smallest of the nodes that have rows."""
+        empty = np.diff(self.offsets) == 0
+        smallest = self.smoothness_constants[~empty].min()
+        return _frozen(np.where(empty, smallest, self.smoothness_constants))
+
+    def value(self, w: ArrayLike) -> float:
+        """Compute f(w).
+
+        Parameters
+        ----------
+        w
+            The model, flat or of the shape `model_shape`. It may lie outside the domain.
+
+        Returns
+        -------
+        float
+            The objective, the penalty included.
+
+        Examples
+        --------
+        >>> from walklearn.objectives.linear.losses import Squared
+        >>> Problem([[1.0], [3.0]], [1.0, 2.0], loss=Squared(), penalty=2.0).value([1.0])  # ½ + 1
+        1.5
+        """
+        w = self._flat(w)
+        total = sum(self._weighted_value(rows, w) for rows in self._blocks())
+        return total / self.nodes + self._penalty_value(w)
+
+    def sample_start(self, rng: np.random.Generator) -> Array:
+        """Draw the first model uniformly from the domain; 0 if that is everything.
+
+        A subclass that overrides `start` begins there.
+        """
+        if type(self).start is not Objective.start:
+            return self.start
+        return self.domain.sample(self.size, rng).astype(self.dtype)
+
+    def project(self, w: Array) -> Array:
+        """Return the model of the domain that is nearest to w."""
+        return self.domain.project(w)
+
+    def full_gradient(self, w: ArrayLike) -> Array:
+        """Compute ∇f(w).
+
+        Parameters
+        ----------
+        w
+            The model, flat or of the shape `model_shape`.
+
+        Returns
+        -------
+        array
+            Flat, `size` numbers, the penalty's λw included.
+        """
+        w, scale = self._flat(w), 1.0 / self.nodes
+        parts = (self._weighted_gradient(rows, w, scale) for rows in self._blocks())
+        return np.asarray(sum(parts) + self.penalty * w)
+
+    def local_value(self, node: int, w: ArrayLike, draws: Draws = ()) -> float:
+        """Compute φ_i(w), the loss of one node without the penalty, or estimate it.
+
+        Parameters
+        ----------
+        node
+            i; an IndexError is raised if there is no such node.
+        w
+            The model, flat or of the shape `model_shape`.
+        draws
+            Uniform numbers that select a mini-batch, as for `gradient`.
+
+        Returns
+        -------
+        float
+            The weighted sum of the losses of the node's rows. Their mean over nodes, plus the
+            penalty, is `value`.
+        """
+        rows, scale = self._drawn(node, draws)
+        return scale * self._weighted_value(rows, self._flat(w))
+
+    def gradient(self, node: int, w: ArrayLike, draws: Draws = ()) -> Array:
+        """Compute ∇φ_i(w), the gradient of one node without λw, or estimate it.
+
+        Parameters
+        ----------
+        node
+            i; an IndexError is raised if there is no such node.
+        w
+            The model, flat or of the shape `model_shape`.
+        draws
+            Uniform numbers in [0, 1), one for each row of a mini-batch, which is drawn with
+            replacement. All rows are used without draws, and if the node has no more rows than
+            draws.
+
+        Returns
+        -------
+        array
+            Flat, `size` numbers; an unbiased estimate if the draws are uniform.
+
+        Examples
+        --------
+        >>> from walklearn.objectives.linear.losses import Squared
+        >>> problem = Problem([[1.0], [3.0]], [1.0, 2.0], loss=Squared(), node_of_row=[0, 0])
+        >>> problem.gradient(0, [1.0]), problem.gradient(0, [1.0], [0.9])  # 0 + 3, 2 · 3
+        (array([3.]), array([6.]))
+        """
+        rows, scale = self._drawn(node, draws)
+        return self._weighted_gradient(rows, self._flat(w), scale)
+
+    def linear_rows(self, node: int, draws: Draws = ()) -> LinearRows:
+        """Return rows of a node and the function that computes the slopes of their losses.
+
+        Parameters
+        ----------
+        node
+            i; an IndexError is raised if there is no such node.
+        draws
+            Uniform numbers that select a mini-batch, as for `gradient`.
+
+        Returns
+        -------
+        rows : array of int64
+            Indices of the rows within the node; a mini-batch may repeat them.
+        x : array or sparse array
+            These rows times their weights c_r.
+        slopes : function
+            The derivative of the loss by the score for each row at a model, shape (rows,), or by
+            each score for `Softmax`, shape (rows, K). Without draws ∇φ_i(w) is slopes(w).T @ x,
+            flat.
+
+        Examples
+        --------
+        >>> problem = Problem([[1.0, 0.0], [0.0, 2.0]], [1.0, -1.0], node_of_row=[0, 0])
+        >>> rows, x, slopes = problem.linear_rows(0)
+        >>> slopes(np.zeros(2)) @ x, problem.gradient(0, np.zeros(2))
+        (array([-0.5,  1. ]), array([-0.5,  1. ]))
+        """
+        chosen, _ = self._drawn(node, draws)
+        if isinstance(chosen, slice):
+            places = np.arange(chosen.stop - chosen.start)
+        else:
+            places = chosen - self.offsets[node]
+        X, y, weights = self.X[chosen], self.y[chosen], self.row_weights[chosen]
+        if self.is_sparse:
+            x = X.copy()
+            x.data = x.data * np.repeat(weights, np.diff(x.indptr))
+        else:
+            x = weights[:, None] * X
+        return places, x, lambda w: self.loss.slope(scores(X, self._flat(w)), y)
+
+    def rows_of(self, node: int) -> slice:
+        """Return the places of a node's rows in `X`, `y` and `row_weights`.
+
+        Parameters
+        ----------
+        node
+            i; an IndexError is raised if there is no such node.
+
+        Returns
+        -------
+        slice
+            Empty for a relay.
+        """
+        if not 0 <= node < self.nodes:
+            raise IndexError(f"there is no node {node}: nodes are 0..{self.nodes - 1}.")
+        return slice(int(self.offsets[node]), int(self.offsets[node + 1]))
+
+    def count_rows(self, node: int) -> int:
+        """Return the number of rows of a node."""
+        rows = self.rows_of(node)
+        return int(rows.stop - rows.start)
+
+    def row_gradients(self, node: int, w: ArrayLike, some: slice = slice(None)) -> Array:
+        """Compute ω_r ∇ℓ(x_r·w, t_r) for each row of a node, or for some of them.
+
+        `row_factor` times their sum over all rows is `gradient`.
+
+        Parameters
+        ----------
+        node
+            i; an IndexError is raised if there is no such node.
+        w
+            The model, flat or of the shape `model_shape`.
+        some
+            Which of the node's rows, where 0 is its first; its step must be 1. By default all.
+
+        Returns
+        -------
+        array
+            Shape (rows, size), in doubles whatever `dtype` is.
+        """
+        own = self.rows_of(node)
+        chosen = range(own.start, own.stop)[some]
+        w, rows = self._flat(w).astype(np.float64, copy=False), slice(chosen.start, chosen.stop)
+        X = self.dense_rows(rows).astype(np.float64, copy=False)
+        slopes = self.loss.slope(scores(X, w), self.y[rows]).reshape(len(X), self.outputs)
+        slopes = slopes * self.sample_weight[rows][:, None]
+        return np.asarray((slopes[:, :, None] * X[:, None, :]).reshape(len(X), self.size))
+
+    def row_factor(self, node: int) -> float:
+        """c_r / ω_r, the same for all rows of the node; 0 for a node without rows.
+
+        It depends on N, M and the sum of the node's weights alone, to the last digit.
+        """
+        rows = self.rows_of(node)
+        if rows.start == rows.stop:
+            return 0.0
+        if self.aggregate == "node-mean":
+            return 1.0 / math.fsum(self.sample_weight[rows])
+        return self.nodes / (1.0 if self.aggregate == "sum" else self.total_rows)
+
+    @shared_property
+    def solution(self) -> Optimum:
+        """w*, f* and whether w* is unique, solved once. NoMinimiserError if there is none."""
+        return optimum_of(self)
+
+    def optimum(self) -> Array:
+        """Return w*, the minimiser. NoMinimiserError if there is none."""
+        return self.solution.model.reshape(-1)
+
+    def falls_for_ever_along(self, model: ArrayLike) -> bool:
+        """Whether larger and larger models in this direction do better, so that none is the best.
+
+        It gives every row a positive margin, and neither a penalty nor the domain holds it.
+
+        Parameters
+        ----------
+        model
+            The direction, flat or of the shape `model_shape`.
+
+        Returns
+        -------
+        bool
+            False also for losses that do not fall for ever.
+
+        Examples
+        --------
+        >>> apart = Problem([[1.0], [-2.0]], [1.0, -1.0])
+        >>> apart.falls_for_ever_along([3.0]), apart.falls_for_ever_along([-3.0])
+        (True, False)
+        """
+        return grows_for_ever(self, self._flat(model))
+
+    def held_by(self, node_of_row: ArrayLike, nodes: int | None = None) -> Problem:
+        """The same rows on other nodes.
+
+        Where who holds a row does not change f, that is for all but "node-mean", w* is solved once
+        for this problem and handed on.
+
+        Parameters
+        ----------
+        node_of_row
+            The new owner of each row of `X`, in the order of this problem's `X`.
+        nodes
+            The number of nodes N; by default the largest owner plus one.
+
+        Returns
+        -------
+        Problem
+            A new problem. NoMinimiserError is raised where w* had to be found and there is none.
+        """
+        moved = self._changed(node_of_row=node_of_row, nodes=nodes)
+        if self.aggregate != "node-mean":
+            moved.__dict__["solution"] = self.solution
+        return moved
+
+    def _changed(self, **changes: Any) -> Problem:
+        """The same problem with some arguments of its making changed."""
+        settings = {
+            "X": self.X, "y": self.y, "loss": self.loss, "penalty": self.penalty,
+            "domain": self.domain, "node_of_row": self.node_of_row, "nodes": self.nodes,
+            "aggregate": self.aggregate, "empty_nodes": self.empty_nodes,
+            "sample_weight": self.sample_weight, "total_rows": self.total_rows,
+            "dtype": self.dtype, "assume_finite": True,
+        }  # fmt: skip
+        changed = Problem(**{**settings, **changes})
+        return changed.with_batch(self.draws) if self.draws else changed
+
+    def describe(self) -> dict[str, Any]:
+        """A JSON-able description, with a digest of the data."""
+        return self.facts() | {"data_sha256": self._digest}
+
+    def facts(self) -> dict[str, Any]:
+        """What `describe` tells but for the digest, which takes a pass over all rows.
+
+        A digest would also confirm a guess of the rows to whoever sees it.
+
+        Examples
+        --------
+        >>> problem = Problem([[1.0], [3.0]], [1.0, -1.0])
+        >>> problem.facts()["rows"], set(problem.describe()) - set(problem.facts())
+        (2, {'data_sha256'})
+        """
+        return {
+            "rows": self.row_count,
+            "total_rows": self.total_rows,
+            "dimension": self.dimension,
+            "nodes": self.nodes,
+            "loss": repr(self.loss),
+            "penalty": self.penalty,
+            "domain": repr(self.domain),
+            "aggregate": self.aggregate,
+            "dtype": str(self.dtype),
+        }
+
+    @shared_property
+    def _digest(self) -> str:
+        digest = hashlib.sha256()
+        weighted = () if (self.sample_weight == 1.0).all() else (self.sample_weight,)
+        for array in (*_arrays(self.X), self.y, self.offsets, *weighted):
+            digest.update(np.ascontiguousarray(array).data)
+        return digest.hexdigest()
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Problem)
+            and (self.draws, self.loss) == (other.draws, other.loss)
+            and self.describe() == other.describe()
+        )
+
+    def __hash__(self) -> int:
+        return hash(self._digest)
+
+    def __repr__(self) -> str:
+        return (
+            f"Problem({plural(self.row_count, 'row')} of {plural(self.dimension, 'feature')} on "
+            f"{plural(self.nodes, 'node')}, {self.loss!r}, "
+            f"penalty={self.penalty:g}, {self.domain!r}, {self.aggregate!r}"
+            + (f", draws={self.draws})" if self.draws else ")")
+        )
+
+    def _flat(self, model: ArrayLike) -> Array:
+        return np.asarray(model).reshape(self.size)
+
+    def _drawn(self, node: int, draws: Draws) -> tuple[slice | Array, float]:
+        """Return the places in `X` of a mini-batch, and how many rows each row stands for.
+
+        All rows of the node if there are no draws, or no fewer than rows.
+        """
+        rows = self.rows_of(node)
+        count = rows.stop - rows.start
+        if not len(draws) or count <= len(draws):
+            return rows, 1.0
+        places = np.minimum((np.asarray(draws) * count).astype(np.int64), count - 1)
+        return rows.start + places, count / len(draws)
+
+    def _penalty_value(self, model: Array) -> float:
+        return 0.5 * self.penalty * float(np.dot(model, model))
+
+    def _blocks(self) -> Iterator[slice]:
+        """The rows, as many at a time as are best passed over at once."""
+        at_once = self.row_count if self.is_sparse else ROWS_AT_ONCE
+        for first in range(0, self.row_count, at_once):
+            yield slice(first, min(first + at_once, self.row_count))
+
+    def _weighted_value(self, rows: slice | Array, model: Array) -> float:
+        values = self.loss.value(scores(self.X[rows], model), self.y[rows])
+        return float(self.row_weights[rows] @ values)
+
+    def _weighted_gradient(self, rows: slice | Array, model: Array, scale: float) -> Array:
+        X, y, weights = self.X[rows], self.y[rows], self.row_weights[rows]
+        slopes = self.loss.slope(scores(X, model), y)
+        return np.asarray((slopes.T * (scale * weights)) @ X).reshape(-1)
+
+
+def _frozen(value: T) -> T:
+    for array in _arrays(value):
+        array.setflags(write=False)
+    return value
+
+
+def _arrays(value: Any) -> tuple[Array, ...]:
+    """The arrays that a value is made of: one, three for sparse rows, none for anything else."""
+    if isinstance(value, np.ndarray):
+        return (value,)
+    return (value.data, value.indices, value.indptr) if is_sparse(value) else ()
+
+
+def check_penalty(penalty: Any) -> None:
+    """Raise where λ is no number, or not one of at least 0."""
+    number = isinstance(penalty, Real) and not isinstance(penalty, bool | np.bool_)
+    if not (number and 0.0 <= penalty < math.inf):
+        raise ValueError(
+            f"penalty must be a finite number of at least 0, the factor of ½‖w‖², got {penalty!r}."
+        )
+
+
+def _check_choices(
+    loss: Loss, penalty: float, domain: Domain, aggregate: str, empty_nodes: str, dtype: DTypeLike
+) -> None:
+    if not isinstance(loss, Loss):
+        raise TypeError(f"loss must be a loss such as losses.Logistic(), got {as_given(loss)}.")
+    if not isinstance(domain, Domain):
+        given = as_given(domain)
+        raise TypeError(f"domain must be a domain such as domains.Ball(10.0), got {given}.")
+    check_penalty(penalty)
+    if aggregate not in ("sum", "mean", "node-mean"):
+        raise ValueError(f'aggregate must be "sum", "mean" or "node-mean", got {aggregate!r}.')
+    if empty_nodes not in ("error", "relay"):
+        raise ValueError(f'empty_nodes must be "error" or "relay", got {empty_nodes!r}.')
+    if np.dtype(dtype) not in (np.dtype(np.float32), np.dtype(np.float64)):
+        raise ValueError(f"dtype must be float64 or float32, got {np.dtype(dtype)}.")

@@ -1,0 +1,31 @@
+"""Pictures: convergence, visits on the graph, entrapment, the price of privacy, a walk in motion.
+
+Every function takes axes to draw on, or makes new ones, and returns them; nothing is shown or
+written, no global setting is changed. `animate` alone writes a file. matplotlib is imported when
+the first picture is drawn.
+
+>>> import walklearn as wl
+>>> from matplotlib.figure import Figure
+>>> graph = wl.graphs.star(9)
+>>> axes = wl.plots.entrapment(graph, wl.walks.Uniform(), ax=Figure().subplots())
+>>> axes.get_ylabel()
+'updates in a row, mean'
+"""
+
+from walklearn.plots.axes import check_choice
+from walklearn.plots.error_curves import COSTS, METRICS, convergence
+from walklearn.plots.motion import animate
+from walklearn.plots.stays import entrapment
+from walklearn.plots.tradeoffs import privacy_tradeoff
+from walklearn.plots.visited_graph import visits
+
+__all__ = [
+    "COSTS",
+    "METRICS",
+    "animate",
+    "check_choice",
+    "convergence",
+    "entrapment",
+    "privacy_tradeoff",
+    "visits",
+]

@@ -1,0 +1,227 @@
+r"""Convergence: a metric of recorded runs.
+
+:func:`convergence` draws a metric of one or several runs against what they spent: updates,
+messages or bytes. Errors are positive and span decades, so both axes are logarithmic. A line is
+the median over the replicates and its band a confidence interval of that median, as
+:meth:`walklearn.Trace.summary` computes them. Anything that looks like a trace can be
+drawn: this file does not know where the numbers come from.
+
+The caller gets the axes, and saves with ``axes.figure.savefig(path)``.
+
+>>> from matplotlib.figure import Figure
+>>> from walklearn.simulation.trace import Trace
+>>> error = [[1.0, 0.3, 0.1], [1.2, 0.4, 0.2]]
+>>> trace = Trace(label="Uniform()", spec={}, updates=[1, 10, 100], messages=[[0, 8, 80]] * 2,
+...               message_bytes=80, metrics={"gap": error}, models=[[0.0]] * 2,
+...               averages=[[0.0]] * 2)
+>>> axes = convergence([trace], x="messages", metric="gap", ax=Figure().subplots())
+>>> axes.get_xlabel()
+'messages sent, mean of the replicates'
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from walklearn.plots.axes import (
+    FloatArray,
+    check_choice,
+    colour,
+    dash,
+    draw_band,
+    dress,
+    new_axes,
+    visible,
+)
+from walklearn.wording import as_given
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+IntArray = NDArray[np.int64]
+Summary = tuple[FloatArray, FloatArray, FloatArray, float]
+
+#: What a run can be charged for, and what the horizontal axis then says.
+COSTS = {
+    "updates": "updates",
+    "messages": "messages sent, mean of the replicates",
+    "bytes": "bytes sent, mean of the replicates",
+}
+
+#: Labels of the vertical axis. A metric that is not listed is labelled with its name.
+METRICS = {
+    "distance": r"distance of the last iterate, $\|w - w^*\|$",
+    "average_distance": r"distance of the average, $\|\bar{w} - w^*\|$",
+    "gap": r"gap of the last iterate, $f(w) - f^*$",
+    "average_gap": r"gap of the average, $f(\bar{w}) - f^*$",
+    "value": r"value at the last iterate, $f(w)$",
+    "average_value": r"value at the average, $f(\bar{w})$",
+}
+
+
+class Drawable(Protocol):
+    """What a picture needs to know of a run; :class:`walklearn.simulation.trace.Trace` is one."""
+
+    @property
+    def label(self) -> str:
+        """The name of the method, for the legend."""
+
+    @property
+    def complete(self) -> bool:
+        """Whether the run came to its end."""
+
+    @property
+    def replicates(self) -> int:
+        """How many independent runs there are."""
+
+    @property
+    def updates(self) -> IntArray:
+        """Updates made at each record."""
+
+    @property
+    def messages(self) -> IntArray:
+        """Messages sent by each replicate at each record."""
+
+    @property
+    def bytes(self) -> IntArray:
+        """Bytes sent by each replicate at each record."""
+
+    def summary(self, metric: str) -> Summary:
+        """Median at each record, both ends of its confidence interval, and the confidence."""
+
+
+def convergence(
+    traces: Drawable | Iterable[Drawable] | Mapping[str, Drawable],
+    x: str = "updates",
+    metric: str = "distance",
+    ax: Axes | None = None,
+    **line_options: Any,
+) -> Axes:
+    """Draw a metric of several runs against what they spent, on logarithmic axes.
+
+    Parameters
+    ----------
+    traces
+        The runs, each drawn as one line with its confidence band: one of them, several, or a
+        dictionary that says what each is called.
+    x
+        ``"updates"``, ``"messages"`` or ``"bytes"``. Replicates send different numbers of
+        messages by the same record: a record is drawn at their mean.
+    metric
+        The name of a metric that all traces have, such as ``"distance"``, ``"average_gap"``,
+        ``"value"``, or one of your own.
+    ax
+        The axes to draw on, for instance those of an earlier call; new ones when omitted.
+    **line_options
+        Passed on to :meth:`matplotlib.axes.Axes.plot` for every line, for instance
+        ``linewidth=3``.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The axes drawn on. Values that a logarithm cannot show (zero, negative, infinite) are
+        left out; where that leaves nothing at all, there is a ValueError and no picture.
+
+    Examples
+    --------
+    >>> import walklearn as wl
+    >>> from matplotlib.figure import Figure
+    >>> X, y = wl.datasets.two_gaussians(8, dimension=2, seed=1)
+    >>> trace = wl.simulate(wl.Problem(X, y, penalty=1.0), wl.graphs.ring(8), wl.walks.Uniform(),
+    ...                     step_size=wl.PowerStep(0.1), steps=100, seed=1)
+    >>> axes = convergence([trace], ax=Figure().subplots())
+    >>> axes.get_xlabel(), axes.get_yscale()
+    ('updates', 'log')
+    """
+    check_choice("x", x, COSTS)
+    runs = _by_label(traces)
+    costs = [np.atleast_2d(getattr(trace, x)).mean(axis=0) for _, trace in runs]
+    summaries = [_summary(trace, metric) for _, trace in runs]
+    _check_visible(costs, summaries, f"a positive median {metric} after a positive number of {x}")
+    axes = new_axes() if ax is None else ax
+    dress(axes, COSTS[x], METRICS.get(metric, metric))
+    axes.set(xscale="log", yscale="log")
+    notes = []
+    for (label, trace), cost, summary in zip(runs, costs, summaries, strict=True):
+        options = _default_options(axes, trace, label) | _full_names(line_options)
+        median, lower, upper, confidence = summary
+        (line,) = axes.plot(visible(cost), visible(median), **options)
+        if confidence > 0:
+            draw_band(axes, visible(cost), lower, upper, color=line.get_color(), alpha=0.18)
+        notes.append(_note(trace.replicates, confidence))
+    _explain(axes, notes)
+    return axes
+
+
+def _by_label(
+    traces: Drawable | Iterable[Drawable] | Mapping[str, Drawable],
+) -> list[tuple[str, Drawable]]:
+    """The runs, with what each is called in the legend."""
+    if isinstance(traces, Mapping):
+        runs = [(str(name), trace) for name, trace in traces.items()]
+    else:
+        several = traces if isinstance(traces, Iterable) else [traces]
+        runs = [(getattr(trace, "label", ""), trace) for trace in several]
+    if not runs:
+        raise ValueError("there is no trace to draw")
+    for _, trace in runs:
+        if not hasattr(trace, "summary"):
+            raise TypeError(f"traces must be runs such as simulate returns, got {as_given(trace)}.")
+    return runs
+
+
+def _summary(trace: Drawable, metric: str) -> Summary:
+    summary = trace.summary(metric)
+    if np.isnan(summary[0]).all():
+        message = f"nothing to draw: the median {metric} of {trace.label} is NaN at every record"
+        if "distance" in metric:
+            gap = metric.replace("distance", "gap")
+            message += f". Where w* is not unique there is no distance: draw metric={gap!r}"
+        raise ValueError(message)
+    return summary
+
+
+def _check_visible(costs: list[FloatArray], summaries: list[Summary], wanted: str) -> None:
+    points = zip(costs, summaries, strict=True)
+    if all(np.isnan(visible(cost) * visible(median)).all() for cost, (median, *_) in points):
+        raise ValueError(f"nothing to draw on logarithmic axes: no trace has {wanted}")
+
+
+def _default_options(axes: Axes, trace: Drawable, label: str) -> dict[str, Any]:
+    drawn = len(axes.get_lines())  # so that a second call on the same axes takes the next colour
+    return {
+        "color": colour(drawn),
+        "linestyle": dash(drawn),
+        "linewidth": 1.8,
+        "marker": "o" if len(trace.updates) == 1 else None,  # a lone record makes no line
+        "label": label if trace.complete else f"{label} (interrupted)",
+    }
+
+
+def _full_names(line_options: dict[str, Any]) -> dict[str, Any]:
+    """The caller's options without matplotlib's short spellings, as ``lw`` for ``linewidth``."""
+    from matplotlib.cbook import normalize_kwargs
+    from matplotlib.lines import Line2D
+
+    return normalize_kwargs(line_options, Line2D)
+
+
+def _note(replicates: int, confidence: float) -> str:
+    if not confidence:
+        return "one replicate, no band"
+    return (
+        f"median of {replicates} replicates,\n"
+        f"band: its {100 * confidence:.0f} % confidence interval"
+    )
+
+
+def _explain(axes: Axes, notes: Iterable[str]) -> None:
+    # Axes drawn on before keep what was said there about the earlier lines.
+    earlier = axes.get_legend()
+    said = [earlier.get_title().get_text()] if earlier else []
+    title = "\n".join(dict.fromkeys([*said, *notes]))
+    axes.legend(title=title, frameon=False, title_fontsize="small", alignment="left")

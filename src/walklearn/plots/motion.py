@@ -1,0 +1,192 @@
+"""A token learning on a small graph, as a moving picture.
+
+Left the graph: the token is the ring, its last hops the trail, a node darkens with its visits.
+Right the error ‖w − w*‖ so far, and faintly what is to come. It is the reference algorithm that is
+drawn, step by step.
+
+>>> import tempfile, pathlib, walklearn as wl
+>>> X, y = wl.datasets.two_gaussians(8, dimension=2, seed=1)
+>>> problem = wl.Problem(X, y, penalty=1.0, domain=wl.domains.Ball(3.0))
+>>> with tempfile.TemporaryDirectory() as folder:
+...     path = animate(problem, wl.graphs.ring(8), wl.walks.Uniform(),
+...                    pathlib.Path(folder) / "walk.gif", step_size=wl.PowerStep(0.1), steps=4)
+...     path.read_bytes()[:3]
+b'GIF'
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from walklearn.files.atomic_write import atomic_write
+from walklearn.graphs import Graph, spring_layout
+from walklearn.plots.axes import COLOURS, dress, plain_ticks
+from walklearn.streams import draw_start
+from walklearn.updates.sgd import Sgd
+from walklearn.visit import Setting, Walker, init_token
+from walklearn.walks.walk import draw_walk
+from walklearn.wording import plural
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from walklearn.objectives import Problem
+    from walklearn.updates.step_sizes import StepSize
+    from walklearn.walks import Walk
+
+_TRAIL = 6  # hops
+_INK, _ACCENT = COLOURS[0], COLOURS[1]
+
+
+class _Walked(NamedTuple):
+    """Where the token was at each step, and how far from the optimum its model then was."""
+
+    nodes: NDArray[np.int64]
+    errors: NDArray[np.float64]
+
+
+def animate(
+    problem: Problem,
+    graph: Graph,
+    walk: Walk,
+    path: str | Path,
+    *,
+    step_size: StepSize,
+    steps: int = 100,
+    seed: int | None = None,
+    frames_per_second: int = 12,
+) -> Path:
+    """Film a token that learns: a GIF, or an HTML page with a slider, by the ending of the path.
+
+    There is a frame for each update; a page carries all its frames and needs no network.
+
+    Parameters
+    ----------
+    problem
+        What is minimised.
+    graph
+        Who can talk to whom.
+    walk
+        Who is next.
+    path
+        Where to write it.
+    step_size
+        The step γ_k of the k-th update.
+    steps
+        How many updates to show.
+    seed
+        A number makes the film reproducible.
+    frames_per_second
+        How fast it runs.
+
+    Returns
+    -------
+    Path
+        The path written.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import walklearn as wl
+    >>> X, y = wl.datasets.two_gaussians(8, dimension=2, seed=1)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     film = animate(wl.Problem(X, y, penalty=1.0), wl.graphs.ring(8), wl.walks.Uniform(),
+    ...                    Path(folder, "walk.gif"), step_size=wl.PowerStep(0.1), steps=3, seed=1)
+    ...     film.name, film.stat().st_size > 0
+    ('walk.gif', True)
+    """
+    target = Path(path)
+    if target.suffix not in {".gif", ".html"}:
+        raise ValueError(f"{target} must end in .gif or .html")
+    if not (isinstance(steps, int) and steps >= 1):
+        raise ValueError(f"steps must be a positive whole number, not {steps!r}")
+    from matplotlib import rc_context
+    from matplotlib.animation import FuncAnimation
+    from matplotlib.figure import Figure
+
+    walked = _walk(Setting(problem, walk, Sgd(step_size)), graph, steps, seed)
+    figure = Figure(figsize=(9.6, 4.2), layout="constrained")
+    picture = _Picture(figure, graph, walked)
+    picture.show(0)
+    figure.draw_without_rendering()  # lay the panels out once, not again for each frame
+    figure.set_layout_engine("none")
+    film = FuncAnimation(figure, picture.show, frames=steps + 1, blit=False)
+    with rc_context({"animation.embed_limit": 200.0}):  # MB; the page is written or the call fails
+        atomic_write(target, _encoded(film, target.suffix, frames_per_second))
+    return target
+
+
+def _walk(setting: Setting, graph: Graph, steps: int, seed: int | None) -> _Walked:
+    generator, objective = np.random.default_rng(seed), setting.objective
+    walk = draw_walk(setting.walk, graph, objective, generator).bind(graph, objective)
+    setting = replace(setting, walk=walk)
+    best = objective.optimum()
+    node, model = draw_start(objective, generator)
+    walker = Walker(setting, graph, node, init_token(setting, model))
+    nodes, errors = [node], [float(np.linalg.norm(model - best))]
+    for _ in range(steps):
+        walker.visit(setting.draw(generator, generator))
+        nodes.append(walker.node)
+        errors.append(float(np.linalg.norm(walker.token.update["model"] - best)))
+    return _Walked(np.array(nodes), np.array(errors))
+
+
+class _Picture:
+    """The two panels, and what changes from frame to frame."""
+
+    def __init__(self, figure: Figure, graph: Graph, walked: _Walked) -> None:
+        from matplotlib.collections import LineCollection
+
+        self.walked, self.positions = walked, spring_layout(graph)
+        left, right = figure.subplots(1, 2, width_ratios=(1.0, 1.2))
+        left.add_collection(
+            LineCollection(list(self.positions[graph.edges()]), colors="grey", alpha=0.35)
+        )
+        self.most = int(np.bincount(walked.nodes).max())
+        self.dots = left.scatter(*self.positions.T, s=150, c=np.zeros(graph.node_count),
+                                 cmap="Blues", vmin=0, vmax=self.most, edgecolors=_INK,
+                                 zorder=2)  # fmt: skip
+        (self.trail,) = left.plot([], [], color=_ACCENT, linewidth=2.2, alpha=0.6, zorder=3)
+        (self.token,) = left.plot([], [], "o", markersize=20, markerfacecolor="none",
+                                  markeredgecolor=_ACCENT, markeredgewidth=3, zorder=4)  # fmt: skip
+        self.title = left.set_title("")
+        left.set(aspect="equal", xticks=[], yticks=[], xlim=(-1.2, 1.2), ylim=(-1.2, 1.2))
+        left.spines[:].set_visible(False)
+        dress(right, "updates", "distance to the optimum, $\\|w - w^*\\|$")
+        # What is still to come is faint, so that a still of the first frame tells something too.
+        right.plot(walked.errors, color=_INK, linewidth=1.2, alpha=0.25)
+        (self.line,) = right.plot([], [], color=_INK, linewidth=1.8)
+        (self.now,) = right.plot([], [], "o", color=_ACCENT, markersize=7)
+        visible = walked.errors[walked.errors > 0]
+        right.set(yscale="log", xlim=(0, len(walked.nodes) - 1),
+                  ylim=(visible.min() * 0.8, visible.max() * 1.25))  # fmt: skip
+        plain_ticks(right.yaxis)
+
+    def show(self, frame: int) -> list[Any]:
+        """Draw the state after `frame` updates."""
+        nodes = self.walked.nodes[: frame + 1]
+        seen = np.bincount(nodes[:-1], minlength=len(self.positions))
+        self.dots.set_array(seen.astype(float))
+        self.trail.set_data(*self.positions[nodes[-_TRAIL:]].T)
+        self.token.set_data(*self.positions[nodes[-1:]].T)
+        self.title.set_text(f"after {plural(frame, 'update')} the token is at node {nodes[-1]}")
+        self.line.set_data(np.arange(frame + 1), self.walked.errors[: frame + 1])
+        self.now.set_data([frame], [self.walked.errors[frame]])
+        return [self.dots, self.trail, self.token, self.title, self.line, self.now]
+
+
+def _encoded(film: Any, suffix: str, frames_per_second: int) -> bytes:
+    if suffix == ".html":
+        page: str = film.to_jshtml(fps=frames_per_second)
+        return page.encode()
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "film.gif"
+        film.save(path, writer="pillow", fps=frames_per_second, dpi=72)
+        return path.read_bytes()

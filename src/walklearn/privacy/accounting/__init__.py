@@ -1,0 +1,1 @@
+"""Cost of releases: δ(ε) of single ones, compositions, ledgers and the total over all runs."""

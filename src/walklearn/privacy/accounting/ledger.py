@@ -1,0 +1,490 @@
+"""The ledger: what was published, by whom, at what cost.
+
+For every kind of release there is one count per node. From a node's counts follows its total,
+
+    all releases of the node together are (ε, δ) private,
+
+by `composition`. A constant is released once and kept: whoever redraws it lets the neighbours
+average the noise away. So a second release of the same constant is refused, unless it is paid
+for with `again=True`. Contributions to the model are many by nature, up to the cap of their
+`ModelNoise`. What is published without protection is entered too: then no total is finite.
+
+With a budget (ε, δ) a charge that would take any node past it is refused, and nothing of it is
+entered.
+
+>>> from walklearn.privacy.mechanisms import Laplace
+>>> ledger = Ledger(nodes=3, budget=(1.5, 0.0))
+>>> ledger.charge("importance", Laplace(scale=7.0, bounds=(1.0, 10.0)))
+>>> round(ledger.total(node=0, delta=0.0), 12)
+1.285714285714
+>>> ledger.charge("importance", Laplace(scale=7.0, bounds=(1.0, 10.0)), nodes=[2], again=True)
+Traceback (most recent call last):
+    ...
+walklearn.privacy.accounting.ledger.BudgetExceededError: importance by Laplace(scale=7, bounds=(1,
+10)) would take node 2 to ε = 2.572, past the budget of ε = 1.5 at δ = 0: spent 1.286, remaining
+0.2142.
+>>> print(ledger)
+3 nodes, budget ε = 1.5 at δ = 0, ε for all rows of a node together
+what        mechanism                        nodes  times  ε at δ = 0
+importance  Laplace(scale=7, bounds=(1, 10))     3      1       1.286
+all         node 0                                              1.286
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from walklearn.privacy.accounting.claim import Claim
+from walklearn.privacy.accounting.composition import Charge, Release, compose
+from walklearn.privacy.accounting.ledger_text import PRINTED_DELTA, ledger_text, printed_release
+from walklearn.privacy.accounting.printing import format_lower, format_upper
+from walklearn.privacy.limits import check_delta, check_epsilon
+from walklearn.privacy.mechanisms.description import (
+    IN_THE_CLEAR,
+    check_accounted,
+    describe,
+    from_description,
+)
+from walklearn.privacy.mechanisms.mechanism import Mechanism
+from walklearn.privacy.model_noise import ModelNoise, Unit
+from walklearn.wording import often, plural
+
+Counts = NDArray[np.int64]
+Kind = tuple[str, Release | None]
+
+
+class AlreadyReleasedError(ValueError):
+    """A node has released this constant before, or contributed to the model to its cap.
+
+    Parameters
+    ----------
+    message
+        What the user is told.
+    node
+        The node that may not release again.
+
+    Examples
+    --------
+    >>> from walklearn.privacy import Laplace
+    >>> ledger = Ledger(2)
+    >>> ledger.charge("L_i", Laplace(1.0, bounds=(1.0, 2.0)))
+    >>> ledger.charge("L_i", Laplace(1.0, bounds=(1.0, 2.0)), nodes=[1])
+    Traceback (most recent call last):
+        ...
+    walklearn.privacy.accounting.ledger.AlreadyReleasedError: node 1 would release its L_i a ...
+    """
+
+    def __init__(self, message: str, node: int) -> None:
+        super().__init__(message)
+        self.node = node
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.args[0], self.node)
+
+
+class BudgetExceededError(ValueError):
+    """A charge would take a node past its budget.
+
+    Parameters
+    ----------
+    message
+        What the user is told.
+    node
+        The node that would be charged.
+    spent
+        The ε it has spent, at the budget's δ.
+    remaining
+        The ε that is left, at the budget's δ.
+
+    Examples
+    --------
+    >>> from walklearn.privacy import Laplace
+    >>> ledger = Ledger(2, budget=(0.5, 0.0))
+    >>> ledger.charge("L_i", Laplace(1.0, bounds=(1.0, 2.0)))
+    Traceback (most recent call last):
+        ...
+    walklearn.privacy.accounting.ledger.BudgetExceededError: L_i by Laplace(scale=1, ...
+    """
+
+    def __init__(self, message: str, node: int, spent: float, remaining: float) -> None:
+        super().__init__(message)
+        self.node, self.spent, self.remaining = node, spent, remaining
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.args[0], self.node, self.spent, self.remaining)
+
+
+class Ledger:
+    """A record of what each node has released so far, and what that costs it in total.
+
+    Parameters
+    ----------
+    nodes
+        How many nodes there are.
+    budget
+        (ε, δ) that no node may exceed.
+    simulated
+        Whether the noise came from a seed: the costs are then those a network would have, and
+        nobody is protected.
+
+    Examples
+    --------
+    >>> from walklearn.privacy.mechanisms import Laplace
+    >>> ledger = Ledger(2)
+    >>> ledger.charge("L_i", Laplace(scale=1.0, bounds=(1.0, 2.0)), nodes=[0])
+    >>> round(ledger.total(0, delta=0.0), 6), ledger.total(1, delta=0.0)
+    (1.0, 0.0)
+    """
+
+    def __init__(
+        self, nodes: int, budget: tuple[float, float] | None = None, simulated: bool = False
+    ) -> None:
+        self.nodes = _check_nodes(nodes)
+        self.budget = None if budget is None else _check_budget(budget)
+        self.simulated = bool(simulated)
+        self._counts: dict[Kind, Counts] = {}
+        self.beside: list[str] = []
+
+    def charge(
+        self,
+        what: str,
+        mechanism: Release,
+        nodes: ArrayLike | None = None,
+        times: ArrayLike = 1,
+        again: bool = False,
+    ) -> None:
+        """Enter releases by some nodes, all of them or none.
+
+        Parameters
+        ----------
+        what
+            What was released, such as "L_i" or "model".
+        mechanism
+            A mechanism or `ModelNoise`, by which it was.
+        nodes
+            Whose releases these are; all nodes by default. A node that is listed twice counts
+            twice.
+        times
+            How many, one number or one for each of the nodes.
+        again
+            Pay for releasing a constant that the node has released before.
+
+        Raises
+        ------
+        AlreadyReleasedError
+            Where a constant is released a second time without `again`, or a model more often than
+            `max_contributions` allows.
+        BudgetExceededError
+            Where a node would spend more than the budget.
+        """
+        if not isinstance(mechanism, Mechanism | ModelNoise):
+            raise ValueError(
+                f"a charge needs a mechanism or ModelNoise, got {mechanism!r}. What is published "
+                "without protection is entered by `in_the_clear`."
+            )
+        check_accounted(mechanism)
+        added = self._spread(nodes, times)
+        if isinstance(mechanism, ModelNoise) or not again:
+            self._refuse_too_many(what, mechanism, added)
+        self._enter((_check_what(what), mechanism), added)
+
+    def in_the_clear(self, what: str, nodes: ArrayLike | None = None) -> None:
+        """Enter that some nodes published something as it is: from then on their ε is infinite.
+
+        Parameters
+        ----------
+        what
+            What was published.
+        nodes
+            Who did; all nodes by default.
+        """
+        self._enter((_check_what(what), None), self._spread(nodes, 1))
+
+    def charges(self, node: int) -> list[Charge]:
+        """All that a node released.
+
+        Parameters
+        ----------
+        node
+            The number of the node.
+
+        Returns
+        -------
+        list of Charge
+            What, by which mechanism (None in the clear), and how many times.
+        """
+        node = self._check_node(node)
+        return [
+            Charge(what, mechanism, int(counts[node]))
+            for (what, mechanism), counts in self._counts.items()
+            if counts[node]
+        ]
+
+    def total(self, node: int, delta: float) -> float:
+        """ε of all that a node released.
+
+        Parameters
+        ----------
+        node
+            The number of the node.
+        delta
+            δ, in [0, 1).
+
+        Returns
+        -------
+        float
+            An upper bound, exact for a single release; infinite if something is unprotected.
+        """
+        return compose(self.charges(node)).epsilon(delta)
+
+    def total_delta(self, node: int, epsilon: float) -> float:
+        """δ of all that a node released.
+
+        Parameters
+        ----------
+        node
+            The number of the node.
+        epsilon
+            ε, at least 0.
+
+        Returns
+        -------
+        float
+            An upper bound, exact for a single release; 1 if something is unprotected.
+        """
+        return compose(self.charges(node)).delta(epsilon)
+
+    def largest_total(self, delta: float) -> tuple[int, float]:
+        """The node that has released most.
+
+        Parameters
+        ----------
+        delta
+            δ, in [0, 1).
+
+        Returns
+        -------
+        node : int
+            The number of the node with the largest total.
+        epsilon : float
+            That total.
+        """
+        nodes = _not_dominated(list(self._counts.values())) if self._counts else [0]
+        return max(((node, self.total(node, delta)) for node in nodes), key=lambda pair: pair[1])
+
+    @property
+    def claims(self) -> tuple[Claim, ...]:
+        """The claim for everything that a node released, if there is one.
+
+        Empty if nothing was released, and if the noise came from a seed.
+        """
+        is_seeded = self.simulated and self.unit is not None
+        return () if is_seeded or not self._counts else (self.claim(),)
+
+    def claim(self, delta: float | None = None) -> Claim:
+        """Return the claim for everything that a node released, as if no noise came from a seed.
+
+        Parameters
+        ----------
+        delta
+            δ of the claim. By default that of the budget, or 1e-5.
+
+        Returns
+        -------
+        Claim
+            With the ε of the budget if there is one and its δ is not larger: later releases stay
+            within it.
+        """
+        if delta is None:
+            delta = self.budget[1] if self.budget else PRINTED_DELTA
+        if any(mechanism is None for _, mechanism in self._counts):
+            epsilon = math.inf
+        elif self.budget and delta >= self.budget[1]:
+            epsilon = self.budget[0]
+        else:
+            epsilon = self.largest_total(delta)[1]
+        return Claim(epsilon, delta, self.unit or "rows")
+
+    @property
+    def unit(self) -> Unit | None:
+        """What the totals are about: "rows", one of which is replaced, or "node", all of them.
+
+        A release that hides a whole node hides each of its rows, too. None where nothing protects.
+        """
+        units = {getattr(kind, "protect", "node") for _, kind in self._counts if kind is not None}
+        return "rows" if "rows" in units else "node" if units else None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The ledger as plain JSON values; a count that all nodes share is written once."""
+        return {
+            "nodes": self.nodes,
+            "budget": None if self.budget is None else list(self.budget),
+            "simulated": self.simulated,
+            "releases": [
+                {
+                    "what": what,
+                    "mechanism": IN_THE_CLEAR if mechanism is None else describe(mechanism),
+                    "times": counts.tolist() if np.ptp(counts) else int(counts[0]),
+                }
+                for (what, mechanism), counts in self._counts.items()
+            ],
+            "beside": list(self.beside),
+        }
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> Ledger:
+        """Read back what `to_dict` gave. The budget is kept; what was spent is not judged again."""
+        budget = content["budget"]
+        ledger = cls(content["nodes"], budget and tuple(budget), content["simulated"])
+        for release in content["releases"]:
+            description = release["mechanism"]
+            mechanism = None if description == IN_THE_CLEAR else from_description(description)
+            kind = (_check_what(release["what"]), mechanism)
+            before = ledger._counts.get(kind, 0)  # of ledgers that were put together
+            ledger._counts[kind] = before + ledger._spread(None, release["times"])
+        ledger.beside.extend(map(str, content["beside"]))
+        return ledger
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Ledger):
+            return NotImplemented
+        facts = ("nodes", "budget", "simulated", "beside")
+        if any(getattr(self, fact) != getattr(other, fact) for fact in facts):
+            return False
+        if self._counts.keys() != other._counts.keys():
+            return False
+        return all(np.array_equal(n, other._counts[kind]) for kind, n in self._counts.items())
+
+    __hash__ = None  # type: ignore[assignment]  # it changes
+
+    def __repr__(self) -> str:
+        return f"<Ledger of {plural(self.nodes, 'node')}, {plural(len(self._counts), 'release')}>"
+
+    def __str__(self) -> str:
+        return ledger_text(self, self._counts)
+
+    def _enter(self, kind: Kind, added: Counts) -> None:
+        if not added.any():
+            return
+        before = self._counts.get(kind, np.zeros(self.nodes, dtype=np.int64))
+        entered = {**self._counts, kind: before + added}
+        if self.budget is not None:
+            self._refuse_past_budget(kind, entered, np.flatnonzero(added), self.budget)
+        self._counts = entered
+
+    def _refuse_past_budget(
+        self, kind: Kind, entered: dict[Kind, Counts], nodes: Counts, budget: tuple[float, float]
+    ) -> None:
+        epsilon, delta = budget
+        # A node with fewer releases of every kind costs less: only the others are asked.
+        for at in _not_dominated([counts[nodes] for counts in entered.values()]):
+            node = int(nodes[at])
+            charges = [Charge(*each, int(n[node])) for each, n in entered.items() if n[node]]
+            total = compose(charges)
+            if not total.within(epsilon, delta):
+                spent = self.total(node, delta)
+                raise BudgetExceededError(
+                    f"{kind[0]} by {printed_release(kind[1])} would take node {node} to "
+                    f"ε = {format_upper(total.epsilon(delta), 4)}, past the budget of "
+                    f"ε = {format_upper(epsilon)} at δ = {format_upper(delta)}: "
+                    f"spent {format_upper(spent, 4)}, "
+                    f"remaining {format_lower(epsilon - spent, 4)}.",
+                    node,
+                    spent,
+                    epsilon - spent,
+                )
+
+    def _refuse_too_many(self, what: str, mechanism: Release, added: Counts) -> None:
+        noise = mechanism if isinstance(mechanism, ModelNoise) else None
+        most = noise.max_contributions if noise else 1
+        total = self._released(what) + added
+        beyond = np.flatnonzero((total > most) & (added > 0))
+        if not beyond.size:
+            return
+        node = int(beyond[0])
+        message = (
+            f"node {node} would contribute {often(total[node])} to the {what} "
+            f"({plural(beyond.size, 'such node')}), and max_contributions is {most}: "
+            "from then on it leaves the model unchanged."
+            if noise
+            else f"node {node} would release its {what} a second time "
+            f"({plural(beyond.size, 'such node')}): use the first release. Drawing it "
+            "again allows an averaging attack; again=True pays for it."
+        )
+        raise AlreadyReleasedError(message, node)
+
+    def _released(self, what: str) -> Counts:
+        """How often each node released `what`, by whatever mechanism."""
+        counts = [n for (entered, mechanism), n in self._counts.items() if entered == what]
+        return np.sum(counts, axis=0, dtype=np.int64) if counts else np.zeros(self.nodes, np.int64)
+
+    def _spread(self, nodes: ArrayLike | None, times: ArrayLike) -> Counts:
+        """How many times for each node; a node that is listed twice counts twice."""
+        index = np.arange(self.nodes) if nodes is None else _whole(nodes, "nodes").ravel()
+        outside = index[(index < 0) | (index >= self.nodes)]
+        if outside.size:
+            raise ValueError(f"there is no node {outside[0]}: nodes are 0..{self.nodes - 1}.")
+        number = _whole(times, "times")
+        if number.shape not in ((), index.shape) or (number < 0).any():
+            raise ValueError(
+                f"times must be at least 0, one number or one for each of the {index.size} nodes, "
+                f"got {times!r}."
+            )
+        added = np.zeros(self.nodes, dtype=np.int64)
+        np.add.at(added, index, number)
+        return added
+
+    def _check_node(self, node: int) -> int:
+        if not isinstance(node, int | np.integer) or not 0 <= node < self.nodes:
+            raise ValueError(f"there is no node {node!r}: nodes are 0..{self.nodes - 1}.")
+        return int(node)
+
+
+def _not_dominated(columns: Sequence[Counts]) -> list[int]:
+    """One position for each combination of counts that no other matches in every column."""
+    # One number for each combination, column by column: far faster than sorting whole rows.
+    codes = np.zeros_like(columns[0])
+    for column in columns:
+        codes = np.unique(codes * (column.max() + 1) + column, return_inverse=True)[1]
+    first = np.unique(codes, return_index=True)[1]
+    rows = np.stack([column[first] for column in columns], axis=1)
+    kept: list[int] = []
+    # In falling order of the sum a row can only be dominated by one that is kept.
+    for at in np.argsort(-rows.sum(axis=1), kind="stable"):
+        if not any((rows[at] <= rows[other]).all() for other in kept):
+            kept.append(int(at))
+    return [int(first[at]) for at in kept]
+
+
+def _whole(numbers: ArrayLike, name: str) -> Counts:
+    array = np.asarray(numbers)
+    if array.dtype == bool or not np.issubdtype(array.dtype, np.integer):
+        raise ValueError(f"{name} must be whole numbers, got {numbers!r}.")
+    return array.astype(np.int64)
+
+
+def _check_nodes(nodes: int) -> int:
+    if not isinstance(nodes, int | np.integer) or nodes < 1:
+        raise ValueError(f"a ledger needs a whole number of nodes, at least 1, got {nodes!r}.")
+    return int(nodes)
+
+
+def _check_budget(budget: tuple[float, float]) -> tuple[float, float]:
+    try:
+        epsilon, delta = budget
+    except (TypeError, ValueError):
+        raise ValueError(f"the budget must be a pair (epsilon, delta), got {budget!r}.") from None
+    if math.isinf(epsilon := check_epsilon(epsilon)):
+        raise ValueError("a budget of epsilon = inf is no budget: leave it out.")
+    return epsilon, check_delta(delta)
+
+
+def _check_what(what: str) -> str:
+    if not isinstance(what, str) or not what:
+        raise ValueError(f"what is released must be named by a text, got {what!r}.")
+    return what

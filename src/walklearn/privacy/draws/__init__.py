@@ -1,0 +1,1 @@
+"""Random numbers: exact draws from the system's entropy for releases, and simulated ones."""

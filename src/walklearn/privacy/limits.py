@@ -1,0 +1,85 @@
+"""What every part of the privacy package asks of its arguments, with one message for each.
+
+>>> check_bounds((2, 10))
+(2.0, 10.0)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from walklearn.wording import plural
+
+Array = NDArray[np.float64]
+Bounds = tuple[float, float]
+
+# Beyond these, squares and ratios of the bounds would leave the range of double precision.
+_SMALLEST, _LARGEST = 1e-100, 1e100
+
+
+def check_epsilon(epsilon: float) -> float:
+    """ε as a float: at least 0, possibly infinite, not NaN."""
+    value = float(epsilon)
+    if math.isnan(value) or value < 0:
+        raise ValueError(f"epsilon must be a number of at least 0, got {epsilon!r}.")
+    return value
+
+
+def check_delta(delta: float) -> float:
+    """δ as a float in [0, 1)."""
+    value = float(delta)
+    if not 0 <= value < 1:
+        raise ValueError(f"delta must be in [0, 1), got {delta!r}.")
+    return value
+
+
+def check_bounds(bounds: Sequence[float], name: str = "bounds") -> Bounds:
+    """The public bounds as two floats with 0 < lo < hi."""
+    try:
+        lo, hi = (float(end) for end in bounds)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} must be two numbers (lo, hi), got {bounds!r}.") from None
+    if lo == hi and lo > 0:
+        raise ValueError(
+            f"{name} {lo:g}..{hi:g} are equal: every node has this public value, so there is "
+            "nothing to protect. Release it as it is."
+        )
+    if not (_SMALLEST <= lo < hi <= _LARGEST):
+        raise ValueError(
+            f"{name} must satisfy 0 < lo < hi (and lie within {_SMALLEST:g}..{_LARGEST:g}), "
+            f"got lo={lo!r}, hi={hi!r}. If the smallest possible value is 0, choose a positive "
+            "public lower bound; values below it are lifted to it before the release."
+        )
+    return lo, hi
+
+
+def check_noise(noise: float, name: str) -> float:
+    """A noise parameter as a float: positive and finite."""
+    value = float(noise)
+    if not (math.isfinite(value) and value > 0):
+        raise ValueError(f"{name} must be positive and finite, got {noise!r}.")
+    return value
+
+
+def check_clamp(clamp: Sequence[float], bounds: Bounds) -> Bounds:
+    """The ends that a release is clamped to, which must leave something of the bounds."""
+    ends = check_bounds(clamp, "clamp")
+    if ends[0] >= bounds[1] or ends[1] <= bounds[0]:
+        raise ValueError(f"the clamp {ends} and the bounds {bounds} must overlap.")
+    return ends
+
+
+def check_values(values: ArrayLike) -> Array:
+    """The values to release as floats, none of them NaN or infinite."""
+    array = np.asarray(values, dtype=np.float64)
+    bad = np.flatnonzero(~np.isfinite(array))
+    if bad.size:
+        raise ValueError(
+            f"value {bad[0]} is {array.flat[bad[0]]} ({plural(bad.size, 'such value')} in all): "
+            "only finite numbers can be released."
+        )
+    return array

@@ -1,0 +1,38 @@
+"""The mechanisms: what a node releases in place of its constant, and what that costs.
+
+A mechanism turns a value v within public bounds [lo, hi] into a noisy one:
+
+| name              | release                                            | noise      |
+|-------------------|----------------------------------------------------|------------|
+| gamma             | Gamma(shape v/θ, scale θ): mean v, variance vθ     | theta      |
+| clamped-gamma     | the same, clamped to a public [l, h]               | theta      |
+| laplace           | v + Laplace noise, clamped                         | scale      |
+| truncated-laplace | v + Laplace noise that never exceeds ±cut, clamped | scale, cut |
+| gaussian          | v + Gaussian noise, clamped                        | sigma      |
+
+Released values steer a walk, so they must be positive: additive noise is clamped to the bounds
+unless another clamp is given. `clamp=None` leaves it unclamped, for experiments only. Values
+outside the bounds are moved to the nearer bound before the release; `outside` counts them.
+
+`delta` is exact for the clamped release (`curves`), `mean` and `variance` are those of the
+clamped release (`moments`; the rounding to the grid changes them by less than 1e-9 of the
+noise variance). A real release is drawn exactly (`exact_draws`), so δ is that of what is published.
+With a generator a release is simulated: quick, in double precision (`sampling`), and it protects
+nobody.
+
+>>> import numpy as np
+>>> mechanism = ClampedGamma(theta=20.0, bounds=(1.0, 50.0))
+>>> round(mechanism.delta(3.0), 4), round(mechanism.epsilon(0.03), 3)
+(0.8935, 8.566)
+>>> mechanism.release([2.0, 30.0], np.random.default_rng(1)).shape
+(2,)
+"""
+
+from walklearn.privacy.mechanisms.gamma import ClampedGamma, Gamma
+from walklearn.privacy.mechanisms.gaussian import Gaussian
+from walklearn.privacy.mechanisms.laplace import Laplace, TruncatedLaplace
+from walklearn.privacy.mechanisms.mechanism import MECHANISMS, Mechanism
+
+__all__ = [
+    "MECHANISMS", "ClampedGamma", "Gamma", "Gaussian", "Laplace", "Mechanism", "TruncatedLaplace",
+]  # fmt: skip

@@ -1,0 +1,201 @@
+"""Public bounds for the constants L_i, from a public bound on the features.
+
+The bounds in every privacy claim are over all data a node *could* hold. They follow from a
+public bound B on ‖x‖ (rows are clipped to it, `clip_features`), a public cap on the rows of a
+node, and `aggregate`: with β the smoothness of the loss, N nodes and M rows in all,
+
+    "sum"        λ ≤ L_i ≤ λ + N β · rows · B²
+    "mean"       λ ≤ L_i ≤ λ + (N/M) β · rows · B²      (M must be public)
+    "node-mean"  λ ≤ L_i ≤ λ + β B²
+
+An intercept is a feature that is always 1: it adds 1 to ‖x‖², at the lower end too, since then
+λ_max(XᵀX) is at least the number of rows. Where rows have weights, "rows" and M are the sums of
+their weights; these sums are then public, or capped by something public, as the counts are.
+
+>>> from walklearn.objectives.linear.losses import Logistic
+>>> smoothness_bounds(Logistic(), penalty=1.0, nodes=100, feature_bound=2.0)
+(1.0, 101.0)
+>>> clip_features([[3.0, 4.0], [0.3, 0.4]], bound=1.0)[1]
+1
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from walklearn.objectives.linear.losses import Loss
+from walklearn.objectives.linear.rows import is_sparse
+from walklearn.privacy.limits import Array, Bounds, check_bounds
+
+
+def smoothness_bounds(
+    loss: Loss,
+    penalty: float,
+    nodes: int,
+    feature_bound: float,
+    max_rows: float = 1,
+    aggregate: str = "sum",
+    intercept: bool = False,
+    lower: float | None = None,
+    total_rows: float | None = None,
+    min_rows: float = 1,
+) -> Bounds:
+    """Bound the smoothness L_i over every data set that a node could hold.
+
+    Parameters
+    ----------
+    loss
+        The loss of a row.
+    penalty
+        The factor of ½‖w‖² in the objective.
+    nodes
+        The number of nodes N.
+    feature_bound
+        A public bound on ‖x‖, without the intercept.
+    max_rows
+        A public cap on the rows of a node, or on the sum of their weights.
+    aggregate
+        "sum", "mean" or "node-mean", as for `Problem`.
+    intercept
+        Whether the model has an intercept, a further feature that is 1 in every row.
+    lower
+        A public lower bound of your choice, needed where nothing keeps L_i away from 0 (no
+        penalty and no intercept), because 0 cannot be protected; constants below it are lifted
+        to it before the release.
+    total_rows
+        The number of all rows M, needed for "mean" only.
+    min_rows
+        What the rows of a node weigh at least, which only weights put below 1.
+
+    Returns
+    -------
+    Bounds
+        (lo, hi) with lo ≤ L_i ≤ hi for every such data set.
+
+    Examples
+    --------
+    >>> from walklearn.objectives.linear.losses import Logistic
+    >>> smoothness_bounds(Logistic(), 1.0, nodes=10, feature_bound=2.0)
+    (1.0, 11.0)
+    """
+    if not isinstance(loss, Loss):
+        raise TypeError(f"loss must be a loss such as losses.Logistic(), got {loss!r}.")
+    check_count("nodes", nodes)
+    for name, rows in (("max_rows", max_rows), ("min_rows", min_rows)):
+        check_size(name, rows, zero=False)
+    if min_rows > max_rows:
+        raise ValueError(f"min_rows = {min_rows!r} exceeds max_rows = {max_rows!r}.")
+    check_size("penalty", penalty, zero=True)
+    check_size("feature_bound", feature_bound, zero=False)
+    weight = row_weight(aggregate, nodes, total_rows)
+    few, many = (1, 1) if aggregate == "node-mean" else (min_rows, max_rows)
+    scale = loss.smoothness * weight
+    least = penalty + (scale * few if intercept else 0.0)
+    most = penalty + scale * many * (feature_bound**2 + (1.0 if intercept else 0.0))
+    if lower is not None:
+        check_size("lower", lower, zero=False)
+        least = max(least, float(lower))
+    if least == 0:
+        raise ValueError(
+            "with penalty = 0 the smallest possible constant is 0, which no noise can protect. "
+            "Pass a positive public lower bound (lower=...), or use a penalty."
+        )
+    if least >= most:
+        raise ValueError(
+            f"lower = {lower!r} leaves nothing to protect: no constant exceeds {most:g}."
+        )
+    return check_bounds((least, most))
+
+
+def clip_features(X: ArrayLike, bound: float) -> tuple[Array, int]:
+    """Shorten rows that are longer than a bound. Sparse rows stay sparse.
+
+    Parameters
+    ----------
+    X
+        The rows, shape (M, d).
+    bound
+        The largest norm of a row.
+
+    Returns
+    -------
+    X : array
+        The rows, each with ‖x‖ ≤ bound.
+    shortened : int
+        How many of them were longer.
+
+    Examples
+    --------
+    >>> clip_features([[3.0, 4.0], [0.1, 0.0]], bound=1.0)
+    (array([[0.6, 0.8],
+           [0.1, 0. ]]), 1)
+    """
+    check_size("bound", bound, zero=False)
+    if is_sparse(X):
+        return _clip_sparse(X, bound)
+    rows = np.array(X, dtype=np.float64)
+    if rows.ndim != 2:
+        raise ValueError(f"X must have shape (rows, features), got {rows.shape}.")
+    # Scaled by the largest entry first, so that squares neither overflow nor vanish.
+    largest = np.abs(rows).max(axis=1, initial=0.0)
+    bad = np.flatnonzero(~np.isfinite(largest))
+    if bad.size:
+        raise ValueError(f"row {bad[0]} has a value that is NaN or infinite.")
+    unit = rows / np.where(largest > 0, largest, 1.0)[:, None]
+    norms = np.linalg.norm(unit, axis=1)
+    long = largest * norms > bound
+    # A hair shorter than the bound: rounding must not push a row over it again.
+    rows[long] = unit[long] * (bound * (1 - 2.0**-50) / norms[long])[:, None]
+    return rows, int(np.count_nonzero(long))
+
+
+def _clip_sparse(X: Any, bound: float) -> tuple[Any, int]:
+    """Shorten sparse rows as `clip_features` does, all at once and from their entries alone."""
+    from scipy.sparse import csr_array
+
+    rows = csr_array(X, dtype=np.float64, copy=True)
+    rows.sum_duplicates()
+    counts = np.diff(rows.indptr)
+    owner = np.repeat(np.arange(len(counts)), counts)
+    largest = np.zeros(len(counts))
+    np.maximum.at(largest, owner, np.abs(rows.data))
+    bad = np.flatnonzero(~np.isfinite(largest))
+    if bad.size:
+        raise ValueError(f"row {bad[0]} has a value that is NaN or infinite.")
+    unit = rows.data / np.where(largest > 0, largest, 1.0)[owner]
+    norms = np.sqrt(np.bincount(owner, unit**2, len(counts)))
+    long = largest * norms > bound
+    of_long = long[owner]
+    rows.data[of_long] = unit[of_long] * (bound * (1 - 2.0**-50) / norms[owner[of_long]])
+    return rows, int(np.count_nonzero(long))
+
+
+def row_weight(aggregate: str, nodes: int, total_rows: float | None) -> float:
+    """c_r, the weight of a row in its node's loss (for "node-mean", of all its rows)."""
+    if aggregate == "sum":
+        return float(nodes)
+    if aggregate == "node-mean":
+        return 1.0
+    if aggregate != "mean":
+        raise ValueError(f'aggregate must be "sum", "mean" or "node-mean", got {aggregate!r}.')
+    if total_rows is None:
+        raise ValueError('aggregate "mean" divides by all rows: pass the public total_rows.')
+    check_size("total_rows", total_rows, zero=False)
+    return nodes / total_rows
+
+
+def check_count(name: str, count: int) -> None:
+    """Return the count, if it is a whole number of at least 1."""
+    if count != int(count) or count < 1:
+        raise ValueError(f"{name} must be a whole number of at least 1, got {count!r}.")
+
+
+def check_size(name: str, size: float, zero: bool) -> None:
+    """Return the size, if it is a finite number above 0, or 0 itself where that will do."""
+    if not math.isfinite(size) or size < 0 or (size == 0 and not zero):
+        least = "at least 0" if zero else "positive"
+        raise ValueError(f"{name} must be finite and {least}, got {size!r}.")

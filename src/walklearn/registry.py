@@ -1,0 +1,149 @@
+"""What may be named, by its name: losses, domains, walks, gossip, mechanisms, graph families.
+
+A thing has its name once, beside itself, and there is one registry for each kind of thing.
+Simulations, studies, estimators, plans and the command line all ask it, so that a new thing needs
+to be registered and nothing else:
+
+>>> from walklearn.registry import Registry
+>>> SHAPES = Registry("shape")
+>>> @SHAPES.register
+... class Circle:
+...     name = "circle"
+>>> SHAPES.by_name("circle") is Circle, SHAPES.name_of(Circle()), SHAPES.names
+(True, 'circle', ('circle',))
+>>> SHAPES.by_name("cirlce")
+Traceback (most recent call last):
+    ...
+ValueError: there is no shape 'cirlce', did you mean 'circle'? Choose one of circle.
+
+A thing can also be registered by its home, "package.module:Class", and is then imported when it is
+first asked for. That is how the worker processes of a study come to know what was registered here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+from typing import Any, TypeVar
+
+from walklearn.wording import did_you_mean
+
+T = TypeVar("T")
+_Registered = TypeVar("_Registered")
+
+
+class Registry(Mapping[str, T]):
+    """The things of one kind, by name, in the order in which they were registered."""
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+        self._things: dict[str, T] = {}
+        self._homes: dict[str, str] = {}  # of what is not part of this package, or not yet loaded
+
+    def register(self, thing: _Registered, name: str | None = None) -> _Registered:
+        """Let the thing be named, by its own `name` unless another is given. A decorator, too."""
+        own: Any = thing
+        name = name or getattr(own, "name", None) or _own_name(own)
+        if not isinstance(name, str):
+            raise ValueError(f"{own!r} has no name to be registered by: give it a `name`.")
+        home = _home(own)
+        known = self._things.get(name, thing)
+        if known is not thing and _home(known) != home:  # a module may be loaded twice
+            raise self._taken(name)
+        self._things[name] = own
+        if not home.startswith("walklearn."):
+            self._homes[name] = home
+        return thing
+
+    def register_home(self, name: str, home: str) -> None:
+        """Let what lives at `home`, "package.module:Class", be named without loading it."""
+        known = self._homes.get(name) or (name in self._things and _home(self._things[name]))
+        if known and known != home:
+            raise self._taken(name)
+        self._homes[name] = home
+
+    def remove(self, name: str) -> None:
+        """Forget what was registered under this name."""
+        self._things.pop(name, None)
+        self._homes.pop(name, None)
+
+    def home_of(self, name: str) -> str | None:
+        """Where to import the thing from; None for what comes with this package."""
+        return self._homes.get(name)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All registered names."""
+        return tuple(self)
+
+    def names_of(self, base: type, also: object = None) -> tuple[str, ...]:
+        """The names of the classes that derive from `base`, as far as they are loaded.
+
+        also: a name that may be in use, whose thing is loaded for this.
+        """
+        if isinstance(also, str) and also in self:
+            self[also]
+        known = self._things.items()
+        return tuple(n for n, thing in known if isinstance(thing, type) and issubclass(thing, base))
+
+    def by_name(self, name: object) -> T:
+        """The thing with this name; ValueError says which there are."""
+        if any(name is thing for thing in self._things.values()):
+            raise ValueError(
+                f"a {self.kind} is asked for by its name: write {self.name_of(name)!r}."
+            )
+        if not isinstance(name, str) or name not in self:
+            hint = did_you_mean(name, self) if isinstance(name, str) else "."
+            raise ValueError(
+                f"there is no {self.kind} {name!r}{hint} Choose one of {', '.join(self)}."
+            )
+        return self[name]
+
+    def name_of(self, thing: object) -> str:
+        """The name of a thing, or of the class that it is made of."""
+        for name, known in self._things.items():
+            if known is thing or known is type(thing):
+                return name
+            if type(known) is type(thing) and getattr(thing, "name", None) == name:
+                return name  # a copy of a registered object, such as a rescaled loss
+        raise ValueError(
+            f"{thing!r} is of no registered {self.kind}: one of your own is registered first."
+        )
+
+    def __getitem__(self, name: str) -> T:
+        if name not in self._things:
+            thing = _at(self._homes[name], self.kind)
+            self._things.setdefault(name, thing)  # its module may have registered it
+        return self._things[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(dict.fromkeys([*self._things, *self._homes]))
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._things or name in self._homes
+
+    def __len__(self) -> int:
+        return len(list(iter(self)))
+
+    def _taken(self, name: str) -> ValueError:
+        return ValueError(f"there is a {self.kind} named {name!r} already.")
+
+
+def _own_name(thing: Any) -> str | None:
+    return None if isinstance(thing, type) else thing.__name__
+
+
+def _home(thing: Any) -> str:
+    return getattr(thing, "home", None) or f"{thing.__module__}:{thing.__qualname__}"
+
+
+def _at(home: str, kind: str) -> Any:
+    module, _, attribute = home.partition(":")
+    try:
+        return getattr(import_module(module), attribute)
+    except (ImportError, AttributeError) as error:
+        raise ValueError(
+            f"there is no {kind} {home}: {error}. Every worker must be able to import it: let it "
+            "live in a module of its own, not in the script that is run, and install that or put "
+            "it on PYTHONPATH."
+        ) from error

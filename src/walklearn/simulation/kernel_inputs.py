@@ -1,0 +1,190 @@
+"""A problem, a walk and its random streams as the arrays that compiled code takes.
+
+Also what it does not know (`uncompiled_part`), which then runs as the reference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from walklearn.graphs import Graph
+from walklearn.objectives import Problem
+from walklearn.objectives.linear.domains import Ball, Box, Everywhere
+from walklearn.objectives.linear.losses import (
+    FunctionLoss,
+    Huber,
+    Logistic,
+    Loss,
+    Softmax,
+    Squared,
+    SquaredHinge,
+)
+from walklearn.privacy.protection import Protection
+from walklearn.simulation.averaging import Gossip
+from walklearn.simulation.batches import Array
+from walklearn.simulation.user_losses import rejection_of, with_functions
+from walklearn.streams import Streams
+from walklearn.updates.update import Update
+from walklearn.walks import Walk
+from walklearn.walks.metropolis import divisors_of
+from walklearn.walks.walk import table_of
+
+
+def values_of(data: Any, models: Array) -> Array:
+    """Compute f of each of the models."""
+    from walklearn.simulation.kernels import values
+
+    width, sparse = data.rows.width, hasattr(data.rows, "columns")
+    lines, result = models.reshape(-1, width), np.zeros(models.shape[:-1])
+    if sparse:
+        whole, vectors = len(lines) - len(lines) % values.TOGETHER, np.empty(lines.shape)
+        turns = vectors[:whole].reshape(-1, width, values.TOGETHER)
+        turns[:] = lines[:whole].reshape(-1, values.TOGETHER, width).transpose(0, 2, 1)
+        vectors[whole:] = lines[whole:]
+    else:
+        vectors = np.ascontiguousarray(lines, dtype=np.float64)
+        if len(lines) % 2:
+            vectors = np.concatenate([vectors, np.zeros((1, width))])
+    scores, block = values.TOGETHER * (models.shape[-1] // width) + 1, values.BLOCK
+    lanes = (0 if sparse else width, scores, block, block, 1, 1)
+    space = values.Space(*(np.zeros(values.LANES * count) for count in lanes))
+    values.values(data, vectors.reshape(-1), result.reshape(-1), space)
+    squares = np.einsum("...a,...a->...", models, models, dtype=np.float64)
+    return np.asarray(result + 0.5 * data.penalty * squares)
+
+
+def uncompiled_part(
+    objective: Any,
+    method: Walk | Gossip,
+    update: Update | None = None,
+    privacy: Protection | None = None,
+) -> object:
+    """Return the part that the kernels do not know; None if they know all."""
+    if not isinstance(objective, Problem) or any(
+        getattr(type(objective), name) is not getattr(Problem, name) for name in _REPLACED
+    ):
+        return objective
+    if type(objective.loss) not in (*_BUILT_IN, Softmax, FunctionLoss):
+        return objective.loss
+    if type(objective.domain) not in (Ball, Box, Everywhere):
+        return objective.domain
+    if isinstance(method, Walk) and not method.is_compiled:
+        return method
+    parts = (part for part in (update, privacy) if part is not None)
+    unknown = next((part for part in parts if not part.is_compiled), None)
+    return unknown or (objective.loss if rejection_of(objective.loss) else None)
+
+
+# Methods of a problem that kernels replace; a subclass that overrides one has no kernel.
+_REPLACED = (
+    "gradient", "value", "project", "row_gradients", "row_factor", "linear_rows", "local_value",
+)  # fmt: skip
+_BUILT_IN = (Logistic, Squared, Huber, SquaredHinge)  # by their codes in `kernels.losses`
+
+
+def _loss_of(loss: Loss, outputs: int) -> Any:
+    """The loss as kernels take it."""
+    from walklearn.simulation.kernels import losses
+
+    if isinstance(loss, Softmax):
+        return losses.Softmax(outputs)
+    if isinstance(loss, FunctionLoss):
+        return with_functions(loss)
+    parameter = loss.threshold if isinstance(loss, Huber) else 0.0
+    return losses.BuiltIn(_BUILT_IN.index(type(loss)), parameter)
+
+
+def data_of(problem: Problem) -> Any:
+    """Return the problem as arrays and numbers."""
+    from walklearn.simulation.kernels import rows
+
+    X, domain = problem.X, problem.domain
+    low, high = (domain.low, domain.high) if isinstance(domain, Box) else (-np.inf, np.inf)
+    if problem.is_sparse:
+        starts = X.indptr.astype(np.int64)
+        of_problem: Any = rows.SparseRows(X.data, X.indices, starts, problem.dimension)
+    else:
+        of_problem = rows.DenseRows(X.reshape(-1), problem.dimension)
+    return rows.Data(
+        rows=of_problem,
+        loss=_loss_of(problem.loss, problem.outputs),
+        targets=problem.y,
+        weights=problem.row_weights,
+        offsets=problem.offsets,
+        penalty=problem.penalty,
+        batch=problem.draws,
+        radius=domain.radius if isinstance(domain, Ball) else np.inf,
+        low=low,
+        high=high,
+    )
+
+
+def has_one_row(problem: Problem) -> bool:
+    """Whether each node has one dense row and one score."""
+    return (
+        not problem.is_sparse
+        and problem.outputs == 1
+        and bool((np.diff(problem.offsets) == 1).all())
+    )
+
+
+def node_streams_of(streams: Sequence[Streams]) -> Array:
+    """Where each node's stream stands, (replicates, nodes, 4); empty where they share one.
+
+    From then on these move, and the generators they were read from stay where they are.
+    """
+    owned = [each.nodes for each in streams if each.nodes is not None]
+    states = [_pcg64_state(own.walk) for nodes in owned for own in nodes]
+    nodes = len(owned[0]) if owned else 0
+    return np.array(states, dtype=np.uint64).reshape(len(owned), nodes, 4)
+
+
+def _pcg64_state(generator: np.random.Generator) -> list[int]:
+    """State and increment, each as a high and a low half."""
+    state = generator.bit_generator.state["state"]
+    return [half for name in ("state", "inc") for half in divmod(state[name], 2**64)]
+
+
+def hops_of(walks: Sequence[Any], graph: Graph, problem: Problem, counts: Array) -> Any:
+    """Return the walk as arrays: one line of scores if all replicates share it, else one for each.
+
+    walks: bound to the graph and the problem. counts: of visits, for walks that use them.
+    """
+    from walklearn.simulation.kernels import hops
+
+    walk, is_single = walks[0], graph.node_count == 1  # then the token stays whatever the walk
+    chain = hops.Chain(
+        indptr=np.array([0, 1], graph.indptr.dtype) if is_single else graph.indptr,
+        indices=np.zeros(1, graph.indices.dtype) if is_single else graph.indices,
+        score=np.concatenate([_hop_table(each, graph, problem) for each in walks]),
+        stride=graph.node_count if len(walks) > 1 else 0,
+        laziness=1.0 if is_single else walk.innermost.laziness,
+        jump_probability=getattr(walk, "probability", 0.0),
+    )
+    kinds: dict[str, Callable[[], Any]] = {
+        "metropolis": lambda: hops.Metropolis(chain),
+        "non-backtracking": lambda: hops.NonBacktracking(chain),
+        "jumping": lambda: hops.Jumping(chain, walk.stops),
+        "independent": lambda: hops.Independent(chain),
+        "history": lambda: hops.HistoryDriven(chain, walk.alpha, counts),
+    }
+    return kinds["metropolis" if is_single else walk.compiled]()
+
+
+def _hop_table(walk: Any, graph: Graph, problem: Problem) -> Array:
+    """Return the numbers that a compiled hop compares: the scores, or a cumulative distribution."""
+    cumulative: Array | None = getattr(walk, "cumulative", None)
+    if cumulative is not None:
+        return cumulative
+    return np.ascontiguousarray(table_of(walk, graph, problem)[:, 0])
+
+
+def weights_of(walks: Sequence[Any], graph: Graph, problem: Problem, mean: str) -> Array:
+    """Return the weights of the gradients; without s̄ if the token estimates it."""
+    inner = [walk.innermost for walk in walks]
+    if mean == "estimated":
+        return np.concatenate([1.0 / divisors_of(walk, graph, problem) for walk in inner])
+    return np.concatenate([walk.scale for walk in inner])

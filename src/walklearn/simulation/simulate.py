@@ -1,0 +1,218 @@
+"""`simulate`: many replicates of one method, on all cores, recorded as a `Trace`.
+
+>>> import walklearn as wl
+>>> X, y = wl.datasets.two_gaussians(20, dimension=2, seed=1)
+>>> problem = wl.Problem(X, y, penalty=1.0, domain=wl.domains.Ball(5.0))
+>>> run = simulate(problem, wl.graphs.ring(20), wl.walks.Uniform(laziness=0.1), steps=1000,
+...                step_size=wl.PowerStep(0.05), replicates=2, seed=1)
+>>> run.updates[-1], run.messages.shape
+(np.int64(1000), (2, 200))
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal
+
+from numpy.typing import ArrayLike
+
+from walklearn.graphs import Graph
+from walklearn.objectives import Objective, Problem
+from walklearn.privacy.protection import Protection
+from walklearn.progress import progress_bar, stop_on_interrupt
+from walklearn.simulation.arguments import (
+    Seed,
+    check_network_options,
+    check_run,
+    chosen_engine,
+    gaps_of,
+    gossip_step,
+    iterations_at,
+    protection_of,
+    root_of,
+    update_of,
+    walk_of,
+)
+from walklearn.simulation.averaging import Gossip, GossipSetting
+from walklearn.simulation.compiled_batches import LARGEST_BATCH, CompiledGossip
+from walklearn.simulation.compiled_memory import COMPILED
+from walklearn.simulation.reference_batches import ReferenceGossip, ReferenceWalks
+from walklearn.simulation.runner import Recording, trace_of
+from walklearn.simulation.threads import on_threads, usable_cores
+from walklearn.simulation.trace import Trace
+from walklearn.simulation.user_losses import announce_compilation
+from walklearn.streams import Owner, replicate_seed
+from walklearn.updates.step_sizes import StepSize
+from walklearn.updates.update import Update
+from walklearn.visit import Setting
+from walklearn.walks import Walk
+
+if TYPE_CHECKING:
+    from tqdm import tqdm
+
+Engine = Literal["compiled", "reference"]
+MeanImportance = Literal["exact", "estimated"]
+
+MOST_RELEASED = 4_000_000  # released numbers, with their tables, that a batch holds
+MOST_STREAMS = 200_000  # streams of nodes that a batch holds, at 2 KB each
+SHORT_RUN = 1_500_000  # numbers that the rows of a run on one core hold, over all visits
+
+
+def simulate(
+    objective: Objective,
+    graph: Graph,
+    method: Walk | Gossip | str,
+    *,
+    steps: int,
+    step_size: StepSize | None = None,
+    update: Update | str | None = None,
+    replicates: int = 1,
+    seed: Seed = None,
+    records: int | ArrayLike = 200,
+    batch: int | None = None,
+    privacy: Protection | None = None,
+    mean_importance: MeanImportance = "exact",
+    streams: Owner = "replicate",
+    gaps: bool | int = True,
+    cores: int | None = None,
+    progress: bool | None = None,
+    engine: Engine | None = None,
+) -> Trace:
+    """Run a walk or gossip `replicates` times and record its errors and its cost.
+
+    Ctrl-C stops early and keeps what is done: the finished replicates, or if there are none
+    the records that all replicates under way have reached (a model that is already past the
+    last of them is NaN); `Trace.complete` is then False.
+
+    Parameters
+    ----------
+    objective
+        What is learnt: a `Problem`, or an `Objective` of your own.
+    graph
+        Communication graph.
+    method
+        A walk, a gossip algorithm, or the name of one, such as "uniform".
+    steps
+        The number of updates. A visit counts as one, also if the walk gives it the weight 0 or the
+        node has nothing left to contribute. Gossip makes 2 (asynchronous) or N (synchronous) in an
+        iteration; the number of iterations is rounded up, so that methods compare at equal work.
+    step_size
+        The γ_k of the paper's update, short for update=updates.Sgd(step_size).
+    update
+        The rule for the token during a visit, or its name. Without `update` and `step_size` it is
+        `updates.Saga()` if the objective allows it. Updates that carry no average, such as Saga and
+        Sgd(step_size, average=False), have their models in place of averages in the trace.
+    replicates
+        How many independent runs to make.
+    seed
+        The same seed gives the same numbers for any number of cores; None draws one from the
+        operating system and keeps it in the trace's spec.
+    records
+        How many log-spaced records, or the update counts to record at.
+    batch
+        The number of a node's rows in a gradient; all by default.
+    privacy
+        A protection such as `privacy.ModelNoise`: clipping, noise and a cap on the contributions of
+        each node's rows to the model.
+    mean_importance
+        The mean L̄ (or R̄) that a weighted walk scales its gradients by: "exact", or
+        "estimated" as a token does that knows only whom it visited, k / Σ 1/L_i over its k
+        visits.
+    streams
+        "replicate", or "node": every node draws from a random stream of its own, as in a
+        network (`streams` says which numbers in which order).
+    gaps
+        False leaves f(w) − f* out, which takes a pass over all rows for every record and model,
+        most of the time where rows are many. Gossip has a model per node: a number stands for
+        the mean over that many nodes, spread evenly, instead of all.
+    cores
+        How many cores to use; all by default.
+    progress
+        Whether to show a bar; by default in a terminal or a notebook, and not when piped.
+    engine
+        "compiled", or "reference" for the readable twin, which is a thousand times slower. By
+        default the reference runs only if a part has no kernel, and a warning says which.
+
+    Returns
+    -------
+    Trace
+        The errors and costs of all replicates.
+
+    Examples
+    --------
+    >>> import walklearn as wl
+    >>> X, y = wl.datasets.two_gaussians(30, dimension=3, seed=1)
+    >>> problem = wl.Problem(X, y, penalty=1.0)
+    >>> run = wl.simulate(problem, wl.graphs.ring(30), wl.walks.Simple(),
+    ...                   update=wl.updates.Saga(), steps=20_000, seed=1)
+    >>> bool(run.gap[0, -1] < 1e-9)
+    True
+    """
+    method = walk_of(method)
+    check_run(objective, graph, method, steps, replicates, batch, cores, engine)
+    protection = protection_of(privacy, method)
+    chosen = update_of(update, step_size, objective, method, protection)
+    check_network_options(method, chosen, mean_importance, streams)
+    if batch is not None:
+        objective = objective.with_batch(batch)
+    records_at = iterations_at(method, graph, steps, records)
+    setting: Setting | GossipSetting
+    if isinstance(method, Walk):
+        setting = Setting(objective, method, chosen, privacy=protection, updates=steps)
+    else:
+        setting = GossipSetting(objective, graph, method, gossip_step(chosen))
+    runs_on = chosen_engine(objective, method, chosen, protection, engine)
+    if runs_on == "compiled":
+        announce_compilation(objective, progress)
+    root = root_of(seed)
+    seeds = [replicate_seed(root, replicate) for replicate in range(replicates)]
+    recording = Recording(
+        setting, graph, records_at, seeds, gaps_of(gaps), streams, mean_importance
+    )
+    bar = progress_bar(progress, replicates * int(records_at[-1]), repr(method))
+    with bar, stop_on_interrupt(recording.stop):
+        _run_batches(recording, _batch_class(setting, runs_on), cores, bar)
+    kept = recording.kept()
+    return trace_of(recording, kept, root)
+
+
+def _run_batches(recording: Recording, batch_class: Any, cores: int | None, bar: tqdm[Any]) -> None:
+    """Run the batches on threads, which share the data and the compiled code."""
+    count, marks, size = len(recording.seeds), recording.iterations_at, recording.models.shape[1]
+    # Each batch has a cost of its own: a short run on one core is faster than on two.
+    objective = recording.setting.objective
+    rows = objective.row_count if isinstance(objective, Problem) else SHORT_RUN
+    visited = max(1, rows // recording.graph.node_count)
+    is_short = count * size * (marks[-1] * visited + len(marks) * rows) < SHORT_RUN
+    workers = cores or (1 if is_short else usable_cores())
+    most = min(_largest_batch(recording), -(-count // workers))
+    calls = [
+        partial(recording.run, batch_class, first, min(first + most, count), bar)
+        for first in range(0, count, most)
+    ]
+    on_threads(workers, calls, recording.stop.set)
+
+
+def _largest_batch(recording: Recording) -> int:
+    """Return the most replicates of a batch; gossip gains nothing from sharing one.
+
+    A private walk has a table of its own for each replicate, and so do streams of nodes and
+    updates with memory.
+    """
+    setting, nodes = recording.setting, recording.graph.node_count
+    if not isinstance(setting, Setting):
+        return 1
+    if recording.owner == "node":
+        return max(1, min(LARGEST_BATCH, MOST_STREAMS // nodes))
+    objective = setting.objective
+    has_state = bool(setting.node_specs(0)[1])
+    if setting.walk.is_private or setting.walk.draws_announcements or has_state:
+        nodes = max(nodes, objective.row_count if isinstance(objective, Problem) else 0)
+        return max(1, min(LARGEST_BATCH, MOST_RELEASED // nodes))
+    return LARGEST_BATCH
+
+
+def _batch_class(setting: Setting | GossipSetting, engine: str) -> type[Any]:
+    if not isinstance(setting, Setting):
+        return CompiledGossip if engine == "compiled" else ReferenceGossip
+    return COMPILED[setting.update.compiled] if engine == "compiled" else ReferenceWalks

@@ -1,0 +1,162 @@
+"""What a study may name: graphs, data, losses, domains, step sizes, and how they are made.
+
+Every table of a study names one thing (`family`, `data`, `walk`, …); its other keys are the
+arguments of that thing's function, so that a new argument there needs no change here.
+
+>>> graph_of({"family": "ring", "nodes": 5}, seed=1)
+Graph(5 nodes, 5 edges)
+>>> graph_of({"family": "rnig", "nodes": 5}, seed=1)
+Traceback (most recent call last):
+    ...
+walklearn.studies.options.StudyError: family is "rnig", which is not known; did you mean "ring"? ...
+"""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from walklearn.errors import InputError
+from walklearn.files.checked_table import CheckedTable, Source, is_flag, is_text, is_whole
+from walklearn.files.named_settings import read_named
+from walklearn.graphs import FAMILIES, Graph
+from walklearn.objectives import datasets
+from walklearn.objectives.linear.domains import DOMAINS, Ball, Domain, Everywhere
+from walklearn.objectives.linear.losses import LOSSES, Loss
+from walklearn.updates.step_sizes import ConstantStep, PowerStep, StepSize
+
+Table = Mapping[str, Any]
+Seed = int | np.random.SeedSequence
+
+GENERATED: dict[str, Callable[..., Any]] = {
+    "two_gaussians": datasets.two_gaussians,
+    "heterogeneous_rows": datasets.heterogeneous_rows,
+}
+COLLECTED: dict[str, Callable[..., Any]] = {
+    "breast_cancer": datasets.breast_cancer,
+    "digits": datasets.digits,
+    "diabetes": datasets.diabetes,
+}
+_TYPES: dict[str, tuple[str, Callable[[Any], bool]]] = {
+    "int": ("a whole number", is_whole),
+    "float": ("a number", lambda value: is_whole(value) or isinstance(value, float)),
+    "bool": ("true or false", is_flag),
+    "str": ("text", is_text),
+}
+
+
+class StudyError(InputError):
+    """A study that cannot be run as it is written: where, what is wrong, what is allowed.
+
+    Parameters
+    ----------
+    problem, key, place
+        As for `InputError`.
+
+    Examples
+    --------
+    >>> from walklearn.studies import Study
+    >>> Study.from_text('name = "mine"')
+    Traceback (most recent call last):
+        ...
+    walklearn.studies.options.StudyError: the study: updates is missing; it must be ...
+    """
+
+
+def table_of(content: Table) -> CheckedTable:
+    """A table of a study: one read from its text knows its line, one that a cell carries does not.
+
+    >>> table_of({"nodes": 5}).count("nodes")
+    5
+    """
+    if isinstance(content, CheckedTable):
+        return content
+    return CheckedTable(content, Source(error=StudyError))
+
+
+def typed(table: CheckedTable, key: str, kind: str, *default: Any) -> Any:
+    """Read the value under `key`, which must be an "int", "float", "bool" or "str"."""
+    wanted, fits = _TYPES[kind]
+    return table.value(key, *default, wanted=wanted, fits=fits)
+
+
+def arguments(
+    function: Callable[..., Any], table: CheckedTable, also: Iterable[str], ours: Iterable[str] = ()
+) -> dict[str, Any]:
+    """Read a function's arguments from a table; an error says what is wrong with them.
+
+    also: keys of the table that are no arguments. ours: arguments that a study does not give.
+    """
+    ours = set(ours)
+    known = {
+        name: parameter
+        for name, parameter in inspect.signature(function).parameters.items()
+        if name not in ours
+    }
+    table.only([*also, *known], function.__name__)
+    anything = f"given, as {function.__name__} needs it", lambda _: True
+    for name, parameter in known.items():
+        wanted, fits = _TYPES.get(_name_of(parameter.annotation), anything)
+        needed = parameter.default is inspect.Parameter.empty
+        table.value(name, *([] if needed else [None]), wanted=wanted, fits=fits)
+    return {name: table[name] for name in known if name in table}
+
+
+def _name_of(annotation: Any) -> str:
+    return annotation if isinstance(annotation, str) else getattr(annotation, "__name__", "")
+
+
+def graph_of(content: Table, seed: Seed) -> Graph:
+    """Make the graph that a table describes; a random one is drawn again until it is connected."""
+    table = table_of(content)
+    family = FAMILIES[table.choice("family", FAMILIES)]
+    settings = arguments(family, table, ["family"], ours=("seed", "connected"))
+    parameters = inspect.signature(family).parameters
+    if "seed" in parameters:
+        settings["seed"] = seed
+    if "connected" in parameters:
+        settings["connected"] = "retry"
+    return family(**settings)
+
+
+def loss_of(table: CheckedTable, default: str = "logistic") -> Loss:
+    """The loss that the key `loss` names: "logistic", or { name = "huber", threshold = 0.5 }."""
+    if not isinstance(table.get("loss"), Mapping):
+        return LOSSES[table.choice("loss", LOSSES, default)]()
+    inner = table.table("loss")
+    kind = LOSSES[inner.choice("name", LOSSES)]
+    return kind(**arguments(kind, inner, ["name"]))
+
+
+def domain_of(table: CheckedTable) -> tuple[Domain, float]:
+    """The domain that the key `domain` names, and 0; for a ball whose radius is a multiple of ‖w*‖,
+    everywhere and that multiple.
+
+    >>> domain_of(table_of({"domain": {"ball": 10.0}}))
+    (Ball(radius=10.0), 0.0)
+    >>> domain_of(table_of({"domain": {"ball": 2, "relative": True}}))
+    (Everywhere(), 2.0)
+    """
+    if "domain" not in table:
+        return Everywhere(), 0.0
+    given = table.get("domain")
+    if not isinstance(given, Mapping) or Ball.name not in given:
+        return read_named(table, "domain", DOMAINS, "{ ball = 2.0, relative = true }"), 0.0
+    inner = table.table("domain")
+    inner.only(["ball", "relative"], "a ball")
+    radius = inner.number("ball", above=0.0)
+    return (Everywhere(), radius) if inner.flag("relative", False) else (Ball(radius), 0.0)
+
+
+def step_size_of(constant: float, exponent: float) -> StepSize:
+    """γ_k = constant / k^exponent."""
+    if exponent == 0:
+        return ConstantStep(constant)
+    with warnings.catch_warnings():
+        # A study may well ask what happens outside the theorems' range.
+        warnings.simplefilter("ignore", UserWarning)
+        return PowerStep(constant, exponent)

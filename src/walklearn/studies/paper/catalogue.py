@@ -1,0 +1,56 @@
+"""The studies that come with walklearn: the paper's figures and what goes beyond them.
+
+Each is a TOML file in `studies/`; Figure 1 is computed and not simulated (`figure1`).
+
+>>> select(["fig2", "map"])
+['fig2a', 'fig2b', 'map']
+>>> select(["fig9"])
+Traceback (most recent call last):
+ValueError: there is no figure or study 'fig9'. There are: fig1a, fig1b, fig2a, ...
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib.resources import files
+
+from walklearn.studies import Study
+from walklearn.studies.paper import figure3_walks, noisy_memory
+
+COMPUTED = {
+    "fig1a": "Which δ does Gamma noise of a given level have, and where is its floor?",
+    "fig1b": "How much Gamma noise does a given (ε, δ) take, where any will do?",
+}
+STUDIES = (
+    "fig2a", "fig2b", "fig3", "slope", "bounds", "heterogeneous", "map", "topologies", "price",
+    "communication", "memory", "memory-private", "real-data",
+)  # fmt: skip
+NAMES = (*COMPUTED, *STUDIES)
+
+
+def select(wanted: Sequence[str]) -> list[str]:
+    """The names meant, in the order of the paper; a beginning such as fig2 stands for all of it."""
+    for name in wanted:
+        if not name or not any(known.startswith(name) for known in NAMES):
+            raise ValueError(
+                f"there is no figure or study {name!r}. There are: {', '.join(NAMES)}; and a "
+                "beginning, such as fig2, stands for all that begin so."
+            )
+    return [known for known in NAMES if not wanted or known.startswith(tuple(wanted))]
+
+
+def shipped_study(name: str) -> Study:
+    """A shipped study, read from its file."""
+    figure3_walks.register()
+    noisy_memory.register()
+    return Study.from_text(_text(name), f"{name}.toml")
+
+
+def shipped_texts() -> list[str]:
+    """The texts of all shipped studies, by which the report knows them."""
+    return [_text(name) for name in STUDIES]
+
+
+def _text(name: str) -> str:
+    file = files("walklearn.studies.paper") / "studies" / f"{name}.toml"
+    return file.read_text(encoding="utf-8")

@@ -1,0 +1,115 @@
+"""Walks that exist only to reproduce the paper's Figure 3; nothing is claimed for them.
+
+**Releases that are not clamped.** Laplace noise can release R_i ≤ 0. Read as printed, a proposal
+is accepted with min(1, (R_j / R_i)(deg_i / deg_j)): never if the signs differ, and by the sizes if
+they agree. So positive and negative nodes form two classes that the walk never crosses, and the
+rows of the other class take no part. The gradient is weighted by L̄ / L_i, as printed: with R̄ / R_i
+it would climb at negative nodes.
+
+**"Same noise variance."** The text compares Laplace noise with Gamma noise of the same variance.
+The Gamma's is L θ, so `equal_variance_gamma` takes the θ for which both agree at the middle of the
+bounds. What (ε, δ) that has is another matter: ask its `delta`.
+
+>>> from walklearn import Problem, graphs, walks
+>>> from walklearn.privacy import Laplace
+>>> noise = Laplace(scale=20.0, bounds=(1.0, 50.0), clamp=None)
+>>> problem = Problem([[1.0], [2.0], [3.0], [2.5]], [1.0, -1.0, 1.0, 1.0], penalty=1.0)
+>>> walk = Unclamped(privacy=noise).realise(graphs.complete(4), problem, np.random.default_rng(2))
+>>> walk.released.round(1)
+array([-19.7, -17.4,  15.3,  17.9])
+>>> bound = walk.bind(graphs.complete(4), problem)
+>>> view = walks.view_of(bound, graphs.complete(4), 2, objective=problem)
+>>> bound.hop(view, {}, {}, np.zeros(1))[:2]                    # node 0 has the other sign
+(2, 0)
+>>> gamma = equal_variance_gamma(privacy=noise).privacy
+>>> round(float(gamma.variance(25.5)), 6), round(gamma.delta(3.0), 2)
+(800.0, 0.87)
+"""
+
+from __future__ import annotations
+
+from dataclasses import field, replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from walklearn.arrays import Arrays
+from walklearn.graphs import Graph
+from walklearn.privacy import Gamma, Laplace, Mechanism
+from walklearn.studies import register_walk
+from walklearn.walks import Hop, Metropolis, Weighted
+from walklearn.walks.walk import Generators, Vector, View
+from walklearn.walks.weighted import Reweight
+
+
+def register() -> None:
+    """Let studies name these walks."""
+    register_walk("unclamped", f"{__name__}:Unclamped")
+    register_walk("equal-variance-gamma", f"{__name__}:equal_variance_gamma")
+
+
+def equal_variance_gamma(*, privacy: Laplace, reweight: Reweight = "released") -> Weighted:
+    """The weighted walk with Gamma noise of the variance that the Laplace noise has."""
+    middle = 0.5 * (privacy.bounds[0] + privacy.bounds[1])
+    theta = 2.0 * privacy.scale**2 / middle
+    return Weighted(privacy=Gamma(theta, privacy.bounds), reweight=reweight)
+
+
+class Unclamped(Metropolis):
+    """Algorithm 3 with releases of either sign; `realise` draws them.
+
+    released, true: the releases R and the L that they are of, once they are drawn.
+    """
+
+    privacy: Mechanism = field(kw_only=True)
+    released: Vector | None = field(default=None, kw_only=True)
+    true: Vector | None = field(default=None, kw_only=True)
+    announced_numbers: ClassVar[int | None] = 2  # the degree and the release
+
+    @property
+    def is_private(self) -> bool:
+        """Whether the releases are still to be drawn."""
+        return self.released is None
+
+    def realise(
+        self, graph: Graph, objective: Any, generator: Generators | None = None
+    ) -> Unclamped:
+        """The walk after every node has released its L_i once."""
+        if self.released is not None:
+            return self
+        if objective is None or isinstance(generator, list | tuple):
+            raise TypeError("Unclamped needs the problem, to take L_i from, and one generator.")
+        assert generator is None or isinstance(generator, np.random.Generator)
+        true = objective.importance
+        return replace(self, released=self.privacy.release(true, generator), true=true)
+
+    def with_table(self, table: Vector) -> Unclamped:
+        """Bind the scores, which may have either sign."""
+        return self.bound(table=table)
+
+    def divisor(self, view: View) -> float:
+        """The divisor L_i, as the paper prints it."""
+        return float(self._drawn(self.true)[view.node])
+
+    def announce(
+        self, objective: Any, node: int, degree: int, rng: np.random.Generator | None
+    ) -> tuple[float, ...]:
+        """Return the score R_i / degree, of either sign."""
+        return (float(self._drawn(self.released)[node]) / max(degree, 1),)
+
+    def hop(self, view: View, token: Arrays, state: Arrays, draws: Vector) -> Hop:
+        """Hop by the sizes of the scores, and never between nodes whose scores differ in sign."""
+        own, places = view.own_announcement[0], view.announced
+        sizes = [(abs(each[0]),) for each in places]
+        by_size = view._replace(own_announcement=(abs(own),), announced=sizes)
+        hop = super().hop(by_size, token, state, draws)
+        if hop.node == view.node:
+            return hop
+        place = int(np.searchsorted(view.neighbours, hop.node))
+        same_sign = (own > 0) == (places[place][0] > 0)
+        return hop if same_sign else hop._replace(node=view.node, messages=0)
+
+    def _drawn(self, values: Vector | None) -> Vector:
+        if values is None:
+            raise TypeError("draw the releases first, with walk.realise(graph, problem).")
+        return values

@@ -1,0 +1,147 @@
+"""Updates with noise on the model that exist only to show what memory gains under noise: nothing.
+
+Everywhere else memory and noise on the model are refused together. Here both arms reveal the same:
+at a visit the node clips the gradient of each of its rows, adds Gaussian noise, and releases
+
+    g̃_i = c_i (Σ_r clip(∇ℓ_r(w)) + σ N(0, I)),
+
+at most `contributions` times, with σ calibrated to (ε, δ) by `privacy.ModelNoise`. Everything else
+is made of these releases, so the arms are equally private:
+
+    noisy-sgd    w ← Π(w − γ_k (g̃_i + λw))
+    noisy-saga   w ← Π(w − γ_k (g̃_i − h_i + s/n + λw)),  s += g̃_i − h_i,     h_i = g̃_i
+
+Past its cap a node releases nothing new. Without memory it leaves w unchanged; with memory it lends
+its last h_i again, which is to the advantage of memory. The step is given: one that is found from
+the rows would not be private.
+
+**They protect nobody.** The noise is a normal number that follows from the node's rows and the
+number of the update, so that a study is reproducible, and all arms meet the same.
+
+>>> import walklearn as wl
+>>> X, y = wl.datasets.two_gaussians(40, dimension=2, seed=1)
+>>> problem = wl.Problem(X, y, penalty=0.1, aggregate="mean", node_of_row=np.arange(40) % 4)
+>>> update = NoisySaga(3.0, 1e-5, clip=1.0, contributions=5, step_size=wl.PowerStep(0.3))
+>>> run = wl.simulate(problem, wl.graphs.complete(4), wl.walks.Uniform(), update=update, steps=30,
+...                   seed=1, engine="reference", progress=False)
+>>> round(update.noise.epsilon(1e-5), 6), run.gap.shape
+(3.0, (1, 30))
+"""
+
+from __future__ import annotations
+
+import hashlib
+from abc import abstractmethod
+from functools import lru_cache
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from walklearn.arrays import Arrays, ArraySpec, Specs
+from walklearn.objectives import Problem
+from walklearn.privacy import ModelNoise
+from walklearn.studies import register_update
+from walklearn.updates import StepSize, Update, VisitContext, VisitResult
+
+Array = NDArray[Any]
+
+
+def register() -> None:
+    """Let studies name these updates."""
+    for kind in ("Sgd", "Saga"):
+        register_update(f"noisy-{kind.lower()}", f"{__name__}:Noisy{kind}")
+
+
+class _Noisy(Update):
+    """The part that both updates share: all but the direction of the step.
+
+    epsilon, delta: of all releases of a node, for one of its rows. clip: C, of a row's gradient.
+    contributions: the number of releases of a node. step_size: γ_k.
+    """
+
+    epsilon: float
+    delta: float
+    clip: float
+    contributions: int
+    step_size: StepSize
+
+    @property
+    def noise(self) -> ModelNoise:
+        """Calibrated for all contributions of a node together."""
+        return _calibrated(self.epsilon, self.delta, self.clip, self.contributions)
+
+    def token_arrays(self, objective: Any, tokens: int = 1) -> Specs:
+        """w, s = Σ h_i and n, the number of nodes that released something."""
+        model = super().token_arrays(objective, tokens)
+        return (*model, ArraySpec("gradient_sum", (objective.size,)), ArraySpec("nodes"))
+
+    def node_arrays(self, objective: Any, node: int, tokens: int = 1) -> Specs:
+        """h_i, the last release, and the number of releases."""
+        return ArraySpec("gradient", (objective.size,)), ArraySpec("times", (), "<i8")
+
+    def visit(self, context: VisitContext, token: Arrays, state: Arrays) -> VisitResult:
+        """Release the noisy gradient, step by the release, and store it."""
+        problem, w, k = context.objective, token["model"], context.updates + 1
+        released, s = self._release(problem, context.node, w, k, state), token["gradient_sum"]
+        n = token["nodes"] + (state["times"] == 0)
+        direction = self._direction(released, state, s, float(n)) + problem.penalty * w
+        gamma = self.step_size(k) * self._moves(released, state)
+        arrays = {
+            "model": problem.project(w - gamma * direction),
+            "gradient_sum": s + released["gradient"] - state["gradient"],
+            "nodes": n,
+        }
+        return VisitResult(arrays, released)
+
+    def _release(self, problem: Problem, node: int, w: Array, k: int, state: Arrays) -> Arrays:
+        """The release of this visit: g̃_i, and past the cap the last one again."""
+        if state["times"] == self.contributions:
+            return state
+        noisy = self.noise.protected(problem, node, w, normal=_normal(problem, node, k))
+        return {"gradient": noisy, "times": state["times"] + 1}
+
+    def _moves(self, released: Arrays, state: Arrays) -> bool:
+        """True if the visit moves w."""
+        return True
+
+    @abstractmethod
+    def _direction(self, released: Arrays, state: Arrays, s: Array, n: float) -> Array:
+        """The direction of the step, without the penalty's part λw."""
+
+
+class NoisySgd(_Noisy):
+    """The paper's update with noise on the model."""
+
+    name: ClassVar[str] = "noisy-sgd"
+
+    def _moves(self, released: Arrays, state: Arrays) -> bool:
+        return released is not state
+
+    def _direction(self, released: Arrays, state: Arrays, s: Array, n: float) -> Array:
+        return released["gradient"]
+
+
+class NoisySaga(_Noisy):
+    """SAGA of the releases; at its first visit a node has s/n in place of h_i."""
+
+    name: ClassVar[str] = "noisy-saga"
+
+    def _direction(self, released: Arrays, state: Arrays, s: Array, n: float) -> Array:
+        if state["times"] == 0:
+            return released["gradient"]
+        return np.asarray(released["gradient"] - state["gradient"] + s / n)
+
+
+@lru_cache(maxsize=64)
+def _calibrated(epsilon: float, delta: float, clip: float, contributions: int) -> ModelNoise:
+    return ModelNoise.calibrate(
+        epsilon=epsilon, delta=delta, clip=clip, max_contributions=contributions
+    )
+
+
+def _normal(problem: Problem, node: int, k: int) -> Array:
+    """Return normal numbers that follow from the node's rows and the number of the update."""
+    rows = problem.X[problem.rows_of(node)]
+    seed = hashlib.sha256(np.ascontiguousarray(rows).tobytes() + k.to_bytes(8, "big")).digest()
+    return np.random.default_rng(int.from_bytes(seed, "big")).standard_normal(problem.size)

@@ -1,0 +1,251 @@
+"""Blocks of figures as still pictures, drawn by matplotlib: what the page draws in the browser.
+
+Both renderers take their numbers, labels, colours and dashes from the same description
+(`walklearn.studies.report.figures`); a picture shows a block as its switches stand at first.
+
+>>> from walklearn.studies.report.figures import Block, Figure, Series
+>>> line = Series("uniform", {"x": [1, 10], "y": [0.5, 0.1]}, "cells/a.parquet")
+>>> block = Block("lines", "Error", "One run.", [], [Figure("", [line], "")],
+...               options={"x": "x", "y": "y", "y_label": "error"})
+>>> draw(Picture([block])).axes[0].get_ylabel()
+'error'
+"""
+
+from __future__ import annotations
+
+import io
+import textwrap
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from walklearn.files.atomic_write import atomic_write
+from walklearn.plots.axes import COLOURS, colour, dash, draw_band, dress, visible
+from walklearn.plots.visited_graph import draw_graph
+from walklearn.studies.report.figures import Block, Figure, Series
+from walklearn.studies.report.verdict_table import SYMBOLS
+from walklearn.wording import number
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.figure import Figure as Canvas
+
+MARKERS = "os^vD<>Pp"
+MANY_LINES = 5  # beyond, their bands are fainter
+LARGEST_DOT = 300.0  # points², of the most visited node
+
+
+@dataclass(frozen=True)
+class Picture:
+    """Blocks whose panels fill a grid, row by row.
+
+    panel: width and height of one, in inches. shared: "x" where all panels reach equally far, "y"
+    where those of a row do.
+    """
+
+    blocks: Sequence[Block]
+    columns: int = 1
+    panel: tuple[float, float] = (3.6, 2.7)
+    shared: str = ""
+
+
+def draw(picture: Picture) -> Canvas:
+    """Draw the picture, with one legend above it and below it what it shows in words."""
+    from matplotlib.figure import Figure as Canvas
+
+    panels = [(block, figure) for block in picture.blocks for figure in block.figures]
+    rows = -(-len(panels) // picture.columns)
+    width, height = picture.panel[0] * picture.columns + 0.4, picture.panel[1] * rows + 0.9
+    canvas = Canvas(figsize=(width, height), layout="constrained")
+    grid = canvas.subplots(rows, picture.columns, squeeze=False)
+    coloured = None
+    for axes, (block, figure) in zip(grid.flat, panels, strict=False):
+        coloured = _DRAW[block.kind](axes, block, figure) or coloured
+        axes.set_title(figure.title, fontsize="small")
+    for axes in grid.flat[len(panels) :]:
+        axes.remove()
+    for axis in picture.shared:
+        for group in grid if axis == "y" else [grid.ravel()]:
+            ends = np.array([getattr(axes, f"get_{axis}lim")() for axes in group])
+            for axes in group:
+                axes.set(**{f"{axis}lim": (ends.min(), ends.max())})
+    _share_labels(grid)
+    _explain(canvas, picture.blocks, width)
+    if coloured is not None:
+        scale = picture.blocks[0].options["scale"]
+        bar = canvas.colorbar(coloured, ax=grid.ravel().tolist(), shrink=0.8, label=scale["title"])
+        bar.set_ticks(list(scale["marks"].values()), labels=list(scale["marks"]))
+    return canvas
+
+
+def save(canvas: Canvas, directory: Path, name: str) -> list[Path]:
+    """Write the picture as PNG and as SVG; each file appears whole or not at all."""
+    # Panels are laid out once, which takes longer than drawing them.
+    canvas.draw_without_rendering()
+    canvas.set_layout_engine("none")
+    paths = []
+    for suffix in (".png", ".svg"):
+        content = io.BytesIO()
+        # Without a date the same results give the same file.
+        metadata = {"Date": None} if suffix == ".svg" else {}
+        canvas.savefig(content, format=suffix[1:], dpi=110, metadata=metadata)
+        paths.append(directory / f"{name}{suffix}")
+        atomic_write(paths[-1], content.getvalue())
+    return paths
+
+
+def _shown(block: Block, figure: Figure) -> Iterator[Series]:
+    state = block.start
+    return (one for one in figure.series if one.is_shown(state))
+
+
+def _draw_lines(axes: Axes, block: Block, figure: Figure) -> None:
+    x_name, y_name = block.axes
+    options, mode = block.options, block.options.get("mode", "lines")
+    log = {axis: options.get(f"{axis}_log", True) for axis in "xy"}
+    bands = sum(f"{y_name} lower" in one.columns for one in figure.series)
+    strength = 0.08 if bands > MANY_LINES else 0.16
+    for axis, is_log in log.items():
+        if is_log:
+            axes.set(**{f"{axis}scale": "log"})
+    for series in _shown(block, figure):
+        place = block.style(series.name)
+        names = (x_name, y_name, f"{y_name} lower", f"{y_name} upper")
+        x, y, lower, upper = map(series.numbers, names)
+        style: dict[str, Any] = {"color": colour(place), "label": series.name}
+        if np.isnan(x).all():  # no place on this axis: a level to compare with
+            axes.axhline(y[0], linestyle=dash(max(place, len(COLOURS))), **style)
+            if np.isfinite([lower[0], upper[0]]).all():
+                axes.axhspan(lower[0], upper[0], color=colour(place), alpha=0.08, linewidth=0)
+            continue
+        if options.get("band"):
+            draw_band(axes, visible(x), lower, upper, color=colour(place), alpha=strength)
+        elif np.isfinite(lower).any():
+            style["yerr"] = np.nan_to_num([y - lower, upper - y])
+        axes.errorbar(
+            visible(x) if log["x"] else x, visible(y) if log["y"] else y,
+            linestyle=dash(place) if "lines" in mode else "none", linewidth=1.6, elinewidth=1.2,
+            marker=_marker(mode, place), markersize=5, capsize=2,
+            drawstyle="steps-post" if options.get("step") else "default", **style,
+        )  # fmt: skip
+        if "text" in mode:
+            for at, label in zip(zip(x, y, strict=True), series.columns["label"], strict=True):
+                axes.annotate(label, at, (3, 3), textcoords="offset points", fontsize="x-small")
+    if options.get("ticks"):
+        places = [series.numbers(x_name) for series in _shown(block, figure)]
+        marks = np.unique(np.concatenate(places))
+        axes.set_xticks(marks[np.isfinite(marks)], [f"{mark:g}" for mark in marks if mark == mark])
+        axes.set_xticks([], minor=True)
+    if "lines" not in mode:
+        axes.margins(0.1)
+    dress(axes, block.label("x"), block.label("y"))
+
+
+def _marker(mode: str, place: int) -> str | None:
+    """The marker of a series: dots on lines; where there are only points, a shape of its own."""
+    if "markers" not in mode:
+        return None
+    return "o" if "lines" in mode else MARKERS[place % len(MARKERS)]
+
+
+def _draw_bars(axes: Axes, block: Block, figure: Figure) -> None:
+    x_name, y_name = block.axes
+    shown = list(_shown(block, figure))
+    axes.set_yscale("log")
+    for place, series in enumerate(shown):
+        y, lower, upper = map(series.numbers, (y_name, f"{y_name} lower", f"{y_name} upper"))
+        at = np.arange(len(y)) + (place + 0.5) / len(shown) * 0.8 - 0.4
+        axes.bar(at, y, 0.8 / len(shown), color=colour(block.style(series.name)), label=series.name,
+                 yerr=np.nan_to_num([y - lower, upper - y]), capsize=3)  # fmt: skip
+        for x, height, share in zip(at, y, series.numbers("reached"), strict=True):
+            if np.isnan(height):
+                axes.annotate(f"{series.name}: {share:.0%} got there", (x, 0.02), rotation=90,
+                              xycoords=("data", "axes fraction"), fontsize="x-small")  # fmt: skip
+    names = list(shown[0].columns[x_name])
+    axes.set_xticks(range(len(names)), names)
+    dress(axes, "", block.label("y"))
+
+
+def _draw_map(axes: Axes, block: Block, figure: Figure) -> ScalarMappable:
+    (series,) = _shown(block, figure)
+    columns = {name: list(values) for name, values in series.columns.items()}
+    xs, ys = sorted(set(columns["x"])), sorted(set(columns["y"]))
+    reach = block.options["scale"]["reach"]
+    strengths = np.full((len(ys), len(xs)), np.nan)
+    for x, y, ratio, lower, upper, verdict in zip(
+        *(columns[name] for name in ("x", "y", "ratio", "lower", "upper", "verdict")), strict=True
+    ):
+        row, column = ys.index(y), xs.index(x)
+        with np.errstate(divide="ignore"):
+            strengths[row, column] = np.clip(np.log2(ratio), -reach, reach)
+        ink = "white" if abs(strengths[row, column]) > 0.6 * reach else "black"
+        said: dict[str, Any] = {"ha": "center", "va": "center", "color": ink}
+        estimate, low, high = (
+            number(value, digits=2).replace("e+", "e") for value in (ratio, lower, upper)
+        )
+        axes.text(column, row, f"{estimate} {SYMBOLS[verdict]}", **said)
+        axes.text(column, row - 0.25, f"{low} to {high}", fontsize="x-small", **said)
+    axes.set_xticks(range(len(xs)), [f"{x:g}" for x in xs])
+    axes.set_yticks(range(len(ys)), [f"{y:g}" for y in ys])
+    axes.set(xlabel=block.label("x"), ylabel=block.label("y"))
+    return axes.imshow(
+        strengths, cmap="RdBu_r", vmin=-reach, vmax=reach, origin="lower", aspect="auto"
+    )
+
+
+def _draw_network(axes: Axes, block: Block, figure: Figure) -> ScalarMappable | None:
+    shown = list(_shown(block, figure))
+    positions = np.transpose(np.array(figure.extra["places"], dtype=float))
+    axes.set_axis_off()
+    axes.annotate(figure.extra["note"], (0.0, 0.0), xycoords="axes fraction", fontsize="x-small")
+    if not (shown and len(positions)):
+        return None
+    visits, expected = map(shown[0].numbers, ("visits", "expected visits"))
+    reach = block.options["scale"]["reach"]
+    colours: dict[str, Any] = {"c": colour(0)}
+    if np.isfinite(expected).all():
+        excess = np.clip(np.log2(np.maximum(visits, 1e-9) / expected), -reach, reach)
+        colours = {"c": excess, "cmap": "RdBu_r", "vmin": -reach, "vmax": reach}
+    edges = np.array(figure.extra["edges"], dtype=np.int64).reshape(-1, 2)
+    sizes = 5.0 + LARGEST_DOT / np.sqrt(len(visits)) * visits / max(visits.max(), 1.0)
+    dots = draw_graph(axes, positions, edges, sizes, **colours)
+    return dots if len(colours) > 1 else None
+
+
+_DRAW: dict[str, Callable[[Axes, Block, Figure], ScalarMappable | None]] = {
+    "lines": _draw_lines,
+    "bars": _draw_bars,
+    "map": _draw_map,
+    "network": _draw_network,
+}
+
+
+def _share_labels(grid: Any) -> None:
+    """Leave out labels that the panel below or to the left has already."""
+    for above, below in zip(grid[:-1].flat, grid[1:].flat, strict=True):
+        if below.get_figure() and above.get_xlabel() == below.get_xlabel():
+            above.set_xlabel("")
+    for row in grid:
+        for axes in row[:0:-1]:
+            if axes.get_ylabel() == row[0].get_ylabel():
+                axes.set_ylabel("")
+
+
+def _explain(canvas: Canvas, blocks: Sequence[Block], width: float) -> None:
+    """Draw one legend for all panels, and say below them what lines and bands are."""
+    lines: dict[str, Any] = {}
+    for axes in canvas.axes:
+        for line, label in zip(*axes.get_legend_handles_labels(), strict=True):
+            lines.setdefault(label, line)
+    if lines:
+        across = max(1, int(width / (0.085 * max(map(len, lines)) + 0.55)))
+        canvas.legend(lines.values(), lines.keys(), loc="outside upper center",
+                      ncols=-(-len(lines) // -(-len(lines) // across)), frameon=False)  # fmt: skip
+    centres = dict.fromkeys(block.start["centre"] for block in blocks if "centre" in block.start)
+    captions = dict.fromkeys(block.caption for block in blocks)
+    text = " ".join([*(f"Shown is the {centre}." for centre in centres), *captions])
+    canvas.supxlabel(textwrap.fill(text, int(14 * width)), fontsize="small", color="#555555")

@@ -1,0 +1,197 @@
+"""`read_table`: which reader for which file, and the readers of the binary formats."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import zipfile
+import zlib
+from collections.abc import Callable, Collection
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from walklearn.extras import package
+from walklearn.tables.compressed import suffix_of
+from walklearn.tables.csv_file import read_csv
+from walklearn.tables.sparse_table import read_svmlight
+from walklearn.tables.table import DataError, Table, check_cells, place, unusable
+from walklearn.wording import did_you_mean, listed, no_such_file
+
+Array = NDArray[Any]
+
+
+def read_table(
+    path: str | os.PathLike[str], *, delimiter: str | None = None, text: Collection[str] = ()
+) -> Table:
+    """Read the columns of a .csv (.tsv, .txt, .csv.gz), .parquet, .npz or .svmlight (.libsvm) file.
+
+    Each column is checked when it is first asked for. In an .npz file the array X gives the columns
+    x0, x1, … (or those named in an array `columns`) and every other array of one dimension is a
+    column of its own name. In an SVMlight file the feature with index 7 is the column x7, the
+    target is y, and the query, where rows have one, is qid.
+
+    Parameters
+    ----------
+    path
+        The file.
+    delimiter
+        What separates the cells of a CSV file; guessed if None.
+    text
+        Columns that are text even if they look like numbers.
+
+    Returns
+    -------
+    Table
+        The columns by name.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "people.csv")
+    ...     _ = path.write_text("name,age\\nAda,36\\nAlan,41\\n")
+    ...     table = read_table(path)
+    >>> list(table), table["age"], table["name"]
+    (['name', 'age'], array([36., 41.]), array(['Ada', 'Alan'], dtype=object))
+    """
+    source = Path(path)
+    if not source.is_file():
+        raise DataError(no_such_file(source))
+    reader = _READERS.get(suffix_of(source))
+    packed = source.suffix.lower() == ".gz"
+    if packed and reader is not read_csv:
+        reader = None
+    if reader is None:
+        raise DataError(
+            f"{source}: cannot tell from the name what kind of file this is. Known are "
+            f"{', '.join(_READERS)}, and .csv.gz; save the data as one of these."
+        )
+    if reader is not read_csv and delimiter is not None:
+        raise DataError(f"{source} is not CSV, so it has no delimiter.")
+    if source.stat().st_size == 0:
+        raise DataError(f"{source} is empty.")
+    try:
+        return reader(source, delimiter, text)
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise DataError(
+            f"{source} begins as a file that gzip has compressed, and is cut off or damaged "
+            f"({error}). Copy it again."
+        ) from error
+
+
+def _read_parquet(path: Path, delimiter: str | None, text: Collection[str]) -> Table:
+    del delimiter
+    parquet = package("pyarrow.parquet", "tables", "Parquet files need")
+    try:
+        content = parquet.read_table(path)
+    except (OSError, ValueError) as error:
+        raise DataError(f"{path} is not a Parquet file, or is damaged: {error}") from error
+    names = content.column_names
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise DataError(f"{path}: two columns are called {twice[0]!r}. Rename one.")
+    for name in text:
+        if name not in names:
+            raise DataError(f"{path} has no column {name!r}{did_you_mean(name, names)}")
+    columns = {
+        name: partial(_from_arrow, path, name, content[name], name in text) for name in names
+    }
+    unchecked = {name: partial(content.column, name) for name in names}
+    return Table(columns, content.num_rows, str(path), unchecked=unchecked)
+
+
+def _from_arrow(path: Path, name: str, cells: Any, declared_text: bool) -> Array:
+    arrow = package("pyarrow", "tables", "Parquet files need")
+    kind = arrow.types
+    if kind.is_dictionary(cells.type):
+        cells = cells.cast(cells.type.value_type)
+    if cells.null_count:
+        row = cells.is_null().to_pylist().index(True)
+        raise unusable(name, place(str(path), None, row), "the value is missing", cells.null_count)
+    if kind.is_string(cells.type) or kind.is_large_string(cells.type):
+        texts = np.array([cell.strip() for cell in cells.to_pylist()], dtype=object)
+        return _checked(path, name, texts)
+    numeric = (kind.is_integer, kind.is_floating, kind.is_boolean, kind.is_decimal)
+    if not any(is_of(cells.type) for is_of in numeric):
+        raise DataError(
+            f"{path}: column {name!r} is of type {cells.type}. Turn it into numbers or text, or "
+            "leave it out."
+        )
+    # True and False are text in a CSV file, so they are here: a model may meet both.
+    if declared_text or kind.is_boolean(cells.type):
+        return np.array([str(cell) for cell in cells.to_pylist()], dtype=object)
+    return _checked(path, name, cells.cast(arrow.float64(), safe=False).to_numpy())
+
+
+def _read_npz(path: Path, delimiter: str | None, text: Collection[str]) -> Table:
+    del delimiter
+    try:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
+            arrays = {name: archive[name] for name in archive.files}
+    except (OSError, ValueError, zipfile.BadZipFile, AttributeError) as error:
+        raise DataError(
+            f"{path} is not a file of np.savez, is damaged, or holds Python objects, which are "
+            f"never loaded ({error}). Save plain arrays: np.savez(file, X=X, y=y)."
+        ) from error
+    X, names = arrays.pop("X", None), arrays.pop("columns", None)
+    columns: dict[str, Array] = {}
+    if X is not None:
+        if X.ndim != 2:
+            raise DataError(f"{path}: X must have shape (rows, features), got {X.shape}.")
+        labels = _names_of_features(path, X, names)
+        columns = {name: X[:, at] for at, name in enumerate(labels)}
+    for name, values in arrays.items():
+        if values.ndim != 1 or name in columns:
+            raise DataError(
+                f"{path}: the array {name!r} has shape {values.shape}. Besides X there may be "
+                "arrays with one value per row only."
+            )
+        columns[name] = values
+    lengths = {name: len(cells) for name, cells in columns.items()}
+    if len(set(lengths.values())) > 1:
+        raise DataError(f"{path}: the arrays have different numbers of rows: {lengths}.")
+    found = {
+        name: partial(_of_known_kind, path, name, cells, name in text)
+        for name, cells in columns.items()
+    }
+    unchecked = {name: partial(np.asarray, cells) for name, cells in columns.items()}
+    return Table(found, max(lengths.values(), default=0), str(path), unchecked=unchecked)
+
+
+def _names_of_features(path: Path, X: Array, names: Array | None) -> list[str]:
+    labels = [f"x{at}" for at in range(X.shape[1])] if names is None else names.tolist()
+    if len(labels) != X.shape[1] or len(set(labels)) < len(labels):
+        raise DataError(
+            f"{path}: `columns` must hold {X.shape[1]} different names, one per column of X, got "
+            f"{listed([str(label) for label in labels])}."
+        )
+    return [str(label) for label in labels]
+
+
+def _of_known_kind(path: Path, name: str, cells: Array, declared_text: bool) -> Array:
+    if cells.dtype.kind in "biuf" and not declared_text:
+        return _checked(path, name, cells.astype(np.float64))
+    if cells.dtype.kind in "biufU":
+        texts = np.array([str(cell).strip() for cell in cells.tolist()], dtype=object)
+        return _checked(path, name, texts)
+    raise DataError(f"{path}: the array {name!r} is of type {cells.dtype}. Save numbers or text.")
+
+
+def _checked(path: Path, name: str, cells: Array) -> Array:
+    """Check the columns of a binary format, which can hold NaN and infinity too."""
+    return check_cells(name, cells, partial(place, str(path), None))
+
+
+_READERS: dict[str, Callable[[Path, str | None, Collection[str]], Table]] = {
+    ".csv": read_csv,
+    ".tsv": read_csv,
+    ".txt": read_csv,
+    ".parquet": _read_parquet,
+    ".npz": _read_npz,
+    ".svmlight": read_svmlight,
+    ".libsvm": read_svmlight,
+    ".svm": read_svmlight,
+}

@@ -1,0 +1,237 @@
+"""Row marks: keyed 64-bit hashes by which a row is recognised in a later run.
+
+A mark covers all cells of a row and nothing else, so it does not depend on the columns that a run
+uses or on their scales. The order of rows and columns, the names of columns and the notation of
+numbers, of missing cells and of dates of ISO 8601 do not matter; a cell that was changed, added or
+removed does. A column that names the node
+of a row is no cell of the row: such a row has two marks, with that column and without it. Sparse
+rows are hashed with the positions of their entries.
+
+Numbers are hashed in single precision, so a float32 copy of a row is recognised. Rows with equal
+cells have equal marks. Rows that still differ in single precision collide with probability 2⁻⁶⁴,
+and a collision can only make a run look more expensive than it was. Without the key nobody can
+compute the mark of a row.
+
+>>> marks = RowMarks(b"secret")
+>>> one = marks.of(blocks_of([[30.0, "Ann"], [41, "Bo"]], ["ill", "well"]))
+>>> other = marks.of(blocks_of([["Bo", "41.0"]], ["well"]))
+>>> len(one), bool(np.isin(other, one))
+(2, True)
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from walklearn.tables.csv_column import MISSING
+from walklearn.tables.formats import read_table
+from walklearn.tables.sparse_table import SparseTable
+from walklearn.tables.table import Table
+
+Marks = NDArray[np.uint64]
+
+ROWS_AT_ONCE = 65_536  # bounds the memory, and the arrays of a column stay in the cache
+MAX_KNOWN_TEXTS = 2**18
+_MISSING = MISSING | {"none", "nat", "<na>", "#n/a", "#na", ".", "-"}
+_KNOWN = {"true": 1.0, "false": 0.0} | dict.fromkeys(_MISSING, np.nan)
+
+
+class RowBlock(NamedTuple):
+    """Consecutive rows: dense columns, and if there are any, sparse features and a node column."""
+
+    columns: Sequence[Any]
+    sparse: Any = None
+    nodes: Any = None
+
+
+class RowMarks:
+    """Compute the marks of rows under one key.
+
+    Parameters
+    ----------
+    key
+        Up to 64 secret bytes.
+    """
+
+    def __init__(self, key: bytes) -> None:
+        self._key = key
+        digest = hashlib.blake2b(b"numbers", key=key, digest_size=32).digest()
+        self._odd, self._cell, self._place, self._row = np.frombuffer(digest, "<u8").copy()
+        self._odd |= np.uint64(1)
+        self._known: dict[str, int] = {}  # the hash of each text that has occurred
+
+    def of(self, blocks: Iterable[RowBlock]) -> Marks:
+        """Return the marks of all rows in ascending order; equal rows give equal marks.
+
+        A row with a node column has a mark with that column and a mark without it.
+        """
+        parts = [self.of_block(block) for block in blocks]
+        marks = np.concatenate(parts) if parts else np.zeros(0, np.uint64)
+        marks.sort()
+        return marks
+
+    def of_block(self, block: RowBlock) -> Marks:
+        """Return the marks of a block in the order of its rows; those with nodes come last."""
+        # A sum does not depend on the order of the columns.
+        rows = len(block.columns[0]) if block.sparse is None else block.sparse.shape[0]
+        total = np.zeros(rows, np.uint64) if block.sparse is None else self._entries(block.sparse)
+        for column in block.columns:
+            total += self._cells(column)
+        marks = mixed(total ^ self._row)
+        if block.nodes is None:
+            return marks
+        total += self._cells(block.nodes)
+        return np.concatenate([marks, mixed(total ^ self._row)])
+
+    def _cells(self, column: Any) -> Marks:
+        if isinstance(column, np.ndarray) and column.dtype.kind in "biuf":
+            return self._numbers(column.astype(np.float64))
+        if isinstance(column, np.ndarray) and column.dtype.kind not in "OUS":
+            column = column.astype(str)
+        try:
+            return self._numbers(np.fromiter(map(float, column), np.float64, len(column)))
+        except (TypeError, ValueError, OverflowError):
+            return self._texts([_text(cell) for cell in column])
+
+    def _texts(self, texts: list[str]) -> Marks:
+        if len(self._known) > MAX_KNOWN_TEXTS:
+            self._known.clear()
+        new = [text for text in dict.fromkeys(texts) if text not in self._known]
+        numbers = {text: number for text in new if (number := _number(text)) is not None}
+        hashes = self._numbers(np.array(list(numbers.values()), np.float64))
+        self._known.update(zip(numbers, hashes.tolist(), strict=True))
+        for text in new:
+            if text not in numbers:
+                plain = _with_plain_date(text).encode()
+                digest = hashlib.blake2b(plain, key=self._key, digest_size=8).digest()
+                self._known[text] = int.from_bytes(digest, "little")
+        return np.fromiter((self._known[text] for text in texts), np.uint64, len(texts))
+
+    def _numbers(self, numbers: NDArray[np.float64], places: Marks | None = None) -> Marks:
+        with np.errstate(over="ignore"):
+            single = numbers.astype(np.float32) + np.float32(0.0)  # −0 becomes 0
+        single[np.isnan(single)] = np.nan
+        marks = single.view(np.uint32).astype(np.uint64)
+        marks *= self._odd
+        marks += self._cell if places is None else places
+        return mixed(marks)
+
+    def _entries(self, X: Any) -> Marks:
+        """Return the sum of the hashes of each sparse row's non-zero entries."""
+        if not X.has_canonical_format:  # a row may have several entries in a column
+            X = X.astype(np.float64)
+            X.sum_duplicates()
+        places = mixed(X.indices.astype(np.uint64) + self._place)
+        hashes = self._numbers(np.asarray(X.data, dtype=np.float64), places)
+        hashes[np.asarray(X.data).astype(np.float32) == 0] = 0
+        running = np.concatenate([np.zeros(1, np.uint64), np.cumsum(hashes, dtype=np.uint64)])
+        sums: Marks = running[X.indptr[1:]] - running[X.indptr[:-1]]
+        return sums
+
+
+def file_blocks(
+    path: str | os.PathLike[str], delimiter: str | None = None, node_column: str | None = None
+) -> Iterator[RowBlock]:
+    """Yield the cells of a file that `read_table` reads, as its owner wrote them.
+
+    node_column: the name of the column that names the node of a row, if there is one.
+    """
+    return table_blocks(read_table(path, delimiter=delimiter), node_column)
+
+
+def table_blocks(table: Table, node_column: str | None = None) -> Iterator[RowBlock]:
+    """Yield the cells of a table that `read_table` gave, also of columns that are not used."""
+    if isinstance(table, SparseTable):
+        return _blocks(*_split(table.beside.items(), node_column), sparse=table.all_rows)
+    return _blocks(*_split(table.unchecked(), node_column))
+
+
+def blocks_of(X: Any, y: Any) -> Iterator[RowBlock]:
+    """Yield the cells of rows in memory: an array, lists, a data frame or a sparse matrix."""
+    targets = np.asarray(y)
+    beside = list(targets.T) if targets.ndim > 1 else [targets]
+    if hasattr(X, "tocsr"):
+        return _blocks(beside, sparse=X.tocsr())
+    if hasattr(X, "columns") and hasattr(X, "to_numpy"):  # a data frame has a type per column
+        return _blocks([*(X[name].to_numpy() for name in X.columns), *beside])
+    rows = X if isinstance(X, np.ndarray) else np.asarray(X, dtype=_dtype(X))
+    if rows.ndim != 2:
+        raise ValueError(f"X must have rows and columns, got an array of shape {rows.shape}.")
+    return _blocks([*rows.T, *beside])
+
+
+def _dtype(rows: Any) -> Any:
+    """Return object for lists with texts, so that NumPy does not turn their numbers to text."""
+    return None if np.asarray(rows).dtype.kind in "biuf" else object
+
+
+def _split(
+    named: Iterable[tuple[str, Any]], node_column: str | None
+) -> tuple[list[Any], Any | None]:
+    """Return the columns without the node column, and the node column or None."""
+    columns = list(named)
+    nodes = [cells for name, cells in columns if name == node_column]
+    return [cells for name, cells in columns if name != node_column], nodes[0] if nodes else None
+
+
+def _blocks(columns: Sequence[Any], nodes: Any = None, sparse: Any = None) -> Iterator[RowBlock]:
+    count = {len(column) for column in columns} | (set() if sparse is None else {sparse.shape[0]})
+    if len(count) > 1:
+        raise ValueError(f"X and y must have equally many rows, got {sorted(count)}.")
+    for start in range(0, count.pop(), ROWS_AT_ONCE):
+        some = slice(start, start + ROWS_AT_ONCE)
+        part = None if sparse is None else sparse[some]
+        nodes_part = None if nodes is None else _cells(nodes[some])
+        yield RowBlock([_cells(column[some]) for column in columns], part, nodes_part)
+
+
+def _cells(part: Any) -> Any:
+    """Return part of a column, that of a Parquet file as a list."""
+    return part.to_pylist() if hasattr(part, "to_pylist") else part
+
+
+def _text(cell: object) -> str:
+    return (cell.decode(errors="replace") if isinstance(cell, bytes) else str(cell)).strip()
+
+
+def _with_plain_date(text: str) -> str:
+    """Return a date or time of ISO 8601 in one notation, and any other text as it is.
+
+    >>> _with_plain_date("2020-01-01 00:00:00"), _with_plain_date("2020-01-01T13:30+01:00")
+    ('2020-01-01', '2020-01-01T12:30:00')
+    """
+    if "-" not in text or not text[0].isdigit():
+        return text
+    try:
+        time = datetime.fromisoformat(text)
+        time = time if time.tzinfo is None else time.astimezone(UTC)
+    except (ValueError, OverflowError):
+        return text
+    return time.replace(tzinfo=None).isoformat().removesuffix("T00:00:00")
+
+
+def _number(text: str) -> float | None:
+    """Return the number that a text stands for: missing is NaN, true is 1; None for other texts."""
+    if (known := _KNOWN.get(text.lower())) is not None:
+        return known
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def mixed(marks: Marks) -> Marks:
+    """Mix 64 bits in place, so that every input bit affects all output bits (SplitMix64)."""
+    marks ^= marks >> np.uint64(30)
+    marks *= np.uint64(0xBF58476D1CE4E5B9)
+    marks ^= marks >> np.uint64(27)
+    marks *= np.uint64(0x94D049BB133111EB)
+    marks ^= marks >> np.uint64(31)
+    return marks

@@ -1,0 +1,279 @@
+"""What is declared of columns: categories of text, and the public scale of numbers.
+
+Where privacy is asked for, nothing may be taken from the data silently: the categories of a
+column, and what its numbers are scaled by, are public and declared. A column of numbers has a
+*typical* centre and spread, or a range:
+
+    [income]                        # (value − 40000) / 12000, cut off at ±3
+    centre = 40000
+    spread = 12000
+
+    [age]                           # 0 → −1, 100 → 1, cut off there
+    range = [0, 100]
+
+    [city]
+    categories = ["Oslo", "Rome"]
+
+    ["*"]                           # every other column of numbers, but not the target
+    spread = 1
+
+A target that is a number has an entry of its own, with a centre and a spread (`TargetScale`).
+
+The same tables stand in the file of `--schema` and under `[columns]` of a plan. A typical spread
+is worth more than a range: noise on the model is the same, and numbers that fill a small part of
+their range drown in it.
+
+>>> schema = Schema.of({"age": {"range": (0, 100)}, "*": {"centre": 5, "spread": 2}})
+>>> schema.of_column("age").features([0.0, 75.0, 120.0])       # cut off at the ends
+array([-1. ,  0.5,  1. ])
+>>> schema.of_column("height").features([5.0, 8.0, 99.0])
+array([0. , 1.5, 3. ])
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from walklearn.errors import InputError
+from walklearn.files.checked_table import CheckedTable, Source
+from walklearn.tables.encoding import Column, Encoding
+from walklearn.tables.table import DataError
+from walklearn.tables.target_scale import CUT_OFF as CUT_OFF
+from walklearn.tables.target_scale import TargetScale
+from walklearn.wording import listed
+
+OTHERS = "*"  # the columns of numbers that are not named
+
+_WANTED = (
+    'needs either spread = 12 (with centre = 50), range = [low, high] or categories = ["a", "b"].'
+)
+
+
+@dataclass(frozen=True)
+class Schema:
+    """What is publicly declared of the columns of a table.
+
+    Parameters
+    ----------
+    columns
+        The declaration of each column by name; "*" stands for the other columns of numbers.
+    from_rows
+        Columns whose numbers were computed from rows, as `walklearn schema` writes them, and
+        are not public until somebody says so by taking the mark out.
+
+    Examples
+    --------
+    >>> schema = Schema.of({"age": {"range": [0, 100]}, "sex": {"categories": ["f", "m"]}})
+    >>> schema.categories, schema.undeclared(["age", "weight"])
+    ({'sex': ('f', 'm')}, ['weight'])
+    """
+
+    columns: Mapping[str, Column]
+    from_rows: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, declared: Schema | Mapping[str, Any] | str | os.PathLike[str] | None) -> Schema:
+        """Read a schema from a file or from its content, or make an empty one.
+
+        Parameters
+        ----------
+        declared
+            The path of a TOML file, a mapping with a table for each column, a schema, which is
+            given back as it is, or None.
+
+        Returns
+        -------
+        Schema
+            A ValueError is raised for what is wrong, with its key and, in a file, its line.
+        """
+        if isinstance(declared, Schema):
+            return declared
+        if declared is None:
+            return cls({})
+        if isinstance(declared, Mapping):
+            return cls.of_table(CheckedTable(declared, Source("schema")))
+        return cls.of_table(CheckedTable.read(declared, InputError))
+
+    @classmethod
+    def of_table(cls, table: CheckedTable) -> Schema:
+        """Make a schema of a table that has a table for each column."""
+        read = {name: table.table(name) for name in table}
+        return cls(
+            {name: read_column(name, each) for name, each in read.items()},
+            tuple(name for name, each in read.items() if each.flag("from_rows", False)),
+        )
+
+    @classmethod
+    def typical(
+        cls, centre: ArrayLike, spread: ArrayLike, names: Iterable[str] | None = None
+    ) -> Schema:
+        """Make a schema from a centre and a spread for each column of an array.
+
+        Parameters
+        ----------
+        centre
+            A typical value of each column, or one for all.
+        spread
+            How far values typically are from it, likewise. What is three times as far or more is
+            cut off.
+        names
+            The names of the columns; by default x0, x1, …
+
+        Returns
+        -------
+        Schema
+            With a column for each.
+
+        Examples
+        --------
+        >>> Schema.typical([50.0, 170.0], [20.0, 10.0], ["age", "height"]).columns["height"]
+        Column(name='height', categories=None, centre=170.0, spread=10.0, cut_off=3.0)
+        """
+        pairs = np.broadcast_arrays(np.atleast_1d(centre), np.atleast_1d(spread))
+        centres, spreads = (np.asarray(each, dtype=np.float64).tolist() for each in pairs)
+        chosen = [f"x{at}" for at in range(len(spreads))] if names is None else list(names)
+        columns = zip(chosen, centres, spreads, strict=True)
+        return cls({name: Column(name, None, c, s, CUT_OFF) for name, c, s in columns})
+
+    def with_columns(self, columns: Iterable[Column]) -> Schema:
+        """The schema with these columns declared in addition or anew."""
+        more = {column.name: column for column in columns}
+        known = tuple(name for name in self.from_rows if name not in more)
+        return Schema({**self.columns, **more}, known)
+
+    @property
+    def categories(self) -> dict[str, tuple[str, ...]]:
+        """The declared categories of columns of text."""
+        return {name: c.categories for name, c in self.columns.items() if c.categories is not None}
+
+    def of_column(self, name: str) -> Column | None:
+        """What is declared of a column of numbers, by itself or with all others."""
+        column = self.columns.get(name, self.columns.get(OTHERS))
+        return None if column is None else replace(column, name=name)
+
+    def target_scale(self, target: str) -> TargetScale | None:
+        """Return the centre and spread that the target's own entry declares, if it has one.
+
+        "*" stands for columns that are learnt from, so it says nothing about the target.
+
+        Parameters
+        ----------
+        target
+            The name of the column to predict.
+
+        Returns
+        -------
+        TargetScale or None
+            A `DataError` is raised for an entry with a range or another cut_off.
+
+        Examples
+        --------
+        >>> Schema.of({"price": {"centre": 200, "spread": 80}}).target_scale("price")
+        TargetScale(centre=200.0, spread=80.0, cut_off=3.0)
+        """
+        column = self.columns.get(target)
+        if column is None or column.categories is not None:
+            return None
+        if column.cut_off != CUT_OFF:
+            raise DataError(
+                f"the schema declares a range or a cut_off of the target {target!r}. Write what is "
+                f"typical of it, centre = … and spread = …; it is cut at {CUT_OFF:g} spreads."
+            )
+        return TargetScale(column.centre, column.spread)
+
+    def without(self, name: str) -> Schema:
+        """Return the schema without the entry of one column, such as the target.
+
+        Parameters
+        ----------
+        name
+            The name of the column.
+
+        Returns
+        -------
+        Schema
+            With all other entries.
+        """
+        columns = {each: column for each, column in self.columns.items() if each != name}
+        return Schema(columns, tuple(each for each in self.from_rows if each != name))
+
+    def undeclared(self, columns: Sequence[str]) -> list[str]:
+        """The columns of which nothing is declared."""
+        return [name for name in columns if self.of_column(name) is None]
+
+    def applied(self, encoding: Encoding) -> Encoding:
+        """The encoding with numbers scaled as declared; text stays as it is."""
+        known = {column.name: column for column in encoding.columns}
+        for name, column in self.columns.items():
+            text = column.categories is not None
+            if name == OTHERS or (text and name in known):
+                continue
+            if name not in known or known[name].categories is not None:
+                what = "is text" if name in known else "is not a column that is learnt from"
+                said = "categories were" if text else "a scale was"
+                raise DataError(f"{said} declared for {name!r}, which {what}.")
+        return Encoding(
+            tuple(
+                column if column.categories else self.of_column(column.name) or column
+                for column in encoding.columns
+            )
+        )
+
+
+def from_rows_message(schema: Schema) -> str:
+    """Why numbers that were computed from rows do not go with a claim of privacy."""
+    return (
+        f"the schema has numbers of {listed(schema.from_rows)} that were computed from rows "
+        "(from_rows = true): what is scaled by them is not private. Put public numbers there, "
+        "then take that line out."
+    )
+
+
+def read_column(name: str, table: CheckedTable) -> Column:
+    """Read one column as its table declares it."""
+    table.only(("categories", "range", "centre", "spread", "cut_off", "from_rows"), "a column")
+    ways = [key for key in ("categories", "range", "spread") if key in table]
+    if len(ways) != 1:
+        raise table.error("", _WANTED)
+    (way,) = ways
+    if way != "spread" and ({"centre", "cut_off"} & set(table)):
+        raise table.error("", f"{_WANTED[:-1]}; centre and cut_off go with spread.")
+    if way == "range":
+        return of_range(name, *table.pair("range"))
+    if way == "spread":
+        centre, spread = table.number("centre", 0.0), table.number("spread", above=0.0)
+        return Column(name, None, centre, spread, table.number("cut_off", CUT_OFF, above=0.0))
+    if name == OTHERS:
+        raise table.error("categories", f'go with one column each: "{OTHERS}" is for numbers.')
+    return Column(name, table.labels("categories"))
+
+
+def of_range(name: str, low: float, high: float) -> Column:
+    """A column whose numbers, from low to high, are brought to −1..1."""
+    return Column(name, None, low / 2 + high / 2, high / 2 - low / 2, 1.0)
+
+
+def written_column(column: Column) -> dict[str, Any]:
+    """The column as plain values that `read_column` reads back."""
+    if column.categories is not None:
+        return {"categories": list(column.categories)}
+    if not column.cuts_off:
+        raise ValueError(f"column {column.name!r} needs a cut_off, such as {CUT_OFF:g} spreads.")
+    return {"centre": column.centre, "spread": column.spread, "cut_off": column.cut_off}
+
+
+def toml_key(name: str) -> str:
+    """The name of a column as TOML has it.
+
+    >>> toml_key("age"), toml_key("blood pressure")
+    ('age', '"blood pressure"')
+    """
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else json.dumps(name, ensure_ascii=False)

@@ -1,0 +1,124 @@
+"""Files of numbers that are mostly 0 (SVMlight), kept without their zeros from file to model.
+
+>>> import numpy, scipy.sparse
+>>> X = scipy.sparse.csr_array([[0.0, 0.5, 2.0], [0.0, 0.0, 1.5]])
+>>> table = SparseTable(X, {"y": numpy.array([1.0, -1.0])}, "rows.svm")
+>>> list(table), table["x2"].tolist()              # most files count from 1
+(['x1', 'x2', 'y'], [2.0, 1.5])
+>>> table.without(["y", "x1"]).sparse_rows(["x2", "x9"]).toarray().tolist()
+[[2.0, 0.0], [1.5, 0.0]]
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from walklearn.extras import package
+from walklearn.tables.encoding import texts_of
+from walklearn.tables.table import DataError, Table, check_cells
+
+Array = NDArray[Any]
+
+
+class SparseTable(Table):
+    """The features x0, x1, … as sparse rows, and a few columns beside them.
+
+    A file need not mention features that are 0 in all of its rows: these are there, too.
+
+    X: the features, in SciPy's CSR (`all_rows`). beside: other columns. without: names that are
+    left out.
+    """
+
+    def __init__(
+        self,
+        X: Any,
+        beside: Mapping[str, Array],
+        source: str,
+        numbers: Array | None = None,
+        without: Collection[str] = (),
+    ) -> None:
+        self.all_rows, self.beside, self._without = X, beside, frozenset(without)
+        first = 0 if (X.indices == 0).any() else 1
+        names = (f"x{at}" for at in range(first, X.shape[1]))
+        columns = {name: partial(self._feature, name) for name in names}
+        columns |= {name: partial(self._other, name) for name in beside}
+        kept = {name: columns[name] for name in columns if name not in self._without}
+        super().__init__(kept, X.shape[0], source, numbers=numbers)
+
+    def __contains__(self, name: object) -> bool:
+        return super().__contains__(name) or self._is_feature(name)
+
+    def __getitem__(self, name: str) -> Array:
+        if not super().__contains__(name) and self._is_feature(name):
+            return np.zeros(self.row_count)
+        return super().__getitem__(name)
+
+    def without(self, names: Sequence[str]) -> Table:
+        """The other columns; those left out must exist."""
+        super().without(names)
+        left_out = self._without | set(names)
+        return SparseTable(self.all_rows, self.beside, self.source, self.numbers, left_out)
+
+    def rows(self, chosen: Array) -> Table:
+        """Some of the rows, which keep their numbers."""
+        beside = {name: cells[chosen] for name, cells in self.beside.items()}
+        numbers = chosen if self.numbers is None else self.numbers[chosen]
+        return SparseTable(self.all_rows[chosen], beside, self.source, numbers, self._without)
+
+    def sparse_rows(self, names: Iterable[str]) -> Any:
+        """These features as sparse rows; None if not all of them are features."""
+        chosen = list(names)
+        if not all(self._is_feature(name) for name in chosen):
+            return None
+        from scipy.sparse import csr_array
+
+        places = np.array([int(name[1:]) for name in chosen])
+        there = places < self.all_rows.shape[1]
+        kept = self._by_column[:, places[there]]
+        if not np.isfinite(kept.data).all():
+            for name in chosen:
+                self[name]  # which says where
+        starts = np.zeros(len(chosen) + 1, dtype=kept.indptr.dtype)
+        starts[1:][there] = np.diff(kept.indptr)
+        shape = (len(chosen), self.row_count)  # by columns, which are the lines of its transpose
+        return csr_array((kept.data, kept.indices, np.cumsum(starts)), shape=shape).T.tocsr()
+
+    @cached_property
+    def _by_column(self) -> Any:
+        return self.all_rows.tocsc()
+
+    def _feature(self, name: str) -> Array:
+        cells = self._by_column[:, [int(name[1:])]].toarray()[:, 0]
+        return check_cells(name, cells, self.place)
+
+    def _other(self, name: str) -> Array:
+        return check_cells(name, self.beside[name], self.place)
+
+    def _is_feature(self, name: object) -> bool:
+        known = isinstance(name, str) and re.fullmatch(r"x\d+", name) is not None
+        return known and name not in self._without
+
+
+def read_svmlight(path: Path, delimiter: str | None, text: Collection[str]) -> SparseTable:
+    """Read an SVMlight file: feature 7 becomes the column x7, the target y, a row's query qid."""
+    del delimiter
+    datasets = package("sklearn.datasets", "sklearn", "SVMlight files need")
+    try:
+        X, y, query = datasets.load_svmlight_file(os.fspath(path), query_id=True, zero_based=True)
+    except (ValueError, OverflowError) as error:
+        raise DataError(
+            f"{path} is not an SVMlight file ({error}). A line is a target, then index:value "
+            "pairs with rising indices: 1 3:0.5 7:2"
+        ) from error
+    beside = {"y": y} | ({"qid": query.astype(np.float64)} if query.any() else {})
+    for name in beside.keys() & set(text):
+        beside[name] = texts_of(beside[name])
+    return SparseTable(X, beside, str(path))

@@ -1,0 +1,132 @@
+"""Base of walks that build on a Metropolis walk: they take over its importance and releases."""
+
+from __future__ import annotations
+
+from dataclasses import field, replace
+from typing import Any, Self
+
+import numpy as np
+
+from walklearn.arrays import Arrays, Specs
+from walklearn.graphs import Graph
+from walklearn.walks.metropolis import Metropolis, Uniform
+from walklearn.walks.walk import Generators, Vector, View, Walk, scale_of
+from walklearn.wording import as_given
+
+
+class Derived(Walk):
+    """Base of walks that build on another one; each has its own `hop`.
+
+    Parameters
+    ----------
+    walk
+        The Metropolis walk that it is built on; by default `Uniform()`.
+    """
+
+    walk: Metropolis = field(default_factory=Uniform)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.walk, Metropolis):
+            raise TypeError(
+                "needs a walk such as walks.Weighted() or walks.Uniform(), got "
+                f"{as_given(self.walk)}."
+            )
+
+    @property
+    def innermost(self) -> Metropolis:
+        """The walk it builds on."""
+        return self.walk
+
+    @property
+    def uncounted(self) -> tuple[str, ...]:  # type: ignore[override]
+        """The receiver knows the sender."""
+        return (*self.walk.uncounted, "sender")
+
+    @property
+    def needs(self) -> dict[str, str]:
+        """The needs of its walk."""
+        return self.walk.needs
+
+    @property
+    def is_compiled(self) -> bool:
+        """True if kernels do what this walk and the one that it builds on do."""
+        return super().is_compiled and self.walk.is_compiled
+
+    @property
+    def discloses_known(self) -> bool:
+        """True if both walks say what they disclose."""
+        return super().discloses_known and self.walk.discloses_known
+
+    @property
+    def announced_numbers(self) -> int | None:  # type: ignore[override]
+        """It announces what its walk announces."""
+        return self.walk.numbers_sent
+
+    def announce(
+        self, objective: Any, node: int, degree: int, rng: np.random.Generator | None
+    ) -> tuple[float, ...]:
+        """Announce what its walk announces."""
+        return self.walk.announce(objective, node, degree, rng)
+
+    def _announcements(self, graph: Graph, objective: Any, rng: Generators | None = None) -> Vector:
+        """Announce what its walk announces, unless a subclass has its own `announce`."""
+        if super().draws_announcements:
+            return super()._announcements(graph, objective, rng)
+        return self.walk._announcements(graph, objective, rng)
+
+    @property
+    def draws_announcements(self) -> bool:
+        """True if either walk overrides how announcements are made."""
+        return super().draws_announcements or self.walk.draws_announcements
+
+    def token_arrays(self, nodes: int) -> Specs:
+        """The arrays of its walk."""
+        return self.walk.token_arrays(nodes)
+
+    def node_arrays(self, tokens: int) -> Specs:
+        """The arrays of its walk."""
+        return self.walk.node_arrays(tokens)
+
+    def weight(self, view: View, token: Arrays, state: Arrays) -> float:
+        """The weight of its walk."""
+        return self.walk.weight(view, token, state)
+
+    def bind(self, graph: Graph, objective: Any, mean: str = "exact") -> Self:
+        """Bind its walk; the weights are its own if it has overridden `gradient_scale`."""
+        if type(self).gradient_scale is Derived.gradient_scale:
+            return self.bound(walk=self.walk.bind(graph, objective, mean))
+        return self.bound(walk=self.walk.bound(scale=scale_of(self, graph, objective, mean)))
+
+    def stationary(self, graph: Graph, objective: Any = None) -> Vector:
+        """The stationary distribution of its walk."""
+        return self.walk.stationary(graph, objective)
+
+    @property
+    def is_private(self) -> bool:
+        """True if the release of its base walk is still to be drawn."""
+        return self.walk.is_private
+
+    def realise(self, graph: Graph, objective: Any, generator: Generators | None = None) -> Self:
+        """The same walk, built on one whose release is drawn."""
+        return self.bound(walk=self.walk.realise(graph, objective, generator))
+
+    def with_table(self, table: Vector) -> Self:
+        """Return the walk, and the one that it builds on, with the same announcements."""
+        return self.bound(table=table, walk=self.walk.with_table(table))
+
+    def with_innermost(self, inner: Any) -> Self:
+        """Return the same walk, built on another one."""
+        walk: Any = self.walk.with_innermost(inner)
+        return replace(self, walk=walk)
+
+    def without_secrets(self) -> Self:
+        """Return the walk, built on one without numbers that were not released."""
+        return self.bound(walk=self.walk.without_secrets())
+
+    def before_release(self) -> Self:
+        """Return the walk, built on one before its release."""
+        return self.bound(walk=self.walk.before_release(), table=None)
+
+    def gradient_scale(self, graph: Graph, objective: Any = None) -> Vector:
+        """The gradient scale of the walk it builds on."""
+        return self.walk.gradient_scale(graph, objective)

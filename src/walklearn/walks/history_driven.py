@@ -1,0 +1,124 @@
+"""The history-driven walk: nodes that were visited too often are proposed in vain.
+
+Nodes count their visits x_i, from 1 on. A Metropolis walk with the law μ then aims at
+μ_i (x_i / μ_i)^(−α) instead (HDT-MCMC, ICML 2025):
+
+    accept with min(1, [μ_j (x_j/μ_j)^−α / deg_j] / [μ_i (x_i/μ_i)^−α / deg_i])
+
+The law stays μ, and the variance of averages over visits falls like 1 / (2α + 1). The holder has
+to ask the proposed neighbour for its count: a question and an answer, each counted as a message.
+
+>>> import numpy as np
+>>> from walklearn import graphs
+>>> from walklearn.walks import HistoryDriven, view_of
+>>> ring, visits = graphs.ring(4), [0, 4, 0, 1]                # before this visit to node 0
+>>> walk = HistoryDriven(alpha=2.0).bind(ring, None)
+>>> view = view_of(walk, ring, 0, states=lambda node: {"visits": np.array(visits[node])})
+>>> walk.hop(view, {}, view.ask(0), np.array([0.1]))[:2]     # (2/5)² = 0.16 against 0.2
+(0, 0)
+>>> walk.hop(view, {}, view.ask(0), np.array([0.07]))[:2]
+(1, 1)
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from walklearn.arrays import Arrays, ArraySpec, Specs
+from walklearn.graphs import Graph
+from walklearn.walks.composed import Derived
+from walklearn.walks.disclosure import Shown
+from walklearn.walks.metropolis import Metropolis, propose
+from walklearn.walks.walk import WALKS, Hop, Vector, View, Walk
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+
+@WALKS.register
+class HistoryDriven(Derived):
+    """A Metropolis walk that turns away from nodes which it has visited more than its law says.
+
+    Parameters
+    ----------
+    walk
+        The walk whose law it keeps.
+    alpha
+        How strongly it turns away; 0 is the walk itself, whose questions are then in vain.
+
+    Examples
+    --------
+    >>> from walklearn import graphs, walks
+    >>> walk = walks.HistoryDriven(walks.Simple(), alpha=20.0)
+    >>> walk.stationary(graphs.star(4)).round(3)
+    array([0.5  , 0.167, 0.167, 0.167])
+    """
+
+    name: ClassVar[str] = "history-driven"
+    reversible: ClassVar[bool] = False
+    alpha: float = 20.0
+    compiled: ClassVar[str | None] = "history"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if type(self.walk).hop is not Metropolis.hop:
+            raise TypeError(
+                f"{self.walk!r} has its own hop, which a history-driven walk would ignore. Build "
+                "it on a walk that overrides `visit_weight` or `announce` only."
+            )
+        if not 0.0 <= self.alpha < np.inf:
+            raise ValueError(f"alpha must be a number of at least 0, got {self.alpha!r}.")
+
+    @property
+    def shown(self) -> Shown | None:
+        """What the walk shows: the counts tell where the token has been, not what the rows are."""
+        return self.walk.shown
+
+    @property
+    def matrix_walk(self) -> Walk:
+        """Its base walk."""
+        return self.walk
+
+    @property
+    def eigenvalue_note(self) -> str:
+        """The eigenvalues are those of its base walk."""
+        return (
+            "A history-driven walk depends on all visits so far: the eigenvalues, times and "
+            f"constant are those of its base walk {self.walk!r}. Averages over its visits vary "
+            f"{2 * self.alpha + 1:g} times less in the limit, and every proposal costs two more "
+            "messages."
+        )
+
+    def node_arrays(self, tokens: int) -> Specs:
+        """The number of earlier visits to the node, and the arrays of its walk."""
+        return (*super().node_arrays(tokens), ArraySpec("visits", (), "<i8"))
+
+    def hop(self, view: View, token: Arrays, state: Arrays, draws: Vector) -> Hop:
+        """Ask the proposed neighbour for its count, and accept by both."""
+        base = self.walk
+        token, state = base.count_visit(view, token), {**state, "visits": state["visits"] + 1}
+        proposal = propose(draws[0], len(view.neighbours), base.laziness)
+        if proposal is None:
+            return Hop(view.node, 0, token, state)
+        j = int(view.neighbours[proposal.place])
+        own, theirs = int(state["visits"]) + 1, int(view.ask(j)["visits"]) + 1
+        own_score, their_score = view.own_announcement[0], view.announced[proposal.place][0]
+        degree, their_degree = len(view.neighbours), len(view.neighbours_of(j))
+        # (x_i / μ_i) / (x_j / μ_j), where μ = score · degree
+        excess = (own * their_score * their_degree) / (theirs * own_score * degree)
+        if proposal.decider > float(excess) ** self.alpha * their_score / own_score:
+            return Hop(view.node, 0, token, state, questions=2)
+        return Hop(j, 1, token, state, questions=2)
+
+    def transition_matrix(self, graph: Graph, objective: Any = None) -> csr_array:
+        """Refused: the next node depends on all visits so far, so there is no matrix."""
+        raise TypeError(
+            "a history-driven walk has no transition matrix: the next node depends on all visits "
+            f"so far. Ask its walk instead: {self.walk!r}."
+        )
+
+    def acceptance_rate(self, graph: Graph, objective: Any = None) -> float:
+        """The rate of the walk it builds on, to which it tends as the visits follow the law."""
+        return self.walk.acceptance_rate(graph, objective)

@@ -1,0 +1,132 @@
+"""A Metropolis walk with random jumps, against entrapment."""
+
+from __future__ import annotations
+
+from dataclasses import field
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from walklearn.arrays import Arrays
+from walklearn.graphs import Graph
+from walklearn.graphs.checks import whole
+from walklearn.walks.composed import Derived
+from walklearn.walks.disclosure import Shown
+from walklearn.walks.markov import stationary_of
+from walklearn.walks.metropolis import Metropolis, Simple, pick
+from walklearn.walks.walk import WALKS, Hop, Vector, View
+from walklearn.walks.weighted import Weighted
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+
+@WALKS.register
+class Jumping(Derived):
+    """A Metropolis walk with random jumps against entrapment (MHLJ, Liu et al. 2024).
+
+    In a jump the token ignores the importance and is passed on along r uniform neighbours; each hop
+    is a message, and only the last node updates. The jumps bend the stationary law away from the
+    importance, a bias that grows with `probability`; the gradient is weighted as for the `walk`.
+
+    Parameters
+    ----------
+    walk
+        The walk between jumps; by default `Weighted()`.
+    probability
+        The probability of a jump.
+    stop
+        The parameter of the geometric law of r.
+    longest
+        The largest r.
+
+    Examples
+    --------
+    >>> from walklearn import walks
+    >>> Jumping(walks.Uniform(), probability=0.2).longest
+    3
+    """
+
+    name: ClassVar[str] = "jumping"
+    compiled: ClassVar[str | None] = "jumping"
+    slow_stationary: ClassVar[bool] = True
+    is_biased: ClassVar[bool] = True
+    walk: Metropolis = field(default_factory=Weighted)
+    probability: float = 0.1
+    stop: float = 0.5
+    longest: int = 3
+    reversible: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0.0 < self.probability < 1.0:
+            raise ValueError(f"the jump probability must be in (0, 1), got {self.probability!r}.")
+        if not 0.0 < self.stop <= 1.0:
+            raise ValueError(f"stop must be in (0, 1], got {self.stop!r}.")
+        object.__setattr__(self, "longest", whole("longest", self.longest, least=1))
+
+    @property
+    def shown(self) -> Shown | None:
+        """It shows what its walk shows: jumps look at no rows."""
+        return self.walk.shown
+
+    @property
+    def draws(self) -> int:
+        """One for each hop of a jump, or those of the walk; the first decides between them."""
+        return max(self.longest, self.walk.draws)
+
+    @property
+    def lengths(self) -> Vector:
+        """The probabilities of a jump of 1, 2, …, `longest` hops."""
+        weights = self.stop * (1.0 - self.stop) ** np.arange(self.longest)
+        return np.asarray(weights / weights.sum())
+
+    @property
+    def stops(self) -> Vector:
+        """The probabilities that a jump of 1, 2, …, `longest` hops so far goes no further."""
+        further = np.cumsum(self.lengths[::-1])[::-1]
+        return np.divide(self.lengths, further, out=np.ones(self.longest), where=further > 0.0)
+
+    @property
+    def eigenvalue_note(self) -> str:
+        """The eigenvalues say less than those of a reversible walk."""
+        return (
+            "A jumping walk is not reversible: λ_2 is the second largest modulus, and no bound of "
+            "the mixing time follows from it. Measure its visits in a simulation."
+        )
+
+    def hop(self, view: View, token: Arrays, state: Arrays, draws: Vector) -> Hop:
+        """Jump with `probability`, else do as the walk does."""
+        u = draws[0]
+        if u >= self.probability or view.nodes == 1:
+            rest = np.array(draws[: self.walk.draws])
+            rest[:1] = (u - self.probability) / (1.0 - self.probability)
+            return self.walk.hop(view, token, state, rest)
+        node, neighbours, hops = view.node, view.neighbours, 0
+        for v, stop in zip([u / self.probability, *draws[1:]], self.stops, strict=False):
+            place, p = pick(v, len(neighbours))
+            node, hops = int(neighbours[place]), hops + 1
+            if p < stop:
+                break
+            neighbours = view.neighbours_of(node)
+        return Hop(node, hops, self.walk.count_visit(view, token), state)
+
+    def transition_matrix(self, graph: Graph, objective: Any = None) -> csr_array:
+        """(1 − probability) P + probability Σ_r P(r) Sʳ, with S the simple walk.
+
+        Its rows reach `longest` hops far, so it is dense on a small world.
+        """
+        from scipy.sparse import csr_array
+
+        simple = Simple().transition_matrix(graph)
+        matrix = (1.0 - self.probability) * self.walk.transition_matrix(graph, objective)
+        power = simple
+        for share in self.lengths:
+            matrix = matrix + self.probability * share * power
+            power = power @ simple
+        return csr_array(matrix)
+
+    def stationary(self, graph: Graph, objective: Any = None) -> Vector:
+        """Return the distribution that the chain leaves unchanged."""
+        matrix = self.transition_matrix(graph, objective)
+        return stationary_of(matrix, self.walk.stationary(graph, objective))

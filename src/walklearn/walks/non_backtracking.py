@@ -1,0 +1,105 @@
+"""A Metropolis walk that avoids going straight back to the previous node."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from walklearn.arrays import Arrays, ArraySpec, Specs
+from walklearn.graphs import Graph
+from walklearn.walks.composed import Derived
+from walklearn.walks.disclosure import Shown
+from walklearn.walks.markov import NotKnownError
+from walklearn.walks.metropolis import pick
+from walklearn.walks.walk import WALKS, Hop, Vector, View, Walk
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+
+@WALKS.register
+class NonBacktracking(Derived):
+    """A Metropolis walk that avoids going straight back (Lee, Xu & Eun 2012, MHDA).
+
+    An accepted move back to the previous node is put to a second proposal among the other
+    neighbours, accepted with min(1, (a(i, j') / a(i, j))²). The stationary law is that of the
+    `walk` it improves; the chain lives on (previous node, node), so it has no transition
+    matrix over nodes and is not reversible.
+
+    Parameters
+    ----------
+    walk
+        The walk that it improves; by default `Uniform()`.
+
+    Examples
+    --------
+    >>> from walklearn import graphs, walks
+    >>> NonBacktracking(walks.Uniform()).stationary(graphs.star(4)).tolist()
+    [0.25, 0.25, 0.25, 0.25]
+    """
+
+    name: ClassVar[str] = "non-backtracking"
+    compiled: ClassVar[str | None] = "non-backtracking"
+    reversible: ClassVar[bool] = False
+
+    @property
+    def shown(self) -> Shown | None:
+        """It shows what its walk shows: where the token came from is no secret."""
+        return self.walk.shown
+
+    @property
+    def draws(self) -> int:
+        """One more than the walk: the second proposal."""
+        return self.walk.draws + 1
+
+    @property
+    def matrix_walk(self) -> Walk:
+        """Its base walk."""
+        return self.walk
+
+    @property
+    def eigenvalue_note(self) -> str:
+        """The eigenvalues are those of its base walk."""
+        return (
+            "A non-backtracking walk is not reversible and has no matrix over the nodes: the "
+            f"eigenvalues, times and constant are those of its base walk {self.walk!r}. Measure "
+            "its visits in a simulation to see what it gains."
+        )
+
+    def token_arrays(self, nodes: int) -> Specs:
+        """1 + the node before the last move, 0 at the start, and the arrays of its walk."""
+        return (*super().token_arrays(nodes), ArraySpec("sender", (), "<i8"))
+
+    def hop(self, view: View, token: Arrays, state: Arrays, draws: Vector) -> Hop:
+        """Make a Metropolis hop; one that goes straight back may be redirected."""
+        previous, neighbours = int(token["sender"]) - 1, view.neighbours
+        first = self.walk.hop(view, _without_sender(token), state, draws[:-1])
+        if first.messages == 0:
+            return first._replace(token={**first.token, "sender": token["sender"]})
+        token = {**first.token, "sender": np.array(view.node + 1)}
+        if first.node != previous or len(neighbours) < 2:
+            return first._replace(token=token)
+        places = np.flatnonzero(neighbours != previous)
+        place, p = pick(draws[-1], len(places))
+        place, back = int(places[place]), int(np.searchsorted(neighbours, previous))
+        # a(i, j') / a(i, j), both capped at 1, times score_i above and below
+        own = view.own_announcement[0]
+        ratio = min(own, view.announced[place][0]) / min(own, view.announced[back][0])
+        end = int(neighbours[place]) if p <= ratio * ratio else first.node
+        return first._replace(node=end, token=token)
+
+    def transition_matrix(self, graph: Graph, objective: Any = None) -> csr_array:
+        """Refused: the next node depends on the previous one too, so there is no matrix."""
+        raise NotKnownError(
+            "a non-backtracking walk has no transition matrix over the nodes: the next node "
+            f"depends on the previous one too. Ask its walk instead: {self.walk!r}."
+        )
+
+    def acceptance_rate(self, graph: Graph, objective: Any = None) -> float:
+        """The acceptance rate of the walk it builds on: a redirected move still moves."""
+        return self.walk.acceptance_rate(graph, objective)
+
+
+def _without_sender(token: Arrays) -> Arrays:
+    return {name: array for name, array in token.items() if name != "sender"}

@@ -1,0 +1,99 @@
+"""What is said of names and numbers: which name may have been meant, which there are, how many.
+
+>>> f"no column 'lable'{did_you_mean('lable', ['age', 'Label'])}"
+"no column 'lable', did you mean 'Label'?"
+>>> f"The columns are {listed(['age', 'Label', 'city'])}."
+"The columns are 'age', 'Label' and 'city'."
+>>> f"{plural(1, 'node')} and {plural(2, 'edge')}, seen {often(1)}."
+'1 node and 2 edges, seen once.'
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+LONGEST = 120  # characters of a value in a message
+
+
+def closest(word: str, known: Iterable[str]) -> str | None:
+    """The known name that is most like the word, if one is much like it; capitals don't matter.
+
+    >>> closest("rnig", ["ring", "star"]), closest("cube", ["ring", "star"])
+    ('ring', None)
+    """
+    by_lower = {name.lower(): name for name in known}
+    close = difflib.get_close_matches(str(word).lower(), by_lower, n=1)
+    return by_lower[close[0]] if close else None
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """', did you mean …?' when there is a name much like it, '.' otherwise: ends a sentence."""
+    close = closest(word, known)
+    return f", did you mean {close!r}?" if close is not None else "."
+
+
+def listed(names: Sequence[str], most: int = 8) -> str:
+    """'a', 'b' and 'c'; of many only the first.
+
+    >>> listed(["a", "b", "c"], most=1)
+    "'a' and 2 others"
+    """
+    shown = [repr(name) for name in names[:most]]
+    if len(names) > most:
+        shown.append(plural(len(names) - most, "other"))
+    return " and ".join([", ".join(shown[:-1]), shown[-1]] if len(shown) > 1 else shown)
+
+
+def as_given(value: object) -> str:
+    """What was given instead of what was wanted: cut where it is long, a class with its brackets.
+
+    >>> as_given([1, 2]), as_given(dict), as_given("x" * 1000)[:50]
+    ('[1, 2]', 'the class dict: write dict()', "a str that begins with 'xxxxxxxxxxxxxxxxxxxxxxxxxx")
+    """
+    if isinstance(value, type):
+        return f"the class {value.__name__}: write {value.__name__}()"
+    text = repr(value)
+    short = len(text) <= LONGEST and "\n" not in text
+    first = text[: LONGEST // 2].partition("\n")[0]
+    return text if short else f"a {type(value).__name__} that begins with {first}…"
+
+
+def plural(count: float, thing: str) -> str:
+    """How many things there are: '1 edge', '20,000 edges'; what ends otherwise is not for it."""
+    return f"{count:,} {thing}" if count == 1 else f"{count:,} {thing}s"
+
+
+def often(count: int) -> str:
+    """How often something was, or may be: 'once', '3 times'."""
+    return "once" if count == 1 else f"{count:,} times"
+
+
+def number(value: float, digits: int = 3) -> str:
+    """A number rounded to what a reader can use, in a table or a sentence.
+
+    >>> number(0.123456), number(12345.6), number(1e-9), number(float("nan"))
+    ('0.123', '12,300', '1e-09', '–')
+    >>> number(1234.5, digits=2), number(123.0, digits=2)
+    ('1,200', '120')
+    >>> number(-0.5), number(float("-inf"))
+    ('−0.5', '−∞')
+    """
+    if math.isnan(value):
+        return "–"
+    if math.isinf(value):
+        return "∞" if value > 0 else "−∞"
+    rounded = float(f"{value:.{digits}g}")
+    text = f"{rounded:,.0f}" if 1e3 <= abs(rounded) < 1e7 else f"{rounded:g}"
+    return text.replace("-", "−", 1) if value < 0 else text
+
+
+def no_such_file(path: Path) -> str:
+    """The message that a file is not there, with the one that may have been meant."""
+    if path.is_dir():
+        return f"{path} is a directory, not a file."
+    there = [each.name for each in path.parent.iterdir()] if path.parent.is_dir() else []
+    guess = did_you_mean(path.name, there)
+    return f"{path} does not exist{guess}"

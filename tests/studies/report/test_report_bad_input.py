@@ -1,0 +1,128 @@
+"""What cannot be drawn is said plainly, with exit code 2, and leaves nothing behind."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from walklearn.cli.report import report
+from walklearn.studies import Results
+from walklearn.studies.paper.figure1 import compute
+
+
+def drawn(*arguments: object) -> Result:
+    return CliRunner().invoke(report, [str(argument) for argument in arguments])
+
+
+def refused(result: Result, *words: str) -> None:
+    assert result.exit_code == 2, result.output
+    for word in words:
+        assert word in result.output
+    assert "Traceback" not in result.output
+
+
+@pytest.fixture
+def copy(results: Results, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(results.directory, tmp_path / "everything"))
+
+
+def test_a_study_or_a_directory_of_studies(copy: Path) -> None:
+    result = drawn(copy)
+    assert result.exit_code == 0, result.output
+    assert f"Report: {copy / 'report.html'}" in result.output
+    assert drawn(copy.parent, "--out", copy.parent / "page.html").exit_code == 0
+    assert (copy.parent / "page.html").read_bytes() != b""
+
+
+def test_not_results(tmp_path: Path) -> None:
+    refused(drawn(tmp_path / "nothing"), "nothing", "not a directory")
+    refused(drawn(tmp_path), str(tmp_path), "no results", "walklearn run")
+    (tmp_path / "file").write_text("")
+    refused(drawn(tmp_path / "file"), "not a directory")
+    assert not list(tmp_path.glob("*.html"))
+
+
+def test_results_of_another_version(copy: Path) -> None:
+    about = json.loads((copy / "about.json").read_text())
+    (copy / "about.json").write_text(json.dumps({**about, "walklearn": "9.9"}))
+    (copy / "report.html").write_text("the page of before")
+    refused(drawn(copy), "9.9", "run the study again")
+    assert (copy / "report.html").read_text() == "the page of before"
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"cells": None}, "cells is no dict"),
+        ({"cells": {"f00d": 1}}, "cells are not as they were written"),
+        ({"study": ["a"]}, "study is no str"),
+        ({"quick": "no"}, "quick is no bool"),
+        ({"started": "yesterday"}, "started is no time"),
+    ],
+)
+def test_what_the_directory_says_of_itself_is_wrong(copy: Path, change: dict, words: str) -> None:
+    about = json.loads((copy / "about.json").read_text())
+    (copy / "about.json").write_text(json.dumps(about | change))
+    refused(drawn(copy), "about.json is damaged", words, "run the study again")
+    refused(drawn(copy.parent, "--out", copy.parent / "page.html"), "about.json is damaged", words)
+
+
+@pytest.mark.parametrize("key", ["study", "quick", "started", "machine", "cells"])
+def test_what_the_directory_says_of_itself_is_not_all_there(copy: Path, key: str) -> None:
+    about = json.loads((copy / "about.json").read_text())
+    del about[key]
+    (copy / "about.json").write_text(json.dumps(about))
+    refused(drawn(copy), "about.json is damaged", f"{key} is missing")
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[1]", b'"x"', b"null", b"\xff\xfe\x00", b"{}"])
+def test_what_the_directory_says_of_itself_is_no_table(copy: Path, content: bytes) -> None:
+    (copy / "about.json").write_bytes(content)
+    refused(drawn(copy), "cannot read", "about.json")
+
+
+def test_a_computed_figure_that_does_not_say_its_question(tmp_path: Path) -> None:
+    folder, _ = compute("fig1a", tmp_path)
+    about = json.loads((folder / "about.json").read_text())
+    del about["question"]
+    (folder / "about.json").write_text(json.dumps(about))
+    refused(drawn(folder), "about.json is damaged", "question is missing")
+
+
+def test_no_finished_cell(copy: Path) -> None:
+    shutil.rmtree(copy / "cells")
+    refused(drawn(copy), "no finished cell", "walklearn run")
+    assert not (copy / "report.html").exists()
+
+
+def test_damaged_results(copy: Path) -> None:
+    next((copy / "cells").iterdir()).write_bytes(b"PAR1 not really")
+    refused(drawn(copy), "damaged", "run the study again")
+
+
+def test_where_to_write(copy: Path, tmp_path: Path) -> None:
+    refused(drawn(copy, copy), "--out")
+    again = shutil.copytree(copy, tmp_path / "again")
+    refused(drawn(copy, again, "--out", tmp_path / "page.html"), "called everything")
+    (tmp_path / "file").write_text("in the way")
+    refused(drawn(copy, "--out", tmp_path / "file" / "page.html"), "file")
+
+
+def test_a_missing_extra_is_named(copy: Path) -> None:
+    script = (
+        "import sys; sys.modules['jinja2'] = None; from walklearn.cli import main;"
+        f"main(['report', {str(copy)!r}])"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=300, check=False
+    )
+    assert result.returncode == 2
+    assert "jinja2" in result.stderr
+    assert "pip install '.[experiments]'" in result.stderr
+    assert not (copy / "report.html").exists()

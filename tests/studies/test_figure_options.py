@@ -1,0 +1,41 @@
+"""A study may say what it is best looked at as; what makes no sense is refused with its line."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.studies.examples import SMALL
+from walklearn.studies import Study, StudyError
+from walklearn.studies.figure_options import View
+
+MISTAKES = {
+    'kind = "pie"': "figure.kind",
+    'x = "noise"': "figure.kind is missing; it must be one of convergence, map",
+    'kind = "map"\nx = "dimension"': "figure.y is missing",
+    'kind = "map"\nx = "dimension"\ny = "loss"': "figure.y is no number of problem",
+    'kind = "tradeoff"\nx = "epsilon"': "figure.x is no number of a method; those are none",
+    'kind = "scatter"\nx = "weather"': "figure.x",
+    'kind = "cost"\nx = "bound"': "figure.x is no key of a figure of kind cost",
+}
+
+
+@pytest.mark.parametrize("lines", MISTAKES)
+def test_a_view_that_cannot_be_drawn(lines: str) -> None:
+    with pytest.raises(StudyError) as refused:
+        Study.from_text(f"{SMALL}\n[figure]\n{lines}\n", "study.toml")
+    assert MISTAKES[lines] in str(refused.value)
+    assert "line" in str(refused.value)
+
+
+def test_a_view_changes_no_cell() -> None:
+    plain = Study.from_text(SMALL)
+    seen = Study.from_text(f'{SMALL}\n[figure]\nkind = "scatter"\nx = "mixing_time"\n')
+    assert plain.view == View()
+    assert seen.view == View("scatter", "mixing_time")
+    assert [cell.hash for cell in seen.cells()] == [cell.hash for cell in plain.cells()]
+
+
+def test_a_loss_is_no_error_of_a_study() -> None:
+    """Studies record distances and gaps; a trace may also have losses."""
+    with pytest.raises(StudyError, match="metric"):
+        Study.from_text(SMALL.replace('metric = "gap"', 'metric = "loss"'))

@@ -1,0 +1,115 @@
+"""Worlds are drawn from the seed alone, and hold what their tables say."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from walklearn import datasets
+from walklearn.objectives.linear.domains import Ball, Box, Everywhere
+from walklearn.objectives.linear.losses import Huber, Softmax, Squared
+from walklearn.studies import instances
+from walklearn.studies.instances import RUN, TUNE, World, draw_world, kept_world
+from walklearn.studies.options import StudyError
+
+ER = {"family": "erdos_renyi", "nodes": 20, "probability": 0.3}
+GAUSSIANS = {"data": "two_gaussians", "dimension": 3, "penalty": 1.0}
+
+
+def world(problem: dict | None = None, graph: dict | None = None, **place: int) -> World:
+    place = {"seed": 1, "stage": RUN, "instance": 0, **place}
+    return draw_world(graph or ER, {**GAUSSIANS, **(problem or {})}, **place)
+
+
+def test_every_instance_seed_and_stage_is_another_world() -> None:
+    drawn = [world(), world(instance=1), world(stage=TUNE), world(seed=2)]
+    for first in range(len(drawn)):
+        for second in range(first):
+            assert not np.array_equal(drawn[first].problem.X, drawn[second].problem.X)
+            assert drawn[first].graph != drawn[second].graph
+    assert world().problem == world().problem
+    assert world().graph == world().graph
+
+
+def test_another_problem_sees_the_same_graph() -> None:
+    assert world({"variance": 9.0}).graph == world().graph
+    ring = {"family": "ring", "nodes": 20}
+    assert np.array_equal(world(graph=ring).problem.X, world().problem.X)
+
+
+def test_what_a_table_says() -> None:
+    told = {
+        "data": "heterogeneous_rows", "rows": 45, "split": "random", "penalty": 0.5,
+        "spread": 0.1, "loss": {"name": "huber", "threshold": 2.0}, "aggregate": "node-mean",
+        "domain": {"box": [-1.0, 2.0]},
+    }  # fmt: skip
+    problem = world(told).problem
+    assert problem.loss == Huber(2.0)
+    assert problem.domain == Box(-1.0, 2.0)
+    assert (problem.aggregate, problem.penalty, len(problem.X)) == ("node-mean", 0.5, 45)
+    assert sorted(np.diff(problem.offsets)) == [2] * 15 + [3] * 5
+    assert world({"domain": "everywhere"}).problem.domain == Everywhere()
+    assert world({"data": "heterogeneous_rows", "loss": "squared"}).problem.loss == Squared()
+
+
+def test_a_relative_ball_is_measured_by_the_optimum_without_it() -> None:
+    for multiple in (0.5, 2.0):
+        free = np.linalg.norm(world().problem.solution.model)
+        domain = world({"domain": {"ball": multiple, "relative": True}}).problem.domain
+        assert isinstance(domain, Ball)
+        assert domain.radius == pytest.approx(multiple * free)
+
+
+def test_features_are_clipped_to_a_public_bound() -> None:
+    norms = np.linalg.norm(world({"feature_bound": 1.5}).problem.X, axis=1)
+    assert norms.max() == pytest.approx(1.5)
+    assert np.linalg.norm(world().problem.X, axis=1).max() > 1.5
+
+
+@pytest.mark.parametrize(
+    ("name", "rows", "loss"), [("breast_cancer", 569, "logistic"), ("diabetes", 442, "squared")]
+)
+def test_collected_data_are_dealt_out_anew(name: str, rows: int, loss: str) -> None:
+    table = {"data": name, "penalty": 0.1, "aggregate": "mean", "split": "similarity"}
+    first, second = (draw_world(ER, table, 1, RUN, instance).problem for instance in (0, 1))
+    assert len(first.X) == len(second.X) == rows
+    assert type(first.loss).__name__.lower() == loss
+    assert not np.array_equal(first.X, second.X)  # other nodes hold them
+    assert np.array_equal(np.sort(first.X.sum(axis=1)), np.sort(second.X.sum(axis=1)))
+    assert first.solution is second.solution  # solved once
+    assert first.full_gradient(first.solution.model) == pytest.approx(0, abs=1e-10)
+
+
+def test_a_similar_split_makes_nodes_that_differ() -> None:
+    def spread(split: str) -> float:
+        table = {"data": "breast_cancer", "penalty": 1.0, "split": split}
+        problem = draw_world(ER, table, 1, RUN, 0).problem
+        return float(np.std([problem.y[problem.node_of_row == i].mean() for i in range(20)]))
+
+    assert spread("similarity") > 3 * spread("random")
+
+
+def test_some_rows_of_collected_data() -> None:
+    table = {"data": "digits", "rows": 60, "penalty": 1.0, "split": "random"}
+    first, second = (draw_world(ER, table, 1, RUN, instance).problem for instance in (0, 1))
+    assert isinstance(first.loss, Softmax)
+    assert first.X.shape == (60, 64)
+    everything = {tuple(row) for row in datasets.digits()[0]}
+    assert {tuple(row) for row in first.X} <= everything
+    assert not np.array_equal(first.X, second.X)
+    with pytest.raises(StudyError, match="must be 1 to 1797; it is 2000"):
+        draw_world(ER, {**table, "rows": 2000}, 1, RUN, 0)
+
+
+def test_worlds_are_kept_while_there_is_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph, problem = {"family": "ring", "nodes": 5}, {"data": "two_gaussians", "penalty": 1}
+    monkeypatch.setattr(instances, "_kept", type(instances._kept)())
+    kept = kept_world(graph, problem, 1, RUN, 0)
+    assert kept_world(graph, problem, 1, RUN, 0) is kept
+    other = kept_world(graph, problem, 1, RUN, 1)
+    assert other is not kept
+    monkeypatch.setattr(instances, "MOST_BYTES", kept.bytes + other.bytes)
+    third = kept_world(graph, problem, 1, RUN, 2)
+    assert kept_world(graph, problem, 1, RUN, 2) is third
+    assert kept_world(graph, problem, 1, RUN, 1) is other
+    assert kept_world(graph, problem, 1, RUN, 0) is not kept  # the oldest had to go

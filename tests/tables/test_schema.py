@@ -1,0 +1,134 @@
+"""What is declared of columns: read from files, tables and options, and what it does to numbers."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+
+from walklearn.cli.data_options import declared_by
+from walklearn.files.checked_table import CheckedTable
+from walklearn.tables import read_rows
+from walklearn.tables.encoding import Column, Encoding
+from walklearn.tables.schema import Schema, read_column, written_column
+
+TEXT = """
+["*"]
+spread = 2
+[city]
+categories = ["Oslo", "São Paulo, SP"]
+[age]
+range = [0, 100]
+[income]
+centre = 40_000
+spread = 12_000
+cut_off = 2.5
+"""
+
+
+def test_a_file_and_options(tmp_path: Path) -> None:
+    path = tmp_path / "schema.toml"
+    path.write_text(TEXT, encoding="utf-8")
+    schema = declared_by(path, ["zone=EU, NA"], ["income=0,1e5"], ["height=170,10"])
+    assert schema.categories == {"city": ("Oslo", "São Paulo, SP"), "zone": ("EU", "NA")}
+    assert schema.of_column("age") == Column("age", None, 50.0, 50.0, 1.0)
+    assert schema.of_column("income") == Column("income", None, 5e4, 5e4, 1.0)  # options win
+    assert schema.of_column("height") == Column("height", None, 170.0, 10.0, 3.0)
+    assert schema.of_column("other") == Column("other", None, 0.0, 2.0, 3.0)
+    assert Schema.of(path).of_column("income") == Column("income", None, 4e4, 1.2e4, 2.5)
+    assert schema.undeclared(["age", "anything"]) == []
+    assert Schema.of({"age": {"spread": 1}}).undeclared(["age", "height"]) == ["height"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("age = 3", r"line 1: age must be a table"),
+        (
+            "[age]\nrange = [1]",
+            r"line 2: age.range must be two numbers .low, high. with low < high",
+        ),
+        ("[age]\nrange = [2, 1]", r"low < high"),
+        ("[age]\nranges = [1, 2]", r"age.ranges is no key of a column; did you mean range"),
+        ("[age]\ncategories = [1.5, 2]", r"line 2: age.categories must be a list of texts"),
+        ("[age]", r"line 1: age needs either spread = 12"),
+        ("[age]\ncentre = 3", r"line 1: age needs either spread"),
+        ("[age]\nspread = 0", r"line 2: age.spread must be a finite number greater than 0"),
+        ("[age]\nspread = 1\nrange = [0, 1]", r"age needs either"),
+        ("[age]\ncentre = 1\nrange = [0, 1]", r"centre and cut_off go with spread"),
+        ('["*"]\ncategories = ["a"]', r"is for numbers"),
+        ("[age", r"is not TOML"),
+    ],
+)
+def test_mistakes_in_a_file(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "schema.toml"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=message):
+        Schema.of(path)
+
+
+def test_mistakes_in_options() -> None:
+    with pytest.raises(ValueError, match=r"such as age=0,100, got 'age'"):
+        declared_by(None, [], ["age"], [])
+    with pytest.raises(ValueError, match=r"--range age=0,old: '0,old' must be numbers"):
+        declared_by(None, [], ["age=0,old"], [])
+    with pytest.raises(ValueError, match=r"two numbers"):
+        declared_by(None, [], [], ["age=1"])
+    with pytest.raises(ValueError, match=r"spread and cut_off positive"):
+        declared_by(None, [], [], ["age=1,0"])
+
+
+def test_what_a_column_becomes(tmp_path: Path) -> None:
+    path = tmp_path / "people.csv"
+    path.write_text("age,income,city,y\n0,1e6,Oslo,0\n100,40000,Rome,1\n200,28000,Rome,1\n")
+    declared = {
+        "age": {"range": (0, 100)},
+        "*": {"centre": 40_000, "spread": 12_000},
+        "city": {"categories": ["Rome", "Oslo", "Bern"]},
+    }
+    rows = read_rows(path, target="y", schema=declared)
+    np.testing.assert_array_equal(
+        rows.X, [[-1, 3, 0, 1, 0], [1, 0, 1, 0, 0], [1, -1, 1, 0, 0]]
+    )  # cut off at the end of the range, and at three spreads
+    assert rows.encoding.longest == pytest.approx(math.sqrt(1 + 9 + 1), rel=1e-9)
+    assert rows.encoding.longest >= np.linalg.norm(rows.X, axis=1).max()
+    assert Encoding.from_dict(rows.encoding.to_dict()) == rows.encoding
+    assert read_rows(path, target="y").encoding.longest == math.inf
+
+
+def test_sparse_rows_are_cut_off_and_stay_sparse(tmp_path: Path) -> None:
+    path = tmp_path / "rows.svm"
+    path.write_text("1 1:2 3:100\n-1 2:5\n")
+    rows = read_rows(path, target="y", schema={"*": {"spread": 2}})
+    assert isinstance(rows.X, csr_array)
+    np.testing.assert_array_equal(rows.X.toarray(), [[1, 0, 3], [0, 2.5, 0]])
+    dense = read_rows(path, target="y", schema={"*": {"centre": 1, "spread": 2}})
+    np.testing.assert_array_equal(dense.X, [[0.5, -0.5, 3], [-0.5, 2, -0.5]])
+
+
+def test_columns_that_a_range_crushes_are_found() -> None:
+    generator = np.random.default_rng(1)
+    counts = generator.lognormal(0.0, 1.5, 4000)  # a few are large
+    even = generator.uniform(0.0, 1.0, 4000)
+    table = {"count": counts, "even": even, "city": np.array(["Oslo", "Rome"] * 2000)}
+    ranges = {"count": {"range": (0, counts.max())}, "even": {"range": (0, 1)}}
+    for sparse in (False, True):
+        encoding = Schema.of(ranges).applied(Encoding.of_table(table))
+        X = encoding.encode(table)
+        assert encoding.crushed(csr_array(X) if sparse else X) == ["count"]
+    typical = {"count": {"centre": 2, "spread": 3}, "even": {"range": (0, 1)}}
+    encoding = Schema.of(typical).applied(Encoding.of_table(table))
+    assert encoding.crushed(encoding.encode(table)) == []
+
+
+@pytest.mark.parametrize(
+    "column",
+    [Column("a", ("x", "y")), Column("a", None, 0.1, 0.3, 1.7), Column("a", None, -5.0, 1e-3, 1.0)],
+)
+def test_what_a_plan_writes_is_read_back(column: Column) -> None:
+    assert read_column("a", CheckedTable(written_column(column))) == column
+    with pytest.raises(ValueError, match="needs a cut_off"):
+        written_column(Column("a"))
