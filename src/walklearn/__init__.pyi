@@ -16,8 +16,8 @@ from .errors import PrivacyWarning as PrivacyWarning
 from .estimators import MlflowCallback as MlflowCallback
 from .estimators import RandomWalkClassifier as RandomWalkClassifier
 from .estimators import RandomWalkRegressor as RandomWalkRegressor
-from .fitting.advice import Advice as Advice
-from .fitting.advice import advise as advise
+from .fitting.plan import FitPlan as FitPlan
+from .fitting.resolve import advise as advise
 from .graphs import DisconnectedGraphError as DisconnectedGraphError
 from .graphs import Graph as Graph
 from .models import Model as Model
@@ -28,6 +28,8 @@ from .objectives import Problem as Problem
 from .objectives import datasets as datasets
 from .objectives import domains as domains
 from .objectives import losses as losses
+from .privacy import PrivacySettings as PrivacySettings
+from .privacy import PublicFacts as PublicFacts
 from .simulation import Attack as Attack
 from .simulation import Trace as Trace
 from .simulation import TraceFileError as TraceFileError

@@ -11,11 +11,11 @@ from click.testing import Result
 from sklearn.datasets import load_breast_cancer, load_diabetes
 
 from tests.running import invoke
-from walklearn.fitting.advice import advise
+from walklearn.fitting.resolve import advise
 from walklearn.graphs import erdos_renyi
 from walklearn.node.agreement.plan import Plan
-from walklearn.node.agreement.plan_privacy import Privacy
 from walklearn.objectives.linear.losses import Softmax
+from walklearn.privacy import PrivacySettings, PublicFacts
 from walklearn.tables.target_scale import TargetScale
 
 SCHEMA = """
@@ -51,7 +51,7 @@ def test_without_epsilon_visits_remember(folder: Path) -> None:
     plan = Plan.read(folder / "plan.toml")
     assert (plan.update, plan.updates, plan.step_size, plan.walk) == ("saga", 8000, None, "uniform")
     assert plan.encoding.feature_names == ("age", "blood pressure", "ward=A", "ward=B")
-    assert plan.privacy == Privacy(model="in the clear")
+    assert plan.privacy == PrivacySettings(model="in the clear")
     assert not plan.hides_the_model
     assert 'model = "in the clear"' in (folder / "plan.toml").read_text()
     assert "ε = ∞: nothing is protected" in made.stdout
@@ -83,16 +83,8 @@ def test_under_epsilon_it_spends_as_advised(folder: Path) -> None:
     assert made.exit_code == 0, made.output
     plan = Plan.read(folder / "plan.toml")
     allotted = plan.allotment()
-    advice = advise(
-        erdos_renyi(5, 0.9, seed=1),
-        epsilon=3.0,
-        delta=1e-5,
-        features=4,
-        row_length=3**0.5,
-        total_rows=5000,
-        aggregate="mean",
-        intercept=True,
-    )
+    facts = PublicFacts(nodes=5, rows=5000, features=4, row_length=3**0.5)
+    advice = advise(erdos_renyi(5, 0.9, seed=1), facts, PrivacySettings(3.0, 1e-5))
     assert allotted is not None
     assert advice.allotment is not None
     assert allotted.updates == advice.allotment.updates
@@ -161,7 +153,7 @@ def test_check_minds_what_may_not_be_meant(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (("--epsilon", 3), "epsilon was given without delta: privacy is a pair, such as eps"),
+        (("--epsilon", 3), "needs delta"),
         ((*PRIVATE, "--updates", 50), "--updates follows from --epsilon"),
         (("--features", "weight"), "declares neither it nor '*'"),
         (("--name", "St. Olav"), "Error: --name must be of a-z, 0-9"),

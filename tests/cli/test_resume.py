@@ -97,9 +97,7 @@ SETTINGS = [
     ("--graph", "ring"),
     ("--feature-bound", "2"),
     ("--seed", "2"),
-    ("--test-fraction", "0.3"),
     ("--penalty", "0.5"),
-    ("--loss", "squared-hinge"),
 ]
 
 
@@ -107,6 +105,8 @@ SETTINGS = [
     ("changes", "why"),
     [
         *((changes, "other settings, on another graph") for changes in SETTINGS),
+        (("--loss", "squared-hinge"), "squared-hinge"),
+        (("--test-fraction", "0.3"), "another number of rows"),
         (("--scale", "a=0,2"), "other columns or scales"),
         (("--drop", "c"), "other columns or scales"),
         (("--steps", "300"), "counts the updates in all, and the model in .* has made 300"),
@@ -141,7 +141,7 @@ def test_without_a_seed_the_graph_that_was_drawn_is_walked_on(rows: Path, tmp_pa
     tested = invoke(*command, "--test-fraction", "0.2", "--out", out, "--resume")
     assert "needs the --seed of the first run" in " ".join(tested.stderr.split())
     assert invoke(*command, "--steps", "500", "--out", out, "--resume").exit_code == 0
-    assert Model.load(out).details["settings"] == before["settings"]
+    assert Model.load(out).details["plan"] == before["plan"]
     assert invoke(*command, "--steps", "300", "--out", tmp_path / "other").exit_code == 0
     assert Model.load(tmp_path / "other").details["graph_seed"] != before["graph_seed"]
 

@@ -12,7 +12,7 @@ import pytest
 from tests.running import invoke
 from walklearn.node.agreement.plan import Plan
 from walklearn.node.disk.creation import create_node
-from walklearn.privacy.accounting.public_rows import RowLength
+from walklearn.privacy.settings import PrivacySettings, PublicFacts, declared_lengths
 from walklearn.tables import read_rows
 from walklearn.tables.encoding import Column, Encoding
 
@@ -95,17 +95,22 @@ def test_a_text_adds_one_to_the_squared_length_however_many_categories(tmp_path:
     rows = read_rows(write_rows(tmp_path), target="ill", node_column="site",
                      schema=tmp_path / "schema.toml")  # fmt: skip
     squares = np.einsum("ra,ra->r", rows.X, rows.X)
-    length = RowLength.declared(rows.encoding)
     # Mean of 400 squared lengths with deviation 2: a seed is fixed; 0.5 is 5 standard errors.
     assert squares.mean() == pytest.approx(4.0, abs=0.5)
-    assert length.typical == 2.0
+    assert declared_lengths(rows.encoding)["row_length"] == 2.0
     assert rows.X.shape[1] == 13
 
 
 def test_a_bound_below_the_typical_length_replaces_it() -> None:
     encoding = Encoding(tuple(Column(f"x{at}", None, 0.0, 1.0, 3.0) for at in range(9)))
-    assert RowLength.declared(encoding).with_intercept(False) == 3.0
-    short = RowLength.declared(encoding, feature_bound=0.5)
-    assert (short.with_intercept(False), short.is_typical) == (0.5, True)
-    assert RowLength.declared(None).with_intercept(True) is None
-    assert RowLength.declared(None, 2.0, 5.0).with_intercept(False) == 2.0
+
+    def length(encoding: Encoding | None, **given: float) -> float | None:
+        lengths = declared_lengths(encoding, **given)
+        facts = PublicFacts(1, row_length=lengths["row_length"])
+        settings = PrivacySettings(feature_bound=lengths["feature_bound"])
+        return facts.public_length(settings, intercept=False)
+
+    assert length(encoding) == 3.0
+    assert length(encoding, feature_bound=0.5) == 0.5
+    assert length(None) is None
+    assert length(None, row_length=2.0, feature_bound=5.0) == 2.0

@@ -357,7 +357,7 @@ def test_a_run_that_is_interrupted_writes_nothing(
     def interrupt(*arguments: object, **settings: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(RandomWalkClassifier, "fit", interrupt)
+    monkeypatch.setattr(RandomWalkClassifier, "run", interrupt)
     result = invoke("train", place / "data.csv", "--target", "label", "--out", tmp_path / "model")
     assert result.exit_code == 130
     assert list(tmp_path.iterdir()) == []
@@ -405,7 +405,7 @@ def test_advise_from_the_shell(place: Path, tmp_path: Path) -> None:
         "--drop", "city", *CONSTANTS, "--feature-bound", "8", "--verbose",
     )  # fmt: skip
     assert result.exit_code == 0, result.output
-    assert "Laziness 0.1" in result.stdout
+    assert "laziness: 0.1" in result.stdout
     command = followed_from(result.stdout)
     trained = train(place / "data.csv", *command, "--steps", "100", "--out", tmp_path / "m")
     assert trained["walk"] == "Uniform(laziness=0.1)"

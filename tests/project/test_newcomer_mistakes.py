@@ -311,7 +311,7 @@ API: dict[str, tuple[Callable[[], Any], str]] = {
         r"20 rows for the 5 nodes.*nodes="),
     "epsilon alone": (
         lambda: wl.RandomWalkClassifier(epsilon=3.0).fit(X, Y),
-        r"needs delta: what is claimed is a pair"),
+        r"needs delta"),
     "no minimiser": (
         lambda: wl.simulate(
             wl.Problem(X, np.where(Y == "yes", 1.0, -1.0)), wl.graphs.ring(20),

@@ -24,7 +24,7 @@ from walklearn.cli.data_options import (
 )
 
 if TYPE_CHECKING:
-    from walklearn.fitting.advice import Advice
+    from walklearn.fitting.plan import FitPlan
     from walklearn.tables import Schema
 
 # fmt: off
@@ -57,8 +57,9 @@ def advise(data: Path | None, talk: Talk, **options: Any) -> None:
     """Recommend a walk, what protects it, a laziness and a step, with the numbers behind it.
 
     ε and δ are the total for everything that leaves a node because of its rows, the model included.
-    Only public facts are used. With the file DATA, its nodes, rows, features and classes are
-    counted, as `walklearn train` does; nothing else in it affects the advice.
+    Only public facts are used. With the file DATA this is the plan that `walklearn train` would
+    run: nodes, rows, features and classes are counted, and nothing else in it affects a private
+    plan.
 
     \b
     Examples:
@@ -71,22 +72,23 @@ def advise(data: Path | None, talk: Talk, **options: Any) -> None:
     """
     described = DataOptions.take(options)
     if data is None:
-        advice = _from_public_facts(described, options)
+        plan = _from_public_facts(described, options)
     else:
         for name in ("nodes", "rows", "features"):
             if options[name] is not None:
                 raise ValueError(f"--{name} says what {data} says itself: leave it out.")
-        advice = _from_file(data, described, options)
-    talk.facts |= advice.to_dict()
+        plan = _from_file(data, described, options)
+    talk.facts |= plan.to_dict()
     asked = _asked(click.get_current_context())
     if options["epsilon"] is not None:
         asked["--task"] = [options["task"]]
-    _tell(talk, advice, asked)
+    _tell(talk, plan, asked)
 
 
-def _from_public_facts(described: DataOptions, options: dict[str, Any]) -> Advice:
-    from walklearn.fitting.advice import advise as wl_advise
+def _from_public_facts(described: DataOptions, options: dict[str, Any]) -> FitPlan:
+    from walklearn.fitting.resolve import advise as wl_advise
     from walklearn.objectives.linear.losses import Logistic, Squared
+    from walklearn.privacy import PrivacySettings, PublicFacts
 
     graph = described_graph(described.graph, options["nodes"], options["seed"])
     rows = options["total_rows"] or options["rows"]
@@ -95,20 +97,19 @@ def _from_public_facts(described: DataOptions, options: dict[str, Any]) -> Advic
             "how many rows are there in all? What ε costs depends on it: pass --rows, such as "
             "--rows 5000."
         )
-    rows, schema = rows or graph.node_count, described.schema
     if options["task"] == "auto":
         options["task"] = "classification"
-    target_scale_of(options["task"], described.target, schema, options)
-    return wl_advise(
-        graph,
-        **_declared(schema.without(described.target or ""), options),
-        loss=Squared() if options["task"] == "regression" else Logistic(),
-        aggregate="mean",
-        intercept=True,
-        max_rows=options["max_rows"] or -(-rows // graph.node_count),
-        total_rows=rows,
-        **{name: options[name] for name in ("epsilon", "delta", "protect", "model", "penalty")},
+    target_scale_of(options["task"], described.target, described.schema, options)
+    declared = _declared(described.schema.without(described.target or ""), options)
+    privacy = PrivacySettings(
+        options["epsilon"], options["delta"], options["protect"], model=options["model"],
+        feature_bound=declared["feature_bound"], max_rows=options["max_rows"],
+    )  # fmt: skip
+    facts = PublicFacts(
+        graph.node_count, rows or graph.node_count, declared["features"], declared["row_length"]
     )
+    loss = Squared() if options["task"] == "regression" else Logistic()
+    return wl_advise(graph, facts, privacy, loss=loss, penalty=options["penalty"])
 
 
 def _declared(schema: Schema, options: dict[str, Any]) -> dict[str, Any]:
@@ -116,7 +117,7 @@ def _declared(schema: Schema, options: dict[str, Any]) -> dict[str, Any]:
 
     "*" stands for all features that it does not name, so how many there are has to be given.
     """
-    from walklearn.privacy.accounting.public_rows import RowLength
+    from walklearn.privacy.settings import declared_lengths
     from walklearn.tables.encoding import Encoding
     from walklearn.tables.schema import OTHERS, from_rows_message
 
@@ -132,74 +133,43 @@ def _declared(schema: Schema, options: dict[str, Any]) -> dict[str, Any]:
         left = range(facts["features"] - named)
         columns += [replace(others, name=f"{OTHERS}{at}") for at in left]
     encoding = Encoding(tuple(columns))
-    length = RowLength.declared(encoding, facts["row_length"], facts["feature_bound"])
-    return {
-        "features": facts["features"] or encoding.feature_count,
-        "row_length": length.typical,
-        "feature_bound": length.bound,
-    }
+    features = facts.pop("features") or encoding.feature_count
+    return {"features": features, **declared_lengths(encoding, **facts)}
 
 
-def _from_file(data: Path, described: DataOptions, options: dict[str, Any]) -> Advice:
+def _from_file(data: Path, described: DataOptions, options: dict[str, Any]) -> FitPlan:
     from sklearn import config_context
 
-    from walklearn.fitting.advice import advise as wl_advise
-
     rows = described.rows(described.read(data))
-    lengths = {name: options[name] for name in ("row_length", "feature_bound")}
+    names = ("row_length", "feature_bound", "epsilon", "delta", "protect", "model", "max_rows",
+             "total_rows", "penalty")  # fmt: skip
+    settings = {name: options[name] for name in names}
     if (options["epsilon"], options["delta"]) != (None, None):
-        lengths = public_facts(rows, described.schema.without(rows.target), options)
+        settings |= public_facts(rows, described.schema.without(rows.target), options)
     network = described.network(rows, options["seed"])
-    private = {name: options[name] for name in ("epsilon", "delta", "protect", "model")}
-    counted = {name: options[name] for name in ("max_rows", "total_rows")}
     options["task"] = task_of(rows.y, rows.target, options["task"])
     scale = target_scale_of(options["task"], rows.target, described.schema, options)
     if scale is not None:
-        counted |= {"target_centre": scale.centre, "target_spread": scale.spread}
+        settings |= {"target_centre": scale.centre, "target_spread": scale.spread}
     estimator = estimator_for(options["task"])(
-        graph=network.graph, penalty=options["penalty"], **lengths, **private, **counted
+        graph=network, laziness=None, mechanism=None, **settings
     )
     with config_context(assume_finite=True):  # the cells were checked when they were read
-        problem, graph = estimator.pose(rows.X, rows.y, nodes=network.owners)
-    return wl_advise(
-        graph,
-        problem,
-        intercept=True,
-        **lengths,
-        **private,
-        **{name: options[name] for name in ("max_rows", "total_rows")},
-    )
+        return estimator.resolve(rows.X, rows.y)
 
 
-def _tell(talk: Talk, advice: Advice, asked: dict[str, list[str]]) -> None:
-    step = advice.step_size
-    steps = f"{step.constant:.3g} / k^{step.exponent:g}" if step else advice.step_source
-    rows = [
-        ["walk", advice.to_dict()["walk"]],
-        ["model", str(advice.allotment.noise if advice.allotment else "in the clear")],
-        ["L_i", str(advice.mechanism or _not_told(advice))],
-        ["laziness", f"{advice.laziness:g}"],
-        ["update", advice.to_dict()["update"]],
-        ["step", steps],
-    ]
-    talk.show(["", ""], rows, title=click.wrap_text(advice.headline, WIDTH))
+def _tell(talk: Talk, plan: FitPlan, asked: dict[str, list[str]]) -> None:
+    title = click.wrap_text(f"{plan.claim}. From public facts only.", WIDTH)
+    talk.show(["", ""], [list(row) for row in plan.rows_of_table()], title=title)
+    for line in plan.advice():
+        talk.tell(click.wrap_text(line, WIDTH))
     if talk.verbose:
-        if advice.comparison is not None:
-            talk.tell(f"\n{advice.comparison}")
-        talk.tell("\nBecause:\n" + wrapped_sentences(advice.reasons))
+        if plan.comparison is not None:
+            talk.tell(f"\n{plan.comparison}")
+        talk.tell("\nBecause:\n" + wrapped_sentences([str(reason) for reason in plan.reasons]))
     else:
-        if advice.allotment is not None:
-            from walklearn.privacy.accounting.budget import about_noise
-
-            talk.tell(about_noise(advice.allotment))
         talk.tell("The reasons: --verbose.")
-    talk.tell(f"\nTrain with: walklearn train ... {_options_of(advice, asked)}")
-
-
-def _not_told(advice: Advice) -> str:
-    from walklearn.walks.disclosure import tells
-
-    return "in the clear" if tells(advice.walk) else "not told"
+    talk.tell(f"\nTrain with: walklearn train ... {_options_of(plan, asked)}")
 
 
 def _asked(context: click.Context) -> dict[str, list[str]]:
@@ -218,12 +188,12 @@ def _written(value: Any) -> str:
     return repr(value).removesuffix(".0") if isinstance(value, float) else str(value)
 
 
-def _options_of(advice: Advice, asked: dict[str, list[str]]) -> str:
+def _options_of(plan: FitPlan, asked: dict[str, list[str]]) -> str:
     """What to pass to `walklearn train`: what was asked here, and what is advised."""
-    facts = advice.to_dict()
+    facts = plan.to_dict()
     advised = {"--walk": facts["walk"], "--laziness": facts["laziness"] or None}
-    advised["--update"] = None if advice.update is None else facts["update"]
-    if advice.allotment is None:  # else training allots the same from the same public facts
+    advised["--update"] = None if facts["update"] == "sgd" else facts["update"]
+    if plan.allotment is None:  # else training allots the same from the same public facts
         step = facts["step_constant"]
         advised |= {
             "--mechanism": facts["mechanism"],

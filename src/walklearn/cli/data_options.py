@@ -314,7 +314,7 @@ def public_facts(rows: Rows, schema: Schema, settings: dict[str, Any]) -> dict[s
     """
     epsilon, delta = settings["epsilon"], settings["delta"]
     length, given = settings["row_length"], settings["feature_bound"]
-    from walklearn.privacy.accounting.public_rows import RowLength
+    from walklearn.privacy.settings import declared_lengths
     from walklearn.wording import listed
 
     if (epsilon is None) != (delta is None):
@@ -348,8 +348,7 @@ def public_facts(rows: Rows, schema: Schema, settings: dict[str, Any]) -> dict[s
             "--task is missing. A task that is read off the target depends on single rows, and "
             "under privacy it is public: pass --task classification or --task regression."
         )
-    declared = RowLength.declared(rows.encoding, length, given)
-    return {"row_length": declared.typical, "feature_bound": declared.bound}
+    return declared_lengths(rows.encoding, length, given)
 
 
 def described_graph(

@@ -19,7 +19,7 @@ from walklearn.cli.user_errors import named_as_options
 from walklearn.wording import plural
 
 if TYPE_CHECKING:
-    from walklearn.fitting.advice import Advice
+    from walklearn.fitting.plan import FitPlan
     from walklearn.graphs import Graph
     from walklearn.node.agreement.plan import Plan
     from walklearn.objectives.linear.losses import Loss
@@ -130,7 +130,7 @@ def check(plan: Path, data: tuple[Path, ...], talk: Talk) -> None:
 
 def plan_from(**given: Any) -> str:
     """The text of a plan, from the options of `walklearn plan new`; None where one is not given."""
-    from walklearn.cli.plan_text import Choices, text_of
+    from walklearn.cli.plan_text import text_of
     from walklearn.tables.schema import Schema
 
     options: dict[str, Any] = {str(option.name): None for option in new.params} | given
@@ -141,9 +141,8 @@ def plan_from(**given: Any) -> str:
     features = schema.without(target) if task == "regression" else schema
     encoding = _encoding(features, options["schema"], options["features"])
     graph = described_graph(options["graph"], options["nodes"], seed=1)
-    loss = _loss(classes)
-    advice = _advice(graph, encoding, loss, options)
-    return text_of(Choices(encoding, classes, loss, graph.node_count, advice, options, scale))
+    fit = _resolved(graph, encoding, _loss(classes), options)
+    return text_of(fit, encoding, options, classes, scale)
 
 
 def _explain(plan: Plan, talk: Talk) -> None:
@@ -191,15 +190,17 @@ def _loss(classes: tuple[str, ...] | None) -> Loss:
     return Logistic() if len(classes) <= 2 else Softmax(len(classes))
 
 
-def _advice(graph: Graph, encoding: Encoding, loss: Loss, options: dict[str, Any]) -> Advice:
-    from walklearn.fitting.advice import advise
-    from walklearn.privacy.accounting.public_rows import RowLength
+def _resolved(graph: Graph, encoding: Encoding, loss: Loss, options: dict[str, Any]) -> FitPlan:
+    from walklearn.fitting.resolve import advise
+    from walklearn.privacy import PrivacySettings, PublicFacts
+    from walklearn.privacy.settings import declared_lengths
 
-    length = RowLength.declared(encoding)
-    return advise(
-        graph, loss=loss, aggregate="mean", intercept=True, features=encoding.feature_count,
-        row_length=length.typical, total_rows=options["rows"],
-        # Weighting is not considered: without ε visits remember, under ε L_i is not told.
-        feature_bound=length.bound if options["epsilon"] else None,
-        **{name: options[name] for name in ("epsilon", "delta", "protect", "penalty")},
+    lengths = declared_lengths(encoding)
+    privacy = PrivacySettings(
+        options["epsilon"], options["delta"], options["protect"] or "rows",
+        feature_bound=lengths["feature_bound"],
     )  # fmt: skip
+    facts = PublicFacts(
+        graph.node_count, options["rows"], encoding.feature_count, lengths["row_length"]
+    )
+    return advise(graph, facts, privacy, loss=loss, penalty=options["penalty"])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from walklearn.objectives.linear.domains import Everywhere
@@ -13,9 +12,8 @@ from walklearn.tables.schema import toml_key, written_column
 from walklearn.wording import often, plural
 
 if TYPE_CHECKING:
-    from walklearn.fitting.advice import Advice
+    from walklearn.fitting.plan import FitPlan
     from walklearn.node.agreement.plan import Plan
-    from walklearn.objectives.linear.losses import Loss
     from walklearn.tables.encoding import Encoding
     from walklearn.tables.target_scale import TargetScale
 
@@ -27,19 +25,6 @@ FEW_VISITS = 20
 MANY_NODES = 6  # from here on a book saves work
 
 
-@dataclass(frozen=True)
-class Choices:
-    """What a plan is made of: the columns, what is known of the rows, advice and options."""
-
-    encoding: Encoding
-    classes: Sequence[str] | None
-    loss: Loss
-    nodes: int
-    advice: Advice
-    options: Mapping[str, Any]
-    target_scale: TargetScale | None = None
-
-
 def default_updates(nodes: int) -> int:
     """The updates of a plan with memory, where nobody says how many.
 
@@ -49,33 +34,38 @@ def default_updates(nodes: int) -> int:
     return max(VISITS * nodes, LEAST_UPDATES)
 
 
-def text_of(chosen: Choices) -> str:
+def text_of(
+    fit: FitPlan,
+    encoding: Encoding,
+    options: Mapping[str, Any],
+    classes: Sequence[str] | None,
+    target_scale: TargetScale | None,
+) -> str:
     """The plan as TOML, with a word on each choice."""
-    options = chosen.options
-    features = [column.name for column in chosen.encoding.columns]
+    features = [column.name for column in encoding.columns]
     lines = [
         "# What everybody who takes part agrees on: give all of them this same file.",
         "# walklearn plan check explains it; docs/network.md has every key.",
         "version = 2",
         f"name = {_toml(options['name'])}",
-        f"nodes = {chosen.nodes}",
-        f"rows = {options['rows']}  # of all nodes together, about; public",
+        f"nodes = {fit.graph.node_count}",
+        f"rows = {fit.facts.rows}  # of all nodes together, about; public",
         "",
         f"features = {_in_lines(features)}",
         f"target = {_toml(options['target'])}",
-        *([f"classes = {_toml(list(chosen.classes))}"] if chosen.classes is not None else []),
-        *_target_scale(chosen.target_scale),
-        f"loss = {_toml(chosen.loss.name)}",
+        *([f"classes = {_toml(list(classes))}"] if classes is not None else []),
+        *_target_scale(target_scale),
+        f"loss = {_toml(fit.loss.name)}",
         'aggregate = "mean"  # every row counts the same, whoever has it',
-        f"penalty = {options['penalty']!r}",
+        f"penalty = {fit.penalty!r}",
         "intercept = true",
         "",
-        *_walk(chosen),
+        *_walk(fit, options["updates"]),
         *([f"keeper = {_toml(options['keeper'])}"] if options["keeper"] else []),
-        *_privacy(chosen),
+        *_privacy(fit),
         *_time_limits(options["slowest_answer"]),
     ]
-    for column in chosen.encoding.columns:
+    for column in encoding.columns:
         lines += ["", f"[columns.{toml_key(column.name)}]"]
         lines += [f"{key} = {_toml(value)}" for key, value in written_column(column).items()]
     return "\n".join(lines) + "\n"
@@ -88,35 +78,35 @@ def _target_scale(scale: TargetScale | None) -> list[str]:
     return [f"target_scale = {inner}  # public; nodes train on (target - centre) / spread"]
 
 
-def _walk(chosen: Choices) -> list[str]:
+def _walk(fit: FitPlan, updates: int | None) -> list[str]:
     """How the token walks, and what a visit does."""
-    allotted = chosen.advice.allotment
-    lines = ['walk = "uniform"', f"laziness = {chosen.advice.laziness!r}"]
-    if allotted is None:
-        updates = chosen.options["updates"] or default_updates(chosen.nodes)
+    nodes, step = fit.graph.node_count, fit.step_size
+    lines = ['walk = "uniform"', f"laziness = {getattr(fit.walk, 'laziness', 0.0)!r}"]
+    if step is None:
+        updates = updates or default_updates(nodes)
         return [
             'update = "saga"  # goes to the minimiser itself, and finds its step',
-            f"updates = {updates}  # of the token: {updates / chosen.nodes:.3g} for each node",
+            f"updates = {updates}  # of the token: {updates / nodes:.3g} for each node",
             *lines,
         ]
     return [
         'update = "sgd"',
-        f"updates = {allotted.updates}  # of the token: what the noise allows",
-        f"step_size = {{ constant = {allotted.step:.6g}, exponent = 0 }}",
+        f"updates = {fit.stop.steps}  # of the token: what the noise allows",
+        f"step_size = {{ constant = {step.constant:.6g}, exponent = 0 }}",
         "average = false  # under noise the last model is the best",
         *lines,
     ]
 
 
-def _privacy(chosen: Choices) -> list[str]:
-    if chosen.advice.allotment is None:
+def _privacy(fit: FitPlan) -> list[str]:
+    if fit.noise is None:
         return ["", "[privacy]", f"model = {_toml(IN_THE_CLEAR)}  # unprotected: ε = ∞"]
     return [
         "",
         "[privacy]  # clip, noise and cap follow from public facts",
-        f"protect = {_toml(chosen.options['protect'])}",
-        f"epsilon = {chosen.options['epsilon']!r}  # the total for all that leaves a node",
-        f"delta = {chosen.options['delta']!r}",
+        f"protect = {_toml(fit.budget.unit)}",
+        f"epsilon = {fit.budget.epsilon!r}  # the total for all that leaves a node",
+        f"delta = {fit.budget.delta!r}",
     ]
 
 

@@ -17,15 +17,14 @@ from walklearn.privacy.mechanisms.description import IN_THE_CLEAR
 
 if TYPE_CHECKING:
     from walklearn.estimators.random_walk import RandomWalk
-    from walklearn.graphs import Graph
+    from walklearn.fitting.plan import FitPlan
     from walklearn.models import Model
     from walklearn.tables import Rows
 
-# What must be asked for again, as these options are called, for it decides what the walk ends at.
-SAME = (
-    "task", "loss", "penalty", "walk", "laziness", "update", "step_constant", "batch", "tol",
-    "feature_bound", "total_rows", "test_fraction", "seed",
-)  # fmt: skip
+OTHER_SETTINGS = (
+    "the model that was interrupted was trained with other settings, on another graph, or in "
+    "Python. Repeat the interrupted command with --resume, or train anew with --force."
+)
 PRIVATE = (
     "a private training is not resumed: how often the rows of each node have shown in the model is "
     "not kept with it, so that what is claimed of them could not hold. Train anew with --force: "
@@ -49,19 +48,8 @@ def graph_seed(out: Path, resume: bool, seed: int | None) -> int:
     return secrets.randbits(32) if seed is None else seed
 
 
-def digest_of(settings: dict[str, Any], graph: Graph) -> str:
-    """Return a digest of the settings and the graph that decide where a training ends."""
-    from hashlib import sha256
-
-    asked = repr([settings[name] for name in SAME]).encode()
-    return sha256(asked + graph.indptr.tobytes() + graph.indices.tobytes()).hexdigest()[:16]
-
-
-def begin_with(out: Path, estimator: RandomWalk, rows: Rows, settings: dict[str, Any]) -> int:
-    """Let the estimator begin with the model in OUT; what does not fit it is refused.
-
-    Returns how many updates were made before.
-    """
+def begin_with(out: Path, estimator: RandomWalk, rows: Rows, settings: dict[str, Any]) -> Model:
+    """Let the estimator begin with the model in OUT, and return it; refuse what does not fit it."""
     from walklearn.models import Model
 
     if is_private(estimator):
@@ -76,7 +64,9 @@ def begin_with(out: Path, estimator: RandomWalk, rows: Rows, settings: dict[str,
         raise ValueError(f"{out}: {PRIVATE}")
     if not model.details.get("interrupted"):
         raise ValueError(f"the training of {out} was not interrupted: leave --resume out.")
-    _check_same_training(out, model, rows, digest_of(settings, estimator.graph))
+    _check_same_rows(out, model, rows)
+    if model.details.get("seed") != settings["seed"]:
+        raise ValueError(OTHER_SETTINGS)
     for name in ("steps", "max_steps"):  # of the whole training
         most = settings[name]
         if most is not None and most <= model.updates:
@@ -86,16 +76,17 @@ def begin_with(out: Path, estimator: RandomWalk, rows: Rows, settings: dict[str,
             )
         estimator.set_params(**{name: None if most is None else most - model.updates})
     estimator.resume_from(model)
-    return model.updates
+    return model
 
 
-def _check_same_training(out: Path, model: Model, rows: Rows, digest: str) -> None:
-    """Refuse settings, and rows, that the model cannot have been trained with."""
-    if model.details.get("settings") != digest:
-        raise ValueError(
-            f"the model in {out} was trained with other settings, on another graph, or in Python. "
-            "Repeat the interrupted command with --resume, or train anew with --force."
-        )
+def check_plan(model: Model, plan: FitPlan) -> None:
+    """Refuse to continue the training of a model under another plan."""
+    if model.details.get("plan") != plan.digest:
+        raise ValueError(OTHER_SETTINGS)
+
+
+def _check_same_rows(out: Path, model: Model, rows: Rows) -> None:
+    """Refuse rows that the model cannot have been trained with."""
     names = None if model.classes is None else [str(each) for each in model.classes]
     found = [str(each) for each in rows.classes] if names is not None else None
     same = (model.target, names, model.encoding) == (rows.target, found, rows.encoding)

@@ -23,7 +23,7 @@ from walklearn.cli.data_options import (
     with_options,
 )
 from walklearn.cli.data_warnings import about_columns, about_owners, unknown_labels
-from walklearn.cli.resume import begin_with, digest_of, graph_seed, is_private
+from walklearn.cli.resume import begin_with, check_plan, graph_seed, is_private
 from walklearn.cli.run_record import RunRecord
 from walklearn.cli.tracking import TRACKING_OPTIONS, logged, tracker_of
 from walklearn.cli.train_output import Trained, facts_of, notes_on, tell
@@ -37,7 +37,7 @@ from walklearn.wording import plural
 if TYPE_CHECKING:
     from walklearn.estimators.mlflow_callback import MlflowCallback
     from walklearn.estimators.random_walk import RandomWalk
-    from walklearn.fitting.accounts import Cost
+    from walklearn.fitting.prepare import Prepared
     from walklearn.graphs import Network
     from walklearn.privacy import ModelNoise
     from walklearn.privacy.model_noise import Unit
@@ -131,12 +131,11 @@ def train(data: Path, out: Path, force: bool, resume: bool, talk: Talk, **option
         _check_mechanism(options["epsilon"])
         options["graph_seed"] = graph_seed(out, resume, options["seed"])
         asked_of_data = DataOptions.take(options)
-        prepared = _prepared(data, asked_of_data, options, resume)
-        done = begin_with(out, prepared.estimator, prepared.rows, options) if resume else 0
-    trained = _train(prepared, done, talk)
+        prepared = _prepared(data, asked_of_data, options, out if resume else None)
+    trained = _train(prepared, talk)
     details, remedy = dict[str, Any](), "The full budget is spent, so it cannot be resumed."
     if not is_private(prepared.estimator):
-        details = {"settings": digest_of(options, prepared.network.graph)}
+        details = {"plan": prepared.estimator.fit_plan_.digest}
         details["graph_seed"] = options["graph_seed"]
         remedy = "The same command with --resume continues from there."
     trained.model.with_details(details).save(out, overwrite=force or resume)
@@ -163,7 +162,10 @@ def _check_mechanism(epsilon: float | None) -> None:
 
 
 class _Prepared(NamedTuple):
-    """What is trained on, once all that can be wrong with it was checked."""
+    """What is trained on, once all that can be wrong with it was checked.
+
+    caught: the warnings so far. done: the updates of the training that is continued.
+    """
 
     estimator: RandomWalk
     rows: Rows
@@ -172,6 +174,9 @@ class _Prepared(NamedTuple):
     tracker: MlflowCallback | None
     notes: list[str]
     record: RunRecord
+    fit: Prepared
+    caught: list[warnings.WarningMessage]
+    done: int
 
 
 @contextmanager
@@ -195,10 +200,11 @@ def _all_complaints_at_once(out: Path, force: bool) -> Iterator[None]:
 
 
 def _prepared(
-    data: Path, options: DataOptions, settings: dict[str, Any], resumes: bool
+    data: Path, options: DataOptions, settings: dict[str, Any], begun: Path | None
 ) -> _Prepared:
-    """Read, check and place the rows."""
-    from walklearn.fitting.parameters import check_parameters, loss_of
+    """Read, check and place the rows, and resolve the plan; begun: the model to continue from."""
+    from sklearn import config_context
+
     from walklearn.graphs.names import is_name
 
     if settings["test"] is not None and settings["test_fraction"] is not None:
@@ -226,35 +232,40 @@ def _prepared(
             raise ValueError(wrong)
         notes += [] if wrong is None else [f"of the rows that are tested on: {wrong}"]
     network = options.network(rows, settings["graph_seed"])
-    parameters = _parameters(settings) | {"graph": network.graph, **lengths}
+    parameters = _parameters(settings) | {"graph": network, **lengths}
     if scale is not None:
         parameters |= {"target_centre": scale.centre, "target_spread": scale.spread}
     estimator = estimator_for(task)(**parameters)
-    check_parameters(estimator)
-    loss_of(settings["loss"], len(rows.classes) if task == "classification" else None)
-    record = RunRecord(all_rows, options.node_column, estimator.delta, resumes)
-    return _Prepared(estimator, rows, network, tested, tracker, notes, record)
+    record = RunRecord(all_rows, options.node_column, estimator.delta, begun is not None)
+    model = None if begun is None else begin_with(begun, estimator, rows, settings)
+    finite = config_context(assume_finite=True)  # the cells were checked when they were read
+    with finite, warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        fit = estimator.prepare(rows.X, rows.y)
+    if model is not None:
+        check_plan(model, fit.plan)
+    done = 0 if model is None else model.updates
+    return _Prepared(estimator, rows, network, tested, tracker, notes, record, fit, caught, done)
 
 
-def _train(prepared: _Prepared, done: int, talk: Talk) -> Trained:
-    """Let the token walk, and test the model; `done` says how many updates were made earlier."""
+def _train(prepared: _Prepared, talk: Talk) -> Trained:
+    """Let the token walk, and test the model."""
+    from sklearn import config_context
+
     from walklearn.fitting.result import for_the_owner, is_claimed
     from walklearn.models.score import score_of
 
-    estimator, rows, network, tested, tracker, notes, record = prepared
-    with warnings.catch_warnings(record=True) as caught:
+    estimator, rows, network, tested, tracker, notes, record, fit, caught, done = prepared
+    # An owner must know this before the run is charged.
+    for each in caught:
+        talk.note(str(each.message))
+    for line in fit.summary:
+        talk.aside(line)
+    record.charge(fit.ledger)
+    with config_context(assume_finite=True), warnings.catch_warnings(record=True) as later:
         warnings.simplefilter("always")
-
-        def before_draw(cost: Cost) -> None:
-            """Print what an owner must know before the run is charged, then charge it."""
-            for each in caught:
-                talk.note(str(each.message))
-            for line in cost.summary:
-                talk.aside(line)
-            record.charge(cost.ledger)
-
-        estimator._before_draw = before_draw
-        fitted = _fit(estimator, rows, network, done)
+        fitted = _fit(estimator, rows, fit, done)
+    caught += later
     model, owners = estimator.to_model(rows.encoding, target=rows.target), for_the_owner(estimator)
     scores = {"training": score_of(model.kind, fitted, rows.y)}
     if tested is not None:
@@ -320,21 +331,16 @@ def _model_privacy(
     )
 
 
-def _fit(estimator: Any, rows: Rows, network: Network, done: int) -> Any:
+def _fit(estimator: RandomWalk, rows: Rows, fit: Prepared, done: int) -> Any:
     """Train with a bar that shows how far the walk is; return what is predicted of the rows."""
-    from sklearn import config_context
-
     from walklearn.progress import progress_bar
 
-    # The cells were checked when they were read.
-    finite = config_context(assume_finite=True)
     steps = estimator.steps and estimator.steps + done
-    with finite, progress_bar(None, steps, "training") as bar:
+    with progress_bar(None, steps, "training") as bar:
 
         def progress(updates: int, loss: float) -> None:
-            if not is_private(estimator):  # no eye on the rows decides when it is interrupted
+            if not fit.request.is_private:  # no eye on the rows decides when it is interrupted
                 bar.set_postfix(loss=f"{loss:.4g}", refresh=False)
             bar.update(updates - bar.n)
 
-        estimator.set_params(callback=progress).fit(rows.X, rows.y, nodes=network.owners)
-        return estimator.predict(rows.X)
+        return estimator.set_params(callback=progress).run(fit).predict(rows.X)

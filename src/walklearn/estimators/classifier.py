@@ -11,11 +11,10 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
-from walklearn.estimators.random_walk import RandomWalk
-from walklearn.fitting.parameters import check_parameters, loss_of
-from walklearn.fitting.prepare import Given
+from walklearn.estimators.random_walk import Checked, RandomWalk
+from walklearn.fitting.request import loss_of
 from walklearn.fitting.result import warn_about_score
-from walklearn.objectives.linear.losses import LOSSES, Loss
+from walklearn.objectives.linear.losses import LOSSES
 
 Array = NDArray[Any]
 
@@ -77,57 +76,35 @@ class RandomWalkClassifier(ClassifierMixin, RandomWalk):
         known = self.classes_ if go_on else np.unique(np.asarray(classes))
         if classes is not None and not np.array_equal(known, np.unique(np.asarray(classes))):
             raise ValueError(f"classes must be the same in every call: they were {known}.")
-        return self._learn(X, y, nodes, sample_weight, go_on, known)
+        checked = self._checked(X, y, go_on, known)
+        return self.run(self._prepare(checked, y, nodes, sample_weight, go_on, partial=True))
 
-    def _checked(self, X: ArrayLike, y: ArrayLike, go_on: bool) -> tuple[Array, Array]:
+    def _checked(
+        self, X: ArrayLike, y: ArrayLike, go_on: bool, classes: Array | None = None
+    ) -> Checked:
         rows, labels = validate_data(
             self, X, y, dtype=np.float64, accept_sparse="csr", reset=not go_on
         )
         check_classification_targets(labels)
-        return rows, labels
-
-    def _learn(
-        self,
-        X: ArrayLike,
-        y: ArrayLike,
-        nodes: ArrayLike | None,
-        sample_weight: ArrayLike | None,
-        go_on: bool,
-        known: Array | None = None,
-    ) -> Self:
-        """Learn from rows of the known classes; for `fit` those are the ones in y."""
-        check_parameters(self)
-        rows, labels = self._checked(X, y, go_on)
-        classes = np.unique(labels) if known is None else known
-        if go_on and not np.array_equal(classes, self.classes_):
+        known = np.unique(labels) if classes is None else classes
+        if go_on and not np.array_equal(known, self.classes_):
             raise ValueError(
-                f"with warm_start the classes must stay: they were {self.classes_}, now {classes}."
+                f"with warm_start the classes must stay: they were {self.classes_}, now {known}."
             )
-        unknown = np.setdiff1d(labels, classes)
+        unknown = np.setdiff1d(labels, known)
         if unknown.size:
-            raise ValueError(f"y has labels {unknown} that are not among the classes {classes}.")
+            raise ValueError(f"y has labels {unknown} that are not among the classes {known}.")
         begun = None if go_on or self._resumed is None else self._resumed.classes
-        if begun is not None and begun != tuple(classes.tolist()):
+        if begun is not None and begun != tuple(known.tolist()):
             raise ValueError(
                 f"the model to go on from tells the classes {begun} apart, and y has "
-                f"{tuple(classes.tolist())}: give rows of all its classes and of no other."
+                f"{tuple(known.tolist())}: give rows of all its classes and of no other."
             )
-        given = Given(rows, *self._coded(labels, classes), nodes, sample_weight)
-        self._walk(given, go_on, partial=known is not None)
-        self.classes_ = classes
-        self.coef_, self.intercept_ = self._coefficients_and_intercepts()
-        return self
-
-    def _validated(self, X: ArrayLike, y: ArrayLike) -> tuple[Array, Array, Loss]:
-        rows, labels = self._checked(X, y, go_on=False)
-        return rows, *self._coded(labels, np.unique(labels))
-
-    def _coded(self, labels: Array, classes: Array) -> tuple[Array, Loss]:
-        """The labels as the loss takes them, and the loss."""
-        if len(classes) < 2:
-            raise ValueError(f"a classifier needs at least 2 classes, y has 1 class: {classes}.")
-        loss, codes = loss_of(self.loss, len(classes)), np.searchsorted(classes, labels)
-        return (codes if loss.takes == "class" else 2 * codes - 1).astype(float), loss
+        if len(known) < 2:
+            raise ValueError(f"a classifier needs at least 2 classes, y has 1 class: {known}.")
+        loss, codes = loss_of(self.loss, len(known)), np.searchsorted(known, labels)
+        targets = (codes if loss.takes == "class" else 2 * codes - 1).astype(float)
+        return Checked(rows, targets, loss, known)
 
     def decision_function(self, X: ArrayLike) -> Array:
         """Compute the scores of rows.

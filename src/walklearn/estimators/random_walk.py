@@ -1,7 +1,8 @@
 """What the classifier and the regressor share: parameters, attributes and methods.
 
-`fitting.training` runs a fit from end to end: the rows become a problem (`fitting.prepare`), and
-the token walks. The results become attributes here, in the units of the given rows.
+A fit goes one way: the parameters become a request (`fitting.request`), the rows a problem and a
+plan (`fitting.prepare`), the token walks (`fitting.training`), and the results become attributes
+here, in the units of the given rows.
 """
 
 from __future__ import annotations
@@ -10,19 +11,19 @@ import os
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
-from typing import Any, Literal, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from walklearn.fitting.accounts import Cost
-from walklearn.fitting.parameters import average_of, check_parameters, seeds_of
-from walklearn.fitting.prepare import Given, posed, terms_of
+from walklearn.fitting.plan import FitPlan
+from walklearn.fitting.prepare import Given, Prepared, prepare
+from walklearn.fitting.request import FitRequest
 from walklearn.fitting.result import model_of, trace_of
 from walklearn.fitting.rounds import Average
-from walklearn.fitting.training import Ended, walk_over
+from walklearn.fitting.training import Ended, train
 from walklearn.fitting.training_state import State
 from walklearn.graphs import Graph
 from walklearn.models import Model
@@ -38,6 +39,15 @@ from walklearn.updates.update import Update
 from walklearn.walks import Walk
 
 Array = NDArray[Any]
+
+
+class Checked(NamedTuple):
+    """Checked rows, targets as the loss takes them, the loss, and the labels of a classifier."""
+
+    X: Array
+    targets: Array
+    loss: Loss
+    classes: Array | None = None
 
 
 class RandomWalk(BaseEstimator):
@@ -106,7 +116,8 @@ class RandomWalk(BaseEstimator):
         predictions are in the units of y; losses in `trace_` are in units of the spread. Without
         protection of the model they change nothing. A centre other than 0 needs an intercept.
     mechanism
-        What releases L_i where the model is in the clear: a name in `privacy.MECHANISMS`.
+        What releases L_i where the model is in the clear: a name in `privacy.MECHANISMS`. None
+        chooses the one with the least error, and the uniform walk where none is worth its cost.
     model_privacy
         A `ModelNoise` made by hand: clipping, noise and a cap on what each node adds to the
         model. It cannot be given together with epsilon, from which one follows; its ε is told
@@ -144,7 +155,8 @@ class RandomWalk(BaseEstimator):
     domain
         The set that the model is kept in, such as domains.Ball(10.0).
     laziness
-        The chance that a walk given by name stays put; any above 0 cures a walk of period 2.
+        The chance that a walk given by name stays put; any above 0 cures a walk of period 2. None
+        chooses it by the spectral gap of the graph.
     warm_start
         Whether fit goes on with the token of the last fit; what was remembered of its rows is
         forgotten, the model is not.
@@ -166,6 +178,8 @@ class RandomWalk(BaseEstimator):
         How many updates were made.
     trace_
         Losses and messages on the way.
+    fit_plan_
+        The `FitPlan` that was run: all choices, with their reasons.
     ledger_
         What was published, at what cost.
     allotment_
@@ -182,9 +196,7 @@ class RandomWalk(BaseEstimator):
 
     _state: State
     _resumed: Model | None = None
-    _before_draw: Callable[[Cost], object] | None = None  # called before anything is spent
     _predicts_numbers = False
-    _target_name: str | None = None
 
     def __init_subclass__(cls, **options: Any) -> None:
         """An estimator's docstring explains all parameters, which are written here once."""
@@ -213,7 +225,7 @@ class RandomWalk(BaseEstimator):
         total_rows: float | None = None,
         target_centre: float | None = None,
         target_spread: float | None = None,
-        mechanism: str = "laplace",
+        mechanism: str | None = "laplace",
         model_privacy: ModelNoise | None = None,
         steps: int | None = None,
         max_steps: int | None = None,
@@ -224,7 +236,7 @@ class RandomWalk(BaseEstimator):
         fit_intercept: bool = True,
         standardise: bool | str = "auto",
         domain: Domain | None = None,
-        laziness: float = 0.0,
+        laziness: float | None = 0.0,
         warm_start: bool = False,
         random_state: Any = None,
         callback: Callable[[int, float], object] | None = None,
@@ -292,8 +304,41 @@ class RandomWalk(BaseEstimator):
         self
             The fitted estimator.
         """
-        go_on = self.warm_start and hasattr(self, "_state")
-        return self._learn(X, y, nodes, sample_weight, go_on)
+        return self.run(self.prepare(X, y, nodes, sample_weight))
+
+    def resolve(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        nodes: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> FitPlan:
+        """Return the plan that `fit` would run on these rows, without drawing or spending anything.
+
+        The estimator itself stays as it is. Of a graph that is drawn, the plan has one instance;
+        `fit` draws another, unless `random_state` is a number.
+
+        Parameters
+        ----------
+        X, y, nodes, sample_weight
+            As for `fit`.
+
+        Returns
+        -------
+        FitPlan
+            All choices with their reasons.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from walklearn import RandomWalkClassifier
+        >>> X, y = load_iris(return_X_y=True)
+        >>> private = RandomWalkClassifier(epsilon=1.0, delta=1e-5, row_length=2.0)
+        >>> plan = private.resolve(X, y)
+        >>> plan.walk, plan.stop.steps, plan.noise.max_contributions
+        (Uniform(), 6758, 50)
+        """
+        return copy(self).prepare(X, y, nodes, sample_weight).plan
 
     def pose(
         self,
@@ -328,11 +373,8 @@ class RandomWalk(BaseEstimator):
         (Softmax(classes=3), 'mean', Graph(150 nodes, 150 edges))
         """
         new = copy(self)
-        new._note_target(y)
-        check_parameters(new)
-        given = Given(*new._validated(X, y), nodes, sample_weight)
-        seed = seeds_of(self.random_state, 0).graph
-        here = posed(new, given, terms_of(new), State(), seed)
+        new.warm_start = False
+        here = new.prepare(X, y, nodes, sample_weight).posed
         return here.problem, here.network.graph
 
     def to_model(
@@ -398,68 +440,110 @@ class RandomWalk(BaseEstimator):
         self._resumed = model
         return self
 
-    @abstractmethod
-    def _learn(
+    def prepare(
         self,
         X: ArrayLike,
         y: ArrayLike,
-        nodes: ArrayLike | None,
-        sample_weight: ArrayLike | None,
-        go_on: bool,
-    ) -> Self:
-        """Check the rows, walk over them, and keep what was learnt."""
+        nodes: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Prepared:
+        """Prepare a fit for `run`: check the rows and resolve the plan, but draw and spend nothing.
 
-    @abstractmethod
-    def _validated(self, X: ArrayLike, y: ArrayLike) -> tuple[Array, Array, Loss]:
-        """Rows and targets, checked and as the loss takes them, and the loss."""
+        `walklearn train` charges the owner's record between the two steps. `fit` does both.
 
-    def _walk(self, given: Given, go_on: bool, partial: bool) -> None:
-        """Let the token walk over these rows; `go_on` says that it is the one of the last call."""
-        state = self._state if go_on else State(resumed=self._resumed)
-        ended = walk_over(self, given, state, partial)
+        Parameters
+        ----------
+        X, y, nodes, sample_weight
+            As for `fit`.
+
+        Returns
+        -------
+        Prepared
+            The problem, the plan, and the ledger after the run.
+        """
+        go_on = self.warm_start and hasattr(self, "_state")
+        return self._prepare(self._checked(X, y, go_on), y, nodes, sample_weight, go_on)
+
+    def run(self, prepared: Prepared) -> Self:
+        """Let the token walk as prepared, and keep what was learnt.
+
+        Parameters
+        ----------
+        prepared
+            What `prepare` returned.
+
+        Returns
+        -------
+        self
+            The fitted estimator.
+        """
+        ended = train(prepared, self.callback)
         self._state, self._resumed = ended.state, None
         self._set_attributes(ended)
-        self.loss_ = given.loss  # in the units of the target that was given
         self.trace_ = trace_of(self, ended)
         fitted = getattr(self.callback, "fitted", None)
         if fitted is not None:
             fitted(self)
+        return self
+
+    @abstractmethod
+    def _checked(
+        self, X: ArrayLike, y: ArrayLike, go_on: bool, classes: Array | None = None
+    ) -> Checked:
+        """Check rows and targets; `go_on` says that they follow those of the last call."""
+
+    def _prepare(
+        self,
+        checked: Checked,
+        y: Any,
+        nodes: ArrayLike | None,
+        sample_weight: ArrayLike | None,
+        go_on: bool,
+        partial: bool = False,
+    ) -> Prepared:
+        """Prepare a call; `partial` says that it is one of partial_fit."""
+        names = getattr(self, "feature_names_in_", None)
+        if names is None:
+            names = [f"x{at}" for at in range(self.n_features_in_)]
+        target = getattr(y, "name", None)  # under which a schema may declare its scale
+        named = self._predicts_numbers and isinstance(target, str)
+        request = FitRequest.of(
+            self.get_params(deep=False), list(names), target if named else None,
+            self._predicts_numbers,
+        )  # fmt: skip
+        state = self._state if go_on else State(resumed=self._resumed)
+        given = Given(*checked, nodes, sample_weight)
+        return prepare(request, given, state, self.random_state, partial)
 
     def _set_attributes(self, ended: Ended) -> None:
-        """What a walk has ended with, in the units that the rows were given in."""
-        setting, token, here = ended.setting, ended.walked.token, ended.posed
+        """Keep the result of a walk, in the units that the rows were given in."""
+        prepared, setting, token = ended.prepared, ended.setting, ended.walked.token
+        here, plan = prepared.posed, prepared.plan
         objective, update, arrays = setting.visible, setting.update, token.token.update
         shape = here.problem.model_shape
         self.weights_ = here.units.back(update.model(objective, arrays).reshape(shape))
         self.average_ = here.units.back(update.average_model(objective, arrays).reshape(shape))
         if here.clipped_rows is not None:
             self.clipped_rows_ = here.clipped_rows
+        if prepared.given.classes is not None:
+            self.classes_ = prepared.given.classes
         self.interrupted_ = ended.walked.interrupted
-        noise = setting.privacy if isinstance(setting.privacy, ModelNoise) else None
-        self.allotment_, self.model_noise_ = ended.state.allotted, noise
-        self.graph_ = here.network.graph
+        self.fit_plan_ = plan
+        self.allotment_, self.model_noise_ = plan.allotment, plan.noise
+        self.graph_ = plan.graph
         self.walk_ = setting.walk
         self.update_ = setting.update
         self.step_size_ = getattr(setting.update, "step_size", None)
-        self.ledger_ = ended.ledger
+        self.ledger_ = prepared.ledger
         self.n_iter_ = token.token.updates
-
-    def _note_target(self, y: Any) -> None:
-        """Keep the name of y, under which a schema may declare its scale."""
-        name = getattr(y, "name", None)
-        self._target_name = name if self._predicts_numbers and isinstance(name, str) else None
-
-    @property
-    def _averages(self) -> Average:
-        """Which model predicts."""
-        return average_of(self, self.update_)
-
-    def _coefficients_and_intercepts(self) -> tuple[Array, Array]:
-        """The weights of the model that predicts, in given units, with a row per score."""
-        used = np.atleast_2d(self.weights_ if self._averages == "none" else self.average_)
-        if self.fit_intercept:
-            return used[:, :-1].copy(), used[:, -1].copy()
-        return used.copy(), np.zeros(len(used))
+        self.loss_ = prepared.given.loss  # in the units of the target that was given
+        used = np.atleast_2d(self.weights_ if plan.stop.average == "none" else self.average_)
+        intercept = prepared.request.intercept
+        coefficients = (used[:, :-1] if intercept else used).copy()
+        intercepts = used[:, -1].copy() if intercept else np.zeros(len(used))
+        numbers = self._predicts_numbers
+        self.coef_ = coefficients[0] if numbers else coefficients
+        self.intercept_ = float(intercepts[0]) if numbers else intercepts
 
     def _scores(self, X: ArrayLike) -> Array:
         check_is_fitted(self, "coef_")

@@ -9,11 +9,9 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import validate_data
 
-from walklearn.estimators.random_walk import RandomWalk
-from walklearn.fitting.parameters import check_parameters, loss_of
-from walklearn.fitting.prepare import Given
+from walklearn.estimators.random_walk import Checked, RandomWalk
+from walklearn.fitting.request import loss_of
 from walklearn.fitting.result import warn_about_score
-from walklearn.objectives.linear.losses import Loss
 from walklearn.tables.table import reads_as_number
 
 Array = NDArray[Any]
@@ -58,28 +56,13 @@ class RandomWalkRegressor(RegressorMixin, RandomWalk):
         self
             The fitted estimator.
         """
-        return self._learn(X, y, nodes, sample_weight, hasattr(self, "_state"), partial=True)
+        go_on = hasattr(self, "_state")
+        checked = self._checked(X, y, go_on)
+        return self.run(self._prepare(checked, y, nodes, sample_weight, go_on, partial=True))
 
-    def _learn(
-        self,
-        X: ArrayLike,
-        y: ArrayLike,
-        nodes: ArrayLike | None,
-        sample_weight: ArrayLike | None,
-        go_on: bool,
-        partial: bool = False,
-    ) -> Self:
-        self._note_target(y)
-        check_parameters(self)
-        given = Given(*self._validated(X, y, go_on), nodes, sample_weight)
-        self._walk(given, go_on, partial)
-        coefficients, intercepts = self._coefficients_and_intercepts()
-        self.coef_, self.intercept_ = coefficients[0], float(intercepts[0])
-        return self
-
-    def _validated(
-        self, X: ArrayLike, y: ArrayLike, go_on: bool = False
-    ) -> tuple[Array, Array, Loss]:
+    def _checked(
+        self, X: ArrayLike, y: ArrayLike, go_on: bool, classes: Array | None = None
+    ) -> Checked:
         try:
             rows, targets = validate_data(
                 self, X, y, dtype=np.float64, accept_sparse="csr", y_numeric=True, reset=not go_on
@@ -88,7 +71,7 @@ class RandomWalkRegressor(RegressorMixin, RandomWalk):
         except ValueError:
             _check_numbers(y)
             raise
-        return rows, numbers, loss_of(self.loss, classes=None)
+        return Checked(rows, numbers, loss_of(self.loss, classes=None))
 
     def predict(self, X: ArrayLike) -> Array:
         """Predict the target of each row.

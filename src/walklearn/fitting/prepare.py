@@ -1,43 +1,54 @@
-"""How the rows of a call become the problem that a walk trains on.
+"""A call of `fit` or `partial_fit`, prepared: its problem, its plan, and what it will publish.
 
 The rows are brought to the units to train in, shortened where a public length is given, and placed
 on the network. What is to be protected decides which of that may depend on the rows themselves.
+Nothing is drawn or spent here: `fitting.training` runs what is prepared.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+import warnings
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from threadpoolctl import ThreadpoolController
 
-from walklearn.fitting.parameters import target_of
-from walklearn.fitting.terms import Terms, walk_of
-from walklearn.fitting.training_state import State
+from walklearn.fitting.plan import FitPlan
+from walklearn.fitting.request import FitRequest, Seeds, seeds_of
+from walklearn.fitting.resolve import facts_of, resolve
+from walklearn.fitting.training_state import MarkedRows, State
 from walklearn.fitting.units import AS_GIVEN, Units
 from walklearn.graphs import Network, place_rows
 from walklearn.objectives import Problem
 from walklearn.objectives.linear.losses import Loss
-from walklearn.objectives.linear.rows import check_weights
-from walklearn.privacy.accounting.public_rows import RowLength
-from walklearn.privacy.mechanisms.description import IN_THE_CLEAR
-from walklearn.tables.encoding import Column, Encoding
-from walklearn.tables.schema import Schema, from_rows_message
-from walklearn.wording import listed
-
-if TYPE_CHECKING:
-    from walklearn.estimators.random_walk import RandomWalk
+from walklearn.objectives.linear.rows import check_sizes, check_weights
+from walklearn.privacy import Ledger
+from walklearn.privacy.accounting.budget import about_weak_epsilon
+from walklearn.simulation.batches import Position
+from walklearn.updates.sgd import Sgd
+from walklearn.updates.step_sizes import ConstantStep
+from walklearn.visit import Setting
+from walklearn.wording import often
 
 Array = NDArray[Any]
 
+# With fewer, the eigenvalues that L_i comes from are found faster by one thread than by several.
+MANY_FEATURES = 1000
+
 
 class Given(NamedTuple):
-    """What a call brings: checked rows, targets as the loss takes them, owners and weights."""
+    """What a call brings: checked rows, targets as the loss takes them, owners and weights.
+
+    classes: the labels of a classifier.
+    """
 
     X: Array
     targets: Array
     loss: Loss
+    classes: Array | None
     nodes: ArrayLike | None
     sample_weight: ArrayLike | None
 
@@ -51,119 +62,143 @@ class Posed(NamedTuple):
     clipped_rows: int | None
 
 
-def posed(
-    estimator: RandomWalk, given: Given, terms: Terms, state: State, seed: np.random.SeedSequence
-) -> Posed:
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """A call of which nothing was drawn or spent yet.
+
+    state: what earlier calls left. token: where it starts; None for a new token. ledger,
+    marked_rows: those of earlier calls with what this one adds.
+    """
+
+    request: FitRequest
+    given: Given
+    plan: FitPlan
+    posed: Posed
+    state: State
+    seeds: Seeds
+    token: Position | None
+    ledger: Ledger
+    marked_rows: MarkedRows
+    partial: bool
+
+    @property
+    def draws_exactly(self) -> bool:
+        """True if noise on the model comes from the entropy of the operating system."""
+        return self.plan.noise is not None and not self.seeds.simulated
+
+    @property
+    def summary(self) -> list[str]:
+        """Sentences on the noise-to-signal ratio and on the time that exact draws take."""
+        lines, draws = self.plan.advice()[:1], self.plan.noise_draws(self.posed.problem.size)
+        if draws and self.draws_exactly:
+            from walklearn.privacy.draws.exact_draws import seconds
+
+            duration = seconds(draws)
+            about = "less than 1 s" if duration < 1.0 else f"about {duration:.0f} s"
+            lines.append(f"Drawing {draws:,} exact numbers of noise takes {about}.")
+        return lines
+
+
+def prepare(
+    request: FitRequest, given: Given, state: State, random_state: Any, partial: bool
+) -> Prepared:
+    """Prepare a call on these rows; raise what is wrong with it before anything is spent.
+
+    partial: whether this is a call of partial_fit, one piece of a stream.
+    """
+    seeds = seeds_of(random_state, state.calls)
+    state.check_request(request)
+    with blas_threads(given.X.shape[1]):
+        here = posed(request, given, state, seeds.graph)
+        problem, graph = here.problem, here.network.graph
+        if not request.is_private:
+            check_sizes(problem.X, problem.y)
+        facts = facts_of(problem, request.intercept, request.row_length)
+        if request.aggregate == "node-mean":
+            facts = replace(facts, rows=None)
+        plan = resolve(request, problem.loss, facts, graph, problem, state.plan, partial)
+    plan, marked_rows = replace(plan, encoding=here.units), state.marked_rows
+    if request.is_private:
+        marked_rows = marked_rows.with_rows(given.X, given.targets, here.network.owners)
+    # This raises what is wrong with the parts; of a step that is not known yet any value will do.
+    setting = Setting(
+        problem if plan.batch is None else problem.with_batch(plan.batch), plan.walk,
+        plan.update or Sgd(ConstantStep(1.0)), privacy=plan.privacy,
+    )  # fmt: skip
+    prepared = Prepared(
+        request, given, plan, here, state, seeds, state.token_for(setting, here.units),
+        plan.ledger(state.ledger, seeds.simulated), marked_rows, partial,
+    )  # fmt: skip
+    _warn(prepared)
+    return prepared
+
+
+def blas_threads(features: int) -> Any:
+    """Limit the threads of BLAS while few features would only keep them waiting for each other."""
+    limits = 1 if features < MANY_FEATURES else None
+    return _pools().limit(limits=limits, user_api="blas")
+
+
+@cache
+def _pools() -> ThreadpoolController:
+    """The pools of threads of this process, found once, because the search takes 6 ms."""
+    return ThreadpoolController()
+
+
+def _warn(prepared: Prepared) -> None:
+    """Warn of noise made by hand that protects little, and of a cap that is used up."""
+    plan, contributions = prepared.plan, prepared.state.contributions
+    if plan.budget.noise is not None:  # `allot` warns of an ε that is given
+        weak = about_weak_epsilon(prepared.ledger.largest_total(plan.budget.reported_delta)[1])
+        if weak:
+            warnings.warn(weak, stacklevel=6)
+    if plan.noise is None or contributions is None or not contributions.size:
+        return
+    most = plan.noise.max_contributions
+    gradients = 1 if plan.update is None else plan.update.gradients
+    if int(contributions.min()) + gradients > most:
+        warnings.warn(
+            f"no node can add to the model again: ε allows {often(most)} per "
+            "node. Further visits leave the model unchanged. Start with a new estimator, which "
+            "spends ε again.",
+            stacklevel=6,
+        )
+
+
+def posed(request: FitRequest, given: Given, state: State, seed: np.random.SeedSequence) -> Posed:
     """The problem of these rows; units and nodes that an earlier call knew stay as they were."""
     weights, clipped = check_weights(given.sample_weight, given.X.shape[0]), None
-    units = _units(estimator, given, terms, weights, state.units)
-    if estimator.feature_bound is None:
+    units = state.units or _units(request, given, weights)
+    if request.is_private and units.from_rows:
+        raise ValueError(
+            "earlier rows were standardised by their own scale, which what is private now "
+            "would rest on: begin with a new estimator."
+        )
+    if request.feature_bound is None:
         rows = units.rows(given.X)
     else:  # in the units that it is trained in: there the claims take it to hold
-        rows, clipped = units.clipped(given.X, estimator.feature_bound)
-    network = place_rows(estimator.graph, given.nodes, given.X.shape[0], seed, state.network)
+        rows, clipped = units.clipped(given.X, request.feature_bound)
+    network = place_rows(request.graph, given.nodes, given.X.shape[0], seed, state.network)
     problem = Problem(
         rows, units.target.to_training(given.targets),
-        loss=given.loss.rescaled(units.target.spread), penalty=estimator.penalty,
-        domain=estimator.domain, node_of_row=network.owners, nodes=network.graph.node_count,
-        aggregate=terms.aggregate, empty_nodes="relay", sample_weight=weights,
-        total_rows=estimator.total_rows if terms.aggregate == "mean" else None,
+        loss=given.loss.rescaled(units.target.spread), penalty=request.penalty,
+        domain=request.domain, node_of_row=network.owners, nodes=network.graph.node_count,
+        aggregate=request.aggregate, empty_nodes="relay", sample_weight=weights,
+        total_rows=request.total_rows if request.aggregate == "mean" else None,
         assume_finite=True, copy=False,
     )  # fmt: skip
     return Posed(problem, network, units, clipped)
 
 
-def terms_of(estimator: RandomWalk) -> Terms:
-    """What the parameters ask to be protected, and the public facts that they and a schema say."""
-    declared = estimator.schema is not None
-    encoding = Encoding(tuple(declared_columns(estimator))) if declared else None
-    length = RowLength.declared(encoding, estimator.row_length, estimator.feature_bound)
-    if declared and estimator.epsilon is not None and length == RowLength():
-        _check_all_declared(estimator)
-    return Terms(
-        epsilon=estimator.epsilon,
-        delta=estimator.delta,
-        protect=estimator.protect,
-        in_the_clear=estimator.model == IN_THE_CLEAR,
-        mechanism=estimator.mechanism,
-        row_length=length.typical,
-        feature_bound=length.bound,
-        max_rows=estimator.max_rows,
-        total_rows=estimator.total_rows,
-        intercept=bool(estimator.fit_intercept),
-        model_privacy=estimator.model_privacy,
-        target=target_of(estimator),
-    )
-
-
-def _names_of_columns(estimator: RandomWalk) -> list[str]:
-    """What the columns of X are called; those of an array x0, x1, …"""
-    names = getattr(estimator, "feature_names_in_", None)
-    return [f"x{at}" for at in range(estimator.n_features_in_)] if names is None else list(names)
-
-
-def _check_all_declared(estimator: RandomWalk) -> None:
-    """Raise where ε needs the scale of a column that the schema says nothing of."""
-    undeclared = Schema.of(estimator.schema).undeclared(_names_of_columns(estimator))
-    if undeclared:
-        raise ValueError(
-            f"epsilon = {estimator.epsilon:g} needs a public scale of every column, and the schema "
-            f"declares none of {listed(undeclared)}: add a centre and spread, or a range, known "
-            "without looking at the rows ('*' stands for all that are not named)."
-        )
-
-
-def declared_columns(estimator: RandomWalk) -> list[Column]:
-    """The columns of X as the schema declares them; a column it does not know is as it is."""
-    names = _names_of_columns(estimator)
-    schema = Schema.of(estimator.schema)
-    target = estimator._target_name
-    if target is not None and target not in names:
-        schema = schema.without(target)
-    if schema.categories:
-        raise ValueError(
-            f"the schema declares categories of {listed(list(schema.categories))}, and X has "
-            "numbers only: encode columns of text first (files.read_rows(..., schema=...))."
-        )
-    return list(schema.applied(Encoding.of_numbers(names)).columns)
-
-
-def _units(
-    estimator: RandomWalk, given: Given, terms: Terms, weights: Array, known: Units | None
-) -> Units:
+def _units(request: FitRequest, given: Given, weights: Array) -> Units:
     """The units of the first call, which later ones keep."""
-    walk = walk_of(estimator.walk, estimator.laziness, terms.about_constants)
-    private, intercept = terms.are_private(walk), bool(estimator.fit_intercept)
-    _check_standardise(estimator, private, known)
-    if known is not None:
-        return known
     # A public scale of the target is for noise on the model: without any, it changes nothing.
-    target = terms.target if terms.protects_model and terms.target is not None else AS_GIVEN
-    if estimator.schema is not None:
-        return replace(Units.declared(declared_columns(estimator), intercept), target=target)
-    if private or estimator.standardise is False:
+    target = request.target if request.privacy.protects_model else None
+    target, intercept = target or AS_GIVEN, request.intercept
+    if request.columns is not None:
+        return replace(Units.declared(request.columns, intercept), target=target)
+    if not request.standardise:
         return replace(Units.given(given.X.shape[1], intercept), target=target)
     counted = slice(None) if weights.all() else weights > 0
-    targets = given.targets[counted] if estimator._predicts_numbers else None
+    targets = given.targets[counted] if request.predicts_numbers else None
     return Units.standard(given.X[counted], weights[counted], intercept, targets)
-
-
-def _check_standardise(estimator: RandomWalk, private: bool, known: Units | None) -> None:
-    """Refuse scales that come from the rows where that would leak, or a schema declares them."""
-    if private and estimator.standardise is True:
-        raise ValueError(
-            "standardise=True takes the scale of every column from the rows, which would leak. "
-            "Declare public scales (schema=...), and leave standardise out."
-        )
-    if private and estimator.schema is not None and Schema.of(estimator.schema).from_rows:
-        raise ValueError(from_rows_message(Schema.of(estimator.schema)))
-    if private and known is not None and known.from_rows:
-        raise ValueError(
-            "earlier rows were standardised by their own scale, which what is private now "
-            "would rest on: begin with a new estimator."
-        )
-    if known is None and estimator.schema is not None and estimator.standardise is True:
-        raise ValueError(
-            "standardise=True takes the scale of columns from the rows, and the schema declares "
-            "it: leave one of them out."
-        )

@@ -3,36 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import Any
 
+from walklearn.fitting.plan import FitPlan
 from walklearn.tables.encoding import Column
 from walklearn.tables.target_scale import TargetScale
 from walklearn.wording import plural
 
-if TYPE_CHECKING:
-    from walklearn.estimators.random_walk import RandomWalk
-    from walklearn.fitting.terms import Terms
-
 _COLUMNS_LISTED = 100
 
 
-def public_facts(estimator: RandomWalk, terms: Terms) -> list[str]:
-    """Return what is taken to be public of a fit: the network, the task and the settings."""
+def public_facts(
+    plan: FitPlan, classes: Sequence[Any] | None, total_rows: float | None
+) -> list[str]:
+    """Return what is taken to be public of a fit: the network, the task and the settings.
+
+    classes: the labels; None for a target that is a number.
+    """
+    budget = plan.budget
     counts = "the node of each row, the number of rows of each node and their total weight, "
-    classes = getattr(estimator, "classes_", None)
     facts = [
-        f"The graph ({plural(estimator.graph_.node_count, 'node')}), "
-        f"{'' if terms.hides_counts else counts}and the position of the token.",
+        f"The graph ({plural(plan.graph.node_count, 'node')}), "
+        f"{'' if budget.hides_row_counts else counts}and the position of the token.",
         f"The task: {'regression' if classes is None else 'classification'}.",
     ]
     if classes is not None:
-        names = ", ".join(map(str, classes.tolist()))
+        names = ", ".join(map(str, classes))
         facts.append(f"The classes, even if they were read from the rows: {names}.")
     numbers = {
-        "the typical length of a row": terms.row_length,
-        "the bound on the length of a row": terms.feature_bound,
-        "the number of rows of all nodes": terms.total_rows,
-        "the largest number of rows of a node": terms.max_rows,
+        "the typical length of a row": plan.facts.row_length,
+        "the bound on the length of a row": budget.feature_bound,
+        "the number of rows of all nodes": total_rows,
+        "the largest number of rows of a node": budget.max_rows,
     }
     given = [f"{what}: {value:.6g}" for what, value in numbers.items() if value is not None]
     if given:

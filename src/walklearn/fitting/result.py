@@ -15,9 +15,7 @@ import numpy as np
 
 from walklearn import __version__
 from walklearn.errors import PrivacyWarning
-from walklearn.fitting.prepare import declared_columns
 from walklearn.fitting.public_facts import public_columns, public_facts
-from walklearn.fitting.terms import Terms
 from walklearn.models import Model
 from walklearn.objectives.linear.losses import LOSSES
 from walklearn.privacy import ModelNoise
@@ -35,6 +33,7 @@ from walklearn.wording import often
 
 if TYPE_CHECKING:
     from walklearn.estimators.random_walk import RandomWalk
+    from walklearn.fitting.request import FitRequest
     from walklearn.fitting.training import Ended
     from walklearn.graphs import Graph
     from walklearn.objectives import Problem
@@ -45,8 +44,9 @@ SIMULATED = f"{SEEDED} The claim without the seed is under would_be."
 
 def trace_of(estimator: RandomWalk, ended: Ended) -> Trace:
     """Trace of a fit: values, messages and models; w* is not known, so there are no errors."""
-    setting, walked, seeds = ended.setting, ended.walked, ended.seeds
-    problem, walk, graph = setting.objective, setting.walk, ended.posed.network.graph
+    setting, walked, prepared = ended.setting, ended.walked, ended.prepared
+    problem, walk, graph = setting.objective, setting.walk, prepared.plan.graph
+    seeds = prepared.seeds
     release = walk.innermost.release
     announcements = 2 * graph.edge_count if walk.numbers_sent else 0
     counts = walked.contributions
@@ -60,7 +60,7 @@ def trace_of(estimator: RandomWalk, ended: Ended) -> Trace:
             "method": repr(walk),
             "update": repr(setting.update),
             "steps": walked.updates[-1],
-            "average": estimator._averages,
+            "average": prepared.plan.stop.average,
             "replicates": 1,
             "seed": seeds.walk.entropy if seeds.simulated else None,
         },
@@ -91,14 +91,14 @@ def model_of(
     classes = getattr(estimator, "classes_", None)
     names = getattr(estimator, "feature_names_in_", None)
     weights, average = estimator.weights_, estimator.average_
-    units = estimator._state.units
-    if estimator.schema is not None and units is not None:
+    request, units = request_of(estimator), estimator.fit_plan_.encoding
+    if request.columns is not None and units is not None:
         if encoding is not None:
             raise ValueError(
                 "the estimator's schema says already what becomes of the columns: leave encoding "
                 "out, or declare the schema when the rows are read (read_rows(..., schema=...))."
             )
-        encoding = Encoding(tuple(declared_columns(estimator)))
+        encoding = Encoding(request.columns)
         weights = units.for_scaled_features(weights)
         average = units.for_scaled_features(average)
     if not isinstance(encoding, Encoding):
@@ -106,8 +106,7 @@ def model_of(
         encoding = Encoding.of_numbers(estimator.n_features_in_ if given is None else given)
     privacy = privacy_of(estimator)
     if is_claimed(estimator):
-        scale = fitted_terms(estimator).target
-        privacy["taken_to_be_public"] += public_columns(encoding.columns, target, scale)
+        privacy["taken_to_be_public"] += public_columns(encoding.columns, target, request.target)
     return Model(
         weights,
         average,
@@ -115,7 +114,7 @@ def model_of(
         loss=LOSSES.name_of(estimator.loss_),
         columns=encoding,
         classes=classes,
-        intercept=fitted_terms(estimator).intercept,
+        intercept=request.intercept,
         penalty=estimator.penalty,
         updates=estimator.n_iter_,
         uses="last" if estimator.trace_.spec["average"] == "none" else "average",
@@ -132,17 +131,17 @@ def _stationary(walk: Walk, graph: Graph, problem: Problem) -> Any:
     return None if walk.slow_stationary else known_stationary(walk, graph, problem)
 
 
-def fitted_terms(estimator: RandomWalk) -> Terms:
-    """The terms of the fit, which parameters that were set since do not change."""
-    terms = estimator._state.terms
-    assert terms is not None
-    return terms
+def request_of(estimator: RandomWalk) -> FitRequest:
+    """The request of the fit, which parameters that were set since do not change."""
+    request = estimator._state.request
+    assert request is not None
+    return request
 
 
 def is_claimed(estimator: RandomWalk) -> bool:
     """Whether something is claimed to be protected, so that no more may be told of the rows."""
     released = estimator.walk_.innermost.release is not None
-    asked = fitted_terms(estimator).epsilon is not None
+    asked = estimator.fit_plan_.budget.epsilon is not None
     return released or estimator.model_noise_ is not None or asked
 
 
@@ -185,10 +184,10 @@ def _warnings_of_delta(estimator: RandomWalk, claim: Claim) -> list[str]:
 def privacy_of(estimator: RandomWalk) -> dict[str, Any]:
     """What is protected, what is not, and what counts as public."""
     protected, exposed = _importance(estimator)
-    noise, terms = estimator.model_noise_, fitted_terms(estimator)
-    claim = estimator.ledger_.claim(terms.reported_delta)
+    noise, request = estimator.model_noise_, request_of(estimator)
+    claim = estimator.ledger_.claim(request.privacy.reported_delta)
     if noise is None:
-        asked = "" if terms.epsilon is None else ", as was asked for (in the clear)"
+        asked = "" if request.privacy.epsilon is None else ", as was asked for (in the clear)"
         exposed[:0] = [
             f"ε = ∞: the model is not protected{asked}.",
             f"{UNPROTECTED_MODEL} A total ε protects it (epsilon and delta).",
@@ -221,7 +220,9 @@ def privacy_of(estimator: RandomWalk) -> dict[str, Any]:
         "simulated": simulated,
         "protected": protected,
         "not_protected": exposed,
-        "taken_to_be_public": public_facts(estimator, terms),
+        "taken_to_be_public": public_facts(
+            estimator.fit_plan_, getattr(estimator, "classes_", None), request.total_rows
+        ),
     }  # fmt: skip
 
 
@@ -272,8 +273,8 @@ def _release(estimator: RandomWalk, walk: Any) -> str:
         f"The constant L_i of every node, released by {walk.mechanism} within the public bounds "
         f"{low:.4g} to {high:.4g}"
     )
-    terms = fitted_terms(estimator)
-    target: tuple[float | None, float | None] | None = (terms.epsilon, terms.delta)
+    budget = estimator.fit_plan_.budget
+    target: tuple[float | None, float | None] | None = (budget.epsilon, budget.delta)
     if estimator.allotment_ is not None:
         target = estimator.allotment_.constants
     times = max(

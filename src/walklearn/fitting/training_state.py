@@ -1,33 +1,99 @@
-"""What an estimator keeps from one call of `fit` or `partial_fit` to the next."""
+"""What an estimator keeps from one call of `fit` or `partial_fit` to the next.
+
+ε is about a row of one node, and so is the cap on how often it influences the model. A row that
+comes back at another node, as when rows with a node each are shuffled, could influence the model
+from both, which no ledger counts. So a private training keeps marks of its rows
+(`tables.row_marks`) under a key of their own, and refuses a row that moved. Whoever has key and
+marks can look a row up, so a pickled estimator has neither and cannot continue a private training.
+"""
 
 from __future__ import annotations
 
+import secrets
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
-from walklearn.fitting.places import Places
-from walklearn.fitting.terms import Terms
+from walklearn.fitting.plan import FitPlan
+from walklearn.fitting.request import FitRequest
 from walklearn.fitting.units import Units
 from walklearn.graphs import Network
 from walklearn.models import Model
 from walklearn.objectives import Problem
 from walklearn.objectives.linear.losses import LOSSES
-from walklearn.privacy import Allotment, Ledger, Mechanism
+from walklearn.privacy import Ledger
 from walklearn.simulation.batches import Position
+from walklearn.tables.row_marks import ROWS_AT_ONCE, Marks, RowBlock, RowMarks, mixed
 from walklearn.visit import Setting, Token, init_token
 
 Array = NDArray[Any]
 
 
+@dataclass(frozen=True, eq=False)
+class MarkedRows:
+    """The marks of all rows so far, and those of rows with their nodes, both sorted.
+
+    key: the secret key of the marks. are_lost: True after pickling, if there were any marks.
+
+    >>> first = MarkedRows().with_rows(np.array([[1.0], [2.0]]), np.ones(2), np.array([0, 1]))
+    >>> first.with_rows(np.array([[2.0], [3.0]]), np.ones(2), np.array([0, 1]))   # 2 was at 1
+    Traceback (most recent call last):
+        ...
+    ValueError: 1 of 2 rows were at other nodes in an earlier call (the first is row 1)...
+    """
+
+    rows: Marks = field(default_factory=lambda: np.zeros(0, np.uint64))
+    at_nodes: Marks = field(default_factory=lambda: np.zeros(0, np.uint64))
+    key: bytes = field(default_factory=partial(secrets.token_bytes, 32), repr=False)
+    are_lost: bool = False
+
+    def __reduce__(self) -> Any:
+        return partial(MarkedRows, are_lost=self.are_lost or self.rows.size > 0), ()
+
+    def with_rows(self, X: Any, y: Array, owners: Array) -> MarkedRows:
+        """Add these rows; refuse a row that was at another node before.
+
+        A row may influence the model as often as ε allows at each of its nodes, which no ledger
+        counts.
+        """
+        from scipy.sparse import csr_array
+
+        if self.are_lost:
+            raise ValueError(
+                "a private training cannot continue in a copy or after pickling: the nodes of its "
+                "rows are left out, so that nobody can look rows up. Start with a new estimator, "
+                "which spends ε again."
+            )
+        marks, rows = RowMarks(self.key), np.zeros(len(y), np.uint64)
+        for start in range(0, len(y), ROWS_AT_ONCE):  # a sparse row has the mark of the dense one
+            some = slice(start, start + ROWS_AT_ONCE)
+            rows[some] = marks.of_block(RowBlock([y[some]], csr_array(X[some])))
+        at_nodes = mixed(rows + mixed(owners.astype(np.uint64)))
+        moved = np.flatnonzero(np.isin(rows, self.rows) & ~np.isin(at_nodes, self.at_nodes))
+        if moved.size:
+            raise ValueError(
+                f"{moved.size} of {len(owners)} rows were at other nodes in an earlier call "
+                f"(the first is row {moved[0] + 1}). Each of its nodes could use a row as often as "
+                "ε allows, so that ε would be exceeded. Give a row the same node in every call "
+                "(nodes=...). Rows of other people that happen to be equal cannot be told apart "
+                "from rows that moved: fit them in one call, or with a new estimator, which spends "
+                "ε again."
+            )
+        return MarkedRows(
+            np.union1d(self.rows, rows), np.union1d(self.at_nodes, at_nodes), self.key
+        )
+
+
 @dataclass(eq=False)
 class State:
-    """What a token takes from one call to the next.
+    """The token, and all else that a call leaves for the next one.
 
-    resumed: the model that the first call begins with, if not with zeros.
-    mechanism: the one that the walk brought itself. interrupted: whether any call was, by hand.
-    is_spent: True once a private call has continued from here.
+    resumed: the model that the first call begins with, if not with zeros. request, plan: those of
+    the last call. interrupted: whether any call was, by hand. is_spent: True once a private call
+    has continued from here.
     """
 
     resumed: Model | None = None
@@ -37,12 +103,11 @@ class State:
     token: Position | None = None
     ledger: Ledger | None = None
     contributions: Array | None = None
-    terms: Terms | None = None
-    mechanism: Mechanism | None = None
-    allotted: Allotment | None = None
+    request: FitRequest | None = None
+    plan: FitPlan | None = None
     marks: list[Position] = field(default_factory=list)
     interrupted: bool = False
-    places: Places = field(default_factory=Places)
+    marked_rows: MarkedRows = field(default_factory=MarkedRows)
     is_spent: bool = False
 
     def spend(self) -> None:
@@ -55,22 +120,18 @@ class State:
             )
         self.is_spent = True
 
-    def check_terms(self, terms: Terms, mechanism: Mechanism | None, private: bool) -> None:
-        """Refuse terms under which what was claimed of earlier calls would not hold.
-
-        mechanism: the one that the walk brings itself.
-        """
-        if private and self.resumed is not None:
+    def check_request(self, request: FitRequest) -> None:
+        """Refuse settings under which what was claimed of earlier calls would not hold."""
+        if request.is_private and self.resumed is not None:
             raise ValueError(
                 "a private walk cannot begin with a model that was trained before: how often the "
                 "rows of each node have shown in it is not known, so that what is claimed of them "
                 "could not hold. Begin with a new estimator."
             )
-        before = self.terms
-        if before is None or (before, self.mechanism) == (terms, mechanism):
+        before = self.request
+        if before is None or before.terms == request.terms:
             return
-        claimed = before.epsilon is not None or before.model_privacy is not None
-        if private or claimed or self.mechanism is not None:
+        if request.is_private or before.is_private:
             raise ValueError(
                 "what is protected, and the public facts that it rests on, must stay as they were "
                 "in the first call: begin with a new estimator."

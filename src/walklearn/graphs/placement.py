@@ -39,7 +39,7 @@ def place_rows(
     Parameters
     ----------
     graph
-        Whatever `as_graph` takes.
+        Whatever `as_graph` takes, or a `Network`, in which the rows have their nodes already.
     nodes
         The name of the node that owns each row; None for a node per row.
     rows
@@ -62,6 +62,8 @@ def place_rows(
     >>> network.names, network.owners, network.graph.edge_count
     (('north', 'south'), array([0, 1, 0]), 1)
     """
+    if isinstance(graph, Network) and nodes is None and len(graph.owners) == rows:
+        return graph
     labels = None if nodes is None else _check_labels(nodes, rows)
     if isinstance(graph, str) and is_name(graph):
         return _drawn(graph, labels, rows, seed, known)

@@ -1,6 +1,5 @@
 from .accounting.budget import Allotment as Allotment
 from .accounting.budget import allot as allot
-from .accounting.budget import row_length as row_length
 from .accounting.claim import Claim as Claim
 from .accounting.composition import Charge as Charge
 from .accounting.composition import compose as compose
@@ -33,3 +32,5 @@ from .mechanisms.row_gaussian import row_release as row_release
 from .mechanisms.row_gaussian import row_sensitivity as row_sensitivity
 from .model_noise import ModelNoise as ModelNoise
 from .protection import Protection as Protection
+from .settings import PrivacySettings as PrivacySettings
+from .settings import PublicFacts as PublicFacts

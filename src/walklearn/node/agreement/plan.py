@@ -48,11 +48,11 @@ from walklearn.errors import InputError
 from walklearn.files.checked_table import CheckedTable, Source
 from walklearn.node.agreement import plan_keys, plan_privacy
 from walklearn.node.agreement.plan_keys import TimeLimits
-from walklearn.node.agreement.plan_privacy import Privacy
 from walklearn.objectives import Aggregate
 from walklearn.objectives.linear.domains import Domain, Everywhere
 from walklearn.objectives.linear.losses import Loss
 from walklearn.privacy.accounting.claim import Claim
+from walklearn.privacy.settings import PrivacySettings
 from walklearn.tables.encoding import Column, Encoding
 from walklearn.tables.target_scale import TargetScale
 from walklearn.updates import UPDATES, Update
@@ -65,7 +65,7 @@ if TYPE_CHECKING:
     from walklearn.privacy.mechanisms.mechanism import Mechanism
     from walklearn.privacy.model_noise import ModelNoise
 
-__all__ = ["VERSION", "Plan", "PlanError", "Privacy", "TimeLimits", "differences"]
+__all__ = ["VERSION", "Plan", "PlanError", "TimeLimits", "differences"]
 
 VERSION = plan_keys.VERSION
 
@@ -188,7 +188,7 @@ class Plan:
     update: str = "sgd"
     walk: str = "uniform"
     laziness: float = 0.0
-    privacy: Privacy | None = None
+    privacy: PrivacySettings | None = None
     keeper: str | None = None
     time_limits: TimeLimits = TimeLimits()  # noqa: RUF009
     version: int = VERSION
@@ -349,7 +349,7 @@ class Plan:
     @property
     def hides_the_model(self) -> bool:
         """True if each contribution of a node to the model is clipped and noisy."""
-        return self.privacy is not None and self.privacy.hides_the_model
+        return self.privacy is not None and self.privacy.protects_model
 
     def calibrated_mechanism(self) -> Mechanism | None:
         """What L_i is released by; None where the walk releases none, or in the clear."""

@@ -102,8 +102,9 @@ def write_all(plan: Plan) -> dict[str, Any]:
     content["target_scale"] = scale and {"centre": scale.centre, "spread": scale.spread}
     steps = plan.step_size
     content["step_size"] = steps and {"constant": steps.constant, "exponent": steps.exponent}
-    for name in ("privacy", "time_limits"):
-        content[name] = _plain(asdict(content[name])) if content[name] is not None else None
+    if plan.privacy is not None:
+        content["privacy"] = _plain(plan_privacy.written(plan.privacy))
+    content["time_limits"] = _plain(asdict(plan.time_limits))
     return _plain(content)
 
 
@@ -140,7 +141,7 @@ def _check_update(table: CheckedTable, plan: Plan) -> None:
         return
     if plan.step_size is not None:
         raise table.error("step_size", f"must be left out: {plan.update} finds its own.")
-    if plan.tells or (plan.privacy is not None and plan.privacy.is_claimed):
+    if plan.tells or (plan.privacy is not None and plan.privacy.asks):
         raise table.error(
             "update", f'"{plan.update}" remembers gradients and curvature, which the token would '
             'carry about unprotected: with privacy it must be "sgd".',

@@ -10,58 +10,30 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, Literal
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 from walklearn.files.checked_table import CheckedTable
 from walklearn.privacy.accounting.claim import Claim
-from walklearn.privacy.accounting.public_rows import RowLength
 from walklearn.privacy.mechanisms import MECHANISMS
+from walklearn.privacy.mechanisms.description import IN_THE_CLEAR
+from walklearn.privacy.settings import PrivacySettings, PublicFacts, declared_lengths
 
 if TYPE_CHECKING:
     from walklearn.node.agreement.plan import Plan
     from walklearn.privacy.accounting.budget import Allotment
     from walklearn.privacy.mechanisms.mechanism import Mechanism
 
-IN_THE_CLEAR = "in the clear"
 _ROWS_NEED_NONE = (
     'is for protect = "node". For one row, Gaussian noise on L_i needs no bounds on it, only a '
     "feature_bound."
 )
 
 
-@dataclass(frozen=True)
-class Privacy:
-    """What is protected, and what of the split is given instead of following from public facts.
-
-    model: "in the clear" where it has no noise. mechanism: how L_i is told, for protect "node", or
-    "in the clear". Its bounds are given, or follow from feature_bound (a public bound on ‖x‖,
-    without the intercept), max_rows (a public cap on a node's rows) and, without penalty, `lower`.
-    """
-
-    protect: Literal["rows", "node"] = "rows"
-    epsilon: float | None = None
-    delta: float | None = None
-    model: str | None = None
-    mechanism: str | None = None
-    bounds: tuple[float, float] | None = None
-    feature_bound: float | None = None
-    max_rows: int | None = None
-    lower: float | None = None
-    constants_share: float | None = None
-    clip: float | None = None
-    max_contributions: int | None = None
-    noise_multiplier: float | None = None
-
-    @property
-    def is_claimed(self) -> bool:
-        """Whether there is an ε to keep to."""
-        return self.epsilon is not None
-
-    @property
-    def hides_the_model(self) -> bool:
-        """Whether what rows add to the model is clipped and noisy."""
-        return self.is_claimed and self.model is None
+_KEYS = (
+    "protect", "epsilon", "delta", "model", "mechanism", "bounds", "feature_bound", "max_rows",
+    "lower", "constants_share", "clip", "max_contributions", "noise_multiplier",
+)  # fmt: skip
 
 
 def refuse_version_1(table: CheckedTable) -> None:
@@ -74,7 +46,7 @@ def refuse_version_1(table: CheckedTable) -> None:
         )
 
 
-def read(table: CheckedTable) -> Privacy | None:
+def read(table: CheckedTable) -> PrivacySettings | None:
     """Read the table `privacy` of a plan, and check each key by itself."""
     inner = table.table("privacy", None)
     if inner is None:
@@ -85,11 +57,17 @@ def read(table: CheckedTable) -> Privacy | None:
             "divides the gradient by the true L_i, which every neighbour could then read off the "
             'token: only "released" works in a network.',
         )
-    inner.only([*(item.name for item in fields(Privacy)), "reweight"], "privacy")
-    return Privacy(
-        protect="node" if inner.choice("protect", ("rows", "node"), "rows") == "node" else "rows",
-        epsilon=inner.number("epsilon", None, above=0.0),
-        delta=inner.number("delta", None, above=0.0, below=1.0),
+    inner.only([*_KEYS, "reweight"], "privacy")
+    epsilon = inner.number("epsilon", None, above=0.0)
+    delta = inner.number("delta", None, above=0.0, below=1.0)
+    if epsilon is not None and delta is None:
+        raise inner.error("delta", "is missing: epsilon and delta are a claim together.")
+    if epsilon is None and delta is not None:
+        raise inner.error("epsilon", "is missing: epsilon and delta are a claim together.")
+    return PrivacySettings(
+        epsilon,
+        delta,
+        "node" if inner.choice("protect", ("rows", "node"), "rows") == "node" else "rows",
         model=inner.choice("model", (IN_THE_CLEAR,), None) if "model" in inner else None,
         mechanism=inner.choice("mechanism", (*MECHANISMS, IN_THE_CLEAR), None)
         if "mechanism" in inner
@@ -105,6 +83,11 @@ def read(table: CheckedTable) -> Privacy | None:
     )
 
 
+def written(privacy: PrivacySettings) -> dict[str, Any]:
+    """The keys of the table `privacy` with their values; None where one is not given."""
+    return {name: getattr(privacy, name) for name in _KEYS}
+
+
 def check(table: CheckedTable, plan: Plan) -> None:
     """Refuse what is right by itself and wrong together, with the walk or with itself."""
     privacy = plan.privacy
@@ -117,11 +100,9 @@ def check(table: CheckedTable, plan: Plan) -> None:
             )  # fmt: skip
         return
     inner = table.table("privacy")
-    if not privacy.is_claimed:
+    if privacy.epsilon is None:
         _check_open(inner, privacy, plan)
         return
-    if privacy.delta is None:
-        raise inner.error("delta", "is missing: epsilon and delta are a claim together.")
     if privacy.mechanism == IN_THE_CLEAR:
         raise inner.error(
             "mechanism", f'"{IN_THE_CLEAR}" tells L_i as it is: no epsilon can be claimed. Leave '
@@ -131,7 +112,7 @@ def check(table: CheckedTable, plan: Plan) -> None:
     _check_constants(inner, privacy, plan)
 
 
-def _check_open(inner: CheckedTable, privacy: Privacy, plan: Plan) -> None:
+def _check_open(inner: CheckedTable, privacy: PrivacySettings, plan: Plan) -> None:
     """Refuse a plan without ε that does not say of what would be noisy that it is in the clear."""
     said = IN_THE_CLEAR in (privacy.model, privacy.mechanism)
     if not said or (plan.tells and privacy.mechanism != IN_THE_CLEAR):
@@ -140,12 +121,12 @@ def _check_open(inner: CheckedTable, privacy: Privacy, plan: Plan) -> None:
             "Without one nothing is protected; say so with "
             f'{"mechanism" if plan.tells else "model"} = "{IN_THE_CLEAR}".',
         )  # fmt: skip
-    for name in ("delta", "clip", "max_contributions", "noise_multiplier", "constants_share"):
+    for name in ("clip", "max_contributions", "noise_multiplier", "constants_share"):
         if getattr(privacy, name) is not None:
             raise inner.error(name, "needs an epsilon: without one nothing is protected.")
 
 
-def _check_model(inner: CheckedTable, privacy: Privacy, plan: Plan) -> None:
+def _check_model(inner: CheckedTable, privacy: PrivacySettings, plan: Plan) -> None:
     if privacy.model == IN_THE_CLEAR:
         if not plan.tells:
             raise inner.error(
@@ -156,12 +137,13 @@ def _check_model(inner: CheckedTable, privacy: Privacy, plan: Plan) -> None:
             if getattr(privacy, name) is not None:
                 raise inner.error(name, f'is about noise on the model, which is "{IN_THE_CLEAR}".')
         return
-    if privacy.protect == "rows" and plan.batch is not None:
+    if privacy.unit == "rows" and plan.batch is not None:
         raise inner.error(
             "protect", '= "rows" needs all rows of a node in a visit: a mini-batch may hold one of '
             'them several times. Leave out batch, or protect = "node".',
         )  # fmt: skip
-    if privacy.clip is None and _row_length(plan).with_intercept(plan.intercept) is None:
+    length = _facts(plan).public_length(_completed(plan), plan.intercept)
+    if privacy.clip is None and length is None:
         raise inner.error(
             "clip", "does not follow from public facts: give a centre and a spread, or a range, "
             "for each column ([columns]), a feature_bound, or the clip itself.",
@@ -171,7 +153,7 @@ def _check_model(inner: CheckedTable, privacy: Privacy, plan: Plan) -> None:
 def check_target(plan: Plan, error: type[ValueError]) -> None:
     """Refuse ε for targets that are numbers without their public scale, which the noise needs."""
     privacy = plan.privacy
-    if privacy is None or not privacy.hides_the_model or plan.loss.takes != "number":
+    if privacy is None or not privacy.protects_model or plan.loss.takes != "number":
         return
     if plan.target_scale is None:
         raise error(
@@ -183,8 +165,8 @@ def check_target(plan: Plan, error: type[ValueError]) -> None:
         )
 
 
-def _check_constants(inner: CheckedTable, privacy: Privacy, plan: Plan) -> None:
-    if privacy.protect == "rows" and plan.rows is None:
+def _check_constants(inner: CheckedTable, privacy: PrivacySettings, plan: Plan) -> None:
+    if privacy.unit == "rows" and plan.rows is None:
         raise inner.error(
             "protect", '= "rows" needs the public number of rows of all nodes together: rows = …'
         )
@@ -197,7 +179,7 @@ def _check_constants(inner: CheckedTable, privacy: Privacy, plan: Plan) -> None:
                     f"is about telling L_i, which the {plan.walk} walk does not: leave it.",
                 )
         return
-    if privacy.protect == "rows":
+    if privacy.unit == "rows":
         for name in about_bounds:
             if getattr(privacy, name) is not None:
                 raise inner.error(name, _ROWS_NEED_NONE)
@@ -228,7 +210,7 @@ def _check_constants(inner: CheckedTable, privacy: Privacy, plan: Plan) -> None:
 def public_bounds(plan: Plan) -> tuple[float, float] | None:
     """The bounds of L_i for protect "node"; None where nothing is released under them."""
     privacy = plan.privacy
-    if privacy is None or not (privacy.is_claimed and plan.tells and privacy.protect == "node"):
+    if privacy is None or privacy.epsilon is None or not plan.tells or privacy.unit != "node":
         return None
     if privacy.bounds is not None:
         return privacy.bounds
@@ -245,10 +227,10 @@ def public_bounds(plan: Plan) -> tuple[float, float] | None:
 def mechanism(plan: Plan) -> Mechanism | None:
     """What L_i is told by, calibrated; None where it is not told, or in the clear."""
     privacy = plan.privacy
-    if privacy is None or not (privacy.is_claimed and plan.tells):
+    if privacy is None or privacy.epsilon is None or not plan.tells:
         return None
     epsilon, delta = _for_the_constants(plan, privacy)
-    if privacy.protect == "rows":
+    if privacy.unit == "rows":
         from walklearn.privacy.mechanisms.row_gaussian import row_release
 
         assert privacy.feature_bound is not None
@@ -266,7 +248,7 @@ def mechanism(plan: Plan) -> Mechanism | None:
     return calibrate(privacy.mechanism, epsilon=epsilon, delta=delta, bounds=bounds)
 
 
-def _for_the_constants(plan: Plan, privacy: Privacy) -> tuple[float, float]:
+def _for_the_constants(plan: Plan, privacy: PrivacySettings) -> tuple[float, float]:
     """The constants' share of (ε, δ), or all of it where nothing is spent on the model."""
     allotted = allotment(plan)
     if allotted is not None and allotted.constants is not None:
@@ -279,31 +261,29 @@ def _for_the_constants(plan: Plan, privacy: Privacy) -> tuple[float, float]:
 def allotment(plan: Plan) -> Allotment | None:
     """How the total is spent; None where the model is not protected."""
     privacy = plan.privacy
-    if privacy is None or not privacy.hides_the_model:
+    if privacy is None or not privacy.protects_model:
         return None
-    from walklearn.privacy.accounting.budget import CLIP_SHARE, allot
+    from walklearn.privacy.accounting.budget import allot
 
-    assert privacy.epsilon is not None
-    assert privacy.delta is not None
     assert plan.step_size is not None  # an update that finds its own is refused with privacy
-    declared, clip = _row_length(plan), privacy.clip
-    # Without a declared length, assume the one for which the given clip is the usual one.
-    usual = None if clip is None else clip / CLIP_SHARE
-    length = declared.with_intercept(plan.intercept) or usual
     return allot(
-        privacy.epsilon, privacy.delta, loss=plan.training_loss, nodes=plan.nodes, size=plan.size,
-        length=length, rows=plan.rows, protect=privacy.protect,
-        aggregate=plan.aggregate if plan.rows is not None else "mean", typical=declared.is_typical,
-        tells=plan.tells, constants_share=privacy.constants_share, clip=clip,
-        max_contributions=privacy.max_contributions, noise_multiplier=privacy.noise_multiplier,
+        _completed(plan), _facts(plan), plan.training_loss, intercept=plan.intercept,
+        aggregate=plan.aggregate if plan.rows is not None else "mean", tells=plan.tells,
         step=plan.step_size.constant, updates=plan.updates,
     )  # fmt: skip
 
 
-def _row_length(plan: Plan) -> RowLength:
-    """Return the public length of a row, from the plan's columns and feature_bound."""
-    bound = plan.privacy.feature_bound if plan.privacy is not None else None
-    return RowLength.declared(plan.encoding, feature_bound=bound)
+def _facts(plan: Plan) -> PublicFacts:
+    """Return the public facts that a plan declares."""
+    length = declared_lengths(plan.encoding)["row_length"]
+    return PublicFacts(plan.nodes, plan.rows, plan.encoding.feature_count, length)
+
+
+def _completed(plan: Plan) -> PrivacySettings:
+    """Return the settings with the bound on the length of a row that the columns declare."""
+    assert plan.privacy is not None
+    lengths = declared_lengths(plan.encoding, feature_bound=plan.privacy.feature_bound)
+    return replace(plan.privacy, feature_bound=lengths["feature_bound"])
 
 
 def claim_of(content: Mapping[str, Any]) -> Claim:

@@ -208,7 +208,7 @@ def limited_claim(plan: Plan, release: Release) -> str | None:
     assert plan.privacy.epsilon is not None
     assert plan.delta is not None
     epsilon = ledger_of(plan, release).total(0, plan.delta)
-    unit = "one row of a node" if plan.privacy.protect == "rows" else "all rows of a node"
+    unit = "one row of a node" if plan.privacy.unit == "rows" else "all rows of a node"
     return (
         f"ε = {format_upper(epsilon, 4)} at δ = {format_upper(plan.delta)} for {unit} (the plan "
         f"allows {format_upper(plan.privacy.epsilon)}; --budget limits it to "

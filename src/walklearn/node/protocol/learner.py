@@ -156,7 +156,7 @@ class Learner:
 
         importance: what was released of L_i; left out, the weighted walk takes L_i itself.
         """
-        if noise is not None and plan.tells and not (plan.privacy and plan.privacy.is_claimed):
+        if noise is not None and plan.tells and not (plan.privacy and plan.privacy.asks):
             raise ValueError(
                 f"the {plan.walk} walk tells L_i in the clear, so noise on the model would protect "
                 "nothing: release L_i by a mechanism, or use the uniform walk."

@@ -8,15 +8,15 @@ row, so nothing here has to be paid for.
 
 How to call it:
 
-    allot(epsilon, delta, loss=…, nodes=N, rows=M, size=…, length=row_length(columns))
+    allot(PrivacySettings(epsilon, delta), PublicFacts(N, M, features, row_length), loss)
 
-`size` is how many numbers the model has, `length` how long a row is, intercept included, in the
-units that the model is trained in. Where columns have a public *typical* centre and spread, and are
-shifted and divided by them, that is `row_length(columns)`; where there is only a range, which
-becomes −1 to 1, it is the same number and `typical=False`. Everything that is chosen can be given
-instead. What comes back has `noise` (for `simulate` and the estimators), `step`, the constant of a
-`ConstantStep`, `updates`, and `constants`, the (ε, δ) left for the release of L_i. The model to
-use is the last one: averages weigh early noise more, and early steps learn most.
+`row_length` is the length of a row, without the intercept, in the units that the model is trained
+in. Where columns have a public *typical* centre and spread, and are shifted and divided by them,
+that is √columns; where there is only a range, which becomes −1 to 1, the same number is the
+`feature_bound`. Everything that is chosen can be given instead. What comes back has `noise` (for
+`simulate` and the estimators), `step`, the constant of a `ConstantStep`, `updates`, and
+`constants`, the (ε, δ) left for the release of L_i. The model to use is the last one: averages
+weigh early noise more, and early steps learn most.
 
 **Where the numbers come from.** Let a node be visited K/N times and contribute T times at most, so
 that μ = 2√T/z follows from (ε, δ). Noise on w makes the score of a row of length ℓ noisy, after K
@@ -34,8 +34,8 @@ never reaches that fifth (Huber with a small threshold) is clipped at its larges
 its steps are longer by as much.
 
 >>> from walklearn.objectives.linear.losses import Logistic
->>> allotted = allot(3.0, 1e-5, loss=Logistic(), nodes=20, rows=455, size=31,
-...                  length=row_length(30))
+>>> facts = PublicFacts(nodes=20, rows=455, features=30, row_length=30**0.5)
+>>> allotted = allot(PrivacySettings(epsilon=3.0, delta=1e-5), facts, Logistic())
 >>> allotted.noise.max_contributions, allotted.updates, round(allotted.noise.clip, 3)
 (50, 901, 1.114)
 >>> round(allotted.noise.noise_multiplier, 2), round(allotted.step, 4)
@@ -52,8 +52,8 @@ from dataclasses import dataclass
 
 from walklearn.objectives.linear.losses import Loss
 from walklearn.privacy.accounting.printing import format_upper
-from walklearn.privacy.limits import check_delta, check_epsilon
-from walklearn.privacy.model_noise import ModelNoise, Unit, check_contributions, check_unit
+from walklearn.privacy.model_noise import ModelNoise, Unit, check_contributions
+from walklearn.privacy.settings import PrivacySettings, PublicFacts
 from walklearn.wording import plural
 
 CLIP_SHARE = 0.2  # of a row's length
@@ -91,7 +91,8 @@ class Allotment:
     Examples
     --------
     >>> from walklearn.objectives.linear.losses import Logistic
-    >>> found = allot(3.0, 1e-5, loss=Logistic(), nodes=20, size=4, length=2.0, rows=2000)
+    >>> facts = PublicFacts(nodes=20, rows=2000, features=3, row_length=1.7)
+    >>> found = allot(PrivacySettings(epsilon=3.0, delta=1e-5), facts, Logistic())
     >>> found.epsilon, found.constants, found.noise.max_contributions, found.updates
     (3.0, None, 50, 901)
     """
@@ -111,23 +112,14 @@ class Allotment:
 
 
 def allot(
-    epsilon: float,
-    delta: float,
-    *,
+    privacy: PrivacySettings,
+    facts: PublicFacts,
     loss: Loss,
-    nodes: int,
-    size: int,
-    length: float | None,
-    rows: float | None = None,
-    protect: Unit = "rows",
-    aggregate: str = "mean",
+    *,
+    intercept: bool = True,
     penalty: float = 0.0,
-    typical: bool = True,
+    aggregate: str = "mean",
     tells: bool = False,
-    constants_share: float | None = None,
-    clip: float | None = None,
-    max_contributions: int | None = None,
-    noise_multiplier: float | None = None,
     step: float | None = None,
     updates: int | None = None,
 ) -> Allotment:
@@ -135,28 +127,20 @@ def allot(
 
     Parameters
     ----------
-    epsilon, delta
-        The total for everything that leaves a node because of its rows.
+    privacy
+        The total, its unit, and the parts of its split that are given.
+    facts
+        What is public of the data: nodes, rows, features and the length of a row.
     loss, aggregate
-        What is minimised; "sum" and "rows" need the public number of rows.
+        What is minimised; "sum" and the unit "rows" need the public number of rows.
+    intercept
+        Whether the model has an intercept.
     penalty
         λ of the penalty (λ/2)‖w‖², which limits the step.
-    nodes, rows
-        N, and M, the rows of all nodes, or the sum of their weights.
-    size
-        How many numbers the model has.
-    length
-        A public length of a row, intercept included, as `row_length` gives it.
-    protect
-        "rows": one row of one node is replaced. "node": all rows of a node are.
-    typical
-        Whether the length comes from typical spreads of the columns, or from ranges or a bound.
     tells
         Whether the walk tells L_i, which then takes `constants_share` of ε and of δ.
-    constants_share
-        The share of ε and of δ that the release of L_i takes; by default a tenth.
-    clip, max_contributions, noise_multiplier, step, updates
-        What is to be as it is given. The others follow.
+    step, updates
+        The step and the number of updates, if they are given. By default they follow.
 
     Returns
     -------
@@ -170,29 +154,34 @@ def allot(
 
     Examples
     --------
+    >>> from dataclasses import replace
     >>> from walklearn.objectives.linear.losses import Logistic
-    >>> facts = {"loss": Logistic(), "nodes": 20, "rows": 455, "size": 31, "length": 5.6}
-    >>> allot(3.0, 1e-5, **facts, tells=True).constants
+    >>> privacy = PrivacySettings(epsilon=3.0, delta=1e-5)
+    >>> facts = PublicFacts(nodes=20, rows=455, features=30, row_length=30**0.5)
+    >>> allot(privacy, facts, Logistic(), tells=True).constants
     (0.30000000000000004, 1.0000000000000002e-06)
-    >>> allot(3.0, 1e-5, **facts, noise_multiplier=3.0).noise.max_contributions
+    >>> allot(replace(privacy, noise_multiplier=3.0), facts, Logistic()).noise.max_contributions
     1
-    >>> allot(3.0, 1e-5, **facts, noise_multiplier=1.0)
+    >>> allot(replace(privacy, noise_multiplier=1.0), facts, Logistic())
     Traceback (most recent call last):
         ...
     ValueError: noise_multiplier = 1 cannot meet ε = 3 at δ = 1e-05: already 1 contribution of
     a node takes 9.998. Raise it, or ε.
     """
-    epsilon, delta = check_epsilon(epsilon), check_delta(delta)
-    length = _check_facts(nodes, size, length, rows, protect, aggregate)
-    constants, left = _shared(epsilon, delta, tells, constants_share)
+    if privacy.epsilon is None or privacy.delta is None:
+        raise ValueError("there is no total to share out: give epsilon and delta.")
+    protect, nodes, rows = privacy.unit, facts.nodes, facts.rows
+    size, length = _check_facts(privacy, facts, loss, intercept, aggregate)
+    constants, left = _shared(privacy.epsilon, privacy.delta, tells, privacy.constants_share)
     of_updates = None if updates is None else check_contributions(updates, "updates")
     # ∇f_i is so many times the mean gradient of its rows: that much is clipped of a whole node.
     scale = float(rows or 1.0) if aggregate == "sum" else 1.0
     # Longest gradient that is clipped, for a row of this length: a larger clip only adds noise.
     largest = loss.max_slope * length * (scale if protect == "node" else 1.0)
+    clip = privacy.clip
     if clip is None:
         clip = min(CLIP_SHARE * length * (scale if protect == "node" else 1.0), largest)
-    noise = _noise(left, clip, protect, noise_multiplier, max_contributions, nodes, of_updates)
+    noise = _noise(left, clip, privacy, nodes, of_updates)
     count = of_updates or max(1, round(nodes * _visits(noise.max_contributions, nodes)))
     per_node = float(rows or nodes) / nodes if protect == "rows" else 1.0
     unit = noise.noise_multiplier / (per_node * math.sqrt(count))  # noise, for a way of 1
@@ -201,18 +190,20 @@ def allot(
         # As far as the noise allows, but without overshooting: γ β ℓ² ≤ 1 for the mean gradient.
         # If slopes never reach CLIP_SHARE, steps that are longer by as much move scores as far.
         longer = max(1.0, CLIP_SHARE / loss.max_slope)
-        step = min(_score_noise(loss, typical) / (unit * moves * length * count),
+        score_noise = _score_noise(loss, is_typical=facts.row_length is not None)
+        step = min(score_noise / (unit * moves * length * count),
                    longer / (scale * loss.smoothness * length**2))  # fmt: skip
         if penalty > 0.0:  # its pull has no bound and must not overshoot either
             step = min(step, 1.0 / penalty)
     elif not (math.isfinite(step) and step > 0):
         raise ValueError(f"step must be positive and finite, got {step!r}.")
     protected = float(rows or nodes) if protect == "rows" else nodes
-    for caution in (about_weak_epsilon(epsilon), doubt_of_delta(delta, protected, protect)):
+    doubt = doubt_of_delta(privacy.delta, protected, protect)
+    for caution in (about_weak_epsilon(privacy.epsilon), doubt):
         if caution:
             warnings.warn(caution, stacklevel=2)
     ratio = unit * math.sqrt(size) * max(1.0, clip / largest)
-    return Allotment(epsilon, delta, constants, noise, float(step), count, ratio)
+    return Allotment(privacy.epsilon, privacy.delta, constants, noise, float(step), count, ratio)
 
 
 def about_noise(allotted: Allotment) -> str:
@@ -280,29 +271,6 @@ def doubt_of_delta(delta: float, count: float, unit: Unit) -> str:
     )
 
 
-def row_length(columns: int, intercept: bool = True) -> float:
-    """Return the public length of a row whose columns have unit spread, or half ranges of 1.
-
-    Parameters
-    ----------
-    columns
-        The number of columns. A text counts once: exactly one of its features is 1.
-    intercept
-        Whether the model has an intercept, a further feature that is 1 in every row.
-
-    Returns
-    -------
-    float
-        The length that `allot` takes.
-
-    Examples
-    --------
-    >>> row_length(8)
-    3.0
-    """
-    return math.sqrt(columns + bool(intercept))
-
-
 def _shared(
     epsilon: float, delta: float, tells: bool, share: float | None
 ) -> tuple[tuple[float, float] | None, tuple[float, float]]:
@@ -324,27 +292,27 @@ def _shared(
 def _noise(
     budget: tuple[float, float],
     clip: float,
-    protect: Unit,
-    multiplier: float | None,
-    contributions: int | None,
+    given: PrivacySettings,
     nodes: int,
     updates: int | None,
 ) -> ModelNoise:
     """The least noise for a cap, the largest cap for a noise, or both as given if they will do."""
     epsilon, delta = budget
+    multiplier, contributions = given.noise_multiplier, given.max_contributions
+
+    def least(times: int) -> ModelNoise:
+        return ModelNoise.calibrate(
+            epsilon=epsilon, delta=delta, clip=clip, max_contributions=times, protect=given.unit
+        )
+
     if multiplier is None:
-        if contributions is None:
-            contributions = _contributions(nodes, updates)
-        return ModelNoise.calibrate(epsilon=epsilon, delta=delta, clip=clip,
-                                    max_contributions=contributions, protect=protect)  # fmt: skip
+        return least(_contributions(nodes, updates) if contributions is None else contributions)
     if contributions is None:
         # μ is 2√T/z: as many as the least noise for one contribution goes into this squared.
-        least = ModelNoise.calibrate(
-            epsilon=epsilon, delta=delta, clip=clip, max_contributions=1, protect=protect
-        ).noise_multiplier
-        contributions = max(1, math.floor((multiplier / least) ** 2 * (1.0 - 1e-9)))
+        share = (multiplier / least(1).noise_multiplier) ** 2
+        contributions = max(1, math.floor(share * (1.0 - 1e-9)))
         contributions = min(contributions, _contributions(nodes, updates))
-    noise = ModelNoise(clip, multiplier, contributions, protect)
+    noise = ModelNoise(clip, multiplier, contributions, given.unit)
     if noise.delta(epsilon) > delta:
         raise ValueError(
             f"noise_multiplier = {multiplier:g} cannot meet ε = {format_upper(epsilon)} at "
@@ -374,28 +342,37 @@ def _visits(contributions: int, nodes: int) -> float:
     return max(0.5 * contributions, contributions - CHANCE * math.sqrt(contributions))
 
 
-def _score_noise(loss: Loss, typical: bool) -> float:
+def _score_noise(loss: Loss, is_typical: bool) -> float:
     if loss.takes == "number":
         return SCORE_NOISE_OF_NUMBERS
-    return SCORE_NOISE if typical else SCORE_NOISE_OF_RANGES
+    return SCORE_NOISE if is_typical else SCORE_NOISE_OF_RANGES
 
 
 def _check_facts(
-    nodes: int, size: int, length: float | None, rows: float | None, protect: Unit, aggregate: str
-) -> float:
-    """The length, once all public facts are there."""
-    check_unit(protect)
-    check_contributions(nodes, "nodes")
-    check_contributions(size, "size")
+    privacy: PrivacySettings, facts: PublicFacts, loss: Loss, intercept: bool, aggregate: str
+) -> tuple[int, float]:
+    """The size of the model and the length of a row, if all public facts are known."""
+    check_contributions(facts.nodes, "nodes")
+    if facts.features is None:
+        raise ValueError(
+            "the noise that epsilon asks for depends on the size of the model: give features, the "
+            "number of features of a row."
+        )
+    check_contributions(facts.features + intercept, "features")
+    length, rows = facts.public_length(privacy, intercept), facts.rows
+    if length is None and privacy.clip is not None:
+        length = privacy.clip / CLIP_SHARE  # the length for which this clip is the usual one
     if length is None or not (math.isfinite(length) and length > 0):
         raise ValueError(
             "epsilon needs a public length of the rows: give a typical centre and spread for each "
-            f"column, or its range, known without looking at the rows; length is {length!r}."
+            "column, or its range, known without looking at the rows (row_length, feature_bound); "
+            f"the length is {length!r}."
         )
     needed = {"sum": 'aggregate="sum"', "rows": 'protect="rows"'}
-    why = needed.get(aggregate) or needed.get(protect)
+    why = needed.get(aggregate) or needed.get(privacy.unit)
     if rows is None and why:
         raise ValueError(f"{why} needs the public number of rows of all nodes together (rows).")
     if rows is not None and not (math.isfinite(rows) and rows > 0):
         raise ValueError(f"rows must be positive and finite, got {rows!r}.")
-    return float(length)
+    outputs = int(getattr(loss, "classes", None) or 1)
+    return outputs * (facts.features + intercept), float(length)

@@ -1,0 +1,424 @@
+"""The plan of a fit: everything that was decided before the first update, with the reasons.
+
+Estimators run it, `walklearn train` runs and prints it, `walklearn advise` prints it, and
+`walklearn plan new` writes it for a network of nodes.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import warnings
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from hashlib import sha256
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from walklearn.fitting.rounds import Stopping
+from walklearn.fitting.units import Units
+from walklearn.graphs import Graph
+from walklearn.objectives import Aggregate, Objective
+from walklearn.objectives.linear.domains import Domain
+from walklearn.objectives.linear.losses import Loss
+from walklearn.privacy import (
+    Allotment,
+    Claim,
+    Ledger,
+    ModelNoise,
+    PrivacySettings,
+    PublicFacts,
+    allot,
+)
+from walklearn.privacy.accounting.budget import about_noise
+from walklearn.privacy.accounting.printing import format_upper
+from walklearn.privacy.mechanisms.comparison import Comparison
+from walklearn.privacy.mechanisms.description import IN_THE_CLEAR
+from walklearn.privacy.mechanisms.mechanism import Mechanism
+from walklearn.privacy.protection import Protection
+from walklearn.updates.sgd import Sgd
+from walklearn.updates.step_choice import choose_step, public_step
+from walklearn.updates.step_sizes import StepSize
+from walklearn.updates.update import Update
+from walklearn.visit import Setting
+from walklearn.walks import Walk
+from walklearn.walks.disclosure import mechanism_of, tells
+from walklearn.walks.walk import draw_walk
+
+THIS_FIT_ALONE = "ε is of this fit alone. Further runs on the same rows add to it (OwnerRecord)."
+DIGITS = 6  # of numbers in a digest: the last bits depend on the machine
+
+
+class Reason(NamedTuple):
+    """A choice of a plan, and a sentence that justifies it."""
+
+    choice: str
+    because: str
+
+    def __str__(self) -> str:
+        return f"{self.choice}: {self.because}"
+
+
+class Change(NamedTuple):
+    """A change of what is asked for, and the noise-to-signal ratio that it leads to."""
+
+    change: str
+    relative_noise: float
+
+    def __str__(self) -> str:
+        return f"{self.change} ({self.relative_noise:.2g})"
+
+
+@dataclass(frozen=True)
+class FitPlan:
+    """Everything that a fit decides before its first update.
+
+    Parameters
+    ----------
+    graph
+        The graph that the token walks on.
+    walk
+        The rule for the next node, with the mechanism that protects its disclosures. Nothing is
+        drawn yet.
+    update
+        The rule for the token; None for `Sgd` with a step that follows from what the nodes
+        disclose (`bind`).
+    privacy
+        The protection of the model: clip, noise and cap.
+    stop
+        The length of the walk.
+    loss, penalty, domain, aggregate, intercept, batch
+        The objective.
+    budget
+        The total (ε, δ) and its unit, as they were asked for.
+    facts
+        What is public of the data.
+    reasons
+        A reason for each choice.
+    allotment
+        The split of the total; None if the model is not protected by one.
+    comparison
+        The mechanisms for L_i, if one was chosen by its error.
+    encoding
+        The units that the rows are trained in; None if no rows are known.
+
+    Examples
+    --------
+    >>> import walklearn as wl
+    >>> facts = wl.PublicFacts(nodes=10, rows=100, features=5)
+    >>> plan = wl.advise(wl.graphs.ring(10), facts)
+    >>> plan.walk, plan.update, plan.claim.is_private
+    (Uniform(laziness=0.1), Saga(), False)
+    """
+
+    graph: Graph
+    walk: Walk
+    update: Update | None
+    privacy: Protection
+    stop: Stopping
+    loss: Loss
+    penalty: float
+    domain: Domain | None
+    aggregate: Aggregate
+    intercept: bool
+    batch: int | None
+    budget: PrivacySettings
+    facts: PublicFacts
+    reasons: tuple[Reason, ...]
+    allotment: Allotment | None = None
+    comparison: Comparison | None = None
+    encoding: Units | None = field(default=None, compare=False, repr=False)
+
+    @cached_property
+    def claims(self) -> tuple[Claim, ...]:
+        """The claims for everything that leaves a node."""
+        return self.ledger().claims
+
+    @property
+    def claim(self) -> Claim:
+        """The claim for everything that leaves a node, of an infinite ε without protection."""
+        return self.ledger().claim(self.budget.reported_delta)
+
+    @property
+    def noise(self) -> ModelNoise | None:
+        """The clip, noise and cap of what a visit adds to the model; None without protection."""
+        return self.privacy if isinstance(self.privacy, ModelNoise) else None
+
+    @property
+    def mechanism(self) -> Mechanism | None:
+        """The mechanism that releases L_i; None if nothing is released."""
+        return mechanism_of(self.walk)
+
+    @property
+    def step_size(self) -> StepSize | None:
+        """The step of the paper's update; None if the update finds it, or `bind` does."""
+        return getattr(self.update, "step_size", None)
+
+    @property
+    def relative_noise(self) -> float | None:
+        """The noise-to-signal ratio of the final model; None if no total protects it."""
+        return None if self.allotment is None else self.allotment.relative_noise
+
+    def bind(self, objective: Objective, generator: np.random.Generator | None = None) -> Setting:
+        """Return the setting of a run of this plan on an objective.
+
+        If the walk discloses L_i by a mechanism, this draws the release, which costs its share of
+        ε: bind once, and reuse the setting.
+
+        Parameters
+        ----------
+        objective
+            The objective, with a node for each node of the graph.
+        generator
+            The source of the release; None for the entropy of the operating system.
+
+        Returns
+        -------
+        Setting
+            What `visit` takes.
+
+        Examples
+        --------
+        >>> import walklearn as wl
+        >>> problem = wl.Problem([[1.0], [2.0], [3.0]], [1.0, -1.0, 1.0], penalty=0.1)
+        >>> setting = wl.advise(wl.graphs.complete(3), problem).bind(problem)
+        >>> setting.update, setting.objective.nodes
+        (Saga(), 3)
+        """
+        if objective.nodes != self.graph.node_count:
+            raise ValueError(
+                f"the plan is for {self.graph.node_count} nodes, and the objective has "
+                f"{objective.nodes}: resolve a plan for this objective."
+            )
+        walk = released(self.walk, objective, self.graph, generator)
+        update = self.update or Sgd(self._step(objective, walk))
+        if self.batch is not None:
+            objective = objective.with_batch(self.batch)
+        updates = self.stop.steps or 0
+        return Setting(objective, walk, update, privacy=self.privacy, updates=updates)
+
+    def ledger(self, earlier: Ledger | None = None, simulated: bool = False) -> Ledger:
+        """Return the ledger of earlier calls with what this plan will publish.
+
+        Parameters
+        ----------
+        earlier
+            The ledger of the calls that this one continues.
+        simulated
+            Whether the noise comes from a seed, and so protects nobody.
+
+        Returns
+        -------
+        Ledger
+            A `BudgetExceededError` is raised if it would be past the budget.
+        """
+        nodes, charged = self.graph.node_count, 0 if earlier is None else earlier.nodes
+        if earlier is not None:
+            ledger = _extended(earlier, nodes, simulated)
+        else:
+            total = self.allotment
+            budget = None if total is None else (total.epsilon, total.delta)
+            ledger = Ledger(nodes, budget, simulated)
+        mechanism = self.mechanism
+        if tells(self.walk) and mechanism is None:
+            ledger.in_the_clear("importance")
+        elif tells(self.walk) and mechanism is not None:  # who released it earlier pays again
+            ledger.charge("importance", mechanism, again=True)
+        # The cap counts, however many visits there were: who sees the tokens may choose when to
+        # stop, so that the price of the visits so far would not hold.
+        if self.noise is None:
+            ledger.in_the_clear("model")
+        elif charged < nodes:
+            times = self.noise.max_contributions
+            ledger.charge("model", self.noise, nodes=np.arange(charged, nodes), times=times)
+        is_claim = ledger.unit is not None and not ledger.simulated
+        if is_claim and THIS_FIT_ALONE not in ledger.beside:
+            ledger.beside.append(THIS_FIT_ALONE)
+        return ledger
+
+    def noise_draws(self, size: int) -> int:
+        """Return how many numbers of noise a model of this size takes at most.
+
+        Parameters
+        ----------
+        size
+            The number of parameters of the model.
+
+        Returns
+        -------
+        int
+            0 without noise.
+        """
+        if self.noise is None or self.stop.steps is None:
+            return 0
+        gradients = 1 if self.update is None else self.update.gradients
+        most = self.noise.max_contributions * self.graph.node_count
+        return min(self.stop.steps * gradients, most) * size
+
+    def _step(self, objective: Any, walk: Walk) -> StepSize:
+        """Return the step that follows from what the nodes disclose."""
+        mechanism = mechanism_of(walk)
+        if mechanism is None:
+            return choose_step(objective, self.graph, walk, self.batch)
+        return public_step(
+            self.loss, self.penalty, self.graph, walk, mechanism.bounds,
+            noise_length(self.noise, objective.size),
+        )  # fmt: skip
+
+    def changes(self) -> list[Change]:
+        """Return what would lower the noise most, the best first; empty if no noise is planned.
+
+        Each changes one thing that was asked for and keeps the others.
+        """
+        if self.allotment is None or self.facts.features is None:
+            return []
+        budget, facts, features = self.budget, self.facts, self.facts.features
+        assert budget.epsilon is not None
+        double = replace(budget, epsilon=2 * budget.epsilon)
+        epsilons = [format_upper(each) for each in (2 * budget.epsilon, budget.epsilon)]
+        trials = {f"ε = {' instead of '.join(epsilons)}": (double, facts)}
+        if features > 1:
+            fewer = replace(facts, features=features // 2)
+            trials[f"{features // 2} features instead of {features}"] = (budget, fewer)
+        if facts.rows is not None:
+            rows = facts.rows
+            if budget.unit == "node":
+                trials['protect="rows" instead of "node", a weaker claim'] = (
+                    replace(budget, protect="rows"), facts)  # fmt: skip
+            else:
+                more = replace(facts, rows=2 * rows)
+                trials[f"{2 * rows:,.9g} rows instead of {rows:,.9g}"] = (budget, more)
+        found = []
+        for change, (privacy, public) in trials.items():
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # of a claim that nobody makes
+                allotment = allot(
+                    privacy, public, self.loss, intercept=self.intercept, penalty=self.penalty,
+                    aggregate=self.aggregate, tells=self.allotment.constants is not None,
+                )  # fmt: skip
+            found.append(Change(change, allotment.relative_noise))
+        return sorted(found, key=lambda each: each.relative_noise)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain JSON values."""
+        step, noise, mechanism = self.step_size, self.noise, self.mechanism
+        content = {
+            **self.claim.to_dict(),
+            "model": IN_THE_CLEAR if noise is None else "protected",
+            "nodes": self.graph.node_count,
+            "edges": self.graph.edge_count,
+            "rows": self.facts.rows,
+            "features": self.facts.features,
+            "row_length": self.facts.row_length,
+            "feature_bound": self.budget.feature_bound,
+            "loss": repr(self.loss),
+            "penalty": self.penalty,
+            "domain": repr(self.domain),
+            "aggregate": self.aggregate,
+            "intercept": self.intercept,
+            "batch": self.batch,
+            "walk": getattr(self.walk, "name", None) or repr(self.walk),
+            "laziness": float(getattr(self.walk.innermost, "laziness", 0.0)),
+            "mechanism": None if mechanism is None else mechanism.name,
+            "update": getattr(self.update or Sgd, "name", None) or repr(self.update),
+            "step_constant": None if step is None else step.constant,
+            "step_exponent": None if step is None else step.exponent,
+            "average": self.stop.average,
+            "updates": self.stop.steps,
+            "max_updates": self.stop.most,
+            "tolerance": None if self.stop.steps is not None else self.stop.tolerance,
+            "reasons": [str(reason) for reason in self.reasons],
+        }
+        if noise is not None:
+            content |= {
+                "clip": noise.clip,
+                "noise_multiplier": noise.noise_multiplier,
+                "max_contributions": noise.max_contributions,
+                "relative_noise": self.relative_noise,
+                "changes": [each._asdict() for each in self.changes()],
+            }
+        return content
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of all that decides what is learnt, in hex; the length of the walk is left out.
+
+        A training that was interrupted may be continued under a plan with the same digest.
+        """
+        left_out = ("reasons", "changes", "updates", "max_updates", "relative_noise")
+        content = {name: value for name, value in self.to_dict().items() if name not in left_out}
+        content |= {"walk": repr(self.walk), "update": repr(self.update)}
+        content["tolerance"] = self.stop.tolerance
+        content |= {name: _rounded(value) for name, value in content.items()}
+        found = sha256(json.dumps(content, sort_keys=True).encode())
+        found.update(self.graph.indptr.tobytes() + self.graph.indices.tobytes())
+        return found.hexdigest()
+
+    def rows_of_table(self) -> list[tuple[str, str]]:
+        """Return the choices as a table of two columns of text."""
+        step = self.step_size
+        if step is None:
+            steps = "from what the nodes disclose" if self.update is None else "found on the way"
+        else:
+            steps = f"{step.constant:.3g}" + (f" / k^{step.exponent:g}" if step.exponent else "")
+        told = "not disclosed" if self.mechanism is None else str(self.mechanism)
+        unprotected = self.mechanism is None and tells(self.walk)
+        stop = self.stop
+        length = f"{stop.steps:,}" if stop.steps else f"until convergence, at most {stop.most:,}"
+        return [
+            ("graph", repr(self.graph)),
+            ("walk", repr(self.walk)),
+            ("model", IN_THE_CLEAR if self.noise is None else str(self.noise)),
+            ("L_i", IN_THE_CLEAR if unprotected else told),
+            ("update", "Sgd" if self.update is None else type(self.update).__name__),
+            ("step", steps),
+            ("updates", length),
+        ]
+
+    def advice(self) -> list[str]:
+        """Return sentences on the noise-to-signal ratio and on what to change first."""
+        if self.allotment is None:
+            return []
+        lines, changes = [about_noise(self.allotment)], self.changes()
+        if changes:
+            lines.append("Change first: " + ", then ".join(map(str, changes)) + ".")
+        return lines
+
+    def __str__(self) -> str:
+        rows = self.rows_of_table()
+        width = max(len(name) for name, _ in rows) + 2
+        table = [f"  {name:<{width}}{what}" for name, what in rows]
+        because = [f"- {reason}" for reason in self.reasons]
+        return "\n".join([f"{self.claim}.", *table, *because, *self.advice()])
+
+
+def _extended(earlier: Ledger, nodes: int, simulated: bool) -> Ledger:
+    """Return the earlier ledger for so many nodes."""
+    content = earlier.to_dict()
+    for release in content["releases"]:
+        times = np.broadcast_to(release["times"], earlier.nodes)
+        release["times"] = np.pad(times, (0, nodes - earlier.nodes)).tolist()
+    return Ledger.from_dict(
+        {**content, "nodes": nodes, "simulated": simulated or earlier.simulated}
+    )
+
+
+def released(
+    walk: Walk, objective: Any, graph: Graph, generator: np.random.Generator | None
+) -> Walk:
+    """Return the walk with what the nodes disclose; every call draws anew, and pays for it.
+
+    To repeat a release where the rows are the same would disclose that they are.
+    """
+    draw = draw_walk if walk.draws_announcements else type(walk).realise
+    return draw(walk, graph, objective, generator).without_secrets()
+
+
+def noise_length(noise: ModelNoise | None, size: int) -> float:
+    """Return the expected length of the noise that one contribution brings, 0 without noise."""
+    return 0.0 if noise is None else noise.standard_deviation * math.sqrt(size)
+
+
+def _rounded(value: Any) -> Any:
+    return f"{value:.{DIGITS}g}" if isinstance(value, float) else value

@@ -1,0 +1,458 @@
+"""What a fit is asked for: the settings of an estimator, checked once and read once.
+
+A `random_state` makes everything repeatable, the releases too: they then protect nobody, and the
+ledger says "simulated". Without one the releases come from the operating system's entropy.
+
+>>> seeds_of(7, call=0).walk.spawn_key, seeds_of(None, call=0).simulated
+((0, 1), False)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from walklearn.fitting.rounds import Average
+from walklearn.objectives import Aggregate
+from walklearn.objectives.linear.domains import Domain
+from walklearn.objectives.linear.losses import LOSSES, Loss, Softmax
+from walklearn.objectives.linear.problem import check_penalty
+from walklearn.privacy import MECHANISMS, ModelNoise, PrivacySettings
+from walklearn.privacy.mechanisms.description import IN_THE_CLEAR
+from walklearn.privacy.settings import declared_lengths
+from walklearn.streams import Streams, generators
+from walklearn.tables.encoding import Column, Encoding
+from walklearn.tables.schema import Schema, from_rows_message
+from walklearn.tables.target_scale import TargetScale
+from walklearn.updates.saga import Saga
+from walklearn.updates.sgd import Sgd
+from walklearn.updates.step_choice import EXPONENT
+from walklearn.updates.step_sizes import ConstantStep, PowerStep, StepSize
+from walklearn.updates.update import UPDATES, Update
+from walklearn.walks import WALKS, Metropolis, Walk
+from walklearn.walks.disclosure import check_scale, mechanism_of
+from walklearn.wording import as_given, listed
+
+MEANS = ("tail", "all")
+AVERAGES = ("auto", *MEANS, "none")
+
+
+@dataclass(frozen=True, eq=False)
+class FitRequest:
+    """The settings of a fit, whatever the rows.
+
+    walk: without laziness if `laziness` is None, which chooses it by the graph. privacy: with the
+    bound on the length of a row that the columns declare; feature_bound: the one that rows are
+    shortened to. columns: those of X as the schema declares them; None without a schema.
+    target: the public centre and spread of a target that is a number; None if there is none.
+    is_private: True if something is protected, so that nothing may depend on the rows unprotected.
+    """
+
+    walk: Walk
+    graph: Any = "erdos-renyi"
+    laziness: float | None = 0.0
+    update: str | Update = "auto"
+    step_size: StepSize | None = None
+    batch: int | None = None
+    average: str = "auto"
+    steps: int | None = None
+    max_steps: int | None = None
+    tol: float | None = None
+    penalty: float = 1e-3
+    domain: Domain | None = None
+    intercept: bool = True
+    aggregate: Aggregate = "mean"
+    privacy: PrivacySettings = PrivacySettings()  # noqa: RUF009 — frozen
+    row_length: float | None = None
+    feature_bound: float | None = None
+    total_rows: float | None = None
+    standardise: bool = True
+    columns: tuple[Column, ...] | None = None
+    target: TargetScale | None = None
+    predicts_numbers: bool = False
+    is_private: bool = False
+    is_auto_walk: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        settings: Mapping[str, Any],
+        columns: Sequence[str],
+        target: str | None,
+        predicts_numbers: bool,
+    ) -> FitRequest:
+        """Read the parameters of an estimator; a `ValueError` says which of them is wrong.
+
+        columns: the names of the columns of X. target: the name of a target that is a number.
+        """
+        given = dict(settings)
+        step = _check_parameters(given)
+        privacy = PrivacySettings(
+            given["epsilon"], given["delta"], given["protect"], model=given["model"],
+            mechanism=given["mechanism"], noise=given["model_privacy"], max_rows=given["max_rows"],
+        )  # fmt: skip
+        _check_public_facts(given, privacy)
+        schema = None if given["schema"] is None else Schema.of(given["schema"])
+        scale = _target_scale(given, schema, target, predicts_numbers)
+        declared = None if schema is None else _declared(schema, columns, target)
+        encoding = None if declared is None else Encoding(declared)
+        lengths = declared_lengths(encoding, given["row_length"], given["feature_bound"])
+        if schema and given["epsilon"] is not None and not any(lengths.values()):
+            _refuse_undeclared(given["epsilon"], schema, columns)
+        privacy = replace(privacy, feature_bound=lengths["feature_bound"])
+        walk = walk_of(given["walk"], given["laziness"], privacy.covers_constants_alone)
+        private = _is_private(privacy, walk)
+        hidden = privacy.hides_row_counts and given["total_rows"] is None
+        if private:
+            _refuse_scales_from_rows(given["standardise"], schema)
+        elif schema is not None and given["standardise"] is True:
+            raise ValueError(
+                "standardise=True takes the scale of columns from the rows, and the schema "
+                "declares it: leave one of them out."
+            )
+        same = (
+            "graph", "laziness", "update", "batch", "average", "steps", "max_steps", "tol",
+            "penalty", "domain", "feature_bound", "total_rows",
+        )  # fmt: skip
+        return cls(
+            walk, **{name: given[name] for name in same}, step_size=step,
+            intercept=bool(given["fit_intercept"]), aggregate="node-mean" if hidden else "mean",
+            privacy=privacy, row_length=lengths["row_length"],
+            standardise=not private and schema is None and given["standardise"] is not False,
+            columns=declared, target=scale, predicts_numbers=predicts_numbers, is_private=private,
+            is_auto_walk=given["walk"] == "auto",
+        )  # fmt: skip
+
+    @property
+    def terms(self) -> tuple[Any, ...]:
+        """What is protected and the public facts that rests on: they stay in later calls."""
+        return (
+            self.privacy, mechanism_of(self.walk), self.row_length, self.total_rows,
+            self.intercept, self.target,
+        )  # fmt: skip
+
+    def chosen_update(self, partial: bool) -> Update | None:
+        """Return the update that is given, or the default; None for `Sgd` with a step to choose.
+
+        The default is Saga, unless something is private, rows come as a stream (`partial`), or a
+        step size or an average is given.
+        """
+        update = self.update
+        if update == "auto":
+            gives_steps = self.step_size is not None or self.average in MEANS
+            return None if self.is_private or partial or gives_steps else Saga()
+        if update == Sgd.name:
+            return None
+        chosen: Update = UPDATES.by_name(update)() if isinstance(update, str) else update
+        if partial and chosen.converges:
+            raise ValueError(
+                f"partial_fit takes gradient steps on a stream of rows, and {chosen!r} converges "
+                'on fixed rows only. Leave update at "auto", or call fit.'
+            )
+        if self.is_private and (chosen.discloses or chosen.needs):
+            raise ValueError(
+                f"update={update!r} stores gradients and curvature, which the token would carry "
+                'unprotected. Leave update at "auto", or drop what is private.'
+            )
+        return chosen
+
+    def chosen_average(self, update: Update | None) -> Average:
+        """Return which model predicts; steps that ε has chosen are short: their average lags."""
+        if not getattr(update, "average", update is None):
+            return "none"
+        if self.average != "auto":
+            chosen: Average = self.average  # type: ignore[assignment]
+            return chosen
+        privacy = self.privacy
+        return "tail" if privacy.epsilon is None or not privacy.protects_model else "none"
+
+
+def walk_of(
+    walk: str | Walk, laziness: float | None = 0.0, covers_constants_alone: bool = False
+) -> Walk:
+    """The walk with this name, or the walk itself; "auto" is uniform, which tells only degrees.
+
+    covers_constants_alone: ε is about the L_i alone, and so about a walk that tells them.
+    """
+    if isinstance(walk, Walk):
+        if laziness:
+            raise ValueError(
+                f"laziness={laziness!r} is for walks given by name: say {type(walk).__name__}"
+                f"(laziness={laziness!r}) instead."
+            )
+        return walk
+    name = ("weighted" if covers_constants_alone else "uniform") if walk == "auto" else walk
+    kind = WALKS.get(name)
+    if not (isinstance(kind, type) and issubclass(kind, Metropolis)):
+        names = ", ".join(WALKS.names_of(Metropolis))
+        raise ValueError(
+            f"walk must be one of auto, {names}, or a walk such as walks.Weighted(), got "
+            f"{as_given(walk)}."
+        )
+    return kind.unbiased(laziness=laziness or 0.0)
+
+
+def _is_private(privacy: PrivacySettings, walk: Walk) -> bool:
+    """Return whether anything is protected; refuse a walk whose steps would give it away.
+
+    A walk may also bring what its nodes have released already.
+    """
+    if not (privacy.asks or walk.is_private or mechanism_of(walk) is not None):
+        return False
+    check_scale(walk)
+    return True
+
+
+def _declared(schema: Schema, columns: Sequence[str], target: str | None) -> tuple[Column, ...]:
+    """The columns of X as the schema declares them; a column it does not know is as it is."""
+    if target is not None and target not in columns:
+        schema = schema.without(target)
+    if schema.categories:
+        raise ValueError(
+            f"the schema declares categories of {listed(list(schema.categories))}, and X has "
+            "numbers only: encode columns of text first (files.read_rows(..., schema=...))."
+        )
+    return tuple(schema.applied(Encoding.of_numbers(list(columns))).columns)
+
+
+def _refuse_undeclared(epsilon: float, schema: Schema, columns: Sequence[str]) -> None:
+    """Raise where ε needs the scale of a column that the schema says nothing of."""
+    undeclared = schema.undeclared(list(columns))
+    if undeclared:
+        raise ValueError(
+            f"epsilon = {epsilon:g} needs a public scale of every column, and the schema "
+            f"declares none of {listed(undeclared)}: add a centre and spread, or a range, known "
+            "without looking at the rows ('*' stands for all that are not named)."
+        )
+
+
+def _refuse_scales_from_rows(standardise: Any, schema: Schema | None) -> None:
+    """Refuse scales that come from the rows: under privacy they would leak."""
+    if standardise is True:
+        raise ValueError(
+            "standardise=True takes the scale of every column from the rows, which would leak. "
+            "Declare public scales (schema=...), and leave standardise out."
+        )
+    if schema is not None and schema.from_rows:
+        raise ValueError(from_rows_message(schema))
+
+
+def _target_scale(
+    given: Mapping[str, Any], schema: Schema | None, target: str | None, predicts_numbers: bool
+) -> TargetScale | None:
+    """Return the public centre and spread of the target; None where they are not given.
+
+    Refuse half of a scale, a useless one, and noise for numbers without one.
+    """
+    centre, spread = given["target_centre"], given["target_spread"]
+    if (centre is None) != (spread is None):
+        one, other = ("target_centre", "target_spread")[:: 1 if spread is None else -1]
+        raise ValueError(f"{one} was given without {other}. Pass both.")
+    if spread is not None:
+        if not predicts_numbers:
+            raise ValueError(
+                "target_centre and target_spread are for RandomWalkRegressor: classes have no "
+                "scale. Leave them out."
+            )
+        if not (_is_number(centre) and _is_number(spread)):
+            raise ValueError(
+                f"target_centre and target_spread must be numbers, got {centre!r} and {spread!r}."
+            )
+    scale = None
+    if spread is not None:
+        scale = TargetScale(float(centre), float(spread))
+    elif schema is not None and target is not None:
+        scale = schema.target_scale(target)
+    is_private = given["epsilon"] is not None or given["model_privacy"] is not None
+    if scale is not None and (spread is not None or is_private):
+        scale.check_intercept(bool(given["fit_intercept"]), "Pass fit_intercept=True")
+    if scale is None and predicts_numbers and is_private and given["model"] is None:
+        asked = "model_privacy" if given["epsilon"] is None else "epsilon"
+        raise ValueError(
+            f"{asked} for regression needs a public centre and spread of the target, for the noise "
+            "is made for targets of spread 1. Pass target_centre, a typical target, and "
+            "target_spread, how far targets typically are from it, both known without looking at "
+            "the rows."
+        )
+    return scale
+
+
+def _check_parameters(given: Mapping[str, Any]) -> StepSize | None:
+    """Raise what is wrong with the parameters, whatever the data; return the step size."""
+    for name in ("steps", "max_steps", "batch"):
+        _check_count(name, given[name])
+    if given["tol"] is not None and not (_is_number(given["tol"]) and given["tol"] >= 0):
+        raise ValueError(f"tol must be a number of at least 0 or None, got {given['tol']!r}.")
+    if given["average"] not in AVERAGES:
+        raise ValueError(f"average must be one of {AVERAGES}, got {given['average']!r}.")
+    for name in ("fit_intercept", "warm_start"):
+        _check_choice(name, given[name], (True, False))
+    _check_choice("standardise", given["standardise"], ("auto", True, False))
+    if given["domain"] is not None and not isinstance(given["domain"], Domain):
+        raise ValueError(
+            f"domain must be None or a domain such as domains.Ball(10.0), got "
+            f"{as_given(given['domain'])}."
+        )
+    check_penalty(given["penalty"])
+    _check_update(given["update"], given["step_size"], given["average"])
+    _check_privacy(given)
+    return step_of(given["step_size"])
+
+
+def step_of(step_size: Any) -> StepSize | None:
+    """A step size as it is, a number as the constant of steps like those found without one."""
+    if step_size is None or isinstance(step_size, PowerStep | ConstantStep):
+        return step_size
+    if _is_number(step_size):
+        return PowerStep(float(step_size), EXPONENT)
+    raise ValueError(
+        f"step_size must be None, a number (the constant c of c / k^{EXPONENT}), a PowerStep or a "
+        f"ConstantStep, got {step_size!r}."
+    )
+
+
+def _check_update(update: Any, step_size: Any, average: str) -> None:
+    if isinstance(update, str) and update != "auto":
+        UPDATES.by_name(update)
+    elif not isinstance(update, str | Update):
+        raise ValueError(
+            f'update must be "auto", one of {", ".join(UPDATES.names)}, or an update such as '
+            f"updates.Saga(), got {as_given(update)}."
+        )
+    if step_size is not None and update not in ("auto", Sgd.name):
+        raise ValueError(
+            f"step_size is for the paper's update and would say nothing to update={update!r}: "
+            "leave it out, or give the update its own, such as updates.Saga(ConstantStep(0.1))."
+        )
+    if average in MEANS and not (update in ("auto", Sgd.name) or getattr(update, "average", False)):
+        raise ValueError(
+            f"average={average!r} is for the paper's update: of update={update!r} the last model "
+            "is the one that arrives. Leave average out."
+        )
+
+
+class Seeds(NamedTuple):
+    """Seeds for the graph and the walk, and what draws the releases (None: the system)."""
+
+    graph: np.random.SeedSequence
+    walk: np.random.SeedSequence
+    release: np.random.Generator | None
+    simulated: bool
+
+    @property
+    def streams(self) -> Streams:
+        """What the walk draws from."""
+        return generators(self.walk)
+
+
+def seeds_of(random_state: Any, call: int) -> Seeds:
+    """The seeds of call number `call`, from an integer, a RandomState, a Generator or None."""
+    simulated = random_state is not None
+    if random_state is None:
+        root = np.random.SeedSequence()
+    elif isinstance(random_state, np.random.RandomState):
+        root = np.random.SeedSequence(random_state.randint(2**32, size=4, dtype=np.uint64).tolist())
+    elif isinstance(random_state, np.random.Generator):
+        root = np.random.SeedSequence(random_state.integers(2**32, size=4).tolist())
+    elif isinstance(random_state, int | np.integer) and random_state >= 0:
+        root = np.random.SeedSequence(int(random_state), spawn_key=(call,))
+    else:
+        raise ValueError(
+            "random_state must be None, a whole number of at least 0, a RandomState or a "
+            f"Generator, got {random_state!r}."
+        )
+    graph, walk, release = root.spawn(3)
+    return Seeds(graph, walk, np.random.default_rng(release) if simulated else None, simulated)
+
+
+def loss_of(loss: Any, classes: int | None) -> Loss:
+    """The loss that tells so many classes apart, or of numbers (None), given by name or itself.
+
+    A loss of numbers also tells two classes apart, but has to be given itself for that.
+    """
+    numbers = classes is None
+    takes, default = (("number",), "squared") if numbers else (("sign", "class"), "logistic")
+    chosen = default if loss is None else loss
+    if chosen == "logistic" and classes is not None and classes > 2:
+        chosen = Softmax()
+    if isinstance(chosen, str) and chosen in LOSSES and LOSSES[chosen].takes in takes:
+        chosen = LOSSES[chosen]()
+    if not isinstance(chosen, Loss) or (numbers and chosen.takes != "number"):
+        kind, such = ("regressor", "Huber(10.0)") if numbers else ("classifier", "SquaredHinge()")
+        names = ", ".join(name for name, known in LOSSES.items() if known.takes == takes[0])
+        raise ValueError(
+            f"there is no such loss for a {kind}: choose {names}, or a loss such as losses.{such}, "
+            f"got {as_given(loss)}."
+        )
+    if classes is None:
+        return chosen
+    if (classes > 2) != (chosen.takes == "class"):
+        raise ValueError(
+            f"{chosen!r} does not tell {classes} classes apart. Use the logistic loss, which is "
+            "softmax for more than two."
+        )
+    return chosen.for_classes(classes)
+
+
+def _check_privacy(given: Mapping[str, Any]) -> None:
+    for name in ("row_length", "feature_bound", "max_rows", "total_rows"):
+        value = given[name]
+        if value is not None and not (_is_number(value) and 0.0 < value < math.inf):
+            raise ValueError(f"{name} must be a positive number or None, got {value!r}.")
+    for name in ("epsilon", "delta"):
+        if given[name] is not None and not _is_number(given[name]):
+            raise ValueError(f"{name} must be a number or None, got {given[name]!r}.")
+    if given["mechanism"] is not None:
+        MECHANISMS.by_name(given["mechanism"])
+    if given["model_privacy"] is not None and type(given["model_privacy"]) is not ModelNoise:
+        raise ValueError(
+            "model_privacy must be a privacy.ModelNoise itself, because nothing can be claimed for "
+            f"another class, got {type(given['model_privacy']).__name__}."
+        )
+    _check_choice("model", given["model"], (None, IN_THE_CLEAR))
+    if given["epsilon"] is None and given["model"] is not None:
+        raise ValueError("model goes with epsilon: pass epsilon, too.")
+
+
+def _check_public_facts(given: Mapping[str, Any], privacy: PrivacySettings) -> None:
+    """Refuse a cap that looks as if it hid row counts, and ε for the model without facts."""
+    capped = given["max_rows"] is not None and given["total_rows"] is None
+    if privacy.asks and privacy.unit == "rows" and capped:
+        raise ValueError(
+            "max_rows does not hide how many rows a node has where rows are the unit: their "
+            'number shows in what the node adds. Pass protect="node", which hides it; or '
+            "total_rows too, for public bounds; or leave max_rows out."
+        )
+    if privacy.epsilon is None or not privacy.protects_model:
+        return
+    if not privacy.delta:
+        raise ValueError("Gaussian noise on the model never gives delta = 0: such as 1e-5 will do.")
+    if all(given[name] is None for name in ("schema", "row_length", "feature_bound")):
+        raise ValueError(
+            f"epsilon = {privacy.epsilon:g} needs public facts about the rows, and what is taken "
+            "from the rows would leak. Declare what is typical of the columns by "
+            "schema={'*': {'centre': 0, 'spread': 1}}; or, where rows are in such units, pass "
+            "row_length, how long they typically are; or feature_bound, a length that rows are "
+            "shortened to."
+        )
+
+
+def _check_count(name: str, value: Any) -> None:
+    if value is None:
+        return
+    if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 1:
+        raise ValueError(f"{name} must be a whole number of at least 1 or None, got {value!r}.")
+
+
+def _check_choice(name: str, value: Any, choices: tuple[Any, ...]) -> None:
+    if not any(value is choice or (value == choice and isinstance(value, str | bool | np.bool_))
+               for choice in choices):  # fmt: skip
+        raise ValueError(f"{name} must be one of {choices}, got {value!r}.")
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)

@@ -1,0 +1,475 @@
+"""From what a fit is asked for, and what is public of its data, to its plan.
+
+ε and δ are the total: the model, and what the walk discloses of L_i where it discloses anything.
+`allot` shares them out from public facts, and the walk "auto" discloses nothing, so that the whole
+budget goes to the model. Where the model is said to be in the clear, ε is about the constants L_i
+alone, and the total is ε = ∞.
+
+Where something is private, nothing else may be computed from the rows and shown: neither units,
+nor the step size, nor how long to walk. How many rows a node holds is public where rows are the
+unit, and hidden where the whole node is. M is then a public number that is given (`total_rows`),
+or every node counts the same ("node-mean").
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from walklearn.fitting.plan import FitPlan, Reason, noise_length, released
+from walklearn.fitting.request import FitRequest, walk_of
+from walklearn.fitting.rounds import Stopping
+from walklearn.graphs import Graph
+from walklearn.objectives import Aggregate, Problem
+from walklearn.objectives.linear.losses import Logistic, Loss
+from walklearn.objectives.linear.rows import is_sparse
+from walklearn.privacy import (
+    Allotment,
+    ModelNoise,
+    PrivacySettings,
+    PublicFacts,
+    allot,
+    calibrate,
+    compare,
+    row_release,
+    smoothness_bounds,
+)
+from walklearn.privacy.accounting.printing import format_claim
+from walklearn.privacy.mechanisms.comparison import Comparison
+from walklearn.privacy.protection import Protection
+from walklearn.updates.sgd import Sgd
+from walklearn.updates.step_choice import (
+    FIRST_LOOK,
+    choose_step,
+    most_steps,
+    public_step,
+    public_steps,
+)
+from walklearn.updates.step_sizes import ConstantStep
+from walklearn.updates.update import Update
+from walklearn.walks import Uniform, Walk, Weighted
+from walklearn.walks.disclosure import (
+    check_disclosure_known,
+    check_protectable,
+    mechanism_of,
+    tells,
+)
+from walklearn.wording import as_given, plural
+
+Bounds = tuple[float, float]
+
+LAZINESS = 0.1
+# By default a walk ends when a doubling changes the loss by this share of what zeros lose, or, with
+# memory, when the gradient that is left is this share of the penalty's.
+SETTLED, ARRIVED = 3e-3, 1e-4
+# Updates for each node with new rows in a call of partial_fit: as many would see 63 % of them.
+VISITS = 5
+AS_ASKED = "as asked for."
+
+
+def advise(
+    graph: Graph,
+    about: PublicFacts | Problem,
+    privacy: PrivacySettings | None = None,
+    *,
+    loss: Loss | None = None,
+    penalty: float = 1e-3,
+    intercept: bool = True,
+) -> FitPlan:
+    """Recommend a walk, an update, a protection, a step and a length, from public facts alone.
+
+    Parameters
+    ----------
+    graph
+        Who can talk to whom.
+    about
+        What is public of the data. Of a problem these are its loss, penalty, aggregate and size
+        and, unless the node is the unit, its numbers of rows; its features and targets are not
+        used.
+    privacy
+        The total (ε, δ) for everything that leaves a node because of its rows, and its unit. It
+        needs the length of a row: typical (`PublicFacts.row_length`) or at most
+        (`PrivacySettings.feature_bound`). By default nothing is protected.
+    loss, penalty
+        The objective; a problem brings its own. The default loss is the logistic one.
+    intercept
+        Whether the last feature of a row is 1, for an intercept; public facts count the others.
+
+    Returns
+    -------
+    FitPlan
+        The plan, with its reasons and with what to change first.
+
+    Examples
+    --------
+    >>> import walklearn as wl
+    >>> facts = wl.PublicFacts(nodes=20, rows=5000, features=9, row_length=3.0)
+    >>> plan = wl.advise(wl.graphs.ring(20), facts, wl.PrivacySettings(epsilon=1.0, delta=1e-5))
+    >>> plan.walk, plan.noise.max_contributions, round(plan.relative_noise, 2)
+    (Uniform(laziness=0.1), 50, 0.02)
+    """
+    privacy = privacy or PrivacySettings()
+    if not isinstance(about, Problem | PublicFacts):
+        raise TypeError(f"about must be a PublicFacts or a Problem, got {as_given(about)}.")
+    if graph.node_count != about.nodes:
+        raise ValueError(
+            f"the graph has {graph.node_count} nodes, but the problem has {about.nodes}. "
+            f"Build a graph with {about.nodes} nodes, or assign the rows to {graph.node_count} "
+            f"nodes (node_of_row, nodes={graph.node_count})."
+        )
+    aggregate: Aggregate = "mean"
+    if isinstance(about, Problem):
+        problem, facts = about, facts_of(about, intercept)
+        loss, penalty, aggregate = about.loss, about.penalty, about.aggregate
+        if privacy.hides_row_counts:
+            facts = replace(facts, rows=None)
+    else:
+        problem, facts, loss = None, about, loss or Logistic()
+        if privacy.hides_row_counts and facts.rows is None:
+            aggregate = "node-mean"
+    walk = walk_of("auto", None, privacy.covers_constants_alone)
+    request = FitRequest(
+        walk, graph, laziness=None, penalty=penalty, intercept=intercept, aggregate=aggregate,
+        privacy=privacy, row_length=facts.row_length, is_private=privacy.asks, is_auto_walk=True,
+    )  # fmt: skip
+    return resolve(request, loss, facts, graph, problem)
+
+
+def facts_of(problem: Problem, intercept: bool, row_length: float | None = None) -> PublicFacts:
+    """Return the public facts of a problem whose row counts are public."""
+    features = int(problem.X.shape[1]) - intercept
+    return PublicFacts(problem.nodes, problem.total_rows, features, row_length)
+
+
+def resolve(
+    request: FitRequest,
+    loss: Loss,
+    facts: PublicFacts,
+    graph: Graph,
+    problem: Problem | None = None,
+    before: FitPlan | None = None,
+    partial: bool = False,
+) -> FitPlan:
+    """Decide everything about a fit that can be decided before its first update.
+
+    problem: where the data are known; of private rows only what is public is used.
+    before: the plan of an earlier call, whose split of the total stays. partial: a call of
+    partial_fit, one piece of a stream.
+    """
+    privacy = request.privacy
+    reasons, comparison = list[Reason](), None
+    walk = request.walk
+    if request.laziness is None:
+        laziness, because = choose_laziness(graph)
+        inner: Any = walk.innermost
+        walk = walk.with_innermost(replace(inner, laziness=laziness))
+        reasons.append(Reason("laziness", because))
+    allotment = before.allotment if before is not None else None
+    if allotment is None and privacy.protects_model and privacy.noise is None:
+        check_disclosure_known(walk)
+        allotment = allot(
+            privacy, facts, loss, intercept=request.intercept, penalty=request.penalty,
+            aggregate=request.aggregate, tells=tells(walk) and mechanism_of(walk) is None,
+            updates=None if partial else request.steps,
+        )  # fmt: skip
+    if privacy.covers_constants_alone and privacy.mechanism is None:
+        walk, comparison, because = _best_release(request, loss, facts, problem, walk)
+    else:
+        walk = _protected_walk(request, loss, facts, problem, walk, allotment)
+        because = _about_walk(request, walk)
+    reasons.insert(0, Reason("walk", because))
+    noise = privacy.noise if allotment is None else allotment.noise
+    if mechanism_of(walk) is not None:
+        check_disclosure_known(walk)
+    if noise is not None:
+        check_protectable(walk)
+    update = request.chosen_update(partial)
+    reasons.append(Reason("update", _about_update(request, update, partial)))
+    reasons += _about_model(privacy, noise, allotment)
+    if update is None:
+        update, because = _gradient_steps(request, loss, facts, graph, problem, walk, allotment)
+        reasons.append(Reason("step", because))
+    steps, because = _planned_steps(request, facts, problem, partial, allotment, update)
+    reasons.append(Reason("updates", because))
+    converges = update is not None and update.converges
+    stop = Stopping(
+        steps=steps,
+        most=request.max_steps or most_steps(facts.nodes, converges),
+        first=max(FIRST_LOOK, facts.nodes),
+        tolerance=(ARRIVED if converges else SETTLED) if request.tol is None else request.tol,
+        average=request.chosen_average(update),
+        go_on=partial,
+    )
+    return FitPlan(
+        graph, walk, update, Protection() if noise is None else noise, stop, loss,
+        request.penalty, request.domain, request.aggregate, request.intercept, request.batch,
+        privacy, facts, tuple(reasons), allotment, comparison,
+    )  # fmt: skip
+
+
+def public_bounds(
+    request: FitRequest, loss: Loss, facts: PublicFacts, problem: Problem | None
+) -> Bounds:
+    """Return the bounds of L_i over all rows that the nodes could hold."""
+    privacy = request.privacy
+    if privacy.bounds is not None:
+        return privacy.bounds
+    if privacy.feature_bound is None:
+        raise ValueError(
+            "what a walk tells of L_i, and steps that follow from it, need public bounds: pass "
+            "feature_bound, a length that rows are shortened to, or a walk that tells nothing "
+            '(walk="uniform") and step_size.'
+        )
+    cap, least = privacy.max_rows, 1.0
+    if cap is None and request.aggregate != "node-mean":
+        if privacy.hides_row_counts:
+            raise ValueError(
+                'the bounds of L_i need a public cap on the rows of a node: protect="node" hides '
+                "their number. Pass max_rows, or leave total_rows out, so that every node counts "
+                "the same."
+            )
+        if problem is not None:
+            held = np.bincount(problem.node_of_row, problem.sample_weight)
+            cap, least = float(held.max()), float(held[held > 0].min())
+        elif facts.rows is not None:
+            cap = float(math.ceil(facts.rows / facts.nodes))
+    most = 1.0 if cap is None else cap
+    return smoothness_bounds(
+        loss,
+        request.penalty,
+        facts.nodes,
+        privacy.feature_bound,
+        max_rows=most,
+        min_rows=min(least, most),
+        aggregate=request.aggregate,
+        intercept=request.intercept,
+        total_rows=facts.rows,
+        lower=privacy.lower,
+    )
+
+
+def choose_laziness(graph: Graph) -> tuple[float, str]:
+    """0, or 0.1 where that mixes faster, such as between two sides of a graph; and why."""
+    from walklearn import theory
+
+    plain, lazy = (theory.spectral_gap(graph, Uniform(laziness=each)) for each in (0.0, LAZINESS))
+    if lazy <= plain:
+        return 0.0, (
+            f"none, because the uniform walk mixes by itself (spectral gap {plain:.3g}, with "
+            f"laziness {LAZINESS} it would be {lazy:.3g})."
+        )
+    if plain == 0.0 and graph.is_bipartite:
+        return LAZINESS, (
+            f"{LAZINESS}, because without it the walk would alternate between two sides of the "
+            "graph and never mix."
+        )
+    return LAZINESS, (
+        f"{LAZINESS}, because it raises the spectral gap of the uniform walk from {plain:.3g} to "
+        f"{lazy:.3g}: the walk nearly alternates between two sides of the graph."
+    )
+
+
+def _best_release(
+    request: FitRequest, loss: Loss, facts: PublicFacts, problem: Problem | None, walk: Walk
+) -> tuple[Walk, Comparison, str]:
+    """Return a walk that follows the best release of L_i, if it tells more than a constant."""
+    epsilon, delta = request.privacy.epsilon, request.privacy.delta
+    assert epsilon is not None
+    assert delta is not None
+    bounds = public_bounds(request, loss, facts, problem)
+    comparison = compare(epsilon=epsilon, delta=delta, bounds=bounds)
+    laziness = getattr(walk.innermost, "laziness", 0.0)
+    uniform, best = Uniform(laziness=laziness), comparison.rows[0]
+    target = format_claim(epsilon, delta)
+    if best.mechanism is None:
+        return uniform, comparison, f"uniform, because no mechanism reaches {target}. {best.reason}"
+    errors = (
+        f"At {target} the best release, by {best.kind}, is off by {best.raw_error:.3g} of the "
+        f"range, and a public constant, which reveals nothing, by {comparison.constant_error:.3g}."
+    )
+    if best.raw_error >= comparison.constant_error:
+        because = f"uniform, because privacy would cost more than weighting gains. {errors}"
+        return uniform, comparison, because
+    weighted = Weighted(privacy=best.mechanism, laziness=laziness)
+    because = f"weighted. {errors} Compare both walks with simulate() on data like yours."
+    return weighted, comparison, because
+
+
+def _protected_walk(
+    request: FitRequest,
+    loss: Loss,
+    facts: PublicFacts,
+    problem: Problem | None,
+    walk: Walk,
+    allotment: Allotment | None,
+) -> Walk:
+    """Return the walk with a mechanism for what it discloses of the rows, where ε asks for one."""
+    privacy, brought = request.privacy, mechanism_of(walk)
+    if getattr(brought, "protect", "node") == "rows":
+        raise ValueError(
+            f"the sensitivity of {brought!r} rests on facts about the rows that are not known "
+            "here. Pass epsilon, delta and feature_bound, from which a release follows, or a "
+            "mechanism with public bounds of L_i."
+        )
+    if privacy.epsilon is None or privacy.delta is None:
+        return walk
+    check_disclosure_known(walk)
+    if not tells(walk):
+        return walk
+    if brought is not None:
+        raise ValueError(
+            f"{walk!r} brings its own mechanism: leave epsilon and delta out, or the mechanism."
+        )
+    inner: Any = walk.innermost
+    if not hasattr(inner, "privacy"):
+        raise ValueError(
+            f"{walk!r} tells neighbours what depends on the rows and takes no mechanism that "
+            "would protect it: leave epsilon and delta out, or use another walk."
+        )
+    if getattr(inner, "importance", None) is not None:
+        raise ValueError(
+            "the public bounds are about L_i, not about a given importance. Pass "
+            "Weighted(importance, privacy=calibrate(...)) with bounds of its own and leave "
+            "epsilon out, or Weighted(importance, public=True) if it depends on no node's rows."
+        )
+    target = (privacy.epsilon, privacy.delta) if allotment is None else allotment.constants
+    if target is None:
+        raise ValueError(
+            "all of ε went to the model in the first call, whose walk told nothing of L_i: "
+            f"nothing of it is left for {walk!r}, which does. Keep the walk, or begin with a "
+            "new estimator."
+        )
+    epsilon, delta = target
+    plain = problem is None or (
+        bool((problem.sample_weight == 1.0).all()) and not is_sparse(problem.X)
+    )
+    # Gaussian noise for rows as the unit, where that is known to hold, else noise for nodes.
+    rows = privacy.unit == "rows" and not privacy.covers_constants_alone
+    if not (plain and rows) or privacy.feature_bound is None or facts.rows is None:
+        mechanism: Any = calibrate(
+            privacy.mechanism or "laplace", epsilon=epsilon, delta=delta,
+            bounds=public_bounds(request, loss, facts, problem),
+        )  # fmt: skip
+    else:
+        assert facts.features is not None
+        mechanism = row_release(
+            loss,
+            epsilon=epsilon,
+            delta=delta,
+            nodes=facts.nodes,
+            feature_bound=privacy.feature_bound,
+            total_rows=facts.rows,
+            penalty=request.penalty,
+            intercept=request.intercept,
+            features=facts.features + request.intercept,
+        )
+    return walk.with_innermost(replace(inner, privacy=mechanism, shrink=True))
+
+
+def _gradient_steps(
+    request: FitRequest,
+    loss: Loss,
+    facts: PublicFacts,
+    graph: Graph,
+    problem: Problem | None,
+    walk: Walk,
+    allotment: Allotment | None,
+) -> tuple[Update | None, str]:
+    """Return the paper's update; None if its step follows from what is only known later."""
+    if request.step_size is not None:
+        return Sgd(request.step_size), AS_ASKED
+    if allotment is not None:
+        return Sgd(ConstantStep(allotment.step)), "as far as the noise allows, from public facts."
+    if mechanism_of(walk) is not None:
+        return None, "from the L_i that the nodes release."
+    if request.is_private:
+        bounds = public_bounds(request, loss, facts, problem)
+        outputs = int(getattr(loss, "classes", None) or 1)
+        size = outputs * ((facts.features or 0) + request.intercept)
+        length = noise_length(request.privacy.noise, size)
+        step = public_step(loss, request.penalty, graph, walk, bounds, length)
+        return Sgd(step), "from the public bounds of L_i."
+    because = "from the constants L_i of the nodes."
+    if problem is None or walk.draws_announcements:
+        return None, because
+    step = choose_step(problem, graph, released(walk, problem, graph, None), request.batch)
+    return Sgd(step), because
+
+
+def _planned_steps(
+    request: FitRequest,
+    facts: PublicFacts,
+    problem: Problem | None,
+    partial: bool,
+    allotment: Allotment | None,
+    update: Update | None,
+) -> tuple[int | None, str]:
+    """Return the number of updates, public if anything is private; None until convergence."""
+    nodes, noise = facts.nodes, request.privacy.noise
+    gradients = 1 if update is None else update.gradients
+    if request.steps is not None:
+        return request.steps, AS_ASKED
+    if partial and request.is_private:
+        return nodes, "one for each node, because the rows come as a stream."
+    if partial:
+        assert problem is not None
+        held = int(np.count_nonzero(np.diff(problem.offsets)))
+        return VISITS * held, f"{VISITS} for each node with rows, because they come as a stream."
+    if not request.is_private:
+        return None, "until the model has converged."
+    most = request.max_steps or most_steps(nodes, False)
+    if allotment is not None:
+        allowed = max(1, min(allotment.updates // gradients, most))
+        return allowed, "as many as the noise allows: a node may add to the model only so often."
+    steps = public_steps(nodes, most)
+    if noise is not None:
+        steps = min(steps, noise.max_contributions * nodes // gradients)
+    return steps, "a public number, because when the loss stops falling depends on the rows."
+
+
+def _about_walk(request: FitRequest, walk: Walk) -> str:
+    if not request.is_auto_walk:
+        return AS_ASKED
+    if request.privacy.covers_constants_alone:
+        return f"weighted, because ε is about the L_i that it discloses, by {mechanism_of(walk)}."
+    uniform = "uniform, which discloses only the degrees of the nodes"
+    if request.privacy.protects_model:
+        return f"{uniform}, so that the whole budget goes to the model."
+    return f"{uniform}."
+
+
+def _about_update(request: FitRequest, update: Update | None, partial: bool) -> str:
+    if request.update != "auto":
+        return AS_ASKED
+    if update is not None:
+        return (
+            "Saga, because it converges to the minimiser, whereas SGD only comes close. Each node "
+            "keeps one number per row and class, and the token carries the sum of gradients "
+            "beside the model. Saga finds its own step."
+        )
+    if request.is_private:
+        return "SGD, because memory would disclose gradients and curvature unprotected."
+    if partial:
+        return "SGD, because rows come as a stream, and memory is for fixed rows."
+    return "SGD, because a step size or an average was asked for."
+
+
+def _about_model(
+    privacy: PrivacySettings, noise: ModelNoise | None, allotment: Allotment | None
+) -> list[Reason]:
+    if noise is None:
+        asked = "as asked for." if privacy.covers_constants_alone else "no ε was asked for."
+        return [Reason("model", f"unprotected, {asked}")]
+    if allotment is None:
+        return [Reason("model", f"noise {AS_ASKED}")]
+    return [
+        Reason(
+            "model",
+            f"noise of {noise.noise_multiplier:.3g} times the clip {noise.clip:.3g} at each visit, "
+            f"and at most {plural(noise.max_contributions, 'contribution')} of a node. Together "
+            f"they are within {format_claim(allotment.epsilon, allotment.delta)}.",
+        )
+    ]

@@ -1,0 +1,207 @@
+"""Privacy settings of a training, and the public facts that its noise is calibrated with.
+
+Estimators, `train`, `advise`, `plan new` and nodes all calibrate with these two objects, so clip,
+noise and step are the same wherever a training is planned. No claim protects a public fact.
+
+The squared length of a row is public through its columns. Each *column* adds 1 to its expected
+value: a number in units of its typical spread has E[x²] ≈ 1, a number in half ranges has x² ≤ 1,
+and of the features of a text exactly one is 1, however many categories it has. So √columns is the
+length, not √features.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import InitVar, dataclass, field
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any
+
+from walklearn.privacy.limits import check_delta, check_epsilon
+from walklearn.privacy.mechanisms.description import IN_THE_CLEAR
+from walklearn.privacy.model_noise import ModelNoise, Unit, check_unit
+
+if TYPE_CHECKING:
+    from walklearn.tables.encoding import Encoding
+
+REPORTED_DELTA = 1e-5
+
+
+@dataclass(frozen=True)
+class PrivacySettings:
+    """Total privacy loss (ε, δ) of everything that leaves a node, and how it is spent.
+
+    Parameters
+    ----------
+    epsilon, delta
+        The total. None: nothing is protected, unless `noise` is given.
+    protect
+        The unit of the claim: "rows" (one row of a node is replaced) or "node" (all of them are).
+        The field is called `unit`.
+    model
+        "in the clear" leaves the model unprotected: ε then covers the constants L_i alone.
+    mechanism
+        Name of the mechanism that releases L_i; None for the best one.
+    noise
+        Noise on the model made by hand, instead of `epsilon`.
+    feature_bound
+        Public bound on the length of a row, without the intercept.
+    max_rows
+        Public cap on the rows of a node, for the bounds of L_i.
+    bounds, lower
+        Public bounds of L_i, or their lower end where there is no penalty.
+    constants_share
+        Share of ε and δ for the release of L_i; by default a tenth, if the walk discloses them.
+    clip, max_contributions, noise_multiplier
+        Parts of the noise on the model that are given. The others follow.
+
+    Raises
+    ------
+    ValueError
+        If ε, δ or the unit is not valid, or if two settings exclude each other.
+
+    Examples
+    --------
+    >>> settings = PrivacySettings(epsilon=3.0, delta=1e-5, protect="node")
+    >>> settings.unit, settings.protects_model
+    ('node', True)
+    """
+
+    epsilon: float | None = None
+    delta: float | None = None
+    protect: InitVar[Unit] = "rows"
+    model: str | None = None
+    mechanism: str | None = None
+    noise: ModelNoise | None = None
+    feature_bound: float | None = None
+    max_rows: float | None = None
+    bounds: tuple[float, float] | None = None
+    lower: float | None = None
+    constants_share: float | None = None
+    clip: float | None = None
+    max_contributions: int | None = None
+    noise_multiplier: float | None = None
+    unit: Unit = field(init=False)
+
+    def __post_init__(self, protect: Unit) -> None:
+        """Check what can be checked without knowing the problem."""
+        check_unit(protect)
+        unit = self.noise.protect if self.noise is not None else protect
+        object.__setattr__(self, "unit", unit)
+        if self.epsilon is not None:
+            check_epsilon(self.epsilon)
+        if self.delta is not None:
+            check_delta(self.delta)
+        if self.model not in (None, IN_THE_CLEAR):
+            raise ValueError(f'model must be None or "{IN_THE_CLEAR}", got {self.model!r}.')
+        if self.epsilon is not None and self.noise is not None:
+            raise ValueError(
+                "epsilon is the total for everything that leaves a node, the model included, and "
+                "the noise on the model follows from it. Leave out epsilon and delta, or your own "
+                "ModelNoise (model_privacy, --model-noise)."
+            )
+        if self.epsilon is not None and self.delta is None:
+            raise ValueError(
+                f"epsilon = {self.epsilon:g} needs delta: privacy is a pair. Pass delta, which "
+                "should be small beside 1 / (number of rows), such as 1e-5."
+            )
+        if self.epsilon is None and self.delta is not None and self.noise is None:
+            raise ValueError(
+                "delta was given without epsilon: privacy is a pair. Pass epsilon, such as 1.0."
+            )
+
+    @property
+    def asks(self) -> bool:
+        """True if something is to be protected."""
+        return self.epsilon is not None or self.noise is not None
+
+    @property
+    def protects_model(self) -> bool:
+        """True if each contribution of a node to the model is clipped and noisy."""
+        return self.noise is not None or (self.epsilon is not None and self.model is None)
+
+    @property
+    def covers_constants_alone(self) -> bool:
+        """True if ε is about the L_i alone, which a weighted walk discloses."""
+        return self.epsilon is not None and self.model is not None
+
+    @property
+    def hides_row_counts(self) -> bool:
+        """True if the number of rows of a node is protected: only if the node is the unit.
+
+        If rows are, the noise on a node's mean, or the sum over its rows, reveals their number.
+        """
+        return self.asks and self.unit == "node"
+
+    @property
+    def reported_delta(self) -> float:
+        """The δ at which ε is reported; noise made by hand may come without one."""
+        return self.delta or REPORTED_DELTA
+
+
+# Without this, `dataclasses.replace` would reset the unit to the default of `protect`.
+setattr(PrivacySettings, "protect", property(attrgetter("unit")))  # noqa: B010
+
+
+@dataclass(frozen=True)
+class PublicFacts:
+    """Numbers about the data that are public before the training.
+
+    Parameters
+    ----------
+    nodes
+        The number of nodes N.
+    rows
+        The number M of rows of all nodes together, or the sum of their weights; None if it is
+        not public.
+    features
+        The number of features of a row, without the intercept.
+    row_length
+        The typical length of a row in units of typical spreads, without the intercept.
+
+    Examples
+    --------
+    >>> PublicFacts(nodes=20, rows=5000, features=9, row_length=3.0)
+    PublicFacts(nodes=20, rows=5000, features=9, row_length=3.0)
+    """
+
+    nodes: int
+    rows: float | None = None
+    features: int | None = None
+    row_length: float | None = None
+
+    def public_length(self, privacy: PrivacySettings, intercept: bool) -> float | None:
+        """Return the public length of a row with its intercept; None if nothing is known of it.
+
+        Rows are shortened to `feature_bound`, so a bound below the typical length replaces it.
+
+        Parameters
+        ----------
+        privacy
+            The settings, with the bound.
+        intercept
+            Whether a further feature of each row is 1.
+
+        Returns
+        -------
+        float or None
+            The length from which clip and step follow.
+        """
+        known = [each for each in (self.row_length, privacy.feature_bound) if each is not None]
+        return math.hypot(min(known), float(intercept)) if known else None
+
+
+def declared_lengths(
+    encoding: Encoding | None, row_length: float | None = None, feature_bound: float | None = None
+) -> dict[str, Any]:
+    """Return `row_length` and `feature_bound` as given, completed by what the columns declare.
+
+    >>> from walklearn.tables.encoding import Column, Encoding
+    >>> columns = (Column("age", None, 50.0, 20.0, 3.0), Column("city", ("Lima", "Oslo", "Rome")))
+    >>> declared_lengths(Encoding(columns))["row_length"]
+    1.4142135623730951
+    """
+    if encoding is not None:
+        longest = encoding.longest if math.isfinite(encoding.longest) else None
+        row_length = row_length or encoding.typical_length
+        feature_bound = feature_bound or longest
+    return {"row_length": row_length, "feature_bound": feature_bound}

@@ -1,0 +1,238 @@
+"""Plans of fits: what is resolved where the right answer is known, and why."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import walklearn as wl
+from walklearn import FitPlan, PrivacySettings, PublicFacts, advise
+from walklearn.walks import Uniform
+
+GRAPH = wl.graphs.erdos_renyi(60, 0.2, seed=1)
+FACTS = PublicFacts(nodes=60, rows=5000, features=30, row_length=5.5)
+TOTAL: Any = {"epsilon": 3.0, "delta": 1e-5}
+CONSTANTS: Any = {"epsilon": 3.0, "delta": 0.01, "model": "in the clear", "feature_bound": 1.5}
+
+
+def reason_of(plan: FitPlan, choice: str) -> str:
+    (found,) = [reason.because for reason in plan.reasons if reason.choice == choice]
+    return found
+
+
+def problem_of(rows_of_node: list[int], seed: int, **settings: Any) -> wl.Problem:
+    """Rows of random values, with the given number for each node."""
+    generator, owners = np.random.default_rng(seed), np.repeat(range(60), rows_of_node)
+    X = generator.normal(size=(len(owners), 5)) * generator.lognormal(size=(len(owners), 1))
+    y = np.where(generator.random(len(owners)) < 0.5, -1.0, 1.0)
+    settings = {"penalty": 0.6, "aggregate": "mean", **settings}
+    return wl.Problem(X, y, node_of_row=owners, **settings)
+
+
+def test_laziness_is_chosen_exactly_where_the_walk_alternates() -> None:
+    for graph, laziness in ((wl.graphs.ring(20), 0.1), (wl.graphs.ring(21), 0.1), (GRAPH, 0.0)):
+        plan = advise(graph, PublicFacts(graph.node_count))
+        assert plan.walk == Uniform(laziness=laziness), graph
+        assert reason_of(plan, "laziness").startswith(str(laziness or "none"))
+    gaps = [wl.theory.spectral_gap(wl.graphs.ring(20), Uniform(laziness=a)) for a in (0.0, 0.1)]
+    assert gaps[0] == 0.0 < gaps[1]
+
+
+def test_the_walk_is_uniform_where_privacy_costs_more_than_weighting_gains() -> None:
+    facts = PublicFacts(60, 60, 5)
+    plan = advise(GRAPH, facts, PrivacySettings(**{**CONSTANTS, "epsilon": 1.0}), penalty=1.0)
+    assert isinstance(plan.walk, Uniform)
+    assert plan.mechanism is None
+    comparison = plan.comparison
+    assert comparison is not None
+    assert comparison.rows[0].raw_error > comparison.constant_error
+    assert f"{comparison.rows[0].raw_error:.3g}" in reason_of(plan, "walk")
+    # With hardly any noise the release is worth something again.
+    generous = advise(
+        GRAPH, facts, PrivacySettings(**{**CONSTANTS, "epsilon": 300.0}), penalty=1e-3
+    )
+    assert generous.mechanism is not None
+    assert generous.mechanism.delta(300.0) <= 0.01
+    assert generous.update is None
+    assert not generous.claim.is_private
+
+
+def test_json_has_no_numbers_that_json_does_not_know() -> None:
+    plan = advise(wl.graphs.ring(20), PublicFacts(20, 20, 5), PrivacySettings(**CONSTANTS))
+    content = json.loads(json.dumps(plan.to_dict(), allow_nan=False))
+    assert (content["private"], content["epsilon"], content["model"]) == (
+        False, None, "in the clear",
+    )  # fmt: skip
+    assert content["laziness"] == 0.1
+
+
+def test_a_total_covers_everything_that_leaves_a_node() -> None:
+    plan = advise(GRAPH, FACTS, PrivacySettings(**TOTAL))
+    assert plan.walk == Uniform()
+    assert plan.noise is not None
+    assert plan.noise.delta(3.0) <= 1e-5
+    assert plan.claims == (wl.privacy.Claim(3.0, 1e-5, "rows"),)
+    content = json.loads(json.dumps(plan.to_dict(), allow_nan=False))
+    assert (content["epsilon"], content["delta"], content["unit"]) == (3.0, 1e-5, "rows")
+    assert content["max_contributions"] == plan.noise.max_contributions
+    assert content["updates"] == plan.stop.steps
+    assert str(plan).startswith(str(plan.claim))
+
+
+def test_what_to_change_first_lowers_the_noise_most() -> None:
+    poor = advise(
+        GRAPH, replace(FACTS, rows=600), PrivacySettings(epsilon=0.1, delta=1e-5, protect="node")
+    )
+    changes = poor.changes()
+    assert changes[0].change.startswith('protect="rows" instead of "node"')
+    ratios = [each.relative_noise for each in changes]
+    assert ratios == sorted(ratios)
+    assert ratios[-1] < poor.relative_noise
+    followed = advise(GRAPH, replace(FACTS, rows=600), PrivacySettings(0.1, 1e-5))
+    assert followed.relative_noise == changes[0].relative_noise
+    assert "poor" in poor.advice()[0]
+    assert advise(GRAPH, FACTS).changes() == []
+
+
+@pytest.mark.parametrize(
+    "asked", [{}, {"feature_bound": 1.5}, {**TOTAL, "feature_bound": 2.2}, CONSTANTS]
+)
+def test_a_problem_contributes_public_facts_only(asked: dict[str, Any]) -> None:
+    counts, privacy = [1, 2, 3] * 20, PrivacySettings(**asked)
+    one, other = (advise(GRAPH, problem_of(counts, seed), privacy) for seed in (1, 2))
+    assert one == other
+    capped = replace(privacy, max_rows=3)
+    assert one.walk == advise(GRAPH, PublicFacts(60, 120, 4), capped, penalty=0.6).walk
+    assert one.step_size == advise(GRAPH, PublicFacts(60, 120, 4), capped, penalty=0.6).step_size
+
+
+@pytest.mark.parametrize(
+    ("asked", "aggregate"),
+    [
+        ({**TOTAL, "feature_bound": 2.2}, "mean"),
+        ({**TOTAL, "feature_bound": 2.2}, "node-mean"),
+        (CONSTANTS, "node-mean"),
+    ],
+)
+def test_numbers_of_rows_are_hidden_if_the_node_is_the_unit(
+    asked: dict[str, Any], aggregate: Any
+) -> None:
+    privacy = PrivacySettings(**asked, protect="node", max_rows=9)
+    one, other = (
+        advise(GRAPH, problem_of(counts, 1, aggregate=aggregate, total_rows=total), privacy)
+        for counts in ([2] * 60, [1, 2, 6] * 20)
+        for total in [500.0 if aggregate == "mean" else None]
+    )
+    assert one == other
+
+
+@pytest.mark.parametrize("protect", ["rows", "node"])
+def test_an_estimator_resolves_the_same_plan(protect: Any) -> None:
+    X, y = wl.datasets.breast_cancer()
+    asked: Any = {"epsilon": 3.0, "delta": 1e-5, "protect": protect}
+    estimator = wl.RandomWalkClassifier(graph=GRAPH, random_state=1, row_length=5.5, **asked)
+    nodes = np.arange(len(X)) % 60
+    resolved = estimator.resolve(X, y, nodes=nodes)
+    assert not hasattr(estimator, "fit_plan_")
+    rows = float(len(X)) if protect == "rows" else None
+    plan = advise(GRAPH, PublicFacts(60, rows, X.shape[1], 5.5), PrivacySettings(**asked))
+    assert estimator.fit(X, y, nodes=nodes).fit_plan_ == resolved
+    assert estimator.fit_plan_.digest == resolved.digest == plan.digest
+    assert estimator.allotment_ == plan.allotment
+    assert (estimator.walk_, estimator.update_) == (plan.walk, plan.update)
+    assert estimator.n_iter_ == plan.stop.steps
+    assert estimator.model_noise_ == plan.privacy
+    assert estimator.ledger_.to_dict() == plan.ledger(simulated=True).to_dict()
+    assert pickle.loads(pickle.dumps(plan)) == plan
+
+
+def test_the_digest_covers_what_is_learnt_and_not_for_how_long() -> None:
+    X, y = wl.datasets.breast_cancer()
+    base: Any = {"graph": wl.graphs.ring(len(X)), "random_state": 1}
+    plan = wl.RandomWalkClassifier(**base).resolve(X, y)
+    same = ({"steps": 5}, {"max_steps": 9})
+    for change in same:
+        assert wl.RandomWalkClassifier(**base, **change).resolve(X, y).digest == plan.digest
+    others: Any = (
+        {"penalty": 1e-2}, {"tol": 1e-3}, {"walk": "weighted"}, {"laziness": 0.1},
+        {"update": "sgd"}, {"batch": 5}, {"fit_intercept": False}, {"loss": "squared-hinge"},
+        {"domain": wl.domains.Ball(1.0)}, {"graph": wl.graphs.complete(len(X))},
+    )  # fmt: skip
+    digests = {wl.RandomWalkClassifier(**{**base, **each}).resolve(X, y).digest for each in others}
+    assert len(digests | {plan.digest}) == len(others) + 1
+
+
+def test_a_bound_plan_is_what_a_visit_takes() -> None:
+    problem = problem_of([2] * 60, 1)
+    plan = advise(GRAPH, problem, PrivacySettings(**TOTAL, feature_bound=2.2))
+    setting = plan.bind(problem)
+    assert (setting.objective, setting.update) == (problem, plan.update)
+    assert (setting.privacy, setting.updates) == (plan.noise, plan.stop.steps)
+    with pytest.raises(ValueError, match="60 nodes"):
+        plan.bind(wl.Problem([[1.0], [2.0]], [1.0, -1.0]))
+
+
+def test_the_release_of_a_bound_plan_sets_its_step() -> None:
+    problem = problem_of([2] * 60, 1)
+    privacy = PrivacySettings(**{**CONSTANTS, "epsilon": 300.0, "feature_bound": 9.0})
+    plan = advise(GRAPH, problem, privacy)
+    assert plan.update is None
+    one, other = (plan.bind(problem, np.random.default_rng(seed)) for seed in (1, 1))
+    assert one.update == other.update
+    assert isinstance(one.update, wl.updates.Sgd)
+
+
+@pytest.mark.parametrize(
+    ("about", "settings", "named"),
+    [
+        (FACTS, {"epsilon": 3.0}, "delta"),
+        (FACTS, {"delta": 0.1}, "epsilon"),
+        (FACTS, {"epsilon": 3.0, "delta": 0.1, "model": "in the clear"}, "feature_bound"),
+        (PublicFacts(60, 9), {"epsilon": 3.0, "delta": 0.1, "feature_bound": 1.0}, "features"),
+        (PublicFacts(60, 9, 3), {"epsilon": 3.0, "delta": 0.1}, "row_length"),
+        (PublicFacts(60, None, 3, 1.0), TOTAL, "rows"),
+        (FACTS, {"model": "open"}, "model"),
+        (FACTS, {"protect": "person"}, "protect"),
+        (wl.Problem([[1.0], [2.0]], [1.0, -1.0]), {}, "60 nodes"),
+        (replace(FACTS, nodes=59), {}, "60 nodes"),
+        (FACTS, {**CONSTANTS, "protect": "node"}, "max_rows"),
+        (problem_of([2] * 60, 1), {**CONSTANTS, "protect": "node"}, "max_rows"),
+        (
+            problem_of([2] * 60, 1),
+            {**CONSTANTS, "protect": "node", "max_rows": 9},
+            "total_rows",
+        ),
+        (
+            problem_of([2] * 60, 1, aggregate="sum"),
+            {**TOTAL, "protect": "node", "feature_bound": 2.0},
+            "rows",
+        ),
+    ],
+)
+def test_mistakes_are_named(about: Any, settings: dict[str, Any], named: str) -> None:
+    with pytest.raises(ValueError, match=named):
+        advise(GRAPH, about, PrivacySettings(**settings))
+    with pytest.raises(TypeError, match="PublicFacts"):
+        advise(GRAPH, 60)  # type: ignore[arg-type]
+
+
+def test_without_privacy_the_update_has_memory() -> None:
+    plan = advise(GRAPH, FACTS)
+    assert plan.update == wl.updates.Saga()
+    assert plan.to_dict()["update"] == "saga"
+    assert plan.step_size is None
+    assert plan.stop.steps is None
+    assert not plan.claim.is_private
+
+
+def test_settings_keep_their_unit_when_replaced() -> None:
+    settings = PrivacySettings(1.0, 1e-5, protect="node")
+    assert replace(settings, epsilon=2.0).unit == "node"
+    assert replace(settings, protect="rows").unit == "rows"
+    assert (PrivacySettings().unit, PrivacySettings().asks) == ("rows", False)
+    assert pickle.loads(pickle.dumps(settings)) == settings
