@@ -115,11 +115,12 @@ class FitRequest:
                 "declares it: leave one of them out."
             )
         same = (
-            "graph", "laziness", "update", "batch", "average", "steps", "max_steps", "tol",
+            "graph", "update", "batch", "average", "steps", "max_steps", "tol",
             "penalty", "domain", "feature_bound", "total_rows",
         )  # fmt: skip
         return cls(
             walk, **{name: given[name] for name in same}, step_size=step,
+            laziness=given["laziness"] if isinstance(given["walk"], str) else 0.0,
             intercept=bool(given["fit_intercept"]), aggregate="node-mean" if hidden else "mean",
             privacy=privacy, row_length=lengths["row_length"],
             standardise=not private and schema is None and given["standardise"] is not False,

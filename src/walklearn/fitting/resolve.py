@@ -14,7 +14,7 @@ or every node counts the same ("node-mean").
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -58,8 +58,6 @@ from walklearn.walks.disclosure import (
     tells,
 )
 from walklearn.wording import as_given, plural
-
-Bounds = tuple[float, float]
 
 LAZINESS = 0.1
 # By default a walk ends when a doubling changes the loss by this share of what zeros lose, or, with
@@ -159,9 +157,9 @@ def resolve(
     before: the plan of an earlier call, whose split of the total stays. partial: a call of
     partial_fit, one piece of a stream.
     """
-    privacy = request.privacy
-    reasons, comparison = list[Reason](), None
-    walk = request.walk
+    case = _Case(request, loss, facts, graph, problem, partial)
+    privacy, walk, comparison = request.privacy, request.walk, None
+    reasons = list[Reason]()
     if request.laziness is None:
         laziness, because = choose_laziness(graph)
         inner: Any = walk.innermost
@@ -175,10 +173,11 @@ def resolve(
             aggregate=request.aggregate, tells=tells(walk) and mechanism_of(walk) is None,
             updates=None if partial else request.steps,
         )  # fmt: skip
-    if privacy.covers_constants_alone and privacy.mechanism is None:
-        walk, comparison, because = _best_release(request, loss, facts, problem, walk)
+    chooses_release = request.is_auto_walk and privacy.mechanism is None
+    if privacy.covers_constants_alone and chooses_release:
+        walk, comparison, because = case.best_release(walk)
     else:
-        walk = _protected_walk(request, loss, facts, problem, walk, allotment)
+        walk = case.with_mechanism(walk, allotment)
         because = _about_walk(request, walk)
     reasons.insert(0, Reason("walk", because))
     noise = privacy.noise if allotment is None else allotment.noise
@@ -188,11 +187,11 @@ def resolve(
         check_protectable(walk)
     update = request.chosen_update(partial)
     reasons.append(Reason("update", _about_update(request, update, partial)))
-    reasons += _about_model(privacy, noise, allotment)
+    reasons.append(Reason("model", _about_model(privacy, noise, allotment)))
     if update is None:
-        update, because = _gradient_steps(request, loss, facts, graph, problem, walk, allotment)
+        update, because = case.gradient_steps(walk, allotment)
         reasons.append(Reason("step", because))
-    steps, because = _planned_steps(request, facts, problem, partial, allotment, update)
+    steps, because = case.planned_steps(update, allotment)
     reasons.append(Reason("updates", because))
     converges = update is not None and update.converges
     stop = Stopping(
@@ -210,45 +209,197 @@ def resolve(
     )  # fmt: skip
 
 
-def public_bounds(
-    request: FitRequest, loss: Loss, facts: PublicFacts, problem: Problem | None
-) -> Bounds:
-    """Return the bounds of L_i over all rows that the nodes could hold."""
-    privacy = request.privacy
-    if privacy.bounds is not None:
-        return privacy.bounds
-    if privacy.feature_bound is None:
-        raise ValueError(
-            "what a walk tells of L_i, and steps that follow from it, need public bounds: pass "
-            "feature_bound, a length that rows are shortened to, or a walk that tells nothing "
-            '(walk="uniform") and step_size.'
+@dataclass(frozen=True, eq=False)
+class _Case:
+    """What is asked for, and what is known of the data."""
+
+    request: FitRequest
+    loss: Loss
+    facts: PublicFacts
+    graph: Graph
+    problem: Problem | None
+    partial: bool
+
+    def bounds(self) -> tuple[float, float]:
+        """Return the bounds of L_i over all rows that the nodes could hold."""
+        request, privacy, facts, problem = (
+            self.request,
+            self.request.privacy,
+            self.facts,
+            self.problem,
         )
-    cap, least = privacy.max_rows, 1.0
-    if cap is None and request.aggregate != "node-mean":
-        if privacy.hides_row_counts:
+        if privacy.bounds is not None:
+            return privacy.bounds
+        if privacy.feature_bound is None:
             raise ValueError(
-                'the bounds of L_i need a public cap on the rows of a node: protect="node" hides '
-                "their number. Pass max_rows, or leave total_rows out, so that every node counts "
-                "the same."
+                "what a walk tells of L_i, and steps that follow from it, need public bounds: pass "
+                "feature_bound, a length that rows are shortened to, or a walk that tells nothing "
+                '(walk="uniform") and step_size.'
             )
-        if problem is not None:
-            held = np.bincount(problem.node_of_row, problem.sample_weight)
-            cap, least = float(held.max()), float(held[held > 0].min())
-        elif facts.rows is not None:
-            cap = float(math.ceil(facts.rows / facts.nodes))
-    most = 1.0 if cap is None else cap
-    return smoothness_bounds(
-        loss,
-        request.penalty,
-        facts.nodes,
-        privacy.feature_bound,
-        max_rows=most,
-        min_rows=min(least, most),
-        aggregate=request.aggregate,
-        intercept=request.intercept,
-        total_rows=facts.rows,
-        lower=privacy.lower,
-    )
+        cap, least = privacy.max_rows, 1.0
+        if cap is None and request.aggregate != "node-mean":
+            if privacy.hides_row_counts:
+                raise ValueError(
+                    'the bounds of L_i need a public cap on the rows of a node: protect="node" '
+                    "hides their number. Pass max_rows, or leave total_rows out, so that every "
+                    "node counts the same."
+                )
+            if problem is not None:
+                held = np.bincount(problem.node_of_row, problem.sample_weight)
+                cap, least = float(held.max()), float(held[held > 0].min())
+            elif facts.rows is not None:
+                cap = float(math.ceil(facts.rows / facts.nodes))
+        most = 1.0 if cap is None else cap
+        return smoothness_bounds(
+            self.loss, request.penalty, facts.nodes, privacy.feature_bound, max_rows=most,
+            min_rows=min(least, most), aggregate=request.aggregate, intercept=request.intercept,
+            total_rows=facts.rows, lower=privacy.lower,
+        )  # fmt: skip
+
+    def best_release(self, walk: Walk) -> tuple[Walk, Comparison, str]:
+        """Return a walk that follows the best release of L_i, if it tells more than a constant."""
+        epsilon, delta = self.request.privacy.epsilon, self.request.privacy.delta
+        assert epsilon is not None
+        assert delta is not None
+        comparison = compare(epsilon=epsilon, delta=delta, bounds=self.bounds())
+        laziness = getattr(walk.innermost, "laziness", 0.0)
+        uniform, best = Uniform(laziness=laziness), comparison.rows[0]
+        target = format_claim(epsilon, delta)
+        if best.mechanism is None:
+            because = f"uniform, because no mechanism reaches {target}. {best.reason}"
+            return uniform, comparison, because
+        errors = (
+            f"At {target} the best release, by {best.kind}, is off by {best.raw_error:.3g} of the "
+            "range, and a public constant, which reveals nothing, by "
+            f"{comparison.constant_error:.3g}."
+        )
+        if best.raw_error >= comparison.constant_error:
+            because = f"uniform, because privacy would cost more than weighting gains. {errors}"
+            return uniform, comparison, because
+        weighted = Weighted(privacy=best.mechanism, laziness=laziness)
+        because = f"weighted. {errors} Compare both walks with simulate() on data like yours."
+        return weighted, comparison, because
+
+    def with_mechanism(self, walk: Walk, allotment: Allotment | None) -> Walk:
+        """Return the walk with a mechanism for its disclosures of the rows, if ε asks for one."""
+        request, facts, problem = self.request, self.facts, self.problem
+        privacy, brought = request.privacy, mechanism_of(walk)
+        if getattr(brought, "protect", "node") == "rows":
+            raise ValueError(
+                f"the sensitivity of {brought!r} rests on facts about the rows that are not known "
+                "here. Pass epsilon, delta and feature_bound, from which a release follows, or a "
+                "mechanism with public bounds of L_i."
+            )
+        if privacy.epsilon is None or privacy.delta is None:
+            return walk
+        check_disclosure_known(walk)
+        if not tells(walk):
+            return walk
+        if brought is not None:
+            raise ValueError(
+                f"{walk!r} brings its own mechanism: leave epsilon and delta out, or the mechanism."
+            )
+        inner: Any = walk.innermost
+        if not hasattr(inner, "privacy"):
+            raise ValueError(
+                f"{walk!r} tells neighbours what depends on the rows and takes no mechanism that "
+                "would protect it: leave epsilon and delta out, or use another walk."
+            )
+        if getattr(inner, "importance", None) is not None:
+            raise ValueError(
+                "the public bounds are about L_i, not about a given importance. Pass "
+                "Weighted(importance, privacy=calibrate(...)) with bounds of its own and leave "
+                "epsilon out, or Weighted(importance, public=True) if it depends on no node's rows."
+            )
+        target = (privacy.epsilon, privacy.delta) if allotment is None else allotment.constants
+        if target is None:
+            raise ValueError(
+                "all of ε went to the model in the first call, whose walk told nothing of L_i: "
+                f"nothing of it is left for {walk!r}, which does. Keep the walk, or begin with a "
+                "new estimator."
+            )
+        epsilon, delta = target
+        plain = problem is None or (
+            bool((problem.sample_weight == 1.0).all()) and not is_sparse(problem.X)
+        )
+        # Gaussian noise for rows as the unit, where that is known to hold, else noise for nodes.
+        rows = privacy.unit == "rows" and not privacy.covers_constants_alone
+        if not (plain and rows) or privacy.feature_bound is None or facts.rows is None:
+            mechanism: Any = calibrate(
+                privacy.mechanism or "laplace", epsilon=epsilon, delta=delta,
+                bounds=self.bounds(),
+            )  # fmt: skip
+        else:
+            assert facts.features is not None
+            mechanism = row_release(
+                self.loss,
+                epsilon=epsilon,
+                delta=delta,
+                nodes=facts.nodes,
+                feature_bound=privacy.feature_bound,
+                total_rows=facts.rows,
+                penalty=request.penalty,
+                intercept=request.intercept,
+                features=facts.features + request.intercept,
+            )
+        return walk.with_innermost(replace(inner, privacy=mechanism, shrink=True))
+
+    def gradient_steps(self, walk: Walk, allotment: Allotment | None) -> tuple[Update | None, str]:
+        """Return the paper's update; None if its step follows from what is only known later."""
+        request, loss, facts, problem = self.request, self.loss, self.facts, self.problem
+        if request.step_size is not None:
+            return Sgd(request.step_size), AS_ASKED
+        if allotment is not None:
+            return Sgd(
+                ConstantStep(allotment.step)
+            ), "as far as the noise allows, from public facts."
+        if mechanism_of(walk) is not None:
+            return None, "from the L_i that the nodes release."
+        if request.is_private:
+            outputs = int(getattr(loss, "classes", None) or 1)
+            size = outputs * ((facts.features or 0) + request.intercept)
+            length = noise_length(request.privacy.noise, size)
+            step = public_step(loss, request.penalty, self.graph, walk, self.bounds(), length)
+            return Sgd(step), "from the public bounds of L_i."
+        because = "from the constants L_i of the nodes."
+        if problem is None or walk.draws_announcements:
+            return None, because
+        step = choose_step(
+            problem, self.graph, released(walk, problem, self.graph, None), request.batch
+        )
+        return Sgd(step), because
+
+    def planned_steps(
+        self, update: Update | None, allotment: Allotment | None
+    ) -> tuple[int | None, str]:
+        """Return the number of updates, public if anything is private; None until convergence."""
+        request, problem, partial = self.request, self.problem, self.partial
+        nodes, noise = self.facts.nodes, request.privacy.noise
+        gradients = 1 if update is None else update.gradients
+        if request.steps is not None:
+            return request.steps, AS_ASKED
+        if partial and request.is_private:
+            return nodes, "one for each node, because the rows come as a stream."
+        if partial:
+            assert problem is not None
+            held = int(np.count_nonzero(np.diff(problem.offsets)))
+            return (
+                VISITS * held,
+                f"{VISITS} for each node with rows, because they come as a stream.",
+            )
+        if not request.is_private:
+            return None, "until the model has converged."
+        most = request.max_steps or most_steps(nodes, False)
+        if allotment is not None:
+            allowed = max(1, min(allotment.updates // gradients, most))
+            return (
+                allowed,
+                "as many as the noise allows: a node may add to the model only so often.",
+            )
+        steps = public_steps(nodes, most)
+        if noise is not None:
+            steps = min(steps, noise.max_contributions * nodes // gradients)
+        return steps, "a public number, because when the loss stops falling depends on the rows."
 
 
 def choose_laziness(graph: Graph) -> tuple[float, str]:
@@ -270,164 +421,6 @@ def choose_laziness(graph: Graph) -> tuple[float, str]:
         f"{LAZINESS}, because it raises the spectral gap of the uniform walk from {plain:.3g} to "
         f"{lazy:.3g}: the walk nearly alternates between two sides of the graph."
     )
-
-
-def _best_release(
-    request: FitRequest, loss: Loss, facts: PublicFacts, problem: Problem | None, walk: Walk
-) -> tuple[Walk, Comparison, str]:
-    """Return a walk that follows the best release of L_i, if it tells more than a constant."""
-    epsilon, delta = request.privacy.epsilon, request.privacy.delta
-    assert epsilon is not None
-    assert delta is not None
-    bounds = public_bounds(request, loss, facts, problem)
-    comparison = compare(epsilon=epsilon, delta=delta, bounds=bounds)
-    laziness = getattr(walk.innermost, "laziness", 0.0)
-    uniform, best = Uniform(laziness=laziness), comparison.rows[0]
-    target = format_claim(epsilon, delta)
-    if best.mechanism is None:
-        return uniform, comparison, f"uniform, because no mechanism reaches {target}. {best.reason}"
-    errors = (
-        f"At {target} the best release, by {best.kind}, is off by {best.raw_error:.3g} of the "
-        f"range, and a public constant, which reveals nothing, by {comparison.constant_error:.3g}."
-    )
-    if best.raw_error >= comparison.constant_error:
-        because = f"uniform, because privacy would cost more than weighting gains. {errors}"
-        return uniform, comparison, because
-    weighted = Weighted(privacy=best.mechanism, laziness=laziness)
-    because = f"weighted. {errors} Compare both walks with simulate() on data like yours."
-    return weighted, comparison, because
-
-
-def _protected_walk(
-    request: FitRequest,
-    loss: Loss,
-    facts: PublicFacts,
-    problem: Problem | None,
-    walk: Walk,
-    allotment: Allotment | None,
-) -> Walk:
-    """Return the walk with a mechanism for what it discloses of the rows, where ε asks for one."""
-    privacy, brought = request.privacy, mechanism_of(walk)
-    if getattr(brought, "protect", "node") == "rows":
-        raise ValueError(
-            f"the sensitivity of {brought!r} rests on facts about the rows that are not known "
-            "here. Pass epsilon, delta and feature_bound, from which a release follows, or a "
-            "mechanism with public bounds of L_i."
-        )
-    if privacy.epsilon is None or privacy.delta is None:
-        return walk
-    check_disclosure_known(walk)
-    if not tells(walk):
-        return walk
-    if brought is not None:
-        raise ValueError(
-            f"{walk!r} brings its own mechanism: leave epsilon and delta out, or the mechanism."
-        )
-    inner: Any = walk.innermost
-    if not hasattr(inner, "privacy"):
-        raise ValueError(
-            f"{walk!r} tells neighbours what depends on the rows and takes no mechanism that "
-            "would protect it: leave epsilon and delta out, or use another walk."
-        )
-    if getattr(inner, "importance", None) is not None:
-        raise ValueError(
-            "the public bounds are about L_i, not about a given importance. Pass "
-            "Weighted(importance, privacy=calibrate(...)) with bounds of its own and leave "
-            "epsilon out, or Weighted(importance, public=True) if it depends on no node's rows."
-        )
-    target = (privacy.epsilon, privacy.delta) if allotment is None else allotment.constants
-    if target is None:
-        raise ValueError(
-            "all of ε went to the model in the first call, whose walk told nothing of L_i: "
-            f"nothing of it is left for {walk!r}, which does. Keep the walk, or begin with a "
-            "new estimator."
-        )
-    epsilon, delta = target
-    plain = problem is None or (
-        bool((problem.sample_weight == 1.0).all()) and not is_sparse(problem.X)
-    )
-    # Gaussian noise for rows as the unit, where that is known to hold, else noise for nodes.
-    rows = privacy.unit == "rows" and not privacy.covers_constants_alone
-    if not (plain and rows) or privacy.feature_bound is None or facts.rows is None:
-        mechanism: Any = calibrate(
-            privacy.mechanism or "laplace", epsilon=epsilon, delta=delta,
-            bounds=public_bounds(request, loss, facts, problem),
-        )  # fmt: skip
-    else:
-        assert facts.features is not None
-        mechanism = row_release(
-            loss,
-            epsilon=epsilon,
-            delta=delta,
-            nodes=facts.nodes,
-            feature_bound=privacy.feature_bound,
-            total_rows=facts.rows,
-            penalty=request.penalty,
-            intercept=request.intercept,
-            features=facts.features + request.intercept,
-        )
-    return walk.with_innermost(replace(inner, privacy=mechanism, shrink=True))
-
-
-def _gradient_steps(
-    request: FitRequest,
-    loss: Loss,
-    facts: PublicFacts,
-    graph: Graph,
-    problem: Problem | None,
-    walk: Walk,
-    allotment: Allotment | None,
-) -> tuple[Update | None, str]:
-    """Return the paper's update; None if its step follows from what is only known later."""
-    if request.step_size is not None:
-        return Sgd(request.step_size), AS_ASKED
-    if allotment is not None:
-        return Sgd(ConstantStep(allotment.step)), "as far as the noise allows, from public facts."
-    if mechanism_of(walk) is not None:
-        return None, "from the L_i that the nodes release."
-    if request.is_private:
-        bounds = public_bounds(request, loss, facts, problem)
-        outputs = int(getattr(loss, "classes", None) or 1)
-        size = outputs * ((facts.features or 0) + request.intercept)
-        length = noise_length(request.privacy.noise, size)
-        step = public_step(loss, request.penalty, graph, walk, bounds, length)
-        return Sgd(step), "from the public bounds of L_i."
-    because = "from the constants L_i of the nodes."
-    if problem is None or walk.draws_announcements:
-        return None, because
-    step = choose_step(problem, graph, released(walk, problem, graph, None), request.batch)
-    return Sgd(step), because
-
-
-def _planned_steps(
-    request: FitRequest,
-    facts: PublicFacts,
-    problem: Problem | None,
-    partial: bool,
-    allotment: Allotment | None,
-    update: Update | None,
-) -> tuple[int | None, str]:
-    """Return the number of updates, public if anything is private; None until convergence."""
-    nodes, noise = facts.nodes, request.privacy.noise
-    gradients = 1 if update is None else update.gradients
-    if request.steps is not None:
-        return request.steps, AS_ASKED
-    if partial and request.is_private:
-        return nodes, "one for each node, because the rows come as a stream."
-    if partial:
-        assert problem is not None
-        held = int(np.count_nonzero(np.diff(problem.offsets)))
-        return VISITS * held, f"{VISITS} for each node with rows, because they come as a stream."
-    if not request.is_private:
-        return None, "until the model has converged."
-    most = request.max_steps or most_steps(nodes, False)
-    if allotment is not None:
-        allowed = max(1, min(allotment.updates // gradients, most))
-        return allowed, "as many as the noise allows: a node may add to the model only so often."
-    steps = public_steps(nodes, most)
-    if noise is not None:
-        steps = min(steps, noise.max_contributions * nodes // gradients)
-    return steps, "a public number, because when the loss stops falling depends on the rows."
 
 
 def _about_walk(request: FitRequest, walk: Walk) -> str:
@@ -459,17 +452,14 @@ def _about_update(request: FitRequest, update: Update | None, partial: bool) -> 
 
 def _about_model(
     privacy: PrivacySettings, noise: ModelNoise | None, allotment: Allotment | None
-) -> list[Reason]:
+) -> str:
     if noise is None:
         asked = "as asked for." if privacy.covers_constants_alone else "no ε was asked for."
-        return [Reason("model", f"unprotected, {asked}")]
+        return f"unprotected, {asked}"
     if allotment is None:
-        return [Reason("model", f"noise {AS_ASKED}")]
-    return [
-        Reason(
-            "model",
-            f"noise of {noise.noise_multiplier:.3g} times the clip {noise.clip:.3g} at each visit, "
-            f"and at most {plural(noise.max_contributions, 'contribution')} of a node. Together "
-            f"they are within {format_claim(allotment.epsilon, allotment.delta)}.",
-        )
-    ]
+        return f"noise {AS_ASKED}"
+    return (
+        f"noise of {noise.noise_multiplier:.3g} times the clip {noise.clip:.3g} at each visit, "
+        f"and at most {plural(noise.max_contributions, 'contribution')} of a node. Together "
+        f"they are within {format_claim(allotment.epsilon, allotment.delta)}."
+    )
