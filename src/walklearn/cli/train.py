@@ -252,7 +252,8 @@ def _train(prepared: _Prepared, talk: Talk) -> Trained:
     """Let the token walk, and test the model."""
     from sklearn import config_context
 
-    from walklearn.fitting.result import for_the_owner, is_claimed
+    from walklearn.estimators.result import for_the_owner
+    from walklearn.estimators.statements import is_claimed
     from walklearn.models.score import score_of
 
     estimator, rows, network, tested, tracker, notes, record, fit, caught, done = prepared

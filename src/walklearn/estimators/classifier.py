@@ -12,8 +12,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 from walklearn.estimators.random_walk import Checked, RandomWalk
+from walklearn.estimators.statements import warn_about_score
 from walklearn.fitting.request import loss_of
-from walklearn.fitting.result import warn_about_score
 from walklearn.objectives.linear.losses import LOSSES
 
 Array = NDArray[Any]

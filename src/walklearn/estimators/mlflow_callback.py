@@ -15,8 +15,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from walklearn.estimators.result import details_of, for_the_owner
+from walklearn.estimators.statements import is_claimed, privacy_of
 from walklearn.extras import package
-from walklearn.fitting.result import details_of, for_the_owner, is_claimed, privacy_of
 
 LONGEST = 500  # characters of a parameter, as many as every MLflow takes
 AT_ONCE = 1000  # metrics in one call, likewise

@@ -18,10 +18,10 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from walklearn.estimators.result import model_of, trace_of
 from walklearn.fitting.plan import FitPlan
 from walklearn.fitting.prepare import Given, Prepared, prepare
 from walklearn.fitting.request import FitRequest
-from walklearn.fitting.result import model_of, trace_of
 from walklearn.fitting.rounds import Average
 from walklearn.fitting.training import Ended, train
 from walklearn.fitting.training_state import State

@@ -10,8 +10,8 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.validation import validate_data
 
 from walklearn.estimators.random_walk import Checked, RandomWalk
+from walklearn.estimators.statements import warn_about_score
 from walklearn.fitting.request import loss_of
-from walklearn.fitting.result import warn_about_score
 from walklearn.tables.table import reads_as_number
 
 Array = NDArray[Any]

@@ -15,7 +15,7 @@ from sklearn.exceptions import NotFittedError
 import walklearn as wl
 from walklearn import Model, RandomWalkClassifier, RandomWalkRegressor
 from walklearn.estimators import random_walk
-from walklearn.fitting.result import trace_of
+from walklearn.estimators.result import trace_of
 
 IRIS = load_iris(return_X_y=True)
 CANCER = load_breast_cancer(return_X_y=True)

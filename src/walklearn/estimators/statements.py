@@ -1,6 +1,6 @@
-"""What comes of a walk: its trace, and a `Model` that is kept, read and exported.
+"""Statements about a fit: what is protected, what is not, and what no claim protects.
 
-A model says of itself, in plain words, what its training has revealed of the rows.
+A model repeats them, so that it says of itself what its training has revealed of the rows.
 """
 
 from __future__ import annotations
@@ -11,124 +11,32 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from walklearn import __version__
 from walklearn.errors import PrivacyWarning
-from walklearn.fitting.public_facts import public_columns, public_facts
-from walklearn.models import Model
-from walklearn.objectives.linear.losses import LOSSES
+from walklearn.fitting.plan import FitPlan
+from walklearn.fitting.request import FitRequest
 from walklearn.privacy import ModelNoise
 from walklearn.privacy.accounting.budget import doubt_of_delta
 from walklearn.privacy.accounting.claim import REPLACED, Claim
 from walklearn.privacy.accounting.ledger_text import SEEDED
 from walklearn.privacy.accounting.printing import format_claim
 from walklearn.privacy.mechanisms.description import IN_THE_CLEAR, UNPROTECTED_MODEL
-from walklearn.simulation.trace import Trace
-from walklearn.tables.encoding import Encoding
+from walklearn.tables.encoding import Column
+from walklearn.tables.target_scale import TargetScale
 from walklearn.walks import Walk
-from walklearn.walks.disclosure import published, shown_by, tells
-from walklearn.walks.markov import known_stationary
-from walklearn.wording import often
+from walklearn.walks.disclosure import shown_by, tells
+from walklearn.wording import often, plural
 
 if TYPE_CHECKING:
     from walklearn.estimators.random_walk import RandomWalk
-    from walklearn.fitting.request import FitRequest
-    from walklearn.fitting.training import Ended
-    from walklearn.graphs import Graph
-    from walklearn.objectives import Problem
-
 
 SIMULATED = f"{SEEDED} The claim without the seed is under would_be."
-
-
-def trace_of(estimator: RandomWalk, ended: Ended) -> Trace:
-    """Trace of a fit: values, messages and models; w* is not known, so there are no errors."""
-    setting, walked, prepared = ended.setting, ended.walked, ended.prepared
-    problem, walk, graph = setting.objective, setting.walk, prepared.plan.graph
-    seeds = prepared.seeds
-    release = walk.innermost.release
-    announcements = 2 * graph.edge_count if walk.numbers_sent else 0
-    counts = walked.contributions
-    return Trace(
-        label=repr(walk),
-        spec={
-            "walklearn": __version__,
-            "estimator": type(estimator).__name__,
-            "problem": problem.facts(),  # no digest: it would confirm a guess of the rows
-            "graph": repr(graph),
-            "method": repr(walk),
-            "update": repr(setting.update),
-            "steps": walked.updates[-1],
-            "average": prepared.plan.stop.average,
-            "replicates": 1,
-            "seed": seeds.walk.entropy if seeds.simulated else None,
-        },
-        updates=np.array(walked.updates),
-        messages=np.array([walked.messages]),
-        message_bytes=setting.message_bytes,
-        metrics={
-            "value": np.array([walked.values]),
-            "average_value": np.array([walked.average_values]),
-        },
-        models=estimator.weights_[None],
-        averages=estimator.average_[None],
-        visits=walked.visits,
-        degrees=graph.degrees,
-        law=_stationary(walk, graph, problem),
-        announcements=announcements,
-        announcement_bytes=announcements * walk.numbers_sent * 8,
-        released=None if release is None else release[None],
-        contributions=None if counts is None else counts[None],
-        privacy=published(walk, estimator.model_noise_, problem.nodes, [walk.innermost.outside]),
-    )
-
-
-def model_of(
-    estimator: RandomWalk, encoding: Encoding | Sequence[str] | None, target: str
-) -> Model:
-    """The model that a walk has trained, with what is known of it."""
-    classes = getattr(estimator, "classes_", None)
-    names = getattr(estimator, "feature_names_in_", None)
-    weights, average = estimator.weights_, estimator.average_
-    request, units = request_of(estimator), estimator.fit_plan_.encoding
-    if request.columns is not None and units is not None:
-        if encoding is not None:
-            raise ValueError(
-                "the estimator's schema says already what becomes of the columns: leave encoding "
-                "out, or declare the schema when the rows are read (read_rows(..., schema=...))."
-            )
-        encoding = Encoding(request.columns)
-        weights = units.for_scaled_features(weights)
-        average = units.for_scaled_features(average)
-    if not isinstance(encoding, Encoding):
-        given = names if encoding is None else encoding
-        encoding = Encoding.of_numbers(estimator.n_features_in_ if given is None else given)
-    privacy = privacy_of(estimator)
-    if is_claimed(estimator):
-        privacy["taken_to_be_public"] += public_columns(encoding.columns, target, request.target)
-    return Model(
-        weights,
-        average,
-        kind="regressor" if classes is None else "classifier",
-        loss=LOSSES.name_of(estimator.loss_),
-        columns=encoding,
-        classes=classes,
-        intercept=request.intercept,
-        penalty=estimator.penalty,
-        updates=estimator.n_iter_,
-        uses="last" if estimator.trace_.spec["average"] == "none" else "average",
-        target=target,
-        walk=_name(estimator.walk_),
-        privacy=privacy,
-        ledger=estimator.ledger_.to_dict(),
-        details=details_of(estimator),
-    )
-
-
-def _stationary(walk: Walk, graph: Graph, problem: Problem) -> Any:
-    """Return the long-run share of the updates of each node, if it is known and quickly found."""
-    return None if walk.slow_stationary else known_stationary(walk, graph, problem)
+_COLUMNS_LISTED = 100
+SCORE_IS_A_RELEASE = (
+    "a score on private rows is a release that ε does not cover. Do not publish it, and choose no "
+    "model or parameter by it; scores on public rows are free. This warning appears once per "
+    "process."
+)
+_warned = False
 
 
 def request_of(estimator: RandomWalk) -> FitRequest:
@@ -143,34 +51,6 @@ def is_claimed(estimator: RandomWalk) -> bool:
     released = estimator.walk_.innermost.release is not None
     asked = estimator.fit_plan_.budget.epsilon is not None
     return released or estimator.model_noise_ is not None or asked
-
-
-def for_the_owner(estimator: RandomWalk) -> dict[str, Any]:
-    """What was computed from the rows and no ledger accounts for, so it must not be published."""
-    trace = estimator.trace_
-    value = trace.value if trace.spec["average"] == "none" else trace.average_value
-    return {"rows": trace.spec["problem"]["rows"], "loss": float(value[0, -1])}
-
-
-def details_of(estimator: RandomWalk) -> dict[str, Any]:
-    """How it was trained; of the rows nothing where something is claimed to be protected."""
-    trace, graph = estimator.trace_, estimator.graph_
-    seed = trace.spec["seed"]
-    step = estimator.step_size_
-    details = {
-        "features": estimator.n_features_in_,
-        "nodes": graph.node_count,
-        "edges": graph.edge_count,
-        "messages": int(trace.messages[0, -1]),
-        "bytes": int(trace.bytes[0, -1]),
-        "update": getattr(estimator.update_, "name", repr(estimator.update_)),
-        "step_constant": None if step is None else float(step.constant),
-        "step_exponent": None if step is None else float(step.exponent),
-        "seed": int(seed) if isinstance(seed, int | np.integer) else None,
-    }
-    if estimator.interrupted_:
-        details["interrupted"] = True
-    return details if is_claimed(estimator) else for_the_owner(estimator) | details
 
 
 def _warnings_of_delta(estimator: RandomWalk, claim: Claim) -> list[str]:
@@ -241,7 +121,7 @@ def _importance(estimator: RandomWalk) -> tuple[list[str], list[str]]:
     """What is said of L_i, or of another importance: what of it is protected, and what is not."""
     walk = estimator.walk_.innermost
     if not estimator.walk_.discloses_known:
-        return [], [f"What {_name(estimator.walk_)} tells of the rows is not known here."]
+        return [], [f"What {name_of(estimator.walk_)} tells of the rows is not known here."]
     if shown_by(estimator.walk_).scaled_by:
         return [], ["Steps are scaled by the true L_i of each node, which the model then shows."]
     in_the_clear = {
@@ -293,17 +173,69 @@ def _release(estimator: RandomWalk, walk: Any) -> str:
     )
 
 
-def _name(walk: Walk) -> str:
+def name_of(walk: Walk) -> str:
     """The walk with what it was asked to do, without what was drawn."""
     return repr(walk.before_release())
 
 
-SCORE_IS_A_RELEASE = (
-    "a score on private rows is a release that ε does not cover. Do not publish it, and choose no "
-    "model or parameter by it; scores on public rows are free. This warning appears once per "
-    "process."
-)
-_warned = False
+def public_facts(
+    plan: FitPlan, classes: Sequence[Any] | None, total_rows: float | None
+) -> list[str]:
+    """Return what is taken to be public of a fit: the network, the task and the settings.
+
+    classes: the labels; None for a target that is a number.
+    """
+    budget = plan.budget
+    counts = "the node of each row, the number of rows of each node and their total weight, "
+    facts = [
+        f"The graph ({plural(plan.graph.node_count, 'node')}), "
+        f"{'' if budget.hides_row_counts else counts}and the position of the token.",
+        f"The task: {'regression' if classes is None else 'classification'}.",
+    ]
+    if classes is not None:
+        names = ", ".join(map(str, classes))
+        facts.append(f"The classes, even if they were read from the rows: {names}.")
+    numbers = {
+        "the typical length of a row": plan.facts.row_length,
+        "the bound on the length of a row": budget.feature_bound,
+        "the number of rows of all nodes": total_rows,
+        "the largest number of rows of a node": budget.max_rows,
+    }
+    given = [f"{what}: {value:.6g}" for what, value in numbers.items() if value is not None]
+    if given:
+        facts.append(f"Declared numbers: {', '.join(given)}.")
+    facts.append(
+        "The settings: loss, penalty, walk, step size, number of updates, clip, noise, and how "
+        "often a node contributes at most."
+    )
+    return facts
+
+
+def public_columns(
+    columns: Sequence[Column], target: str, scale: TargetScale | None = None
+) -> list[str]:
+    """Return what is taken to be public of the columns, with their declared scales.
+
+    scale: that of a target that is a number.
+
+    >>> print(public_columns([Column("age", centre=50.0, spread=20.0, cut_off=3.0)], "ill")[0])
+    The name of the target, 'ill', and the columns: age (centre 50, spread 20).
+    """
+    written = [_written(column) for column in columns[:_COLUMNS_LISTED]]
+    if len(columns) > _COLUMNS_LISTED:
+        written.append(f"and {len(columns) - _COLUMNS_LISTED:,} more, all of them in model.json")
+    of_target = "" if scale is None else f" (centre {scale.centre:g}, spread {scale.spread:g})"
+    return [
+        f"The name of the target, {target!r}{of_target}, and the columns: {', '.join(written)}."
+    ]
+
+
+def _written(column: Column) -> str:
+    if column.categories is not None:
+        return f"{column.name} (categories {', '.join(column.categories)})"
+    if column.as_it_is:
+        return column.name
+    return f"{column.name} (centre {column.centre:g}, spread {column.spread:g})"
 
 
 def warn_about_score(estimator: RandomWalk) -> None:
