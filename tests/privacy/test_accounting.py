@@ -116,10 +116,10 @@ def test_tiny_deltas_are_relatively_accurate() -> None:
 def test_clamped_gamma_against_fifty_digits(theta: float, clamp: tuple[float, float]) -> None:
     bounds = (1.0, 10.0)
     for epsilon in (0.0, 0.5, 2.26, 3.0, 20.0):
-        found = float(accounting.clamped_gamma_delta(epsilon, theta, bounds, clamp))
+        found = float(accounting.gamma_delta(epsilon, theta, bounds, clamp))
         assert_just_above(found, exact_clamped(epsilon, theta, bounds, clamp))
     pure = float(accounting.clamped_gamma_pure_epsilon(theta, bounds, clamp))
-    assert accounting.clamped_gamma_delta(pure * (1 + 1e-12), theta, bounds, clamp) == 0
+    assert accounting.gamma_delta(pure * (1 + 1e-12), theta, bounds, clamp) == 0
     if pure < 300:
         assert exact_clamped(pure, theta, bounds, clamp) == 0
         assert exact_clamped(pure * (1 - 1e-9), theta, bounds, clamp) > 0
@@ -146,7 +146,7 @@ def test_clamped_gamma_is_never_below_the_truth() -> None:
         points.append((ratio, theta, 10 ** generator.uniform(-2, 1.6), (low, high)))
     for ratio, theta, epsilon, clamp in points:
         case = (float(epsilon), float(theta), (1.0, float(ratio)), clamp)
-        assert_just_above(float(accounting.clamped_gamma_delta(*case)), exact_clamped(*case))
+        assert_just_above(float(accounting.gamma_delta(*case)), exact_clamped(*case))
 
 
 @pytest.mark.parametrize("shape", [1e-200, 1e-22, 1e-6, 0.3, 15.9, 16.1, 300.0, 1.9e4, 2.1e4, 1e6])
@@ -227,16 +227,16 @@ def test_known_floors() -> None:
     """Worked out beforehand, at ε = 3."""
     for ratio, floor in ((2.0, 0.012), (10.0, 0.50), (100.0, 0.92)):
         assert accounting.gamma_floor(3.0, (1.0, ratio)) == pytest.approx(floor, abs=5e-3)
-    assert accounting.clamped_gamma_delta(2.26, 96.0, (1.0, 10.0), (1.0, 10.0)) == 0
-    later = float(accounting.clamped_gamma_delta(2.26, 1000.0, (1.0, 10.0), (1.0, 10.0)))
+    assert accounting.gamma_delta(2.26, 96.0, (1.0, 10.0), (1.0, 10.0)) == 0
+    later = float(accounting.gamma_delta(2.26, 1000.0, (1.0, 10.0), (1.0, 10.0)))
     assert later == pytest.approx(0.001, abs=5e-4)
 
 
 def test_positive_deltas_are_never_zero() -> None:
     assert accounting.gamma_delta(500.0, 1e-3, (1.0, 1.01)) > 0
     assert accounting.gaussian_delta(3e4, 1.0, (1.0, 2.0)) > 0
-    assert accounting.truncated_laplace_delta(1.0, 1.0, 600.0, (1.0, 2.0)) > 0
-    assert accounting.truncated_laplace_delta(1.0, 1.0, 600.0, (1.0, 2.0), (1.0, 2.0)) > 0
+    assert accounting.laplace_delta(1.0, 1.0, (1.0, 2.0), cut=600.0) > 0
+    assert accounting.laplace_delta(1.0, 1.0, (1.0, 2.0), (1.0, 2.0), 600.0) > 0
     assert accounting.laplace_delta(1.0, 1.0 / (1 + 1e-15), (1.0, 2.0)) > 0
 
 
@@ -251,12 +251,12 @@ def test_order_of_the_gamma_deltas(ratio: float, theta: float, epsilon: float) -
     """floor ≤ tight ≤ lemma, clamped ≤ tight, and δ falls with ε."""
     bounds = (1.0, ratio)
     tight = float(accounting.gamma_delta(epsilon, theta, bounds))
-    clamped = float(accounting.clamped_gamma_delta(epsilon, theta, bounds, bounds))
+    clamped = float(accounting.gamma_delta(epsilon, theta, bounds, bounds))
     assert accounting.gamma_floor(epsilon, bounds) <= tight * (1 + 1e-9)
     assert tight <= float(accounting.gamma_lemma_delta(epsilon, theta, bounds)) * (1 + 1e-9)
     assert 0 <= clamped <= tight * (1 + 1e-9)
     assert float(accounting.gamma_delta(epsilon + 0.1, theta, bounds)) <= tight
-    assert float(accounting.clamped_gamma_delta(epsilon + 0.1, theta, bounds, bounds)) <= clamped
+    assert float(accounting.gamma_delta(epsilon + 0.1, theta, bounds, bounds)) <= clamped
 
 
 @given(ratio=ratios, theta=noises, epsilon=epsilons, inner=st.tuples(*[st.floats(0, 1)] * 2))
@@ -268,8 +268,8 @@ def test_the_extreme_pair_is_the_worst(
     if high - low < 1e-6 * ratio:
         return
     for clamp in (None, (1.0, ratio)):
-        worst = accounting._gamma_hockey_stick(epsilon, theta, (1.0, ratio), clamp)
-        other = accounting._gamma_hockey_stick(epsilon, theta, (low, high), clamp)
+        worst = accounting.gamma_delta(epsilon, theta, (1.0, ratio), clamp)
+        other = accounting.gamma_delta(epsilon, theta, (low, high), clamp)
         assert float(other) <= float(worst) * (1 + 1e-9) + 1e-11
 
 
@@ -318,9 +318,9 @@ def test_truncated_laplace_closed_form() -> None:
     for cut in (2.0, 5.0, 40.0, 400.0):
         closed = math.expm1(epsilon) / (2 * math.expm1(cut))
         for clamp in (None, bounds, (0.1, 9.0)):
-            found = float(accounting.truncated_laplace_delta(epsilon, 1.0, cut, bounds, clamp))
+            found = float(accounting.laplace_delta(epsilon, 1.0, bounds, clamp, cut))
             assert found == pytest.approx(closed, rel=1e-12)
-    assert accounting.truncated_laplace_delta(5.0, 1.0, 0.9, bounds) == 1
+    assert accounting.laplace_delta(5.0, 1.0, bounds, cut=0.9) == 1
 
 
 def upper(kind: str, t: np.ndarray, value: float, noise: float, cut: float) -> np.ndarray:
@@ -355,9 +355,7 @@ def test_additive_against_all_half_lines(
     )
     found = {
         "laplace": lambda: accounting.laplace_delta(epsilon, noise, bounds, clamp),
-        "truncated-laplace": lambda: accounting.truncated_laplace_delta(
-            epsilon, noise, cut, bounds, clamp
-        ),
+        "truncated-laplace": lambda: accounting.laplace_delta(epsilon, noise, bounds, clamp, cut),
         "gaussian": lambda: accounting.gaussian_delta(epsilon, noise, bounds, clamp),
     }[kind]()
     assert float(found) == pytest.approx(brute, abs=1e-8)
@@ -371,9 +369,9 @@ def curves() -> dict[str, object]:
     bounds = (1.0, 3.0)
     return {
         "gamma": lambda e: accounting.gamma_delta(e, 0.7, bounds),
-        "clamped-gamma": lambda e: accounting.clamped_gamma_delta(e, 0.7, bounds, bounds),
+        "clamped-gamma": lambda e: accounting.gamma_delta(e, 0.7, bounds, bounds),
         "laplace": lambda e: accounting.laplace_delta(e, 0.8, bounds, bounds),
-        "truncated-laplace": lambda e: accounting.truncated_laplace_delta(e, 0.8, 4.0, bounds),
+        "truncated-laplace": lambda e: accounting.laplace_delta(e, 0.8, bounds, cut=4.0),
         "gaussian": lambda e: accounting.gaussian_delta(e, 1.0, bounds, bounds),
     }
 
@@ -413,7 +411,7 @@ def test_dp_accounting_from_the_law_itself() -> None:
         low, high, value_discretization_interval=2e-6, symmetric=False
     )
     for epsilon in (0.0, 0.5, 1.0, 2.0):
-        ours = float(accounting.clamped_gamma_delta(epsilon, theta, bounds, bounds))
+        ours = float(accounting.gamma_delta(epsilon, theta, bounds, bounds))
         assert pld.get_delta_for_epsilon(epsilon) == pytest.approx(ours, abs=1e-6)
 
 

@@ -69,16 +69,33 @@ def gamma_lemma_delta(epsilon: ArrayLike, theta: ArrayLike, bounds: Bounds) -> A
     return np.maximum(np.exp(np.maximum(upper, lower)), _TINY)
 
 
-def gamma_delta(epsilon: ArrayLike, theta: ArrayLike, bounds: Bounds) -> Array:
-    """The exact δ of the Gamma mechanism. Never 0: its privacy loss is unbounded."""
-    return _gamma_hockey_stick(epsilon, theta, bounds, None)
-
-
-def clamped_gamma_delta(
-    epsilon: ArrayLike, theta: ArrayLike, bounds: Bounds, clamp: Bounds
+def gamma_delta(
+    epsilon: ArrayLike, theta: ArrayLike, bounds: Bounds, clamp: Bounds | None = None
 ) -> Array:
-    """The exact δ of the Gamma mechanism with its output clamped; 0 from its pure ε on."""
-    return _gamma_hockey_stick(epsilon, theta, bounds, clamp)
+    """Return the exact δ of the Gamma mechanism.
+
+    Without a clamp it is never 0, since the privacy loss is unbounded; with one it is 0 from the
+    pure ε on.
+    """
+    epsilon = np.asarray(epsilon, float)
+    a, b = _shapes(theta, bounds)
+    up = _log_threshold(epsilon, theta, bounds)
+    down = _log_threshold(-epsilon, theta, bounds)
+    positive = np.isfinite(epsilon)
+    rounding = _rounding(a)
+    if clamp is not None:
+        log_low, log_high = _log_clamp(theta, clamp)
+        positive &= ((log_low < up) & (up < log_high)) | ((log_low < down) & (down < log_high))
+        ends = np.clip(up, log_low, log_high), np.clip(down, log_low, log_high)
+        cut = (ends[0] != up) | (ends[1] != down)
+        rounding = np.where(cut, _rounding(a, at_clamp=True), rounding)
+        up, down = ends
+    (lower_a, upper_a), (lower_b, upper_b) = log_tails(a, up), log_tails(b, up)
+    above = _excess_of_tails(epsilon, (upper_a, lower_a), (upper_b, lower_b), rounding)
+    (lower_a, upper_a), (lower_b, upper_b) = log_tails(a, down), log_tails(b, down)
+    below = _excess_of_tails(epsilon, (lower_b, upper_b), (lower_a, upper_a), rounding)
+    delta = _at_most_one(np.maximum(above, below) * (1.0 + rounding))
+    return np.where(positive, np.maximum(delta, _TINY), delta)
 
 
 def clamped_gamma_pure_epsilon(theta: ArrayLike, bounds: Bounds, clamp: Bounds) -> Array:
@@ -115,25 +132,17 @@ def gamma_smallest_epsilon(delta: float, bounds: Bounds) -> float:
 
 
 def laplace_delta(
-    epsilon: ArrayLike, scale: ArrayLike, bounds: Bounds, clamp: Bounds | None = None
-) -> Array:
-    """The exact δ of Laplace noise; unclamped 1 − e^((ε − Δ/scale)/2), or 0 if that is negative.
-
-    A clamp that contains the bounds changes nothing: the threshold lies between them.
-    """
-    return truncated_laplace_delta(epsilon, scale, np.inf, bounds, clamp)
-
-
-def truncated_laplace_delta(
     epsilon: ArrayLike,
     scale: ArrayLike,
-    cut: ArrayLike,
     bounds: Bounds,
     clamp: Bounds | None = None,
+    cut: ArrayLike = np.inf,
 ) -> Array:
-    """The exact δ of Laplace noise conditioned on ±cut, with what only one value can reach.
+    """Return the exact δ of Laplace noise conditioned on ±cut, with what only one value can reach.
 
-    With the scale Δ/ε and a cut of at least Δ it is (e^ε − 1)/(2(e^(cut/scale) − 1)).
+    Without clamp and cut it is 1 − e^((ε − Δ/scale)/2), or 0 if that is negative; a clamp that
+    contains the bounds changes nothing, since the threshold lies between them. With the scale Δ/ε
+    and a cut of at least Δ it is (e^ε − 1)/(2(e^(cut/scale) − 1)).
     """
     epsilon, scale = np.asarray(epsilon, float), np.asarray(scale, float)
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
@@ -190,30 +199,6 @@ def smallest_epsilon(
     while high - low > tolerance * high and low < (middle := 0.5 * (low + high)) < high:
         low, high = (low, middle) if delta_of(middle) <= delta else (middle, high)
     return high
-
-
-def _gamma_hockey_stick(
-    epsilon: ArrayLike, theta: ArrayLike, bounds: Bounds, clamp: Bounds | None
-) -> Array:
-    epsilon = np.asarray(epsilon, float)
-    a, b = _shapes(theta, bounds)
-    up = _log_threshold(epsilon, theta, bounds)
-    down = _log_threshold(-epsilon, theta, bounds)
-    positive = np.isfinite(epsilon)
-    rounding = _rounding(a)
-    if clamp is not None:
-        log_low, log_high = _log_clamp(theta, clamp)
-        positive &= ((log_low < up) & (up < log_high)) | ((log_low < down) & (down < log_high))
-        ends = np.clip(up, log_low, log_high), np.clip(down, log_low, log_high)
-        cut = (ends[0] != up) | (ends[1] != down)
-        rounding = np.where(cut, _rounding(a, at_clamp=True), rounding)
-        up, down = ends
-    (lower_a, upper_a), (lower_b, upper_b) = log_tails(a, up), log_tails(b, up)
-    above = _excess_of_tails(epsilon, (upper_a, lower_a), (upper_b, lower_b), rounding)
-    (lower_a, upper_a), (lower_b, upper_b) = log_tails(a, down), log_tails(b, down)
-    below = _excess_of_tails(epsilon, (lower_b, upper_b), (lower_a, upper_a), rounding)
-    delta = _at_most_one(np.maximum(above, below) * (1.0 + rounding))
-    return np.where(positive, np.maximum(delta, _TINY), delta)
 
 
 def _additive_hockey_stick(

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -46,7 +47,7 @@ from walklearn.privacy.mechanisms import (
     infeasible,
 )
 from walklearn.privacy.mechanisms.infeasible import Accounting
-from walklearn.privacy.mechanisms.least_noise import least_noise, log_grid
+from walklearn.privacy.mechanisms.least_noise import Curve, least_noise, log_grid
 from walklearn.privacy.mechanisms.mechanism import AT_BOUNDS, Mechanism
 
 _AnyMechanism = TypeVar("_AnyMechanism", bound=Mechanism)
@@ -98,7 +99,7 @@ def calibrate(
     >>> round(calibrate("laplace", epsilon=1.0, delta=0.0, bounds=(1.0, 3.0)).scale, 9)
     2.0
     """
-    mechanism = MECHANISMS.by_name(kind)
+    mechanism: Any = MECHANISMS.by_name(kind)
     epsilon, delta, bounds = check_epsilon(epsilon), check_delta(delta), check_bounds(bounds)
     ends = _check_choice(kind, epsilon, delta, clamp, bounds, accounting)
     if mechanism is Gamma:
@@ -109,9 +110,20 @@ def calibrate(
         raise infeasible.refuse_nothing(kind)
     if delta == 0 and (mechanism is TruncatedLaplace or (mechanism is Gaussian and ends is None)):
         raise infeasible.refuse_no_delta(kind)
+    make: Callable[[float], Mechanism] = partial(mechanism, bounds=bounds, clamp=ends)
+    curve: Curve = partial(mechanism.deltas, epsilon, bounds=bounds, clamp=ends)
     if mechanism is TruncatedLaplace:
-        return _calibrate_truncated_laplace(epsilon, delta, bounds, ends)
-    return _calibrate_one_noise(mechanism, epsilon, delta, bounds, ends)
+        # The scale is Δ/ε, the cut the least: for δ ≤ ½, scale · ln(1 + (e^ε − 1)/2δ) (Geng 2020).
+        # For ε → 0 the noise becomes uniform; a scale far above the cut is as good as infinite.
+        # The last digits see to it that the privacy loss Δ/scale, rounded up, is at most ε.
+        scale = (bounds[1] - bounds[0]) / max(epsilon, 1e-4 * delta) * (1 + 2.0**-49)
+        make = partial(TruncatedLaplace, scale, bounds=bounds, clamp=ends)
+        curve = partial(curves.laplace_delta, epsilon, scale, bounds, ends)
+    grid = math.log(bounds[1] - bounds[0]) + log_grid(-25.0, 12.0, _LARGEST_LOG)
+    found = _least_noisy(make, curve, grid, delta, lambda m: m.delta(epsilon))
+    if found is None:  # ours reach every δ > 0 and every ε > 0 before e^345 ranges
+        raise infeasible.refuse_all_noise(kind, float(curve(np.exp(grid[-1:]))[0]))
+    return found
 
 
 def _check_choice(
@@ -137,91 +149,55 @@ def _check_choice(
 
 
 def _calibrate_gamma(epsilon: float, delta: float, bounds: Bounds, rule: Accounting) -> Gamma:
-    delta_of, floor = curves.gamma_lemma_delta, 0.0
+    curve, cost, floor = curves.gamma_lemma_delta, Gamma.lemma_delta, 0.0
     if rule == "tight":
-        delta_of, floor = curves.gamma_delta, curves.gamma_floor(epsilon, bounds)
-    theta = None
+        curve, cost, floor = curves.gamma_delta, Gamma.delta, curves.gamma_floor(epsilon, bounds)
+    found = None
     if delta > floor:
-        theta = least_noise(lambda t: delta_of(epsilon, t, bounds), delta, _theta_grid(bounds))
-    if theta is None:
+        found = _least_noisy(
+            lambda theta: Gamma(theta, bounds), lambda theta: curve(epsilon, theta, bounds),
+            _theta_grid(bounds), delta, lambda m: cost(m, epsilon),
+        )  # fmt: skip
+    if found is None:
         raise infeasible.refuse_gamma(epsilon, delta, bounds, rule)
-    cost = Gamma.delta if rule == "tight" else Gamma.lemma_delta
-    return _verified(lambda t: Gamma(t, bounds), theta, lambda m: cost(m, epsilon) <= delta)
+    return found
 
 
 def _calibrate_clamped_gamma(
     epsilon: float, delta: float, bounds: Bounds, clamp: Bounds
 ) -> ClampedGamma:
-    def curve(theta: Array) -> Array:
-        return curves.clamped_gamma_delta(epsilon, theta, bounds, clamp)
-
-    theta = least_noise(curve, delta, _theta_grid(bounds))
-    if theta is None:
+    found = _least_noisy(
+        lambda theta: ClampedGamma(theta, bounds, clamp),
+        lambda theta: curves.gamma_delta(epsilon, theta, bounds, clamp),
+        _theta_grid(bounds), delta, lambda m: m.delta(epsilon),
+    )  # fmt: skip
+    if found is None:
         raise infeasible.refuse_clamped_gamma(epsilon, bounds, clamp)
-    return _verified(
-        lambda t: ClampedGamma(t, bounds, clamp), theta, lambda m: m.delta(epsilon) <= delta
-    )
-
-
-def _calibrate_one_noise(
-    kind: type[Mechanism], epsilon: float, delta: float, bounds: Bounds, clamp: Bounds | None
-) -> Mechanism:
-    """Calibrate any mechanism with one parameter of noise.
-
-    Of Laplace noise that is the scale Δ/(ε − 2 ln(1 − δ)), unless a clamp cuts into the bounds.
-    """
-    make: Callable[..., Mechanism] = kind
-
-    def curve(noise: Array) -> Array:
-        return kind.deltas(epsilon, noise, bounds, clamp)
-
-    noise = _least_additive_noise(kind.name, curve, delta, bounds)
-    return _verified(
-        lambda level: make(level, bounds, clamp), noise, lambda m: m.delta(epsilon) <= delta
-    )
-
-
-def _calibrate_truncated_laplace(
-    epsilon: float, delta: float, bounds: Bounds, clamp: Bounds | None
-) -> TruncatedLaplace:
-    """Take scale Δ/ε and the least cut: for δ ≤ ½, scale · ln(1 + (e^ε − 1)/2δ) (Geng 2020)."""
-    # For ε → 0 the noise becomes uniform; a scale far above the cut is as good as infinite.
-    # The last digits see to it that the privacy loss Δ/scale, rounded up, is at most ε.
-    scale = (bounds[1] - bounds[0]) / max(epsilon, 1e-4 * delta) * (1 + 2.0**-49)
-
-    def curve(cut: Array) -> Array:
-        return curves.truncated_laplace_delta(epsilon, scale, cut, bounds, clamp)
-
-    cut = _least_additive_noise(TruncatedLaplace.name, curve, delta, bounds)
-    return _verified(
-        lambda c: TruncatedLaplace(scale, c, bounds, clamp),
-        cut,
-        lambda m: m.delta(epsilon) <= delta,
-    )
-
-
-def _least_additive_noise(
-    kind: str, curve: Callable[[Array], Array], delta: float, bounds: Bounds
-) -> float:
-    grid = math.log(bounds[1] - bounds[0]) + log_grid(-25.0, 12.0, _LARGEST_LOG)
-    noise = least_noise(curve, delta, grid)
-    if noise is None:  # ours reach every δ > 0 and every ε > 0 before e^345 ranges
-        raise infeasible.refuse_all_noise(kind, float(curve(np.exp(grid[-1:]))[0]))
-    return noise
+    return found
 
 
 def _theta_grid(bounds: Bounds) -> Array:
-    """The noise levels from the smallest θ that is accounted for to more than any target needs."""
+    """Noise levels from the smallest θ that is accounted for to more than any target needs."""
     return math.log(bounds[1]) + log_grid(-math.log(LARGEST_SHAPE) + 1e-9, 12.0, _LARGEST_LOG)
 
 
-def _verified(
-    make: Callable[[float], _AnyMechanism], noise: float, holds: Callable[[_AnyMechanism], bool]
-) -> _AnyMechanism:
-    """The mechanism that keeps its promise by its own account, with more noise if need be."""
+def _least_noisy(
+    make: Callable[[float], _AnyMechanism],
+    curve: Curve,
+    grid: Array,
+    delta: float,
+    cost: Callable[[_AnyMechanism], float],
+) -> _AnyMechanism | None:
+    """Return the mechanism with the least noise of the grid that reaches δ, if there is one.
+
+    It keeps its promise by its own account: if its cost is above δ, noise is added.
+    """
+    noise = least_noise(curve, delta, grid)
+    if noise is None:
+        return None
     for power in range(-52, -20):
         mechanism = make(noise)
-        if holds(mechanism):
+        if cost(mechanism) <= delta:
             return mechanism
         noise *= 1.0 + 2.0**power
     raise ArithmeticError(f"{mechanism!r} misses the target it was calibrated for: please report.")

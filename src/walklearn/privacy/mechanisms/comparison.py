@@ -112,19 +112,21 @@ class Comparison:
     constant_error: float = CONSTANT_ERROR
 
     @property
+    def _feasible(self) -> list[Row]:
+        return [row for row in self.rows if row.mechanism is not None]
+
+    @property
     def best(self) -> Row | None:
         """The feasible mechanism with the least error after shrinkage."""
-        feasible = [row for row in self.rows if row.mechanism is not None]
-        return min(feasible, key=lambda row: row.shrunk_error, default=None)
+        return min(self._feasible, key=lambda row: row.shrunk_error, default=None)
 
     @property
     def verdict(self) -> str:
         """What a neighbour learns from a release that a constant would not tell, in words."""
         if self.best is None:
             return "No mechanism reaches this target: publish a constant, the midpoint."
-        feasible = [row for row in self.rows if row.mechanism is not None]
-        useful = [row.kind for row in feasible if row.raw_error < self.constant_error]
-        if len(useful) in (0, len(feasible)):
+        useful = [row.kind for row in self._feasible if row.raw_error < self.constant_error]
+        if len(useful) in (0, len(self._feasible)):
             beats = "all beat" if useful else "none beats"
         else:
             beats = f"only {' and '.join(useful)} beat{'s' if len(useful) == 1 else ''}"
@@ -136,16 +138,14 @@ class Comparison:
         )
 
     def __str__(self) -> str:
-        feasible = [str(row) for row in self.rows if row.mechanism is not None]
-        infeasible = [str(row) for row in self.rows if row.mechanism is None]
-        error = self.constant_error
+        rows, feasible, error = list(map(str, self.rows)), len(self._feasible), self.constant_error
         lines = [
             f"(epsilon, delta) = ({format_upper(self.epsilon)}, {format_upper(self.delta)}), "
             f"bounds {self.bounds[0]:g}..{self.bounds[1]:g}: error as a share of the range",
             f"{'mechanism':<18}{'noise':>9}{'raw':>9}{'shrunk':>9}",
-            *feasible,
+            *rows[:feasible],
             f"{'constant':<18}{'-':>9}{error:>9.3f}{error:>9.3f}",
-            *infeasible,
+            *rows[feasible:],
             self.verdict,
         ]
         return "\n".join(lines)

@@ -136,7 +136,7 @@ class ClampedGamma(_GammaLaw):
 
     def curve(self, epsilon: ArrayLike) -> Array:
         """δ for many ε at once."""
-        return curves.clamped_gamma_delta(epsilon, self.theta, self.bounds, self.clamp)
+        return curves.gamma_delta(epsilon, self.theta, self.bounds, self.clamp)
 
     def bias_and_variance(self, values: Array) -> tuple[Array, Array]:
         """The bias and variance of a release, for values within the bounds."""

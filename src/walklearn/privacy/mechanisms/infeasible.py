@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Literal
 
 from walklearn.privacy.accounting import curves
 from walklearn.privacy.accounting.printing import format_lower, format_upper
@@ -44,15 +44,16 @@ class InfeasiblePrivacyError(ValueError):
     """
 
     def __init__(
-        self, message: str, floor: float, smallest_epsilon: float, widest_bounds: Bounds | None
+        self,
+        message: str,
+        floor: float = 0.0,
+        smallest_epsilon: float = math.inf,
+        widest_bounds: Bounds | None = None,
     ) -> None:
         super().__init__(message)
         self.floor = floor
         self.smallest_epsilon = smallest_epsilon
         self.widest_bounds = widest_bounds
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.args[0], self.floor, self.smallest_epsilon, self.widest_bounds)
 
 
 def refuse_gamma(
@@ -109,16 +110,16 @@ def refuse_no_delta(kind: str) -> InfeasiblePrivacyError:
         "truncated-laplace": "no cut gives delta = 0 at the scale (hi - lo)/epsilon that "
         "truncated-laplace has. Allow delta > 0, or use laplace.",
     }
-    return InfeasiblePrivacyError(reasons[kind], 0.0, math.inf, None)
+    return InfeasiblePrivacyError(reasons[kind])
 
 
 def refuse_all_noise(kind: str, floor: float) -> InfeasiblePrivacyError:
     """The error for a mechanism whose δ stays above the target, however much noise it has."""
     return InfeasiblePrivacyError(
         f"no noise level of {kind} reaches this delta: with the most noise it is at least "
-        f"{format_lower(floor, 3)}. "
-        "Allow more, or use laplace.", floor, math.inf, None,
-    )  # fmt: skip
+        f"{format_lower(floor, 3)}. Allow more, or use laplace.",
+        floor,
+    )
 
 
 def refuse_nothing(kind: str) -> InfeasiblePrivacyError:
@@ -126,9 +127,7 @@ def refuse_nothing(kind: str) -> InfeasiblePrivacyError:
     return InfeasiblePrivacyError(
         f"no noise level of {kind} gives epsilon = 0 and delta = 0: such a release would say "
         f"nothing at all. {_CONSTANT[0].upper()}{_CONSTANT[1:]}, or raise epsilon or delta.",
-        0.0,
-        0.0,
-        None,
+        smallest_epsilon=0.0,
     )
 
 
@@ -179,10 +178,8 @@ def _refusal(
     advice = f"{', '.join(others)}, or {last}" if others else last
     near = f"the floor is {format_lower(floor, 3)}" if floor > 0 else "0 is not reached"
     return InfeasiblePrivacyError(
-        f"no noise level gives delta <= {format_upper(delta)} at epsilon = "
-        f"{format_upper(epsilon)} for bounds "
-        f"{bounds[0]:g}..{bounds[1]:g}: {near}. "
-        f"{advice[0].upper()}{advice[1:]}.",
+        f"no noise level gives delta <= {format_upper(delta)} at epsilon = {format_upper(epsilon)} "
+        f"for bounds {bounds[0]:g}..{bounds[1]:g}: {near}. {advice[0].upper()}{advice[1:]}.",
         floor,
         smallest,
         widest,

@@ -107,13 +107,11 @@ class TruncatedLaplace(Mechanism):
 
     def curve(self, epsilon: ArrayLike) -> Array:
         """δ for many ε at once."""
-        return curves.truncated_laplace_delta(
-            epsilon, self.scale, self.cut, self.bounds, self.clamp
-        )
+        return curves.laplace_delta(epsilon, self.scale, self.bounds, self.clamp, self.cut)
 
     def bias_and_variance(self, values: Array) -> tuple[Array, Array]:
         """The bias and variance of a release, for values within the bounds."""
-        return moments.clamped_truncated_laplace(values, self.scale, self.cut, self.clamp)
+        return moments.clamped_laplace(values, self.scale, self.clamp, self.cut)
 
     def law(self, value: float) -> tuple[exact_draws.Law, float]:
         """Truncated Laplace noise around the value."""

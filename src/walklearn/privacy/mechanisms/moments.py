@@ -45,18 +45,8 @@ def clamped_gamma(values: Array, theta: float, clamp: Bounds) -> Moments:
     return bias, np.maximum(square - bias**2, 0.0)
 
 
-def clamped_laplace(values: Array, scale: float, clamp: Bounds | None) -> Moments:
-    """Bias and variance of Laplace noise, clamped."""
-
-    def integrals(x: Array) -> tuple[Array, Array]:
-        t = x / scale
-        return -0.5 * scale * np.expm1(-t), scale**2 * _gamma_two(t)
-
-    return _clamped_symmetric(values, clamp, 800.0 * scale, integrals)
-
-
-def clamped_truncated_laplace(
-    values: Array, scale: float, cut: float, clamp: Bounds | None
+def clamped_laplace(
+    values: Array, scale: float, clamp: Bounds | None, cut: float = np.inf
 ) -> Moments:
     """Bias and variance of Laplace noise conditioned on ±cut, clamped."""
     beyond, mass = np.exp(-cut / scale), -np.expm1(-cut / scale)
@@ -67,7 +57,7 @@ def clamped_truncated_laplace(
         first = (-scale * np.expm1(-t) - x * beyond) / (2 * mass)
         return first, (scale**2 * _gamma_two(t) - 0.5 * beyond * x**2) / mass
 
-    return _clamped_symmetric(values, clamp, cut, integrals)
+    return _clamped_symmetric(values, clamp, min(cut, 800.0 * scale), integrals)
 
 
 def clamped_gaussian(values: Array, sigma: float, clamp: Bounds | None) -> Moments:
