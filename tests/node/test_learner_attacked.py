@@ -35,7 +35,7 @@ class SeededBits:
     """Random bytes that can be had again."""
 
     def __init__(self, seed: int) -> None:
-        self.take = np.random.default_rng(seed).bytes
+        self.read = np.random.default_rng(seed).bytes
 
 
 def seen(target: float, noise: ModelNoise, visits: int, is_counted: bool) -> np.ndarray:

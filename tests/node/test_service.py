@@ -7,6 +7,7 @@ import json
 import os
 import threading
 from contextlib import AsyncExitStack
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -293,8 +294,8 @@ def test_the_noise_of_two_visits_is_two_parts_of_a_keystream(
     node, _ = in_process(one)
     content, made = np.random.default_rng(1).bytes(8 * exact_draws.BLOCK + 64), []
 
-    def stream() -> exact_draws.FixedBits:
-        made.append(exact_draws.FixedBits(content))
+    def stream() -> BytesIO:
+        made.append(BytesIO(content))
         return made[-1]
 
     monkeypatch.setattr(exact_draws, "Keystream", stream)
@@ -306,7 +307,7 @@ def test_the_noise_of_two_visits_is_two_parts_of_a_keystream(
     assert second is not None
     node._close()
     assert len(made) == 1
-    expected = noise.draw(2 * len(first), exact_draws.FixedBits(content))
+    expected = noise.draw(2 * len(first), BytesIO(content))
     np.testing.assert_array_equal([*first, *second], expected)
 
 

@@ -8,6 +8,7 @@ import pickle
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from io import BytesIO
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ import pytest
 from tests.running import python
 from walklearn.privacy import ModelNoise
 from walklearn.privacy.draws import exact_draws
-from walklearn.privacy.draws.exact_draws import BLOCK, FixedBits, Normal, TruncatedLaplace
+from walklearn.privacy.draws.exact_draws import BLOCK, Normal, TruncatedLaplace
 
 NOISE = ModelNoise(clip=1.0, noise_multiplier=3.0, max_contributions=1)
 DEVIATION = 3.0 * 2.0**24
@@ -30,7 +31,7 @@ class SeededBits:
     def __init__(self) -> None:
         self._generator = np.random.default_rng(next(self.seeds))
 
-    def take(self, count: int) -> bytes:
+    def read(self, count: int) -> bytes:
         return self._generator.bytes(count)
 
 
@@ -61,7 +62,7 @@ class Operations:
 
     def of(self, law: Any, centre: float, content: bytes) -> tuple[float, list[Any]]:
         self.seen.clear()
-        (drawn,) = exact_draws.rounded([(law, centre)], 1.0, bits=FixedBits(content))
+        (drawn,) = exact_draws.rounded([(law, centre)], 1.0, bits=BytesIO(content))
         return drawn, self.seen.copy()
 
 
@@ -103,11 +104,11 @@ def test_undecided_draws_of_a_block_do_the_same_for_both_signs(
     operations = Operations(monkeypatch)
     content = np.random.default_rng(5).bytes(8 * 500) + bytes([0x55]) * 4096
     flipped = bytes(255 - b for b in content)
-    steps = exact_draws.rounded_normal(500, 2.0**53, 1.0, FixedBits(content))
+    steps = exact_draws.rounded_normal(500, 2.0**53, 1.0, BytesIO(content))
     done = operations.seen.copy()
     operations.seen.clear()
     np.testing.assert_array_equal(
-        exact_draws.rounded_normal(500, 2.0**53, 1.0, FixedBits(flipped)), -steps
+        exact_draws.rounded_normal(500, 2.0**53, 1.0, BytesIO(flipped)), -steps
     )
     assert len(done) > 500
     assert done == operations.seen

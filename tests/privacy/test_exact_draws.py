@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from io import BytesIO
 from typing import Any
 
 import flint
@@ -14,7 +15,7 @@ import pytest
 from tests.running import python
 from walklearn import privacy
 from walklearn.privacy.draws import exact_draws
-from walklearn.privacy.draws.exact_draws import FixedBits, GammaLaw, Normal, TruncatedLaplace
+from walklearn.privacy.draws.exact_draws import GammaLaw, Normal, TruncatedLaplace
 
 STEP = 2.0**-12
 LAWS = [
@@ -55,7 +56,7 @@ def digits_of(number: mpmath.mpf, count: int) -> int:
 def draw(law: Any, centre: float, digits: int, count: int, step: float = STEP) -> int:
     """The cell for a U that begins with these digits; those after it alternate."""
     content = digits.to_bytes(count // 8, "big") + bytes([0b10101010]) * 4096
-    (value,) = exact_draws.rounded([(law, centre)], step, bits=FixedBits(content))
+    (value,) = exact_draws.rounded([(law, centre)], step, bits=BytesIO(content))
     return round(value / step)
 
 
@@ -113,12 +114,13 @@ def test_at_an_edge_the_next_digits_decide(law: Any, centre: float, count: int) 
 
 
 def test_digits_are_drawn_only_while_they_are_needed() -> None:
-    class Counted(FixedBits):
+    class Counted(BytesIO):
         taken = 0
 
-        def take(self, count: int) -> bytes:
-            self.taken += count
-            return super().take(count)
+        def read(self, count: int | None = -1, /) -> bytes:
+            content = super().read(count)
+            self.taken += len(content)
+            return content
 
     with mpmath.workdps(60):
         level = digits_of(upper(Normal(1.0), mpmath.mpf(0.5) * STEP), 64)
@@ -144,7 +146,7 @@ def test_draws_follow_the_law() -> None:
     count = 3000
     tolerance = math.sqrt(math.log(2e9) / (2 * count))
     for law, centre in ((LAWS[1]), (LAWS[5]), (LAWS[8])):
-        bits = FixedBits(np.random.default_rng(5).bytes(16 * count))
+        bits = BytesIO(np.random.default_rng(5).bytes(16 * count))
         found = np.sort(exact_draws.rounded([(law, centre)] * count, STEP, bits=bits))
         cells = np.quantile(found, np.linspace(0.02, 0.98, 25), method="lower") + STEP / 2
         expected = [1 - float(upper(law, mpmath.mpf(edge - centre))) for edge in cells]
@@ -184,14 +186,14 @@ def test_a_clamped_release_has_the_atoms_of_its_law() -> None:
     mechanism = privacy.Laplace(3.0, (1.0, 10.0))
     law, centre = mechanism.law(4.0)
     for first, expected in ((0, 10.0), (2**64 - 1, 1.0)):
-        bits = FixedBits(first.to_bytes(8, "big"))
+        bits = BytesIO(first.to_bytes(8, "big"))
         cells = mechanism._cells
         assert exact_draws.rounded([(law, centre)], mechanism.grid_step, *cells, bits) == [expected]
 
 
 def test_model_noise_is_drawn_in_its_own_steps() -> None:
     noise = privacy.ModelNoise(clip=0.7, noise_multiplier=3.0, max_contributions=4)
-    steps = noise.draw(400, FixedBits(np.random.default_rng(8).bytes(6400)))
+    steps = noise.draw(400, BytesIO(np.random.default_rng(8).bytes(6400)))
     assert steps.dtype == np.int64
     # Four standard errors either way: fails for one seed in 16,000.
     assert np.std(steps) * noise.clip_step == pytest.approx(2.1, rel=4 / math.sqrt(800))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import BytesIO
 
 import flint
 import numpy as np
@@ -13,7 +14,7 @@ from flint import arb
 from numpy.typing import NDArray
 
 from walklearn.privacy.draws import exact_draws, half_normal
-from walklearn.privacy.draws.exact_draws import FixedBits, Normal
+from walklearn.privacy.draws.exact_draws import Normal
 
 DEVIATIONS = [2.0**-900, 0.01, 0.51, 1.0, 3.7, 1000.3, 2.0**24 / 3, 1.7 * 2.0**30, 2.0**44, 2.0**53]
 deviations = pytest.mark.parametrize("sigma", DEVIATIONS)
@@ -30,7 +31,7 @@ def precision(bits: int) -> Iterator[None]:
 
 def exact(digits: int, sigma: float, following: int) -> int:
     """Round σ q(u) by ball arithmetic alone; bytes of this value follow the 63 digits."""
-    bits = FixedBits(digits.to_bytes(8, "big") + bytes([following]) * 4096)
+    bits = BytesIO(digits.to_bytes(8, "big") + bytes([following]) * 4096)
     (steps,) = exact_draws.rounded([(Normal(sigma), 0.0)], 1.0, bits=bits)
     return int(steps)
 
@@ -116,8 +117,8 @@ def test_blocks_are_the_draws_of_ball_arithmetic(sigma: float) -> None:
     """60,000 draws each of the same bits; more digits than 64 are needed for none of them."""
     count = 60_000
     content = np.random.default_rng(11).bytes(8 * count)
-    found = exact_draws.rounded_normal(count, sigma, 1.0, FixedBits(content))
-    expected = exact_draws.rounded([(Normal(sigma), 0.0)] * count, 1.0, bits=FixedBits(content))
+    found = exact_draws.rounded_normal(count, sigma, 1.0, BytesIO(content))
+    expected = exact_draws.rounded([(Normal(sigma), 0.0)] * count, 1.0, bits=BytesIO(content))
     np.testing.assert_array_equal(found, np.array(expected, dtype=np.int64))
 
 

@@ -29,7 +29,8 @@ is faster. A node calls it once, when it is made, before it talks to anyone.
 dropped after the block, so nothing is left from which a used draw could be computed. The claim
 holds against everyone who cannot distinguish ChaCha20 from random bits.
 
->>> bits = FixedBits(bytes(range(1, 255)) * 4)     # for tests only
+>>> from io import BytesIO
+>>> bits = BytesIO(bytes(range(1, 255)) * 4)     # for tests: it protects nobody
 >>> rounded_normal(4, sigma=1.0, step=2.0**-10, bits=bits)
 array([2721, 1851, 1537, 1324])
 """
@@ -66,10 +67,10 @@ _one_at_a_time = threading.RLock()
 
 
 class Bits(Protocol):
-    """Where random bits come from."""
+    """Source of random bits; tests read given ones from an `io.BytesIO`."""
 
-    def take(self, count: int) -> bytes:
-        """Fresh random bytes, as many as asked for."""
+    def read(self, count: int, /) -> bytes:
+        """Return this number of fresh random bytes."""
 
 
 class Keystream:
@@ -82,24 +83,10 @@ class Keystream:
         algorithm = algorithms.ChaCha20(secrets.token_bytes(32), nonce=bytes(16))
         self._stream = ciphers.Cipher(algorithm, mode=None).encryptor()
 
-    def take(self, count: int) -> bytes:
-        """Fresh random bytes, as many as asked for."""
+    def read(self, count: int, /) -> bytes:
+        """Return this number of fresh random bytes."""
         taken: bytes = self._stream.update(bytes(count))
         return taken
-
-
-class FixedBits:
-    """Given bytes in their order, to test with; they protect nobody."""
-
-    def __init__(self, content: bytes) -> None:
-        self._content, self._taken = content, 0
-
-    def take(self, count: int) -> bytes:
-        """The next `count` bytes."""
-        begin, self._taken = self._taken, self._taken + count
-        if self._taken > len(self._content):
-            raise ValueError(f"only {len(self._content)} bytes were given.")
-        return self._content[begin : self._taken]
 
 
 class Law(Protocol):
@@ -291,7 +278,7 @@ def _normal(count: int, deviation: float, bits: Bits) -> NDArray[np.int64]:
     if count > BLOCK:
         sizes = (min(BLOCK, count - first) for first in range(0, count, BLOCK))
         return np.concatenate([_normal(size, deviation, bits) for size in sizes])
-    words = np.frombuffer(bits.take(8 * count), dtype=">i8").astype(np.int64)
+    words = np.frombuffer(bits.read(8 * count), dtype=">i8").astype(np.int64)
     negative = words >> 63  # −1 for a negative draw, otherwise 0
     steps, is_proved = half_normal.magnitudes((words ^ negative) & (2**63 - 1), deviation)
     steps ^= negative
@@ -395,7 +382,7 @@ class _Uniform:
                 return True
             if enclosed <= self.ends[0]:
                 return False
-            self._append(int.from_bytes(self._bits.take(self.count // 8), "big"), self.count)
+            self._append(int.from_bytes(self._bits.read(self.count // 8), "big"), self.count)
 
 
 def _drawer(step: float, low: int, high: int, bits: Bits | None) -> Callable[..., int]:
@@ -406,7 +393,7 @@ def _drawer(step: float, low: int, high: int, bits: Bits | None) -> Callable[...
     def draw(law: Law, centre: float, first: int | None = None) -> int:
         """Draw one number. first: U's first 64 digits, if they are drawn already."""
         if first is None:
-            first = int.from_bytes(source.take(_FIRST_BITS // 8), "big")
+            first = int.from_bytes(source.read(_FIRST_BITS // 8), "big")
         # Negative noise of a symmetric law is drawn as the mirror image of positive noise, by the
         # same operations, so that both take the same time. U is at most ½, S at least ½ below 0.
         is_symmetric = getattr(law, "is_symmetric", False)
