@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import difflib
 import math
+import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -97,3 +98,23 @@ def no_such_file(path: Path) -> str:
     there = [each.name for each in path.parent.iterdir()] if path.parent.is_dir() else []
     guess = did_you_mean(path.name, there)
     return f"{path} does not exist{guess}"
+
+
+def aligned(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return the lines of a table; columns of numbers are set to the right, empty headers left out.
+
+    >>> aligned(["walk", "gap"], [["uniform", "0.5"], ["weighted", "12"]])
+    ['walk      gap', 'uniform   0.5', 'weighted   12']
+    """
+    widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
+    right = [
+        all(re.match(r"[-+]?([\d.]|(inf|nan)\b)|-?$", row[at]) for row in rows)
+        for at in range(len(header))
+    ]
+    return [
+        "  ".join(
+            cell.rjust(width) if to_right else cell.ljust(width)
+            for cell, width, to_right in zip(line, widths, right, strict=True)
+        ).rstrip()
+        for line in ((header, *rows) if any(header) else rows)
+    ]

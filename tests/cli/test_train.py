@@ -20,7 +20,7 @@ import walklearn as wl
 from tests.running import invoke
 from walklearn.cli import main
 from walklearn.cli.data_options import task_of
-from walklearn.cli.user_errors import plainly
+from walklearn.cli.user_errors import report_user_errors
 from walklearn.models import Model
 from walklearn.privacy import Claim
 
@@ -527,7 +527,7 @@ def test_a_reader_that_has_seen_enough_is_no_mistake() -> None:
     """As in `walklearn advise … | head`."""
 
     @click.command()
-    @plainly
+    @report_user_errors()
     def talk() -> None:
         raise BrokenPipeError(errno.EPIPE, "Broken pipe")
 

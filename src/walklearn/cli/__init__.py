@@ -88,10 +88,8 @@ class _Lazy(click.Group):
         except KeyboardInterrupt:
             click.echo("\nInterrupted.", err=True)
             raise SystemExit(130) from None
-        except ImportError as error:
-            if isinstance(error, MissingExtraError):
-                raise BadInput(str(error)) from error
-            raise
+        except MissingExtraError as error:
+            raise BadInput(str(error)) from error
 
 
 @click.group(cls=_Lazy, context_settings={"help_option_names": ["-h", "--help"]})

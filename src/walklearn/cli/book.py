@@ -9,7 +9,7 @@ import click
 
 from walklearn.cli.console import Talk
 from walklearn.cli.node_extra import with_node_extra
-from walklearn.wording import plural
+from walklearn.wording import aligned, plural
 
 if TYPE_CHECKING:
     from walklearn.node.wire.book import Book
@@ -105,7 +105,6 @@ def _facts(book: Book) -> dict[str, Any]:
 
 
 def _page(book: Book) -> str:
-    from walklearn.cli.console import aligned
     from walklearn.node.wire.identity import for_eyes
 
     rows = [

@@ -15,8 +15,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
-import sys
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -25,8 +23,9 @@ from typing import Any
 
 import click
 
-from walklearn.cli.user_errors import plainly
+from walklearn.cli.user_errors import report_user_errors
 from walklearn.progress import show_progress
+from walklearn.wording import aligned
 
 WIDTH = 88  # of wrapped text
 
@@ -61,8 +60,12 @@ class Talk:
 
     def show(self, header: Sequence[str], rows: Sequence[Sequence[str]], title: str = "") -> None:
         """Print a table of the result; a header of nothing is left out."""
-        if not self._hushed:
-            show(header, rows, title)
+        if self._hushed:
+            return
+        if title:
+            click.secho(title, bold=True)
+        for line in aligned(header, rows):
+            click.echo(line)
 
     def give(self, text: str, **facts: Any) -> None:
         """Print what was asked for, or with --json put these facts into the document."""
@@ -95,7 +98,7 @@ class Talk:
 def talking(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command its three options, and what it talks by as the argument `talk`.
 
-    Bad input is told `plainly`.
+    Errors of the user become plain messages (`report_user_errors`).
     """
 
     @wraps(command)
@@ -104,11 +107,11 @@ def talking(command: Callable[..., None]) -> Callable[..., None]:
             raise click.UsageError("--quiet and --verbose contradict each other: give one.")
         talk = Talk(quiet, verbose, as_json)
         shown = False if quiet else True if verbose else None
-        with show_progress(shown), warnings.catch_warnings():
+        with show_progress(shown), warnings.catch_warnings(), report_user_errors():
             # Python would print the line of code that warned.
             warnings.showwarning = lambda message, *_, **__: talk.note(str(message))
             try:
-                plainly(command)(*arguments, talk=talk, **options)
+                command(*arguments, talk=talk, **options)
             except SystemExit:  # an exit code of its own, after a result
                 talk.end()
                 raise
@@ -131,50 +134,3 @@ def _plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_plain(each) for each in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def show(header: Sequence[str], rows: Sequence[Sequence[str]], title: str = "") -> None:
-    """Print a table; a header of nothing is left out. Columns of numbers are set to the right."""
-    if title:
-        click.secho(title, bold=True)
-    if sys.stdout.isatty():
-        _draw(header, rows)
-        return
-    for line in aligned(header, rows):
-        click.echo(line)
-
-
-def aligned(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """The lines of a plain table.
-
-    >>> aligned(["walk", "gap"], [["uniform", "0.5"], ["weighted", "12"]])
-    ['walk      gap', 'uniform   0.5', 'weighted   12']
-    """
-    widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
-    right = [_is_numbers([row[at] for row in rows]) for at in range(len(header))]
-    return [
-        "  ".join(
-            cell.rjust(width) if to_right else cell.ljust(width)
-            for cell, width, to_right in zip(line, widths, right, strict=True)
-        ).rstrip()
-        for line in ((header, *rows) if any(header) else rows)
-    ]
-
-
-def _draw(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(box=box.SIMPLE_HEAD, show_header=any(header), pad_edge=False)
-    for at, name in enumerate(header):
-        right = _is_numbers([row[at] for row in rows])
-        table.add_column(name, justify="right" if right else "left", overflow="fold")
-    for row in rows:
-        table.add_row(*map(Text, row))  # brackets in a cell are no mark-up
-    Console().print(table)
-
-
-def _is_numbers(cells: Sequence[str]) -> bool:
-    return all(re.match(r"[-+]?([\d.]|(inf|nan)\b)|-?$", cell) for cell in cells)

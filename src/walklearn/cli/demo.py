@@ -7,6 +7,8 @@ from pathlib import Path
 import click
 
 from walklearn.cli.console import Talk, talking
+from walklearn.cli.user_errors import writing
+from walklearn.wording import aligned
 
 
 @click.command()
@@ -28,7 +30,6 @@ def demo(out: Path, steps: int, replicates: int, seed: int, talk: Talk) -> None:
     uniform walk with memory (updates.Saga), which finds its step itself. The picture shows high
     variance.
     """
-    from walklearn.cli.console import aligned
     from walklearn.studies.paper import figure2
 
     talk.tell(
@@ -41,15 +42,13 @@ def demo(out: Path, steps: int, replicates: int, seed: int, talk: Talk) -> None:
     }
     header, *rows = figure2.table(results)
     text = "\n".join(aligned(header, rows))
-    try:
+    with writing(out):
         out.mkdir(parents=True, exist_ok=True)
         figure2.draw(results["variance 10"], out / "comparison.png")
         (out / "comparison.txt").write_text(text + "\n", encoding="utf-8")
         for title, lines in results.items():
             for line in lines:
                 line.trace.save(out / f"{title} {line.trace.label}.npz".replace(" ", "-"))
-    except OSError as error:
-        raise click.ClickException(f"cannot write to {out}: {error}") from error
     talk.facts |= {"out": str(out), "runs": figure2.facts(results)}
     talk.tell(text)
     talk.tell(

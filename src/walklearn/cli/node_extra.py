@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import wraps
-from typing import Any
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import click
 
 from walklearn.cli.console import talking
 from walklearn.cli.user_errors import BadInput
+from walklearn.extras import extra
 
 
 def with_node_extra(command: Callable[..., None]) -> Callable[..., None]:
@@ -17,20 +17,17 @@ def with_node_extra(command: Callable[..., None]) -> Callable[..., None]:
 
     What is not about nodes alone is that of every command (`talking`).
     """
-    talks = talking(command)
+    return _node_errors()(talking(command))
 
-    @wraps(talks)
-    def wrapped(*arguments: Any, **options: Any) -> None:
-        from walklearn.extras import extra
 
-        with extra("node", "nodes need"):
-            from walklearn.node.disk.database import DiskError, StoreError
-            from walklearn.node.process.control import NotAnsweringError, NotRunningError
-        try:
-            talks(*arguments, **options)
-        except (StoreError, NotRunningError, NotAnsweringError) as error:
-            raise BadInput(str(error)) from error
-        except DiskError as error:
-            raise click.ClickException(f"the disk fails: {error}") from error
-
-    return wrapped
+@contextmanager
+def _node_errors() -> Iterator[None]:
+    with extra("node", "nodes need"):
+        from walklearn.node.disk.database import DiskError, StoreError
+        from walklearn.node.process.control import NotAnsweringError, NotRunningError
+    try:
+        yield
+    except (StoreError, NotRunningError, NotAnsweringError) as error:
+        raise BadInput(str(error)) from error
+    except DiskError as error:
+        raise click.ClickException(f"the disk fails: {error}") from error

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from walklearn.wording import aligned
+
 if TYPE_CHECKING:
     from walklearn.node.disk.directory import NodeDirectory
 
@@ -32,7 +34,6 @@ def status_of(opened: NodeDirectory) -> dict[str, Any]:
 
 def status_page(now: dict[str, Any]) -> str:
     """A status as lines to read, with a table of the neighbours."""
-    from walklearn.cli.console import aligned
 
     end = f", the final model is here: {confirmation(now)}" if now["final"] else ""
     lines = [

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +10,7 @@ import click
 from walklearn.cli.console import Talk, talking
 from walklearn.cli.data_options import with_options
 from walklearn.cli.run import WORKERS, run_to_end
-from walklearn.cli.user_errors import BadInput
+from walklearn.cli.user_errors import writing
 
 
 @click.command()
@@ -54,7 +52,7 @@ def reproduce(names: tuple[str, ...], quick: bool, out: Path, talk: Talk, **work
         _draw(name, out)
         tallies += findings.tally(name, results.verdicts())
     stored = [out / name for name in _shown(chosen, out, talk)]
-    with _writing(out):
+    with writing(out):
         write_report(stored, out / "report.html", shipped_texts())
     if tallies:
         talk.tell("\nVerdicts over all readings (details on the page and in verdicts.parquet):")
@@ -81,7 +79,7 @@ def _compute(name: str, out: Path) -> None:
     from walklearn.studies.paper import figure1
     from walklearn.studies.report.pictures import draw, save
 
-    with _writing(out / name):
+    with writing(out / name):
         folder, points = figure1.compute(name, out)
         save(draw(figure1.picture(name, points)), folder, name)
 
@@ -93,17 +91,8 @@ def _draw(name: str, out: Path) -> None:
     from walklearn.studies.report.sections import Stored
 
     stored = Stored(Results.open(out / name), out)
-    with _writing(out / name):
+    with writing(out / name):
         save(draw(PICTURES[name](stored)), out / name, name)
-
-
-@contextmanager
-def _writing(to: Path) -> Iterator[None]:
-    """Say where the disk refused to write, if it does."""
-    try:
-        yield
-    except OSError as error:
-        raise BadInput(f"cannot write to {to}: {error.strerror or error}.") from error
 
 
 def _shown(chosen: list[str], out: Path, talk: Talk) -> list[str]:

@@ -49,10 +49,15 @@ def run(study: Path, out: Path, quick: bool, talk: Talk, **workers: Any) -> None
       walklearn run study.toml --engine ray --address auto
     """
     from walklearn.studies import Study
+    from walklearn.studies.paper import findings
 
     described = Study.read(study)
     results = run_to_end(described.quick() if quick else described, out, talk, **workers)
-    show_verdicts(results, talk)
+    verdicts = results.verdicts()
+    if len(verdicts) > MOST_LINES:  # a line for each claim
+        talk.show(findings.HEADER, findings.tally(described.name, verdicts))
+    elif not verdicts.empty:  # a line for each reading of every claim
+        talk.show(findings.READING_HEADER, findings.lines(verdicts))
 
 
 def run_to_end(
@@ -98,28 +103,9 @@ def run_to_end(
         "cells": cells,
         "quick": study.is_quick,
         "notes": all_notes,
-        "verdicts": verdicts_of(results),
+        "verdicts": json.loads(results.verdicts().to_json(orient="records")),
     }
     return results
-
-
-def verdicts_of(results: Results) -> list[dict[str, Any]]:
-    """The verdicts as plain values."""
-    found: list[dict[str, Any]] = json.loads(results.verdicts().to_json(orient="records"))
-    return found
-
-
-def show_verdicts(results: Results, talk: Talk) -> None:
-    """Print a line per reading of every claim; where they are many, a line per claim."""
-    from walklearn.studies.paper.findings import HEADER, READING_HEADER, lines, tally
-
-    found = results.verdicts()
-    if found.empty:
-        return
-    if len(found) <= MOST_LINES:
-        talk.show(READING_HEADER, lines(found))
-    else:
-        talk.show(HEADER, tally(results.study.name, found))
 
 
 def _finished(folder: Path) -> int:

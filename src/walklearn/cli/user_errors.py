@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import wraps
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -19,21 +17,17 @@ class BadInput(click.ClickException):
     exit_code = 2
 
 
-def plainly(command: Callable[..., None]) -> Callable[..., None]:
+@contextmanager
+def report_user_errors() -> Iterator[None]:
     """Turn the errors of bad input into plain messages: wrong values, files or privacy targets."""
-
-    @wraps(command)
-    def wrapped(*arguments: Any, **options: Any) -> None:
-        try:
-            command(*arguments, **options)
-        except BrokenPipeError:
-            raise  # whoever read has seen enough, as in `walklearn predict … | head`
-        except OSError as error:
-            raise BadInput(_of_the_system(error)) from error
-        except ValueError as error:
-            raise BadInput(str(error)) from error
-
-    return wrapped
+    try:
+        yield
+    except BrokenPipeError:
+        raise  # whoever read has seen enough, as in `walklearn predict … | head`
+    except OSError as error:
+        raise BadInput(_of_the_system(error)) from error
+    except ValueError as error:
+        raise BadInput(str(error)) from error
 
 
 def _of_the_system(error: OSError) -> str:
@@ -59,3 +53,12 @@ def named_as_options() -> Iterator[None]:
         if name not in options:
             raise
         raise InputError(error.problem, f"--{name.replace('_', '-')}") from error
+
+
+@contextmanager
+def writing(to: Path) -> Iterator[None]:
+    """Say where the disk refused to write, if it does."""
+    try:
+        yield
+    except OSError as error:
+        raise BadInput(f"cannot write to {to}: {error.strerror or error}.") from error

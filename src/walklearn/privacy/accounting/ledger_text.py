@@ -9,7 +9,7 @@ from walklearn.privacy.accounting.composition import Charge, Release, compose
 from walklearn.privacy.accounting.printing import format_upper
 from walklearn.privacy.mechanisms.description import IN_THE_CLEAR
 from walklearn.privacy.model_noise import Unit
-from walklearn.wording import plural
+from walklearn.wording import aligned, plural
 
 if TYPE_CHECKING:
     from walklearn.privacy.accounting.ledger import Counts, Kind, Ledger
@@ -24,7 +24,8 @@ PRINTED_DELTA = 1e-5
 def ledger_text(ledger: Ledger, releases: Mapping[Kind, Counts]) -> str:
     """The ledger in lines, from how often each node made each kind of release."""
     delta = ledger.budget[1] if ledger.budget else PRINTED_DELTA
-    rows = [["what", "mechanism", "nodes", "times", f"ε at δ = {format_upper(delta)}"]]
+    header = ["what", "mechanism", "nodes", "times", f"ε at δ = {format_upper(delta)}"]
+    rows = list[list[str]]()
     for (what, mechanism), counts in releases.items():
         some = counts[counts > 0]
         least, most = int(some.min()), int(some.max())
@@ -35,7 +36,9 @@ def ledger_text(ledger: Ledger, releases: Mapping[Kind, Counts]) -> str:
     node, total = ledger.largest_total(delta)
     rows.append(["all", f"node {node}", "", "", format_upper(total, 4)])
     seeded = [SEEDED] if ledger.simulated and ledger.unit is not None else []
-    return "\n".join([_headline(ledger, list(releases)), *_aligned(rows), *seeded, *ledger.beside])
+    return "\n".join(
+        [_headline(ledger, list(releases)), *aligned(header, rows), *seeded, *ledger.beside]
+    )
 
 
 def printed_release(mechanism: Release | None) -> str:
@@ -54,14 +57,3 @@ def _headline(ledger: Ledger, kinds: list[Kind]) -> str:
     if clear:  # first: what is said of the rest is nothing beside it
         parts.insert(1, f"ε = ∞, {', '.join(clear)} in the clear: nothing can be claimed for it")
     return ", ".join(parts)
-
-
-def _aligned(rows: list[list[str]]) -> list[str]:
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return [
-        "  ".join(
-            cell.ljust(width) if place < 2 else cell.rjust(width)
-            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
-        )
-        for row in rows
-    ]
