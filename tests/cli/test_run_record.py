@@ -20,7 +20,8 @@ from walklearn.fitting import training
 from walklearn.models import Model
 from walklearn.privacy import Ledger, OwnerRecord
 from walklearn.privacy.mechanisms import Laplace
-from walklearn.tables.row_marks import file_blocks
+from walklearn.tables import read_table
+from walklearn.tables.row_marks import table_blocks
 
 SCALE = ("--scale", "*=0,1")
 PRIVATE = ("--epsilon", "3", "--delta", "1e-5", "--task", "classification", *SCALE)
@@ -66,7 +67,7 @@ def recorded(data: Path) -> tuple[int, int]:
     record = OwnerRecord()
     if not record.path.exists():
         return 0, 0
-    total = record.total_of(record.mark(file_blocks(data)))
+    total = record.total_of(record.mark(table_blocks(read_table(data))))
     return total.private_runs, total.unprotected_runs
 
 

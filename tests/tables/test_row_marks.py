@@ -11,13 +11,13 @@ import pytest
 from scipy.sparse import csr_array
 
 from walklearn.tables import read_table
-from walklearn.tables.row_marks import Marks, RowMarks, blocks_of, file_blocks, table_blocks
+from walklearn.tables.row_marks import Marks, RowMarks, blocks_of, table_blocks
 
 KEY = bytes(range(32))
 
 
 def marks_of_file(path: Path) -> Marks:
-    return RowMarks(KEY).of(file_blocks(path))
+    return RowMarks(KEY).of(table_blocks(read_table(path)))
 
 
 def marks_of(X: object, y: object) -> Marks:
@@ -122,11 +122,11 @@ def test_a_row_has_marks_with_and_without_its_node_column(tmp_path: Path) -> Non
     for end in ("csv", "npz", "parquet"):
         path = tmp_path / f"rows.{end}"
         assert marks_of_file(path).tolist() == with_nodes.tolist()
-        marks = RowMarks(KEY).of(file_blocks(path, node_column="site"))
+        marks = RowMarks(KEY).of(table_blocks(read_table(path), "site"))
         assert marks.tolist() == sorted([*without, *with_nodes])
     (tmp_path / "rows.svm").write_text("1 qid:3 2:0.5\n-1 qid:4 1:2\n")
     (tmp_path / "bare.svm").write_text("1 2:0.5\n-1 1:2\n")
-    marks = RowMarks(KEY).of(file_blocks(tmp_path / "rows.svm", node_column="qid"))
+    marks = RowMarks(KEY).of(table_blocks(read_table(tmp_path / "rows.svm"), "qid"))
     bare = marks_of_file(tmp_path / "bare.svm")
     assert (len(marks), np.isin(bare, marks).all()) == (4, True)
 

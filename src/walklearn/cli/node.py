@@ -130,7 +130,7 @@ def peer(
 
     Both sides must add each other. Without INVITE, list the neighbours.
     """
-    from walklearn.node.process.control import NotRunningError, ask
+    from walklearn.node.process.control import ask
     from walklearn.node.wire.identity import for_eyes
 
     opened = _open(directory)
@@ -155,8 +155,7 @@ def peer(
         for each in opened.neighbours():
             talk.tell(f"{each.name}  {each.address or 'dials'}  {for_eyes(each.fingerprint)}")
         return
-    with suppress(NotRunningError):  # then it will see for itself when it starts
-        ask(directory, "NewNeighbours")
+    _tell_of_neighbours(directory)
 
 
 @node.command()
@@ -168,8 +167,6 @@ def join(directory: Path, book: Path, talk: Talk) -> None:
 
     Neighbours pass a newer book on by themselves. Those added by `peer` remain if it has them.
     """
-    from walklearn.node.process.control import NotRunningError, ask
-
     opened = _open(directory)
     joined = opened.join(book.read_bytes())
     names = ", ".join(peer.name for peer in opened.neighbours()) or "none"
@@ -180,8 +177,7 @@ def join(directory: Path, book: Path, talk: Talk) -> None:
     }
     participants = plural(len(joined.participants), "participant")
     talk.tell(f"book {joined.number}, {participants}; neighbours: {names}")
-    with suppress(NotRunningError):  # then it will see for itself when it starts
-        ask(directory, "NewNeighbours")
+    _tell_of_neighbours(directory)
 
 
 @node.command()
@@ -307,6 +303,14 @@ node.add_command(book)
 
 def _peer_facts(peer: Invite) -> dict[str, Any]:
     return {"name": peer.name, "address": peer.address, "fingerprint": peer.fingerprint}
+
+
+def _tell_of_neighbours(directory: Path) -> None:
+    """Let a running node read its neighbours again; any other does so when it starts."""
+    from walklearn.node.process.control import NotRunningError, ask
+
+    with suppress(NotRunningError):
+        ask(directory, "NewNeighbours")
 
 
 def _open(directory: Path) -> NodeDirectory:

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+import walklearn as wl
 from walklearn.cli.console import Talk, talking
 from walklearn.extras import extra
 from walklearn.privacy import MECHANISMS
@@ -53,14 +54,13 @@ def calibrate(
     talk: Talk,
 ) -> None:  # fmt: skip
     """The least noise that gives (ε, δ) for values within the bounds."""
-    from walklearn import privacy as wl_privacy
     from walklearn.privacy.accounting.printing import format_upper
 
-    found = wl_privacy.calibrate(
+    found = wl.privacy.calibrate(
         mechanism, epsilon=epsilon, delta=delta, bounds=bounds, accounting=accounting
     )
     middle = 0.5 * (bounds[0] + bounds[1])
-    facts = {
+    facts = talk.facts = {
         "mechanism": repr(found),
         "delta": found.delta(epsilon),
         "epsilon": found.epsilon(delta),
@@ -68,7 +68,6 @@ def calibrate(
         "mean": float(found.mean(middle)),
         "standard_deviation": float(found.variance(middle)) ** 0.5,
     }
-    talk.facts |= facts
     talk.tell(
         f"{facts['mechanism']}\n"
         f"  delta at epsilon = {format_upper(epsilon)}:  {format_upper(found.delta(epsilon))}\n"
@@ -86,17 +85,15 @@ def calibrate(
 @talking
 def compare(epsilon: float, delta: float, bounds: tuple[float, float], talk: Talk) -> None:
     """Compare the errors of all mechanisms at the same (ε, δ)."""
-    from walklearn import privacy as wl_privacy
-
-    comparison = wl_privacy.compare(epsilon=epsilon, delta=delta, bounds=bounds)
+    comparison = wl.privacy.compare(epsilon=epsilon, delta=delta, bounds=bounds)
     talk.tell(str(comparison))
     rows = [
         {
             "mechanism": row.kind,
             "feasible": row.mechanism is not None,
-            "noise": None if row.mechanism is None else row.mechanism.noise,
-            "raw_error": None if row.mechanism is None else row.raw_error,
-            "shrunk_error": None if row.mechanism is None else row.shrunk_error,
+            "noise": row.mechanism and row.mechanism.noise,
+            "raw_error": row.raw_error,  # null where infeasible, as NaN is in JSON
+            "shrunk_error": row.shrunk_error,
             "reason": row.reason,
         }
         for row in comparison.rows
@@ -149,8 +146,6 @@ def attack(
     A uniform walk on a random graph, simulated; the observer sees every token. The protection
     is (ε, δ) for each node, local, for all that its rows add to the model.
     """
-    import walklearn as wl
-
     graph = wl.graphs.erdos_renyi(nodes, min(1.0, 8 / nodes), seed=seed, connected="retry")
     X, y = wl.datasets.two_gaussians(nodes, dimension=dimension, seed=seed)
     problem = wl.Problem(X, y, penalty=1.0, aggregate="mean")
@@ -208,8 +203,6 @@ def audit(
 
     Exit code 1 if the claim is refuted.
     """
-    import walklearn as wl
-
     if of_walk:
         noise = wl.privacy.ModelNoise.calibrate(
             epsilon=epsilon, delta=delta, clip=1.0, max_contributions=max_contributions,

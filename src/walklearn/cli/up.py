@@ -115,10 +115,6 @@ def _view(
         yield view
 
 
-def _all(some: int, every: int) -> str:
-    return f"All {every} nodes" if some == every else f"{some} of {every} nodes"
-
-
 def _check(walk: str, epsilon: float | None, delta: float | None, out: Path) -> None:
     if (epsilon is None) != (delta is None):
         raise BadInput("--epsilon and --delta go together: a promise needs both.")
@@ -205,9 +201,10 @@ def _conclude(
         "nodes": [{"name": node.name, "updates": node.updates, "handovers": node.handovers,
                    "final": node.final} for node in last.nodes],
     }  # fmt: skip
+    every = f"{len(last.nodes)} nodes"
+    who = f"All {every}" if len(models) == len(last.nodes) else f"{len(models)} of {every}"
     talk.tell(
-        f"{_all(len(models), len(last.nodes))} hold the same final model, at ‖w − w*‖ = "
-        f"{error:.3g} after {final.updates} updates "
+        f"{who} hold the same final model, at ‖w − w*‖ = {error:.3g} after {final.updates} updates "
         f"(began at {curve[0][1]:.3g})."
     )
     talk.tell(f"Picture: {out / 'network.png'}. Model: {out / 'model'}.")

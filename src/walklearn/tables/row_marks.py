@@ -22,7 +22,6 @@ compute the mark of a row.
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
@@ -31,7 +30,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from walklearn.tables.csv_column import MISSING
-from walklearn.tables.formats import read_table
 from walklearn.tables.sparse_table import SparseTable
 from walklearn.tables.table import Table
 
@@ -134,16 +132,6 @@ class RowMarks:
         running = np.concatenate([np.zeros(1, np.uint64), np.cumsum(hashes, dtype=np.uint64)])
         sums: Marks = running[X.indptr[1:]] - running[X.indptr[:-1]]
         return sums
-
-
-def file_blocks(
-    path: str | os.PathLike[str], delimiter: str | None = None, node_column: str | None = None
-) -> Iterator[RowBlock]:
-    """Yield the cells of a file that `read_table` reads, as its owner wrote them.
-
-    node_column: the name of the column that names the node of a row, if there is one.
-    """
-    return table_blocks(read_table(path, delimiter=delimiter), node_column)
 
 
 def table_blocks(table: Table, node_column: str | None = None) -> Iterator[RowBlock]:

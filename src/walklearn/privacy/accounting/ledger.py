@@ -218,12 +218,9 @@ class Ledger:
         list of Charge
             What, by which mechanism (None in the clear), and how many times.
         """
-        node = self._check_node(node)
-        return [
-            Charge(what, mechanism, int(counts[node]))
-            for (what, mechanism), counts in self._counts.items()
-            if counts[node]
-        ]
+        if not isinstance(node, int | np.integer) or not 0 <= node < self.nodes:
+            raise ValueError(f"there is no node {node!r}: nodes are 0..{self.nodes - 1}.")
+        return _charges_of(self._counts, int(node))
 
     def total(self, node: int, delta: float) -> float:
         """ε of all that a node released.
@@ -384,8 +381,7 @@ class Ledger:
         # A node with fewer releases of every kind costs less: only the others are asked.
         for at in _not_dominated([counts[nodes] for counts in entered.values()]):
             node = int(nodes[at])
-            charges = [Charge(*each, int(n[node])) for each, n in entered.items() if n[node]]
-            total = compose(charges)
+            total = compose(_charges_of(entered, node))
             if not total.within(epsilon, delta):
                 spent = self.total(node, delta)
                 raise BudgetExceededError(
@@ -439,10 +435,9 @@ class Ledger:
         np.add.at(added, index, number)
         return added
 
-    def _check_node(self, node: int) -> int:
-        if not isinstance(node, int | np.integer) or not 0 <= node < self.nodes:
-            raise ValueError(f"there is no node {node!r}: nodes are 0..{self.nodes - 1}.")
-        return int(node)
+
+def _charges_of(counts: Mapping[Kind, Counts], node: int) -> list[Charge]:
+    return [Charge(*kind, int(each[node])) for kind, each in counts.items() if each[node]]
 
 
 def _not_dominated(columns: Sequence[Counts]) -> list[int]:

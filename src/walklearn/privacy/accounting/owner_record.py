@@ -26,21 +26,19 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from walklearn.errors import PrivacyWarning
 from walklearn.files.atomic_write import sync_directory
+from walklearn.privacy.accounting.composition import Charge, compose
+from walklearn.privacy.accounting.ledger import Ledger
 from walklearn.privacy.accounting.printing import format_upper
-from walklearn.privacy.mechanisms.description import IN_THE_CLEAR
+from walklearn.privacy.mechanisms.description import IN_THE_CLEAR, from_description
+from walklearn.privacy.model_noise import Unit
 from walklearn.tables.row_marks import Marks, RowBlock, RowMarks, blocks_of
 from walklearn.wording import plural
-
-if TYPE_CHECKING:
-    from walklearn.privacy.accounting.composition import Charge
-    from walklearn.privacy.accounting.ledger import Ledger
-    from walklearn.privacy.model_noise import Unit
 
 DEFAULT_DELTA = 1e-5  # where no run states a δ
 _FORMAT = 1
@@ -64,14 +62,10 @@ CREATE TABLE runs (id INTEGER PRIMARY KEY, row_set INTEGER NOT NULL, name TEXT N
 PRAGMA application_id = {_APPLICATION};
 PRAGMA user_version = {_FORMAT};
 """
+_ROW_SET = "SELECT id FROM row_sets WHERE digest = ?"
 _RUNS = (
-    "SELECT name, charges, delta, nodes, constant, released FROM runs WHERE row_set IN "
-    "(SELECT other FROM overlaps WHERE row_set = "
-    "(SELECT id FROM row_sets WHERE digest = ?)) ORDER BY id"
-)
-_RUNS_ON = (
-    "SELECT name, charges, delta, nodes, constant, released FROM runs WHERE row_set = "
-    "(SELECT id FROM row_sets WHERE digest = ?) ORDER BY id"
+    "SELECT name, charges, delta, nodes, constant, released FROM runs WHERE row_set IN ({}) "
+    "ORDER BY id"
 )
 
 ChargeEntry = tuple[str, Any, int]  # what, description of the mechanism or None, times
@@ -115,15 +109,10 @@ class Run:
     @classmethod
     def of_ledger(cls, ledger: Ledger, name: str, delta: float | None = None) -> Run:
         """Return the run that a ledger describes, each charge with its largest count."""
-        content = ledger.to_dict()
-        charges = [
-            (
-                each["what"],
-                None if each["mechanism"] == IN_THE_CLEAR else each["mechanism"],
-                int(np.max(each["times"])),
-            )
-            for each in content["releases"]
-        ]
+        charges = []
+        for each in ledger.to_dict()["releases"]:
+            mechanism = None if each["mechanism"] == IN_THE_CLEAR else each["mechanism"]
+            charges.append((each["what"], mechanism, int(np.max(each["times"]))))
         if delta is None and ledger.budget is not None:
             delta = ledger.budget[1]
         return cls(name, tuple(charges), delta, ledger.nodes)
@@ -173,9 +162,8 @@ class RecordTotal:
             unit = "one row" if self.unit == "rows" else "all rows of a node"
             epsilon = "∞" if math.isinf(self.epsilon) else format_upper(self.epsilon, 4)
             parts = [
-                f"private runs: ε = {epsilon} at δ = "
-                f"{format_upper(self.delta)} for {unit} (upper bound, "
-                f"{plural(self.private_runs, 'run')})"
+                f"private runs: ε = {epsilon} at δ = {format_upper(self.delta)} for {unit} (upper "
+                f"bound, {plural(self.private_runs, 'run')})"
             ]
         if self.unprotected_runs:
             parts.append(plural(self.unprotected_runs, "unprotected run"))
@@ -430,7 +418,8 @@ class LockedRecord:
     def has(self, rows: RowSet, run: Run) -> bool:
         """Return True if such a run on exactly these rows is recorded."""
         with self._explained():
-            return run in _read_runs(self._connection.execute(_RUNS_ON, (rows.digest,)))
+            runs = self._connection.execute(_RUNS.format(_ROW_SET), (rows.digest,))
+            return run in _read_runs(runs)
 
     def add(self, rows: RowSet, run: Run) -> int:
         """Record a run, which is on disk when this returns; return its number."""
@@ -462,7 +451,7 @@ class LockedRecord:
     def _row_set(self, rows: RowSet) -> int:
         """Return the number of the row set, stored with its overlaps if it is new."""
         run_sql = self._connection.execute
-        if known := run_sql("SELECT id FROM row_sets WHERE digest = ?", (rows.digest,)).fetchone():
+        if known := run_sql(_ROW_SET, (rows.digest,)).fetchone():
             return int(known[0])
         others = _overlapping(self._connection, rows.marks)
         new = run_sql("INSERT INTO row_sets (digest) VALUES (?)", (rows.digest,)).lastrowid
@@ -490,8 +479,6 @@ def total_of_runs(runs: Sequence[Run], delta: float | None = None) -> RecordTota
         delta = max(stated, default=DEFAULT_DELTA)
     if not private:
         return RecordTotal(0.0, delta, unprotected_runs=len(runs))
-    from walklearn.privacy.accounting.composition import compose
-
     charges = [charge for run in private for charge in charges_of(run.charges)]
     epsilon = compose(charges).epsilon(delta) if charges else 0.0
     units = {getattr(charge.mechanism, "protect", "node") for charge in charges}
@@ -504,9 +491,6 @@ def total_of_runs(runs: Sequence[Run], delta: float | None = None) -> RecordTota
 
 def charges_of(entries: Iterable[ChargeEntry]) -> list[Charge]:
     """Return the charges that the record's entries describe."""
-    from walklearn.privacy.accounting.composition import Charge
-    from walklearn.privacy.mechanisms.description import from_description
-
     return [
         Charge(what, None if each is None else from_description(each), times)
         for what, each, times in entries
@@ -524,9 +508,9 @@ def _key(connection: sqlite3.Connection) -> bytes:
 
 def _runs(connection: sqlite3.Connection, rows: RowSet | str) -> list[Run]:
     digest = rows if isinstance(rows, str) else rows.digest
-    known = connection.execute("SELECT 1 FROM row_sets WHERE digest = ?", (digest,)).fetchone()
-    if known is not None:
-        runs = connection.execute(_RUNS, (digest,))
+    if connection.execute(_ROW_SET, (digest,)).fetchone() is not None:
+        overlapping = f"SELECT other FROM overlaps WHERE row_set = ({_ROW_SET})"
+        runs = connection.execute(_RUNS.format(overlapping), (digest,))
     elif isinstance(rows, str):
         raise OwnerRecordError(
             "the owner's record does not know these rows: it is not the record that they were "
@@ -534,10 +518,7 @@ def _runs(connection: sqlite3.Connection, rows: RowSet | str) -> list[Run]:
         )
     else:
         sets = ", ".join(map(str, _overlapping(connection, rows.marks)))
-        runs = connection.execute(
-            "SELECT name, charges, delta, nodes, constant, released FROM runs "
-            f"WHERE row_set IN ({sets}) ORDER BY id"
-        )
+        runs = connection.execute(_RUNS.format(sets))
     return _read_runs(runs)
 
 
