@@ -40,10 +40,12 @@ class Registry(Mapping[str, T]):
         self._things: dict[str, T] = {}
         self._homes: dict[str, str] = {}  # of what is not part of this package, or not yet loaded
 
-    def register(self, thing: _Registered, name: str | None = None) -> _Registered:
-        """Let the thing be named, by its own `name` unless another is given. A decorator, too."""
+    def register(self, thing: _Registered) -> _Registered:
+        """Let the thing be named by its own `name`. A decorator, too."""
         own: Any = thing
-        name = name or getattr(own, "name", None) or _own_name(own)
+        name = getattr(own, "name", None)
+        if name is None and not isinstance(own, type):
+            name = own.__name__
         if not isinstance(name, str):
             raise ValueError(f"{own!r} has no name to be registered by: give it a `name`.")
         home = _home(own)
@@ -127,10 +129,6 @@ class Registry(Mapping[str, T]):
 
     def _taken(self, name: str) -> ValueError:
         return ValueError(f"there is a {self.kind} named {name!r} already.")
-
-
-def _own_name(thing: Any) -> str | None:
-    return None if isinstance(thing, type) else thing.__name__
 
 
 def _home(thing: Any) -> str:

@@ -22,6 +22,10 @@ from walklearn.tables.encoding import Encoding
 FORMAT = "walklearn model"
 VERSION = 1
 FILES = ("model.json", "weights.npz", "ledger.json", "report.md")
+_SETTINGS = (
+    "kind", "loss", "penalty", "target", "classes", "intercept", "uses", "updates", "walk",
+    "privacy", "details",
+)  # fmt: skip
 
 
 class ModelFileError(ValueError):
@@ -79,10 +83,12 @@ def check_target(path: Path, overwrite: bool) -> None:
     empty = path.is_dir() and not path.is_symlink() and not any(path.iterdir())
     if empty:
         return
-    if not _holds_a_model(path):
+    try:
+        _read_header(path)
+    except ModelFileError:
         raise FileExistsError(
             f"{path} exists and is not a model, so it is never overwritten: choose another place."
-        )
+        ) from None
     if not overwrite:
         raise FileExistsError(
             f"{path} already holds a model: choose another place, or ask to overwrite it "
@@ -96,26 +102,16 @@ def contents(model: Model) -> dict[str, bytes]:
     np.savez(buffer, model=model.weights, average=model.average)
     return {
         "weights.npz": buffer.getvalue(),
-        "ledger.json": _json(dict(model.ledger)),
+        "ledger.json": _json(model.ledger),
         "report.md": (model.report or report_of(model)).encode(),
         "model.json": _json(
             {
                 "format": FORMAT,
                 "version": VERSION,
                 "walklearn": __version__,
-                "kind": model.kind,
-                "loss": model.loss,
-                "penalty": model.penalty,
-                "target": model.target,
-                "classes": None if model.classes is None else list(model.classes),
+                **{name: getattr(model, name) for name in _SETTINGS},
                 "columns": model.encoding.to_dict(),
-                "features": list(model.encoding.feature_names),
-                "intercept": model.intercept,
-                "uses": model.uses,
-                "updates": model.updates,
-                "walk": model.walk,
-                "privacy": dict(model.privacy),
-                "details": dict(model.details),
+                "features": model.encoding.feature_names,
             }
         ),
     }
@@ -134,14 +130,8 @@ def load(path: Path) -> Model:
             columns=Encoding.from_dict(header["columns"]),
             ledger=ledger,
             report=report,
-            **{
-                name: header[name]
-                for name in (
-                    "kind", "loss", "penalty", "target", "classes", "intercept", "uses", "updates",
-                    "walk", "privacy", "details",
-                )
-            },
-        )  # fmt: skip
+            **{name: header[name] for name in _SETTINGS},
+        )
     except FileNotFoundError as error:
         name = Path(error.filename).name
         raise ModelFileError(f"{path} is not a whole model: {name} is missing.") from error
@@ -184,14 +174,6 @@ def _read_weights(path: Path) -> dict[str, Array]:
             return {name: arrays[name] for name in ("model", "average")}
     except Exception as error:  # the readers fail on damage in too many ways to list
         raise ValueError(f"{path.name}: {error}") from error
-
-
-def _holds_a_model(path: Path) -> bool:
-    try:
-        _read_header(path)
-    except ModelFileError:
-        return False
-    return True
 
 
 def _json(content: Any) -> bytes:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -32,7 +31,6 @@ def kind_of(loss: str) -> Kind:
     return "regressor" if LOSSES.by_name(loss).takes == "number" else "classifier"
 
 
-@dataclass(frozen=True, eq=False)
 class Model:
     """A linear model that a walk has trained, with all that is needed to use it.
 
@@ -72,23 +70,6 @@ class Model:
     [1.0]
     """
 
-    weights: Array
-    average: Array
-    kind: Kind
-    loss: str
-    encoding: Encoding
-    classes: tuple[Label, ...] | None
-    intercept: bool
-    penalty: float
-    updates: int
-    uses: Iterate
-    target: str
-    walk: str
-    privacy: Mapping[str, Any]
-    ledger: Mapping[str, Any]
-    details: Mapping[str, Any]
-    report: str = field(repr=False)
-
     def __init__(
         self,
         weights: ArrayLike,
@@ -109,35 +90,24 @@ class Model:
         details: Mapping[str, Any] | None = None,
         report: str = "",
     ) -> None:
-        labels = (
-            None if classes is None else tuple(map(_checked_label, np.asarray(classes).tolist()))
-        )
+        labels = None if classes is None else tuple(map(_checked_label, np.array(classes).tolist()))
         rows = len(labels) if labels and (len(labels) > 2 or _scores_each_class(loss)) else 1
-        last, mean = _frozen_rows(weights, rows), _frozen_rows(average, rows)
+        self.weights, self.average = _frozen_rows(weights, rows), _frozen_rows(average, rows)
         if columns is None:
-            columns = Encoding.of_numbers(last.shape[-1] - bool(intercept))
+            columns = Encoding.of_numbers(self.weights.shape[-1] - bool(intercept))
         elif not isinstance(columns, Encoding):
             columns = Encoding.of_numbers(columns)
-        values = {
-            "weights": last,
-            "average": mean,
-            "kind": kind,
-            "loss": loss,
-            "encoding": columns,
-            "classes": labels,
-            "intercept": bool(intercept),
-            "penalty": float(penalty),
-            "updates": int(updates),
-            "uses": uses,
-            "target": str(target),
-            "walk": walk,
-            "privacy": dict(privacy or {}),
-            "ledger": dict(ledger or {}),
-            "details": dict(details or {}),
-            "report": report,
-        }
-        for name, value in values.items():
-            object.__setattr__(self, name, value)
+        self.encoding: Encoding = columns
+        self.kind, self.loss, self.classes = kind, loss, labels
+        self.intercept = bool(intercept)
+        self.penalty = float(penalty)
+        self.updates = int(updates)
+        self.uses = uses
+        self.target = str(target)
+        self.walk, self.report = walk, report
+        self.privacy = dict(privacy or {})
+        self.ledger = dict(ledger or {})
+        self.details = dict(details or {})
         _check(self)
 
     @property
@@ -228,8 +198,9 @@ class Model:
         """
         if self.classes is None:
             return scores[:, 0]
-        labels = np.array(self.classes)
-        return labels[_best(scores)]
+        alone = scores.shape[1] == 1  # then it is that of the second class
+        best = (scores[:, 0] > 0).astype(np.intp) if alone else scores.argmax(axis=1)
+        return np.asarray(np.array(self.classes)[best])
 
     def probabilities(self, scores: Array) -> Array:
         """Compute the probability of each class from scores.
@@ -261,7 +232,7 @@ class Model:
     def with_details(self, more: Mapping[str, Any]) -> Model:
         """The same model with more details of its training."""
         known = copy(self)
-        object.__setattr__(known, "details", {**self.details, **more})
+        known.details = {**self.details, **more}
         return known
 
     def save(self, path: str | os.PathLike[str], overwrite: bool = False) -> None:
@@ -331,13 +302,6 @@ class Model:
                 f"row {int(finite.argmin())} of X has a value that is NaN or infinite."
             )
         return features
-
-
-def _best(scores: Array) -> Array:
-    """The index of the best class of each row."""
-    if scores.shape[1] == 1:
-        return (scores[:, 0] > 0).astype(np.intp)
-    return np.asarray(scores.argmax(axis=1))
 
 
 def _sigmoid(scores: Array) -> Array:

@@ -16,13 +16,12 @@ import numpy as np
 
 from walklearn import __version__
 from walklearn.extras import extra
+from walklearn.models.model import Model
 from walklearn.objectives.linear.losses import LOSSES
+from walklearn.tables.encoding import Column
 
 if TYPE_CHECKING:
     import onnx
-
-    from walklearn.models.model import Model
-    from walklearn.tables.encoding import Column
 
 OPSET = 17
 ML_OPSET = 3

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from walklearn.models.model import Model
 from walklearn.models.score import Score
-
-if TYPE_CHECKING:
-    from walklearn.models.model import Model
 
 MOST_FEATURES = 40
 

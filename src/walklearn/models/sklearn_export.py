@@ -7,18 +7,13 @@ numbers, and scikit-learn's own one-hot encoder for columns of text, stand befor
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from walklearn.extras import package
+from walklearn.models.model import Array, Model
 from walklearn.tables.encoding import Column, Encoding
-
-if TYPE_CHECKING:
-    from walklearn.models.model import Model
-
-Array = NDArray[Any]
 
 
 def to_sklearn(model: Model) -> Any:
@@ -37,13 +32,11 @@ def to_sklearn(model: Model) -> Any:
 
 def raw_weights(model: Model) -> tuple[Array, Array]:
     """Coefficients and intercepts for columns that are not scaled."""
-    centres, spreads = [], []
-    for column in model.encoding.columns:
-        width = len(column.feature_names)
-        centres += [column.centre] * width
-        spreads += [column.spread] * width
-    coefficients = model.coefficients / np.array(spreads)
-    return coefficients, model.intercepts - coefficients @ np.array(centres)
+    columns = model.encoding.columns
+    widths = [len(column.feature_names) for column in columns]
+    coefficients = model.coefficients / np.repeat([column.spread for column in columns], widths)
+    centres = np.repeat([column.centre for column in columns], widths)
+    return coefficients, model.intercepts - coefficients @ centres
 
 
 def _estimator(model: Model, coefficients: Array, intercepts: Array) -> Any:

@@ -43,18 +43,13 @@ class NotPlain(Exception):
 
 
 def read_blocks(
-    file: BinaryIO,
-    columns: Sequence[CsvColumn],
-    separator: str,
-    on_position: OnPosition,
-    first_line: int = 2,
+    file: BinaryIO, columns: Sequence[CsvColumn], separator: str, on_position: OnPosition
 ) -> array[int]:
-    """Read on in a file and add its rows to the columns; return the line of each row.
+    """Read the rest of a file behind its header into the columns; return the line of each row.
 
-    on_position: told the position in the file after each block. first_line: the number of the line
-    that comes next.
+    on_position: told the position in the file after each block.
     """
-    lines, reader = array("q"), _Reader(columns, separator)
+    lines, reader, first_line = array("q"), _Reader(columns, separator), 2
     for block in _blocks(file, separator):
         rows = reader.add(block)
         lines.frombytes((first_line + block.lines_of_rows(rows)).tobytes())

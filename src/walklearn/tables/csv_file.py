@@ -23,8 +23,8 @@ from walklearn.progress import OnPosition, reading_bar
 from walklearn.tables.compressed import open_bytes, open_text
 from walklearn.tables.csv_blocks import NotPlain, check_plain, read_blocks
 from walklearn.tables.csv_column import CsvColumn
-from walklearn.tables.table import DataError, Table, place, reads_as_number
-from walklearn.wording import did_you_mean, listed, plural
+from walklearn.tables.table import DataError, Table, no_column, place, reads_as_number
+from walklearn.wording import plural
 
 DELIMITERS = (",", ";", "\t", "|")
 ROWS_AT_ONCE = 20_000
@@ -40,7 +40,10 @@ def read_csv(path: Path, delimiter: str | None = None, text: Collection[str] = (
     pyarrow where that is installed; it makes no difference to the table or to a message.
     """
     columns, lines = _read_columns(path, delimiter, text)
-    return _table(str(path), columns, lines)
+    where = partial(place, str(path), lines)
+    found = {column.name: partial(column.finish, where) for column in columns}
+    unchecked = {column.name: column.cells for column in columns}
+    return Table(found, len(lines), str(path), lines, unchecked=unchecked)
 
 
 def _read_columns(path: Path, delimiter: str | None, text: Collection[str]) -> Columns:
@@ -115,18 +118,8 @@ def _columns(
     names = _check_header(source, [name.strip() for name in header], separator)
     for name in text:
         if name not in names:
-            raise DataError(
-                f"{source} has no column {name!r}{did_you_mean(name, names)} Its columns are "
-                f"{listed(names)}."
-            )
+            raise no_column(source, name, names)
     return [CsvColumn(name, name in text) for name in names]
-
-
-def _table(source: str, columns: Sequence[CsvColumn], lines: array[int]) -> Table:
-    where = partial(place, source, lines)
-    found = {column.name: partial(column.finish, where) for column in columns}
-    unchecked = {column.name: column.cells for column in columns}
-    return Table(found, len(lines), source, lines, unchecked=unchecked)
 
 
 def _checked(reader: Any, source: str, width: int, lines: array[int]) -> Iterator[list[str]]:

@@ -84,6 +84,13 @@ class Column:
         """Whether numbers far from the centre are moved towards it."""
         return math.isfinite(self.cut_off)
 
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON values without the name; without a cut_off where nothing is cut off."""
+        if self.categories is not None:
+            return {"categories": list(self.categories)}
+        scale = {"centre": self.centre, "spread": self.spread}
+        return scale | ({"cut_off": self.cut_off} if self.cuts_off else {})
+
     def features(self, numbers: ArrayLike) -> Array:
         """Numbers as features: scaled, and cut off."""
         with np.errstate(over="ignore"):
@@ -167,6 +174,11 @@ class Encoding:
         return sum(len(column.categories or (1,)) for column in self.columns)
 
     @property
+    def text_columns(self) -> list[str]:
+        """The names of the columns of text."""
+        return [column.name for column in self.columns if column.categories is not None]
+
+    @property
     def longest(self) -> float:
         """What ‖x‖ is at most, whatever the cells: a text adds 1 to ‖x‖², a number its cut-off's
         square; infinite where a number is not cut off.
@@ -238,29 +250,20 @@ class Encoding:
         return rows
 
     def to_dict(self) -> list[dict[str, Any]]:
-        """Plain JSON values, a column each; without a cut_off where nothing is cut off."""
-        return [
-            {"name": column.name, "categories": list(column.categories)}
-            if column.categories is not None
-            else {"name": column.name, "centre": column.centre, "spread": column.spread}
-            | ({"cut_off": column.cut_off} if column.cuts_off else {})
-            for column in self.columns
-        ]
+        """Plain JSON values, a column each."""
+        return [{"name": column.name, **column.to_dict()} for column in self.columns]
 
     @classmethod
     def from_dict(cls, content: Sequence[Mapping[str, Any]]) -> Encoding:
         """Read back what `to_dict` gave."""
         columns = []
         for each in content:
-            categories = each.get("categories")
-            columns.append(
-                Column(
-                    str(each["name"]), None, float(each["centre"]), float(each["spread"]),
-                    float(each.get("cut_off", math.inf)),
-                )
-                if categories is None
-                else Column(str(each["name"]), tuple(map(str, categories)))
-            )  # fmt: skip
+            name, categories = str(each["name"]), each.get("categories")
+            if categories is not None:
+                columns.append(Column(name, tuple(map(str, categories))))
+                continue
+            scale = each["centre"], each["spread"], each.get("cut_off", math.inf)
+            columns.append(Column(name, None, *map(float, scale)))
         return cls(tuple(columns))
 
 

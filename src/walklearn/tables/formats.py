@@ -18,8 +18,8 @@ from walklearn.extras import package
 from walklearn.tables.compressed import suffix_of
 from walklearn.tables.csv_file import read_csv
 from walklearn.tables.sparse_table import read_svmlight
-from walklearn.tables.table import DataError, Table, check_cells, place, unusable
-from walklearn.wording import did_you_mean, listed, no_such_file
+from walklearn.tables.table import DataError, Table, check_cells, no_column, place, unusable
+from walklearn.wording import listed, no_such_file
 
 Array = NDArray[Any]
 
@@ -61,21 +61,18 @@ def read_table(
     source = Path(path)
     if not source.is_file():
         raise DataError(no_such_file(source))
-    reader = _READERS.get(suffix_of(source))
-    packed = source.suffix.lower() == ".gz"
-    if packed and reader is not read_csv:
-        reader = None
-    if reader is None:
+    is_csv, reader = suffix_of(source) in _CSV, _BINARY.get(source.suffix.lower())
+    if not is_csv and reader is None:
         raise DataError(
             f"{source}: cannot tell from the name what kind of file this is. Known are "
-            f"{', '.join(_READERS)}, and .csv.gz; save the data as one of these."
+            f"{', '.join([*_CSV, *_BINARY])}, and .csv.gz; save the data as one of these."
         )
-    if reader is not read_csv and delimiter is not None:
+    if not is_csv and delimiter is not None:
         raise DataError(f"{source} is not CSV, so it has no delimiter.")
     if source.stat().st_size == 0:
         raise DataError(f"{source} is empty.")
     try:
-        return reader(source, delimiter, text)
+        return reader(source, text) if reader else read_csv(source, delimiter, text)
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise DataError(
             f"{source} begins as a file that gzip has compressed, and is cut off or damaged "
@@ -83,8 +80,7 @@ def read_table(
         ) from error
 
 
-def _read_parquet(path: Path, delimiter: str | None, text: Collection[str]) -> Table:
-    del delimiter
+def _read_parquet(path: Path, text: Collection[str]) -> Table:
     parquet = package("pyarrow.parquet", "tables", "Parquet files need")
     try:
         content = parquet.read_table(path)
@@ -95,7 +91,7 @@ def _read_parquet(path: Path, delimiter: str | None, text: Collection[str]) -> T
         raise DataError(f"{path}: two columns are called {twice[0]!r}. Rename one.")
     for name in text:
         if name not in names:
-            raise DataError(f"{path} has no column {name!r}{did_you_mean(name, names)}")
+            raise no_column(str(path), name, names)
     columns = {
         name: partial(_from_arrow, path, name, content[name], name in text) for name in names
     }
@@ -126,8 +122,7 @@ def _from_arrow(path: Path, name: str, cells: Any, declared_text: bool) -> Array
     return _checked(path, name, cells.cast(arrow.float64(), safe=False).to_numpy())
 
 
-def _read_npz(path: Path, delimiter: str | None, text: Collection[str]) -> Table:
-    del delimiter
+def _read_npz(path: Path, text: Collection[str]) -> Table:
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
@@ -185,10 +180,8 @@ def _checked(path: Path, name: str, cells: Array) -> Array:
     return check_cells(name, cells, partial(place, str(path), None))
 
 
-_READERS: dict[str, Callable[[Path, str | None, Collection[str]], Table]] = {
-    ".csv": read_csv,
-    ".tsv": read_csv,
-    ".txt": read_csv,
+_CSV = (".csv", ".tsv", ".txt")
+_BINARY: dict[str, Callable[[Path, Collection[str]], Table]] = {
     ".parquet": _read_parquet,
     ".npz": _read_npz,
     ".svmlight": read_svmlight,

@@ -263,11 +263,9 @@ def of_range(name: str, low: float, high: float) -> Column:
 
 def written_column(column: Column) -> dict[str, Any]:
     """The column as plain values that `read_column` reads back."""
-    if column.categories is not None:
-        return {"categories": list(column.categories)}
-    if not column.cuts_off:
+    if column.categories is None and not column.cuts_off:
         raise ValueError(f"column {column.name!r} needs a cut_off, such as {CUT_OFF:g} spreads.")
-    return {"centre": column.centre, "spread": column.spread, "cut_off": column.cut_off}
+    return column.to_dict()
 
 
 def toml_key(name: str) -> str:

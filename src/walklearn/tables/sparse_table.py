@@ -107,9 +107,8 @@ class SparseTable(Table):
         return known and name not in self._without
 
 
-def read_svmlight(path: Path, delimiter: str | None, text: Collection[str]) -> SparseTable:
+def read_svmlight(path: Path, text: Collection[str]) -> SparseTable:
     """Read an SVMlight file: feature 7 becomes the column x7, the target y, a row's query qid."""
-    del delimiter
     datasets = package("sklearn.datasets", "sklearn", "SVMlight files need")
     try:
         X, y, query = datasets.load_svmlight_file(os.fspath(path), query_id=True, zero_based=True)

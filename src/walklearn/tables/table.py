@@ -86,11 +86,7 @@ class Table(Mapping[str, Array]):
 
     def __getitem__(self, name: str) -> Array:
         if name not in self._columns:
-            known = list(self._columns)
-            raise DataError(
-                f"{self.source} has no column {name!r}{did_you_mean(name, known)} Its columns are "
-                f"{listed(known)}."
-            )
+            raise no_column(self.source, name, list(self._columns))
         if name not in self._checked:
             self._checked[name] = self._columns[name]()
         return self._checked[name]
@@ -160,6 +156,14 @@ def check_cells(name: str, cells: Array, place: Place) -> Array:
         what = f"the value is {'infinite' if infinite else 'missing'}"
         raise unusable(name, place(row), what, count)
     return cells
+
+
+def no_column(source: str, name: str, known: Sequence[str]) -> DataError:
+    """Return the error that a file has no such column, with those that it has."""
+    return DataError(
+        f"{source} has no column {name!r}{did_you_mean(name, known)} Its columns are "
+        f"{listed(known)}."
+    )
 
 
 def reads_as_number(cell: Any) -> bool:

@@ -118,7 +118,7 @@ def read_rows(
            [41.]]), array(['no', 'yes'], dtype='<U3'), array(['north', 'south'], dtype='<U5'))
     """
     schema = Schema.of(schema)
-    declared = {*text, *schema.categories, *_text_columns(encoding)}
+    declared = {*text, *schema.categories, *(encoding.text_columns if encoding else ())}
     table = read_table(path, delimiter=delimiter, text=sorted(declared))
     return rows_of(
         table, target=target, node_column=node_column, drop=drop, schema=schema, encoding=encoding,
@@ -194,11 +194,6 @@ def _check_roles(target: str, node_column: str | None, drop: Sequence[str]) -> N
     for name, role in ((target, "is to be predicted"), (node_column, "names who owns a row")):
         if name in drop:
             raise DataError(f"the column {name!r} {role}, so it cannot be dropped.")
-
-
-def _text_columns(encoding: Encoding | None) -> list[str]:
-    columns = () if encoding is None else encoding.columns
-    return [column.name for column in columns if column.categories is not None]
 
 
 def _whole_if_possible(cells: Array) -> Array:

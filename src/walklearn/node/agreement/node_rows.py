@@ -78,7 +78,7 @@ def read_node_rows(path: str | os.PathLike[str], plan: Plan) -> NodeRows:
 
 def read_plan_table(path: str | os.PathLike[str], plan: Plan) -> Table:
     """Read the columns of a file; categories and classes of the plan are texts."""
-    texts = [column.name for column in plan.columns if column.categories is not None]
+    texts = plan.encoding.text_columns
     if plan.classes is not None:
         texts.append(plan.target)
     return read_table(Path(path), text=sorted(texts))
