@@ -55,7 +55,7 @@ class Operations:
 
     def _noted(self, upper: Any) -> Any:
         def noted(law: Any, x: Any) -> Any:
-            self.seen.append((exact_draws._flint().ctx.prec, float(x)))
+            self.seen.append((exact_draws._needed("flint").ctx.prec, float(x)))
             return upper(law, x)
 
         return noted

@@ -234,7 +234,10 @@ def audit(
         raise ValueError(f"confidence must be between 0 and 1, got {confidence!r}.")
     claimed = mechanism.delta(epsilon) if delta is None else check_delta(delta)
     draws: Draws = "real" if seed is None and _has_real_draws(mechanism) else "simulated"
-    half = _check_samples(_SAMPLES[draws] if samples is None else samples) // 2
+    samples = _SAMPLES[draws] if samples is None else samples
+    if not isinstance(samples, int | np.integer) or samples < 2:
+        raise ValueError(f"samples must be a whole number of at least 2, got {samples!r}.")
+    half = int(samples) // 2
     risk = (1.0 - confidence) / 4
     generator = np.random.default_rng(seed)
 
@@ -356,9 +359,3 @@ def _has_real_draws(mechanism: Auditable) -> bool:
     """True if `release` needs no generator."""
     _, *others = inspect.signature(mechanism.release).parameters.values()
     return not any(each.default is each.empty and each.kind in _NAMED for each in others)
-
-
-def _check_samples(samples: int) -> int:
-    if not isinstance(samples, int | np.integer) or samples < 2:
-        raise ValueError(f"samples must be a whole number of at least 2, got {samples!r}.")
-    return int(samples)

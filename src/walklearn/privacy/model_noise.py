@@ -224,7 +224,7 @@ class ModelNoise(NoisyGradients, Protection):
             The least δ for which they are (ε, δ) private.
         """
         epsilon = min(check_epsilon(epsilon), LARGEST_EPSILON)
-        return float(self.curve(epsilon, self._count(contributions)))
+        return float(self.curve(epsilon, contributions))
 
     def epsilon(self, delta: float, contributions: int | None = None) -> float:
         """ε of all contributions of a node together, or of the first few.
@@ -241,10 +241,11 @@ class ModelNoise(NoisyGradients, Protection):
         float
             The least ε for which they are (ε, δ) private; infinite for δ = 0.
         """
-        count = self._count(contributions)
-        return smallest_epsilon(lambda epsilon: self.delta(epsilon, count), check_delta(delta))
+        return smallest_epsilon(
+            lambda epsilon: self.delta(epsilon, contributions), check_delta(delta)
+        )
 
-    def curve(self, epsilon: ArrayLike, contributions: int) -> Array:
+    def curve(self, epsilon: ArrayLike, contributions: int | None = None) -> Array:
         """δ for many ε at once: one Gaussian of the ratio σ/(2C√T), measured in sensitivities.
 
         Parameters
@@ -252,21 +253,19 @@ class ModelNoise(NoisyGradients, Protection):
         epsilon
             One ε or many, at least 0.
         contributions
-            T, how many contributions are seen.
+            T, how many contributions are seen; by default `max_contributions`.
 
         Returns
         -------
         array
             Of the same shape as `epsilon`.
         """
-        sensitivity = 2.0 * math.sqrt(contributions) * (1.0 + _CLIPPING_ROUNDING)
+        count = self.max_contributions
+        if contributions is not None:
+            count = check_contributions(contributions, "contributions")
+        sensitivity = 2.0 * math.sqrt(count) * (1.0 + _CLIPPING_ROUNDING)
         ratio = self.noise_multiplier / sensitivity
         return curves.gaussian_delta(epsilon, ratio, (0.0, 1.0))
-
-    def _count(self, contributions: int | None) -> int:
-        if contributions is None:
-            return self.max_contributions
-        return check_contributions(contributions, "contributions")
 
 
 def check_unit(unit: str) -> None:

@@ -33,19 +33,18 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from functools import lru_cache, reduce
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from walklearn.privacy.accounting.curves import LARGEST_EPSILON, smallest_epsilon
-from walklearn.privacy.limits import Array, check_delta, check_epsilon
+from walklearn.privacy.limits import check_delta, check_epsilon
 from walklearn.privacy.mechanisms.mechanism import Mechanism
 from walklearn.privacy.model_noise import ModelNoise, check_contributions
 
-Curve: TypeAlias = Callable[[Array], Array]
 Release: TypeAlias = Mechanism | ModelNoise
 Parts: TypeAlias = frozenset[tuple[Release | None, int]]
 
@@ -128,12 +127,12 @@ class Composition:
     def _tells_all(self) -> bool:
         """Whether it is in the clear, or has bounded noise too small for extreme values to mix."""
         open_book = any(mechanism is None for mechanism, _ in self.parts)
-        return open_book or any(f.delta(math.inf) >= 1 for f in _factors(self.parts))
+        return open_book or any(each.delta(math.inf) >= 1 for each, _ in _factors(self.parts))
 
     @property
-    def _single(self) -> _Factor | None:
+    def _single(self) -> Release | None:
         factors = _factors(self.parts)
-        return factors[0] if [factor.times for factor in factors] == [1] else None
+        return factors[0][0] if [times for _, times in factors] == [1] else None
 
 
 def compose(charges: Iterable[Charge]) -> Composition:
@@ -162,48 +161,34 @@ def compose(charges: Iterable[Charge]) -> Composition:
     return Composition(frozenset(total.items()))
 
 
-def _loss(curve: Curve, step: float) -> Any:
+def _loss(release: Release, times: int, step: float) -> Any:
     from dp_accounting.pld import pld_pmf, privacy_loss_distribution  # takes a second
 
-    last = math.ceil(_reach(curve) / step)
+    last = math.ceil(_reach(release) / step)
     epsilons = np.arange(last + 1, dtype=np.float64) * step
-    above = curve(epsilons)
+    above = release.curve(epsilons)
     below = -np.expm1(-epsilons) + np.exp(-epsilons) * above
     deltas = np.concatenate([below[:0:-1], above])
     function = pld_pmf.create_pmf_pessimistic_connect_dots_fixed_gap(step, -last, last, deltas)
-    return privacy_loss_distribution.PrivacyLossDistribution(function)
+    loss = privacy_loss_distribution.PrivacyLossDistribution(function)
+    return loss if times == 1 else loss.self_compose(times)
 
 
-class _Factor(NamedTuple):
-    """One law of the privacy loss, and how often it is convolved with itself."""
-
-    curve: Curve
-    delta: Callable[[float], float]
-    epsilon: Callable[[float], float]
-    times: int
-
-
-def _factor(mechanism: Release, times: int) -> _Factor:
-    if isinstance(mechanism, ModelNoise):
-        return _Factor(
-            lambda epsilons: mechanism.curve(epsilons, times),
-            lambda epsilon: mechanism.delta(epsilon, times),
-            lambda delta: mechanism.epsilon(delta, times),
-            1,
-        )
-    # Behind `delta` is a curve for arrays; going through floats would take seconds.
-    curve: Any = mechanism.curve
-    return _Factor(curve, mechanism.delta, mechanism.epsilon, times)
-
-
-def _factors(parts: Parts) -> list[_Factor]:
+def _factors(parts: Parts) -> list[tuple[Release, int]]:
+    """Return each law of the privacy loss, and how often it is convolved with itself."""
     # Sorted, so that the last digits of a total are the same in every process.
     ordered = sorted(parts, key=repr)
     noises = [(each, times) for each, times in ordered if isinstance(each, ModelNoise)]
     if len(noises) > 1:
         others = [(each, times) for each, times in ordered if not isinstance(each, ModelNoise)]
         ordered = [*others, (_one_gaussian(noises), 1)]
-    return [_factor(mechanism, times) for mechanism, times in ordered if mechanism is not None]
+    factors: list[tuple[Release, int]] = []
+    for each, times in ordered:
+        if isinstance(each, ModelNoise):  # its contributions are one Gaussian
+            factors.append((replace(each, max_contributions=times), 1))
+        elif each is not None:
+            factors.append((each, times))
+    return factors
 
 
 def _one_gaussian(noises: list[tuple[ModelNoise, int]]) -> ModelNoise:
@@ -218,8 +203,8 @@ def _one_gaussian(noises: list[tuple[ModelNoise, int]]) -> ModelNoise:
 def _basic_epsilon(parts: Parts, delta: float) -> float:
     """The sum of all ε, each for an equal share of δ; for δ = 0 there is nothing better."""
     factors = _factors(parts)
-    share = delta / max(1, sum(factor.times for factor in factors)) * (1.0 - 1e-15)
-    total = math.fsum(factor.times * factor.epsilon(share) for factor in factors)
+    share = delta / max(1, sum(times for _, times in factors)) * (1.0 - 1e-15)
+    total = math.fsum(times * each.epsilon(share) for each, times in factors)
     return total * (1.0 + 1e-15)
 
 
@@ -233,15 +218,12 @@ def _total_loss(parts: Parts) -> tuple[Any, float]:
     """The convolution of all losses, and what rounding may have taken from its δ."""
     factors = _factors(parts)
     # With √times the grid is fine enough for the spread of the sum, which grows no faster.
-    step = _step(sum(math.sqrt(factor.times) * _reach(factor.curve) for factor in factors))
-    losses = [_repeated(_loss(factor.curve, step), factor.times) for factor in factors]
+    reach = sum(math.sqrt(times) * _reach(each) for each, times in factors)
+    step = max(reach / _POINTS, _LEAST_STEP * math.sqrt(reach))
+    losses = [_loss(each, times, step) for each, times in factors]
     total = reduce(lambda one, other: one.compose(other, tail_mass_truncation=0), losses)
     points = sum(loss._pmf_remove.to_dense_pmf().size for loss in losses)
-    return total, sum(factor.times for factor in factors) * _slack(points, step)
-
-
-def _repeated(loss: Any, times: int) -> Any:
-    return loss if times == 1 else loss.self_compose(times)
+    return total, sum(times for _, times in factors) * _slack(points, step)
 
 
 def _slack(points: int, step: float) -> float:
@@ -253,12 +235,8 @@ def _slack(points: int, step: float) -> float:
     return _ROUNDING * (4.0 * math.sqrt(points) * math.log2(points) + 1.0 / step)
 
 
-def _reach(curve: Curve) -> float:
+def _reach(release: Release) -> float:
     """Where the loss ends: beyond, δ falls by no more than the tail."""
-    left = float(curve(np.array(LARGEST_EPSILON))) + _TAIL
-    reach = smallest_epsilon(lambda epsilon: float(curve(np.array(epsilon))), left)
+    left = float(release.curve(np.array(LARGEST_EPSILON))) + _TAIL
+    reach = smallest_epsilon(lambda epsilon: float(release.curve(np.array(epsilon))), left)
     return min(max(reach, _LEAST_REACH), _LARGEST_REACH)
-
-
-def _step(reach: float) -> float:
-    return max(reach / _POINTS, _LEAST_STEP * math.sqrt(reach))

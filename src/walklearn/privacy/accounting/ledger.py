@@ -144,7 +144,9 @@ class Ledger:
     def __init__(
         self, nodes: int, budget: tuple[float, float] | None = None, simulated: bool = False
     ) -> None:
-        self.nodes = _check_nodes(nodes)
+        if not isinstance(nodes, int | np.integer) or nodes < 1:
+            raise ValueError(f"a ledger needs a whole number of nodes, at least 1, got {nodes!r}.")
+        self.nodes = int(nodes)
         self.budget = None if budget is None else _check_budget(budget)
         self.simulated = bool(simulated)
         self._counts: dict[Kind, Counts] = {}
@@ -461,12 +463,6 @@ def _whole(numbers: ArrayLike, name: str) -> Counts:
     if array.dtype == bool or not np.issubdtype(array.dtype, np.integer):
         raise ValueError(f"{name} must be whole numbers, got {numbers!r}.")
     return array.astype(np.int64)
-
-
-def _check_nodes(nodes: int) -> int:
-    if not isinstance(nodes, int | np.integer) or nodes < 1:
-        raise ValueError(f"a ledger needs a whole number of nodes, at least 1, got {nodes!r}.")
-    return int(nodes)
 
 
 def _check_budget(budget: tuple[float, float]) -> tuple[float, float]:

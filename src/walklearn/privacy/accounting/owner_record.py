@@ -202,7 +202,10 @@ class OwnerRecord:
     """
 
     def __init__(self, path: str | os.PathLike[str] | None = None) -> None:
-        self.path = _default_path() if path is None else Path(path)
+        if path is None:
+            state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
+            path = Path(state, "walklearn", "record.sqlite")
+        self.path = Path(path)
 
     def __repr__(self) -> str:
         return f"OwnerRecord({str(self.path)!r})"
@@ -395,9 +398,8 @@ class OwnerRecord:
                     f"{whose} was locked by another process for {_WAIT_SECONDS:g} s. Wait for that "
                     "process, or end it, and start again."
                 ) from error
-            if name.startswith(_PLACE_ERRORS):
-                raise OwnerRecordError(f"{whose} cannot be used: {error}. {allow}") from error
-            raise OwnerRecordError(f"{whose} cannot be used: {error}. {_RESTORE}") from error
+            advice = allow if name.startswith(_PLACE_ERRORS) else _RESTORE
+            raise OwnerRecordError(f"{whose} cannot be used: {error}. {advice}") from error
         except OSError as error:
             raise OwnerRecordError(f"{whose} cannot be used: {error.strerror}. {allow}") from error
 
@@ -495,11 +497,6 @@ def charges_of(entries: Iterable[ChargeEntry]) -> list[Charge]:
         Charge(what, None if each is None else from_description(each), times)
         for what, each, times in entries
     ]
-
-
-def _default_path() -> Path:
-    state = os.environ.get("XDG_STATE_HOME") or str(Path.home() / ".local" / "state")
-    return Path(state, "walklearn", "record.sqlite")
 
 
 def _key(connection: sqlite3.Connection) -> bytes:

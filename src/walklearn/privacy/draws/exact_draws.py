@@ -376,7 +376,7 @@ class _Uniform:
     def is_below(self, ball: Callable[[], Any]) -> bool:
         """True if U is below the number that the balls enclose."""
         while True:
-            _flint().ctx.prec = self.count + _FINER
+            _needed("flint").ctx.prec = self.count + _FINER
             enclosed = ball()
             if self.ends[1] <= enclosed:
                 return True
@@ -456,22 +456,14 @@ def _exponent(step: float) -> int:
 @contextmanager
 def _own_precision() -> Iterator[None]:
     """Let one thread at a time change flint's precision, which is global; then put it back."""
-    context = _flint().ctx
-    with _one_at_a_time:
-        before = context.prec
-        try:
-            yield
-        finally:
-            context.prec = before
+    context = _needed("flint").ctx
+    with _one_at_a_time, context.workprec(context.prec):
+        yield
 
 
 @cache
 def _needed(module: str) -> Any:
     return package(module, "privacy", "an exact release needs")
-
-
-def _flint() -> Any:
-    return _needed("flint")
 
 
 def _arb() -> Any:

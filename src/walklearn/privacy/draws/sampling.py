@@ -30,15 +30,6 @@ def grid_step(length: float) -> float:
     return math.ldexp(1.0, math.frexp(length)[1] - 17)
 
 
-def round_to_grid(values: Array, step: float) -> Array:
-    """The nearest multiples of the step; exact, because the step is a power of two."""
-    values /= step
-    np.rint(values, out=values)
-    np.clip(values, -LARGEST_MULTIPLE, LARGEST_MULTIPLE, out=values)
-    values *= step
-    return values
-
-
 def gamma_draws(shapes: Array, generator: np.random.Generator) -> Array:
     """Gamma(k, 1) draws, exact in the lower tail.
 
@@ -54,19 +45,3 @@ def gamma_draws(shapes: Array, generator: np.random.Generator) -> Array:
             exponents /= shapes
             draws *= np.where(small, np.exp(-exponents), 1.0)
     return draws
-
-
-def laplace_draws(shape: tuple[int, ...], generator: np.random.Generator) -> Array:
-    """Laplace noise of scale 1 as the difference of two exponentials: no tail is cut off."""
-    draws = generator.standard_exponential(shape)
-    draws -= generator.standard_exponential(shape)
-    return draws
-
-
-def truncated_laplace_draws(
-    shape: tuple[int, ...], cut: float, generator: np.random.Generator
-) -> Array:
-    """Laplace noise of scale 1 conditioned on |Z| ≤ cut: a size by inversion, and a sign."""
-    size = -np.log1p(generator.random(shape) * math.expm1(-cut))
-    sign = 2.0 * generator.integers(0, 2, shape) - 1.0
-    return np.asarray(np.minimum(size, cut) * sign)

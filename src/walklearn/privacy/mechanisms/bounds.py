@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from walklearn.objectives.linear.losses import Loss
-from walklearn.objectives.linear.rows import is_sparse
+from walklearn.objectives.linear.rows import check_node_count, is_sparse
 from walklearn.privacy.limits import Array, Bounds, check_bounds
 
 
@@ -84,7 +84,7 @@ def smoothness_bounds(
     """
     if not isinstance(loss, Loss):
         raise TypeError(f"loss must be a loss such as losses.Logistic(), got {loss!r}.")
-    check_count("nodes", nodes)
+    check_node_count(nodes)
     for name, rows in (("max_rows", max_rows), ("min_rows", min_rows)):
         check_size(name, rows, zero=False)
     if min_rows > max_rows:
@@ -186,12 +186,6 @@ def row_weight(aggregate: str, nodes: int, total_rows: float | None) -> float:
         raise ValueError('aggregate "mean" divides by all rows: pass the public total_rows.')
     check_size("total_rows", total_rows, zero=False)
     return nodes / total_rows
-
-
-def check_count(name: str, count: int) -> None:
-    """Return the count, if it is a whole number of at least 1."""
-    if count != int(count) or count < 1:
-        raise ValueError(f"{name} must be a whole number of at least 1, got {count!r}.")
 
 
 def check_size(name: str, size: float, zero: bool) -> None:

@@ -68,13 +68,9 @@ class Gamma(_GammaLaw):
     """
 
     name: ClassVar[str] = "gamma"
+    clamp: ClassVar[None] = None  # type: ignore[misc]  # releases of `ClampedGamma` are clamped
     theta: float
     bounds: Bounds
-
-    @property
-    def clamp(self) -> None:  # type: ignore[override]
-        """None, since releases are not clamped; those of `ClampedGamma` are."""
-        return None
 
     @property
     def grid_step(self) -> float:

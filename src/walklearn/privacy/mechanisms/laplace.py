@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from walklearn.privacy.accounting import curves
-from walklearn.privacy.draws import exact_draws, sampling
+from walklearn.privacy.draws import exact_draws
 from walklearn.privacy.limits import Array, Bounds
 from walklearn.privacy.mechanisms import moments
 from walklearn.privacy.mechanisms.mechanism import AT_BOUNDS, MECHANISMS, Mechanism
@@ -68,7 +68,10 @@ class Laplace(Mechanism):
 
     def noisy(self, values: Array, generator: np.random.Generator) -> Array:
         """The values after one draw of the mechanism for each, not yet clamped."""
-        return values + self.scale * sampling.laplace_draws(values.shape, generator)
+        # The difference of two exponentials: no tail is cut off.
+        draws = generator.standard_exponential(values.shape)
+        draws -= generator.standard_exponential(values.shape)
+        return values + self.scale * draws
 
 
 @MECHANISMS.register
@@ -119,5 +122,9 @@ class TruncatedLaplace(Mechanism):
 
     def noisy(self, values: Array, generator: np.random.Generator) -> Array:
         """The values after one draw of the mechanism for each, not yet clamped."""
-        draws = sampling.truncated_laplace_draws(values.shape, self.cut / self.scale, generator)
+        # A size by inversion, and a sign.
+        cut = self.cut / self.scale
+        size = -np.log1p(generator.random(values.shape) * math.expm1(-cut))
+        sign = 2.0 * generator.integers(0, 2, values.shape) - 1.0
+        draws: Array = np.minimum(size, cut) * sign
         return values + self.scale * draws

@@ -178,8 +178,12 @@ class Mechanism(ABC):
             laws = [self.law(float(value)) for value in inside.flat]
             released = np.array(exact_draws.rounded(laws, self.grid_step, *self._cells))
         else:
-            noisy = self.noisy(np.atleast_1d(inside), generator)
-            released = sampling.round_to_grid(noisy, self.grid_step)
+            released = self.noisy(np.atleast_1d(inside), generator)
+            released /= self.grid_step
+            np.rint(released, out=released)
+            most = sampling.LARGEST_MULTIPLE
+            np.clip(released, -most, most, out=released)
+            released *= self.grid_step
         if self.clamp is not None:
             np.clip(released, *self.clamp, out=released)
         return released.reshape(inside.shape)

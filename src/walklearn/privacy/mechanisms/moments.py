@@ -32,7 +32,8 @@ def clamped_gamma(values: Array, theta: float, clamp: Bounds) -> Moments:
     """Bias and variance of Gamma(v/θ, θ) clamped to [l, h]."""
     low, high = clamp
     k = values / theta
-    at_low, at_high = np.exp(_tail_logs(k, low / theta, 0)), np.exp(_tail_logs(k, high / theta, 1))
+    at_low = np.exp(log_tails(k, np.log(low / theta))[0])
+    at_high = np.exp(log_tails(k, np.log(high / theta))[1])
     w_low, w_high = np.exp(log_kernel(k, low / theta)), np.exp(log_kernel(k, high / theta))
     # E[R − v] and E[(R − v)²] over l < R < h, from the recurrence in k.
     first = values * (w_low - w_high)
@@ -55,7 +56,7 @@ def clamped_laplace(
         x = np.minimum(x, cut)
         t = x / scale
         first = (-scale * np.expm1(-t) - x * beyond) / (2 * mass)
-        return first, (scale**2 * _gamma_two(t) - 0.5 * beyond * x**2) / mass
+        return first, (scale**2 * special.gammainc(2.0, t) - 0.5 * beyond * x**2) / mass
 
     return _clamped_symmetric(values, clamp, min(cut, 800.0 * scale), integrals)
 
@@ -88,12 +89,3 @@ def _clamped_symmetric(
     square = np.maximum(start, 0) ** 2 + np.minimum(end, 0) ** 2
     square = square + np.sign(end) * end_second - np.sign(start) * start_second
     return bias, np.maximum(square - bias**2, 0.0)
-
-
-def _gamma_two(t: Array) -> Array:
-    """1 − (1 + t) e^(−t) = P(2, t), accurate for small t too."""
-    return np.asarray(special.gammainc(2.0, t))
-
-
-def _tail_logs(k: Array, x: float, side: int) -> Array:
-    return log_tails(k, np.log(x))[side]

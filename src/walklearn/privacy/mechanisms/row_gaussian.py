@@ -37,10 +37,11 @@ from typing import ClassVar
 from numpy.typing import ArrayLike
 
 from walklearn.objectives.linear.losses import Loss
+from walklearn.objectives.linear.rows import check_node_count
 from walklearn.privacy.accounting import curves
 from walklearn.privacy.limits import Array, Bounds, check_noise
 from walklearn.privacy.mechanisms import Gaussian
-from walklearn.privacy.mechanisms.bounds import check_count, check_size, row_weight
+from walklearn.privacy.mechanisms.bounds import check_size, row_weight
 from walklearn.privacy.mechanisms.mechanism import AT_BOUNDS
 from walklearn.privacy.model_noise import ModelNoise, Unit
 
@@ -138,7 +139,7 @@ def row_sensitivity(
     >>> round(moved, 6)
     0.025
     """
-    check_count("nodes", nodes)
+    check_node_count(nodes)
     sizes = {"feature_bound": feature_bound, "total_rows": total_rows, "min_rows": min_rows,
              "largest_weight": largest_weight}  # fmt: skip
     for name, size in sizes.items():
