@@ -18,30 +18,30 @@ from walklearn import __version__
 from walklearn.cli.user_errors import BadInput
 from walklearn.errors import MissingExtraError
 
-# Heading -> command -> (its module in this package, one line for the overview).
+# Heading -> command, which is also its module in this package -> one line for the overview.
 _SECTIONS = {
     "Learn from your data": {
-        "example": ("example", "Write files to try the commands on: rows, edges, schema, plan."),
-        "train": ("train", "Train a model on a file of rows."),
-        "schema": ("schema", "Write a schema of a file's columns, to be filled in."),
-        "predict": ("predict", "Predict with a trained model."),
-        "advise": ("advise", "Recommend walk, noise, laziness and step from public facts."),
-        "export": ("export", "Hand a trained model to scikit-learn or ONNX."),
+        "example": "Write files to try the commands on: rows, edges, schema, plan.",
+        "train": "Train a model on a file of rows.",
+        "schema": "Write a schema of a file's columns, to be filled in.",
+        "predict": "Predict with a trained model.",
+        "advise": "Recommend walk, noise, laziness and step from public facts.",
+        "export": "Hand a trained model to scikit-learn or ONNX.",
     },
     "Take part in a network": {
-        "up": ("up", "Try it: a network of real node processes on this machine."),
-        "plan": ("plan", "Make the plan that all nodes share, check one, explain it."),
-        "node": ("node", "Run a node beside its own data: it talks to its neighbours only."),
+        "up": "Try it: a network of real node processes on this machine.",
+        "plan": "Make the plan that all nodes share, check one, explain it.",
+        "node": "Run a node beside its own data: it talks to its neighbours only.",
     },
     "Understand": {
-        "demo": ("demo", "The paper's comparison on a random graph, in under a minute."),
-        "reproduce": ("reproduce", "The paper's figures and a verdict on every claim."),
-        "run": ("run", "Run a study of your own: a grid described in a TOML file."),
-        "report": ("report", "Draw stored results again as one HTML page."),
-        "privacy": ("privacy", "Calibrate, compare, plot, attack and audit what nodes release."),
+        "demo": "The paper's comparison on a random graph, in under a minute.",
+        "reproduce": "The paper's figures and a verdict on every claim.",
+        "run": "Run a study of your own: a grid described in a TOML file.",
+        "report": "Draw stored results again as one HTML page.",
+        "privacy": "Calibrate, compare, plot, attack and audit what nodes release.",
     },
     "Shell": {
-        "completion": ("completion", "Print a script that completes commands with the Tab key."),
+        "completion": "Print a script that completes commands with the Tab key.",
     },
 }
 _COMMANDS = {name: entry for section in _SECTIONS.values() for name, entry in section.items()}
@@ -66,7 +66,7 @@ class _Lazy(click.Group):
             if close and not ctx.resilient_parsing:
                 ctx.fail(f"No such command {name!r}, did you mean {close!r}?")
             return None
-        command = getattr(import_module(f"{__name__}.{_COMMANDS[name][0]}"), name)
+        command = getattr(import_module(f"{__name__}.{name}"), name)
         assert isinstance(command, click.Command)
         return command
 
@@ -74,9 +74,7 @@ class _Lazy(click.Group):
         width = max(map(len, _COMMANDS))
         for heading, commands in _SECTIONS.items():
             with formatter.section(heading):
-                formatter.write_dl(
-                    [(name.ljust(width), text) for name, (_, text) in commands.items()]
-                )
+                formatter.write_dl([(name.ljust(width), text) for name, text in commands.items()])
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Examples"):

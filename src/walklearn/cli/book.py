@@ -86,39 +86,31 @@ def show(book: Path, talk: Talk) -> None:
 
 
 def _show(book: Book, talk: Talk) -> None:
-    talk.facts |= _facts(book)
-    talk.tell(_page(book))
+    from walklearn.node.wire.identity import for_eyes
 
-
-def _facts(book: Book) -> dict[str, Any]:
-    participants = [
+    participants: list[dict[str, Any]] = [
         {"name": each.name, "address": each.address, "fingerprint": each.fingerprint,
          "neighbours": [other.name for other in book.neighbours(each.fingerprint)]}
         for each in book.participants
     ]  # fmt: skip
-    return {
+    talk.facts |= {
         "number": book.number,
         "keeper": book.keeper_fingerprint,
         "parts": book.parts,
         "participants": participants,
     }
-
-
-def _page(book: Book) -> str:
-    from walklearn.node.wire.identity import for_eyes
-
     rows = [
-        [each.name, each.address or "dials only", for_eyes(each.fingerprint),
-         " ".join(other.name for other in book.neighbours(each.fingerprint))]
-        for each in book.participants
+        [each["name"], each["address"] or "dials only", for_eyes(each["fingerprint"]),
+         " ".join(each["neighbours"])]
+        for each in participants
     ]  # fmt: skip
-    lines = [
+    talk.tell(
         f"book {book.number}, {plural(len(rows), 'participant')}, "
-        f"keeper {for_eyes(book.keeper_fingerprint)}",
-        *aligned(["name", "address", "fingerprint", "neighbours"], rows),
-    ]
+        f"keeper {for_eyes(book.keeper_fingerprint)}"
+    )
+    for line in aligned(["name", "address", "fingerprint", "neighbours"], rows):
+        talk.tell(line)
     if book.former:
-        lines.append(f"took part once: {', '.join(each.name for each in book.former)}")
-    if (parts := book.parts) > 1:
-        lines.append(f"The graph falls into {parts} parts: the walk would not reach everybody.")
-    return "\n".join(lines)
+        talk.tell(f"took part once: {', '.join(each.name for each in book.former)}")
+    if book.parts > 1:
+        talk.tell(f"The graph falls into {book.parts} parts: the walk would not reach everybody.")

@@ -11,11 +11,15 @@ import shlex
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
+import numpy as np
+from numpy.typing import NDArray
 
+from walklearn.tables.encoding import texts_of
+from walklearn.tables.table import DataError, Table
+from walklearn.wording import listed
+
+if TYPE_CHECKING:
     from walklearn.node.agreement.plan import Plan
-    from walklearn.tables import Table
 
 MANY_CATEGORIES = 20  # of a column of text, as of one that names who owns a row
 MANY_COLUMNS = 500  # whoever has more does not want a note on each
@@ -48,8 +52,6 @@ def about_columns(table: Table, columns: tuple[str, ...], has_nodes: bool) -> li
 
 def about_owners(name: str | None, nodes: NDArray[Any] | None) -> list[str]:
     """Notes on a --node-column that looks like a measurement, or like the number of a row."""
-    import numpy as np
-
     if nodes is None:
         return []
     values = np.unique(nodes)
@@ -68,11 +70,6 @@ def about_owners(name: str | None, nodes: NDArray[Any] | None) -> list[str]:
 
 def about_one_nodes_rows(table: Table, plan: Plan) -> list[str]:
     """Notes on rows that look like those of all nodes, where one node was given them."""
-    import numpy as np
-
-    from walklearn.tables.table import DataError
-    from walklearn.wording import listed
-
     why = list[str]()
     if plan.rows is not None and table.row_count >= plan.rows:
         why.append(f"it has {table.row_count} rows, as many as the plan says of all nodes together")
@@ -92,8 +89,6 @@ def about_one_nodes_rows(table: Table, plan: Plan) -> list[str]:
 
 
 def _about(name: str, cells: NDArray[Any], has_nodes: bool) -> str | None:
-    import numpy as np
-
     values, text = np.unique(cells), cells.dtype.kind not in "biuf"
     verb = "take" if has_nodes else "add"
     owner = f"If it names the node that owns a row, {verb} --node-column {shlex.quote(name)}; "
@@ -119,11 +114,6 @@ def unknown_labels(table: Table, target: str, classes: NDArray[Any]) -> str | No
 
     classes: those of training; empty where the target is a number.
     """
-    import numpy as np
-
-    from walklearn.tables.encoding import texts_of
-    from walklearn.wording import listed
-
     cells = table[target]
     text = cells.dtype.kind not in "biuf"
     if not len(classes):

@@ -12,7 +12,6 @@ import click
 
 from walklearn.cli.book import book
 from walklearn.cli.console import Talk
-from walklearn.cli.data_warnings import about_one_nodes_rows
 from walklearn.cli.node_extra import with_node_extra
 from walklearn.cli.node_status import claim_lines, confirmation, status_of, status_page
 from walklearn.wording import often, plural
@@ -74,6 +73,7 @@ def init(
     Each node is charged to the owner's record, ~/.local/state/walklearn/record.sqlite (or below
     $XDG_STATE_HOME), before anything is drawn.
     """
+    from walklearn.cli.data_warnings import about_one_nodes_rows
     from walklearn.node.agreement.plan import Plan
     from walklearn.node.disk.creation import create_node, limited_claim
     from walklearn.tables import read_table

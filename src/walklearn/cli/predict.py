@@ -48,8 +48,7 @@ def predict(
     if out is not None and out.suffix not in ("", ".csv", ".txt"):
         raise ValueError(f"{out}: predictions are written as CSV, so end it in .csv.")
     trained = Model.load(model)
-    text = [column.name for column in trained.encoding.columns if column.categories is not None]
-    table = read_table(data, delimiter=delimiter, text=text)
+    table = read_table(data, delimiter=delimiter, text=trained.encoding.text_columns)
     scores = trained.scores(table)
     predicted = trained.decide(scores)
     columns: dict[str, list[Any]] = {trained.target: predicted.tolist()}

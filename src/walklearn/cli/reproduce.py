@@ -35,21 +35,30 @@ def reproduce(names: tuple[str, ...], quick: bool, out: Path, talk: Talk, **work
       walklearn reproduce
       walklearn reproduce fig2 --quick
     """
-    from walklearn.studies.paper import findings
     from walklearn.studies.paper.catalogue import COMPUTED, select, shipped_study, shipped_texts
-    from walklearn.studies.report import write_report
 
     chosen = select(names)
     _check(chosen, out, **workers)
+    from walklearn.studies import Results
+    from walklearn.studies.paper import figure1, findings
+    from walklearn.studies.paper.panels import PICTURES
+    from walklearn.studies.report import write_report
+    from walklearn.studies.report.pictures import draw, save
+    from walklearn.studies.report.sections import Stored
+
     tallies = []
     for name in chosen:
         if name in COMPUTED:
             talk.tell(f"{name}: computed, not simulated")
-            _compute(name, out)
+            with writing(out / name):
+                folder, points = figure1.compute(name, out)
+                save(draw(figure1.picture(name, points)), folder, name)
             continue
         study = shipped_study(name)
         results = run_to_end(study.quick() if quick else study, out, talk, 3, **workers)
-        _draw(name, out)
+        with writing(out / name):
+            picture = PICTURES[name](Stored(Results.open(out / name), out))
+            save(draw(picture), out / name, name)
         tallies += findings.tally(name, results.verdicts())
     stored = [out / name for name in _shown(chosen, out, talk)]
     with writing(out):
@@ -73,26 +82,6 @@ def _check(names: list[str], out: Path, **workers: Any) -> None:
     for name in names:
         if (out / name / "about.json").exists():
             Results.open(out / name)  # not if another version wrote it
-
-
-def _compute(name: str, out: Path) -> None:
-    from walklearn.studies.paper import figure1
-    from walklearn.studies.report.pictures import draw, save
-
-    with writing(out / name):
-        folder, points = figure1.compute(name, out)
-        save(draw(figure1.picture(name, points)), folder, name)
-
-
-def _draw(name: str, out: Path) -> None:
-    from walklearn.studies import Results
-    from walklearn.studies.paper.panels import PICTURES
-    from walklearn.studies.report.pictures import draw, save
-    from walklearn.studies.report.sections import Stored
-
-    stored = Stored(Results.open(out / name), out)
-    with writing(out / name):
-        save(draw(PICTURES[name](stored)), out / name, name)
 
 
 def _shown(chosen: list[str], out: Path, talk: Talk) -> list[str]:

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
+from numpy.typing import NDArray
 
 from walklearn.cli.console import Talk, talking
 from walklearn.cli.data_options import task_of
+from walklearn.tables import Table, read_table
+from walklearn.tables.encoding import Encoding, is_crushed
+from walklearn.tables.schema import toml_key
 from walklearn.wording import plural
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from walklearn.tables import Table
 
 _HEADER = """\
 # What is declared of the columns of {source}.
@@ -59,8 +58,6 @@ def schema(data: Path, out: Path | None, talk: Talk, **options: Any) -> None:
       walklearn train rows.csv --schema schema.toml --target label --node-column site \\
           --task classification --epsilon 3 --delta 1e-5 --out model/
     """
-    from walklearn.tables import read_table
-
     table = read_table(data, delimiter=options["delimiter"], text=sorted(options["text"]))
     apart = [options["target"], options["node_column"], *options["drop"]]
     features = table.without([name for name in apart if name is not None])
@@ -70,7 +67,9 @@ def schema(data: Path, out: Path | None, talk: Talk, **options: Any) -> None:
         raise FileExistsError(f"{out} exists, and may have been filled in: choose another place.")
     text = schema_of(features, out.name if out else "schema.toml")
     if number is not None:
-        text += "\n" + _TARGET.format(entry=_entry(number, table[number]))
+        centre, spread, *_ = _numbers(table[number])
+        entry = "\n".join([f"[{toml_key(number)}]", "from_rows = true", centre, spread])
+        text += "\n" + _TARGET.format(entry=entry)
     talk.facts["columns"] = list(features)
     if out is None:
         talk.give(text, schema=text)
@@ -85,9 +84,6 @@ def schema(data: Path, out: Path | None, talk: Talk, **options: Any) -> None:
 
 def schema_of(table: Table, name: str) -> str:
     """The text of a schema whose numbers are those of the rows."""
-    from walklearn.tables.encoding import Encoding
-    from walklearn.tables.schema import toml_key
-
     parts = [_HEADER.format(source=table.source, name=name)]
     for column in Encoding.of_table(table).columns:
         lines = [f"[{toml_key(column.name)}]", "from_rows = true"]
@@ -107,17 +103,8 @@ def is_regression_target(cells: NDArray[Any], name: str) -> bool:
         return False
 
 
-def _entry(name: str, cells: NDArray[Any]) -> str:
-    from walklearn.tables.schema import toml_key
-
-    centre, spread, *_ = _numbers(cells)
-    return "\n".join([f"[{toml_key(name)}]", "from_rows = true", centre, spread])
-
-
 def _numbers(cells: NDArray[Any]) -> list[str]:
     """The lines of a column of numbers: its centre and spread, and its range as a comment."""
-    from walklearn.tables.encoding import is_crushed
-
     low, high, deviation = float(cells.min()), float(cells.max()), float(cells.std())
     lines = [
         f"centre = {float(cells.mean()):.3g}",

@@ -18,7 +18,6 @@ from walklearn.cli.user_errors import BadInput, named_as_options
 
 if TYPE_CHECKING:
     from walklearn.cli.walk_panel import Curve
-    from walklearn.graphs import Graph
     from walklearn.node.trial.local_network import LocalNetwork
     from walklearn.node.trial.two_gaussians import Glimpse, Trial
     from walklearn.node.trial.view import NetworkView
@@ -75,7 +74,11 @@ def up(
 
     privacy = None if epsilon is None or delta is None else (epsilon, delta)
     drawn = described_graph(graph, nodes, seed, usual=20)
-    _check_size(graph, drawn)
+    if not 2 <= drawn.node_count <= MOST_NODES:
+        raise BadInput(
+            f"{graph} has {drawn.node_count} nodes, and each is a process of this machine: take 2 "
+            f"to {MOST_NODES}."
+        )
     trial = Trial.draw(drawn, walk, updates, privacy, seed)
     # Whatever no node could be made with is told before the first is.
     with named_as_options():
@@ -128,24 +131,16 @@ def _check(walk: str, epsilon: float | None, delta: float | None, out: Path) -> 
         )
 
 
-def _check_size(said: str, graph: Graph) -> None:
-    if not 2 <= graph.node_count <= MOST_NODES:
-        raise BadInput(
-            f"{said} has {graph.node_count} nodes, and each is a process of this machine: take 2 "
-            f"to {MOST_NODES}."
-        )
-
-
 def _watch(
     network: LocalNetwork, trial: Trial, view: NetworkView | None, talk: Talk
 ) -> tuple[Glimpse, Curve]:
     """Show the walk until it ends; returns the last glimpse, and the error as it fell."""
-    from walklearn.cli.walk_panel import WalkPanel
+    from walklearn.cli.walk_panel import walk_panel
     from walklearn.node.trial.two_gaussians import watch
 
     curve: Curve = []
     begin = time.monotonic()
-    with WalkPanel(talk) as show:
+    with walk_panel(talk) as show:
         for glimpse in watch(network, trial):
             if glimpse.error is not None and (not curve or curve[-1][0] < glimpse.updates):
                 curve.append((glimpse.updates, glimpse.error))

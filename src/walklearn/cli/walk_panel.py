@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -20,38 +21,31 @@ _WIDEST = 100
 _DOTS = {"down": "○", "starting": "◌", "frozen": "◌"}
 
 
-class WalkPanel:
-    """Shows the network at work: entering it gives the function that shows a glimpse."""
+@contextmanager
+def walk_panel(talk: Talk) -> Iterator[Show]:
+    """Give the function that shows a glimpse of the network at work."""
+    if talk.quiet or talk.as_json or not sys.stdout.isatty():
+        due = 0.0
 
-    def __init__(self, talk: Talk) -> None:
-        self._talk = talk
-        self._said = -_LINE_SECONDS
-        self._live: Any = None
+        def line(glimpse: Glimpse, seconds: float, curve: Curve) -> None:
+            nonlocal due
+            if seconds >= due:
+                due = seconds + _LINE_SECONDS
+                talk.tell(
+                    f"{seconds:5.1f} s  {glimpse.updates:>6,} of {glimpse.of:,} updates  "
+                    f"‖w − w*‖ = {_error(glimpse):<8}  {_where(glimpse)}"
+                )
 
-    def __enter__(self) -> Show:
-        if self._talk.quiet or self._talk.as_json or not sys.stdout.isatty():
-            return self._line
-        from rich.live import Live
+        yield line
+        return
+    from rich.live import Live
 
-        self._live = Live(refresh_per_second=8, transient=True)
-        self._live.__enter__()
-        return self._panel
+    with Live(refresh_per_second=8, transient=True) as live:
 
-    def __exit__(self, *error: Any) -> None:
-        if self._live is not None:
-            self._live.__exit__(*error)
+        def draw(glimpse: Glimpse, seconds: float, curve: Curve) -> None:
+            live.update(panel(glimpse, seconds, curve, min(_WIDEST, live.console.width)))
 
-    def _line(self, glimpse: Glimpse, seconds: float, curve: Curve) -> None:
-        if seconds - self._said >= _LINE_SECONDS:
-            self._said = seconds
-            self._talk.tell(
-                f"{seconds:5.1f} s  {glimpse.updates:>6,} of {glimpse.of:,} updates  "
-                f"‖w − w*‖ = {_error(glimpse):<8}  {_where(glimpse)}"
-            )
-
-    def _panel(self, glimpse: Glimpse, seconds: float, curve: Curve) -> None:
-        width = min(_WIDEST, self._live.console.width)
-        self._live.update(panel(glimpse, seconds, curve, width))
+        yield draw
 
 
 def panel(glimpse: Glimpse, seconds: float, curve: Curve, width: int) -> RenderableType:
