@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+import walklearn as wl
 from walklearn.cli.console import Talk
 from walklearn.cli.node_extra import with_node_extra
 from walklearn.wording import aligned, plural
-
-if TYPE_CHECKING:
-    from walklearn.node.wire.book import Book
 
 _book = click.argument("book", type=click.Path(path_type=Path, dir_okay=False))
 
@@ -61,13 +59,12 @@ def add(
     Compare each fingerprint with its owner: the book vouches for them to everybody.
     """
     from walklearn.node.disk.keeper import change_book
-    from walklearn.node.wire.identity import Invite
 
-    found = [Invite.decode(line).verify() for line in invites]
+    found = [wl.node.Invite.decode(line).verify() for line in invites]
     if not (found or remove or edges):
         raise ValueError("nothing to add: give invites, --edge or --remove.")
 
-    def change(old: Book) -> Book:
+    def change(old: wl.node.Book) -> wl.node.Book:
         changed = old.without(*remove) if remove else old
         changed = changed.with_participants(*found) if found else changed
         return changed.with_edges(*edges) if edges else changed
@@ -80,12 +77,11 @@ def add(
 @with_node_extra
 def show(book: Path, talk: Talk) -> None:
     """Who is in the book, and whose neighbours they are."""
-    from walklearn.node.wire.book import Book
+    content = book.read_bytes()
+    _show(wl.node.Book.decode(content, wl.node.Book.keeper_of(content)), talk)
 
-    _show(Book.decode(book.read_bytes(), Book.keeper_of(book.read_bytes())), talk)
 
-
-def _show(book: Book, talk: Talk) -> None:
+def _show(book: wl.node.Book, talk: Talk) -> None:
     from walklearn.node.wire.identity import for_eyes
 
     participants: list[dict[str, Any]] = [

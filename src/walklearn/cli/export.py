@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import io
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
+import walklearn as wl
 from walklearn.cli.console import Talk, talking
-
-if TYPE_CHECKING:
-    from walklearn.models import Model
 
 SUFFIXES = {".onnx": "ONNX", ".joblib": "a scikit-learn estimator"}
 
@@ -33,12 +30,11 @@ def export(model: Path, out: Path, force: bool, talk: Talk) -> None:
       walklearn export model/ model.joblib
     """
     from walklearn.files.atomic_write import atomic_write
-    from walklearn.models import Model
 
     if out.suffix not in SUFFIXES:
         known = " or ".join(f"{suffix} ({what})" for suffix, what in SUFFIXES.items())
         raise ValueError(f"cannot tell from the name {out} what to write: end it in {known}.")
-    trained = Model.load(model)
+    trained = wl.Model.load(model)
     if out.exists() and not force:
         raise FileExistsError(f"{out} exists: choose another file, or overwrite it with --force.")
     content = trained.to_onnx().SerializeToString() if out.suffix == ".onnx" else _joblib(trained)
@@ -47,7 +43,7 @@ def export(model: Path, out: Path, force: bool, talk: Talk) -> None:
     talk.tell(f"{out}: {trained!r} as {SUFFIXES[out.suffix]}")
 
 
-def _joblib(model: Model) -> bytes:
+def _joblib(model: wl.Model) -> bytes:
     estimator = model.to_sklearn()  # says which package to install if scikit-learn is missing
     import joblib  # installed with scikit-learn
 

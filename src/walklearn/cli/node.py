@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+import walklearn as wl
 from walklearn.cli.book import book
 from walklearn.cli.console import Talk
 from walklearn.cli.node_extra import with_node_extra
@@ -18,8 +19,6 @@ from walklearn.wording import often, plural
 
 if TYPE_CHECKING:
     from walklearn.node.disk.creation import Created
-    from walklearn.node.disk.directory import NodeDirectory
-    from walklearn.node.wire.identity import Invite
 
 # Threads of the linear algebra gain nothing on one node's rows, and many nodes on one machine
 # would keep each other waiting. It is read when NumPy is loaded, which is not yet.
@@ -74,12 +73,10 @@ def init(
     $XDG_STATE_HOME), before anything is drawn.
     """
     from walklearn.cli.data_warnings import about_one_nodes_rows
-    from walklearn.node.agreement.plan import Plan
-    from walklearn.node.disk.creation import create_node, limited_claim
-    from walklearn.tables import read_table
+    from walklearn.node.disk.creation import limited_claim
 
-    notes = about_one_nodes_rows(read_table(data), Plan.read(plan))
-    created = create_node(
+    notes = about_one_nodes_rows(wl.tables.read_table(data), wl.node.Plan.read(plan))
+    created = wl.node.create_node(
         directory, plan=plan, data=data, listen=listen, address=address, name=name, budget=budget,
         accept_unprotected=accept_unprotected,
     )  # fmt: skip
@@ -111,7 +108,7 @@ def invite(directory: Path, talk: Talk) -> None:
     """
     from walklearn.node.wire.identity import for_eyes
 
-    mine = _open(directory).invite
+    mine = wl.node.NodeDirectory(directory).invite
     talk.give(mine.encode(), invite=mine.encode(), name=mine.name, fingerprint=mine.fingerprint)
     talk.aside(f"fingerprint of {mine.name}: {for_eyes(mine.fingerprint)}")
 
@@ -130,14 +127,13 @@ def peer(
 
     Both sides must add each other. Without INVITE, list the neighbours.
     """
-    from walklearn.node.process.control import ask
     from walklearn.node.wire.identity import for_eyes
 
-    opened = _open(directory)
+    opened = wl.node.NodeDirectory(directory)
     if sum(each is not None for each in (invite, remove, trust)) > 1:
         raise ValueError("add a neighbour, remove one or trust one, not both in one command.")
     if trust is not None:
-        ask(directory, "Trust", name=trust)
+        wl.node.ask(directory, "Trust", name=trust)
         talk.facts["trusted"] = trust
         talk.tell(f"The walk may go to {trust} again.")
         return
@@ -167,7 +163,7 @@ def join(directory: Path, book: Path, talk: Talk) -> None:
 
     Neighbours pass a newer book on by themselves. Those added by `peer` remain if it has them.
     """
-    opened = _open(directory)
+    opened = wl.node.NodeDirectory(directory)
     joined = opened.join(book.read_bytes())
     names = ", ".join(peer.name for peer in opened.neighbours()) or "none"
     talk.facts |= {
@@ -209,7 +205,6 @@ def run(
     Safe to stop (Ctrl-C, SIGTERM: the token is handed over first), to kill and to start again.
     Log lines are JSON on standard error.
     """
-    from walklearn.node.process.node import Options
     from walklearn.node.process.service import run_node
     from walklearn.node.wire.identity import check_address
 
@@ -217,12 +212,12 @@ def run(
         check_address(listen)
     if validation is not None and not web:
         raise ValueError("--validation is for the page: say --web too.")
-    options = Options(
+    options = wl.node.Options(
         listen, metrics_port, linger_seconds, stop_seconds, stay=serve,
         web_port=web_port if web else None, validation=validation, announce=talk.announce,
     )  # fmt: skip
     level = log_level or ("error" if talk.quiet else "debug" if talk.verbose else "info")
-    opened = _open(directory)
+    opened = wl.node.NodeDirectory(directory)
     code = run_node(opened, options, level)
     talk.facts |= status_of(opened)
     raise SystemExit(code)
@@ -241,7 +236,7 @@ def start_walk(directory: Path, resume: bool, force: bool, wait_seconds: float, 
     """Begin the token at this node, which must be running. One node does this, once."""
     from walklearn.node.process.control import NotRunningError, ask
 
-    _open(directory)
+    wl.node.NodeDirectory(directory)
     if resume and force:
         raise click.UsageError("--resume goes on with a walk, --force begins one: give one.")
     deadline = time.monotonic() + wait_seconds
@@ -265,7 +260,7 @@ def status(directory: Path, watch: bool, talk: Talk) -> None:
     """Where the walk is as far as this node knows, and how its neighbours are."""
     if watch and (talk.as_json or talk.quiet):
         raise click.UsageError("--watch is for people who look on: leave it out.")
-    opened = _open(directory)
+    opened = wl.node.NodeDirectory(directory)
     while True:
         talk.facts = status_of(opened)
         if watch:
@@ -287,36 +282,28 @@ def model(directory: Path, out: Path, force: bool, talk: Talk) -> None:
 
     `walklearn predict` and `walklearn export` take it.
     """
-    from walklearn.node.disk.kept_model import newest_model
-
-    trained, final = newest_model(_open(directory))
+    trained, final = wl.node.newest_model(wl.node.NodeDirectory(directory))
     trained.save(out, overwrite=force)
     which = "the final model" if final else "not final yet: the newest model seen here"
     talk.facts |= {"out": str(out), "final": final, "updates": trained.updates}
     talk.tell(f"{out}: {which}, {plural(trained.updates, 'update')}.")
     if final:
-        talk.tell(confirmation(status_of(_open(directory))))
+        talk.tell(confirmation(status_of(wl.node.NodeDirectory(directory))))
 
 
 node.add_command(book)
 
 
-def _peer_facts(peer: Invite) -> dict[str, Any]:
+def _peer_facts(peer: wl.node.Invite) -> dict[str, Any]:
     return {"name": peer.name, "address": peer.address, "fingerprint": peer.fingerprint}
 
 
 def _tell_of_neighbours(directory: Path) -> None:
     """Let a running node read its neighbours again; any other does so when it starts."""
-    from walklearn.node.process.control import NotRunningError, ask
+    from walklearn.node.process.control import NotRunningError
 
     with suppress(NotRunningError):
-        ask(directory, "NewNeighbours")
-
-
-def _open(directory: Path) -> NodeDirectory:
-    from walklearn.node.disk.directory import NodeDirectory
-
-    return NodeDirectory(directory)
+        wl.node.ask(directory, "NewNeighbours")
 
 
 def _describe(created: Created, facts: dict[str, Any]) -> str:

@@ -3,29 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import walklearn as wl
 from walklearn.wording import aligned
-
-if TYPE_CHECKING:
-    from walklearn.node.disk.directory import NodeDirectory
 
 _PHASES = {"frozen": "its process does not answer: frozen, or very busy"}
 _COLUMNS = ["neighbour", "link", "silent", "sent, back", "final model"]
 
 
-def status_of(opened: NodeDirectory) -> dict[str, Any]:
+def status_of(opened: wl.node.NodeDirectory) -> dict[str, Any]:
     """What the running node answers, or what it kept on its disk."""
-    from walklearn.node.process.control import (
-        STATUS_SECONDS,
-        NotAnsweringError,
-        NotRunningError,
-        ask,
-    )
+    from walklearn.node.process.control import STATUS_SECONDS, NotAnsweringError, NotRunningError
     from walklearn.node.process.status import own_total, stored_status
 
     try:
-        return ask(opened.path, "Status", STATUS_SECONDS) | own_total(opened)
+        return wl.node.ask(opened.path, "Status", STATUS_SECONDS) | own_total(opened)
     except NotRunningError:
         return stored_status(opened)
     except NotAnsweringError:

@@ -233,5 +233,4 @@ def audit(
     result = wl.privacy.audit(audited, epsilon, samples=samples, confidence=confidence, seed=seed)
     talk.facts |= {"claim": repr(audited), **asdict(result), "verdict": result.verdict}
     talk.tell(f"{audited}\n{result}")
-    if result.violated:
-        raise SystemExit(1)
+    raise SystemExit(int(result.violated))

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+import walklearn as wl
 from walklearn.cli.console import Talk, talking
 from walklearn.cli.data_options import with_options
 from walklearn.cli.run import WORKERS, run_to_end
@@ -39,7 +40,6 @@ def reproduce(names: tuple[str, ...], quick: bool, out: Path, talk: Talk, **work
 
     chosen = select(names)
     _check(chosen, out, **workers)
-    from walklearn.studies import Results
     from walklearn.studies.paper import figure1, findings
     from walklearn.studies.paper.panels import PICTURES
     from walklearn.studies.report import write_report
@@ -57,7 +57,7 @@ def reproduce(names: tuple[str, ...], quick: bool, out: Path, talk: Talk, **work
         study = shipped_study(name)
         results = run_to_end(study.quick() if quick else study, out, talk, 3, **workers)
         with writing(out / name):
-            picture = PICTURES[name](Stored(Results.open(out / name), out))
+            picture = PICTURES[name](Stored(wl.studies.Results.open(out / name), out))
             save(draw(picture), out / name, name)
         tallies += findings.tally(name, results.verdicts())
     stored = [out / name for name in _shown(chosen, out, talk)]
@@ -73,7 +73,6 @@ def reproduce(names: tuple[str, ...], quick: bool, out: Path, talk: Talk, **work
 def _check(names: list[str], out: Path, **workers: Any) -> None:
     """Say what is missing or in the way before minutes are spent and files are written."""
     from walklearn.extras import package
-    from walklearn.studies import Results
     from walklearn.studies.pools import check_engine
 
     for needed in ("pandas", "pyarrow", "sklearn", "plotly", "jinja2"):
@@ -81,7 +80,7 @@ def _check(names: list[str], out: Path, **workers: Any) -> None:
     check_engine(**workers)
     for name in names:
         if (out / name / "about.json").exists():
-            Results.open(out / name)  # not if another version wrote it
+            wl.studies.Results.open(out / name)  # not if another version wrote it
 
 
 def _shown(chosen: list[str], out: Path, talk: Talk) -> list[str]:
@@ -95,11 +94,9 @@ def _shown(chosen: list[str], out: Path, talk: Talk) -> list[str]:
 
 def _is_drawable(folder: Path, talk: Talk) -> bool:
     """Whether it holds anything to draw, under its own name and not as a copy of another."""
-    from walklearn.studies import Results, ResultsError
-
     try:
-        results = Results.open(folder)
-    except ResultsError as error:
+        results = wl.studies.Results.open(folder)
+    except wl.studies.ResultsError as error:
         talk.tell(f"Note: not on the page: {error}")
         return False
     has_rows = results.finished_count > 0 or not results.about["cells"]  # computed: without cells

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+import walklearn as wl
 from walklearn.cli.console import Talk, talking
 from walklearn.cli.data_options import with_options
 from walklearn.cli.user_errors import BadInput
 from walklearn.wording import plural
-
-if TYPE_CHECKING:
-    from walklearn.studies import Results, Study
 
 MOST_LINES = 40  # of a table that still fits a screen or two
 
@@ -48,23 +46,21 @@ def run(study: Path, out: Path, quick: bool, talk: Talk, **workers: Any) -> None
       walklearn run study.toml --quick
       walklearn run study.toml --engine ray --address auto
     """
-    from walklearn.studies import Study
     from walklearn.studies.paper import findings
 
-    described = Study.read(study)
+    described = wl.studies.Study.read(study)
     results = run_to_end(described.quick() if quick else described, out, talk, **workers)
     verdicts = results.verdicts()
     if len(verdicts) > MOST_LINES:  # a line for each claim
-        talk.show(findings.HEADER, findings.tally(described.name, verdicts))
+        talk.show(findings.HEADER, findings.tally(results.study.name, verdicts))
     elif not verdicts.empty:  # a line for each reading of every claim
         talk.show(findings.READING_HEADER, findings.lines(verdicts))
 
 
 def run_to_end(
-    study: Study, out: Path, talk: Talk, most_notes: int | None = None, **workers: Any
-) -> Results:
+    study: wl.studies.Study, out: Path, talk: Talk, most_notes: int | None = None, **workers: Any
+) -> wl.studies.Results:
     """Run a study, judge its claims, and tell what a person at a terminal wants to know."""
-    from walklearn.studies import run_study
     from walklearn.studies.pools import WorkerDiedError
     from walklearn.studies.provenance import notes
 
@@ -75,7 +71,7 @@ def run_to_end(
     )
     folder = out / study.name
     try:
-        results = run_study(study, out, **workers)
+        results = wl.studies.run_study(study, out, **workers)
     except KeyboardInterrupt:
         click.echo(
             f"\nInterrupted: {_finished(folder)} of {cells} cells are kept in {folder}. The same "
@@ -110,9 +106,7 @@ def run_to_end(
 
 def _finished(folder: Path) -> int:
     """How many cells of the study are finished."""
-    from walklearn.studies import Results, ResultsError
-
     try:
-        return Results.open(folder).finished_count
-    except (ResultsError, OSError):
+        return wl.studies.Results.open(folder).finished_count
+    except (wl.studies.ResultsError, OSError):
         return 0

@@ -15,9 +15,9 @@ import click
 from walklearn.cli.console import Talk, talking
 from walklearn.cli.data_options import described_graph
 from walklearn.cli.user_errors import BadInput, named_as_options
+from walklearn.cli.walk_panel import Curve, walk_panel
 
 if TYPE_CHECKING:
-    from walklearn.cli.walk_panel import Curve
     from walklearn.node.trial.local_network import LocalNetwork
     from walklearn.node.trial.two_gaussians import Glimpse, Trial
     from walklearn.node.trial.view import NetworkView
@@ -135,7 +135,6 @@ def _watch(
     network: LocalNetwork, trial: Trial, view: NetworkView | None, talk: Talk
 ) -> tuple[Glimpse, Curve]:
     """Show the walk until it ends; returns the last glimpse, and the error as it fell."""
-    from walklearn.cli.walk_panel import walk_panel
     from walklearn.node.trial.two_gaussians import watch
 
     curve: Curve = []

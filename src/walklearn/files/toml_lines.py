@@ -31,7 +31,9 @@ def lines_of_keys(text: str) -> dict[str, int]:
             for path in _paths(content):
                 lines.setdefault(_dotted(table + path), number)
             continue
-        table = _resolve(next(_deepest(content)), tables_of_array, statement)
+        *_, longest = _paths(content)  # of [[name]] it ends in 0, the number of the only table
+        names = tuple(name for name in longest if name != 0)
+        table = _resolve(names, tables_of_array, statement)
         for end in range(1, len(table) + 1):
             lines.setdefault(_dotted(table[:end]), number)
     return lines
@@ -78,13 +80,6 @@ def _paths(content: Any) -> Iterator[Path]:
         yield (key,)
         if isinstance(value, dict | list):
             yield from ((key, *rest) for rest in _paths(value))
-
-
-def _deepest(content: dict[str, Any]) -> Iterator[Path]:
-    """The one path of a header."""
-    for key, value in content.items():
-        inner = value[0] if isinstance(value, list) else value
-        yield next(((key, *rest) for rest in _deepest(inner)), (key,))
 
 
 def _dotted(path: Path) -> str:

@@ -158,10 +158,9 @@ class _Graph:
 
     def _labels(self, model: Model) -> tuple[str, int]:
         """The table of labels: whole numbers, other numbers, or texts."""
-        classes, proto = list(model.classes or ()), self.onnx.TensorProto
-        if all(isinstance(each, int) for each in classes):
-            return self.constant("/classes", np.array(classes, dtype=np.int64)), proto.INT64
-        if all(isinstance(each, int | float) for each in classes):
-            return self.constant("/classes", np.array(classes, dtype=np.float64)), proto.DOUBLE
-        texts = np.array([str(each) for each in classes], dtype=object)
-        return self.constant("/classes", texts), proto.STRING
+        classes, proto = np.array(model.classes), self.onnx.TensorProto
+        if classes.dtype.kind in "bi":
+            return self.constant("/classes", classes.astype(np.int64)), proto.INT64
+        if classes.dtype.kind == "f":
+            return self.constant("/classes", classes), proto.DOUBLE
+        return self.constant("/classes", classes.astype(object)), proto.STRING

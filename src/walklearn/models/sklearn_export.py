@@ -19,24 +19,18 @@ from walklearn.tables.encoding import Column, Encoding
 def to_sklearn(model: Model) -> Any:
     """The estimator, in a pipeline with its one-hot encoder where there are columns of text."""
     package("sklearn", "sklearn", "to_sklearn needs")
-    coefficients, intercepts = raw_weights(model)
-    estimator = _estimator(model, coefficients, intercepts)
-    if all(column.categories is None and not column.cuts_off for column in model.encoding.columns):
-        names = [column.name for column in model.encoding.columns]
+    columns = model.encoding.columns
+    widths = [len(column.feature_names) for column in columns]
+    coefficients = model.coefficients / np.repeat([column.spread for column in columns], widths)
+    centres = np.repeat([column.centre for column in columns], widths)
+    estimator = _estimator(model, coefficients, model.intercepts - coefficients @ centres)
+    if all(column.categories is None and not column.cuts_off for column in columns):
+        names = [column.name for column in columns]
         estimator.feature_names_in_ = np.array(names, dtype=object)
         return estimator
     from sklearn.pipeline import Pipeline
 
     return Pipeline([("encode", _encoder(model.encoding)), ("model", estimator)])
-
-
-def raw_weights(model: Model) -> tuple[Array, Array]:
-    """Coefficients and intercepts for columns that are not scaled."""
-    columns = model.encoding.columns
-    widths = [len(column.feature_names) for column in columns]
-    coefficients = model.coefficients / np.repeat([column.spread for column in columns], widths)
-    centres = np.repeat([column.centre for column in columns], widths)
-    return coefficients, model.intercepts - coefficients @ centres
 
 
 def _estimator(model: Model, coefficients: Array, intercepts: Array) -> Any:

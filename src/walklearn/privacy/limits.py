@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,6 +17,9 @@ from walklearn.wording import plural
 
 Array = NDArray[np.float64]
 Bounds = tuple[float, float]
+
+# The default clamp: the bounds themselves. None has to be asked for.
+AT_BOUNDS: Any = "bounds"
 
 # Beyond these, squares and ratios of the bounds would leave the range of double precision.
 _SMALLEST, _LARGEST = 1e-100, 1e100
@@ -65,8 +69,12 @@ def check_noise(noise: float, name: str) -> float:
     return value
 
 
-def check_clamp(clamp: Sequence[float], bounds: Bounds) -> Bounds:
-    """The ends that a release is clamped to, which must leave something of the bounds."""
+def check_clamp(clamp: Sequence[float] | None, bounds: Bounds) -> Bounds | None:
+    """Return the ends of a clamp, which must leave something of the bounds; None for no clamp."""
+    if clamp is None:
+        return None
+    if isinstance(clamp, str) and clamp == AT_BOUNDS:
+        return bounds
     ends = check_bounds(clamp, "clamp")
     if ends[0] >= bounds[1] or ends[1] <= bounds[0]:
         raise ValueError(f"the clamp {ends} and the bounds {bounds} must overlap.")

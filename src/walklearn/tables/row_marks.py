@@ -149,15 +149,12 @@ def blocks_of(X: Any, y: Any) -> Iterator[RowBlock]:
         return _blocks(beside, sparse=X.tocsr())
     if hasattr(X, "columns") and hasattr(X, "to_numpy"):  # a data frame has a type per column
         return _blocks([*(X[name].to_numpy() for name in X.columns), *beside])
-    rows = X if isinstance(X, np.ndarray) else np.asarray(X, dtype=_dtype(X))
+    rows = np.asarray(X)
+    if not isinstance(X, np.ndarray) and rows.dtype.kind not in "biuf":
+        rows = np.asarray(X, dtype=object)  # numbers beside texts stay numbers
     if rows.ndim != 2:
         raise ValueError(f"X must have rows and columns, got an array of shape {rows.shape}.")
     return _blocks([*rows.T, *beside])
-
-
-def _dtype(rows: Any) -> Any:
-    """Return object for lists with texts, so that NumPy does not turn their numbers to text."""
-    return None if np.asarray(rows).dtype.kind in "biuf" else object
 
 
 def _split(

@@ -49,7 +49,7 @@ class SparseTable(Table):
         first = 0 if (X.indices == 0).any() else 1
         names = (f"x{at}" for at in range(first, X.shape[1]))
         columns = {name: partial(self._feature, name) for name in names}
-        columns |= {name: partial(self._other, name) for name in beside}
+        columns |= {name: partial(check_cells, name, beside[name], self.place) for name in beside}
         kept = {name: columns[name] for name in columns if name not in self._without}
         super().__init__(kept, X.shape[0], source, numbers=numbers)
 
@@ -98,9 +98,6 @@ class SparseTable(Table):
     def _feature(self, name: str) -> Array:
         cells = self._by_column[:, [int(name[1:])]].toarray()[:, 0]
         return check_cells(name, cells, self.place)
-
-    def _other(self, name: str) -> Array:
-        return check_cells(name, self.beside[name], self.place)
 
     def _is_feature(self, name: object) -> bool:
         known = isinstance(name, str) and re.fullmatch(r"x\d+", name) is not None

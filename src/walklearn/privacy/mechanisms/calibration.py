@@ -31,6 +31,7 @@ import numpy as np
 from walklearn.privacy.accounting import curves
 from walklearn.privacy.accounting.incomplete_gamma import LARGEST_SHAPE
 from walklearn.privacy.limits import (
+    AT_BOUNDS,
     Array,
     Bounds,
     check_bounds,
@@ -48,7 +49,7 @@ from walklearn.privacy.mechanisms import (
 )
 from walklearn.privacy.mechanisms.infeasible import Accounting
 from walklearn.privacy.mechanisms.least_noise import Curve, least_noise, log_grid
-from walklearn.privacy.mechanisms.mechanism import AT_BOUNDS, Mechanism
+from walklearn.privacy.mechanisms.mechanism import Mechanism
 
 _AnyMechanism = TypeVar("_AnyMechanism", bound=Mechanism)
 
@@ -138,14 +139,11 @@ def _check_choice(
         raise ValueError(f'accounting must be "tight" or "lemma", got {accounting!r}.')
     if accounting == "lemma" and kind != "gamma":
         raise ValueError(f'the lemma is about the mechanism "gamma", not about {kind!r}.')
-    at_bounds = isinstance(clamp, str) and clamp == AT_BOUNDS
-    if kind == "gamma" and not (at_bounds or clamp is None):
+    if kind == "gamma" and not (clamp is None or isinstance(clamp, str)):
         raise ValueError('"gamma" is never clamped: for a clamp choose "clamped-gamma".')
     if kind == "clamped-gamma" and clamp is None:
         raise ValueError('"clamped-gamma" needs a clamp: without one choose "gamma".')
-    if clamp is None:
-        return None
-    return bounds if at_bounds else check_clamp(clamp, bounds)
+    return check_clamp(clamp, bounds)
 
 
 def _calibrate_gamma(epsilon: float, delta: float, bounds: Bounds, rule: Accounting) -> Gamma:

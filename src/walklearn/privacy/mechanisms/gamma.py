@@ -12,9 +12,9 @@ from numpy.typing import ArrayLike
 from walklearn.privacy.accounting import curves
 from walklearn.privacy.accounting.incomplete_gamma import LARGEST_SHAPE
 from walklearn.privacy.draws import exact_draws, sampling
-from walklearn.privacy.limits import Array, Bounds, check_epsilon
+from walklearn.privacy.limits import AT_BOUNDS, Array, Bounds, check_epsilon
 from walklearn.privacy.mechanisms import moments
-from walklearn.privacy.mechanisms.mechanism import AT_BOUNDS, MECHANISMS, Mechanism
+from walklearn.privacy.mechanisms.mechanism import MECHANISMS, Mechanism
 
 
 class _GammaLaw(Mechanism):

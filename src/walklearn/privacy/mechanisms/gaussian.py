@@ -10,9 +10,9 @@ from numpy.typing import ArrayLike
 
 from walklearn.privacy.accounting import curves
 from walklearn.privacy.draws import exact_draws
-from walklearn.privacy.limits import Array, Bounds
+from walklearn.privacy.limits import AT_BOUNDS, Array, Bounds
 from walklearn.privacy.mechanisms import moments
-from walklearn.privacy.mechanisms.mechanism import AT_BOUNDS, MECHANISMS, Mechanism
+from walklearn.privacy.mechanisms.mechanism import MECHANISMS, Mechanism
 
 
 @MECHANISMS.register

@@ -16,6 +16,7 @@ from walklearn.parts import is_current
 from walklearn.privacy.accounting import curves
 from walklearn.privacy.draws import exact_draws, sampling
 from walklearn.privacy.limits import (
+    AT_BOUNDS,
     Array,
     Bounds,
     check_bounds,
@@ -26,9 +27,6 @@ from walklearn.privacy.limits import (
     check_values,
 )
 from walklearn.registry import Registry
-
-# The default clamp: the bounds themselves. None has to be asked for.
-AT_BOUNDS: Any = "bounds"
 
 
 class Mechanism(ABC):
@@ -56,9 +54,8 @@ class Mechanism(ABC):
         settled: dict[str, Any] = {"bounds": bounds}
         for name in self.noise_names:
             settled[name] = check_noise(getattr(self, name), name)
-        if "clamp" in self.__dict__ and self.clamp is not None:
-            at_bounds = isinstance(self.clamp, str) and self.clamp == AT_BOUNDS
-            settled["clamp"] = bounds if at_bounds else check_clamp(self.clamp, bounds)
+        if "clamp" in self.__dict__:
+            settled["clamp"] = check_clamp(self.clamp, bounds)
         for name, setting in settled.items():
             object.__setattr__(self, name, setting)
 

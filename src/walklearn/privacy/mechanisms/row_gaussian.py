@@ -39,10 +39,9 @@ from numpy.typing import ArrayLike
 from walklearn.objectives.linear.losses import Loss
 from walklearn.objectives.linear.rows import check_node_count
 from walklearn.privacy.accounting import curves
-from walklearn.privacy.limits import Array, Bounds, check_noise
+from walklearn.privacy.limits import AT_BOUNDS, Array, Bounds, check_noise
 from walklearn.privacy.mechanisms import Gaussian
 from walklearn.privacy.mechanisms.bounds import check_size, row_weight
-from walklearn.privacy.mechanisms.mechanism import AT_BOUNDS
 from walklearn.privacy.model_noise import ModelNoise, Unit
 
 # Of the backward error of an eigenvalue, in units in the last place for each row and column.
