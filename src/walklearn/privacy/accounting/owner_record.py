@@ -22,8 +22,8 @@ import secrets
 import sqlite3
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -308,7 +308,7 @@ class OwnerRecord:
                 connection.execute("PRAGMA synchronous = FULL")
                 self._check(connection)
             with closing(connection):
-                yield LockedRecord(connection, self._explained)
+                yield LockedRecord(connection, self)
 
     @contextmanager
     def _lock(self) -> Iterator[None]:
@@ -407,10 +407,8 @@ class OwnerRecord:
 class LockedRecord:
     """The record while all other writers are kept out."""
 
-    def __init__(
-        self, connection: sqlite3.Connection, explained: Callable[[], AbstractContextManager[None]]
-    ) -> None:
-        self._connection, self._explained = connection, explained
+    def __init__(self, connection: sqlite3.Connection, record: OwnerRecord) -> None:
+        self._connection, self._explained = connection, record._explained
 
     def runs(self, rows: RowSet) -> list[Run]:
         """Return all recorded runs on any of these rows, in order."""
