@@ -150,12 +150,13 @@ def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch, place: Path) 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_completion(shell: str) -> None:
-    assert "_WALKLEARN_COMPLETE" in invoke("completion", shell).output
-    environment = {**os.environ, "_WALKLEARN_COMPLETE": f"{shell}_complete"}
-    environment |= {
-        "COMP_WORDS": "walklearn pred",
-        "COMP_CWORD": "1" if shell != "fish" else "pred",
-    }
+    """As README says, Click prints the script that completes commands with the Tab key."""
+    words = {"COMP_WORDS": "walklearn pred", "COMP_CWORD": "1" if shell != "fish" else "pred"}
     program = "from walklearn.cli import main; main(prog_name='walklearn')"
-    done = python(program, env=environment)
-    assert "predict" in done.stdout, done.stderr
+    for asked, printed in (
+        ("source", f"_WALKLEARN_COMPLETE={shell}_complete"),
+        ("complete", "predict"),
+    ):
+        environment = {**os.environ, **words, "_WALKLEARN_COMPLETE": f"{shell}_{asked}"}
+        done = python(program, env=environment)
+        assert printed in done.stdout, done.stderr

@@ -31,7 +31,6 @@ TRIED: dict[str, str] = {
     "privacy plot": "--bounds 1 3 --out p.png",
     "privacy attack": "--nodes 8 --steps 50",
     "privacy audit": "--epsilon 3 --delta 0.03 --bounds 1 50 --samples 2000",
-    "completion": "bash",
     "plan new": "--schema schema.toml --target y --classes no,yes --nodes 8 --rows 40 "
     "--out {fresh}.toml",
     "plan check": "plan.toml",
@@ -112,7 +111,7 @@ def test_json_is_one_document_quiet_is_quiet_verbose_says_at_least_as_much(path:
     assert len(more.stdout) >= len(told.stdout.replace("two", "three")) - 120  # the hint at it
     quiet = invoke(*words_of(path, "four"), "--quiet")
     assert quiet.exit_code == 0
-    gives = ("predict", "schema", "completion")  # what they print is what they are for
+    gives = ("predict", "schema")  # what they print is what they are for
     assert bool(quiet.stdout) == (path in gives)
 
 

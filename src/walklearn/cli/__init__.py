@@ -40,9 +40,6 @@ _SECTIONS = {
         "report": "Draw stored results again as one HTML page.",
         "privacy": "Calibrate, compare, plot, attack and audit what nodes release.",
     },
-    "Shell": {
-        "completion": "Print a script that completes commands with the Tab key.",
-    },
 }
 _COMMANDS = {name: entry for section in _SECTIONS.values() for name, entry in section.items()}
 _EXAMPLES = """\
