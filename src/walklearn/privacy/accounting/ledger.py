@@ -370,8 +370,7 @@ class Ledger:
     def _enter(self, kind: Kind, added: Counts) -> None:
         if not added.any():
             return
-        before = self._counts.get(kind, np.zeros(self.nodes, dtype=np.int64))
-        entered = {**self._counts, kind: before + added}
+        entered = {**self._counts, kind: self._counts.get(kind, 0) + added}
         if self.budget is not None:
             self._refuse_past_budget(kind, entered, np.flatnonzero(added), self.budget)
         self._counts = entered
@@ -398,9 +397,9 @@ class Ledger:
                 )
 
     def _refuse_too_many(self, what: str, mechanism: Release, added: Counts) -> None:
-        noise = mechanism if isinstance(mechanism, ModelNoise) else None
-        most = noise.max_contributions if noise else 1
-        total = self._released(what) + added
+        most = mechanism.max_contributions if isinstance(mechanism, ModelNoise) else 1
+        before = sum(counts for (entered, _), counts in self._counts.items() if entered == what)
+        total = before + added
         beyond = np.flatnonzero((total > most) & (added > 0))
         if not beyond.size:
             return
@@ -409,17 +408,12 @@ class Ledger:
             f"node {node} would contribute {often(total[node])} to the {what} "
             f"({plural(beyond.size, 'such node')}), and max_contributions is {most}: "
             "from then on it leaves the model unchanged."
-            if noise
+            if isinstance(mechanism, ModelNoise)
             else f"node {node} would release its {what} a second time "
             f"({plural(beyond.size, 'such node')}): use the first release. Drawing it "
             "again allows an averaging attack; again=True pays for it."
         )
         raise AlreadyReleasedError(message, node)
-
-    def _released(self, what: str) -> Counts:
-        """How often each node released `what`, by whatever mechanism."""
-        counts = [n for (entered, mechanism), n in self._counts.items() if entered == what]
-        return np.sum(counts, axis=0, dtype=np.int64) if counts else np.zeros(self.nodes, np.int64)
 
     def _spread(self, nodes: ArrayLike | None, times: ArrayLike) -> Counts:
         """How many times for each node; a node that is listed twice counts twice."""
