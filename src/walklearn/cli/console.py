@@ -13,10 +13,12 @@ Every command has --quiet, --verbose and --json: `talking` adds them, and hands 
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import math
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import wraps
 from typing import Any
@@ -125,6 +127,15 @@ def talking(command: Callable[..., None]) -> Callable[..., None]:
 def wrapped_sentences(sentences: Sequence[str]) -> str:
     """Sentences as a list that fits a screen."""
     return "\n".join(click.wrap_text(f"- {each}", WIDTH, "  ", "    ") for each in sentences)
+
+
+def csv_text(header: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
+    """Return the text of a CSV file."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows(rows)
+    return text.getvalue()
 
 
 def _plain(value: Any) -> Any:

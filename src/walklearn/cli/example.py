@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
-from walklearn.cli.console import Talk, talking
+from walklearn.cli.console import Talk, csv_text, talking
 
 TARGET, CLASSES = "diagnosis", ("benign", "malignant")
 ROWS_OF = {"oslo": 120, "lima": 100, "cairo": 80, "osaka": 60, "quebec": 40}
@@ -59,14 +58,14 @@ def example(name: str, folder: Path | None, talk: Talk) -> None:
     (folder / "sites").mkdir(parents=True, exist_ok=True)
     header = [*features, TARGET]
     test, rows = rows[:TESTED], rows[TESTED:]
-    _write(folder / "test.csv", header, test)
+    (folder / "test.csv").write_text(csv_text(header, test), encoding="utf-8")
     owned = list[list[Any]]()
     for site, count in ROWS_OF.items():
         own, rows = rows[:count], rows[count:]
-        _write(folder / "sites" / f"{site}.csv", header, own)
+        (folder / "sites" / f"{site}.csv").write_text(csv_text(header, own), encoding="utf-8")
         owned += [[site, *row] for row in own]
-    _write(folder / "patients.csv", ["site", *header], owned)
-    _write(folder / "published.csv", header, rows)
+    (folder / "patients.csv").write_text(csv_text(["site", *header], owned), encoding="utf-8")
+    (folder / "published.csv").write_text(csv_text(header, rows), encoding="utf-8")
     (folder / "edges.txt").write_text("\n".join(EDGES) + "\n", encoding="utf-8")
     (folder / "schema.toml").write_text(_schema(features, rows), encoding="utf-8")
     (folder / "plan.toml").write_text(_plan(folder, len(owned)), encoding="utf-8")
@@ -87,13 +86,6 @@ def _patients() -> tuple[list[str], list[list[Any]]]:
     said = [str(data.target_names[target]) for target in data.target]
     order = np.random.default_rng(1).permutation(len(said))
     return names, [[*data.data[at, :10].tolist(), said[at]] for at in order]
-
-
-def _write(path: Path, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(header)
-        writer.writerows(rows)
 
 
 def _schema(features: Sequence[str], published: Sequence[Sequence[Any]]) -> str:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import click
 
-from walklearn.cli.console import Talk, talking
+from walklearn.cli.console import Talk, csv_text, talking
 
 
 @click.command()
@@ -58,12 +56,13 @@ def predict(
         columns |= {f"P({name})": shares[:, at].tolist() for at, name in enumerate(names)}
     if out is not None and out.exists() and not force:
         raise FileExistsError(f"{out} exists: choose another file, or overwrite it with --force.")
+    text = csv_text(columns, zip(*columns.values(), strict=True))
     if out is None:
-        talk.give(_csv(columns), predictions=columns)
+        talk.give(text, predictions=columns)
     else:
         from walklearn.files.atomic_write import atomic_write
 
-        atomic_write(out, _csv(columns).encode())
+        atomic_write(out, text.encode())
         talk.facts["out"] = str(out)
         talk.aside(f"{out}: {plural(len(predicted), 'prediction')}.")
     talk.facts["rows"] = len(predicted)
@@ -76,11 +75,3 @@ def predict(
             score = score_of(trained.kind, predicted, table[trained.target])
             talk.facts["score"] = score._asdict()
             talk.aside(f"{data}: {score}")
-
-
-def _csv(columns: dict[str, list[Any]]) -> str:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(columns)
-    writer.writerows(zip(*columns.values(), strict=True))
-    return text.getvalue()
