@@ -70,7 +70,7 @@ def test_a_real_interrupt_keeps_the_model_and_resume_ends_where_it_would_have(
 def test_what_cannot_be_resumed_is_refused(rows: Path, tmp_path: Path) -> None:
     out = tmp_path / "model"
     for options, why in (
-        ((*ASKED, *PRIVATE), "a private training is not resumed"),
+        ((*ASKED, *PRIVATE), "private"),
         (ASKED, "there is no"),
         (ASKED[:4], "there is no"),
     ):
@@ -104,13 +104,13 @@ SETTINGS = [
 @pytest.mark.parametrize(
     ("changes", "why"),
     [
-        *((changes, "other settings, on another graph") for changes in SETTINGS),
+        *((changes, "other settings") for changes in SETTINGS),
         (("--loss", "squared-hinge"), "squared-hinge"),
         (("--test-fraction", "0.3"), "another number of rows"),
-        (("--scale", "a=0,2"), "other columns or scales"),
-        (("--drop", "c"), "other columns or scales"),
-        (("--steps", "300"), "counts the updates in all, and the model in .* has made 300"),
-        (("--max-steps", "200"), "--max-steps 200 counts the updates in all"),
+        (("--scale", "a=0,2"), "columns or scales"),
+        (("--drop", "c"), "columns or scales"),
+        (("--steps", "300"), "has made 300"),
+        (("--max-steps", "200"), "--max-steps 200"),
     ],
     ids=str,
 )
@@ -139,7 +139,7 @@ def test_without_a_seed_the_graph_that_was_drawn_is_walked_on(rows: Path, tmp_pa
     assert invoke(*command, "--steps", "300", "--out", out).exit_code == 0
     before = interrupted(out).details
     tested = invoke(*command, "--test-fraction", "0.2", "--out", out, "--resume")
-    assert "needs the --seed of the first run" in " ".join(tested.stderr.split())
+    assert "--seed" in " ".join(tested.stderr.split())
     assert invoke(*command, "--steps", "500", "--out", out, "--resume").exit_code == 0
     assert Model.load(out).details["plan"] == before["plan"]
     assert invoke(*command, "--steps", "300", "--out", tmp_path / "other").exit_code == 0
@@ -154,10 +154,10 @@ def test_a_private_training_is_not_resumed_by_leaving_epsilon_out(
     interrupted(out)
     result = invoke("train", rows, *ASKED, "--update", "sgd", "--out", out, "--resume")
     assert result.exit_code == 2
-    assert "a private training is not resumed" in " ".join(result.stderr.split())
+    assert "private" in " ".join(result.stderr.split())
 
 
 def test_a_mechanism_without_epsilon_is_refused(rows: Path, tmp_path: Path) -> None:
     result = invoke("train", rows, *ASKED, "--mechanism", "laplace", "--out", tmp_path / "model")
     assert result.exit_code == 2
-    assert "pass --epsilon and --delta, too" in " ".join(result.stderr.split())
+    assert "--epsilon and --delta" in " ".join(result.stderr.split())

@@ -45,9 +45,9 @@ def test_a_schema_to_be_filled_in(rows: Path) -> None:
     data = ("--target", "ill", "--node-column", "site")
     result = invoke("schema", rows, *data, "--out", out)
     assert result.exit_code == 0, result.output
-    assert "come from the rows" in result.stdout
+    assert "from the rows" in result.stdout
     text = out.read_text(encoding="utf-8")
-    assert "COMES FROM THE ROWS" in text
+    assert "FROM THE ROWS" in text
     assert text.count("# A range would crush this column") == 1
     schema = Schema.of(out)
     assert schema.from_rows == ("age", "blood pressure")
@@ -57,13 +57,13 @@ def test_a_schema_to_be_filled_in(rows: Path) -> None:
     printed = invoke("schema", rows, *data)
     assert printed.stdout == text
     again = invoke("schema", rows, *data, "--out", out)
-    assert (again.exit_code, "may have been filled in" in again.stderr) == (2, True)
+    assert (again.exit_code, "schema.toml" in again.stderr) == (2, True)
 
     private = ("--epsilon", "3", "--delta", "1e-5", "--task", "classification", "--schema", out)
     for command in (("train", "--out", rows.with_name("model")), ("advise",)):
         result = invoke(command[0], rows, *command[1:], *data, *private)
         assert result.exit_code == 2, result.output
-        assert "were computed from rows" in result.stderr
+        assert "blood pressure" in result.stderr
     rows.with_name("plan.toml").write_text(PLAN)
     with pytest.raises(PlanError, match=r"line 10: columns: the schema .*computed"):
         Plan.read(rows.with_name("plan.toml"))
@@ -79,16 +79,7 @@ def test_a_training_tells_its_owner_of_a_range_that_crushes(rows: Path) -> None:
     scales = ("--range", "blood pressure=0,5000", "--scale", "age=50,20")
     result = invoke(*common, *scales, "--out", rows.with_name("one"))
     assert result.exit_code == 0, result.output
-    assert "of 'blood pressure' lie in a small part of the declared range" in " ".join(
-        result.stderr.split()
-    )
-    result = invoke(
-        *common,
-        "--scale",
-        "*=50,20",
-        "--scale",
-        "blood pressure=105,10",
-        "--out",
-        rows.with_name("other"),
-    )
+    assert "'blood pressure' lie in a small part" in " ".join(result.stderr.split())
+    scales = ("--scale", "*=50,20", "--scale", "blood pressure=105,10")
+    result = invoke(*common, *scales, "--out", rows.with_name("other"))
     assert "small part" not in result.stderr

@@ -118,7 +118,7 @@ def test_json_is_one_document_quiet_is_quiet_verbose_says_at_least_as_much(path:
 def test_quiet_and_verbose_contradict_each_other() -> None:
     result = invoke("schema", "rows.csv", "--quiet", "--verbose")
     assert result.exit_code == 2
-    assert "contradict each other" in result.stderr
+    assert "--verbose" in result.stderr
 
 
 def test_a_wrong_command_prints_no_document() -> None:
@@ -134,7 +134,7 @@ def test_results_come_first_then_what_is_private() -> None:
     assert lines[5] == "Private: nothing."
     assert lines[6].startswith("Total over all runs on any of these rows")
     assert lines[7].startswith("Not private: ε = ∞: the model is not protected.")
-    assert "Taken to be public:" in invoke(*words_of("train", ""), "--verbose").stdout
+    assert "to be public:" in invoke(*words_of("train", ""), "--verbose").stdout
 
 
 def test_infinity_is_null_in_json(capsys: pytest.CaptureFixture[str]) -> None:

@@ -61,50 +61,43 @@ def test_what_is_left_out_is_the_default() -> None:
     assert read.tables("absent") == ()
 
 
-MISTAKES: dict[str, tuple[Callable[[CheckedTable], Any], str]] = {
-    "text": (lambda t: t.text("nodes"), "line 2: nodes must be text; it is 5."),
-    "label": (lambda t: t.label("on"), "line 4: on must be a text of 1 to 200 char"),
-    "labels": (lambda t: t.labels("name"), "line 1: name must be a list of texts, such"),
+# What is asked for, and where the error is, its key, and a value in it.
+MISTAKES: dict[str, tuple[Callable[[CheckedTable], Any], int, str, str]] = {
+    "text": (lambda t: t.text("nodes"), 2, "nodes", "5"),
+    "label": (lambda t: t.label("on"), 4, "on", "200"),
+    "labels": (lambda t: t.labels("name"), 1, "name", '["a", "b"]'),
     "label twice": (
-        lambda t: CheckedTable({"x": ["1", 1]}, t.source).labels("x"), 'x names "1" twice.'),
-    "choice": (
-        lambda t: t.choice("name", ["rings", "star"]),
-        'line 1: name is "ring", which is not known; did you mean "rings"? Choose one of rings'),
-    "no choice": (
-        lambda t: t.choice("nodes", ["star"]),
-        "line 2: nodes is 5, which is not known. Choose one of star."),
-    "names": (
-        lambda t: t.names("places", ["a", "b"]),
-        "line 6: places is 7, which is not known. Choose one of a, b."),
-    "one name": (lambda t: t.names("name", ["ring"]), "line 1: name must be a list of names"),
-    "count": (lambda t: t.count("share"), "share must be a whole number of at least 1; it is 0.5."),
-    "truth": (lambda t: t.count("on"), "on must be a whole number of at least 1; it is true."),
-    "much": (lambda t: t.count("nodes", most=4), "must be a whole number of at most 4; it is 5."),
+        lambda t: CheckedTable({"x": ["1", 1]}, t.source).labels("x"), 0, "x", '"1" twice'),
+    "choice": (lambda t: t.choice("name", ["rings", "star"]), 1, "name", '"rings"? '),
+    "no choice": (lambda t: t.choice("nodes", ["star"]), 2, "nodes", "star"),
+    "names": (lambda t: t.names("places", ["a", "b"]), 6, "places", "7"),
+    "one name": (lambda t: t.names("name", ["ring"]), 1, "name", "list"),
+    "count": (lambda t: t.count("share"), 3, "share", "0.5"),
+    "truth": (lambda t: t.count("on"), 4, "on", "true"),
+    "much": (lambda t: t.count("nodes", most=4), 2, "nodes", "4; it is 5"),
     "number": (
-        lambda t: t.number("share", least=0.0, above=0.5, below=2.0),
-        "share must be a finite number of at least 0 and greater than 0.5 and less than 2; it is"),
-    "flag": (lambda t: t.flag("nodes"), "line 2: nodes must be true or false; it is 5."),
-    "pair": (lambda t: t.pair("places"), "line 6: places must be two numbers [low, high] with"),
-    "table": (lambda t: t.table("name"), 'name must be a table of keys and values, such as [name]'),
-    "tables": (lambda t: t.tables("walk"), "line 7: walk must be a list of tables: write [[walk]]"),
-    "inside": (lambda t: t.table("walk").count("kind"), "line 8: walk.kind must be a whole number"),
-    "in a list": (lambda t: t.tables("claims")[1].text("text"), "line 12: claims.1.text must be t"),
-    "missing": (
-        lambda t: t.table("walk").flag("lazy"),
-        "line 7: walk.lazy is missing; it must be true or false."),
+        lambda t: t.number("share", least=0.0, above=0.5, below=2.0), 3, "share",
+        "at least 0 and greater than 0.5 and less than 2"),
+    "flag": (lambda t: t.flag("nodes"), 2, "nodes", "5"),
+    "pair": (lambda t: t.pair("places"), 6, "places", "[low, high]"),
+    "table": (lambda t: t.table("name"), 1, "name", "[name]"),
+    "tables": (lambda t: t.tables("walk"), 7, "walk", "[[walk]]"),
+    "inside": (lambda t: t.table("walk").count("kind"), 8, "walk.kind", "1"),
+    "in a list": (lambda t: t.tables("claims")[1].text("text"), 12, "claims.1.text", "text"),
+    "missing": (lambda t: t.table("walk").flag("lazy"), 7, "walk.lazy", "missing"),
     "unknown": (
-        lambda t: t.table("walk").only(["kinds"], "a walk"),
-        "line 8: walk.kind is no key of a walk; did you mean kinds? Allowed: kinds."),
+        lambda t: t.table("walk").only(["kinds"], "a walk"), 8, "walk.kind", "Allowed: kinds"),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_mistakes_are_told(mistake: str) -> None:
-    ask, message = MISTAKES[mistake]
+    ask, line, key, value = MISTAKES[mistake]
     with pytest.raises(PlanError) as caught:
         ask(table())
-    assert str(caught.value).startswith("plan.toml")
-    assert message in str(caught.value)
+    assert caught.value.place == "plan.toml" + (f", line {line}" if line else "")
+    assert caught.value.key == key
+    assert value in caught.value.problem
 
 
 def test_errors_from_elsewhere_name_the_table() -> None:
@@ -112,15 +105,15 @@ def test_errors_from_elsewhere_name_the_table() -> None:
     told = r"line 7: walk: no such kind \(here\)"
     with pytest.raises(PlanError, match=told), walk.explained(note=" (here)"):
         raise TypeError("no such kind")
-    with pytest.raises(PlanError, match="line 7: walk: it is kindly refused"), walk.explained():
-        raise ValueError("it is kindly refused")
+    with pytest.raises(PlanError, match="line 7: walk: refused"), walk.explained():
+        raise ValueError("refused")
     with pytest.raises(PlanError, match=r"^known already$"), walk.explained():
         raise PlanError("known already")
 
 
 def test_a_table_without_a_text_names_the_key_alone() -> None:
     read = CheckedTable({"walk": {"kind": 1}}, Source(error=PlanError))
-    with pytest.raises(PlanError, match=r"^walk\.kind must be text; it is 1\.$"):
+    with pytest.raises(PlanError, match=r"^walk\.kind .* 1\.$"):
         read.table("walk").text("kind")
     with pytest.raises(PlanError, match=r"^does not fit$"):
         raise read.error("", "does not fit")
@@ -128,7 +121,7 @@ def test_a_table_without_a_text_names_the_key_alone() -> None:
 
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     path = tmp_path / "plan.toml"
-    with pytest.raises(PlanError, match=r"plan\.toml does not exist"):
+    with pytest.raises(PlanError, match=r"plan\.toml"):
         CheckedTable.read(path, PlanError)
     path.write_bytes(b"\xff\xfe\x00")
     with pytest.raises(PlanError, match=r"cannot read .*plan\.toml.*utf-8"):

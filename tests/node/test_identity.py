@@ -119,6 +119,6 @@ def test_no_bytes_break_the_reading_of_a_key(content: bytes) -> None:
 
 
 def test_a_key_that_is_no_point_of_the_curve_is_refused() -> None:
-    with pytest.raises(IdentityError, match="no point of the curve"):
+    with pytest.raises(IdentityError, match="curve"):
         Invite("bob", "host:1", b"\x02" + bytes(31) + b"\x01").verify()
     INVITE.verify()

@@ -153,13 +153,13 @@ def test_a_stranger_is_asked_for_its_book_and_hears_nothing_else(tmp_path: Path)
             wire.set_neighbours([one.invite])
             with pytest.raises(Refused, match="has not added"):
                 await wire.call(one.identity.fingerprint, "Hello", b"", 10.0)
-            await until(lambda: "changed after its keeper signed it" in log.getvalue())
+            await until(lambda: "keeper signed" in log.getvalue())
             await until(lambda: "not a neighbour" in log.getvalue())
             guests = node._runtime.transport.guests
             assert guests is not None
             guests._next_at += SECONDS  # who comes again too soon is sent away unasked
             await until(lambda: not wire.is_connected(one.identity.fingerprint))
-            with pytest.raises(Undelivered, match="has not added this one"):
+            with pytest.raises(Undelivered, match="not added"):
                 await wire.call(one.identity.fingerprint, "Book", b"0", 10.0)
             await wire.close()
 
@@ -212,7 +212,7 @@ def test_a_neighbour_cannot_bring_a_book_that_the_keeper_did_not_sign(tmp_path: 
             second._runtime.books._content = content.replace(b'"number": 1', b'"number": 7')
             second._runtime.books.tell(one.identity.fingerprint)
             await until(lambda: "book refused" in log.getvalue())
-            assert "changed after its keeper signed it" in log.getvalue()
+            assert "keeper signed" in log.getvalue()
             refused = {each["event"]: each for each in log_lines(log.getvalue())}["book refused"]
             assert refused["neighbour"] == "node1"
 
@@ -246,7 +246,7 @@ def test_no_book_that_a_neighbour_brings_ends_the_node(
                 second._runtime.books.tell(one.identity.fingerprint)
                 await until(lambda times=times: log.getvalue().count("book refused") == times)
                 monkeypatch.setattr(one, "join", fail)
-            assert "a fault of this node's" in log.getvalue()
+            assert "fault of this node" in log.getvalue()
             await first.wait(0.1)  # it raises what ended the node
             assert is_met(first)
 
@@ -275,7 +275,7 @@ def test_who_is_removed_by_hand_stays_removed_and_hand_made_neighbours_remain(
 def test_who_is_not_in_the_book_is_no_neighbour(tmp_path: Path) -> None:
     """Nobody would take what it signs: a token that it renewed would stay with it."""
     one, other, third = make(tmp_path, 3)
-    with pytest.raises(DirectoryError, match="node1 is not in the book"):
+    with pytest.raises(DirectoryError, match=r"node1.*book"):
         one.add_peer(other.invite.encode())  # there is none yet
     write_down(tmp_path, one, other)
     one.join(write_down(tmp_path, third))
@@ -284,7 +284,7 @@ def test_who_is_not_in_the_book_is_no_neighbour(tmp_path: Path) -> None:
     one.join((tmp_path / "book").read_bytes())
     assert [peer.name for peer in one.neighbours()] == ["node1"]
     assert one.strangers() == ["node2"]
-    with pytest.raises(DirectoryError, match="node2 is not in the book"):
+    with pytest.raises(DirectoryError, match=r"node2.*book"):
         one.add_peer(third.invite.encode())
 
     async def start() -> str:
@@ -301,11 +301,11 @@ def test_who_is_not_in_the_book_is_no_neighbour(tmp_path: Path) -> None:
 
 def test_books_that_a_node_does_not_join_by(tmp_path: Path) -> None:
     one, other = make(tmp_path, 2)
-    with pytest.raises(BookError, match="this node is not in the book"):
+    with pytest.raises(BookError, match="this node"):
         one.join(write_down(tmp_path, other))
     more = Invite("more", "h:1", Identity.create().public_key)
     full = write_down(tmp_path, one, also=(more,))
-    with pytest.raises(DirectoryError, match="3 participants, and the plan is for 2"):
+    with pytest.raises(DirectoryError, match=r"3 participants.* 2"):
         one.join(full)
     (tmp_path / "alone").mkdir()
     (tmp_path / "alone" / "plan.toml").write_text(PLAN.format(nodes=2, updates=5, more=""))
@@ -334,13 +334,13 @@ def test_an_older_book_does_not_take_the_place_of_a_newer(tmp_path: Path) -> Non
     one, other = make(tmp_path, 2)
     older, newer = write_down(tmp_path, one), write_down(tmp_path, one, other)
     assert one.join(newer).number == one.join(newer).number > 1
-    with pytest.raises(DirectoryError, match="this is book 1, and the node has the newer book 2"):
+    with pytest.raises(DirectoryError, match=r"book 1.*book 2"):
         one.join(older)
 
 
 def test_two_that_cannot_be_dialled_are_told_at_once(tmp_path: Path) -> None:
     one, other = make(tmp_path, 2, dial_only=2)
-    with pytest.raises(DirectoryError, match="neither this node nor node1 has an address"):
+    with pytest.raises(DirectoryError, match=r"node1.* address"):
         one.add_peer(other.invite.encode())
 
 

@@ -84,7 +84,7 @@ def test_buttons_are_for_nodes_that_are_there_and_do_what_can_be_done(tmp_path: 
     with NetworkView(network, trial, "a pair") as view:
         for wrong in ("true", "2", "-1", "0.0", '"0"', "[0]"):
             status, _, line = asked(view.page, "do/kill", method="POST", body=wrong)
-            assert (status, "there is no node" in line) == (400, True), wrong
+            assert (status, "no node" in line) == (400, True), wrong
         status, _, line = asked(view.page, "do/start", method="POST", body="0")
         assert (status, json.loads(line)) == (400, {"error": "node-0 runs."})
         first = json.loads(asked(view.page, "events")[2].removeprefix("data: "))["first"]
@@ -95,7 +95,7 @@ def test_two_pages_have_two_addresses_and_a_taken_port_is_told() -> None:
     with LivePage("node", dict) as one, LivePage("node", dict) as other:
         port = urlsplit(one.address).port
         assert urlsplit(one.address).path != urlsplit(other.address).path
-        with pytest.raises(OSError, match=f"cannot show a page on 127.0.0.1:{port}"):
+        with pytest.raises(OSError, match=f"127.0.0.1:{port}"):
             LivePage("node", dict, port=port or 0)
 
 
@@ -200,6 +200,4 @@ def test_a_page_needs_its_extra(tmp_path: Path) -> None:
         "from walklearn.node.process.live_page import LivePage\nLivePage('node', dict)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert (
-        "the page needs starlette. In the clone of walklearn: pip install '.[web]'" in done.stderr
-    )
+    assert "pip install '.[web]'" in done.stderr

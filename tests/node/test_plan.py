@@ -96,7 +96,7 @@ def test_of_a_total_and_public_facts_all_else_follows() -> None:
 
 def test_a_weighted_walk_tells_its_constants_at_row_level_within_the_total() -> None:
     text = ROWS.replace("[columns]", 'walk = "weighted"\npenalty = 0.1\n[columns]')
-    with pytest.raises(PlanError, match="feature_bound is missing"):
+    with pytest.raises(PlanError, match="feature_bound"):
         Plan.from_text(text)
     plan = Plan.from_text(text + "feature_bound = 4.0\n")
     mechanism, noise = plan.calibrated_mechanism(), plan.calibrated_noise()
@@ -128,7 +128,7 @@ def test_a_model_in_the_clear_is_said_in_so_many_words() -> None:
     assert mechanism is not None
     assert mechanism.delta(3.0) <= 0.03  # all of it goes to L_i
     assert not plan.claim.is_private
-    with pytest.raises(PlanError, match="epsilon would protect nothing"):
+    with pytest.raises(PlanError, match="epsilon"):
         Plan.from_text(ROWS + 'model = "in the clear"\n')
 
 
@@ -137,15 +137,15 @@ def test_a_model_in_the_clear_is_said_in_so_many_words() -> None:
     [
         (("rows = 500\n", ""), "rows"),
         (('aggregate = "mean"', 'aggregate = "mean"\nbatch = 3'), "mini-batch"),
-        (("delta = 1e-5\n", ""), "privacy.delta is missing"),
-        (("epsilon = 3.0\n", ""), "privacy.epsilon is missing"),
+        (("delta = 1e-5\n", ""), "privacy.delta"),
+        (("epsilon = 3.0\n", ""), "privacy.epsilon"),
         (("epsilon = 3.0\ndelta = 1e-5\n", 'model = "noisy"\n'), "privacy.model"),
-        (('"*" = { centre = 50, spread = 10 }', "age = { spread = 10 }"), "clip does not follow"),
-        (("[privacy]", "[model_privacy]\nclip = 1\n[privacy]"), "of plans of version 1"),
-        (("nodes = 5", "nodes = 5\nversion = 1"), r"version is 1, and this walklearn reads 2"),
+        (('"*" = { centre = 50, spread = 10 }', "age = { spread = 10 }"), "clip"),
+        (("[privacy]", "[model_privacy]\nclip = 1\n[privacy]"), "model_privacy"),
+        (("nodes = 5", "nodes = 5\nversion = 1"), "version .*1.* 2"),
         (("epsilon = 3.0", 'epsilon = 3.0\nmechanism = "laplace"'), "walk does not"),
         (("epsilon = 3.0", "epsilon = 3.0\nconstants_share = 0.2"), "walk does not"),
-        (("epsilon = 3.0\ndelta = 1e-5", 'model = "in the clear"\nclip = 1'), "needs an epsilon"),
+        (("epsilon = 3.0\ndelta = 1e-5", 'model = "in the clear"\nclip = 1'), "epsilon"),
     ],
 )
 def test_what_cannot_be_kept_is_refused(change: tuple[str, str], message: str) -> None:
@@ -165,41 +165,41 @@ def test_the_plan_of_the_documentation_is_one() -> None:
 
 # What is replaced in TEXT, by what, and what the message must say.
 MISTAKES = [
-    ("nodes = 5", "nodes = 0", "line 3: nodes must be a whole number of at least 1; it is 0"),
-    ("nodes = 5", "nodes = true", "line 3: nodes must be a whole number"),
+    ("nodes = 5", "nodes = 0", "line 3: nodes .* 0"),
+    ("nodes = 5", "nodes = true", "line 3: nodes .*true"),
     ("nodes = 5\n", "", "nodes is missing"),
-    ("nodes = 5", "nodes = 5\nupdats = 3", "line 4: updats is no key.* updates[?]"),
+    ("nodes = 5", "nodes = 5\nupdats = 3", "line 4: updats .* updates[?]"),
     ("epsilon = 3.0\ndelta = 0.03", "epsilon = -1\ndelta = 0.03", "line 16: privacy.epsilon"),
-    ("delta = 0.03", "delta = 1.0", "line 17: privacy.delta must be .* less than 1"),
-    ("delta = 0.03", "delta = nan", "line 17: privacy.delta must be a finite number"),
-    ("max_rows = 4", "", "line 14: privacy.max_rows is missing"),
-    ("max_rows = 4", "max_rows = 4\nbounds = [1, 2]", "line 21: privacy.bounds .*not both"),
-    ('"yes"]', '"yes", "maybe"]', "line 6: classes must be two texts"),
-    ('classes = ["no", "yes"]\n', "", "classes must be two texts"),
-    ('loss = "logistic"', 'loss = "squared"', "line 6: classes must be left out"),
-    ('loss = "logistic"', 'loss = "quadratic"', "line 7: loss is .*Choose one of"),
-    ('loss = "logistic"', "loss = { huber = -1 }", "line 7: loss.huber must be a finite number"),
-    ('"pressure"]', '"age"]', 'line 4: features names "age" twice'),
-    ('"pressure"]', '"ill"]', 'line 5: target "ill" is also one of the features'),
-    ('"pressure"]', "1.5]", "line 4: features must be a list of texts; entry 2 is 1.5"),
-    ("{ ball = 10.0 }", "{ ball = 0 }", "line 9: domain.ball must be a finite number greater"),
-    ("{ ball = 10.0 }", "{ box = [1, 0] }", "line 9: domain.box must be two numbers"),
-    ("{ ball = 10.0 }", '"ball"', "line 9: domain must be"),
-    ("{ constant = 0.01 }", "0.01", "line 10: step_size must be a table"),
-    ("0.01 }", "0.01, exponent = 1.5 }", "line 10: step_size.exponent must lie between"),
-    ('"weighted"', '"uniform"', "line 18: privacy.mechanism is about telling L_i"),
-    ('"weighted"', '"levy"', "line 12: walk is .*Choose one of"),
-    ('"weighted"', '"weighted"\nlaziness = 1', "line 13: laziness must be .* less than 1"),
-    ('"weighted"', '"weighted"\naggregate = "mean"', "rows is missing"),
-    ("penalty = 1.0", "penalty = 0.0", "privacy.* gives no public bounds.*lower"),
-    ("hospitals", "The Hospitals", "line 2: name must be of a-z"),
-    ("nodes = 5", "nodes = 5\nversion = 9", "line 4: version is 9.*reads 2"),
+    ("delta = 0.03", "delta = 1.0", r"line 17: privacy.delta .* 1\.0"),
+    ("delta = 0.03", "delta = nan", "line 17: privacy.delta .*nan"),
+    ("max_rows = 4", "", "line 14: privacy.max_rows"),
+    ("max_rows = 4", "max_rows = 4\nbounds = [1, 2]", "line 21: privacy.bounds"),
+    ('"yes"]', '"yes", "maybe"]', "line 6: classes .*two"),
+    ('classes = ["no", "yes"]\n', "", "classes .*two"),
+    ('loss = "logistic"', 'loss = "squared"', "line 6: classes .*left out"),
+    ('loss = "logistic"', 'loss = "quadratic"', "line 7: loss .*quadratic.*logistic"),
+    ('loss = "logistic"', "loss = { huber = -1 }", "line 7: loss.huber .*-1"),
+    ('"pressure"]', '"age"]', 'line 4: features .*"age"'),
+    ('"pressure"]', '"ill"]', 'line 5: target "ill"'),
+    ('"pressure"]', "1.5]", r"line 4: features .*1\.5"),
+    ("{ ball = 10.0 }", "{ ball = 0 }", "line 9: domain.ball"),
+    ("{ ball = 10.0 }", "{ box = [1, 0] }", "line 9: domain.box"),
+    ("{ ball = 10.0 }", '"ball"', "line 9: domain "),
+    ("{ constant = 0.01 }", "0.01", "line 10: step_size "),
+    ("0.01 }", "0.01, exponent = 1.5 }", "line 10: step_size.exponent"),
+    ('"weighted"', '"uniform"', "line 18: privacy.mechanism .*L_i"),
+    ('"weighted"', '"levy"', "line 12: walk .*levy.*weighted"),
+    ('"weighted"', '"weighted"\nlaziness = 1', "line 13: laziness"),
+    ('"weighted"', '"weighted"\naggregate = "mean"', "rows"),
+    ("penalty = 1.0", "penalty = 0.0", "privacy.*lower"),
+    ("hospitals", "The Hospitals", "line 2: name .*a-z"),
+    ("nodes = 5", "nodes = 5\nversion = 9", "line 4: version .*9.* 2"),
     ("nodes = 5", "nodes = 5 5", "is not TOML.*line 3"),
-    ("max_rows = 4", 'max_rows = 4\nreweight = "as-printed"', "line 21: privacy.reweight divides"),
-    ("[privacy]", "[columns.weight]\nspread = 2\n[privacy]", "line 14: columns.weight is not one"),
-    ("[privacy]", "[columns.age]\nspread = 0\n[privacy]", "line 15: columns.age.spread must be"),
-    ("[privacy]", "[columns]\nage = 3\n[privacy]", "line 15: columns.age must be a table"),
-    ("clip = 1.0", "clip = inf", "line 21: privacy.clip must be a finite number"),
+    ("max_rows = 4", 'max_rows = 4\nreweight = "as-printed"', "line 21: privacy.reweight"),
+    ("[privacy]", "[columns.weight]\nspread = 2\n[privacy]", "line 14: columns.weight"),
+    ("[privacy]", "[columns.age]\nspread = 0\n[privacy]", "line 15: columns.age.spread"),
+    ("[privacy]", "[columns]\nage = 3\n[privacy]", "line 15: columns.age .*table"),
+    ("clip = 1.0", "clip = inf", "line 21: privacy.clip .*inf"),
 ]  # fmt: skip
 
 

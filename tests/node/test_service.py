@@ -166,7 +166,7 @@ def test_a_damaged_invite_in_the_directory_hides_no_other(tmp_path: Path) -> Non
         async with first.started(), second.started():
             (one.path / "peers" / "x.invite").write_text("nonsense")
             await first.look_for_neighbours()
-            assert "cannot read a neighbour" in log.getvalue()
+            assert "x.invite" in log.getvalue()
             await until(lambda: is_met(first) and is_met(second))
             known = one.path / "peers" / f"{other.settings.name}.invite"
             known.write_text("damaged")  # it was read before, so it stays
@@ -432,7 +432,7 @@ def test_start_walk_asks_the_neighbours_first(tmp_path: Path) -> None:
             heard = Mark(Line(0, 1, state.fingerprint, "a" * 32), 0)
             record = replace(state.record, newest=heard)
             second._runtime.state = replace(state, record=record)  # of which it has told nobody
-            with pytest.raises(CommandError, match="a walk has begun already"):
+            with pytest.raises(CommandError, match="begun already"):
                 await first.start_walk()
 
     asyncio.run(begin())
@@ -489,7 +489,7 @@ def test_only_one_walk_begins_and_resume_needs_a_reason(tmp_path: Path) -> None:
         async with nodes[0].started(), nodes[1].started(), nodes[2].started():
             await until(lambda: all(map(is_met, nodes)))
             await nodes[0].start_walk()
-            with pytest.raises(CommandError, match="a walk has begun already"):
+            with pytest.raises(CommandError, match="begun already"):
                 await nodes[0].start_walk()
             await until(lambda: all(node.is_finished for node in nodes))
             await until(lambda: all(node.all_know_the_end for node in nodes))
@@ -542,7 +542,7 @@ def test_a_node_that_is_running_cannot_be_run_twice(tmp_path: Path) -> None:
 
     async def run() -> None:
         async with first.started():
-            with pytest.raises(StoreError, match="another process runs this node"):
+            with pytest.raises(StoreError, match="another process"):
                 Node(one)
         Node(one)._store.close()
 

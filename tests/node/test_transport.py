@@ -113,7 +113,7 @@ def test_the_four_ends_of_a_call() -> None:
             here.introduce("alice", "bob", "carol")
             here.introduce("bob", "alice")
             assert await here.call("alice", "bob", b"x")
-            with pytest.raises(Refused, match="and more about it") as refused:
+            with pytest.raises(Refused, match="more about") as refused:
                 await here.call("alice", "bob", b"no")
             assert refused.value.reason == "a reason"
             assert here.refusals == [("bob", "a reason")]
@@ -124,7 +124,7 @@ def test_the_four_ends_of_a_call() -> None:
                 await here.call("alice", "bob", b"wait", 0.2)
             with pytest.raises(Undelivered, match="10001 bytes"):
                 await here.call("alice", "bob", bytes(LARGEST + 1))
-            with pytest.raises(Undelivered, match="has not added this one"):
+            with pytest.raises(Undelivered, match="not added"):
                 await here.call("alice", "carol", b"x")
             assert here.refusals[2] == ("carol", "not a neighbour")
             with pytest.raises(Undelivered, match="no such neighbour"):
@@ -144,7 +144,7 @@ def test_either_end_may_dial_and_both_then_call() -> None:
         async with world() as here:
             here.invites["bob"] = Invite("bob", "", IDENTITIES["bob"].public_key)
             here.make_friends()
-            with pytest.raises(Undelivered, match="bob has no address"):
+            with pytest.raises(Undelivered, match=r"bob .*address"):
                 await here.call("alice", "bob", b"x")
             assert await here.call("bob", "alice", b"x")
             assert await here.call("alice", "bob", b"x")
@@ -495,7 +495,7 @@ def test_two_certificates_in_one_prove_nothing(
                     await until(lambda: here.refusals)
                 else:
                     liar = asyncio.ensure_future(asyncio.to_thread(be_dialled, listener))
-                    with pytest.raises(Undelivered, match="is no walklearn node"):
+                    with pytest.raises(Undelivered, match="no walklearn"):
                         await here.call("alice", "carol", b"x")
                     await liar
             assert not here.is_connected("alice", "carol")

@@ -214,12 +214,12 @@ def test_a_missing_capability_is_refused_with_fields() -> None:
         ({"draws": -1}, "draws"),
         ({"penalty": -0.5}, "penalty"),
         ({"penalty": "much"}, "penalty"),
-        ({"parameters": ("centre", 3)}, "parameters must be a tuple of wl.ArraySpec"),
-        ({"parameters": ()}, "at least one entry"),
+        ({"parameters": ("centre", 3)}, "parameters .*wl.ArraySpec"),
+        ({"parameters": ()}, "parameters .*one entry"),
         ({"parameters": (wl.ArraySpec("a"), wl.ArraySpec("a"))}, "unique names"),
         ({"parameters": (wl.ArraySpec("a", (2,), "<i8"),)}, "one float dtype"),
         ({"parameters": (wl.ArraySpec("a"), wl.ArraySpec("b", (), "<f4"))}, "one float dtype"),
-        ({"start": np.zeros(5)}, r"start must have shape \(4,\), got \(5,\)"),
+        ({"start": np.zeros(5)}, r"start .*\(4,\).*\(5,\)"),
     ],
 )
 def test_fields_that_cannot_be_used_are_refused(changes: dict[str, Any], message: str) -> None:
@@ -232,5 +232,5 @@ def test_fields_that_cannot_be_used_are_refused(changes: dict[str, Any], message
 def test_missing_fields_are_named() -> None:
     objective = centre()
     del objective.nodes
-    with pytest.raises(TypeError, match=r"HuberCentre has no nodes. Set self.nodes"):
+    with pytest.raises(TypeError, match=r"HuberCentre .*self\.nodes"):
         objective.check()

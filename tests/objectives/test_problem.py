@@ -135,7 +135,7 @@ class TestImmutable:
     [
         ({"X": np.ones(3)}, ValueError, "shape"),
         ({"X": np.ones((0, 3)), "y": []}, ValueError, "at least 1"),
-        ({"y": [1.0, -1.0]}, ValueError, "one target per row"),
+        ({"y": [1.0, -1.0]}, ValueError, r"y must .*\(2,\)"),
         ({"y": [1.0, 0.0, 1.0]}, ValueError, "row 1 has label 0"),
         ({"y": [1.0, -1.0, np.nan]}, ValueError, "row 2"),
         ({"X": [[1.0], [np.inf], [0.0]]}, ValueError, "row 1 has a value"),
@@ -147,7 +147,7 @@ class TestImmutable:
         ({"loss": "logistic"}, TypeError, "loss"),
         ({"loss": Logistic}, TypeError, "loss"),
         ({"domain": 3.0}, TypeError, "domain"),
-        ({"node_of_row": [0, 1]}, ValueError, "one node per row"),
+        ({"node_of_row": [0, 1]}, ValueError, "node_of_row"),
         ({"node_of_row": [0, 1, -1]}, ValueError, "node numbers"),
         ({"node_of_row": [0.0, 1.0, 2.0]}, ValueError, "node numbers"),
         ({"node_of_row": [0, 1, 3]}, ValueError, "node 2 has no rows"),

@@ -153,11 +153,11 @@ def test_weights_are_part_of_what_a_problem_is() -> None:
 @pytest.mark.parametrize(
     ("weights", "message"),
     [
-        ([1.0, 2.0], r"one weight per row: there are 13 rows, sample_weight has shape \(2,\)"),
-        (-np.ones(13), "row 0 has weight -1"),
-        (np.full(13, np.nan), "row 0 has weight nan"),
-        (np.zeros(13), "nothing to learn from"),
-        (np.r_[0.0, np.ones(12)], r"node 0 has no rows .* rows of weight 0 do not"),
+        ([1.0, 2.0], r"13 rows, sample_weight .*\(2,\)"),
+        (-np.ones(13), "row 0 .*-1"),
+        (np.full(13, np.nan), "row 0 .*nan"),
+        (np.zeros(13), "sample_weight .*zero"),
+        (np.r_[0.0, np.ones(12)], "node 0 .*weight 0"),
     ],
 )
 def test_bad_weights_are_refused(weights: Any, message: str) -> None:

@@ -42,10 +42,10 @@ def test_a_dot_has_the_size_of_its_visits_and_the_colour_of_their_ratio_to_the_l
 @pytest.mark.parametrize(
     ("counts", "law", "message"),
     [
-        ([1, 2], None, "one number for each of the 5 nodes"),
+        ([1, 2], None, "5 nodes"),
         ([0] * 5, None, "all zero"),
         ([1, 2, 3, 4, np.nan], None, "finite"),
-        ([1] * 5, [1, 1, 1, 1, 0], "positive at every node"),
+        ([1] * 5, [1, 1, 1, 1, 0], "positive"),
     ],
 )
 def test_visits_that_cannot_be_drawn(counts, law, message):

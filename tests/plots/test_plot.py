@@ -141,19 +141,19 @@ def test_an_interval_that_reaches_zero_keeps_its_band(axes):
 @pytest.mark.parametrize(
     ("traces", "options", "message"),
     [
-        ([make_trace()], {"x": "iterations"}, "x must be one of updates, messages, bytes, not"),
-        ([make_trace()], {"metric": "regret"}, "no metric 'regret'. Its metrics are distance"),
-        ([], {}, "there is no trace to draw"),
+        ([make_trace()], {"x": "iterations"}, "x .*'iterations'"),
+        ([make_trace()], {"metric": "regret"}, "'regret'.*distance"),
+        ([], {}, "no trace"),
         (
             [make_trace(), make_trace(average_distance=np.full((8, 5), np.nan))],
             {"metric": "average_distance"},
-            "NaN at every record.*w\\* is not unique.*metric='average_gap'",
+            "NaN.*metric='average_gap'",
         ),
-        ([make_trace(gap=np.full((8, 5), np.nan))], {"metric": "gap"}, "NaN at every record$"),
+        ([make_trace(gap=np.full((8, 5), np.nan))], {"metric": "gap"}, "NaN .*record$"),
         (
             [make_trace(gap=np.zeros((8, 5)))],
             {"metric": "gap", "x": "bytes"},
-            "no trace has a positive median gap after a positive number of bytes",
+            "gap .*bytes",
         ),
     ],
 )

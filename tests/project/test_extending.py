@@ -302,7 +302,7 @@ def test_a_loss_and_a_mechanism_in_simulate() -> None:
         settings: dict[str, Any] = {"steps": 3_000, "step_size": wl.PowerStep(0.3), **RUN}
         with pytest.raises(ValueError, match=r"Steep\(\) has no kernel"):
             wl.simulate(problem, GRAPH, walk, engine="compiled", **settings)
-        with pytest.warns(UserWarning, match=r"Steep\(\) has no kernel: the reference engine runs"):
+        with pytest.warns(UserWarning, match=r"Steep\(\) has no kernel"):
             trace = wl.simulate(problem, GRAPH, walk, **settings)
         assert trace.distance[0, -1] < 0.2 * trace.distance[0, 0]
     saga = wl.simulate(problem, GRAPH, "root-degree", steps=3_000, engine="reference", **RUN)
@@ -366,7 +366,7 @@ def test_what_is_released_is_told_and_read_back() -> None:
     assert from_description(describe(mechanism)) == mechanism
     rows = wl.privacy.compare(epsilon=1.0, delta=0.1, bounds=(1.0, 9.0)).rows
     assert "uniform-noise" in {row.kind for row in rows}
-    with pytest.raises(wl.privacy.InfeasiblePrivacyError, match="no noise level of uniform-noise"):
+    with pytest.raises(wl.privacy.InfeasiblePrivacyError, match="uniform-noise"):
         wl.privacy.calibrate("uniform-noise", epsilon=1.0, delta=0.0, bounds=(1.0, 9.0))
 
 
@@ -456,7 +456,7 @@ def test_a_plan_says_it_and_is_the_same_after_a_round_trip() -> None:
         assert again.digest != Plan.from_text(PLAN).digest
         assert plan.to_dict()["loss"] == "steep"
     assert type(plan.calibrated_mechanism()) is UniformNoise
-    with pytest.raises(ValueError, match="with the root-degree walk, which tells nothing else"):
+    with pytest.raises(ValueError, match="root-degree"):
         Plan.from_text(PLAN + RELEASED.replace("weighted", "root-degree"))
 
 
@@ -520,7 +520,7 @@ def test_privacy_is_claimed_for_a_walk_whose_disclosure_is_known() -> None:
             return np.asarray(objective.smoothness_constants)
 
     for silent in (Talkative(), Follower()):
-        with pytest.raises(ValueError, match=r"no privacy can be claimed for (Talk|Foll)"):
+        with pytest.raises(ValueError, match=r"(Talk|Foll)"):
             wl.simulate(problem, GRAPH, silent, privacy=noise, **settings)
 
 
@@ -528,11 +528,11 @@ def test_a_name_is_given_once() -> None:
     class Other(RootDegree):
         """Has forgotten to say its own name."""
 
-    with pytest.raises(ValueError, match="there is a walk named 'root-degree' already"):
+    with pytest.raises(ValueError, match="'root-degree' already"):
         WALKS.register(Other)
-    with pytest.raises(ValueError, match="there is a walk named 'uniform' already"):
+    with pytest.raises(ValueError, match="'uniform' already"):
         WALKS.register_home("uniform", "elsewhere:Walk")
-    with pytest.raises(ValueError, match="no loss 'stepe', did you mean 'steep'"):
+    with pytest.raises(ValueError, match=r"'stepe', .*'steep'"):
         LOSSES.by_name("stepe")
-    with pytest.raises(ValueError, match="is of no registered walk"):
+    with pytest.raises(ValueError, match="registered walk"):
         WALKS.name_of(Other())

@@ -94,7 +94,7 @@ def test_tokens_of_one_batch_share_their_step_sizes() -> None:
     token = init_token(plan, np.zeros(3))
     starts = [Position(0, token), Position(1, token._replace(updates=5))]
     streams = [generators(seed) for seed in np.random.SeedSequence(1).spawn(2)]
-    with pytest.raises(ValueError, match="same number of updates"):
+    with pytest.raises(ValueError, match="updates"):
         CompiledWalks(plan, RING, streams, starts)
 
 

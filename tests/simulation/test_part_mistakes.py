@@ -41,13 +41,13 @@ def test_updates(changes: dict[str, Any], error: type[Exception], message: str) 
 @pytest.mark.parametrize("method", ["model", "average_model"])
 def test_models_of_the_wrong_kind(method: str) -> None:
     update: Any = type("Wrong", (Step,), {method: lambda *_: None})
-    with pytest.raises(TypeError, match="must return an array of 2 numbers"):
+    with pytest.raises(TypeError, match="array of 2"):
         wl.simulate(PROBLEM, RING, "uniform", update=update(), steps=5, engine="reference")
 
 
 def test_needs_that_are_no_dict() -> None:
     update: Any = type("Wrong", (Step,), {"needs": ["smoothness"]})
-    with pytest.raises(TypeError, match="from capability to remedy"):
+    with pytest.raises(TypeError, match="needs"):
         wl.simulate(PROBLEM, RING, "uniform", update=update(), steps=5, engine="reference")
 
 

@@ -9,6 +9,7 @@ import json
 import math
 import os
 import pickle
+import re
 import stat
 import subprocess
 import sys
@@ -140,7 +141,7 @@ def test_a_missing_metric_is_an_attribute_error_that_names_the_others():
     with pytest.raises(AttributeError, match=r"'gap'.* value.*optimum\(\)") as caught:
         _ = trace.gap
     assert (caught.value.name, caught.value.obj) == ("gap", trace)
-    with pytest.raises(ValueError, match=r"fit has no metric 'distance'.* value.*optimum\(\)"):
+    with pytest.raises(ValueError, match=r"fit .*'distance'.* value.*optimum\(\)"):
         trace.summary()
     with pytest.raises(AttributeError, match=f"'regret'.*{', '.join(METRICS)}"):
         _ = make_trace().regret
@@ -166,12 +167,12 @@ def test_copies_and_replacements_keep_the_metrics():
      "messages", "bytes", "summary", "ledger", "questions", "replicate"],
 )  # fmt: skip
 def test_bad_metric_names_are_refused(name):
-    with pytest.raises(ValueError, match="cannot name a metric"):
+    with pytest.raises(ValueError, match=re.escape(repr(name))):
         make_trace(metrics={name: np.ones((3, 4))})
 
 
 def test_metrics_are_a_dictionary():
-    with pytest.raises(ValueError, match="metrics must be a dictionary"):
+    with pytest.raises(ValueError, match="metrics"):
         dataclasses.replace(make_trace(), metrics=[1.0])
     assert dataclasses.replace(make_trace(), metrics={}).metrics == {}
 
@@ -288,24 +289,24 @@ def test_bytes_count_every_message_but_not_the_announcements():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"updates": [1, 10, 10, 20]}, "updates must be an increasing list"),
-        ({"updates": np.array([], int)}, "updates must be an increasing list"),
-        ({"updates": [1.5, 2, 3, 4]}, "updates must be an array of int64"),
-        ({"messages": [1, 2, 3, 4]}, r"messages must be \(replicates, records\)"),
-        ({"messages": np.zeros((0, 4), int)}, r"messages must be \(replicates, records\)"),
+        ({"updates": [1, 10, 10, 20]}, "updates .*increasing"),
+        ({"updates": np.array([], int)}, "updates .*increasing"),
+        ({"updates": [1.5, 2, 3, 4]}, "updates .*int64"),
+        ({"messages": [1, 2, 3, 4]}, r"messages .*\(replicates, records\)"),
+        ({"messages": np.zeros((0, 4), int)}, r"messages .*\(replicates, records\)"),
         ({"metrics": {"gap": np.ones((3, 5))}}, r"gap has shape \(3, 5\) .* \(3, 4\)"),
-        ({"metrics": {"gap": "none"}}, "gap must be an array of float64"),
+        ({"metrics": {"gap": "none"}}, "gap .*float64"),
         ({"models": np.ones((2, 2))}, "models has shape"),
         ({"averages": np.ones((3, 3))}, "averages has shape"),
-        ({"visits": np.ones((2, 2), int)}, "visits must be one number per node"),
-        ({"message_bytes": -1}, "message_bytes must be a whole number"),
-        ({"announcements": 1.5}, "announcements must be a whole number"),
-        ({"spec": {"graph": object()}}, "spec must hold plain JSON values"),
-        ({"spec": [1]}, "spec must be a dictionary"),
-        ({"label": None}, "label must be text"),
-        ({"updates": None}, "updates must be an array of int64"),
-        ({"metrics": {"gap": None}}, "gap must be an array of float64"),
-        ({"updates": [-1, 1, 2, 3]}, "updates counts something and cannot be negative: -1"),
+        ({"visits": np.ones((2, 2), int)}, "visits .*per node"),
+        ({"message_bytes": -1}, "message_bytes"),
+        ({"announcements": 1.5}, "announcements"),
+        ({"spec": {"graph": object()}}, "spec .*JSON"),
+        ({"spec": [1]}, "spec .*dictionary"),
+        ({"label": None}, "label"),
+        ({"updates": None}, "updates .*int64"),
+        ({"metrics": {"gap": None}}, "gap .*float64"),
+        ({"updates": [-1, 1, 2, 3]}, "updates .*-1"),
     ],
 )
 def test_bad_fields_are_refused_with_their_name(changes, message):
@@ -359,9 +360,9 @@ def test_a_run_that_diverged_counts_as_the_worst():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("regret",), "no metric 'regret'. Its metrics are distance, average_distance, gap"),
-        (("gap", 1.0), "confidence must be between 0 and 1"),
-        (("gap", float("nan")), "confidence must be between 0 and 1"),
+        (("regret",), "'regret'.* distance, average_distance, gap"),
+        (("gap", 1.0), "confidence"),
+        (("gap", float("nan")), "confidence"),
     ],
 )
 def test_summary_refuses_what_it_does_not_know(arguments, message):
@@ -396,12 +397,12 @@ def truncated(path: Path) -> None:
 @pytest.mark.parametrize(
     ("prepare", "message"),
     [
-        (lambda path: path.write_text("a,b\n1,2\n"), "is not a walklearn trace, nor a"),
-        (without_header, "is not a walklearn trace"),
-        (partial(of_format, 1), "format 1, .*run the simulation again"),
-        (partial(of_format, 99), "format 99 and this walklearn reads up to 2: upgrade"),
-        (truncated, "is truncated or damaged"),
-        (lambda path: path.write_bytes(b""), "is truncated or damaged"),
+        (lambda path: path.write_text("a,b\n1,2\n"), "not a walklearn"),
+        (without_header, "not a walklearn"),
+        (partial(of_format, 1), "format 1,"),
+        (partial(of_format, 99), "format 99 .*upgrade"),
+        (truncated, "damaged"),
+        (lambda path: path.write_bytes(b""), "damaged"),
     ],
 )
 def test_a_file_that_is_no_good_is_named_with_the_reason(tmp_path, suffix, prepare, message):
@@ -443,7 +444,7 @@ def test_a_whole_file_whose_arrays_do_not_fit_together_is_damaged(tmp_path, chan
     make_trace().save(path)
     with np.load(path) as arrays:
         np.savez(path, **dict(arrays) | change)
-    with pytest.raises(TraceFileError, match=r"trace\.npz is truncated or damaged"):
+    with pytest.raises(TraceFileError, match=r"trace\.npz is .*damaged"):
         Trace.load(path)
 
 
@@ -571,5 +572,5 @@ def test_a_trace_has_a_ledger_for_each_world() -> None:
     assert make_trace(1, privacy=published).ledger[0].charges(0)[1].times == 5
     in_the_clear = {"importance": "in the clear", "model": "in the clear", "nodes": 2}
     assert make_trace(1, privacy=in_the_clear).ledger[0].total(0, 0.1) == math.inf
-    with pytest.raises(ValueError, match="does not say what was published"):
+    with pytest.raises(ValueError, match="published"):
         make_trace(1).ledger  # noqa: B018

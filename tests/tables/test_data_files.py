@@ -96,9 +96,9 @@ def test_numbers_in_a_declared_range_are_brought_to_minus_one_to_one(tmp_path: P
     rows = read_rows(path, target="y", schema={"age": {"range": (0, 100)}})
     np.testing.assert_allclose(rows.X[:, 0], [-1.0, 1.0, 0.5])
     assert rows.encoding.columns[0] == Column("age", None, 50.0, 50.0, 1.0)
-    with pytest.raises(DataError, match=r"scale was declared for 'city', which is text"):
+    with pytest.raises(DataError, match=r"scale .*'city'.*text"):
         read_rows(path, target="y", schema={"city": {"range": (0, 1)}})
-    with pytest.raises(DataError, match=r"a range or a cut_off of the target 'y'"):
+    with pytest.raises(DataError, match=r"cut_off .*'y'"):
         read_rows(path, target="y", schema={"y": {"range": (0, 1)}})
 
 
@@ -127,7 +127,7 @@ def test_rows_and_lines_of_long_files(tmp_path: Path, monkeypatch: pytest.Monkey
     lines = ["a,b,note"] + [f'{k},{k},"two\nlines"' for k in range(50)]
     assert read_table(write(tmp_path, "\n".join(lines)))["a"].tolist() == list(range(50))
     lines[31] = '30,abc,"two\nlines"'
-    with pytest.raises(DataError, match=r"row 31 \(line 62\), column 'b': 'abc' is not a number"):
+    with pytest.raises(DataError, match=r"row 31 \(line 62\), column 'b': 'abc'"):
         read_table(write(tmp_path, "\n".join(lines)))["b"]
 
 
@@ -179,29 +179,29 @@ def test_any_bytes_are_read_or_refused(content: bytes, name: str) -> None:
 
 MISTAKES: dict[str, tuple[str | bytes, str]] = {
     "empty": ("", r"people.csv is empty"),
-    "cut off": (gzip.compress(b"a,y\n1,2\n")[:-4], r"compressed, and is cut off or damaged"),
-    "not quite compressed": (b"\x1f\x8b", r"compressed, and is cut off or damaged"),
-    "only a header": ("a,y\n", r"no rows of data"),
-    "no header": ("1,2\n3,4\n", r"first line should name the columns.*'1,2'"),
+    "cut off": (gzip.compress(b"a,y\n1,2\n")[:-4], "compressed"),
+    "not quite compressed": (b"\x1f\x8b", "compressed"),
+    "only a header": ("a,y\n", "no rows"),
+    "no header": ("1,2\n3,4\n", "first line .*'1,2'"),
     "too few cells": ("a,b,y\n1,2,3\n1,2\n", r"row 2 \(line 3\) has 2 cells, the header has 3"),
     "too many cells": ("a,y\n1,2\n1,500,3\n", r"row 2 \(line 3\) has 3 cells.*'1,500,3'.*quotes"),
-    "name twice": ("a,b,a,y\n1,2,3,4\n", r"'a' is the name of columns 1 and 3"),
+    "name twice": ("a,b,a,y\n1,2,3,4\n", "'a' .*columns 1 and 3"),
     "no name": (",a,y\n0,1,2\n", r"column 1 has no name.*index=False"),
-    "not a number": ("age,y\n1,0\nabc,1\n", r"row 2 \(line 3\), column 'age': 'abc' is not a num"),
-    "decimal comma": ('age,y\n1,0\n"1,5",1\n', r"'1,5' is not a number.*decimal point"),
-    "missing number": ("age,y\n1,0\n,1\n", r"row 2 \(line 3\), column 'age': the value is missing"),
-    "NA": ("age,y\n1,0\nNA,1\n", r"column 'age': the value is missing \('NA'\) \(1 such row"),
-    "NaN": ("age,y\n1,0\nnan,1\n", r"column 'age': the value is missing"),
-    "missing text": ("city,y\nOslo,0\n ,1\n", r"row 2 \(line 3\), column 'city': the value is"),
-    "infinite": ("age,y\n1,0\n-inf,1\n", r"row 2 \(line 3\), column 'age': the value is infinite"),
+    "not a number": ("age,y\n1,0\nabc,1\n", r"row 2 \(line 3\), column 'age': 'abc'"),
+    "decimal comma": ('age,y\n1,0\n"1,5",1\n', "'1,5' .*decimal point"),
+    "missing number": ("age,y\n1,0\n,1\n", r"row 2 \(line 3\), column 'age': .*missing"),
+    "NA": ("age,y\n1,0\nNA,1\n", r"column 'age': .*missing \('NA'\) \(1 such"),
+    "NaN": ("age,y\n1,0\nnan,1\n", "column 'age': .*missing"),
+    "missing text": ("city,y\nOslo,0\n ,1\n", r"row 2 \(line 3\), column 'city': .*missing"),
+    "infinite": ("age,y\n1,0\n-inf,1\n", r"row 2 \(line 3\), column 'age': .*infinite"),
     "target typo": ("age,Label\n1,0\n2,1\n", r"no column 'y'.*'age' and 'Label'"),
     "one column": ("a b y\n1 2 3\n", r"no column 'y'.*'a b y'"),
-    "nothing but the target": ("y\n1\n2\n", r"no column to learn from.*--delimiter"),
+    "nothing but the target": ("y\n1\n2\n", "--delimiter"),
     "names as categories": (
-        "name,y\n" + "".join(f"p{k},{k % 2}\n" for k in range(30)), r"'name' is text with 30 diff"),
-    "open quote": ('a,y\n"1,2\n3,4\n', r"line 3: unexpected end of data.*in pairs"),
-    "latin1": ("city,y\nZürich,1\n".encode("latin1"), r"not text in UTF-8 \(byte 0xfc.*iconv"),
-    "a spreadsheet": (b"PK\x03\x04 and so on", r"spreadsheet.*Save it as CSV"),
+        "name,y\n" + "".join(f"p{k},{k % 2}\n" for k in range(30)), "'name' .*30 different"),
+    "open quote": ('a,y\n"1,2\n3,4\n', "line 3: .*pairs"),
+    "latin1": ("city,y\nZürich,1\n".encode("latin1"), r"UTF-8 \(byte 0xfc.*iconv"),
+    "a spreadsheet": (b"PK\x03\x04 and so on", "spreadsheet"),
 }  # fmt: skip
 
 
@@ -220,11 +220,11 @@ def test_typos_are_guessed(tmp_path: Path) -> None:
         read_rows(path, target="Label", drop=["agee"])
     with pytest.raises(DataError, match=r"no column 'town'"):
         read_rows(path, target="Label", text=["town"])
-    with pytest.raises(DataError, match=r"peple.csv does not exist, did you mean 'people.csv'\?"):
+    with pytest.raises(DataError, match=r"peple.csv .*'people.csv'\?"):
         read_table(tmp_path / "peple.csv")
     with pytest.raises(DataError, match=r"is a directory"):
         read_table(tmp_path)
-    with pytest.raises(DataError, match=r"cannot tell from the name.*\.csv"):
+    with pytest.raises(DataError, match=r"people\.xlsx.*\.csv"):
         read_table(write(tmp_path, "a", "people.xlsx"))
 
 
@@ -236,25 +236,25 @@ def test_mistakes_in_binary_files(tmp_path: Path) -> None:
     X = np.ones((2, 2))
     with pytest.raises(DataError, match="never loaded"):
         read_table(npz(X=X, y=np.array([{}, {}], dtype=object)))
-    with pytest.raises(DataError, match=r"different numbers of rows: {'x0': 2, 'x1': 2, 'y': 3}"):
+    with pytest.raises(DataError, match=r"{'x0': 2, 'x1': 2, 'y': 3}"):
         read_table(npz(X=X, y=[1, 2, 3]))
     with pytest.raises(DataError, match=r"'y' has shape \(2, 1\)"):
         read_table(npz(X=X, y=[[1], [2]]))
     with pytest.raises(DataError, match=r"2 different names"):
         read_table(npz(X=X, columns=["a"]))
-    with pytest.raises(DataError, match=r"row 2, column 'x1': the value is missing"):
+    with pytest.raises(DataError, match=r"row 2, column 'x1': .*missing"):
         read_table(npz(X=[[1, 2], [3, np.nan]]))["x1"]
     with pytest.raises(DataError, match="damaged"):
         read_table(write(tmp_path, npz(X=X).read_bytes()[:40], "cut.npz"))
-    with pytest.raises(DataError, match="not a Parquet file"):
+    with pytest.raises(DataError, match=r"cut\.parquet"):
         read_table(write(tmp_path, "hello", "cut.parquet"))
     table = pd.DataFrame({"a": [1.0, None], "when": pd.to_datetime(["2020", "2021"])})
     table.to_parquet(tmp_path / "t.parquet")
-    with pytest.raises(DataError, match=r"row 2, column 'a': the value is missing"):
+    with pytest.raises(DataError, match=r"row 2, column 'a': .*missing"):
         read_table(tmp_path / "t.parquet")["a"]
-    with pytest.raises(DataError, match=r"column 'when' is of type timestamp"):
+    with pytest.raises(DataError, match=r"column 'when' .*timestamp"):
         read_table(tmp_path / "t.parquet")["when"]
-    with pytest.raises(DataError, match="not an SVMlight file"):
+    with pytest.raises(DataError, match="SVMlight"):
         read_table(write(tmp_path, "hello world", "rows.svm"))
     with pytest.raises(DataError, match="is not CSV"):
         read_table(write(tmp_path, "1 1:2", "rows.svm"), delimiter=",")
@@ -271,7 +271,7 @@ def test_what_the_encoding_computes_is_checked_in_files_too(tmp_path: Path) -> N
     np.testing.assert_array_equal(cut.X[:, 0], [1.0, 1.0])  # far beyond the end, and so at it
     texts = pd.DataFrame({"age": ["1", "nan"]})
     texts.to_parquet(tmp_path / "t.parquet")
-    with pytest.raises(DataError, match=r"row 2, column 'age': the value is missing \(1 such row "):
+    with pytest.raises(DataError, match=r"row 2, column 'age': .*missing \(1 such"):
         Encoding.of_numbers(["age"]).encode(read_table(tmp_path / "t.parquet"))
 
 
@@ -280,16 +280,16 @@ def test_tables_in_memory_are_checked_too() -> None:
     assert encoding.encode(PEOPLE).shape == (4, 4)
     broken = PEOPLE.astype({"age": object})
     broken.loc[2, "age"] = "old"
-    with pytest.raises(DataError, match=r"row 2, column 'age': 'old' is not a number"):
+    with pytest.raises(DataError, match="row 2, column 'age': 'old'"):
         encoding.encode(broken)
     broken.loc[2, "age"] = "1,5"
-    with pytest.raises(DataError, match=r"row 2, column 'age': '1,5' is not a number, .* a point"):
+    with pytest.raises(DataError, match=r"row 2, column 'age': '1,5' .*point"):
         encoding.encode(broken)
-    with pytest.raises(DataError, match=r"row 1, column 'age': the value is infinite"):
+    with pytest.raises(DataError, match=r"row 1, column 'age': .*infinite"):
         encoding.encode(PEOPLE.assign(age=[1.0, np.inf, 2.0, 3.0]))
-    with pytest.raises(DataError, match=r"the table has no column 'age'"):
+    with pytest.raises(DataError, match="no column 'age'"):
         encoding.encode(PEOPLE[["city"]])
-    with pytest.raises(DataError, match=r"row 1, column 'city': the value is missing"):
+    with pytest.raises(DataError, match=r"row 1, column 'city': .*missing"):
         Encoding.of_table({"city": ["a", None]})
     with pytest.raises(DataError, match=r"'a' occurs twice"):
         Encoding.of_numbers(["a", "a"])
@@ -313,9 +313,9 @@ def test_edge_lists_speak_of_nodes_as_the_data_do(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", r"e.txt: there are no edges"),
-        ("oslo rome bern\n", r"e.txt, line 1: expected two nodes.*'oslo rome bern'"),
-        ("oslo rome\nbern kiel\n", r"not connected: it has 2 pieces.*'kiel' to 'oslo' and 'rome'"),
+        ("", "e.txt: .*no edges"),
+        ("oslo rome bern\n", "e.txt, line 1: .*'oslo rome bern'"),
+        ("oslo rome\nbern kiel\n", "2 pieces.*'kiel' to 'oslo' and 'rome'"),
         ("1 2\n2 3\n", r"row 0: node 'rome' owns this row"),
         ("olso rome\n", r"row 1: node 'oslo' owns this row.*did you mean 'olso'\? Both"),
     ],
@@ -357,7 +357,7 @@ def test_separators_of_old_files_around_a_number_are_space(tmp_path: Path, rows:
 def test_a_site_that_is_joined_to_itself_is_told_of(tmp_path: Path) -> None:
     path = tmp_path / "edges.txt"
     path.write_text("oslo rome\noslo oslo\n")
-    with pytest.warns(UserWarning, match="1 line joins a node to itself"):
+    with pytest.warns(UserWarning, match="1 line joins"):
         network = read_network(path, ["oslo", "rome"])
     assert network.names == ("oslo", "rome")
 

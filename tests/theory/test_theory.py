@@ -378,7 +378,7 @@ def test_the_table_shows_the_numbers():
         assert f"{number:.4g}" in table
     assert f"λ_2 = {diagnosis.lambda_2:.6g}" in table
     assert f"{diagnosis.setup_messages} " in table
-    assert "compare like with like" in table
+    assert "like with like" in table
     assert all(warning in table for warning in diagnosis.warnings)
     assert math.isnan(Constant("Theorem 1", math.nan, 1.0, math.inf).value)
 
@@ -393,7 +393,7 @@ def test_a_good_choice_has_no_warnings():
 
 
 def test_sizes_must_agree():
-    with pytest.raises(ValueError, match="graph has 5 nodes but the problem has 6"):
+    with pytest.raises(ValueError, match=r"5 nodes .* 6"):
         diagnose(graphs.ring(5), flat_problem(6), walks.Uniform())
 
 
@@ -435,18 +435,18 @@ def test_warns_of_entrapment():
 
 def test_warns_of_bias():
     irregular, problem = graphs.star(5), problem_on(5)
-    assert "proportion to their degree (here 1 to 4)" in text(irregular, problem, walks.Simple())
+    assert "(here 1 to 4)" in text(irregular, problem, walks.Simple())
     assert "degree" not in text(irregular, problem, walks.Simple(corrected=True))
     assert "degree" not in text(graphs.complete(5), problem, walks.Simple())
     arm = walks.Uniform(normalise=True)
-    assert "exact only where one model" in text(graphs.complete(5), problem, arm)
+    assert "only where one" in text(graphs.complete(5), problem, arm)
     exact = problem_on(5, noise=0.0, penalty=0.0)
     assert "exact only" not in text(graphs.complete(5), exact, arm)
 
 
 def test_warns_of_an_unbounded_domain_and_of_no_optimum():
     everywhere = problem_on(5, domain=domains.Everywhere())
-    assert "assume that W is bounded" in text(graphs.complete(5), everywhere, walks.Uniform())
+    assert "W is bounded" in text(graphs.complete(5), everywhere, walks.Uniform())
     assert "bounded" not in text(graphs.complete(5), problem_on(5), walks.Uniform())
     separable = Problem([[1.0], [-1.0], [2.0]], [1.0, -1.0, 1.0])
     diagnosis = diagnose(graphs.complete(3), separable, walks.Uniform(), ConstantStep(0.1))
@@ -484,7 +484,7 @@ def test_warns_of_steps_that_overshoot():
     assert "until about k = 16 " in bounded  # 8^(1/0.75)
     assert "at 5 of 5 nodes" in bounded
     assert "bounces" in bounded
-    assert "Plan for many more steps" in bounded
+    assert "many more steps" in bounded
     assert "Take c" not in bounded  # a falling step gets there by itself
     anywhere = flat_problem(5, domains.Everywhere())
     assert "blow up" in text(graph, anywhere, walks.Uniform(), PowerStep(8 * largest, 0.75))

@@ -50,9 +50,7 @@ def simulate(walk: walks.Walk) -> wl.Trace:
 
 @pytest.mark.parametrize("word", [IN_THE_CLEAR, SCALED, None], ids=str)
 def test_the_word_of_a_wrapper_is_heard(word: Shown | None) -> None:
-    with pytest.raises(
-        ValueError, match=r"in the clear|scales steps by the true|no privacy can be claimed"
-    ):
+    with pytest.raises(ValueError, match=r"in the clear|true L_i|claimed"):
         simulate(Hungry(walks.Uniform(), word=word))
 
 
@@ -62,7 +60,7 @@ def test_a_wrapper_cannot_take_back_what_the_walk_inside_shows() -> None:
     assert tells(outer)
     with pytest.raises(ValueError, match="in the clear"):
         check_protectable(outer)
-    with pytest.raises(ValueError, match="scales steps by the true"):
+    with pytest.raises(ValueError, match="true L_i"):
         check_protectable(Hungry(walks.Uniform(normalise=True), word=Shown()))
 
 
@@ -72,7 +70,7 @@ def test_of_a_wrapper_that_shows_nothing_privacy_is_claimed() -> None:
 
 @pytest.mark.parametrize(
     ("walk", "match"),
-    [(Silent(), "does not say what it discloses"), (Teller(), "takes no mechanism")],
+    [(Silent(), "Silent"), (Teller(), "takes no mechanism")],
     ids=["silent", "teller"],
 )
 def test_an_estimator_claims_nothing_of_them(walk: walks.Walk, match: str) -> None:
@@ -84,9 +82,9 @@ def test_an_estimator_claims_nothing_of_them(walk: walks.Walk, match: str) -> No
 @pytest.mark.parametrize(
     ("walk", "word"),
     [
-        (Silent(), "is not known here"),
-        (Teller(), "goes to its neighbours in the clear"),
-        (walks.Uniform(normalise=True), "scaled by the true L_i"),
+        (Silent(), "not known"),
+        (Teller(), "in the clear"),
+        (walks.Uniform(normalise=True), "true L_i"),
     ],
     ids=["silent", "teller", "normalised"],
 )
@@ -94,7 +92,7 @@ def test_a_model_says_what_is_not_protected(walk: walks.Walk, word: str) -> None
     fitted = wl.RandomWalkClassifier(graph=GRAPH, walk=walk, steps=20, random_state=0).fit(X, Y)
     privacy = fitted.to_model().privacy
     assert any(word in sentence for sentence in privacy["not_protected"])
-    assert not any("no constant of their rows" in sentence for sentence in privacy["protected"])
+    assert not any("constant of their" in sentence for sentence in privacy["protected"])
 
 
 def test_every_walk_of_this_package_is_known() -> None:

@@ -260,7 +260,7 @@ def test_no_privacy_is_claimed_for_an_override_that_may_disclose_rows() -> None:
     noise = wl.privacy.ModelNoise(clip=1.0, noise_multiplier=1.0, max_contributions=2)
     for walk in (Attractive(), HalfScale(), walks.NonBacktracking(Attractive())):
         assert not walk.discloses_known
-        with pytest.raises(ValueError, match="no privacy can be claimed"):
+        with pytest.raises(ValueError, match=type(walk).__name__):
             run(walk, privacy=noise, steps=10)
     assert ByRootOfDegree().discloses_known
 
@@ -336,7 +336,7 @@ def test_the_stationary_distribution_belongs_to_the_announced_scores(walk: Any) 
 
 
 def test_a_history_driven_walk_refuses_a_walk_whose_hop_it_would_ignore() -> None:
-    with pytest.raises(TypeError, match="has its own hop"):
+    with pytest.raises(TypeError, match="own hop"):
         walks.HistoryDriven(Alternating())
 
 
@@ -395,10 +395,10 @@ class LeakyScale(walks.Weighted):
 @pytest.mark.parametrize("wrap", [lambda walk: walk, walks.NonBacktracking])
 def test_no_release_is_claimed_for_a_walk_that_may_disclose_more(kind: Any, wrap: Any) -> None:
     walk = wrap(kind(privacy=MECHANISM))
-    with pytest.raises(ValueError, match="no privacy can be claimed"):
+    with pytest.raises(ValueError, match=type(walk).__name__):
         run(walk, steps=10)
     fit = wl.RandomWalkClassifier(graph=GRAPH, walk=walk, loss="logistic", steps=10)
-    with pytest.raises(ValueError, match="no privacy can be claimed"):
+    with pytest.raises(ValueError, match=type(walk).__name__):
         fit.fit(X, Y)
 
 
@@ -412,8 +412,8 @@ def test_no_release_is_claimed_for_a_walk_that_may_disclose_more(kind: Any, wrap
         ("gradient_scale", np.zeros(12), "gradient_scale"),
         ("announce", (-1.0,), "positive"),
         ("announce", (np.nan,), "finite"),
-        ("announce", None, "tuple of finite numbers"),
-        ("announce", 1.0, "tuple of finite numbers"),
+        ("announce", None, "finite numbers"),
+        ("announce", 1.0, "finite numbers"),
         ("announce", (), "at least 1"),
         ("visit_weight", -1.0, "positive"),
     ],
@@ -482,7 +482,7 @@ class WrongShares(walks.Uniform):
 
 class FailingShares(walks.Uniform):
     def stationary(self, graph: Any, objective: Any = None) -> Any:
-        raise TypeError("a mistake of its own")
+        raise TypeError("mistake")
 
 
 class OwnScale(wl.Walk):
@@ -516,7 +516,7 @@ class FewerDraws(walks.Uniform):
     ("walk", "mean", "kind", "message"),
     [
         (WrongShares(), "exact", ValueError, "stationary of WrongShares"),
-        (FailingShares(), "exact", TypeError, "a mistake of its own"),
+        (FailingShares(), "exact", TypeError, "mistake"),
         (OwnScale(), "estimated", ValueError, "own gradient_scale"),
         (HalfScale(), "estimated", ValueError, "own gradient_scale"),
         (walks.Jumping(HalfScale()), "estimated", ValueError, "own gradient_scale"),
@@ -554,7 +554,7 @@ class NoModel(BareSpec):
 @pytest.mark.parametrize(
     ("update", "kind", "message"),
     [
-        (BareArray(), TypeError, r"BareArray\(\) must return its arrays as a dict"),
+        (BareArray(), TypeError, r"BareArray\(\) .*dict"),
         (BareSpec(), TypeError, "tuple of wl.ArraySpec"),
         (NoModel(), ValueError, 'declares no array "model"'),
     ],

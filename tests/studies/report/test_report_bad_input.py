@@ -52,25 +52,25 @@ def test_results_of_another_version(copy: Path) -> None:
     about = json.loads((copy / "about.json").read_text())
     (copy / "about.json").write_text(json.dumps({**about, "walklearn": "9.9"}))
     (copy / "report.html").write_text("the page of before")
-    refused(drawn(copy), "9.9", "run the study again")
+    refused(drawn(copy), "9.9")
     assert (copy / "report.html").read_text() == "the page of before"
 
 
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"cells": None}, "cells is no dict"),
-        ({"cells": {"f00d": 1}}, "cells are not as they were written"),
-        ({"study": ["a"]}, "study is no str"),
-        ({"quick": "no"}, "quick is no bool"),
-        ({"started": "yesterday"}, "started is no time"),
+        ({"cells": None}, "cells"),
+        ({"cells": {"f00d": 1}}, "cells"),
+        ({"study": ["a"]}, "study"),
+        ({"quick": "no"}, "quick"),
+        ({"started": "yesterday"}, "started"),
     ],
 )
 def test_what_the_directory_says_of_itself_is_wrong(copy: Path, change: dict, words: str) -> None:
     about = json.loads((copy / "about.json").read_text())
     (copy / "about.json").write_text(json.dumps(about | change))
-    refused(drawn(copy), "about.json is damaged", words, "run the study again")
-    refused(drawn(copy.parent, "--out", copy.parent / "page.html"), "about.json is damaged", words)
+    refused(drawn(copy), "about.json", words)
+    refused(drawn(copy.parent, "--out", copy.parent / "page.html"), "about.json", words)
 
 
 @pytest.mark.parametrize("key", ["study", "quick", "started", "machine", "cells"])
@@ -78,7 +78,7 @@ def test_what_the_directory_says_of_itself_is_not_all_there(copy: Path, key: str
     about = json.loads((copy / "about.json").read_text())
     del about[key]
     (copy / "about.json").write_text(json.dumps(about))
-    refused(drawn(copy), "about.json is damaged", f"{key} is missing")
+    refused(drawn(copy), "about.json", key)
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[1]", b'"x"', b"null", b"\xff\xfe\x00", b"{}"])
@@ -92,7 +92,7 @@ def test_a_computed_figure_that_does_not_say_its_question(tmp_path: Path) -> Non
     about = json.loads((folder / "about.json").read_text())
     del about["question"]
     (folder / "about.json").write_text(json.dumps(about))
-    refused(drawn(folder), "about.json is damaged", "question is missing")
+    refused(drawn(folder), "about.json", "question")
 
 
 def test_no_finished_cell(copy: Path) -> None:
@@ -103,13 +103,13 @@ def test_no_finished_cell(copy: Path) -> None:
 
 def test_damaged_results(copy: Path) -> None:
     next((copy / "cells").iterdir()).write_bytes(b"PAR1 not really")
-    refused(drawn(copy), "damaged", "run the study again")
+    refused(drawn(copy), "damaged")
 
 
 def test_where_to_write(copy: Path, tmp_path: Path) -> None:
     refused(drawn(copy, copy), "--out")
     again = shutil.copytree(copy, tmp_path / "again")
-    refused(drawn(copy, again, "--out", tmp_path / "page.html"), "called everything")
+    refused(drawn(copy, again, "--out", tmp_path / "page.html"), "everything")
     (tmp_path / "file").write_text("in the way")
     refused(drawn(copy, "--out", tmp_path / "file" / "page.html"), "file")
 
