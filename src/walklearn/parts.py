@@ -77,7 +77,7 @@ class Part(_Frozen, ABC):
         raise FrozenInstanceError(f"{type(self).__name__} cannot be changed: make a new one.")
 
     def __delattr__(self, name: str) -> None:
-        raise FrozenInstanceError(f"{type(self).__name__} cannot be changed: make a new one.")
+        self.__setattr__(name, None)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Freeze the arrays after unpickling."""

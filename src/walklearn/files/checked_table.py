@@ -22,6 +22,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -147,6 +148,13 @@ class CheckedTable(Mapping[str, Any]):
         wanted = f"a text of 1 to {LONGEST_LABEL} characters"
         value: str | T = self.value(key, default, wanted=wanted, fits=_is_label)
         return value
+
+    def name(self, key: str) -> str:
+        """Read a name of small letters, digits and hyphens."""
+        name: str = self.label(key)
+        if not re.fullmatch(r"[a-z0-9][a-z0-9-]*", name):
+            raise self.error(key, f"must be of a-z, 0-9 and -; it is {shown(name)}.")
+        return name
 
     def labels(self, key: str, default: T = _REQUIRED) -> tuple[str, ...] | T:
         """Read a list of such texts as `label` reads, each once; whole numbers count as texts."""

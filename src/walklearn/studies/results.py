@@ -216,10 +216,7 @@ class Results:
             try:
                 tables.append(parquet.read_table(path, page_checksum_verification=True))
             except (OSError, arrow.ArrowException) as error:
-                raise ResultsError(
-                    f"{path} is damaged ({error}): delete it and run the study again, which "
-                    "computes what is missing."
-                ) from error
+                raise _damaged(path, error) from error
         filled = [table for table in tables if len(table)] or tables[:1] or [arrow.table({})]
         # Cells kept before a column came to be have nothing there.
         every = arrow.concat_tables(filled, promote_options="default")
@@ -244,6 +241,13 @@ class Results:
         atomic_write(path, content)
 
 
+def _damaged(file: Path, problem: object) -> ResultsError:
+    return ResultsError(
+        f"{file} is damaged ({problem}): delete it and run the study again, which computes what "
+        "is missing."
+    )
+
+
 def _read_about(folder: Path) -> dict[str, Any]:
     """Read what a directory says of its study; ResultsError if missing, damaged or another's."""
     file = folder / _ABOUT
@@ -261,10 +265,7 @@ def _read_about(folder: Path) -> dict[str, Any]:
             "run the study again into another directory."
         )
     if wrong := _wrong(about, (folder / _CURVES).is_file()):
-        raise ResultsError(
-            f"{file} is damaged ({wrong}): delete it and run the study again, which computes what "
-            "is missing."
-        )
+        raise _damaged(file, wrong)
     checked: dict[str, Any] = about
     return checked
 

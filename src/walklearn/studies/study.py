@@ -12,13 +12,12 @@ mean updates? Allowed: name, question, ...
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any
 
-from walklearn.files.checked_table import CheckedTable, is_number, shown
+from walklearn.files.checked_table import CheckedTable, is_number
 from walklearn.objectives import Problem
 from walklearn.privacy import InfeasiblePrivacyError
 from walklearn.simulation.arguments import gossip_step
@@ -248,7 +247,7 @@ def _settings(study: CheckedTable) -> dict[str, Any]:
     """Read what `Study` is made from, with the defaults; an error names its line."""
     study.only(_KEYS, "a study")
     return {
-        "name": _name(study),
+        "name": study.name("name"),
         "question": study.text("question", ""),
         "seed": study.count("seed", 1, least=0, most=2**128),
         "instances": study.count("instances", 100),
@@ -264,13 +263,6 @@ def _settings(study: CheckedTable) -> dict[str, Any]:
         "view": read_view(study),
         "text": study.source.text,
     }
-
-
-def _name(study: CheckedTable) -> str:
-    name: str = study.text("name")
-    if not re.fullmatch(r"[a-z0-9][a-z0-9-]*", name):
-        raise study.error("name", f"may have a-z, 0-9 and -; it is {shown(name)}.")
-    return name
 
 
 def _quick(table: CheckedTable) -> dict[str, int]:

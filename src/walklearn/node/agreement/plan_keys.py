@@ -62,7 +62,7 @@ def read_all(table: CheckedTable, keys: Iterable[str]) -> dict[str, Any]:
     table.only(keys, "a plan")
     content: dict[str, Any] = {
         "version": version,
-        "name": _name(table),
+        "name": table.name("name"),
         "nodes": table.count("nodes"),
         "features": table.labels("features"),
         "target": table.label("target"),
@@ -155,13 +155,6 @@ def _check_classes(table: CheckedTable, plan: Plan) -> None:
         raise table.error("classes", f"must be two or more texts for the loss {plan.loss.name}.")
     if plan.loss.takes == "number" and plan.classes is not None:
         raise table.error("classes", "must be left out for this loss, whose target is a number.")
-
-
-def _name(table: CheckedTable) -> str:
-    name: str = table.label("name")
-    if not re.fullmatch(r"[a-z0-9][a-z0-9-]*", name):
-        raise table.error("name", f'must be of a-z, 0-9 and "-"; it is "{name}".')
-    return name
 
 
 def _schema(table: CheckedTable) -> Schema:

@@ -31,7 +31,7 @@ from pathlib import Path
 from typing import Self
 
 from walklearn.files.atomic_write import atomic_write, sync_directory
-from walklearn.node.disk.database import DiskError, StoreError
+from walklearn.node.disk.database import DiskError, StoreError, in_use, no_room
 
 _LINE_BYTES = 22
 # Changes the content alone, so the time of the last change need not be forced to the disk.
@@ -73,10 +73,7 @@ class ContributionCount:
         except BaseException as error:
             os.close(descriptor)
             if isinstance(error, BlockingIOError):
-                raise StoreError(
-                    f"{path} is in use: another process runs this node, or a copy of its "
-                    "directory. Stop that process first."
-                ) from None
+                raise StoreError(in_use(path)) from None
             if isinstance(error, OSError):
                 raise StoreError(_unknown(path, str(error.strerror))) from None
             raise
@@ -107,7 +104,7 @@ class ContributionCount:
         line = _line(self._path, contributions)
         try:
             if os.pwrite(self._descriptor, line, older * _LINE_BYTES) < _LINE_BYTES:
-                raise StoreError(f"{self._path}: the disk is full. Make room on it.")
+                raise StoreError(no_room(self._path))
         except OSError as error:
             raise StoreError(f"{self._path} cannot be written to: {error.strerror}.") from None
         try:

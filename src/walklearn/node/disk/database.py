@@ -25,6 +25,19 @@ class DiskError(Exception):
     """The disk failed while something was forced to it: it may have been written or not."""
 
 
+def in_use(path: Path) -> str:
+    """Return the message that another process has the file."""
+    return (
+        f"{path} is in use: another process runs this node, or a copy of its directory. Stop that "
+        "process first."
+    )
+
+
+def no_room(path: Path) -> str:
+    """Return the message that the disk of the file is full."""
+    return f"{path}: the disk is full. Make room on it."
+
+
 def connect(path: Path) -> sqlite3.Connection:
     """Open a connection whose commits are on the disk when they return."""
     connection = sqlite3.connect(path, isolation_level=None, timeout=10, check_same_thread=False)
@@ -41,7 +54,7 @@ def locked(path: Path) -> sqlite3.Connection:
         lock.close()
         if error.sqlite_errorname != "SQLITE_BUSY":
             raise
-        raise StoreError(f"{path} is in use: another process runs this node.") from None
+        raise StoreError(in_use(path)) from None
     return lock
 
 
@@ -83,7 +96,7 @@ def explained(path: Path) -> Iterator[None]:
         # that it could not write are tried again is anybody's guess.)
         name = getattr(error, "sqlite_errorname", "")
         if name in _NO_ROOM:
-            raise StoreError(f"{path}: the disk is full. Make room on it.") from error
+            raise StoreError(no_room(path)) from error
         if name.startswith(_NOT_WRITABLE):
             raise StoreError(
                 f"{path} cannot be written to: its disk is mounted read-only, or the permissions "

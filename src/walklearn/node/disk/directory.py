@@ -35,7 +35,7 @@ from walklearn.node.agreement.node_rows import NodeRows
 from walklearn.node.agreement.plan import Plan
 from walklearn.node.disk.private_file import others_may_read
 from walklearn.node.wire.book import Book
-from walklearn.node.wire.identity import Identity, Invite, check_address, check_name
+from walklearn.node.wire.identity import Identity, Invite, check_address, check_name, no_address
 
 FORMAT = "walklearn node"
 BOOK = "book.json"
@@ -268,10 +268,7 @@ class NodeDirectory:
         if peer.name == self.settings.name:
             raise DirectoryError(f"this node is called {peer.name!r} itself: names must differ.")
         if not (peer.address or self.settings.address):
-            raise DirectoryError(
-                f"neither this node nor {peer.name} has an address: such two are no neighbours, "
-                "since none of them can dial the other. Choose neighbours that can be dialled."
-            )
+            raise DirectoryError(no_address("this node", peer.name))
         if not self._takes_part(peer):
             raise DirectoryError(
                 f"{peer.name} is not in the book of this node, so it takes no part in the walk. "

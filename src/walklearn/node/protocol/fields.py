@@ -35,8 +35,9 @@ class MessageError(ValueError):
     """A message that cannot be what it says it is: which field, and what is wrong with it."""
 
 
-def parsed(sort: type[Sort], content: bytes, name: str) -> Any:
-    """Read a message of this sort from bytes, if its version is known."""
+def parsed(sort: type[Sort], content: bytes, name: str, longest: int) -> Any:
+    """Read a message of this sort from bytes, if they are not too many and its version is known."""
+    octets(content, f"the {name}", longest)
     message: Any = sort()
     try:
         message.ParseFromString(content)

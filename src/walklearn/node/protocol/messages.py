@@ -111,9 +111,8 @@ def encode_greeting(greeting: Greeting) -> bytes:
 
 def decode_greeting(content: bytes) -> Greeting:
     """The greeting in the bytes; whether the plans agree is not looked at."""
-    if len(content) > fields.LONGEST_PLAN + fields.ENVELOPE_BYTES:
-        raise fields.MessageError(f"the greeting has {len(content)} bytes, which is too long.")
-    message = fields.parsed(wire.Greeting, content, "greeting")
+    longest = fields.LONGEST_PLAN + fields.ENVELOPE_BYTES
+    message = fields.parsed(wire.Greeting, content, "greeting", longest)
     theirs = message.announcement
     importance = fields.number(theirs.importance, "importance")
     if not importance > 0:
@@ -154,9 +153,7 @@ def encode_receipt(receipt: Receipt) -> bytes:
 
 def decode_receipt(content: bytes) -> Receipt:
     """The receipt in the bytes."""
-    if len(content) > fields.ENVELOPE_BYTES:
-        raise fields.MessageError(f"the receipt has {len(content)} bytes, which is too long.")
-    message = fields.parsed(wire.Receipt, content, "receipt")
+    message = fields.parsed(wire.Receipt, content, "receipt", fields.ENVELOPE_BYTES)
     if message.outcome not in _OUTCOMES:
         raise fields.MessageError(f"outcome {message.outcome} is none that this version knows.")
     return Receipt(

@@ -229,11 +229,7 @@ def encode_token(token: Token) -> bytes:
 @np.errstate(over="ignore", invalid="ignore")  # what is not finite is found and told
 def decode_token(content: bytes, limits: Limits) -> Token:
     """Read a token from bytes; `MessageError` if the plan does not allow it."""
-    if len(content) > limits.largest_token:
-        raise fields.MessageError(
-            f"the token has {len(content)} bytes, and the plan allows {limits.largest_token}."
-        )
-    message = fields.parsed(wire.Token, content, "token")
+    message = fields.parsed(wire.Token, content, "token", limits.largest_token)
     updates = fields.count(message.updates, "updates", limits.updates)
     epoch = ""
     if message.HasField("memory"):

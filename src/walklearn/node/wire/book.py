@@ -33,6 +33,7 @@ from walklearn.node.wire.identity import (
     Invite,
     fingerprint_of_key,
     from_text,
+    no_address,
     to_text,
     verified,
 )
@@ -325,10 +326,7 @@ class Book:
             if set(edge) - addresses.keys() or len(set(edge)) < 2:
                 raise BookError(f"an edge joins two participants, and {' '.join(edge)} does not.")
             if not any(addresses[name] for name in edge):
-                raise BookError(
-                    f"neither {' nor '.join(edge)} has an address: such two are no neighbours, "
-                    "since none of them can dial the other."
-                )
+                raise BookError(no_address(*edge))
         return self
 
 

@@ -262,5 +262,13 @@ def from_text(text: str) -> bytes:
         raise IdentityError(f"a key or signature is damaged: {error}.") from None
 
 
+def no_address(one: str, other: str) -> str:
+    """Return the message that neither of two neighbours has an address."""
+    return (
+        f"neither {one} nor {other} has an address: such two are no neighbours, since none of them "
+        "can dial the other. Choose neighbours that can be dialled."
+    )
+
+
 def _checksum(body: str) -> str:
     return hashlib.sha256(body.encode()).hexdigest()[:8]

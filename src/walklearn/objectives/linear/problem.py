@@ -36,7 +36,8 @@ from walklearn.objectives.linear.minimiser import grows_for_ever, optimum_of
 from walklearn.objectives.linear.optimum import Optimum
 from walklearn.objectives.linear.rows import (
     EmptyNodes,
-    check_node_count,
+    check_aggregate,
+    check_count,
     check_nodes,
     check_owners,
     check_rows,
@@ -147,7 +148,7 @@ class Problem(Objective):
         loss.check_targets(targets)
         weights = check_weights(sample_weight, rows.shape[0])
         owners = check_owners(node_of_row, rows.shape[0])
-        count = int(owners.max()) + 1 if nodes is None else check_node_count(nodes)
+        count = int(owners.max()) + 1 if nodes is None else check_count("nodes", nodes)
         check_nodes(owners, weights, count, empty_nodes)
         if (np.diff(owners) < 0).any() or not weights.all():
             order = np.argsort(owners, kind="stable")
@@ -692,8 +693,7 @@ def _check_choices(
         given = as_given(domain)
         raise TypeError(f"domain must be a domain such as domains.Ball(10.0), got {given}.")
     check_penalty(penalty)
-    if aggregate not in ("sum", "mean", "node-mean"):
-        raise ValueError(f'aggregate must be "sum", "mean" or "node-mean", got {aggregate!r}.')
+    check_aggregate(aggregate)
     if empty_nodes not in ("error", "relay"):
         raise ValueError(f'empty_nodes must be "error" or "relay", got {empty_nodes!r}.')
     if np.dtype(dtype) not in (np.dtype(np.float32), np.dtype(np.float64)):

@@ -44,13 +44,18 @@ def check_rows(
         )
     if assume_finite:
         return rows, targets
-    bad = np.flatnonzero(~finite_rows(rows) | ~np.isfinite(targets))
+    check_finite(finite_rows(rows) & np.isfinite(targets))
+    return rows, targets
+
+
+def check_finite(finite: NDArray[np.bool_]) -> None:
+    """Refuse rows of which not all are finite."""
+    bad = np.flatnonzero(~finite)
     if bad.size:
         raise ValueError(
             f"row {bad[0]} has a value that is NaN or infinite "
             f"({plural(bad.size, 'such row')} in all). Drop these rows or fill the values in first."
         )
-    return rows, targets
 
 
 def check_sizes(X: Any, y: Array) -> None:
@@ -181,11 +186,17 @@ def check_total(total_rows: float | None, here: float) -> float:
     return float(total_rows)
 
 
-def check_node_count(nodes: int) -> int:
-    """Return N, if it is a whole number of at least 1."""
-    if nodes != int(nodes) or nodes < 1:
-        raise ValueError(f"nodes must be a whole number of at least 1, got {nodes!r}.")
-    return int(nodes)
+def check_aggregate(aggregate: str) -> None:
+    """Refuse what is not a way to add up the losses of rows."""
+    if aggregate not in ("sum", "mean", "node-mean"):
+        raise ValueError(f'aggregate must be "sum", "mean" or "node-mean", got {aggregate!r}.')
+
+
+def check_count(name: str, count: int) -> int:
+    """Return the count, if it is a whole number of at least 1."""
+    if count != int(count) or count < 1:
+        raise ValueError(f"{name} must be a whole number of at least 1, got {count!r}.")
+    return int(count)
 
 
 def check_nodes(

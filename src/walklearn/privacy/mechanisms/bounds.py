@@ -28,7 +28,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from walklearn.objectives.linear.losses import Loss
-from walklearn.objectives.linear.rows import check_node_count, is_sparse
+from walklearn.objectives.linear.rows import (
+    check_aggregate,
+    check_count,
+    check_finite,
+    is_sparse,
+)
 from walklearn.privacy.limits import Array, Bounds, check_bounds
 
 
@@ -84,7 +89,7 @@ def smoothness_bounds(
     """
     if not isinstance(loss, Loss):
         raise TypeError(f"loss must be a loss such as losses.Logistic(), got {loss!r}.")
-    check_node_count(nodes)
+    check_count("nodes", nodes)
     for name, rows in (("max_rows", max_rows), ("min_rows", min_rows)):
         check_size(name, rows, zero=False)
     if min_rows > max_rows:
@@ -142,9 +147,7 @@ def clip_features(X: ArrayLike, bound: float) -> tuple[Array, int]:
         raise ValueError(f"X must have shape (rows, features), got {rows.shape}.")
     # Scaled by the largest entry first, so that squares neither overflow nor vanish.
     largest = np.abs(rows).max(axis=1, initial=0.0)
-    bad = np.flatnonzero(~np.isfinite(largest))
-    if bad.size:
-        raise ValueError(f"row {bad[0]} has a value that is NaN or infinite.")
+    check_finite(np.isfinite(largest))
     unit = rows / np.where(largest > 0, largest, 1.0)[:, None]
     norms = np.linalg.norm(unit, axis=1)
     long = largest * norms > bound
@@ -163,9 +166,7 @@ def _clip_sparse(X: Any, bound: float) -> tuple[Any, int]:
     owner = np.repeat(np.arange(len(counts)), counts)
     largest = np.zeros(len(counts))
     np.maximum.at(largest, owner, np.abs(rows.data))
-    bad = np.flatnonzero(~np.isfinite(largest))
-    if bad.size:
-        raise ValueError(f"row {bad[0]} has a value that is NaN or infinite.")
+    check_finite(np.isfinite(largest))
     unit = rows.data / np.where(largest > 0, largest, 1.0)[owner]
     norms = np.sqrt(np.bincount(owner, unit**2, len(counts)))
     long = largest * norms > bound
@@ -176,12 +177,11 @@ def _clip_sparse(X: Any, bound: float) -> tuple[Any, int]:
 
 def row_weight(aggregate: str, nodes: int, total_rows: float | None) -> float:
     """c_r, the weight of a row in its node's loss (for "node-mean", of all its rows)."""
+    check_aggregate(aggregate)
     if aggregate == "sum":
         return float(nodes)
     if aggregate == "node-mean":
         return 1.0
-    if aggregate != "mean":
-        raise ValueError(f'aggregate must be "sum", "mean" or "node-mean", got {aggregate!r}.')
     if total_rows is None:
         raise ValueError('aggregate "mean" divides by all rows: pass the public total_rows.')
     check_size("total_rows", total_rows, zero=False)

@@ -37,7 +37,7 @@ from typing import ClassVar
 from numpy.typing import ArrayLike
 
 from walklearn.objectives.linear.losses import Loss
-from walklearn.objectives.linear.rows import check_node_count
+from walklearn.objectives.linear.rows import check_count
 from walklearn.privacy.accounting import curves
 from walklearn.privacy.limits import AT_BOUNDS, Array, Bounds, check_noise
 from walklearn.privacy.mechanisms import Gaussian
