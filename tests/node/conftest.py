@@ -1,12 +1,23 @@
-"""A file system that is soon full."""
+"""Tests that are coroutines, and a file system that is soon full."""
 
 from __future__ import annotations
 
+import asyncio
+import inspect
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Run a test that is a coroutine function in an event loop of its own."""
+    if not inspect.iscoroutinefunction(pyfuncitem.obj):
+        return None
+    names = inspect.signature(pyfuncitem.obj).parameters
+    asyncio.run(pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in names}))
+    return True
 
 
 @pytest.fixture

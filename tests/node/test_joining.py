@@ -59,7 +59,7 @@ def write_down(folder: Path, *nodes: NodeDirectory, also: tuple[Invite, ...] = (
     return (folder / "book").read_bytes()
 
 
-def test_a_network_joins_by_the_book_and_ends_with_nodes_that_cannot_be_dialled(
+async def test_a_network_joins_by_the_book_and_ends_with_nodes_that_cannot_be_dialled(
     tmp_path: Path,
 ) -> None:
     nodes = make(tmp_path, 5, dial_only=2)
@@ -67,18 +67,14 @@ def test_a_network_joins_by_the_book_and_ends_with_nodes_that_cannot_be_dialled(
     for each in nodes:
         each.join(content)
     assert all(peer.address for node in nodes[3:] for peer in node.neighbours())
-
-    async def walk() -> None:
-        running = [in_process(each)[0] for each in nodes]
-        async with contextlib.AsyncExitStack() as stack:
-            for each in running:
-                await stack.enter_async_context(each.started())
-            await until(lambda: all(map(is_met, running)))
-            await running[0].start_walk()
-            await until(lambda: all(each.all_know_the_end for each in running))
-            assert all(each.final is not None for each in running)
-
-    asyncio.run(walk())
+    running = [in_process(each)[0] for each in nodes]
+    async with contextlib.AsyncExitStack() as stack:
+        for each in running:
+            await stack.enter_async_context(each.started())
+        await until(lambda: all(map(is_met, running)))
+        await running[0].start_walk()
+        await until(lambda: all(each.all_know_the_end for each in running))
+        assert all(each.final is not None for each in running)
 
 
 def test_a_newer_book_is_passed_on_and_changes_the_neighbours(tmp_path: Path) -> None:
@@ -221,7 +217,7 @@ def test_a_neighbour_cannot_bring_a_book_that_the_keeper_did_not_sign(tmp_path: 
     assert one.book.number == 1
 
 
-def test_no_book_that_a_neighbour_brings_ends_the_node(
+async def test_no_book_that_a_neighbour_brings_ends_the_node(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Not even one over which this node has a fault of its own."""
@@ -234,23 +230,20 @@ def test_no_book_that_a_neighbour_brings_ends_the_node(
     def fail(content: bytes) -> Book:
         raise RuntimeError("a fault of this node's")
 
-    async def meet() -> None:
-        (first, log), (second, _) = in_process(one), in_process(other)
-        async with first.started(), second.started():
-            await until(lambda: is_met(first) and is_met(second))
-            assert second._runtime.books is not None
-            second._runtime.books._number = 7
-            wild = content.replace(b'"number": 1', b'"number": 1e999')
-            for times, brought in enumerate((wild, newer), 1):
-                second._runtime.books._content = brought
-                second._runtime.books.tell(one.identity.fingerprint)
-                await until(lambda times=times: log.getvalue().count("book refused") == times)
-                monkeypatch.setattr(one, "join", fail)
-            assert "fault of this node" in log.getvalue()
-            await first.wait(0.1)  # it raises what ended the node
-            assert is_met(first)
-
-    asyncio.run(meet())
+    (first, log), (second, _) = in_process(one), in_process(other)
+    async with first.started(), second.started():
+        await until(lambda: is_met(first) and is_met(second))
+        assert second._runtime.books is not None
+        second._runtime.books._number = 7
+        wild = content.replace(b'"number": 1', b'"number": 1e999')
+        for times, brought in enumerate((wild, newer), 1):
+            second._runtime.books._content = brought
+            second._runtime.books.tell(one.identity.fingerprint)
+            await until(lambda times=times: log.getvalue().count("book refused") == times)
+            monkeypatch.setattr(one, "join", fail)
+        assert "fault of this node" in log.getvalue()
+        await first.wait(0.1)  # it raises what ended the node
+        assert is_met(first)
 
 
 def test_who_is_removed_by_hand_stays_removed_and_hand_made_neighbours_remain(

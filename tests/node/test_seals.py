@@ -261,7 +261,7 @@ def test_a_line_that_was_only_heard_of_is_signed_for_after_a_restart_too(tmp_pat
     assert checked.checked_greeting(again) == (again, False)
 
 
-def test_a_neighbour_that_forges_a_line_or_an_end_does_not_disturb_the_walk(
+async def test_a_neighbour_that_forges_a_line_or_an_end_does_not_disturb_the_walk(
     tmp_path: Path,
 ) -> None:
     """Its own lines it may begin: it is a participant. So it forges one of nobody's."""
@@ -295,25 +295,22 @@ def test_a_neighbour_that_forges_a_line_or_an_end_does_not_disturb_the_walk(
         links = node.status()["neighbours"]
         return all(each["usable"] for each in links if each["name"] != liar.invite.name)
 
-    async def walk() -> None:
-        running, logs = zip(*(in_process(each) for each in nodes[:-1]), strict=True)
-        async with contextlib.AsyncExitStack() as stack:
-            for each in running:
-                await stack.enter_async_context(each.started())
-            await until(lambda: all(map(honest_links_work, running)))
-            await running[0].start_walk()
-            enemy = Enemy(liar.identity, target)
-            await attack(enemy)
-            await until(lambda: all(each.is_finished for each in running))
-            await enemy.transport.close(0.0)
-            assert {each.final.line.counter for each in running if each.final} == {1}
-        events = [line for log in logs for line in log_lines(log.getvalue())]
-        assert ("line begun", "node0") in {(each["event"], each.get("by")) for each in events}
-        assert "line renewed" in {each["event"] for each in events}
-        assert "end declared" in {each["event"] for each in events}
-        assert ("line not signed", "node3") in {(e["event"], e.get("neighbour")) for e in events}
-
-    asyncio.run(walk())
+    running, logs = zip(*(in_process(each) for each in nodes[:-1]), strict=True)
+    async with contextlib.AsyncExitStack() as stack:
+        for each in running:
+            await stack.enter_async_context(each.started())
+        await until(lambda: all(map(honest_links_work, running)))
+        await running[0].start_walk()
+        enemy = Enemy(liar.identity, target)
+        await attack(enemy)
+        await until(lambda: all(each.is_finished for each in running))
+        await enemy.transport.close(0.0)
+        assert {each.final.line.counter for each in running if each.final} == {1}
+    events = [line for log in logs for line in log_lines(log.getvalue())]
+    assert ("line begun", "node0") in {(each["event"], each.get("by")) for each in events}
+    assert "line renewed" in {each["event"] for each in events}
+    assert "end declared" in {each["event"] for each in events}
+    assert ("line not signed", "node3") in {(e["event"], e.get("neighbour")) for e in events}
 
 
 def take_lines_unsigned(patch: pytest.MonkeyPatch) -> None:

@@ -137,49 +137,41 @@ def test_plans_that_differ_are_refused_with_the_keys_on_both_sides(tmp_path: Pat
         assert any("penalty, step_size.constant" in reason for reason in reasons)
 
 
-def test_a_removed_neighbour_is_out_at_once_and_may_come_back(tmp_path: Path) -> None:
+async def test_a_removed_neighbour_is_out_at_once_and_may_come_back(tmp_path: Path) -> None:
     one, other = make_nodes(tmp_path, 2, [(0, 1)])
-
-    async def quarrel() -> None:
-        (first, log), (second, _) = in_process(one), in_process(other)
-        async with first.started(), second.started():
-            await until(lambda: is_met(first) and is_met(second))
-            one.remove_peer("node1")
-            await first.look_for_neighbours()
-            transport = second._runtime.transport
-            with pytest.raises((Unanswered, Undelivered)):
-                await transport.call(one.identity.fingerprint, "Hello", b"", 5.0)
-            await until(lambda: not is_met(second))
-            await until(lambda: "not a neighbour" in log.getvalue())
-            one.add_peer(other.invite.encode())
-            await first.look_for_neighbours()
-            await until(lambda: is_met(first) and is_met(second))
-
-    asyncio.run(quarrel())
+    (first, log), (second, _) = in_process(one), in_process(other)
+    async with first.started(), second.started():
+        await until(lambda: is_met(first) and is_met(second))
+        one.remove_peer("node1")
+        await first.look_for_neighbours()
+        transport = second._runtime.transport
+        with pytest.raises((Unanswered, Undelivered)):
+            await transport.call(one.identity.fingerprint, "Hello", b"", 5.0)
+        await until(lambda: not is_met(second))
+        await until(lambda: "not a neighbour" in log.getvalue())
+        one.add_peer(other.invite.encode())
+        await first.look_for_neighbours()
+        await until(lambda: is_met(first) and is_met(second))
 
 
-def test_a_damaged_invite_in_the_directory_hides_no_other(tmp_path: Path) -> None:
+async def test_a_damaged_invite_in_the_directory_hides_no_other(tmp_path: Path) -> None:
     one, other = make_nodes(tmp_path, 2, [(0, 1)])
-
-    async def run() -> None:
-        (first, log), (second, _) = in_process(one), in_process(other)
-        async with first.started(), second.started():
-            (one.path / "peers" / "x.invite").write_text("nonsense")
-            await first.look_for_neighbours()
-            assert "x.invite" in log.getvalue()
-            await until(lambda: is_met(first) and is_met(second))
-            known = one.path / "peers" / f"{other.settings.name}.invite"
-            known.write_text("damaged")  # it was read before, so it stays
-            await first.look_for_neighbours()
-            assert [each["name"] for each in first.status()["neighbours"]] == [other.settings.name]
-            known.unlink()
-            await first.look_for_neighbours()
-            assert first.status()["neighbours"] == []
-
-    asyncio.run(run())
+    (first, log), (second, _) = in_process(one), in_process(other)
+    async with first.started(), second.started():
+        (one.path / "peers" / "x.invite").write_text("nonsense")
+        await first.look_for_neighbours()
+        assert "x.invite" in log.getvalue()
+        await until(lambda: is_met(first) and is_met(second))
+        known = one.path / "peers" / f"{other.settings.name}.invite"
+        known.write_text("damaged")  # it was read before, so it stays
+        await first.look_for_neighbours()
+        assert [each["name"] for each in first.status()["neighbours"]] == [other.settings.name]
+        known.unlink()
+        await first.look_for_neighbours()
+        assert first.status()["neighbours"] == []
 
 
-def test_a_full_disk_is_survived(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_full_disk_is_survived(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     one, other = make_nodes(tmp_path, 2, [(0, 1)], updates=40)
     full = True
     commit = Store.commit
@@ -190,26 +182,21 @@ def test_a_full_disk_is_survived(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         commit(store, record)
 
     monkeypatch.setattr(Store, "commit", commit_or_refuse)
-
-    async def walk() -> None:
-        nonlocal full
-        (first, _), (second, log) = in_process(one), in_process(other)
-        async with first.started(), second.started():
-            await until(lambda: is_met(first) and is_met(second))
-            await first.start_walk()
-            await until(lambda: "disk is full" in log.getvalue())
-            assert second.counters.as_dict()["disk_errors"] >= 1
-            assert not first.is_finished
-            full = False
-            await until(lambda: first.is_finished and second.is_finished)
-            assert first.final is not None
-            assert second.final is not None
-            assert first.final.encoded == second.final.encoded
-            assert first.final.line.counter == 1
-            counts = [node.counters.as_dict()["updates"] for node in (first, second)]
-            assert sum(counts) == 40
-
-    asyncio.run(walk())
+    (first, _), (second, log) = in_process(one), in_process(other)
+    async with first.started(), second.started():
+        await until(lambda: is_met(first) and is_met(second))
+        await first.start_walk()
+        await until(lambda: "disk is full" in log.getvalue())
+        assert second.counters.as_dict()["disk_errors"] >= 1
+        assert not first.is_finished
+        full = False
+        await until(lambda: first.is_finished and second.is_finished)
+        assert first.final is not None
+        assert second.final is not None
+        assert first.final.encoded == second.final.encoded
+        assert first.final.line.counter == 1
+        counts = [node.counters.as_dict()["updates"] for node in (first, second)]
+        assert sum(counts) == 40
 
 
 def test_counts_go_on_after_a_restart(tmp_path: Path) -> None:
@@ -229,7 +216,7 @@ def test_counts_go_on_after_a_restart(tmp_path: Path) -> None:
     assert asyncio.run(walk(199)) == 200  # each was counted once, in one process or the other
 
 
-def test_a_disk_that_fails_ends_the_node_without_an_answer(
+async def test_a_disk_that_fails_ends_the_node_without_an_answer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nobody knows what was written: only a restart can find out."""
@@ -242,27 +229,22 @@ def test_a_disk_that_fails_ends_the_node_without_an_answer(
             raise DiskError("disk I/O error (SQLITE_IOERR_FSYNC).")
 
     monkeypatch.setattr(Store, "commit", commit_or_break)
-
-    async def walk() -> None:
-        nonlocal broken
-        first, log = in_process(one)
-        async with first.started(Options(stop_seconds=0.0)):
-            second, _ = in_process(other)
-            async with second.started():
-                await until(lambda: is_met(first) and is_met(second))
-                await first.start_walk()
-                await until(lambda: "handover unanswered" in log.getvalue())
-                with pytest.raises(DiskError):
-                    await second.wait(0.1)
-            assert not first.is_finished
-            broken = False
-            second, _ = in_process(other)
-            async with second.started():
-                await until(lambda: first.is_finished and second.is_finished)
-                assert first.final is not None
-                assert first.final.line.counter == 1
-
-    asyncio.run(walk())
+    first, log = in_process(one)
+    async with first.started(Options(stop_seconds=0.0)):
+        second, _ = in_process(other)
+        async with second.started():
+            await until(lambda: is_met(first) and is_met(second))
+            await first.start_walk()
+            await until(lambda: "handover unanswered" in log.getvalue())
+            with pytest.raises(DiskError):
+                await second.wait(0.1)
+        assert not first.is_finished
+        broken = False
+        second, _ = in_process(other)
+        async with second.started():
+            await until(lambda: first.is_finished and second.is_finished)
+            assert first.final is not None
+            assert first.final.line.counter == 1
 
 
 def test_a_token_that_nobody_can_take_is_said_to_be_kept(tmp_path: Path) -> None:
@@ -311,27 +293,23 @@ def test_the_noise_of_two_visits_is_two_parts_of_a_keystream(
     np.testing.assert_array_equal([*first, *second], expected)
 
 
-def test_noise_is_drawn_before_a_token_comes_and_after_it_has_left(
+async def test_noise_is_drawn_before_a_token_comes_and_after_it_has_left(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With as many numbers as a block each visit uses up all, and takes only what is prepared."""
     monkeypatch.setattr(exact_draws, "BLOCK", 4)
     monkeypatch.setattr(exact_draws, "_prepared", exact_draws._NoiseBuffer())
     one, other = make_nodes(tmp_path, 2, [(0, 1)], more=NOISE, updates=6)
-
-    async def walk() -> None:
-        (first, _), (second, _) = in_process(one), in_process(other)
-        noise = first._runtime.state.learner.noise
-        assert noise is not None
-        assert not noise.is_prepared(1)
-        async with first.started(), second.started():
-            await until(lambda: noise.is_prepared(first._runtime.state.learner.problem.size))
-            await until(lambda: first._runtime.state.is_usable(other.identity.fingerprint))
-            await first.start_walk()
-            await until(lambda: first._runtime.state.record.final is not None)
-            await until(lambda: noise.is_prepared(first._runtime.state.learner.problem.size))
-
-    asyncio.run(walk())
+    (first, _), (second, _) = in_process(one), in_process(other)
+    noise = first._runtime.state.learner.noise
+    assert noise is not None
+    assert not noise.is_prepared(1)
+    async with first.started(), second.started():
+        await until(lambda: noise.is_prepared(first._runtime.state.learner.problem.size))
+        await until(lambda: first._runtime.state.is_usable(other.identity.fingerprint))
+        await first.start_walk()
+        await until(lambda: first._runtime.state.record.final is not None)
+        await until(lambda: noise.is_prepared(first._runtime.state.learner.problem.size))
 
 
 def test_noise_that_is_not_prepared_is_drawn_while_neighbours_are_heard(
@@ -357,7 +335,7 @@ def test_noise_that_is_not_prepared_is_drawn_while_neighbours_are_heard(
     node._close()
 
 
-def test_large_models_walk_too_and_callers_that_give_up_do_no_harm(tmp_path: Path) -> None:
+async def test_large_models_walk_too_and_callers_that_give_up_do_no_harm(tmp_path: Path) -> None:
     """A token of 2 MB is a file of its own, written while the node goes on listening."""
     text = PLAN.format(nodes=2, updates=8, more="")
     classes = json.dumps([str(number) for number in range(250)])
@@ -369,48 +347,40 @@ def test_large_models_walk_too_and_callers_that_give_up_do_no_harm(tmp_path: Pat
     rows = NodeRows(np.ones((1, 250)), np.zeros(1))
     one, other = make_node(tmp_path / "one", plan, rows), make_node(tmp_path / "two", plan, rows)
     introduce(one, other)
-
-    async def walk() -> None:
-        (first, _), (second, _) = in_process(one), in_process(other)
-        async with first.started(), second.started():
-            await until(lambda: is_met(first) and is_met(second))
-            begin = StartWalk("a" * 32, np.zeros(250 * 250), 0.0)
-            starting = asyncio.ensure_future(first._runtime.dispatch(begin))
-            await asyncio.sleep(0)
-            starting.cancel()  # while the disk writes
-            await until(lambda: first.is_finished and second.is_finished)
-            assert first.final is not None
-            assert second.final is not None
-            assert first.final.encoded == second.final.encoded
-            assert len(first.final.encoded) > 1_000_000
-
-    asyncio.run(walk())
+    (first, _), (second, _) = in_process(one), in_process(other)
+    async with first.started(), second.started():
+        await until(lambda: is_met(first) and is_met(second))
+        begin = StartWalk("a" * 32, np.zeros(250 * 250), 0.0)
+        starting = asyncio.ensure_future(first._runtime.dispatch(begin))
+        await asyncio.sleep(0)
+        starting.cancel()  # while the disk writes
+        await until(lambda: first.is_finished and second.is_finished)
+        assert first.final is not None
+        assert second.final is not None
+        assert first.final.encoded == second.final.encoded
+        assert len(first.final.encoded) > 1_000_000
 
 
-def test_status_says_who_had_the_token_last_and_who_is_silent(tmp_path: Path) -> None:
+async def test_status_says_who_had_the_token_last_and_who_is_silent(tmp_path: Path) -> None:
     one, other = make_nodes(tmp_path, 2, [(0, 1)], updates=100_000)
-
-    async def watch() -> None:
-        (first, _), (second, _) = in_process(one), in_process(other)
-        async with first.started():
-            async with second.started(Options(stop_seconds=0.0)):
-                await until(lambda: is_met(first) and is_met(second))
-                assert first.status()["token_seconds"] is None
-                assert first.status()["last_holder"] is None
-                await first.start_walk()
-                await until(lambda: first.status()["updates"] > 20)
-                for _ in range(50):  # while it is on its way nobody is said to hold it
-                    both = [first.status(), second.status()]
-                    assert sum(each["holds_token"] for each in both) <= 1
-                    await asyncio.sleep(0)
-                assert first.status()["last_holder"] in ("this node", "node1")
-                silent = first.status()["neighbours"][0]["silent_seconds"]
-                assert not first.status()["stalled"]
-            await until(lambda: first.status()["neighbours"][0]["silent_seconds"] > silent + 0.5)
-            await until(lambda: first.status()["stalled"])
-            assert first.gauges()["walk_stalled"] == 1.0
-
-    asyncio.run(watch())
+    (first, _), (second, _) = in_process(one), in_process(other)
+    async with first.started():
+        async with second.started(Options(stop_seconds=0.0)):
+            await until(lambda: is_met(first) and is_met(second))
+            assert first.status()["token_seconds"] is None
+            assert first.status()["last_holder"] is None
+            await first.start_walk()
+            await until(lambda: first.status()["updates"] > 20)
+            for _ in range(50):  # while it is on its way nobody is said to hold it
+                both = [first.status(), second.status()]
+                assert sum(each["holds_token"] for each in both) <= 1
+                await asyncio.sleep(0)
+            assert first.status()["last_holder"] in ("this node", "node1")
+            silent = first.status()["neighbours"][0]["silent_seconds"]
+            assert not first.status()["stalled"]
+        await until(lambda: first.status()["neighbours"][0]["silent_seconds"] > silent + 0.5)
+        await until(lambda: first.status()["stalled"])
+        assert first.gauges()["walk_stalled"] == 1.0
 
 
 def keep_silent(node: Node) -> None:
@@ -419,110 +389,90 @@ def keep_silent(node: Node) -> None:
         task.cancel()
 
 
-def test_start_walk_asks_the_neighbours_first(tmp_path: Path) -> None:
+async def test_start_walk_asks_the_neighbours_first(tmp_path: Path) -> None:
     one, other = make_nodes(tmp_path, 2, [(0, 1)])
-
-    async def begin() -> None:
-        (first, _), (second, _) = in_process(one), in_process(other)
-        async with first.started(), second.started():
-            await until(lambda: is_met(first) and is_met(second))
-            for each in (first, second):
-                keep_silent(each)
-            state = second._runtime.state
-            heard = Mark(Line(0, 1, state.fingerprint, "a" * 32), 0)
-            record = replace(state.record, newest=heard)
-            second._runtime.state = replace(state, record=record)  # of which it has told nobody
-            with pytest.raises(CommandError, match="begun already"):
-                await first.start_walk()
-
-    asyncio.run(begin())
+    (first, _), (second, _) = in_process(one), in_process(other)
+    async with first.started(), second.started():
+        await until(lambda: is_met(first) and is_met(second))
+        for each in (first, second):
+            keep_silent(each)
+        state = second._runtime.state
+        heard = Mark(Line(0, 1, state.fingerprint, "a" * 32), 0)
+        record = replace(state.record, newest=heard)
+        second._runtime.state = replace(state, record=record)  # of which it has told nobody
+        with pytest.raises(CommandError, match="begun already"):
+            await first.start_walk()
 
 
-def test_who_has_news_for_ever_greets_ten_times_a_second_at_most(tmp_path: Path) -> None:
+async def test_who_has_news_for_ever_greets_ten_times_a_second_at_most(tmp_path: Path) -> None:
     one, other = make_nodes(tmp_path, 2, [(0, 1)])
+    (first, _), (second, _) = in_process(one), in_process(other)
+    async with first.started(), second.started():
+        await until(lambda: is_met(first) and is_met(second))
+        keep_silent(second)
+        heard: list[float] = []
+        plain, clock = second._runtime._greetings.answer, asyncio.get_running_loop().time
 
-    async def hurry() -> None:
-        (first, _), (second, _) = in_process(one), in_process(other)
-        async with first.started(), second.started():
-            await until(lambda: is_met(first) and is_met(second))
-            keep_silent(second)
-            heard: list[float] = []
-            plain, clock = second._runtime._greetings.answer, asyncio.get_running_loop().time
+        async def listen(caller: str, greeting: Greeting) -> bytes:
+            heard.append(clock())
+            return await plain(caller, greeting)
 
-            async def listen(caller: str, greeting: Greeting) -> bytes:
-                heard.append(clock())
-                return await plain(caller, greeting)
-
-            second._runtime._greetings.answer = listen  # type: ignore[method-assign]
-            while len(heard) < 8:
-                first._runtime._greetings.greet(other.identity.fingerprint)
-                await asyncio.sleep(0.001)
-            assert heard[-1] - heard[1] >= 0.5  # six waits of a tenth of a second
-
-    asyncio.run(hurry())
+        second._runtime._greetings.answer = listen  # type: ignore[method-assign]
+        while len(heard) < 8:
+            first._runtime._greetings.greet(other.identity.fingerprint)
+            await asyncio.sleep(0.001)
+        assert heard[-1] - heard[1] >= 0.5  # six waits of a tenth of a second
 
 
-def test_a_node_whose_machine_slept_knows_for_how_long(tmp_path: Path) -> None:
+async def test_a_node_whose_machine_slept_knows_for_how_long(tmp_path: Path) -> None:
     (one,) = make_nodes(tmp_path, 1, [])
-
-    async def wake() -> None:
-        node, _ = in_process(one)
-        async with node.started():
-            runtime = node._runtime
-            before, asleep = runtime.state.bounds, runtime._slept
-            assert before is not None
-            runtime._slept = lambda: asleep() + 3600.0
-            for _ in range(2):  # once is enough
-                await runtime.dispatch(Tick(runtime._clock()))
-            after = runtime.state.bounds
-            assert after is not None
-            assert after.updates.at == pytest.approx(before.updates.at - 3600.0, abs=1.0)
-
-    asyncio.run(wake())
+    node, _ = in_process(one)
+    async with node.started():
+        runtime = node._runtime
+        before, asleep = runtime.state.bounds, runtime._slept
+        assert before is not None
+        runtime._slept = lambda: asleep() + 3600.0
+        for _ in range(2):  # once is enough
+            await runtime.dispatch(Tick(runtime._clock()))
+        after = runtime.state.bounds
+        assert after is not None
+        assert after.updates.at == pytest.approx(before.updates.at - 3600.0, abs=1.0)
 
 
-def test_only_one_walk_begins_and_resume_needs_a_reason(tmp_path: Path) -> None:
+async def test_only_one_walk_begins_and_resume_needs_a_reason(tmp_path: Path) -> None:
     directories = make_nodes(tmp_path, 3, ring(3), updates=30)
+    nodes = [in_process(each)[0] for each in directories]
+    async with nodes[0].started(), nodes[1].started(), nodes[2].started():
+        await until(lambda: all(map(is_met, nodes)))
+        await nodes[0].start_walk()
+        with pytest.raises(CommandError, match="begun already"):
+            await nodes[0].start_walk()
+        await until(lambda: all(node.is_finished for node in nodes))
+        await until(lambda: all(node.all_know_the_end for node in nodes))
+        with pytest.raises(CommandError, match="finished"):
+            await nodes[1].start_walk(resume=True)
 
-    async def begin() -> None:
-        nodes = [in_process(each)[0] for each in directories]
-        async with nodes[0].started(), nodes[1].started(), nodes[2].started():
+
+async def test_another_node_resumes_when_the_holder_is_gone_for_good(tmp_path: Path) -> None:
+    directories = make_nodes(tmp_path, 3, ring(3), updates=60)
+    nodes = [in_process(each)[0] for each in directories]
+    holder = nodes[2]
+    async with nodes[0].started(), nodes[1].started():
+        async with holder.started(Options(stop_seconds=0.0)):
             await until(lambda: all(map(is_met, nodes)))
             await nodes[0].start_walk()
-            with pytest.raises(CommandError, match="begun already"):
-                await nodes[0].start_walk()
-            await until(lambda: all(node.is_finished for node in nodes))
-            await until(lambda: all(node.all_know_the_end for node in nodes))
-            with pytest.raises(CommandError, match="finished"):
-                await nodes[1].start_walk(resume=True)
-
-    asyncio.run(begin())
-
-
-def test_another_node_resumes_when_the_holder_is_gone_for_good(tmp_path: Path) -> None:
-    directories = make_nodes(tmp_path, 3, ring(3), updates=60)
-
-    async def lose() -> None:
-        nodes = [in_process(each)[0] for each in directories]
-        holder = nodes[2]
-        async with nodes[0].started(), nodes[1].started():
-            async with holder.started(Options(stop_seconds=0.0)):
-                await until(lambda: all(map(is_met, nodes)))
-                await nodes[0].start_walk()
-                await until(lambda: nodes[1].status()["updates"] > 10)
-                _cannot_hand_over(holder)
-                await until(lambda: holder.status()["phase"] == "holding")
-            (directories[2].path / "node.sqlite").unlink()
-            seen = nodes[0].status()["updates"]
-            assert 0 < seen < 60
-            await nodes[0].start_walk(resume=True)
-            await until(lambda: nodes[0].is_finished and nodes[1].is_finished)
-            assert nodes[0].final is not None
-            assert nodes[1].final is not None
-            assert nodes[0].final.encoded == nodes[1].final.encoded
-            assert nodes[1].final.line.counter == 2
-
-    asyncio.run(lose())
+            await until(lambda: nodes[1].status()["updates"] > 10)
+            _cannot_hand_over(holder)
+            await until(lambda: holder.status()["phase"] == "holding")
+        (directories[2].path / "node.sqlite").unlink()
+        seen = nodes[0].status()["updates"]
+        assert 0 < seen < 60
+        await nodes[0].start_walk(resume=True)
+        await until(lambda: nodes[0].is_finished and nodes[1].is_finished)
+        assert nodes[0].final is not None
+        assert nodes[1].final is not None
+        assert nodes[0].final.encoded == nodes[1].final.encoded
+        assert nodes[1].final.line.counter == 2
 
 
 def _cannot_hand_over(node: Node) -> None:
@@ -536,54 +486,42 @@ def _cannot_hand_over(node: Node) -> None:
     node._runtime.transport.call = all_but_handovers  # type: ignore[method-assign]
 
 
-def test_a_node_that_is_running_cannot_be_run_twice(tmp_path: Path) -> None:
+async def test_a_node_that_is_running_cannot_be_run_twice(tmp_path: Path) -> None:
     (one,) = make_nodes(tmp_path, 1, [])
     first, _ = in_process(one)
-
-    async def run() -> None:
-        async with first.started():
-            with pytest.raises(StoreError, match="another process"):
-                Node(one)
-        Node(one)._store.close()
-
-    asyncio.run(run())
+    async with first.started():
+        with pytest.raises(StoreError, match="another process"):
+            Node(one)
+    Node(one)._store.close()
 
 
-def test_a_port_in_use_is_told(tmp_path: Path) -> None:
+async def test_a_port_in_use_is_told(tmp_path: Path) -> None:
     one, other = make_nodes(tmp_path, 2, [(0, 1)])
     settings = json.loads((other.path / "node.json").read_text())
     settings["listen"] = one.settings.listen
     (other.path / "node.json").write_text(json.dumps(settings))
-
-    async def run() -> None:
-        first, _ = in_process(one)
-        second, _ = in_process(NodeDirectory(other.path))
-        async with first.started():
-            with pytest.raises(OSError, match=r"cannot listen on .* in use"):
-                async with second.started():
-                    pass
-
-    asyncio.run(run())
+    first, _ = in_process(one)
+    second, _ = in_process(NodeDirectory(other.path))
+    async with first.started():
+        with pytest.raises(OSError, match=r"cannot listen on .* in use"):
+            async with second.started():
+                pass
 
 
-def test_malformed_messages_are_refused_counted_and_harmless(tmp_path: Path) -> None:
+async def test_malformed_messages_are_refused_counted_and_harmless(tmp_path: Path) -> None:
     one, other = make_nodes(tmp_path, 2, [(0, 1)], updates=20)
-
-    async def pester() -> None:
-        (first, log), (second, _) = in_process(one), in_process(other)
-        async with first.started(), second.started():
-            await until(lambda: is_met(first) and is_met(second))
-            transport, target = second._runtime.transport, one.identity.fingerprint
-            for method in ("Hello", "Handover", "Final"):
-                for message in (b"", b"garbage", os.urandom(1000)):
-                    with pytest.raises(Refused):
-                        await transport.call(target, method, message, 5.0)
-            assert first.counters.as_dict()["refusals"]["malformed message"] == 9
-            assert "malformed message" in log.getvalue()
-            await second.start_walk()
-            await until(lambda: first.is_finished and second.is_finished)
-
-    asyncio.run(pester())
+    (first, log), (second, _) = in_process(one), in_process(other)
+    async with first.started(), second.started():
+        await until(lambda: is_met(first) and is_met(second))
+        transport, target = second._runtime.transport, one.identity.fingerprint
+        for method in ("Hello", "Handover", "Final"):
+            for message in (b"", b"garbage", os.urandom(1000)):
+                with pytest.raises(Refused):
+                    await transport.call(target, method, message, 5.0)
+        assert first.counters.as_dict()["refusals"]["malformed message"] == 9
+        assert "malformed message" in log.getvalue()
+        await second.start_walk()
+        await until(lambda: first.is_finished and second.is_finished)
 
 
 def test_status_tells_nothing_of_the_rows(tmp_path: Path) -> None:

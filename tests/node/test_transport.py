@@ -107,84 +107,69 @@ def test_neighbours_hear_each_other_and_know_who_speaks(method: str) -> None:
     assert asyncio.run(meet()) == [f"{alice}{method}!".encode(), f"{bob}{method}?".encode()]
 
 
-def test_the_four_ends_of_a_call() -> None:
-    async def meet() -> None:
-        async with world() as here:
-            here.introduce("alice", "bob", "carol")
-            here.introduce("bob", "alice")
-            assert await here.call("alice", "bob", b"x")
-            with pytest.raises(Refused, match="more about") as refused:
-                await here.call("alice", "bob", b"no")
-            assert refused.value.reason == "a reason"
-            assert here.refusals == [("bob", "a reason")]
-            with pytest.raises(Unanswered, match="failed"):
-                await here.call("alice", "bob", b"fail")
-            assert here.refusals[1] == ("bob", "internal error: RuntimeError")
-            with pytest.raises(Unanswered, match="no answer in"):
-                await here.call("alice", "bob", b"wait", 0.2)
-            with pytest.raises(Undelivered, match="10001 bytes"):
-                await here.call("alice", "bob", bytes(LARGEST + 1))
-            with pytest.raises(Undelivered, match="not added"):
-                await here.call("alice", "carol", b"x")
-            assert here.refusals[2] == ("carol", "not a neighbour")
-            with pytest.raises(Undelivered, match="no such neighbour"):
-                await here.call("bob", "carol", b"x")
-            await here.at["bob"].close(0.0)
-            await here.notices_that_bob_is_gone()
-            with pytest.raises(Undelivered):
-                await here.call("alice", "bob", b"x")
-
-    asyncio.run(meet())
+async def test_the_four_ends_of_a_call() -> None:
+    async with world() as here:
+        here.introduce("alice", "bob", "carol")
+        here.introduce("bob", "alice")
+        assert await here.call("alice", "bob", b"x")
+        with pytest.raises(Refused, match="more about") as refused:
+            await here.call("alice", "bob", b"no")
+        assert refused.value.reason == "a reason"
+        assert here.refusals == [("bob", "a reason")]
+        with pytest.raises(Unanswered, match="failed"):
+            await here.call("alice", "bob", b"fail")
+        assert here.refusals[1] == ("bob", "internal error: RuntimeError")
+        with pytest.raises(Unanswered, match="no answer in"):
+            await here.call("alice", "bob", b"wait", 0.2)
+        with pytest.raises(Undelivered, match="10001 bytes"):
+            await here.call("alice", "bob", bytes(LARGEST + 1))
+        with pytest.raises(Undelivered, match="not added"):
+            await here.call("alice", "carol", b"x")
+        assert here.refusals[2] == ("carol", "not a neighbour")
+        with pytest.raises(Undelivered, match="no such neighbour"):
+            await here.call("bob", "carol", b"x")
+        await here.at["bob"].close(0.0)
+        await here.notices_that_bob_is_gone()
+        with pytest.raises(Undelivered):
+            await here.call("alice", "bob", b"x")
 
 
-def test_either_end_may_dial_and_both_then_call() -> None:
+async def test_either_end_may_dial_and_both_then_call() -> None:
     """Bob has no address. Until he dials nothing reaches him; then everything does."""
-
-    async def meet() -> None:
-        async with world() as here:
-            here.invites["bob"] = Invite("bob", "", IDENTITIES["bob"].public_key)
-            here.make_friends()
-            with pytest.raises(Undelivered, match=r"bob .*address"):
-                await here.call("alice", "bob", b"x")
-            assert await here.call("bob", "alice", b"x")
-            assert await here.call("alice", "bob", b"x")
-            assert (here.sessions("alice"), here.sessions("bob")) == (1, 1)
-
-    asyncio.run(meet())
+    async with world() as here:
+        here.invites["bob"] = Invite("bob", "", IDENTITIES["bob"].public_key)
+        here.make_friends()
+        with pytest.raises(Undelivered, match=r"bob .*address"):
+            await here.call("alice", "bob", b"x")
+        assert await here.call("bob", "alice", b"x")
+        assert await here.call("alice", "bob", b"x")
+        assert (here.sessions("alice"), here.sessions("bob")) == (1, 1)
 
 
-def test_two_that_dial_at_once_end_with_one_session(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_two_that_dial_at_once_end_with_one_session(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(links, "PATIENCE_SECONDS", 0.0)  # neither waits for the other
     pairs = [("alice", "bob"), ("bob", "alice")]
-
-    async def meet() -> None:
-        async with world() as here:
-            here.make_friends()
-            calls = [here.call(*pair, b"slowly") for pair in pairs * 2]
-            assert all(await asyncio.gather(*calls))  # none of them is lost over it
-            await until(lambda: here.sessions("alice") == here.sessions("bob") == 1)
-            assert all([await here.call(*pair, b"x") for pair in pairs])
-
-    asyncio.run(meet())
+    async with world() as here:
+        here.make_friends()
+        calls = [here.call(*pair, b"slowly") for pair in pairs * 2]
+        assert all(await asyncio.gather(*calls))  # none of them is lost over it
+        await until(lambda: here.sessions("alice") == here.sessions("bob") == 1)
+        assert all([await here.call(*pair, b"x") for pair in pairs])
 
 
-def test_a_session_that_a_neighbour_forgot_is_replaced_when_it_dials_anew() -> None:
+async def test_a_session_that_a_neighbour_forgot_is_replaced_when_it_dials_anew() -> None:
     """Bob's process died without a word that alice could hear: her old session is a dead one."""
-
-    async def meet() -> None:
-        async with world() as here:
-            here.make_friends()
-            assert await here.call("bob", "alice", b"x")
-            (old,) = here.at["alice"]._links[IDENTITIES["bob"].fingerprint].sessions
-            await here.add("bob")  # a new one in the place of the first, who is still connected
-            here.introduce("bob", "alice")
-            assert await here.call("bob", "alice", b"x")
-            link = here.at["alice"]._links[IDENTITIES["bob"].fingerprint]
-            assert link.session is not None
-            assert link.session is not old
-            assert await here.call("alice", "bob", b"x")
-
-    asyncio.run(meet())
+    async with world() as here:
+        here.make_friends()
+        assert await here.call("bob", "alice", b"x")
+        (old,) = here.at["alice"]._links[IDENTITIES["bob"].fingerprint].sessions
+        await here.add("bob")  # a new one in the place of the first, who is still connected
+        here.introduce("bob", "alice")
+        assert await here.call("bob", "alice", b"x")
+        link = here.at["alice"]._links[IDENTITIES["bob"].fingerprint]
+        assert link.session is not None
+        assert link.session is not old
+        assert await here.call("alice", "bob", b"x")
 
 
 def test_a_session_that_ends_unasked_is_told_unless_it_was_short(
@@ -209,45 +194,39 @@ def test_a_session_that_ends_unasked_is_told_unless_it_was_short(
     assert asyncio.run(meet()) == [IDENTITIES["bob"].fingerprint]
 
 
-def test_a_call_on_a_link_that_is_closed_is_in_doubt_and_its_task_lives_on() -> None:
-    async def meet() -> None:
-        async with world() as here:
-            here.make_friends()
-            call = asyncio.ensure_future(here.call("alice", "bob", b"wait"))
-            await until(lambda: here.heard == [("bob", b"wait")])
-            here.introduce("alice", "carol")
-            with pytest.raises(Unanswered, match="lost"):
-                await call
-            here.introduce("alice", "bob")
-            call = asyncio.ensure_future(here.call("alice", "bob", b"wait"))
-            await until(lambda: here.heard == [("bob", b"wait")] * 2)
-            call.cancel()  # but who is told to stop does
-            with pytest.raises(asyncio.CancelledError):
-                await call
-
-    asyncio.run(meet())
+async def test_a_call_on_a_link_that_is_closed_is_in_doubt_and_its_task_lives_on() -> None:
+    async with world() as here:
+        here.make_friends()
+        call = asyncio.ensure_future(here.call("alice", "bob", b"wait"))
+        await until(lambda: here.heard == [("bob", b"wait")])
+        here.introduce("alice", "carol")
+        with pytest.raises(Unanswered, match="lost"):
+            await call
+        here.introduce("alice", "bob")
+        call = asyncio.ensure_future(here.call("alice", "bob", b"wait"))
+        await until(lambda: here.heard == [("bob", b"wait")] * 2)
+        call.cancel()  # but who is told to stop does
+        with pytest.raises(asyncio.CancelledError):
+            await call
 
 
-def test_who_is_removed_is_out_at_once_on_an_open_connection() -> None:
-    async def meet() -> None:
-        async with world() as here:
-            here.introduce("alice", "bob", "carol")
-            here.introduce("bob", "alice")
-            here.introduce("carol", "alice")
-            assert await here.call("alice", "bob", b"x")
-            here.introduce("bob", "carol")
-            with contextlib.suppress(Unanswered):  # the connection ends without a word
-                await here.call("alice", "bob", b"x")
-                pytest.fail("it was answered")
-            with pytest.raises(Undelivered, match="has not added"):
-                await here.call("alice", "bob", b"x")
-            here.introduce("bob", "alice")  # and in again, without a restart
-            assert await here.call("alice", "bob", b"x")
-            here.introduce("carol", "alice", "bob")  # a new one too
-            here.introduce("bob", "alice", "carol")
-            assert await here.call("carol", "bob", b"x")
-
-    asyncio.run(meet())
+async def test_who_is_removed_is_out_at_once_on_an_open_connection() -> None:
+    async with world() as here:
+        here.introduce("alice", "bob", "carol")
+        here.introduce("bob", "alice")
+        here.introduce("carol", "alice")
+        assert await here.call("alice", "bob", b"x")
+        here.introduce("bob", "carol")
+        with contextlib.suppress(Unanswered):  # the connection ends without a word
+            await here.call("alice", "bob", b"x")
+            pytest.fail("it was answered")
+        with pytest.raises(Undelivered, match="has not added"):
+            await here.call("alice", "bob", b"x")
+        here.introduce("bob", "alice")  # and in again, without a restart
+        assert await here.call("alice", "bob", b"x")
+        here.introduce("carol", "alice", "bob")  # a new one too
+        here.introduce("bob", "alice", "carol")
+        assert await here.call("carol", "bob", b"x")
 
 
 def test_an_answer_that_comes_late_is_not_taken_for_one_to_the_next_call() -> None:
@@ -284,17 +263,13 @@ def test_a_neighbour_that_stops_is_called_anew_when_it_is_back() -> None:
     assert asyncio.run(meet()) < 30  # it did not wait for what nobody had asked
 
 
-def test_a_call_that_ends_without_an_answer_is_in_doubt() -> None:
+async def test_a_call_that_ends_without_an_answer_is_in_doubt() -> None:
     """Bob reads the message and hangs up, as one does that stops, or means ill."""
-
-    async def meet() -> None:
-        async with world("Handover") as here:
-            for _ in range(3):
-                here.make_friends()
-                with pytest.raises(Unanswered):
-                    await here.call("alice", "bob", b"hang up")
-
-    asyncio.run(meet())
+    async with world("Handover") as here:
+        for _ in range(3):
+            here.make_friends()
+            with pytest.raises(Unanswered):
+                await here.call("alice", "bob", b"hang up")
 
 
 def test_a_node_that_stops_answers_what_it_is_at_and_waits_for_no_more() -> None:
@@ -313,78 +288,68 @@ def test_a_node_that_stops_answers_what_it_is_at_and_waits_for_no_more() -> None
     assert seconds < 30
 
 
-def test_calls_of_one_neighbour_at_a_time_are_few() -> None:
-    async def meet() -> None:
-        async with world("Handover") as here:
-            here.make_friends()
-            many = [here.call("alice", "bob", b"slowly") for _ in range(MOST_CALLS + 2)]
-            ends = await asyncio.gather(*many, return_exceptions=True)
-            assert sum(isinstance(end, bytes) for end in ends) == MOST_CALLS
-            refused = [end.reason for end in ends if isinstance(end, Refused)]
-            assert refused == ["too many open calls"] * 2
-
-    asyncio.run(meet())
+async def test_calls_of_one_neighbour_at_a_time_are_few() -> None:
+    async with world("Handover") as here:
+        here.make_friends()
+        many = [here.call("alice", "bob", b"slowly") for _ in range(MOST_CALLS + 2)]
+        ends = await asyncio.gather(*many, return_exceptions=True)
+        assert sum(isinstance(end, bytes) for end in ends) == MOST_CALLS
+        refused = [end.reason for end in ends if isinstance(end, Refused)]
+        assert refused == ["too many open calls"] * 2
 
 
-def test_a_message_larger_than_allowed_is_not_read() -> None:
-    async def meet() -> None:
-        async with world() as here:
-            await here.add("alice", largest=10**7)
-            here.make_friends()
-            with pytest.raises(Unanswered, match="lost"):
-                await here.call("alice", "bob", bytes(10**6))
-            assert await here.call("alice", "bob", b"x")
-
-    asyncio.run(meet())
+async def test_a_message_larger_than_allowed_is_not_read() -> None:
+    async with world() as here:
+        await here.add("alice", largest=10**7)
+        here.make_friends()
+        with pytest.raises(Unanswered, match="lost"):
+            await here.call("alice", "bob", bytes(10**6))
+        assert await here.call("alice", "bob", b"x")
 
 
-def test_a_connection_that_falls_silent_is_noticed_by_both_ends(
+async def test_a_connection_that_falls_silent_is_noticed_by_both_ends(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Its bytes are swallowed and acknowledged: no one but a ping can tell."""
     monkeypatch.setattr(session, "PING_AFTER_SECONDS", 0.2)
     monkeypatch.setattr(session, "PING_SECONDS", 1.5)
+    async with world("Handover") as here:
+        here.introduce("bob", "alice")
+        host, port = here.invites["bob"].address.split(":")
+        is_cut, passed = asyncio.Event(), 0
 
-    async def meet() -> None:
-        async with world("Handover") as here:
-            here.introduce("bob", "alice")
-            host, port = here.invites["bob"].address.split(":")
-            is_cut, passed = asyncio.Event(), 0
+        async def pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            nonlocal passed
+            while chunk := await reader.read(65536):
+                passed += 1
+                if not is_cut.is_set():
+                    writer.write(chunk)
 
-            async def pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-                nonlocal passed
-                while chunk := await reader.read(65536):
-                    passed += 1
-                    if not is_cut.is_set():
-                        writer.write(chunk)
+        async def connect(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            there, back = await asyncio.open_connection(host, int(port))
+            with closing(writer), closing(back):
+                await asyncio.gather(
+                    pass_on(reader, back), pass_on(there, writer), return_exceptions=True
+                )
 
-            async def connect(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-                there, back = await asyncio.open_connection(host, int(port))
-                with closing(writer), closing(back):
-                    await asyncio.gather(
-                        pass_on(reader, back), pass_on(there, writer), return_exceptions=True
-                    )
-
-            proxy = await asyncio.start_server(connect, "127.0.0.1", 0)
-            address = f"127.0.0.1:{proxy.sockets[0].getsockname()[1]}"
-            here.invites["bob"] = Invite("bob", address, IDENTITIES["bob"].public_key)
-            here.introduce("alice", "bob")
-            await here.call("alice", "bob", b"x")
-            spoken = passed
-            await until(lambda: passed > spoken + 4)  # idle, and pinged more than once
-            assert here.is_connected("alice", "bob")
-            assert here.is_connected("bob", "alice")
-            is_cut.set()
-            await until(
-                lambda: not (here.is_connected("alice", "bob") or here.is_connected("bob", "alice"))
-            )
-            proxy.close()
-
-    asyncio.run(meet())
+        proxy = await asyncio.start_server(connect, "127.0.0.1", 0)
+        address = f"127.0.0.1:{proxy.sockets[0].getsockname()[1]}"
+        here.invites["bob"] = Invite("bob", address, IDENTITIES["bob"].public_key)
+        here.introduce("alice", "bob")
+        await here.call("alice", "bob", b"x")
+        spoken = passed
+        await until(lambda: passed > spoken + 4)  # idle, and pinged more than once
+        assert here.is_connected("alice", "bob")
+        assert here.is_connected("bob", "alice")
+        is_cut.set()
+        await until(
+            lambda: not (here.is_connected("alice", "bob") or here.is_connected("bob", "alice"))
+        )
+        proxy.close()
 
 
 @pytest.mark.parametrize("side", ["who is dialled", "who dials"])
-def test_nobody_passes_for_another(side: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_nobody_passes_for_another(side: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Carol's certificate is no secret: mallory shows it, and cannot prove to hold its key."""
     monkeypatch.setitem(IDENTITIES, "mallory", Identity.create())
     honest = handshake._tell
@@ -394,22 +359,18 @@ def test_nobody_passes_for_another(side: str, monkeypatch: pytest.MonkeyPatch) -
         await honest(connection, IDENTITIES["carol"] if liar else identity)
 
     monkeypatch.setattr(handshake, "_tell", lie)
-
-    async def meet() -> None:
-        async with world() as here:
-            await here.add("mallory")
-            here.introduce("mallory", "alice")
-            address = here.invites["mallory"].address
-            here.invites["carol"] = Invite("carol", address, IDENTITIES["carol"].public_key)
-            here.introduce("alice", "carol")
-            pair = ("alice", "carol") if side == "who is dialled" else ("mallory", "alice")
-            with pytest.raises(Undelivered, match="cannot connect"):
-                await here.call(*pair, b"x")
-            assert not here.is_connected("alice", "carol")
-            await until(lambda: here.refusals)
-            assert here.refusals[0][1] in ("unidentified connection", "not a neighbour")
-
-    asyncio.run(meet())
+    async with world() as here:
+        await here.add("mallory")
+        here.introduce("mallory", "alice")
+        address = here.invites["mallory"].address
+        here.invites["carol"] = Invite("carol", address, IDENTITIES["carol"].public_key)
+        here.introduce("alice", "carol")
+        pair = ("alice", "carol") if side == "who is dialled" else ("mallory", "alice")
+        with pytest.raises(Undelivered, match="cannot connect"):
+            await here.call(*pair, b"x")
+        assert not here.is_connected("alice", "carol")
+        await until(lambda: here.refusals)
+        assert here.refusals[0][1] in ("unidentified connection", "not a neighbour")
 
 
 def der(name: str) -> bytes:
@@ -455,7 +416,7 @@ def frame(kind: int, message: bytes = b"", number: int = 0) -> bytes:
 
 @pytest.mark.parametrize("reads_all", [True, False])
 @pytest.mark.parametrize("side", ["who is dialled", "who dials"])
-def test_two_certificates_in_one_prove_nothing(
+async def test_two_certificates_in_one_prove_nothing(
     side: str, reads_all: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Mallory shows carol's certificate with its own behind it, and proves to hold its own key.
@@ -484,43 +445,36 @@ def test_two_certificates_in_one_prove_nothing(
         ):
             speak(connection, "mallory", shown, frames, server=False)
 
-    async def meet() -> None:
-        async with world() as here:
-            with socket.create_server(("127.0.0.1", 0)) as listener:
-                place = f"127.0.0.1:{listener.getsockname()[1]}"
-                carol = Invite("carol", place, IDENTITIES["carol"].public_key)
-                here.at["alice"].set_neighbours([carol])
-                if side == "who dials":
-                    await asyncio.to_thread(dial, here.invites["alice"].address)
-                    await until(lambda: here.refusals)
-                else:
-                    liar = asyncio.ensure_future(asyncio.to_thread(be_dialled, listener))
-                    with pytest.raises(Undelivered, match="no walklearn"):
-                        await here.call("alice", "carol", b"x")
-                    await liar
-            assert not here.is_connected("alice", "carol")
-            assert here.heard == []
-
-    asyncio.run(meet())
+    async with world() as here:
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            place = f"127.0.0.1:{listener.getsockname()[1]}"
+            carol = Invite("carol", place, IDENTITIES["carol"].public_key)
+            here.at["alice"].set_neighbours([carol])
+            if side == "who dials":
+                await asyncio.to_thread(dial, here.invites["alice"].address)
+                await until(lambda: here.refusals)
+            else:
+                liar = asyncio.ensure_future(asyncio.to_thread(be_dialled, listener))
+                with pytest.raises(Undelivered, match="no walklearn"):
+                    await here.call("alice", "carol", b"x")
+                await liar
+        assert not here.is_connected("alice", "carol")
+        assert here.heard == []
 
 
-def test_who_dials_is_heard_only_once_it_was_let_in() -> None:
+async def test_who_dials_is_heard_only_once_it_was_let_in() -> None:
     """A neighbour waits for the word; calls that come before it are not taken, and it is out."""
-
-    async def meet() -> None:
-        async with world() as here:
-            here.make_friends()
-            host, port = here.invites["alice"].address.split(":")
-            early = frame(session.Kind.CALL, b"too early", 1)
-            with (
-                socket.create_connection((host, int(port))) as connection,
-                contextlib.suppress(ConnectionError),
-            ):
-                await asyncio.to_thread(speak, connection, "bob", der("bob"), early, False)
-            assert here.heard == []
-            assert (await here.call("bob", "alice", b"in time")).endswith(b"in time")
-
-    asyncio.run(meet())
+    async with world() as here:
+        here.make_friends()
+        host, port = here.invites["alice"].address.split(":")
+        early = frame(session.Kind.CALL, b"too early", 1)
+        with (
+            socket.create_connection((host, int(port))) as connection,
+            contextlib.suppress(ConnectionError),
+        ):
+            await asyncio.to_thread(speak, connection, "bob", der("bob"), early, False)
+        assert here.heard == []
+        assert (await here.call("bob", "alice", b"in time")).endswith(b"in time")
 
 
 async def dialled(here: World, name: str, other: str) -> session.Session:
@@ -536,72 +490,58 @@ async def dialled(here: World, name: str, other: str) -> session.Session:
 
 
 @pytest.mark.parametrize(("name", "other"), [("alice", "bob"), ("bob", "alice")])
-def test_a_neighbour_has_few_sessions_however_often_it_dials(name: str, other: str) -> None:
+async def test_a_neighbour_has_few_sessions_however_often_it_dials(name: str, other: str) -> None:
     """Also with the one of the two whose fingerprint is the larger, and that retires none."""
-
-    async def meet() -> None:
-        async with world() as here:
-            here.make_friends()
-            for _ in range(3 * links.MOST_SESSIONS):
-                newest = await dialled(here, name, other)
-            await until(lambda: here.sessions(other) <= links.MOST_SESSIONS)
-            assert await newest.call("Hello", b"x", 20.0)
-
-    asyncio.run(meet())
+    async with world() as here:
+        here.make_friends()
+        for _ in range(3 * links.MOST_SESSIONS):
+            newest = await dialled(here, name, other)
+        await until(lambda: here.sessions(other) <= links.MOST_SESSIONS)
+        assert await newest.call("Hello", b"x", 20.0)
 
 
-def test_who_reads_no_answers_is_sent_no_more_of_them() -> None:
+async def test_who_reads_no_answers_is_sent_no_more_of_them() -> None:
     """Else they would fill the memory of who answers. Some megabytes are the kernel's."""
-
-    async def meet() -> None:
-        async with world() as here:
-            here.make_friends()
-            bob = await dialled(here, "bob", "alice")
-            assert bob._transport is not None
-            bob._transport.pause_reading()
-            for number in range(10_000):
-                bob._send(session.Kind.CALL, number, bytes(LARGEST))
-                while bob._transport is not None and bob._transport.get_write_buffer_size():
-                    await asyncio.sleep(0)
+    async with world() as here:
+        here.make_friends()
+        bob = await dialled(here, "bob", "alice")
+        assert bob._transport is not None
+        bob._transport.pause_reading()
+        for number in range(10_000):
+            bob._send(session.Kind.CALL, number, bytes(LARGEST))
+            while bob._transport is not None and bob._transport.get_write_buffer_size():
                 await asyncio.sleep(0)
-                if not here.sessions("alice"):
-                    break
-            assert here.sessions("alice") == 0
-
-    asyncio.run(meet())
-
-
-def test_another_key_at_a_neighbours_address_is_not_spoken_to() -> None:
-    async def meet() -> None:
-        async with world() as here:
-            here.introduce("bob", "alice")
-            false = Invite("carol", here.invites["bob"].address, IDENTITIES["carol"].public_key)
-            here.at["alice"].set_neighbours([false])
-            with pytest.raises(Undelivered, match="another key"):
-                await here.call("alice", "carol", b"x")
-
-    asyncio.run(meet())
+            await asyncio.sleep(0)
+            if not here.sessions("alice"):
+                break
+        assert here.sessions("alice") == 0
 
 
-def test_garbage_does_no_harm_and_is_counted() -> None:
-    async def meet() -> None:
-        async with world() as here:
-            here.make_friends()
-            host, port = here.invites["bob"].address.split(":")
-            beginnings = [
-                b"GET / HTTP/1.1\r\n\r\n",
-                b"walklearn 1\n\x00\xff",
-                b"walklearn 1\n\xff\xff",
-            ]
-            for content in beginnings:
-                with closing(socket.create_connection((host, int(port)))) as stranger:
-                    stranger.sendall(content + bytes(range(256)))
-                    assert (await here.call("alice", "bob", b"still here")).endswith(b"still here")
-                    await asyncio.sleep(0.1)
-            await until(lambda: len(here.refusals) == len(beginnings))
-            assert set(here.refusals) == {("bob", "unidentified connection")}
+async def test_another_key_at_a_neighbours_address_is_not_spoken_to() -> None:
+    async with world() as here:
+        here.introduce("bob", "alice")
+        false = Invite("carol", here.invites["bob"].address, IDENTITIES["carol"].public_key)
+        here.at["alice"].set_neighbours([false])
+        with pytest.raises(Undelivered, match="another key"):
+            await here.call("alice", "carol", b"x")
 
-    asyncio.run(meet())
+
+async def test_garbage_does_no_harm_and_is_counted() -> None:
+    async with world() as here:
+        here.make_friends()
+        host, port = here.invites["bob"].address.split(":")
+        beginnings = [
+            b"GET / HTTP/1.1\r\n\r\n",
+            b"walklearn 1\n\x00\xff",
+            b"walklearn 1\n\xff\xff",
+        ]
+        for content in beginnings:
+            with closing(socket.create_connection((host, int(port)))) as stranger:
+                stranger.sendall(content + bytes(range(256)))
+                assert (await here.call("alice", "bob", b"still here")).endswith(b"still here")
+                await asyncio.sleep(0.1)
+        await until(lambda: len(here.refusals) == len(beginnings))
+        assert set(here.refusals) == {("bob", "unidentified connection")}
 
 
 def test_connections_that_never_speak_are_counted_and_others_are_not(
