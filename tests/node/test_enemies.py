@@ -75,7 +75,7 @@ def a_token(**changes: object) -> Token:
     return changed(honest, **changes)
 
 
-def test_tokens_that_no_honest_node_sends(attacked: tuple[Process, NodeDirectory]) -> None:
+async def test_tokens_that_no_honest_node_sends(attacked: tuple[Process, NodeDirectory]) -> None:
     process, neighbour = attacked
     wrong = {
         "NaN": a_token(model=np.array([np.nan, 0.0])),
@@ -90,19 +90,15 @@ def test_tokens_that_no_honest_node_sends(attacked: tuple[Process, NodeDirectory
         "counter": a_token(line=Line(9, 0, "ab" * 32, "cd" * 16)),
         "reclaimer": a_token(line=Line(9, 5, "nobody", "cd" * 16)),
     }
-
-    async def attack() -> None:
-        enemy = Enemy(neighbour.identity, process.directory)
-        await enemy.greet()
-        for name, token in wrong.items():
-            for method in ("Handover", "Final"):
-                with pytest.raises(Refused) as refusal:
-                    await enemy.say(method, encode_token(token))
-                assert refusal.value.reason == "malformed message", name
-        assert (await enemy.greet()).plan_digest == process.directory.plan.digest
-        await enemy.transport.close(0.0)
-
-    asyncio.run(attack())
+    enemy = Enemy(neighbour.identity, process.directory)
+    await enemy.greet()
+    for name, token in wrong.items():
+        for method in ("Handover", "Final"):
+            with pytest.raises(Refused) as refusal:
+                await enemy.say(method, encode_token(token))
+            assert refusal.value.reason == "malformed message", name
+    assert (await enemy.greet()).plan_digest == process.directory.plan.digest
+    await enemy.transport.close(0.0)
     assert refusals(process) == {"malformed message": 2 * len(wrong)}
     assert process.status()["walk"] is None  # nothing of it was believed
     assert process.log.read_text().count("malformed message") >= 1
@@ -133,20 +129,16 @@ def test_a_replayed_token_changes_nothing(attacked: tuple[Process, NodeDirectory
     assert process.status()["hop"] >= 3
 
 
-def test_a_message_larger_than_any_model_is_not_read(
+async def test_a_message_larger_than_any_model_is_not_read(
     attacked: tuple[Process, NodeDirectory],
 ) -> None:
     process, neighbour = attacked
-
-    async def attack() -> None:
-        enemy = Enemy(neighbour.identity, process.directory)
-        await enemy.greet()
-        with pytest.raises((Refused, Unanswered)):
-            await enemy.say("Handover", bytes(8_000_000))
-        await enemy.greet()
-        await enemy.transport.close(0.0)
-
-    asyncio.run(attack())
+    enemy = Enemy(neighbour.identity, process.directory)
+    await enemy.greet()
+    with pytest.raises((Refused, Unanswered)):
+        await enemy.say("Handover", bytes(8_000_000))
+    await enemy.greet()
+    await enemy.transport.close(0.0)
     assert process.status()["walk"] is None
 
 
@@ -227,7 +219,7 @@ def test_ten_thousand_connections_and_half_open_ones(
     assert asyncio.run(call()) == process.directory.plan.digest
 
 
-def test_garbage_on_the_port(attacked: tuple[Process, NodeDirectory]) -> None:
+async def test_garbage_on_the_port(attacked: tuple[Process, NodeDirectory]) -> None:
     process, neighbour = attacked
     host, port = process.directory.settings.listen.rsplit(":", 1)
     noise = np.random.default_rng(1)
@@ -238,13 +230,9 @@ def test_garbage_on_the_port(attacked: tuple[Process, NodeDirectory]) -> None:
                 content = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + content
             with contextlib.suppress(OSError):
                 one.sendall(content)
-
-    async def call() -> None:
-        friend = Enemy(neighbour.identity, process.directory)
-        await friend.greet()
-        await friend.transport.close(0.0)
-
-    asyncio.run(call())
+    friend = Enemy(neighbour.identity, process.directory)
+    await friend.greet()
+    await friend.transport.close(0.0)
     assert process.popen.poll() is None
 
 

@@ -77,62 +77,54 @@ async def test_a_network_joins_by_the_book_and_ends_with_nodes_that_cannot_be_di
         assert all(each.final is not None for each in running)
 
 
-def test_a_newer_book_is_passed_on_and_changes_the_neighbours(tmp_path: Path) -> None:
+async def test_a_newer_book_is_passed_on_and_changes_the_neighbours(tmp_path: Path) -> None:
     one, other, late = make(tmp_path, 3)
     content = write_down(tmp_path, one, other)
     one.join(content)
     other.join(content)
     newer = write_down(tmp_path, late)
-
-    async def meet() -> None:
-        (first, _), (second, log) = in_process(one), in_process(other)
-        async with first.started(), second.started():
-            await until(lambda: is_met(first) and is_met(second))
-            one.join(newer)
-            await first.look_for_neighbours()
-            await until(lambda: other.book is not None and other.book.number == 2)
-            await second.look_for_neighbours()
-            assert [peer.name for peer in other.neighbours()] == ["node0", "node2"]
-            late.join(newer)
-            (third, _) = in_process(late)
-            async with third.started():
-                await until(lambda: is_met(first) and is_met(second) and is_met(third))
-            assert "newer book" in log.getvalue()
-
-    asyncio.run(meet())
+    (first, _), (second, log) = in_process(one), in_process(other)
+    async with first.started(), second.started():
+        await until(lambda: is_met(first) and is_met(second))
+        one.join(newer)
+        await first.look_for_neighbours()
+        await until(lambda: other.book is not None and other.book.number == 2)
+        await second.look_for_neighbours()
+        assert [peer.name for peer in other.neighbours()] == ["node0", "node2"]
+        late.join(newer)
+        (third, _) = in_process(late)
+        async with third.started():
+            await until(lambda: is_met(first) and is_met(second) and is_met(third))
+        assert "newer book" in log.getvalue()
     with pytest.raises(DirectoryError, match="the newer book 2"):
         one.join(content)
 
 
-def test_a_newcomer_brings_the_newer_book_itself(tmp_path: Path) -> None:
+async def test_a_newcomer_brings_the_newer_book_itself(tmp_path: Path) -> None:
     """Those that have the older one do not know it, and ask it for its book all the same."""
     one, other, late = make(tmp_path, 3)
     content = write_down(tmp_path, one, other)
     one.join(content)
     other.join(content)
     late.join(write_down(tmp_path, late))
+    nodes = [in_process(each)[0] for each in (one, other, late)]
+    async with contextlib.AsyncExitStack() as stack:
+        for each in nodes:
+            await stack.enter_async_context(each.started())
 
-    async def meet() -> None:
-        nodes = [in_process(each)[0] for each in (one, other, late)]
-        async with contextlib.AsyncExitStack() as stack:
+        async def all_met() -> bool:
             for each in nodes:
-                await stack.enter_async_context(each.started())
+                await each.look_for_neighbours()  # as the process does every second
+            return all(map(is_met, nodes))
 
-            async def all_met() -> bool:
-                for each in nodes:
-                    await each.look_for_neighbours()  # as the process does every second
-                return all(map(is_met, nodes))
-
-            async with asyncio.timeout(SECONDS):
-                while not await all_met():
-                    await asyncio.sleep(0.05)
-        assert [len(each.status()["neighbours"]) for each in nodes] == [2, 2, 2]
-
-    asyncio.run(meet())
+        async with asyncio.timeout(SECONDS):
+            while not await all_met():
+                await asyncio.sleep(0.05)
+    assert [len(each.status()["neighbours"]) for each in nodes] == [2, 2, 2]
     assert [each.book.number for each in (one, other, late) if each.book] == [2, 2, 2]
 
 
-def test_a_stranger_is_asked_for_its_book_and_hears_nothing_else(tmp_path: Path) -> None:
+async def test_a_stranger_is_asked_for_its_book_and_hears_nothing_else(tmp_path: Path) -> None:
     one, other, stranger = make(tmp_path, 3)
     content = write_down(tmp_path, one, other)
     one.join(content)
@@ -142,30 +134,27 @@ def test_a_stranger_is_asked_for_its_book_and_hears_nothing_else(tmp_path: Path)
         asked.append(f"{method} {message.decode()}")
         return content.replace(b'"number": 1', b'"number": 7')
 
-    async def knock() -> None:
-        (node, log) = in_process(one)
-        async with node.started():
-            wire = Transport(stranger.identity, answer, lambda *_: None, 10**6)
-            wire.set_neighbours([one.invite])
-            with pytest.raises(Refused, match="has not added"):
-                await wire.call(one.identity.fingerprint, "Hello", b"", 10.0)
-            await until(lambda: "keeper signed" in log.getvalue())
-            await until(lambda: "not a neighbour" in log.getvalue())
-            guests = node._runtime.transport.guests
-            assert guests is not None
-            guests._next_at += SECONDS  # who comes again too soon is sent away unasked
-            await until(lambda: not wire.is_connected(one.identity.fingerprint))
-            with pytest.raises(Undelivered, match="not added"):
-                await wire.call(one.identity.fingerprint, "Book", b"0", 10.0)
-            await wire.close()
-
-    asyncio.run(knock())
+    (node, log) = in_process(one)
+    async with node.started():
+        wire = Transport(stranger.identity, answer, lambda *_: None, 10**6)
+        wire.set_neighbours([one.invite])
+        with pytest.raises(Refused, match="has not added"):
+            await wire.call(one.identity.fingerprint, "Hello", b"", 10.0)
+        await until(lambda: "keeper signed" in log.getvalue())
+        await until(lambda: "not a neighbour" in log.getvalue())
+        guests = node._runtime.transport.guests
+        assert guests is not None
+        guests._next_at += SECONDS  # who comes again too soon is sent away unasked
+        await until(lambda: not wire.is_connected(one.identity.fingerprint))
+        with pytest.raises(Undelivered, match="not added"):
+            await wire.call(one.identity.fingerprint, "Book", b"0", 10.0)
+        await wire.close()
     assert asked == ["Book 1"]
     assert one.book is not None
     assert one.book.number == 1
 
 
-def test_a_neighbour_that_tells_of_newer_books_for_ever_is_asked_once_at_a_time(
+async def test_a_neighbour_that_tells_of_newer_books_for_ever_is_asked_once_at_a_time(
     tmp_path: Path,
 ) -> None:
     one, other = make(tmp_path, 2)
@@ -173,46 +162,38 @@ def test_a_neighbour_that_tells_of_newer_books_for_ever_is_asked_once_at_a_time(
     for each in (one, other):
         each.join(content)
     written = (one.path / "book.json").stat().st_mtime_ns
-
-    async def meet() -> None:
-        (first, log), (second, _) = in_process(one), in_process(other)
-        async with first.started(), second.started():
-            await until(lambda: is_met(first) and is_met(second))
-            theirs = second._runtime.books
-            assert theirs is not None
-            theirs._number = 7  # so the book is sent, which is none that is newer
-            tasks = len(first._runtime._tasks)
-            for _ in range(200):
-                await second._runtime.transport.call(one.identity.fingerprint, "Book", b"999", 10.0)
-            assert len(first._runtime._tasks) <= tasks + 1
-            await asyncio.sleep(0.3)
-            assert "newer book" not in log.getvalue()
-            assert "book refused" not in log.getvalue()  # two neighbours may bring the same one
-
-    asyncio.run(meet())
+    (first, log), (second, _) = in_process(one), in_process(other)
+    async with first.started(), second.started():
+        await until(lambda: is_met(first) and is_met(second))
+        theirs = second._runtime.books
+        assert theirs is not None
+        theirs._number = 7  # so the book is sent, which is none that is newer
+        tasks = len(first._runtime._tasks)
+        for _ in range(200):
+            await second._runtime.transport.call(one.identity.fingerprint, "Book", b"999", 10.0)
+        assert len(first._runtime._tasks) <= tasks + 1
+        await asyncio.sleep(0.3)
+        assert "newer book" not in log.getvalue()
+        assert "book refused" not in log.getvalue()  # two neighbours may bring the same one
     assert (one.path / "book.json").stat().st_mtime_ns == written
 
 
-def test_a_neighbour_cannot_bring_a_book_that_the_keeper_did_not_sign(tmp_path: Path) -> None:
+async def test_a_neighbour_cannot_bring_a_book_that_the_keeper_did_not_sign(tmp_path: Path) -> None:
     one, other = make(tmp_path, 2)
     content = write_down(tmp_path, one, other)
     for each in (one, other):
         each.join(content)
-
-    async def meet() -> None:
-        (first, log), (second, _) = in_process(one), in_process(other)
-        async with first.started(), second.started():
-            await until(lambda: is_met(first) and is_met(second))
-            assert second._runtime.books is not None
-            second._runtime.books._number = 7
-            second._runtime.books._content = content.replace(b'"number": 1', b'"number": 7')
-            second._runtime.books.tell(one.identity.fingerprint)
-            await until(lambda: "book refused" in log.getvalue())
-            assert "keeper signed" in log.getvalue()
-            refused = {each["event"]: each for each in log_lines(log.getvalue())}["book refused"]
-            assert refused["neighbour"] == "node1"
-
-    asyncio.run(meet())
+    (first, log), (second, _) = in_process(one), in_process(other)
+    async with first.started(), second.started():
+        await until(lambda: is_met(first) and is_met(second))
+        assert second._runtime.books is not None
+        second._runtime.books._number = 7
+        second._runtime.books._content = content.replace(b'"number": 1', b'"number": 7')
+        second._runtime.books.tell(one.identity.fingerprint)
+        await until(lambda: "book refused" in log.getvalue())
+        assert "keeper signed" in log.getvalue()
+        refused = {each["event"]: each for each in log_lines(log.getvalue())}["book refused"]
+        assert refused["neighbour"] == "node1"
     assert one.book is not None
     assert one.book.number == 1
 

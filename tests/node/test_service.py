@@ -46,7 +46,7 @@ def is_met(node: Node) -> bool:
     return all(each["usable"] for each in node.status()["neighbours"])
 
 
-def test_a_release_is_told_only_to_neighbours_with_the_same_plan(tmp_path: Path) -> None:
+async def test_a_release_is_told_only_to_neighbours_with_the_same_plan(tmp_path: Path) -> None:
     """What comes to a neighbour with another plan has no R_i in it, then or later."""
     more = (
         'walk = "weighted"\n[privacy]\nprotect = "node"\nmodel = "in the clear"\n'
@@ -60,27 +60,23 @@ def test_a_release_is_told_only_to_neighbours_with_the_same_plan(tmp_path: Path)
     third = make_node(tmp_path / "third", tmp_path / "other.toml")
     introduce(one, third)
     heard: dict[str, list[Greeting]] = {}
+    nodes = [in_process(each)[0] for each in (one, other, third)]
+    for name, node in zip(("one", "other", "third"), nodes, strict=True):
+        plain = node._runtime._greetings.answer
 
-    async def meet() -> None:
-        nodes = [in_process(each)[0] for each in (one, other, third)]
-        for name, node in zip(("one", "other", "third"), nodes, strict=True):
-            plain = node._runtime._greetings.answer
+        async def listen(
+            caller: str, greeting: Greeting, name: str = name, plain: Any = plain
+        ) -> bytes:
+            if caller == one.identity.fingerprint:
+                heard.setdefault(name, []).append(greeting)
+            answered: bytes = await plain(caller, greeting)
+            return answered
 
-            async def listen(
-                caller: str, greeting: Greeting, name: str = name, plain: Any = plain
-            ) -> bytes:
-                if caller == one.identity.fingerprint:
-                    heard.setdefault(name, []).append(greeting)
-                answered: bytes = await plain(caller, greeting)
-                return answered
-
-            node._runtime._greetings.answer = listen  # type: ignore[method-assign]
-        async with AsyncExitStack() as stack:
-            for node in nodes:
-                await stack.enter_async_context(node.started())
-            await until(lambda: len(heard.get("third", ())) >= 2 and len(heard["other"]) >= 2)
-
-    asyncio.run(meet())
+        node._runtime._greetings.answer = listen  # type: ignore[method-assign]
+    async with AsyncExitStack() as stack:
+        for node in nodes:
+            await stack.enter_async_context(node.started())
+        await until(lambda: len(heard.get("third", ())) >= 2 and len(heard["other"]) >= 2)
     with Store.look(one.store_path, Limits.of_plan(one.plan)) as store:
         release = store.release()
     assert release is not None
@@ -247,14 +243,10 @@ async def test_a_disk_that_fails_ends_the_node_without_an_answer(
             assert first.final.line.counter == 1
 
 
-def test_a_token_that_nobody_can_take_is_said_to_be_kept(tmp_path: Path) -> None:
+async def test_a_token_that_nobody_can_take_is_said_to_be_kept(tmp_path: Path) -> None:
     node, log = in_process(make_nodes(tmp_path, 2, [(0, 1)])[0])
-
-    async def run() -> None:
-        async with node.started():
-            await node.start_walk()
-
-    asyncio.run(run())
+    async with node.started():
+        await node.start_walk()
     assert log_lines(log.getvalue())[-1]["token"] == "kept"
 
 
@@ -555,7 +547,7 @@ def test_a_running_node_does_not_calibrate_its_mechanism_again(
     node._close()
 
 
-def test_a_greeting_does_not_overtake_a_token(tmp_path: Path) -> None:
+async def test_a_greeting_does_not_overtake_a_token(tmp_path: Path) -> None:
     """Who is slow to draw its noise would else seem to be there and to keep the token."""
     one, _ = make_nodes(tmp_path, 2, [(0, 1)])
     happened = []
@@ -565,12 +557,9 @@ def test_a_greeting_does_not_overtake_a_token(tmp_path: Path) -> None:
         happened.append((caller, method))
         return b""
 
-    async def talk() -> None:
-        node, _ = in_process(one)
-        async with node.started():
-            node._runtime._answered = answer  # type: ignore[method-assign]
-            said = [("a", "Handover"), ("a", "Hello"), ("b", "Hello")]
-            await asyncio.gather(*(node._runtime._answer(*each, b"") for each in said))
-
-    asyncio.run(talk())
+    node, _ = in_process(one)
+    async with node.started():
+        node._runtime._answered = answer  # type: ignore[method-assign]
+        said = [("a", "Handover"), ("a", "Hello"), ("b", "Hello")]
+        await asyncio.gather(*(node._runtime._answer(*each, b"") for each in said))
     assert happened == [("b", "Hello"), ("a", "Handover"), ("a", "Hello")]
