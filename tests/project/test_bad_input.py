@@ -98,8 +98,6 @@ def book(content: bytes) -> Any:
 
 
 CASES: dict[str, tuple[Callable[[], Any], str]] = {
-    "more noise than can be counted": (
-        lambda: wl.privacy.ModelNoise(1.0, 1e30, 1).draw(1), r"e\+30 times .*epsilon or delta"),
     "no book": (lambda: book(b"{}"), "damaged"),
     "a long book": (lambda: book(bytes(2_000_000)), "2000000 bytes"),
     "ε without public scales": (lambda: allot(row_length=None), "epsilon .*centre and spread.*length"),
@@ -112,20 +110,13 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: graphs.erdos_renyi(9, 0.9, seed="a"), "seed .*'a'"),  # type: ignore[arg-type]
     "a negative seed of a graph": (lambda: graphs.watts_strogatz(9, 2, 0.1, seed=-1), "seed .*-1"),
     "NaN in a matrix": (lambda: graphs.as_graph(np.full((3, 3), np.nan)), "NaN"),
-    "edges with weights": (
-        lambda: graphs.from_edges([(0, 1, 2.0)]), r"got \[0.0, 1.0, 2.0\]; weights"),
     "isolated node": (lambda: graphs.from_edges([(0, 1)], nodes=3), "node 2"),
-    "self-loop": (lambda: graphs.from_edges([(0, 1), (1, 1)]), r"edge 1, \(1, 1\)"),
     "disconnected draw": (
         lambda: graphs.erdos_renyi(50, 0.01, seed=1),
         '38 pieces.*node 0, 2, .*connected="largest"'),
-    "no nodes": (lambda: graphs.ring(0), "nodes .* 0"),
     "numbered from 1": (lambda: graphs.from_edges([(1, 2), (2, 3)]), "begin at 1"),
     "rows beyond double precision": (
         lambda: wl.Problem(1e160 * np.asarray(X), Y, penalty=1.0).solution, r"X .*1e\+160"),
-    "NaN target": (lambda: wl.Problem(X, [1, np.nan, 1]), "row 1 .*NaN"),
-    "one-dimensional X": (lambda: wl.Problem([1.0, 2.0], [1.0, 1.0]), r"X .*\(2,\)"),
-    "no rows": (lambda: wl.Problem(np.empty((0, 2)), []), r"X .*\(0, 2\)"),
     "text in X": (lambda: wl.Problem([["a"]], [1.0]), "X .*'a'"),
     "hinge labels": (
         lambda: wl.Problem(X, [1, 2, 1], loss=losses.SquaredHinge()),
@@ -139,14 +130,6 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: wl.Problem(X, Y, sample_weight=[1, 1, -2]), "sample_weight .*row 2 .*-2"),
     "a weight for some rows": (
         lambda: wl.Problem(X, Y, sample_weight=[1, 1]), r"sample_weight .*3 rows.*\(2,\)"),
-    "more nodes than rows": (lambda: wl.Problem(X, Y, nodes=5), r"node 3 .*\(2 such"),
-    "owner out of range": (
-        lambda: wl.Problem(X, Y, node_of_row=[0, 1, 7], nodes=3), "row 2 .*node 7"),
-    "owners too few": (
-        lambda: wl.Problem(X, Y, node_of_row=[0, 1]), r"node_of_row .*3 rows.*\(2,\)"),
-    "negative owner": (
-        lambda: wl.Problem(X, Y, node_of_row=[0, -1, 1]), "node_of_row .*0, 1, …, N-1"),
-    "negative penalty": (lambda: wl.Problem(X, Y, penalty=-1.0), r"penalty .*-1\.0"),
     "a class of losses": (lambda: fit(loss=losses.Logistic), r"class Logistic: .*Logistic\(\)"),
     "a class of updates": (lambda: fit(update=updates.Saga), r"class Saga: .*Saga\(\)"),
     "a class of mechanisms": (
@@ -154,7 +137,6 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
             wl.privacy.Gaussian, epsilon=1, delta=1e-5, bounds=(1, 2)),
         "'gaussian'"),
     "no penalty of an estimator": (lambda: fit(penalty=None), "penalty .*None"),
-    "unknown aggregate": (lambda: wl.Problem(X, Y, aggregate="total"), 'aggregate .*"sum", "mean"'),
     "half precision": (lambda: wl.Problem(X, Y, dtype=np.float16), "dtype .*float16"),
     "no radius": (lambda: wl.domains.Ball(0.0), r"Ball .*radius.*0\.0"),
     "box inside out": (lambda: wl.domains.Box(1.0, -1.0), "low < high"),
@@ -189,9 +171,6 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
     "nodes of gossip": (
         lambda: simulate(wl.AsynchronousGossip(), streams="node"),
         'streams="node" .*AsynchronousGossip'),
-    "a graph without nodes": (lambda: graphs.as_graph("ring"), "'ring' .*--nodes"),
-    "a graph that is none": (lambda: graphs.as_graph("rnig", 3), "'rnig' .*'ring'"),
-    "fewer rows than there are": (lambda: wl.Problem(X, Y, total_rows=2), "total_rows .*3 .*2"),
     "half a gap": (lambda: simulate(gaps=0.5), r"gaps .*0\.5"),
     "a generator as seed": (lambda: simulate(seed=np.random.default_rng(1)), "seed .*Generator"),
     "a loss without a kernel": (
@@ -247,7 +226,6 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
     "memory of a wider problem": (
         lambda: hand_over(wl.Problem(np.eye(3, 5), Y, penalty=1.0)),
         r"Saga\(\): array 'model' .*\(3,\).*\(5,\)"),
-    "negative variance": (lambda: wl.datasets.two_gaussians(3, variance=-1.0), "variance"),
 }  # fmt: skip
 
 
