@@ -440,7 +440,7 @@ def test_from_networkx_numbers_nodes_in_their_order():
 
 def test_to_networkx_says_how_to_get_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "networkx", None)
-    with pytest.raises(ImportError, match=r"pip install '\.\[networkx\]'"):
+    with pytest.raises(ImportError, match=r"\[networkx\]"):
         graphs.to_networkx(graphs.ring(3))
 
 
