@@ -199,7 +199,7 @@ def test_readers_do_not_wait_for_a_writer(record: OwnerRecord) -> None:
 
 def test_a_damaged_foreign_or_missing_record_is_refused(record: OwnerRecord) -> None:
     rows = record.mark(blocks_of(X, Y))
-    with pytest.raises(OwnerRecordError, match="rows"):
+    with pytest.raises(OwnerRecordError, match="these rows"):
         record.runs("00" * 16)
     record.path.unlink()
     with pytest.raises(OwnerRecordError, match="is missing"):

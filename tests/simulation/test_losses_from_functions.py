@@ -11,18 +11,16 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from numba import njit
 from sklearn.base import clone
 
 import walklearn as wl
 from tests.running import python
+from tests.simulation.test_memory_equivalence import assert_short_test_agrees
 from walklearn.files.checked_table import CheckedTable
 from walklearn.files.named_settings import read_named, written
 from walklearn.node.agreement.plan import Plan
 from walklearn.objectives.linear.losses import LOSSES, FunctionLoss, from_functions
 from walklearn.simulation.kernel_inputs import data_of
-from walklearn.simulation.kernels.line_search import search_row
-from walklearn.simulation.kernels.losses import may_contradict
 from walklearn.simulation.kernels.values import values
 from walklearn.simulation.kernels.visits.sgd import near_short
 from walklearn.simulation.user_losses import compiled
@@ -153,29 +151,12 @@ def test_the_same_minimiser_and_constants(own: FunctionLoss, built_in: wl.losses
     np.testing.assert_allclose(problem.smoothness_constants, twin.smoothness_constants)
 
 
-@njit
-def tried(loss, curvature, score, target, slope, square):  # type: ignore[no-untyped-def]
-    """Return True if a row with weight 1 may contradict L̂, and the result of the search."""
-    is_tried = may_contradict(loss, score, target, slope, square, curvature)
-    return is_tried, search_row(loss, curvature, score, target, slope, 1.0, square)
-
-
 @every_twin
 def test_a_row_that_is_not_tried_would_not_have_contradicted(
     own: FunctionLoss, built_in: wl.losses.Loss
 ) -> None:
     """Scores lie inside and outside the table of slopes; steps have both directions."""
-    generator = np.random.default_rng(1)
-    scores, square = 15.0 * generator.standard_normal(2000), 2.5
-    targets = np.sign(generator.standard_normal(2000))
-    slopes = built_in.slope(scores, targets)
-    loss, untried = data_of(make_problem(own)).loss, 0
-    for score, target, slope in zip(scores, targets, slopes, strict=True):
-        curvature = square * np.exp(generator.uniform(-6.0, 1.0))
-        is_tried, found = tried(loss, curvature, score, target, slope, square)
-        assert is_tried or found == curvature
-        untried += not is_tried
-    assert untried > 100
+    assert_short_test_agrees(built_in, data_of(make_problem(own)).loss, 15.0)
 
 
 def test_far_rows() -> None:
