@@ -85,28 +85,24 @@ async def test_a_release_is_told_only_to_neighbours_with_the_same_plan(tmp_path:
     assert heard["other"][-1].announcement.importance == release.importance
 
 
-def test_a_neighbour_that_answers_late_is_waited_for_longer(
+async def test_a_neighbour_that_answers_late_is_waited_for_longer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Round trips beyond the shortest limit are found out, and then kept to."""
     monkeypatch.setattr(pace, "_SHORTEST_ANSWER", 0.05)
     one, other = make_nodes(tmp_path, 2, [(0, 1)])
+    slow, _ = in_process(other)
+    plain = slow._runtime._greetings.answer
 
-    async def meet() -> float:
-        slow, _ = in_process(other)
-        plain = slow._runtime._greetings.answer
+    async def late(caller: str, greeting: Greeting) -> bytes:
+        await asyncio.sleep(0.2)
+        return await plain(caller, greeting)
 
-        async def late(caller: str, greeting: Greeting) -> bytes:
-            await asyncio.sleep(0.2)
-            return await plain(caller, greeting)
-
-        slow._runtime._greetings.answer = late  # type: ignore[method-assign]
-        node, _ = in_process(one)
-        async with node.started(), slow.started():
-            await until(lambda: is_met(node))
-        return node._runtime.state.greeted_within_seconds(other.identity.fingerprint, 0)
-
-    assert asyncio.run(meet()) >= 5 * 0.2
+    slow._runtime._greetings.answer = late  # type: ignore[method-assign]
+    node, _ = in_process(one)
+    async with node.started(), slow.started():
+        await until(lambda: is_met(node))
+    assert node._runtime.state.greeted_within_seconds(other.identity.fingerprint, 0) >= 5 * 0.2
 
 
 def test_plans_that_differ_are_refused_with_the_keys_on_both_sides(tmp_path: Path) -> None:

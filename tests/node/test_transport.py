@@ -172,26 +172,23 @@ async def test_a_session_that_a_neighbour_forgot_is_replaced_when_it_dials_anew(
         assert await here.call("alice", "bob", b"x")
 
 
-def test_a_session_that_ends_unasked_is_told_unless_it_was_short(
+async def test_a_session_that_ends_unasked_is_told_unless_it_was_short(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async def meet() -> list[str]:
-        async with world() as here:
-            here.make_friends()
-            told: list[str] = []
-            here.at["alice"]._lost = told.append
-            for seconds in (3600.0, 0.0):
-                monkeypatch.setattr(links, "_LASTING_SECONDS", seconds)
-                await here.call("bob", "alice", b"x")
-                here.at["bob"].set_neighbours([])
-                await here.notices_that_bob_is_gone()
-                here.introduce("bob", "alice")
+    async with world() as here:
+        here.make_friends()
+        told: list[str] = []
+        here.at["alice"]._lost = told.append
+        for seconds in (3600.0, 0.0):
+            monkeypatch.setattr(links, "_LASTING_SECONDS", seconds)
             await here.call("bob", "alice", b"x")
-            here.at["alice"].set_neighbours([])  # its own doing
-            await asyncio.sleep(0.2)
-            return told
-
-    assert asyncio.run(meet()) == [IDENTITIES["bob"].fingerprint]
+            here.at["bob"].set_neighbours([])
+            await here.notices_that_bob_is_gone()
+            here.introduce("bob", "alice")
+        await here.call("bob", "alice", b"x")
+        here.at["alice"].set_neighbours([])  # its own doing
+        await asyncio.sleep(0.2)
+        assert told == [IDENTITIES["bob"].fingerprint]
 
 
 async def test_a_call_on_a_link_that_is_closed_is_in_doubt_and_its_task_lives_on() -> None:
@@ -244,23 +241,20 @@ def test_an_answer_that_comes_late_is_not_taken_for_one_to_the_next_call() -> No
     assert all(map(bytes.endswith, asyncio.run(meet()), endings))
 
 
-def test_a_neighbour_that_stops_is_called_anew_when_it_is_back() -> None:
-    async def meet() -> float:
-        async with world() as here:
-            here.make_friends()
+async def test_a_neighbour_that_stops_is_called_anew_when_it_is_back() -> None:
+    async with world() as here:
+        here.make_friends()
+        await here.call("alice", "bob", b"x")
+        begin = time.monotonic()
+        await here.at["bob"].close(60.0)
+        seconds = time.monotonic() - begin
+        await here.notices_that_bob_is_gone()
+        with pytest.raises(Undelivered):
             await here.call("alice", "bob", b"x")
-            begin = time.monotonic()
-            await here.at["bob"].close(60.0)
-            seconds = time.monotonic() - begin
-            await here.notices_that_bob_is_gone()
-            with pytest.raises(Undelivered):
-                await here.call("alice", "bob", b"x")
-            await here.add("bob", here.invites["bob"].address)
-            here.introduce("bob", "alice")
-            assert await here.call("alice", "bob", b"x")
-            return seconds
-
-    assert asyncio.run(meet()) < 30  # it did not wait for what nobody had asked
+        await here.add("bob", here.invites["bob"].address)
+        here.introduce("bob", "alice")
+        assert await here.call("alice", "bob", b"x")
+        assert seconds < 30  # it did not wait for what nobody had asked
 
 
 async def test_a_call_that_ends_without_an_answer_is_in_doubt() -> None:
@@ -544,23 +538,19 @@ async def test_garbage_does_no_harm_and_is_counted() -> None:
         assert set(here.refusals) == {("bob", "unidentified connection")}
 
 
-def test_connections_that_never_speak_are_counted_and_others_are_not(
+async def test_connections_that_never_speak_are_counted_and_others_are_not(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     seconds = 2.0  # enough for who does speak, however busy the machine
     monkeypatch.setattr("walklearn.node.wire.door.SECONDS", seconds)
-
-    async def meet() -> list[tuple[str, str]]:
-        async with world() as here:
-            here.make_friends()
-            host, port = here.invites["bob"].address.split(":")
-            with closing(socket.create_connection((host, int(port)))):
-                await here.call("alice", "bob", b"x")
-                await until(lambda: here.refusals)
-            await asyncio.sleep(seconds + 0.2)
-            return here.refusals
-
-    assert asyncio.run(meet()) == [("bob", "unidentified connection")]
+    async with world() as here:
+        here.make_friends()
+        host, port = here.invites["bob"].address.split(":")
+        with closing(socket.create_connection((host, int(port)))):
+            await here.call("alice", "bob", b"x")
+            await until(lambda: here.refusals)
+        await asyncio.sleep(seconds + 0.2)
+        assert here.refusals == [("bob", "unidentified connection")]
 
 
 @pytest.mark.parametrize(
