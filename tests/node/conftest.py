@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.running import run
+
 
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     """Run a test that is a coroutine function in an event loop of its own."""
@@ -23,10 +25,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A file system of 6 MB."""
-    made = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=6m", "tmpfs", str(tmp_path)],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    made = run("mount", "-t", "tmpfs", "-o", "size=6m", "tmpfs", tmp_path)
     if made.returncode:
         pytest.skip(f"a small file system cannot be mounted: {made.stderr.strip()}")
     try:

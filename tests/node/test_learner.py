@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from dataclasses import replace
 from typing import Any
 
@@ -12,6 +10,7 @@ import pytest
 
 import walklearn as wl
 from tests.node.made_tokens import changed
+from tests.running import PROJECT, python
 from walklearn.node.agreement.plan import Plan
 from walklearn.node.protocol.learner import DivergedError, Draws, Kept, Learner, own_problem
 from walklearn.node.protocol.tokens import Line, Token, decode_token, encode_token
@@ -186,11 +185,7 @@ import walklearn.node.protocol.protocol, walklearn.node.disk.store
 heavy = {"scipy", "numba", "pandas", "matplotlib", "dp_accounting"}
 print(sorted(heavy & sys.modules.keys()))
 """
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=__file__.rpartition("/tests/")[0],
-        capture_output=True, text=True, check=True, timeout=60,
-    )  # fmt: skip
-    assert done.stdout.strip() == "[]"
+    assert python(code, cwd=PROJECT).stdout.strip() == "[]"
 
 
 MEMORY_PLAN = """

@@ -20,6 +20,7 @@ import pytest
 
 from tests.node.made_tokens import made_token
 from tests.node.small_network import fill
+from tests.running import PROJECT, python
 from walklearn.node.disk import bodies
 from walklearn.node.disk.bodies import LARGEST_ROW
 from walklearn.node.disk.database import DiskError, StoreError
@@ -164,11 +165,7 @@ def test_one_process_runs_a_node(path: Path) -> None:
         with pytest.raises(StoreError, match="another process"):
             Store.open(path, LIMITS)
         code = "from tests.node.test_store import *; Store.open(Path(sys.argv[1]), LIMITS)"
-        other = subprocess.run(
-            [sys.executable, "-c", code, str(path)], cwd=Path(__file__).parents[2],
-            capture_output=True, text=True, check=False, timeout=60,
-        )  # fmt: skip
-        assert "another process" in other.stderr
+        assert "another process" in python(code, path, cwd=PROJECT).stderr
         with Store.look(path, LIMITS) as looker:
             assert same(looker.record, Record())
     Store.open(path, LIMITS).close()

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from tests.running import WALKLEARN, started, wait_until
+from tests.running import WALKLEARN, run, started, wait_until
 from walklearn.models import Model
 
 COMMAND = [*WALKLEARN, "up"]
@@ -34,8 +34,7 @@ def test_a_private_network_learns_and_every_node_ends_with_the_same_model(tmp_pa
     out = tmp_path / "network"
     options = ["--nodes", "6", "--graph", "ring", "--updates", "300", "--out", out,
                "--walk", "weighted", "--epsilon", "3", "--delta", "0.03"]  # fmt: skip
-    done = subprocess.run([*COMMAND, *options, "--json"], capture_output=True, text=True,
-                          timeout=120, check=False)  # fmt: skip
+    done = run(*COMMAND, *options, "--json")
     assert done.returncode == 0, done.stderr
     facts = json.loads(done.stdout)
     assert all(node["final"] for node in facts["nodes"])
@@ -79,16 +78,14 @@ def test_however_it_ends_no_process_is_left(tmp_path, number):
 )
 def test_bad_input_is_told_before_anything_is_made(tmp_path, options, message):
     out = tmp_path / "network"
-    done = subprocess.run([*COMMAND, *options, "--out", out], capture_output=True, text=True,
-                          timeout=60, check=False)  # fmt: skip
+    done = run(*COMMAND, *options, "--out", out)
     assert (done.returncode, message in done.stderr) == (2, True), done.stderr
     assert not out.exists()
 
 
 def test_a_directory_that_is_in_use_is_left_alone(tmp_path):
     (tmp_path / "mine.txt").write_text("precious")
-    done = subprocess.run([*COMMAND, "--out", tmp_path], capture_output=True, text=True,
-                          timeout=60, check=False)  # fmt: skip
+    done = run(*COMMAND, "--out", tmp_path)
     assert done.returncode == 2
     assert "not empty" in done.stderr
     assert [each.name for each in tmp_path.iterdir()] == ["mine.txt"]
