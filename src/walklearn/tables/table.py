@@ -38,14 +38,6 @@ class DataError(InputError):
     """
 
 
-def no_column(source: str, name: str, known: Sequence[str]) -> DataError:
-    """Return the error that no column has this name."""
-    return DataError(
-        f"{source} has no column {name!r}{did_you_mean(name, known)} Its columns are "
-        f"{listed(known)}."
-    )
-
-
 class Table(Mapping[str, Array]):
     """Columns of equal length: float64 for numbers, objects for text.
 

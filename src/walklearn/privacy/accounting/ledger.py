@@ -418,8 +418,9 @@ class Ledger:
     def _spread(self, nodes: ArrayLike | None, times: ArrayLike) -> Counts:
         """How many times for each node; a node that is listed twice counts twice."""
         index = np.arange(self.nodes) if nodes is None else _whole(nodes, "nodes").ravel()
-        for node in index[(index < 0) | (index >= self.nodes)][:1]:
-            self._check_node(int(node))
+        outside = index[(index < 0) | (index >= self.nodes)]
+        if outside.size:
+            raise ValueError(f"there is no node {outside[0]}: nodes are 0..{self.nodes - 1}.")
         number = _whole(times, "times")
         if number.shape not in ((), index.shape) or (number < 0).any():
             raise ValueError(

@@ -138,7 +138,7 @@ def row_sensitivity(
     >>> round(moved, 6)
     0.025
     """
-    check_node_count(nodes)
+    check_count("nodes", nodes)
     sizes = {"feature_bound": feature_bound, "total_rows": total_rows, "min_rows": min_rows,
              "largest_weight": largest_weight}  # fmt: skip
     for name, size in sizes.items():
