@@ -100,7 +100,8 @@ def book(content: bytes) -> Any:
 CASES: dict[str, tuple[Callable[[], Any], str]] = {
     "no book": (lambda: book(b"{}"), "damaged"),
     "a long book": (lambda: book(bytes(2_000_000)), "2000000 bytes"),
-    "ε without public scales": (lambda: allot(row_length=None), "epsilon .*centre and spread.*length"),
+    "ε without public scales": (
+        lambda: allot(row_length=None), "epsilon .*centre and spread.*length"),
     "noise below the budget": (
         lambda: allot(noise_multiplier=1.0), "noise_multiplier = 1 .*ε = 3 "),
     "a cap above the budget": (

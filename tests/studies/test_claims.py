@@ -83,7 +83,6 @@ def test_steps_tuned_for_one_error_are_not_judged_by_another() -> None:
         (BEATS + 'graphs = ["torus"]', 5, "graphs", "ring, star"),
         (BEATS + "target = 3", 5, "target", "beats"),
         (BEATS.replace('"t"', "3"), 2, "text", "3"),
-        ('kind = "slope"\ntext = "t"\nwindow = 1.5', 3, "window", "1.5"),
         ('kind = "rank"\ntext = "t"\nby = "luck"', 3, "by", "bound"),
         (BEATS.replace("beats", "cost-to-target"), 0, "target", "missing"),
         (BEATS.replace("beats", "cost-to-target") + "target = -1", 5, "target", "-1"),
@@ -195,20 +194,11 @@ def test_per_message_differs_from_per_update() -> None:
     assert found.verdict == "holds"
 
 
-def setup(method: str, messages: int, instances: int = 30) -> pd.DataFrame:
+def norms(method: str, instances: int = 30) -> pd.DataFrame:
     return pd.DataFrame(
         {"graph": "ring", "problem": "easy", "method": method, "step_size": "printed",
-         "instance": range(instances), "setup_messages": messages, "optimum_norm": 2.0}
+         "instance": range(instances), "optimum_norm": 2.0}
     )  # fmt: skip
-
-
-def test_set_up_can_be_counted() -> None:
-    claim = read(BEATS + 'cost = "messages"\nsetup = true')
-    cells = [runs("weighted", falling(30, 0.5)), runs("uniform", falling(30, 0.5, seed=2))]
-    facts = pd.concat([setup("weighted", 900), setup("uniform", 0)])
-    found = verdict_on(claim, *cells, facts=facts)
-    assert found.at == 1000.0
-    assert found.ratio == pytest.approx(10**-0.5, rel=0.2)  # 100 messages left against 1000
 
 
 def test_cost_to_target() -> None:
@@ -233,7 +223,7 @@ def test_cost_to_target() -> None:
 def test_cost_to_a_share_of_the_optimum() -> None:
     claim = read(BEATS.replace("beats", "cost-to-target") + "target = 0.05\nrelative = true")
     cells = [runs("weighted", falling(30, 0.5)), runs("uniform", falling(30, 0.5, 3.0, seed=2))]
-    facts = pd.concat([setup("weighted", 0), setup("uniform", 0)])  # ‖w*‖ = 2: to 0.1
+    facts = pd.concat([norms("weighted"), norms("uniform")])  # ‖w*‖ = 2: to 0.1
     assert verdict_on(claim, *cells, facts=facts).median_ratio == pytest.approx(9.0, rel=0.3)
     assert verdict_on(claim, *cells).verdict == "undecided"  # ‖w*‖ is not known
 
@@ -256,7 +246,7 @@ def rank_tables(predictions: list[float]) -> tuple[pd.DataFrame, pd.DataFrame]:
          for place, graph in enumerate(graphs)]
     )  # fmt: skip
     facts = pd.concat(
-        [setup("uniform", 0, 20).assign(graph=graph, bound=bound)
+        [norms("uniform", 20).assign(graph=graph, bound=bound)
          for graph, bound in zip(graphs, predictions, strict=True)]
     )  # fmt: skip
     return records, facts

@@ -40,7 +40,8 @@ def demo(out: Path, steps: int, replicates: int, seed: int, talk: Talk) -> None:
         f"variance {variance:g}": figure2.compare(variance, steps, replicates, seed)
         for variance in (10.0, 1.0)
     }
-    header, *rows = figure2.table(results)
+    runs = figure2.facts(results)
+    header, *rows = figure2.table(runs)
     text = "\n".join(aligned(header, rows))
     with writing(out):
         out.mkdir(parents=True, exist_ok=True)
@@ -49,7 +50,7 @@ def demo(out: Path, steps: int, replicates: int, seed: int, talk: Talk) -> None:
         for title, lines in results.items():
             for line in lines:
                 line.trace.save(out / f"{title} {line.trace.label}.npz".replace(" ", "-"))
-    talk.facts |= {"out": str(out), "runs": figure2.facts(results)}
+    talk.facts |= {"out": str(out), "runs": runs}
     talk.tell(text)
     talk.tell(
         f"\n{replicates} runs each; median and its confidence interval. Each method has the step "

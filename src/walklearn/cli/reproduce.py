@@ -51,8 +51,8 @@ def reproduce(names: tuple[str, ...], quick: bool, out: Path, talk: Talk, **work
         if name in COMPUTED:
             talk.tell(f"{name}: computed, not simulated")
             with writing(out / name):
-                folder, points = figure1.compute(name, out)
-                save(draw(figure1.picture(name, points)), folder, name)
+                folder, picture = figure1.compute(name, out)
+                save(draw(picture), folder, name)
             continue
         study = shipped_study(name)
         results = run_to_end(study.quick() if quick else study, out, talk, 3, **workers)

@@ -12,7 +12,6 @@ the first picture is drawn.
 'updates in a row, mean'
 """
 
-from walklearn.plots.axes import check_choice
 from walklearn.plots.error_curves import COSTS, METRICS, convergence
 from walklearn.plots.motion import animate
 from walklearn.plots.stays import entrapment
@@ -23,7 +22,6 @@ __all__ = [
     "COSTS",
     "METRICS",
     "animate",
-    "check_choice",
     "convergence",
     "entrapment",
     "privacy_tradeoff",

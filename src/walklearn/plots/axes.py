@@ -6,7 +6,6 @@ True
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -74,28 +73,3 @@ def draw_band(
         # at the smallest positive end of all records.
         bottom = np.maximum(lower, np.nanmin(shown))
         axes.fill_between(x, bottom, top, linewidth=0, **options)
-
-
-def check_choice(name: str, value: str, allowed: Iterable[str]) -> None:
-    """Raise a ValueError that lists what is ``allowed`` unless ``value`` is among it.
-
-    Parameters
-    ----------
-    name
-        What the argument is called.
-    value
-        What was given.
-    allowed
-        What may be given.
-
-    Examples
-    --------
-    >>> check_choice("x", "updates", ["updates", "messages"])
-    >>> check_choice("x", "hops", ["updates", "messages"])
-    Traceback (most recent call last):
-        ...
-    ValueError: x must be one of updates, messages, not 'hops'
-    """
-    choices = list(allowed)
-    if value not in choices:
-        raise ValueError(f"{name} must be one of {', '.join(choices)}, not {value!r}")

@@ -3,8 +3,7 @@ r"""Convergence: a metric of recorded runs.
 :func:`convergence` draws a metric of one or several runs against what they spent: updates,
 messages or bytes. Errors are positive and span decades, so both axes are logarithmic. A line is
 the median over the replicates and its band a confidence interval of that median, as
-:meth:`walklearn.Trace.summary` computes them. Anything that looks like a trace can be
-drawn: this file does not know where the numbers come from.
+:meth:`walklearn.Trace.summary` computes them.
 
 The caller gets the axes, and saves with ``axes.figure.savefig(path)``.
 
@@ -22,14 +21,12 @@ The caller gets the axes, and saves with ``axes.figure.savefig(path)``.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from walklearn.plots.axes import (
     FloatArray,
-    check_choice,
     colour,
     dash,
     draw_band,
@@ -42,8 +39,7 @@ from walklearn.wording import as_given
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-IntArray = NDArray[np.int64]
-Summary = tuple[FloatArray, FloatArray, FloatArray, float]
+    from walklearn.simulation.trace import Summary, Trace
 
 #: What a run can be charged for, and what the horizontal axis then says.
 COSTS = {
@@ -63,39 +59,8 @@ METRICS = {
 }
 
 
-class Drawable(Protocol):
-    """What a picture needs to know of a run; :class:`walklearn.simulation.trace.Trace` is one."""
-
-    @property
-    def label(self) -> str:
-        """The name of the method, for the legend."""
-
-    @property
-    def complete(self) -> bool:
-        """Whether the run came to its end."""
-
-    @property
-    def replicates(self) -> int:
-        """How many independent runs there are."""
-
-    @property
-    def updates(self) -> IntArray:
-        """Updates made at each record."""
-
-    @property
-    def messages(self) -> IntArray:
-        """Messages sent by each replicate at each record."""
-
-    @property
-    def bytes(self) -> IntArray:
-        """Bytes sent by each replicate at each record."""
-
-    def summary(self, metric: str) -> Summary:
-        """Median at each record, both ends of its confidence interval, and the confidence."""
-
-
 def convergence(
-    traces: Drawable | Iterable[Drawable] | Mapping[str, Drawable],
+    traces: Trace | Iterable[Trace] | Mapping[str, Trace],
     x: str = "updates",
     metric: str = "distance",
     ax: Axes | None = None,
@@ -137,7 +102,8 @@ def convergence(
     >>> axes.get_xlabel(), axes.get_yscale()
     ('updates', 'log')
     """
-    check_choice("x", x, COSTS)
+    if x not in COSTS:
+        raise ValueError(f"x must be one of {', '.join(COSTS)}, not {x!r}")
     runs = _by_label(traces)
     costs = [np.atleast_2d(getattr(trace, x)).mean(axis=0) for _, trace in runs]
     summaries = [_summary(trace, metric) for _, trace in runs]
@@ -158,8 +124,8 @@ def convergence(
 
 
 def _by_label(
-    traces: Drawable | Iterable[Drawable] | Mapping[str, Drawable],
-) -> list[tuple[str, Drawable]]:
+    traces: Trace | Iterable[Trace] | Mapping[str, Trace],
+) -> list[tuple[str, Trace]]:
     """The runs, with what each is called in the legend."""
     if isinstance(traces, Mapping):
         runs = [(str(name), trace) for name, trace in traces.items()]
@@ -174,7 +140,7 @@ def _by_label(
     return runs
 
 
-def _summary(trace: Drawable, metric: str) -> Summary:
+def _summary(trace: Trace, metric: str) -> Summary:
     summary = trace.summary(metric)
     if np.isnan(summary[0]).all():
         message = f"nothing to draw: the median {metric} of {trace.label} is NaN at every record"
@@ -191,7 +157,7 @@ def _check_visible(costs: list[FloatArray], summaries: list[Summary], wanted: st
         raise ValueError(f"nothing to draw on logarithmic axes: no trace has {wanted}")
 
 
-def _default_options(axes: Axes, trace: Drawable, label: str) -> dict[str, Any]:
+def _default_options(axes: Axes, trace: Trace, label: str) -> dict[str, Any]:
     drawn = len(axes.get_lines())  # so that a second call on the same axes takes the next colour
     return {
         "color": colour(drawn),

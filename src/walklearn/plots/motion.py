@@ -18,14 +18,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from walklearn.files.atomic_write import atomic_write
 from walklearn.graphs import Graph, spring_layout
-from walklearn.plots.axes import COLOURS, dress, plain_ticks
+from walklearn.plots.axes import COLOURS, FloatArray, dress, plain_ticks
+from walklearn.plots.visited_graph import draw_graph
 from walklearn.streams import draw_start
 from walklearn.updates.sgd import Sgd
 from walklearn.visit import Setting, Walker, init_token
@@ -41,13 +42,6 @@ if TYPE_CHECKING:
 
 _TRAIL = 6  # hops
 _INK, _ACCENT = COLOURS[0], COLOURS[1]
-
-
-class _Walked(NamedTuple):
-    """Where the token was at each step, and how far from the optimum its model then was."""
-
-    nodes: NDArray[np.int64]
-    errors: NDArray[np.float64]
 
 
 def animate(
@@ -109,9 +103,9 @@ def animate(
     from matplotlib.animation import FuncAnimation
     from matplotlib.figure import Figure
 
-    walked = _walk(Setting(problem, walk, Sgd(step_size)), graph, steps, seed)
+    nodes, errors = _walk(Setting(problem, walk, Sgd(step_size)), graph, steps, seed)
     figure = Figure(figsize=(9.6, 4.2), layout="constrained")
-    picture = _Picture(figure, graph, walked)
+    picture = _Picture(figure, graph, nodes, errors)
     picture.show(0)
     figure.draw_without_rendering()  # lay the panels out once, not again for each frame
     figure.set_layout_engine("none")
@@ -121,7 +115,10 @@ def animate(
     return target
 
 
-def _walk(setting: Setting, graph: Graph, steps: int, seed: int | None) -> _Walked:
+def _walk(
+    setting: Setting, graph: Graph, steps: int, seed: int | None
+) -> tuple[NDArray[np.int64], FloatArray]:
+    """Where the token was at each step, and how far from the optimum its model then was."""
     generator, objective = np.random.default_rng(seed), setting.objective
     walk = draw_walk(setting.walk, graph, objective, generator).bind(graph, objective)
     setting = replace(setting, walk=walk)
@@ -133,50 +130,46 @@ def _walk(setting: Setting, graph: Graph, steps: int, seed: int | None) -> _Walk
         walker.visit(setting.draw(generator, generator))
         nodes.append(walker.node)
         errors.append(float(np.linalg.norm(walker.token.update["model"] - best)))
-    return _Walked(np.array(nodes), np.array(errors))
+    return np.array(nodes), np.array(errors)
 
 
 class _Picture:
     """The two panels, and what changes from frame to frame."""
 
-    def __init__(self, figure: Figure, graph: Graph, walked: _Walked) -> None:
-        from matplotlib.collections import LineCollection
-
-        self.walked, self.positions = walked, spring_layout(graph)
+    def __init__(
+        self, figure: Figure, graph: Graph, nodes: NDArray[np.int64], errors: FloatArray
+    ) -> None:
+        self.nodes, self.errors, self.positions = nodes, errors, spring_layout(graph)
         left, right = figure.subplots(1, 2, width_ratios=(1.0, 1.2))
-        left.add_collection(
-            LineCollection(list(self.positions[graph.edges()]), colors="grey", alpha=0.35)
-        )
-        self.most = int(np.bincount(walked.nodes).max())
-        self.dots = left.scatter(*self.positions.T, s=150, c=np.zeros(graph.node_count),
-                                 cmap="Blues", vmin=0, vmax=self.most, edgecolors=_INK,
-                                 zorder=2)  # fmt: skip
+        self.dots = draw_graph(
+            left, self.positions, graph.edges(), 150, c=np.zeros(graph.node_count), cmap="Blues",
+            vmin=0, vmax=int(np.bincount(nodes).max()),
+        )  # fmt: skip
         (self.trail,) = left.plot([], [], color=_ACCENT, linewidth=2.2, alpha=0.6, zorder=3)
         (self.token,) = left.plot([], [], "o", markersize=20, markerfacecolor="none",
                                   markeredgecolor=_ACCENT, markeredgewidth=3, zorder=4)  # fmt: skip
         self.title = left.set_title("")
-        left.set(aspect="equal", xticks=[], yticks=[], xlim=(-1.2, 1.2), ylim=(-1.2, 1.2))
-        left.spines[:].set_visible(False)
+        left.set(xlim=(-1.2, 1.2), ylim=(-1.2, 1.2))
         dress(right, "updates", "distance to the optimum, $\\|w - w^*\\|$")
         # What is still to come is faint, so that a still of the first frame tells something too.
-        right.plot(walked.errors, color=_INK, linewidth=1.2, alpha=0.25)
+        right.plot(errors, color=_INK, linewidth=1.2, alpha=0.25)
         (self.line,) = right.plot([], [], color=_INK, linewidth=1.8)
         (self.now,) = right.plot([], [], "o", color=_ACCENT, markersize=7)
-        visible = walked.errors[walked.errors > 0]
-        right.set(yscale="log", xlim=(0, len(walked.nodes) - 1),
+        visible = errors[errors > 0]
+        right.set(yscale="log", xlim=(0, len(nodes) - 1),
                   ylim=(visible.min() * 0.8, visible.max() * 1.25))  # fmt: skip
         plain_ticks(right.yaxis)
 
     def show(self, frame: int) -> list[Any]:
         """Draw the state after `frame` updates."""
-        nodes = self.walked.nodes[: frame + 1]
+        nodes = self.nodes[: frame + 1]
         seen = np.bincount(nodes[:-1], minlength=len(self.positions))
         self.dots.set_array(seen.astype(float))
         self.trail.set_data(*self.positions[nodes[-_TRAIL:]].T)
         self.token.set_data(*self.positions[nodes[-1:]].T)
         self.title.set_text(f"after {plural(frame, 'update')} the token is at node {nodes[-1]}")
-        self.line.set_data(np.arange(frame + 1), self.walked.errors[: frame + 1])
-        self.now.set_data([frame], [self.walked.errors[frame]])
+        self.line.set_data(np.arange(frame + 1), self.errors[: frame + 1])
+        self.now.set_data([frame], [self.errors[frame]])
         return [self.dots, self.trail, self.token, self.title, self.line, self.now]
 
 

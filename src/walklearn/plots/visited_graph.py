@@ -14,7 +14,7 @@ dots would tell nothing, so the ratio itself is then drawn, against the number o
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -27,34 +27,16 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.collections import PathCollection
 
+    from walklearn.simulation.trace import Trace
+
 _LARGEST = 400.0  # points², of the dot of the most visited node
 MOST_DOTS = 300  # nodes of a graph that is drawn; dots of more cover each other
 _GROUPS = 2  # of nodes with about as many neighbours, for each doubling of that number
 _WIDEST = 2.0  # colours span a factor of 2 to either side at least
 
 
-class Visited(Protocol):
-    """What the picture needs of a run; :class:`walklearn.simulation.trace.Trace` is one."""
-
-    @property
-    def label(self) -> str:
-        """The name of the method."""
-
-    @property
-    def visits(self) -> NDArray[np.int64] | None:
-        """How often each node was visited."""
-
-    @property
-    def degrees(self) -> NDArray[np.int64] | None:
-        """How many neighbours each node has."""
-
-    @property
-    def law(self) -> FloatArray | None:
-        """The share of the visits that each node has in the long run."""
-
-
 def visits(
-    run: Visited | Graph,
+    run: Trace | Graph,
     counts: ArrayLike | None = None,
     law: ArrayLike | None = None,
     ax: Axes | None = None,
@@ -122,7 +104,7 @@ def visits(
     return axes
 
 
-def _of_run(run: Visited) -> tuple[FloatArray, NDArray[np.int64]]:
+def _of_run(run: Trace) -> tuple[FloatArray, NDArray[np.int64]]:
     if not hasattr(run, "visits"):
         raise TypeError(
             "visits draws a run such as simulate returns, or a graph with its counts, got "

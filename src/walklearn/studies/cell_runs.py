@@ -19,7 +19,7 @@ import json
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any
 
@@ -29,9 +29,8 @@ from numpy.typing import NDArray
 from walklearn.privacy import InfeasiblePrivacyError
 from walklearn.simulation import simulate
 from walklearn.simulation.averaging import Gossip
-from walklearn.simulation.kernel_inputs import uncompiled_part
 from walklearn.simulation.trace import Trace
-from walklearn.simulation.trace_files import ERRORS
+from walklearn.simulation.trace_files import ERRORS, table_columns
 from walklearn.studies.cell import Cell, CellError
 from walklearn.studies.instances import (
     GRAPH,
@@ -82,10 +81,7 @@ class Tuning:
         if not self.constants:
             return ""
         errors = [error if np.isfinite(error) else None for error in self.errors]
-        return json.dumps(
-            {"constant": self.constant, "constants": self.constants, "errors": errors,
-             "metric": self.metric, "instances": self.instances}
-        )  # fmt: skip
+        return json.dumps({**asdict(self), "errors": errors})
 
 
 def run(cell: Cell) -> CellResult:
@@ -192,12 +188,10 @@ class _Instance:
 
     def simulate(self, method: Walk | Gossip, update: Update, records: list[int]) -> Trace:
         described, problem = self.cell.description, self.world.problem
-        compiled = uncompiled_part(problem, method, update) is None
         trace = simulate(
             problem, self.world.graph, method, steps=records[-1], update=update,
             replicates=described["replicates"], seed=self.walks, records=records,
             gaps=described.get("gaps") or True, cores=1, progress=False,
-            engine="compiled" if compiled else "reference",
         )  # fmt: skip
         if not trace.complete:  # it was Ctrl-C; half an instance is of no use
             raise KeyboardInterrupt
@@ -240,19 +234,15 @@ def _run_instance(instance: _Instance, tuning: Tuning) -> CellResult:
 
 def _records(instance: _Instance, trace: Trace, common: Mapping[str, Any]) -> Columns:
     """A row for each replicate and record."""
-    shape = trace.messages.shape
     root, key = instance.cell.description["seed"], instance.walks.spawn_key
-    seeds = [seed_name(root, *key, replicate) for replicate in range(shape[0])]
-    columns = {
-        "replicate": np.broadcast_to(np.arange(shape[0])[:, None], shape),
-        "seed": np.broadcast_to(np.array(seeds, dtype=object)[:, None], shape),
-        "updates": np.broadcast_to(trace.updates, shape),
-        "messages": trace.messages,
-        "bytes": trace.bytes,
-        **{name: instance.errors(trace, name) for name in ERRORS},
+    seeds = [seed_name(root, *key, replicate) for replicate in range(trace.replicates)]
+    columns = table_columns(vars(trace))
+    return {
+        **repeated(common, trace.messages.size),
+        **{name: columns[name] for name in ("replicate", "updates", "messages", "bytes")},
+        "seed": np.array(seeds, dtype=object).repeat(trace.records),
+        **{name: instance.errors(trace, name).ravel() for name in ERRORS},
     }
-    flat = {name: np.ascontiguousarray(column).reshape(-1) for name, column in columns.items()}
-    return {**repeated(common, trace.messages.size), **flat}
 
 
 def _recorded_at(cell: Cell) -> list[int]:

@@ -46,10 +46,10 @@ KINDS = ("beats", "slope", "rank", "cost-to-target")
 PREDICTIONS = ("bound", "mixing_time")
 
 _COMMON = ("kind", "text", "source", "graphs", "problems", "step_sizes", "metrics")
-_PAIR = (*_COMMON, "better", "worse", "cost", "setup")
+_PAIR = (*_COMMON, "better", "worse", "cost")
 _KEYS = {
     "beats": (*_PAIR, "at"),
-    "slope": (*_COMMON, "methods", "window"),
+    "slope": (*_COMMON, "methods"),
     "rank": (*_COMMON, "methods", "by", "at"),
     "cost-to-target": (*_PAIR, "target", "relative"),
 }
@@ -63,11 +63,9 @@ class Claim:
     better, worse: the methods of "beats" and "cost-to-target".
     methods: those that "slope" and "rank" are about, each judged on its own.
     costs: what the error is measured against.
-    setup: whether messages and bytes include what nodes tell each other before the first update.
     at: points of the cost axis; none stands for the largest cost that all runs reach.
     at_tuned: step sizes with the number of updates that they were tuned for: compare there.
     tuned_for: step sizes that were tuned, with the error that they were tuned for.
-    window: the slope is measured from this share of the updates on.
     by: the fact that should rank the graphs.
     target, relative: an error to be reached, or with `relative` its share of ‖w*‖.
     """
@@ -84,11 +82,9 @@ class Claim:
     better: tuple[str, ...] = ()
     worse: tuple[str, ...] = ()
     costs: tuple[str, ...] = ("updates",)
-    setup: bool = False
     at: tuple[float, ...] = ()
     at_tuned: tuple[tuple[str, float], ...] = ()
     tuned_for: tuple[tuple[str, str], ...] = ()
-    window: float = 0.1
     by: str = "bound"
     target: float = 0.0
     relative: bool = False
@@ -135,8 +131,7 @@ def _claim(study: CheckedTable, table: CheckedTable, number: int) -> Claim:
 def _own(study: CheckedTable, table: CheckedTable, kind: str) -> dict[str, Any]:
     """What only this kind of claim has."""
     if kind == "slope":
-        window = table.number("window", 0.1, above=0.0, below=1.0)
-        return {"methods": _named(study, table, "methods"), "window": window}
+        return {"methods": _named(study, table, "methods")}
     if kind == "rank":
         by = table.choice("by", PREDICTIONS, "bound")
         return {"methods": _named(study, table, "methods"), "by": by, **_points(study, table)}
@@ -146,7 +141,6 @@ def _own(study: CheckedTable, table: CheckedTable, kind: str) -> dict[str, Any]:
     for both in set(pair["better"]) & set(pair["worse"]):
         raise table.error("worse", f'must differ from better; both name "{both}".')
     pair["costs"] = table.names("cost", COSTS, ("updates",), or_one=True)
-    pair["setup"] = table.flag("setup", False)
     if kind == "beats":
         return {**pair, **_points(study, table)}
     target, relative = table.number("target", above=0.0), table.flag("relative", False)

@@ -20,8 +20,8 @@ import json
 from collections import OrderedDict
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from functools import lru_cache, partial
-from typing import Any, NamedTuple, cast
+from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,9 +29,8 @@ from numpy.typing import NDArray
 from walklearn.extras import package
 from walklearn.files.checked_table import CheckedTable
 from walklearn.graphs import Graph
-from walklearn.objectives import Aggregate, Problem, datasets
+from walklearn.objectives import Problem, datasets
 from walklearn.objectives.linear.domains import Ball, Domain
-from walklearn.objectives.linear.losses import Loss
 from walklearn.privacy import clip_features
 from walklearn.studies.options import (
     COLLECTED,
@@ -43,13 +42,12 @@ from walklearn.studies.options import (
     graph_of,
     loss_of,
     table_of,
-    typed,
 )
 
 RUN, TUNE = 0, 1  # stages
 GRAPH, DATA, WALK = 0, 1, 2  # purposes
 MOST_BYTES = 2**28
-AGGREGATES: tuple[Aggregate, ...] = ("sum", "mean", "node-mean")
+AGGREGATES = ("sum", "mean", "node-mean")
 SPLITS = ("similarity", "random")
 _DEFAULT_LOSSES = {"heterogeneous_rows": "squared", "diabetes": "squared", "digits": "softmax"}
 _KEYS = ("data", "rows", "loss", "penalty", "domain", "split", "aggregate", "feature_bound")
@@ -66,22 +64,6 @@ class World:
     def bytes(self) -> int:
         """About how much memory it takes."""
         return self.graph.indices.nbytes + self.problem.row_bytes + self.problem.y.nbytes
-
-
-class _Rows(NamedTuple):
-    X: NDArray[Any]
-    y: NDArray[Any]
-
-
-class _Terms(NamedTuple):
-    """What is minimised over the rows, and where; multiple: of ‖w*‖, the radius of a ball."""
-
-    loss: Loss
-    penalty: float
-    domain: Domain
-    multiple: float
-    aggregate: Aggregate
-    feature_bound: float | None
 
 
 def stream(seed: int, stage: int, instance: int, purpose: int) -> np.random.SeedSequence:
@@ -125,36 +107,34 @@ def draw_problem(content: Table, graph: Graph, seed: Seed) -> Problem:
     generator = np.random.default_rng(seed)
     if name in COLLECTED:
         table.only(_KEYS, name)
-    terms = _terms(table, name)
+    settings = _settings(table, name)
     if name in COLLECTED and "rows" not in table:
-        everywhere = _collected(name, terms)
+        everywhere = _collected(name, **settings)
         owners = _owners(table, everywhere.X, everywhere.y, nodes, generator)
         return everywhere.held_by(owners, nodes)
-    rows = _drawn_rows(table, name, nodes, generator)
-    owners = _owners(table, rows.X, rows.y, nodes, generator)
-    return _posed(rows, terms, node_of_row=owners, nodes=nodes)
+    X, y = _drawn_rows(table, name, nodes, generator)
+    owners = _owners(table, X, y, nodes, generator)
+    return _problem(X, y, node_of_row=owners, nodes=nodes, **settings)
 
 
 @lru_cache(maxsize=4)
-def _collected(name: str, terms: _Terms) -> Problem:
+def _collected(name: str, **settings: Any) -> Problem:
     """All rows of a collected data set on one node: where they go later does not move w*."""
-    rows = _Rows(*COLLECTED[name]())
-    return _posed(rows, terms, node_of_row=np.zeros(len(rows.y), dtype=int))
+    X, y = COLLECTED[name]()
+    return _problem(X, y, node_of_row=np.zeros(len(y), dtype=int), **settings)
 
 
 def _drawn_rows(
     table: CheckedTable, name: str, nodes: int, generator: np.random.Generator
-) -> _Rows:
+) -> tuple[NDArray[Any], NDArray[Any]]:
     if name in GENERATED:
         with_rows = CheckedTable({"rows": nodes, **table}, table.source, table.path)
         settings = arguments(GENERATED[name], with_rows, _KEYS, ours=["seed"])
-        return _Rows(*GENERATED[name](**settings, seed=generator))
+        X, y = GENERATED[name](**settings, seed=generator)
+        return X, y
     X, y = COLLECTED[name]()
-    count = typed(table, "rows", "int")
-    if not 1 <= count <= len(X):
-        raise table.error("rows", f"must be 1 to {len(X)}; it is {count}.")
-    picked = generator.choice(len(X), count, replace=False)
-    return _Rows(X[picked], y[picked])
+    picked = generator.choice(len(X), table.count("rows", most=len(X)), replace=False)
+    return X[picked], y[picked]
 
 
 def _owners(
@@ -179,29 +159,32 @@ def _owners(
     return generator.permutation(nodes)[parts]
 
 
-def _terms(table: CheckedTable, name: str) -> _Terms:
+def _settings(table: CheckedTable, name: str) -> dict[str, Any]:
+    """Read what is minimised over the rows, and where, as `_problem` takes it."""
     domain, multiple = domain_of(table)
-    return _Terms(
-        loss=loss_of(table, _DEFAULT_LOSSES.get(name, "logistic")),
-        penalty=table.number("penalty", 0.0, least=0.0),
-        domain=domain,
-        multiple=multiple,
-        aggregate=cast(Aggregate, table.choice("aggregate", AGGREGATES, "sum")),
-        feature_bound=table.number("feature_bound", None, above=0.0),
-    )
+    return {
+        "loss": loss_of(table, _DEFAULT_LOSSES.get(name, "logistic")),
+        "penalty": table.number("penalty", 0.0, least=0.0),
+        "domain": domain,
+        "multiple": multiple,
+        "aggregate": table.choice("aggregate", AGGREGATES, "sum"),
+        "feature_bound": table.number("feature_bound", None, above=0.0),
+    }
 
 
-def _posed(rows: _Rows, terms: _Terms, **nodes: Any) -> Problem:
-    """The rows with loss, penalty and domain."""
-    X = rows.X
-    if terms.feature_bound is not None:
-        X, _ = clip_features(X, terms.feature_bound)
-    pose = partial(
-        Problem, X, rows.y, loss=terms.loss, penalty=terms.penalty, aggregate=terms.aggregate,
-        **nodes,
-    )  # fmt: skip
-    domain = terms.domain
-    if terms.multiple:
-        unconstrained = pose(domain=domain).solution.model
-        domain = Ball(terms.multiple * float(np.linalg.norm(unconstrained)))
-    return pose(domain=domain)
+def _problem(
+    X: NDArray[Any],
+    y: NDArray[Any],
+    *,
+    domain: Domain,
+    multiple: float,
+    feature_bound: float | None,
+    **settings: Any,
+) -> Problem:
+    """The problem on these rows; multiple: of ‖w*‖, the radius of a ball in place of the domain."""
+    if feature_bound is not None:
+        X, _ = clip_features(X, feature_bound)
+    if multiple:
+        unconstrained = Problem(X, y, domain=domain, **settings).solution.model
+        domain = Ball(multiple * float(np.linalg.norm(unconstrained)))
+    return Problem(X, y, domain=domain, **settings)

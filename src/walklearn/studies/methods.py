@@ -17,7 +17,7 @@ A walk of one's own is named after it was registered in `WALKS`, or by `register
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
@@ -26,13 +26,13 @@ from walklearn.graphs import Graph
 from walklearn.objectives import Problem
 from walklearn.privacy import MECHANISMS, Mechanism, calibrate, smoothness_bounds
 from walklearn.simulation.averaging import GOSSIP, Gossip
-from walklearn.studies.options import Table, arguments, table_of, typed
+from walklearn.studies.options import Table, arguments, named, table_of
 from walklearn.updates import UPDATES, Sgd, StepSize, Update
 from walklearn.walks import WALKS, Derived, Metropolis, Walk
 
 # Keys about what a private walk releases, and arguments of walks that they stand for.
 _RELEASE = (
-    "mechanism", "epsilon", "delta", "bounds", "clamp", "accounting", "reweight", "infeasible",
+    "mechanism", "epsilon", "delta", "bounds", "clamp", "reweight", "infeasible",
 )  # fmt: skip
 _OURS = ("walk", "importance", "privacy", "reweight", "bounds", "public")
 # Keys that say where a method is run, and by which steps of its own; the study reads them.
@@ -57,7 +57,8 @@ def method_of(content: Table, problem_table: Table, problem: Problem) -> Walk | 
     bases = WALKS.names_of(Metropolis, also=table.get("base"))
     base = WALKS[table.choice("base", bases, walk().walk.name)]
     own = [key for key in inspect.signature(walk).parameters if key != "walk"]
-    outer = arguments(walk, table, ["walk", "base", "update", *_keys(base), *_ALSO], ours=["walk"])
+    outer = arguments(walk, table, ["walk", "base", "update", *_walk_keys(base), *_ALSO],
+                      ours=["walk"])  # fmt: skip
     plain = {key: value for key, value in table.items() if key not in (*own, "base")}
     inner = CheckedTable(plain, table.source, table.path)
     inside: Any = _walk(base, inner, problem_table, problem)
@@ -73,7 +74,7 @@ def update_of(content: Table, step_size: StepSize | None = None) -> Update:
     >>> update_of({"update": {"name": "sgd", "average": False}}, PowerStep(0.1))
     Sgd(step_size=PowerStep(constant=0.1, exponent=0.75), average=False)
     """
-    kind, table = _named_update(content)
+    kind, table = named(table_of(content), "update", UPDATES, Sgd.name)
     settings = arguments(kind, table, ["name"], ours=["step_size"])
     if step_size is not None:
         settings["step_size"] = step_size
@@ -83,18 +84,9 @@ def update_of(content: Table, step_size: StepSize | None = None) -> Update:
 
 def finds_step(content: Table) -> bool:
     """Whether the method's update needs no step size."""
-    kind, _ = _named_update(content)
+    kind, _ = named(table_of(content), "update", UPDATES, Sgd.name)
     step_size = inspect.signature(kind).parameters.get("step_size")
     return step_size is None or step_size.default is not inspect.Parameter.empty
-
-
-def _named_update(content: Table) -> tuple[Any, CheckedTable]:
-    """The class of a method's `update`, a name or a table with one, and its other settings."""
-    table = table_of(content)
-    if not isinstance(table.get("update"), Mapping):
-        return UPDATES[table.choice("update", UPDATES.names, Sgd.name)], CheckedTable({})
-    inner = table.table("update")
-    return UPDATES[inner.choice("name", UPDATES.names)], inner
 
 
 def _noise() -> list[str]:
@@ -103,21 +95,19 @@ def _noise() -> list[str]:
     return list(dict.fromkeys(name for kind in kinds for name in kind.noise_names))
 
 
-def _keys(walk: Callable[..., Walk]) -> list[str]:
+def _walk_keys(walk: Callable[..., Walk]) -> list[str]:
+    """The keys that the table of a walk may have: its arguments, and those about a release."""
     names = inspect.signature(walk).parameters
-    return [
-        *(name for name in names if name not in _OURS),
-        *((*_RELEASE, *_noise()) if "privacy" in names else ()),
-    ]
+    release = [*_RELEASE, *_noise()] if "privacy" in names else []
+    return [*(name for name in names if name not in _OURS), *release]
 
 
 def _walk(
     walk: Callable[..., Walk], table: CheckedTable, problem_table: Table, problem: Problem
 ) -> Walk:
-    release = [*_RELEASE, *_noise()]
-    keys = ["walk", "update", *_ALSO, *(key for key in _keys(walk) if key in release)]
+    keys = ["walk", "update", *_ALSO, *_walk_keys(walk)]
     settings = arguments(walk, table, keys, ours=_OURS)
-    privacy = [key for key in release if key in table]
+    privacy = [key for key in (*_RELEASE, *_noise()) if key in table]
     if "mechanism" in privacy:
         settings["privacy"] = mechanism_of(table, problem_table, problem)
         if "reweight" in table:
@@ -149,40 +139,31 @@ def step_smoothness(
 
 def mechanism_of(table: CheckedTable, problem_table: Table, problem: Problem) -> Mechanism:
     """The mechanism with the stated noise, or calibrated to the stated (ε, δ)."""
-    kind = table.choice("mechanism", MECHANISMS)
+    name = table.choice("mechanism", MECHANISMS)
+    kind: Any = MECHANISMS[name]
+    noise = " and ".join(kind.noise_names)
     for key in ("epsilon", "delta", *_noise()):
-        typed(table, key, "float", None)
+        table.number(key, None)
     table.choice("infeasible", ("error", "skip"), "error")
     bounds = bounds_of(table, problem_table, problem)
     options: dict[str, Any] = {}
     if "clamp" in table:
         unclamped = table["clamp"] is False
         options["clamp"] = None if unclamped else table.pair("clamp", rising=False)
-    noise = MECHANISMS[kind].noise_names
-    if any(name in table for name in _noise()):
-        return _stated(table, kind, {"bounds": bounds, **options})
+    stated = {key: table[key] for key in _noise() if key in table}
+    if stated:
+        if stated.keys() != set(kind.noise_names):
+            raise table.error(next(iter(stated)), f"does not fit: {name} has the noise {noise}.")
+        if "delta" in table:
+            raise table.error("delta", f"follows from {noise} and epsilon: leave it out.")
+        mechanism: Mechanism = kind(**stated, bounds=bounds, **options)
+        if "epsilon" in table:
+            mechanism.delta(table["epsilon"])  # raises what is wrong with it
+        return mechanism
     for key in ("epsilon", "delta"):
         if key not in table:
-            raise table.error("", f"needs {key}, or {' and '.join(noise)}, for {kind}.")
-    if "accounting" in table:
-        options["accounting"] = table.choice("accounting", ("tight", "lemma"))
-    return _calibrated(kind, table["epsilon"], table["delta"], bounds, tuple(options.items()))
-
-
-def _stated(table: CheckedTable, kind: str, options: dict[str, Any]) -> Mechanism:
-    """The mechanism with the noise that the table states; what δ it has at ε is a fact."""
-    noise = MECHANISMS[kind].noise_names
-    named = " and ".join(noise)
-    stated = [name for name in _noise() if name in table]
-    if set(stated) != set(noise):
-        raise table.error(stated[0], f"does not fit: {kind} has the noise {named}.")
-    if "delta" in table:
-        raise table.error("delta", f"follows from {named} and epsilon: leave it out.")
-    make: Callable[..., Mechanism] = MECHANISMS[kind]
-    mechanism = make(**{name: table[name] for name in noise}, **options)
-    if "epsilon" in table:
-        mechanism.delta(table["epsilon"])  # raises what is wrong with it
-    return mechanism
+            raise table.error("", f"needs {key}, or {noise}, for {name}.")
+    return _calibrated(name, table["epsilon"], table["delta"], bounds, tuple(options.items()))
 
 
 @lru_cache(maxsize=256)

@@ -27,19 +27,17 @@ from walklearn.graphs import FAMILIES, Graph
 from walklearn.objectives import datasets
 from walklearn.objectives.linear.domains import DOMAINS, Ball, Domain, Everywhere
 from walklearn.objectives.linear.losses import LOSSES, Loss
+from walklearn.registry import Registry
 from walklearn.updates.step_sizes import ConstantStep, PowerStep, StepSize
 
 Table = Mapping[str, Any]
 Seed = int | np.random.SeedSequence
 
 GENERATED: dict[str, Callable[..., Any]] = {
-    "two_gaussians": datasets.two_gaussians,
-    "heterogeneous_rows": datasets.heterogeneous_rows,
+    each.__name__: each for each in (datasets.two_gaussians, datasets.heterogeneous_rows)
 }
 COLLECTED: dict[str, Callable[..., Any]] = {
-    "breast_cancer": datasets.breast_cancer,
-    "digits": datasets.digits,
-    "diabetes": datasets.diabetes,
+    each.__name__: each for each in (datasets.breast_cancer, datasets.digits, datasets.diabetes)
 }
 _TYPES: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "int": ("a whole number", is_whole),
@@ -78,12 +76,6 @@ def table_of(content: Table) -> CheckedTable:
     return CheckedTable(content, Source(error=StudyError))
 
 
-def typed(table: CheckedTable, key: str, kind: str, *default: Any) -> Any:
-    """Read the value under `key`, which must be an "int", "float", "bool" or "str"."""
-    wanted, fits = _TYPES[kind]
-    return table.value(key, *default, wanted=wanted, fits=fits)
-
-
 def arguments(
     function: Callable[..., Any], table: CheckedTable, also: Iterable[str], ours: Iterable[str] = ()
 ) -> dict[str, Any]:
@@ -97,7 +89,7 @@ def arguments(
         for name, parameter in inspect.signature(function).parameters.items()
         if name not in ours
     }
-    table.only([*also, *known], function.__name__)
+    table.only(dict.fromkeys([*also, *known]), function.__name__)
     anything = f"given, as {function.__name__} needs it", lambda _: True
     for name, parameter in known.items():
         wanted, fits = _TYPES.get(_name_of(parameter.annotation), anything)
@@ -123,13 +115,22 @@ def graph_of(content: Table, seed: Seed) -> Graph:
     return family(**settings)
 
 
+def named(
+    table: CheckedTable, key: str, registry: Registry[Any], default: str
+) -> tuple[Any, CheckedTable]:
+    """Read the class that a key names, by itself or in a table, and the table of its settings."""
+    if not isinstance(table.get(key), Mapping):
+        kind = registry[table.choice(key, registry, default)]
+        return kind, CheckedTable({}, table.source, table.path)
+    inner = table.table(key)
+    return registry[inner.choice("name", registry)], inner
+
+
 def loss_of(table: CheckedTable, default: str = "logistic") -> Loss:
     """The loss that the key `loss` names: "logistic", or { name = "huber", threshold = 0.5 }."""
-    if not isinstance(table.get("loss"), Mapping):
-        return LOSSES[table.choice("loss", LOSSES, default)]()
-    inner = table.table("loss")
-    kind = LOSSES[inner.choice("name", LOSSES)]
-    return kind(**arguments(kind, inner, ["name"]))
+    kind, inner = named(table, "loss", LOSSES, default)
+    loss: Loss = kind(**arguments(kind, inner, ["name"]))
+    return loss
 
 
 def domain_of(table: CheckedTable) -> tuple[Domain, float]:

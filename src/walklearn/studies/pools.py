@@ -1,7 +1,9 @@
 """Pools of workers that perform the tasks of a study.
 
 `Here` is this process, `Processes` are worker processes of this machine, `Ray` is a Ray cluster.
-All call the same function on the same tasks, whose random numbers do not depend on the worker.
+All call the same function on the same tasks, whose random numbers do not depend on the worker. Each
+takes tasks by `submit`, gives their outcomes in any order by `outcomes`, and raises the error of a
+failed task there; `close` stops its workers at once, also in the middle of a task.
 A worker's death loses no result: another worker performs its task.
 """
 
@@ -13,7 +15,6 @@ import signal
 import socket
 import subprocess
 import sys
-from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
@@ -39,25 +40,7 @@ class WorkerDiedError(RuntimeError):
     """Several workers died over the same task."""
 
 
-class Pool(ABC):
-    """Workers that take tasks and give outcomes in any order."""
-
-    workers: int
-
-    @abstractmethod
-    def submit(self, task: Task) -> None:
-        """Queue a task."""
-
-    @abstractmethod
-    def outcomes(self, timeout_seconds: float) -> Iterator[tuple[Task, Any]]:
-        """Wait for a finished task and yield all outcomes; raise the error of a failed task."""
-
-    @abstractmethod
-    def close(self) -> None:
-        """Stop the workers at once, also in the middle of a task."""
-
-
-class Here(Pool):
+class Here:
     """This process, which performs one task after the other."""
 
     workers = 1
@@ -79,7 +62,7 @@ class Here(Pool):
         """Do nothing: no task is running."""
 
 
-class Processes(Pool):
+class Processes:
     """Worker processes of this machine, as many as there are threads to wait for their answers."""
 
     def __init__(self, workers: int) -> None:
@@ -127,7 +110,7 @@ class Processes(Pool):
             ) from error
         self._started.append(worker)
         if self._closed:  # while this one was started
-            worker.kill()
+            worker.process.kill()
         return worker
 
     def outcomes(self, timeout_seconds: float) -> Iterator[tuple[Task, Any]]:
@@ -140,7 +123,7 @@ class Processes(Pool):
         """Kill the workers."""
         self._closed = True
         for worker in list(self._started):
-            worker.kill()
+            worker.process.kill()  # a thread that waits for its answer notices
         self._threads.shutdown(cancel_futures=True)
         for worker in self._started:
             worker.end()
@@ -161,7 +144,7 @@ class _Worker:
                 f"import sys; sys.path[:] = {[str(place) for place in sys.path]}; "
                 f"from walklearn.studies.worker import serve; serve({handle}, {os.getpid()})"
             )
-            self._process = subprocess.Popen(
+            self.process = subprocess.Popen(
                 [sys.executable, "-c", program], stdin=subprocess.DEVNULL, pass_fds=[handle]
             )
 
@@ -170,23 +153,19 @@ class _Worker:
         self._pipe.send(task)
         while not self._pipe.poll(CHECK_SECONDS):
             # The pipe does not end if a child of the worker has a copy of the other end.
-            if self._process.poll() is not None:
+            if self.process.poll() is not None:
                 raise EOFError
         reply: tuple[Any, Exception | None] = pickle.loads(self._pipe.recv_bytes())
         return reply
 
-    def kill(self) -> None:
-        """Kill the process. A thread that waits for its answer notices."""
-        self._process.kill()
-
     def end(self) -> int:
         """Make sure that the process has ended, and return its exit code."""
-        self._process.kill()
+        self.process.kill()
         self._pipe.close()
-        return self._process.wait()
+        return self.process.wait()
 
 
-class Ray(Pool):
+class Ray:
     """The Ray cluster at the address, or a new one of this machine's cores."""
 
     def __init__(self, address: str | None, cores: int | None) -> None:
@@ -235,6 +214,9 @@ class Ray(Pool):
             self._ray.cancel(reference, force=True)
         if self._ours:
             self._ray.shutdown()
+
+
+Pool = Here | Processes | Ray
 
 
 def _knock(address: str | None) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 
 from walklearn.objectives import Problem
 from walklearn.objectives.linear.domains import Ball, Box
-from walklearn.privacy import InfeasiblePrivacyError, Mechanism
+from walklearn.privacy import InfeasiblePrivacyError
 from walklearn.privacy.accounting.printing import format_claim, format_lower, format_upper
 from walklearn.simulation.averaging import Gossip
 from walklearn.simulation.trace import Trace
@@ -116,15 +116,16 @@ def _privacy(
     refusal: InfeasiblePrivacyError | None,
 ) -> dict[str, Any]:
     walk = method.innermost if isinstance(method, Walk) else None
-    mechanism: Mechanism | None = getattr(walk, "privacy", None)  # of any walk that releases
+    mechanism: Any = getattr(walk, "privacy", None)  # of any walk that releases
     asked = float(table.get("epsilon", math.nan))
+    unknown = mechanism is None or math.isnan(asked)
     bounds = table.get("bounds", "")
     published = trace.privacy.get("outside", [0]) if trace is not None else [0]
     return {
         "mechanism": table.get("mechanism", "") if mechanism is None else mechanism.name,
         "epsilon": asked,
         "delta": float(table.get("delta", math.nan)),
-        "achieved_delta": _delta(mechanism, asked),
+        "achieved_delta": math.nan if unknown else mechanism.delta(asked),
         "parameter": math.nan if mechanism is None else mechanism.noise,
         "bounds_from": "stated" if isinstance(bounds, list) else bounds,
         "bounds_low": math.nan if mechanism is None else mechanism.bounds[0],
@@ -133,10 +134,6 @@ def _privacy(
         "infeasible": refusal is not None,
         "floor": math.nan if refusal is None else refusal.floor,
     }
-
-
-def _delta(mechanism: Mechanism | None, epsilon: float) -> float:
-    return math.nan if mechanism is None or math.isnan(epsilon) else mechanism.delta(epsilon)
 
 
 def nodes_of(

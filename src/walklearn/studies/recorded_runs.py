@@ -1,6 +1,6 @@
 """Recorded runs: the error at a given cost, and the cost of a given error.
 
-`cells_of` is where stored rows become runs: verdicts, page and pictures all start from it. Runs
+`CellRuns` is where stored rows become runs: verdicts, page and pictures all start from it. Runs
 are recorded at some updates only; in between, ln(error) is taken as linear in ln(cost),
 as the figures draw it.
 
@@ -66,11 +66,6 @@ class CellRuns:
 
     def _table(self, column: str) -> Array:
         return self.rows[column].to_numpy(dtype=float).reshape(self.instances.size, -1)
-
-
-def cells_of(records: pandas.DataFrame) -> dict[Any, CellRuns]:
-    """The cells of a study's records, in their order, by what `IDENTITY` says of them."""
-    return {cell: CellRuns(rows) for cell, rows in grouped(records)}
 
 
 def grouped(table: pandas.DataFrame) -> Iterator[tuple[Any, pandas.DataFrame]]:

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any
 from walklearn import __version__
 from walklearn.extras import extra, package
 from walklearn.files.atomic_write import atomic_write
+from walklearn.files.checked_table import CheckedTable
 from walklearn.studies.cell import FORMAT, Cell
 from walklearn.studies.study import Study
 from walklearn.studies.tables import (
@@ -44,9 +45,7 @@ if TYPE_CHECKING:
     import pandas
 
 _ABOUT = "about.json"
-_CURVES = "curves.parquet"  # a figure that was computed; it has no study.toml to say these things:
-_OF_CURVES = {"question": str, "note": str}
-_OF_ALL = {"study": str, "quick": bool, "started": str, "machine": str, "cells": dict}
+_CURVES = "curves.parquet"  # a figure that was computed: it has no study.toml
 
 
 class ResultsError(ValueError):
@@ -119,18 +118,41 @@ class Results:
         if (folder / _ABOUT).exists():
             started = cls.open(folder).about["started"]
         folder.mkdir(parents=True, exist_ok=True)
-        about = {
-            "format": FORMAT,
-            "walklearn": __version__,
-            "study": study.name,
-            "quick": study.is_quick,
-            "started": started,
-            "machine": machine(),
-            "cells": {cell.hash: cell.names | {"edges": cell.graph_hash} for cell in study.cells()},
-        }
+        cells = {cell.hash: cell.names | {"edges": cell.graph_hash} for cell in study.cells()}
+        about = _about(study.name, started, cells) | {"quick": study.is_quick}
         results = cls(folder, about)
         results._file("", "verdicts").unlink(missing_ok=True)  # they are about what was there
         results._write("study.toml", study.text.encode())
+        results._write(_ABOUT, json.dumps(about, indent=1).encode())
+        return results
+
+    @classmethod
+    def of_curves(
+        cls, directory: str | os.PathLike[str], points: pandas.DataFrame, question: str, note: str
+    ) -> Results:
+        """Keep a figure that was computed and not simulated, in place of what was there.
+
+        Parameters
+        ----------
+        directory
+            Where; its name is that of the figure.
+        points
+            A row per point: panel, series, x, y, what the axes say, and its provenance.
+        question
+            What the figure answers.
+        note
+            What was chosen.
+
+        Returns
+        -------
+        Results
+            Without cells and verdicts.
+        """
+        folder = Path(directory)
+        about = _about(folder.name, now(), {}) | {"question": question, "note": note}
+        folder.mkdir(parents=True, exist_ok=True)
+        results = cls(folder, about)
+        results._write_rows("curves", points)
         results._write(_ABOUT, json.dumps(about, indent=1).encode())
         return results
 
@@ -178,9 +200,7 @@ class Results:
             A row for each reading of a claim, as `studies.verdicts.verdicts` makes them.
         """
         rows = verdicts.assign(**origin(seed_name(study.seed)), **keeping(study.hash))
-        buffer = io.BytesIO()
-        rows.to_parquet(buffer, index=False)
-        self._write("verdicts.parquet", buffer.getvalue())
+        self._write_rows("verdicts", rows)
 
     def records(self) -> pandas.DataFrame:
         """A row per cell, instance, replicate and record: the cost so far and the errors."""
@@ -235,6 +255,11 @@ class Results:
         parquet.write_table(arrow.table(columns), buffer, write_page_checksum=True)
         self._write(f"{kind}/{name}.parquet", buffer.getvalue())
 
+    def _write_rows(self, name: str, rows: pandas.DataFrame) -> None:
+        buffer = io.BytesIO()
+        rows.to_parquet(buffer, index=False)
+        self._write(f"{name}.parquet", buffer.getvalue())
+
     def _write(self, name: str, content: bytes) -> None:
         path = self.directory / name
         path.parent.mkdir(exist_ok=True)
@@ -246,6 +271,19 @@ def _damaged(file: Path, problem: object) -> ResultsError:
         f"{file} is damaged ({problem}): delete it and run the study again, which computes what "
         "is missing."
     )
+
+
+def _about(study: str, started: str, cells: Mapping[str, Any]) -> dict[str, Any]:
+    """The record of what is run, for a run that is not quick."""
+    return {
+        "format": FORMAT,
+        "walklearn": __version__,
+        "study": study,
+        "quick": False,
+        "started": started,
+        "machine": machine(),
+        "cells": cells,
+    }
 
 
 def _read_about(folder: Path) -> dict[str, Any]:
@@ -264,30 +302,20 @@ def _read_about(folder: Path) -> dict[str, Any]:
             f"this is walklearn {__version__} (format {FORMAT}): read it with that version, or "
             "run the study again into another directory."
         )
-    if wrong := _wrong(about, (folder / _CURVES).is_file()):
-        raise _damaged(file, wrong)
+    try:
+        _check_about(CheckedTable(about), (folder / _CURVES).is_file())
+    except ValueError as error:
+        raise _damaged(file, error) from error
     checked: dict[str, Any] = about
     return checked
 
 
-def _wrong(about: dict[str, Any], of_curves: bool) -> str:
-    """What is wrong with it, in a word or two; nothing where nothing is.
-
-    >>> _wrong({"study": 1}, of_curves=False), _wrong({"study": "mine"}, of_curves=False)
-    ('study is no str', 'quick is missing')
-    """
-    for key, kind in (_OF_ALL | (_OF_CURVES if of_curves else {})).items():
-        if key not in about:
-            return f"{key} is missing"
-        if not isinstance(about[key], kind):
-            return f"{key} is no {kind.__name__}"
-    try:
-        datetime.fromisoformat(about["started"])
-    except ValueError:
-        return "started is no time"
-    names = (
-        cell.get("edges") if isinstance(cell, dict) else None for cell in about["cells"].values()
-    )
-    return (
-        "" if all(isinstance(name, str) for name in names) else "cells are not as they were written"
-    )
+def _check_about(about: CheckedTable, is_of_curves: bool) -> None:
+    """Raise a ValueError that says what is wrong with the record of a study."""
+    about.flag("quick")
+    for key in ("study", "started", "machine", *(("question", "note") if is_of_curves else ())):
+        about.text(key)
+    datetime.fromisoformat(about["started"])
+    cells = about.table("cells")
+    for cell in cells:
+        cells.table(cell).text("edges")

@@ -18,10 +18,8 @@ from itertools import product
 from typing import Any
 
 from walklearn.files.checked_table import CheckedTable, is_number
-from walklearn.objectives import Problem
 from walklearn.privacy import InfeasiblePrivacyError
 from walklearn.simulation.arguments import gossip_step
-from walklearn.simulation.averaging import Gossip
 from walklearn.simulation.trace_files import ERRORS
 from walklearn.studies.cell import Cell, digest
 from walklearn.studies.claims import Claim, read_claims
@@ -30,7 +28,7 @@ from walklearn.studies.instances import DATA, GRAPH, RUN, draw_problem, one_thre
 from walklearn.studies.methods import STEPS, WHERE, finds_step, method_of, update_of
 from walklearn.studies.options import StudyError, Table, graph_of
 from walklearn.studies.origins import homes_of
-from walklearn.updates import ConstantStep, Update
+from walklearn.updates import ConstantStep
 from walklearn.visit import Setting
 from walklearn.walks import Walk
 
@@ -198,21 +196,21 @@ class Study:
             )
         changes = dict(self.quick_changes)
         tuning = changes.pop("tuning_instances", None)
-        steps = self.step_sizes
-        if tuning is not None:
-            steps = {
-                name: {**table, "tuning_instances": tuning} if "constants" in table else table
-                for name, table in steps.items()
-            }
-        methods = self.methods
-        if tuning is not None:
-            methods = {
-                name: {**table, STEPS: {**table[STEPS], "tuning_instances": tuning}}
-                if "constants" in table.get(STEPS, ())
-                else table
-                for name, table in methods.items()
-            }
-        return replace(self, **changes, methods=methods, step_sizes=steps, is_quick=True)
+
+        def quicker(steps: Table) -> Table:
+            is_tuned = "constants" in steps and tuning is not None
+            return {**steps, "tuning_instances": tuning} if is_tuned else steps
+
+        return replace(
+            self,
+            **changes,
+            step_sizes={name: quicker(table) for name, table in self.step_sizes.items()},
+            methods={
+                name: {**table, STEPS: quicker(table[STEPS])} if STEPS in table else table
+                for name, table in self.methods.items()
+            },
+            is_quick=True,
+        )
 
     def _cell(self, graph: str, problem: str, method: str, step_size: str) -> Cell:
         table, steps = self.methods[method], dict(self.step_sizes[step_size])
@@ -246,6 +244,8 @@ class Study:
 def _settings(study: CheckedTable) -> dict[str, Any]:
     """Read what `Study` is made from, with the defaults; an error names its line."""
     study.only(_KEYS, "a study")
+    quick = study.table("quick", CheckedTable({}))
+    quick.only(_QUICK, "quick")
     return {
         "name": study.name("name"),
         "question": study.text("question", ""),
@@ -257,17 +257,12 @@ def _settings(study: CheckedTable) -> dict[str, Any]:
         "gaps": study.count("gaps", None),
         "facts": study.flag("facts", False),
         "metric": study.choice("metric", ERRORS, "average_gap"),
-        "quick_changes": _quick(study.table("quick", CheckedTable({}))),
+        "quick_changes": {key: quick.count(key) for key in quick},
         **{grid: _grid(study, grid) for grid in _GRIDS},
         "claims": read_claims(study),
         "view": read_view(study),
         "text": study.source.text,
     }
-
-
-def _quick(table: CheckedTable) -> dict[str, int]:
-    table.only(_QUICK, "quick")
-    return {key: table.count(key) for key in table}
 
 
 def _grid(study: CheckedTable, grid: str) -> dict[str, Any]:
@@ -310,14 +305,6 @@ def _increases(values: Any) -> bool:
     return bool(numbers) and values[0] > 0 and values == sorted(set(values))
 
 
-def _check_setting(problem: Problem, method: Walk | Gossip, update: Update) -> None:
-    """Raise an error if the method cannot run with this update."""
-    if isinstance(method, Walk):
-        Setting(problem, method, update)
-    else:
-        gossip_step(update)
-
-
 def _runs_on(method: Table, graph: str, problem: str, step_size: str) -> bool:
     names = (graph, problem, step_size)
     return all(name in method.get(key, [name]) for key, name in zip(WHERE, names, strict=True))
@@ -338,7 +325,11 @@ def _build(study: Study, table: CheckedTable) -> None:
                 try:
                     made = method_of(method, study.problems[problem], posed)
                     any_step = None if finds_step(method) else ConstantStep(1.0)
-                    _check_setting(posed, made, update_of(method, any_step))
+                    update = update_of(method, any_step)
+                    if isinstance(made, Walk):
+                        Setting(posed, made, update)  # raises what does not fit
+                    else:
+                        gossip_step(update)
                 except InfeasiblePrivacyError as error:
                     if method.get("infeasible") != "skip":
                         hint = 'Or say infeasible = "skip" to record that it is.'

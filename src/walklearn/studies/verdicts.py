@@ -49,12 +49,13 @@ from walklearn.simulation.intervals import (
     ratio_of_medians,
 )
 from walklearn.studies.claims import Claim
-from walklearn.studies.recorded_runs import Runs, by_instance, cells_of, cost_of, error_at, grouped
+from walklearn.studies.recorded_runs import CellRuns, Runs, by_instance, cost_of, error_at, grouped
 
 if TYPE_CHECKING:
     import pandas
 
 FEWEST_INSTANCES = 10
+SLOPE_WINDOW = 0.1  # a slope is measured from this share of the updates on
 _RATIO = f"paired bootstrap over instances, {RESAMPLES} resamples, percentile ∪ studentised"
 _MEDIANS = f"paired bootstrap over instances, {RESAMPLES} resamples, percentile, of medians"
 _PERCENTILE = f"bootstrap over instances, {RESAMPLES} resamples, percentile"
@@ -121,26 +122,14 @@ class _Evidence:
     """The recorded runs and facts, by cell."""
 
     def __init__(self, records: pandas.DataFrame, facts: pandas.DataFrame) -> None:
-        self._cells = cells_of(records)
+        self.cells = {cell: CellRuns(rows) for cell, rows in grouped(records)}
         self._facts: dict[Any, pandas.DataFrame] = dict(grouped(facts))
 
-    def runs(
-        self, cell: tuple[str, ...], cost: str, metric: str, setup: bool = False
-    ) -> Runs | None:
-        if cell not in self._cells:
-            return None
-        runs = self._cells[cell].against(cost, metric)
-        before = self.fact(cell, f"setup_{cost}") if setup else None
-        if before is None:
-            return runs
-        spent = before.reindex(runs.instances.tolist()).to_numpy()
-        return runs._replace(costs=runs.costs + spent[:, None])
+    def runs(self, cell: tuple[str, ...], cost: str, metric: str) -> Runs | None:
+        return self.cells[cell].against(cost, metric) if cell in self.cells else None
 
-    def hash(self, cell: tuple[str, ...]) -> str:
-        return str(self._cells[cell].only_value("cell"))
-
-    def exponent(self, cell: tuple[str, ...]) -> float:
-        return float(self._cells[cell].only_value("exponent"))
+    def hashes(self, cells: Iterable[tuple[str, ...]]) -> list[str]:
+        return [str(self.cells[cell].only_value("cell")) for cell in cells]
 
     def fact(self, cell: tuple[str, ...], column: str) -> pandas.Series[Any] | None:
         facts = self._facts.get(cell)
@@ -151,8 +140,8 @@ class _Evidence:
 
 def _judge(claim: Claim, evidence: _Evidence) -> Iterator[Verdict]:
     judges: dict[str, Callable[[Claim, _Evidence, Verdict], Iterator[Verdict]]] = {
-        "beats": _judge_beats,
-        "cost-to-target": _judge_cost,
+        "beats": _judge_pairs,
+        "cost-to-target": _judge_pairs,
         "slope": _judge_slope,
         "rank": _judge_rank,
     }
@@ -165,27 +154,30 @@ def _judge(claim: Claim, evidence: _Evidence) -> Iterator[Verdict]:
         yield from judges[claim.kind](claim, evidence, verdict)
 
 
-def _judge_beats(claim: Claim, evidence: _Evidence, reading: Verdict) -> Iterator[Verdict]:
-    for verdict, pair in _pairs(claim, evidence, reading):
-        if pair is None:
-            yield verdict
-            continue
-        for point in _points(claim, verdict, min(runs.reach for runs in pair)):
-            errors = [error_at(runs.costs, runs.errors, point) for runs in pair]
-            yield _compared(replace(verdict, at=point), pair, errors, ratio_of_means)
-
-
-def _judge_cost(claim: Claim, evidence: _Evidence, reading: Verdict) -> Iterator[Verdict]:
-    for verdict, pair in _pairs(claim, evidence, replace(reading, at=claim.target)):
-        if pair is None:
-            yield verdict
-            continue
-        cell = _cell(verdict, verdict.better)
-        costs = [
-            cost_of(runs.costs, runs.errors, _targets(claim, evidence, cell, runs)) for runs in pair
-        ]
+def _judge_pairs(claim: Claim, evidence: _Evidence, reading: Verdict) -> Iterator[Verdict]:
+    """Compare two methods by their errors at a cost, or by the costs of an error."""
+    if claim.kind == "cost-to-target":
         # Many never arrive: a median still says something where a mean is infinite.
-        yield _compared(replace(verdict, interval=_MEDIANS), pair, costs, ratio_of_medians)
+        reading = replace(reading, at=claim.target, interval=_MEDIANS)
+    for better, worse, cost in product(claim.better, claim.worse, claim.costs):
+        verdict = replace(reading, better=better, worse=worse, cost=cost)
+        cells = [_cell(verdict, method) for method in (better, worse)]
+        runs = [evidence.runs(cell, cost, reading.metric) for cell in cells]
+        pair = [each for each in runs if each is not None]
+        if len(pair) < len(cells):
+            yield verdict
+            continue
+        verdict = replace(verdict, cells=evidence.hashes(cells))
+        if claim.kind == "cost-to-target":
+            costs = [
+                cost_of(each.costs, each.errors, _targets(claim, evidence, cells[0], each))
+                for each in pair
+            ]
+            yield _compared(verdict, pair, costs, ratio_of_medians)
+            continue
+        for point in _points(claim, verdict, min(each.reach for each in pair)):
+            errors = [error_at(each.costs, each.errors, point) for each in pair]
+            yield _compared(replace(verdict, at=point), pair, errors, ratio_of_means)
 
 
 def _judge_slope(claim: Claim, evidence: _Evidence, reading: Verdict) -> Iterator[Verdict]:
@@ -196,14 +188,14 @@ def _judge_slope(claim: Claim, evidence: _Evidence, reading: Verdict) -> Iterato
         if runs is None:
             yield verdict
             continue
-        exponent = evidence.exponent(cell)
+        exponent = float(evidence.cells[cell].only_value("exponent"))
         updates = runs.costs[0]
-        late = updates >= claim.window * updates[-1]
+        late = updates >= SLOPE_WINDOW * updates[-1]
         errors = [by_instance(runs.instances, column) for column in runs.errors[:, late].T]
         yield _decided(
             replace(
                 verdict, worse=f"O(1/k^{1.0 - exponent:.2g})", threshold=exponent - 1.0,
-                at=float(updates[-1]), cells=[evidence.hash(cell)], replicates=len(errors[0]),
+                at=float(updates[-1]), cells=evidence.hashes([cell]), replicates=len(errors[0]),
             ),
             log_slope(updates[late], np.stack(errors, axis=1)),
         )  # fmt: skip
@@ -233,24 +225,10 @@ def _judge_rank(claim: Claim, evidence: _Evidence, reading: Verdict) -> Iterator
             yield _decided(
                 replace(
                     verdict, at=point, threshold=0.0, replicates=len(measured),
-                    cells=[evidence.hash(cell) for cell in cells],
+                    cells=evidence.hashes(cells),
                 ),
                 ranks,
             )  # fmt: skip
-
-
-def _pairs(
-    claim: Claim, evidence: _Evidence, reading: Verdict
-) -> Iterator[tuple[Verdict, tuple[Runs, Runs] | None]]:
-    """The readings of a comparison, each with the runs of both methods once they are there."""
-    for better, worse, cost in product(claim.better, claim.worse, claim.costs):
-        verdict = replace(reading, better=better, worse=worse, cost=cost)
-        cells = [_cell(verdict, method) for method in (better, worse)]
-        one, other = (evidence.runs(cell, cost, reading.metric, claim.setup) for cell in cells)
-        if one is None or other is None:
-            yield verdict, None
-        else:
-            yield replace(verdict, cells=[evidence.hash(cell) for cell in cells]), (one, other)
 
 
 def _cell(verdict: Verdict, method: str) -> tuple[str, ...]:
@@ -275,7 +253,7 @@ def _targets(claim: Claim, evidence: _Evidence, cell: tuple[str, ...], runs: Run
 
 def _compared(
     verdict: Verdict,
-    pair: tuple[Runs, Runs],
+    pair: list[Runs],
     values: list[Array],
     ratio: Callable[[Array, Array], Interval],
 ) -> Verdict:
@@ -309,18 +287,16 @@ def _largest_share(values: Array) -> float:
 
 def _decided(verdict: Verdict, found: Interval) -> Verdict:
     """The verdict with its estimate and what that means."""
-    judged = replace(verdict, ratio=found.value, lower=found.lower, upper=found.upper)
-    if judged.replicates < FEWEST_INSTANCES:
+    value, lower, upper = found.value, found.lower, found.upper
+    judged = replace(verdict, ratio=value, lower=lower, upper=upper)
+    threshold = verdict.threshold
+    if verdict.replicates < FEWEST_INSTANCES:
         return judged
-    return replace(judged, verdict=_word(judged))
-
-
-def _word(verdict: Verdict) -> str:
-    lower, upper, threshold = verdict.lower, verdict.upper, verdict.threshold
     if verdict.kind == "slope":
         holds, fails = upper <= threshold, lower > threshold
     else:
         # A correlation of exactly 0 throughout says that nothing is ranked.
         holds = lower > threshold
         fails = upper <= threshold if verdict.kind == "rank" else upper < threshold
-    return "holds" if holds else "does not hold" if fails else "undecided"
+    word = "holds" if holds else "does not hold" if fails else "undecided"
+    return replace(judged, verdict=word)

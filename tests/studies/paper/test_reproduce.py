@@ -117,6 +117,15 @@ def test_the_page_shows_everything(done: tuple[Path, Result]) -> None:
     assert "The weighted walk beats the uniform one at v = 10" in page
 
 
+def test_a_page_of_stored_results_is_drawn_by_a_new_process(done: tuple[Path, Result]) -> None:
+    """Walks and updates that exist for one study must be known there."""
+    page = done[0].parent / "again.html"
+    for name in ("fig3", "memory-private"):
+        result = walklearn("report", done[0] / name, "--out", page)
+        assert result.returncode == 0, result.stderr
+        assert sections(page) == [name]
+
+
 def test_what_is_finished_is_not_computed_again(done: tuple[Path, Result], shrunk: None) -> None:
     out, _ = done
     cells = sorted((out / "slope" / "cells").iterdir())

@@ -63,7 +63,7 @@ def test_results_of_another_version(copy: Path) -> None:
         ({"cells": {"f00d": 1}}, "cells"),
         ({"study": ["a"]}, "study"),
         ({"quick": "no"}, "quick"),
-        ({"started": "yesterday"}, "started"),
+        ({"started": "yesterday"}, "yesterday"),
     ],
 )
 def test_what_the_directory_says_of_itself_is_wrong(copy: Path, change: dict, words: str) -> None:

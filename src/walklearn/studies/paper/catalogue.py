@@ -28,6 +28,11 @@ STUDIES = (
 NAMES = (*COMPUTED, *STUDIES)
 
 
+# Results of a shipped study are read by its walks and updates, too.
+figure3_walks.register()
+noisy_memory.register()
+
+
 def select(wanted: Sequence[str]) -> list[str]:
     """The names meant, in the order of the paper; a beginning such as fig2 stands for all of it."""
     for name in wanted:
@@ -41,8 +46,6 @@ def select(wanted: Sequence[str]) -> list[str]:
 
 def shipped_study(name: str) -> Study:
     """A shipped study, read from its file."""
-    figure3_walks.register()
-    noisy_memory.register()
     return Study.from_text(_text(name), f"{name}.toml")
 
 

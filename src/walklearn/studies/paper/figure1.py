@@ -16,24 +16,20 @@ of studies:
 
 from __future__ import annotations
 
-import io
-import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from walklearn import __version__
-from walklearn.files.atomic_write import atomic_write
 from walklearn.plots.axes import COLOURS
 from walklearn.privacy import Gamma, InfeasiblePrivacyError, calibrate
 from walklearn.privacy.accounting.curves import gamma_floor, gamma_smallest_epsilon
 from walklearn.privacy.accounting.printing import format_lower, format_upper
 from walklearn.privacy.limits import Array, Bounds
 from walklearn.studies.paper.catalogue import COMPUTED
-from walklearn.studies.report.figures import Block, Figure, Series
+from walklearn.studies.report.figures import Block, Figure, Series, curves_block
 from walklearn.studies.report.pictures import Picture
 
 if TYPE_CHECKING:
@@ -50,9 +46,9 @@ SHOWN: tuple[Bounds, ...] = ((50.0, 100.0), (10.0, 100.0))
 #: What the vertical axis says, and whether it is logarithmic.
 AXES = {"fig1a": ("δ", False), "fig1b": ("least θ", True)}
 
-_FLOOR, _LIMIT = "floor", "limit"
+_FLOOR = "floor"
 # Lines of a family share a colour; how they were computed is told by their dashes.
-_DASHES = {"exactly": 0, "by the paper's lemma": 1, "clamped to the bounds": 2, _LIMIT: 3}
+_DASHES = {"exactly": 0, "by the paper's lemma": 1, "clamped to the bounds": 2}
 _BLACK_DOTS = 4 * len(COLOURS) - 1
 _NOTE = (
     "The paper states no bounds for the values; shown are 50 to 100 (ρ = 2) and 10 to 100 "
@@ -111,52 +107,35 @@ def _least_thetas(kind: str, delta: float, bounds: Bounds, accounting: Any) -> A
     return np.array([least(float(epsilon)) for epsilon in CALIBRATED_AT])
 
 
-def compute(name: str, out: str | os.PathLike[str]) -> tuple[Path, pandas.DataFrame]:
-    """Compute fig1a or fig1b into `out`/name; the directory and the points."""
-    from walklearn.studies.cell import FORMAT, digest
-    from walklearn.studies.tables import keeping, now, origin
+def compute(name: str, out: str | os.PathLike[str]) -> tuple[Path, Picture]:
+    """Compute fig1a or fig1b into `out`/name; the directory and the picture."""
+    from walklearn.studies.cell import digest
+    from walklearn.studies.results import Results
+    from walklearn.studies.tables import keeping, origin
 
-    folder = Path(out) / name
-    started, computed = now(), origin(_NO_SEED)
-    points = table(name).assign(**computed, **keeping(digest(name, settings())))
-    folder.mkdir(parents=True, exist_ok=True)
-    content = io.BytesIO()
-    points.to_parquet(content, index=False)
-    atomic_write(folder / "curves.parquet", content.getvalue())
-    about = {
-        "format": FORMAT,
-        "walklearn": __version__,
-        "study": name,
-        "question": COMPUTED[name],
-        "note": _NOTE,
-        "quick": False,
-        "started": started,
-        "machine": computed["machine"],
-        "cells": {},
+    computed = origin(_NO_SEED)
+    settings = [SHOWN, DELTAS, EPSILONS.tolist(), CALIBRATED_AT.tolist()]
+    panels = {
+        bounds: list(delta_curves(bounds) if name == "fig1a" else theta_curves(bounds))
+        for bounds in SHOWN
     }
-    atomic_write(folder / "about.json", json.dumps(about, indent=1).encode())
-    return folder, points
+    points = _table(name, panels).assign(**computed, **keeping(digest(name, settings)))
+    results = Results.of_curves(Path(out) / name, points, COMPUTED[name], _NOTE)
+    blocks = [_panel(name, bounds, curves, _NOTE) for bounds, curves in panels.items()]
+    return results.directory, Picture(blocks, len(blocks), (5.2, 4.4))
 
 
-def settings() -> list[Any]:
-    """All that decides the points, as plain values."""
-    return [SHOWN, DELTAS, EPSILONS.tolist(), CALIBRATED_AT.tolist()]
-
-
-def table(name: str) -> pandas.DataFrame:
-    """The points of fig1a or fig1b, for both bounds that are shown."""
+def _table(name: str, panels: Mapping[Bounds, Iterable[Curve]]) -> pandas.DataFrame:
+    """The points of fig1a or fig1b, a row each."""
     import pandas
 
-    parts = []
-    for bounds in SHOWN:
-        curves = delta_curves(bounds) if name == "fig1a" else theta_curves(bounds)
-        for curve in curves:
-            points = {"x": curve.x, "y": curve.y, "number": curve.number, "how": curve.how}
-            parts.append(
-                pandas.DataFrame(points).assign(
-                    panel=panel_title(bounds), series=curve.series, low=bounds[0], high=bounds[1]
-                )
-            )
+    parts = [
+        pandas.DataFrame({"x": curve.x, "y": curve.y}).assign(
+            panel=panel_title(bounds), series=curve.series
+        )
+        for bounds, curves in panels.items()
+        for curve in curves
+    ]
     y_label, is_log = AXES[name]
     return pandas.concat(parts).assign(x_label="ε", y_label=y_label, y_log=is_log)
 
@@ -168,20 +147,6 @@ def panel_title(bounds: Bounds) -> str:
     'values within 50 to 100, ρ = 2'
     """
     return f"values within {bounds[0]:g} to {bounds[1]:g}, ρ = {bounds[1] / bounds[0]:g}"
-
-
-def picture(name: str, points: pandas.DataFrame) -> Picture:
-    """fig1a or fig1b, from its table."""
-    blocks = []
-    for bounds in SHOWN:
-        rows = points[points["low"] == bounds[0]]
-        curves = [
-            Curve(str(series), part["x"].to_numpy(), part["y"].to_numpy(),
-                  int(part["number"].iloc[0]), str(part["how"].iloc[0]))
-            for series, part in rows.groupby("series", sort=False)
-        ]  # fmt: skip
-        blocks.append(_panel(name, bounds, curves, _NOTE))
-    return Picture(blocks, len(SHOWN), (5.2, 4.4))
 
 
 def both(bounds: Bounds, thetas: Sequence[float]) -> Picture:
@@ -197,17 +162,12 @@ def both(bounds: Bounds, thetas: Sequence[float]) -> Picture:
 
 def _panel(name: str, bounds: Bounds, curves: Iterable[Curve], caption: str) -> Block:
     curves, title, (y_label, is_log) = list(curves), panel_title(bounds), AXES[name]
-    if name == "fig1b":
-        if not any(curve.how == "exactly" for curve in curves):
-            least = min(gamma_smallest_epsilon(delta, bounds) for delta in DELTAS)
-            title += f"; unclamped, no θ will do below ε = {format_lower(least, 3)}"
-        curves += list(_limits(bounds, curves))
+    if name == "fig1b" and not any(curve.how == "exactly" for curve in curves):
+        least = min(gamma_smallest_epsilon(delta, bounds) for delta in DELTAS)
+        title += f"; unclamped, no θ will do below ε = {format_lower(least, 3)}"
     series = [Series(curve.series, {"x": curve.x, "y": curve.y}, "") for curve in curves]
-    return Block(
-        kind="lines", heading=title, caption=caption, controls=[],
-        figures=[Figure(title, series, "")],
-        options={"x": "x", "y": "y", "x_label": "ε", "y_label": y_label, "x_log": False,
-                 "y_log": is_log},
+    return curves_block(
+        title, caption, [Figure(title, series)], ("ε", y_label, is_log),
         styles={
             curve.series: _BLACK_DOTS
             if curve.how == _FLOOR
@@ -215,14 +175,3 @@ def _panel(name: str, bounds: Bounds, curves: Iterable[Curve], caption: str) -> 
             for curve in curves
         },
     )  # fmt: skip
-
-
-def _limits(bounds: Bounds, curves: Sequence[Curve]) -> Iterator[Curve]:
-    """The ε from which each of `DELTAS` can be kept, as lines from the lowest θ to the highest."""
-    for number, delta in enumerate(DELTAS):
-        smallest = gamma_smallest_epsilon(delta, bounds)
-        if 0.0 < smallest < CALIBRATED_AT[-1]:
-            heights = np.concatenate([curve.y for curve in curves])
-            ends = np.array([np.nanmin(heights), np.nanmax(heights)])
-            series = f"δ = {format_upper(delta)}: no θ will do left of this"
-            yield Curve(series, np.full(2, smallest), ends, number, _LIMIT)

@@ -184,22 +184,20 @@ def facts(results: dict[str, list[Result]]) -> list[dict[str, Any]]:
     ]
 
 
-def table(results: dict[str, list[Result]]) -> list[list[str]]:
-    """A line for each setting and method: step constant, cost, final error with its interval."""
-    lines = [["setting", "method", "c", "updates", "messages", "MB", "f(w) − f*", "interval"]]
-    for title, rows in results.items():
-        for result in rows:
-            trace, summary = result.trace, result.trace.summary("gap")
-            lines.append(
-                [
-                    title,
-                    trace.label,
-                    "found" if result.step_size is None else f"{result.step_size.constant:g}",
-                    f"{trace.updates[-1]:,}",
-                    f"{trace.messages[:, -1].mean():,.0f}",
-                    f"{trace.bytes[:, -1].mean() / 1e6:.2f}",
-                    f"{summary.median[-1]:.3g}",
-                    f"{summary.lower[-1]:.3g} to {summary.upper[-1]:.3g}",
-                ]
-            )
-    return lines
+def table(runs: list[dict[str, Any]]) -> list[list[str]]:
+    """A line for each of the `facts`: step constant, cost, final error with its interval."""
+    heads = ["setting", "method", "c", "updates", "messages", "MB", "f(w) − f*", "interval"]
+    lines = [
+        [
+            run["setting"],
+            run["method"],
+            "found" if run["step_constant"] is None else f"{run['step_constant']:g}",
+            f"{run['updates']:,}",
+            f"{run['messages']:,.0f}",
+            f"{run['bytes'] / 1e6:.2f}",
+            f"{run['median_gap']:.3g}",
+            f"{run['interval'][0]:.3g} to {run['interval'][1]:.3g}",
+        ]
+        for run in runs
+    ]
+    return [heads, *lines]

@@ -9,19 +9,20 @@ put side by side and given titles, and `walklearn.studies.report.pictures` draws
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from walklearn.plots.axes import COLOURS
 from walklearn.privacy.accounting.printing import format_upper
-from walklearn.studies.report.bands import centre_control, cost_control
-from walklearn.studies.report.figures import Block, Control, Figure, Series
+from walklearn.studies.claims import PREDICTIONS
+from walklearn.studies.report.bands import centre_control, cost_control, metric_control
+from walklearn.studies.report.figures import Block, Figure, Series
 from walklearn.studies.report.final_errors import scatter, tradeoff
 from walklearn.studies.report.pictures import Picture
-from walklearn.studies.report.spending import convergence, reached, targets_of
+from walklearn.studies.report.spending import convergence, cost
 from walklearn.studies.report.win_map import win_map
 from walklearn.wording import plural
 
@@ -75,7 +76,7 @@ def figure_2(stored: Stored) -> Picture:
         for step_size, said in _STEPS.items()
         for domain, title in _DOMAINS.items()
     ]
-    return Picture([replace(block, figures=figures)], len(_DOMAINS), (3.6, 2.5))
+    return _grid(block, figures, len(_DOMAINS), (3.6, 2.5))
 
 
 def figure_3(stored: Stored) -> Picture:
@@ -93,8 +94,7 @@ def figure_3(stored: Stored) -> Picture:
                 f"unclamped Gamma\nof Laplace's variance has δ = {format_upper(delta, 2)} at ε = 3"
             )
             figures.append(block.panel(title, problem=problem, step_size=step_size))
-    block = replace(block, figures=figures, styles=dict(_FIGURE_3.values()))
-    return Picture([block], len(study.problems), (5.0, 3.3))
+    return _grid(block, figures, len(study.problems), (5.0, 3.3), styles=dict(_FIGURE_3.values()))
 
 
 def slope(stored: Stored) -> Picture:
@@ -113,8 +113,7 @@ def slope(stored: Stored) -> Picture:
             lines.append(_promised(promised, panel.series[0], error, steps["exponent"] - 1.0))
             styles[promised] = number + DOTTED
         figures.append(replace(panel, series=lines))
-    block = replace(block, figures=figures, styles=styles)
-    return Picture([block], len(study.problems), (5.0, 4.2))
+    return _grid(block, figures, len(study.problems), (5.0, 4.2), styles=styles)
 
 
 def _promised(name: str, line: Series, error: str, exponent: float) -> Series:
@@ -140,60 +139,22 @@ def heterogeneous(stored: Stored) -> Picture:
             columns = {"updates": [horizon] * 2, error: [np.nanmin(heights), np.nanmax(heights)]}
             mark = Series("what steps are tuned for", columns, panel.series[0].source)
             figures.append(replace(panel, series=[*panel.series, mark]))
-    block = replace(block, figures=figures, styles={mark.name: DOTTED + BLACK})
-    return Picture([block], len(study.step_sizes), (4.0, 3.2))
+    styles = {mark.name: DOTTED + BLACK}
+    return _grid(block, figures, len(study.step_sizes), (4.0, 3.2), styles=styles)
 
 
 def real_data(stored: Stored) -> Picture:
     """A column for each data set; above against updates, below against messages."""
-    block = _curves(stored)
-    error, _, centre = block.controls
-    blocks = [
-        replace(block, controls=[error, cost_control(cost), centre])
-        for cost in ("updates", "messages")
-    ]
-    return Picture(blocks, len(block.figures), (3.8, 3.0))
+    blocks = [_curves(stored, cost=cost) for cost in ("updates", "messages")]
+    return Picture(blocks, len(blocks[0].figures), (3.8, 3.0))
 
 
 def bounds(stored: Stored) -> Picture:
-    """Final error against mixing time, a point per graph; the rank correlations in words."""
+    """Final error against the constant and against the mixing time, a point per graph."""
     study = stored.results.study
-    block = scatter(stored.cells, stored.facts, study.metric, "mixing_time")
-    assert block is not None, "the study keeps mixing times"
-    figures = [
-        Figure(
-            f"{line.name} walk, {figure.of['problem']}, {figure.of['step_size']}\n"
-            + _correlations(stored, figure.of, line.name),
-            list(_points(line)),
-            figure.recompute,
-        )
-        for line_place in range(len(study.methods))
-        for figure in block.figures
-        for line in figure.series[line_place : line_place + 1]
-    ]
-    caption = f"{_size(stored)} {block.caption} ρ: Spearman's rank correlation."
-    options = {**block.options, "mode": "markers"}
-    block = replace(block, figures=figures, caption=caption, options=options)
-    return Picture([block], len(study.problems) * len(study.step_sizes), (3.6, 3.1))
-
-
-def _points(line: Series) -> Iterable[Series]:
-    """Make a series of each point, named by its label."""
-    for place, label in enumerate(line.columns["label"]):
-        columns = {name: list(values)[place : place + 1] for name, values in line.columns.items()}
-        yield replace(line, name=str(label), columns=columns)
-
-
-def _correlations(stored: Stored, of: Mapping[str, str], method: str) -> str:
-    rows = stored.verdicts.query("better == @method")
-    for name, value in of.items():
-        rows = rows[rows[name] == value]
-    last = rows[rows["at"] == rows["at"].max()]
-    names = {"bound": "theorem's constant", "mixing_time": "mixing time"}
-    return "\n".join(
-        f"ρ({names[by]}) = {ratio:.2f}"
-        for by, ratio in zip(last["worse"], last["ratio"], strict=True)
-    )
+    scatters = [scatter(stored.cells, stored.facts, study.metric, fact) for fact in PREDICTIONS]
+    panels = len(study.problems) * len(study.step_sizes)
+    return Picture([block for block in scatters if block is not None], panels, (3.6, 3.1))
 
 
 def topologies(stored: Stored) -> Picture:
@@ -210,8 +171,7 @@ def topologies(stored: Stored) -> Picture:
         for problem in study.problems
         for graph in study.graphs
     ]
-    block = replace(block, figures=figures)
-    return Picture([block], len(study.graphs), (3.3, 3.0), shared="y")
+    return _grid(block, figures, len(study.graphs), (3.3, 3.0), share_y="row")
 
 
 def price(stored: Stored) -> Picture:
@@ -229,45 +189,29 @@ def price(stored: Stored) -> Picture:
             if found
         ]
         figures.append(replace(figure, title=title, series=[*private, *levels]))
-    black = zip(_LEVELS.values(), (DASHED + BLACK, DOTTED + BLACK), strict=True)
-    block = replace(
-        block, figures=figures, styles=dict(black), caption=f"{_size(stored)} {block.caption}"
-    )
-    return Picture([block], 2, (4.8, 4.0))
+    black = dict(zip(_LEVELS.values(), (DASHED + BLACK, DOTTED + BLACK), strict=True))
+    caption = f"{_size(stored)} {block.caption}"
+    return _grid(block, figures, 2, (4.8, 4.0), styles=black, caption=caption)
 
 
 def communication(stored: Stored) -> Picture:
-    """A row for each target, a column for each graph and problem: share of instances there."""
-    study = stored.results.study
-    targets = sorted(targets_of(study.claims), key=lambda target: -target.error)
-    blocks = []
-    for target in targets:
-        block = reached(stored.cells, stored.facts, target)
-        figures = [
-            replace(one, title=f"{one.of['graph']}, {one.of['problem']}, to {target}")
-            for one in block.figures
-        ]
-        caption = f"{_size(stored)} Steps tuned. {block.caption}"
-        blocks.append(replace(block, figures=figures, caption=caption))
-    return Picture(blocks, len(figures), (3.5, 2.9), shared="xy")
+    """A panel for each graph and problem: the median cost of each target, by method."""
+    block = cost(stored.cells, stored.facts, stored.results.study.claims)
+    assert block is not None, "the study names targets"
+    caption = f"{_size(stored)} Steps tuned. {block.caption}"
+    return _grid(block, _titled(block, "{graph}, {problem}"), 2, (5.0, 3.6), caption=caption)
 
 
 def memory(stored: Stored) -> Picture:
     """A column for each problem, a row for each graph; medians of a few methods of the many."""
-    block = _curves(stored, {name: label for name, (label, _) in _MEMORY.items()})
-    error, spent, _ = block.controls
-    styles = dict(_MEMORY.values())
+    names, styles = {name: label for name, (label, _) in _MEMORY.items()}, dict(_MEMORY.values())
+    block = _curves(stored, names, centre="median")
     figures = [
-        replace(
-            figure,
-            title=f"{figure.of['graph']}, {figure.of['problem']}",
-            series=[one for one in figure.series if one.name in styles],
-        )
-        for figure in block.figures
+        replace(figure, series=[one for one in figure.series if one.name in styles])
+        for figure in _titled(block, "{graph}, {problem}")
     ]
-    controls = [error, spent, centre_control("median")]
-    block = replace(block, figures=figures, styles=styles, controls=controls)
-    return Picture([block], len(stored.results.study.problems), (3.7, 3.0))
+    columns = len(stored.results.study.problems)
+    return _grid(block, figures, columns, (3.7, 3.0), styles=styles)
 
 
 def memory_private(stored: Stored) -> Picture:
@@ -279,11 +223,8 @@ def memory_private(stored: Stored) -> Picture:
             label = f"{said}, ε = {epsilon}"
             names[f"{update}-{epsilon}"], styles[label] = label, number + dash
     block = _curves(stored, names)
-    figures = [
-        replace(figure, title=f"{figure.of['step_size']} steps, tuned") for figure in block.figures
-    ]
-    block = replace(block, figures=figures, styles=styles)
-    return Picture([block], len(figures), (4.6, 3.6), shared="y")
+    figures = _titled(block, "{step_size} steps, tuned")
+    return _grid(block, figures, len(figures), (4.6, 3.6), styles=styles, share_y="row")
 
 
 def who_wins(stored: Stored) -> Picture:
@@ -299,25 +240,47 @@ def who_wins(stored: Stored) -> Picture:
         "warm), ✗ the first does, ? undecided."
     )
     labels = {"x_label": "spread of ln ‖x‖", "y_label": "noise of the targets"}
-    block = replace(
-        block, controls=[], figures=figures, caption=caption, options={**block.options, **labels}
+    options = {**block.options, **labels}
+    return _grid(
+        block, figures, len(figures), (5.2, 4.0), controls=[], caption=caption, options=options
     )
-    return Picture([block], len(figures), (5.2, 4.0))
 
 
-def _curves(stored: Stored, names: Mapping[str, str] = _WALKS) -> Block:
-    """The convergence curves of a study, its methods by other names, its switches fixed."""
-    block = convergence(stored.cells, stored.results.study.metric)
+def _curves(
+    stored: Stored,
+    names: Mapping[str, str] = _WALKS,
+    *,
+    cost: str = "updates",
+    centre: str = "mean",
+) -> Block:
+    """The convergence curves of a study, its methods by other names."""
+    metric = stored.results.study.metric
+    block = convergence(stored.cells, metric)
     figures = [
         replace(figure, series=[replace(one, name=names.get(one.name, one.name))
                                 for one in figure.series])
         for figure in block.figures
     ]  # fmt: skip
-    controls = [
-        Control(each.name, each.label, {each.start: each.options[each.start]})
-        for each in block.controls
-    ]
+    controls = [metric_control(metric), cost_control(cost), centre_control(centre)]
     return replace(block, figures=figures, controls=controls)
+
+
+def _titled(block: Block, title: str) -> list[Figure]:
+    """The panels with titles that name what they are of, such as "{graph}, {problem}"."""
+    return [replace(figure, title=title.format(**figure.of)) for figure in block.figures]
+
+
+def _grid(
+    block: Block,
+    figures: Sequence[Figure],
+    columns: int,
+    panel: tuple[float, float],
+    *,
+    share_y: Literal["none", "row"] = "none",
+    **changes: Any,
+) -> Picture:
+    """The picture of a block with these panels and other changes."""
+    return Picture([replace(block, figures=figures, **changes)], columns, panel, share_y)
 
 
 def _size(stored: Stored) -> str:

@@ -23,7 +23,6 @@ Switches choose among the columns that come of it: error, cost, centre.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -33,7 +32,7 @@ from walklearn.plots.axes import FloatArray
 from walklearn.simulation.intervals import BAND_RESAMPLES, CONFIDENCE, mean_interval
 from walklearn.simulation.trace import median_summary
 from walklearn.simulation.trace_files import ERRORS
-from walklearn.studies.recorded_runs import CellRuns, cells_of
+from walklearn.studies.recorded_runs import CellRuns, grouped
 from walklearn.studies.report.figures import Control
 from walklearn.studies.verdicts import FEWEST_INSTANCES
 
@@ -81,54 +80,38 @@ def centre_control(first: str = "mean") -> Control:
     return Control("centre", "Centre", CENTRES, first)
 
 
-@dataclass(frozen=True)
-class CellBands:
+class CellBands(CellRuns):
     """One cell of a study: its runs, their summary over instances, and the file they are in."""
 
-    graph: str
-    problem: str
-    step_size: str
-    method: str
-    runs: CellRuns
-    columns: Columns
-    hash: str
-    file: str
+    def __init__(self, records: pandas.DataFrame, file_of: Callable[[str], str]) -> None:
+        super().__init__(records)
+        names = (*PANEL, "method", "cell")
+        self.graph, self.problem, self.step_size, self.method, self.hash = (
+            str(self.only_value(name)) for name in names
+        )
+        self.columns = bands(self)
+        self.file = file_of(f"cells/{self.hash}.parquet")
 
     @property
     def last(self) -> Columns:
         """The last record alone."""
         return {name: values[-1:] for name, values in self.columns.items()}
 
-    def recompute(self, metric: str) -> str:
-        """Code that computes the last mean from the stored rows."""
-        return (
-            "import pandas\n"
-            f"rows = pandas.read_parquet({self.file!r})\n"
-            f"last = rows[rows.updates == {self.columns['updates'][-1]:.0f}]\n"
-            f"print(last.groupby('instance').{metric}.mean().mean())  # mean {metric}"
-        )
-
 
 def all_bands(records: pandas.DataFrame, file_of: Callable[[str], str]) -> list[CellBands]:
     """Every cell of a study, in the order of its records."""
-    found = []
-    for runs in cells_of(records).values():
-        names = {name: str(runs.only_value(name)) for name in (*PANEL, "method")}
-        cell = str(runs.only_value("cell"))
-        file = file_of(f"cells/{cell}.parquet")
-        found.append(CellBands(**names, runs=runs, columns=bands(runs), hash=cell, file=file))
-    return found
+    return [CellBands(rows, file_of) for _, rows in grouped(records)]
 
 
 def panels(
     cells: Iterable[CellBands], names: tuple[str, ...] = PANEL
 ) -> Iterator[tuple[str, dict[str, str], list[CellBands]]]:
     """Yield for each panel its title (what sets it apart), what its cells share, and the cells."""
-    grouped: dict[tuple[str, ...], list[CellBands]] = {}
+    by_panel: dict[tuple[str, ...], list[CellBands]] = {}
     for cell in cells:
-        grouped.setdefault(tuple(getattr(cell, name) for name in names), []).append(cell)
-    differing = [place for place in range(len(names)) if len({key[place] for key in grouped}) > 1]
-    for key, members in grouped.items():
+        by_panel.setdefault(tuple(getattr(cell, name) for name in names), []).append(cell)
+    differing = [place for place in range(len(names)) if len({key[place] for key in by_panel}) > 1]
+    for key, members in by_panel.items():
         shared = dict(zip(names, key, strict=True))
         yield " · ".join(key[place] for place in differing), shared, members
 

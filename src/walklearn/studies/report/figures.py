@@ -8,7 +8,7 @@ nothing here knows how. What both go by are the block's ``options``:
     x, y, x_label, y_label   columns and labels of the axes, where no switch chooses them
     x_log, y_log             whether they are logarithmic, as they are unless this says no
     mode                     lines, markers, text; band: intervals as bands and not as bars
-    ticks                    marks at the values themselves; step: lines that rise in steps
+    ticks                    marks at the values themselves
     scale                    of colours: its title, its reach in powers of two, its marks
 
 >>> columns = {"updates": [1, 10], "gap mean": [0.5, float("nan")]}
@@ -85,14 +85,10 @@ class Control:
 
 @dataclass(frozen=True)
 class Figure:
-    """One panel, and code that computes one of its numbers anew from the stored rows.
-
-    ``of`` says what all its series are of, such as graph and problem.
-    """
+    """One panel. ``of`` says what all its series are of, such as graph and problem."""
 
     title: str
     series: Sequence[Series]
-    recompute: str
     extra: Mapping[str, Any] = field(default_factory=dict)
     of: Mapping[str, str] = field(default_factory=dict)
 
@@ -120,7 +116,7 @@ class Block:
     they are counted in their order.
     """
 
-    kind: str  # lines | map | bars | network, drawing functions of both renderers
+    kind: str  # lines | map | bars, drawing functions of both renderers; network: the page alone
     heading: str
     caption: str
     controls: Sequence[Control]
@@ -181,34 +177,33 @@ def computed_curves(table: pandas.DataFrame, file: str, note: str) -> list[Block
     vertical axis is logarithmic. The note says what was chosen.
     """
     blocks = []
-    axes = ["x_label", "y_label", "y_log"]
-    for (x_label, y_label, y_log), rows in table.groupby(axes, sort=False):
+    by_axes = table.groupby(["x_label", "y_label", "y_log"], sort=False)
+    for (x_label, y_label, y_log), rows in by_axes:
         figures = []
         for panel, lines in rows.groupby("panel", sort=False):
             series = [
                 Series(str(name), {"x": line["x"].tolist(), "y": line["y"].tolist()}, file)
                 for name, line in lines.groupby("series", sort=False)
             ]
-            recompute = (
-                "import pandas\n"
-                f"rows = pandas.read_parquet({file!r})\n"
-                f"print(rows[(rows.panel == {panel!r}) & (rows.series == {series[0].name!r})])"
-            )
-            figures.append(Figure(str(panel), series, recompute))
-        blocks.append(
-            Block(
-                kind="lines",
-                heading=f"{y_label} against {x_label}",
-                caption=f"Computed, not simulated: no interval. {note}",
-                controls=[],
-                figures=figures,
-                options={
-                    "x": "x", "y": "y", "x_label": x_label, "y_label": y_label, "x_log": False,
-                    "y_log": bool(y_log),
-                },
-            )
-        )  # fmt: skip
+            figures.append(Figure(str(panel), series))
+        caption = f"Computed, not simulated: no interval. {note}"
+        axes = str(x_label), str(y_label), bool(y_log)
+        blocks.append(curves_block(f"{y_label} against {x_label}", caption, figures, axes))
     return blocks
+
+
+def curves_block(
+    heading: str,
+    caption: str,
+    figures: Sequence[Figure],
+    axes: tuple[str, str, bool],
+    styles: Mapping[str, int] | None = None,
+) -> Block:
+    """Lines of y against x; axes: their labels, and whether that of y is logarithmic."""
+    x_label, y_label, y_log = axes
+    labels = {"x": "x", "y": "y", "x_label": x_label, "y_label": y_label}
+    options = {**labels, "x_log": False, "y_log": y_log}
+    return Block("lines", heading, caption, [], figures, options=options, styles=styles or {})
 
 
 def plain_numbers(values: Iterable[Any]) -> list[Any]:

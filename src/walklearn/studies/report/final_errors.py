@@ -7,6 +7,7 @@ scatter     against a fact of each cell, a point per graph
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -27,11 +28,21 @@ if TYPE_CHECKING:
 
 Tables = Mapping[str, Mapping[str, Any]]
 
-AXIS_LABELS = {
-    "epsilon": "ε",
-    "delta": "δ",
-    "bound": "the theorem's constant",
+#: Columns of the facts that a reader of figures asks for, and what they are called here.
+FACTS = {
+    "constant": "step constant c",
+    "boundary_share": "ended on the boundary of W",
+    "diverged": "diverged",
+    "smoothness_spread": "max L / mean L",
+    "spectral_gap": "spectral gap",
     "mixing_time": "mixing time, in steps",
+    "acceptance_rate": "acceptance rate",
+    "sigma2": "σ²",
+    "bound": "the theorem's constant",
+    "parameter": "noise",
+    "epsilon": "ε",
+    "achieved_delta": "δ it has",
+    "outside": "values clamped",
 }
 
 # Keys of a method that say where it runs and not what it is.
@@ -51,7 +62,7 @@ def tradeoff(cells: Sequence[CellBands], methods: Tables, metric: str, x: str) -
             for family, wanted in families.items()
             if (names := [name for name in wanted if name in present])
         ]
-        figures.append(Figure(title, series, members[0].recompute(metric), of=shared))
+        figures.append(Figure(title, series, of=shared))
     return Block(
         kind="lines",
         heading=f"Error against {axis_label(x)}",
@@ -64,7 +75,7 @@ def tradeoff(cells: Sequence[CellBands], methods: Tables, metric: str, x: str) -
 
 def axis_label(key: str) -> str:
     """What a key of a study or a column of the facts is called on an axis."""
-    return AXIS_LABELS.get(key, key.replace("_", " "))
+    return {**FACTS, "delta": "δ"}.get(key, key.replace("_", " "))
 
 
 def method_families(methods: Tables, x: str) -> dict[str, list[str]]:
@@ -84,16 +95,10 @@ def method_families(methods: Tables, x: str) -> dict[str, list[str]]:
             families[members[0]] = members
             continue
         members.sort(key=lambda name: float(methods[name][x]))
-        shared = _shared(members).rstrip("0123456789.-") or members[0]
+        common = os.path.commonprefix(members)  # noqa: RUF071  (of names, not of paths)
+        shared = common.rstrip("0123456789.-") or members[0]
         families[shared if shared not in families else members[0]] = members
     return families
-
-
-def _shared(names: Sequence[str]) -> str:
-    """What all names begin with."""
-    first, last = min(names), max(names)
-    same = [one == other for one, other in zip(first, last, strict=False)]
-    return first[: same.index(False) if False in same else len(same)]
 
 
 def scatter(
@@ -112,7 +117,7 @@ def scatter(
             own.sort(key=lambda cell: float(known[cell.hash]))
             placed = [(float(known[cell.hash]), cell) for cell in own]
             series.append(_points(method, x, placed, [cell.graph for cell in own]))
-        figures.append(Figure(title, series, members[0].recompute(metric), of=shared))
+        figures.append(Figure(title, series, of=shared))
     return Block(
         kind="lines",
         heading=f"Measured error against {axis_label(x)}",

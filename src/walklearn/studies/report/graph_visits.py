@@ -68,21 +68,13 @@ def _figure(
     graph: str, visited: pandas.DataFrame, edges: pandas.DataFrame, file_of: Callable[[str], str]
 ) -> Figure:
     count = int(visited["node"].max()) + 1
-    pairs = np.empty((0, 2), dtype=np.int64)
-    if not edges.empty:
-        own = edges.loc[edges["graph"] == graph, ["source", "target"]]
-        pairs = own.to_numpy(dtype=np.int64)
+    own = edges if edges.empty else edges.loc[edges["graph"] == graph, ["source", "target"]]
+    pairs = own.to_numpy(dtype=np.int64).reshape(-1, 2)
     series = [
-        _series(str(problem), str(method), rows.sort_values("node"), file_of)
-        for (problem, method), rows in visited.groupby(["problem", "method"], sort=False)
+        _series(rows.sort_values("node"), file_of)
+        for _, rows in visited.groupby(["problem", "method"], sort=False)
     ]
-    recompute = (
-        "import pandas\n"
-        f"nodes = pandas.read_parquet({series[0].source!r})\n"
-        "expected = nodes.stationary * nodes.visits.sum()\n"
-        "print(nodes.assign(expected=expected)[['node', 'visits', 'expected']])"
-    )
-    return Figure(f"{graph}: {count:,} nodes", series, recompute, drawing(count, pairs))
+    return Figure(f"{graph}: {count:,} nodes", series, drawing(count, pairs))
 
 
 def drawing(count: int, pairs: NDArray[np.int64]) -> dict[str, Any]:
@@ -97,13 +89,12 @@ def drawing(count: int, pairs: NDArray[np.int64]) -> dict[str, Any]:
     return {"places": places, "edges": pairs.ravel().tolist(), "note": plural(len(pairs), "edge")}
 
 
-def _series(
-    problem: str, method: str, rows: pandas.DataFrame, file_of: Callable[[str], str]
-) -> Series:
+def _series(rows: pandas.DataFrame, file_of: Callable[[str], str]) -> Series:
     expected = rows["stationary"] * rows["visits"].sum()
     if len(rows) > MOST_NODES:
         rows = rows.nlargest(MOST_ROWS, "visits")
     columns = {name: rows[name].to_numpy() for name in ("node", "degree", "importance", "visits")}
     columns["expected visits"] = expected.loc[rows.index].to_numpy()
     file = file_of(f"nodes/{rows['cell'].iloc[0]}.parquet")
-    return Series(method, columns, file, {"problem": problem, "method": method})
+    keys = {name: str(rows[name].iloc[0]) for name in ("problem", "method")}
+    return Series(keys["method"], columns, file, keys)

@@ -5,7 +5,7 @@ Both renderers take their numbers, labels, colours and dashes from the same desc
 
 >>> from walklearn.studies.report.figures import Block, Figure, Series
 >>> line = Series("uniform", {"x": [1, 10], "y": [0.5, 0.1]}, "cells/a.parquet")
->>> block = Block("lines", "Error", "One run.", [], [Figure("", [line], "")],
+>>> block = Block("lines", "Error", "One run.", [], [Figure("", [line])],
 ...               options={"x": "x", "y": "y", "y_label": "error"})
 >>> draw(Picture([block])).axes[0].get_ylabel()
 'error'
@@ -18,13 +18,12 @@ import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from walklearn.files.atomic_write import atomic_write
 from walklearn.plots.axes import COLOURS, colour, dash, draw_band, dress, visible
-from walklearn.plots.visited_graph import draw_graph
 from walklearn.studies.report.figures import Block, Figure, Series
 from walklearn.studies.report.verdict_table import SYMBOLS
 from walklearn.wording import number
@@ -34,23 +33,21 @@ if TYPE_CHECKING:
     from matplotlib.cm import ScalarMappable
     from matplotlib.figure import Figure as Canvas
 
-MARKERS = "os^vD<>Pp"
 MANY_LINES = 5  # beyond, their bands are fainter
-LARGEST_DOT = 300.0  # points², of the most visited node
 
 
 @dataclass(frozen=True)
 class Picture:
     """Blocks whose panels fill a grid, row by row.
 
-    panel: width and height of one, in inches. shared: "x" where all panels reach equally far, "y"
-    where those of a row do.
+    panel: width and height of one, in inches. share_y: "row" if the panels of a row reach equally
+    far up and down.
     """
 
     blocks: Sequence[Block]
     columns: int = 1
     panel: tuple[float, float] = (3.6, 2.7)
-    shared: str = ""
+    share_y: Literal["none", "row"] = "none"
 
 
 def draw(picture: Picture) -> Canvas:
@@ -61,18 +58,13 @@ def draw(picture: Picture) -> Canvas:
     rows = -(-len(panels) // picture.columns)
     width, height = picture.panel[0] * picture.columns + 0.4, picture.panel[1] * rows + 0.9
     canvas = Canvas(figsize=(width, height), layout="constrained")
-    grid = canvas.subplots(rows, picture.columns, squeeze=False)
+    grid = canvas.subplots(rows, picture.columns, squeeze=False, sharey=picture.share_y)
     coloured = None
     for axes, (block, figure) in zip(grid.flat, panels, strict=False):
         coloured = _DRAW[block.kind](axes, block, figure) or coloured
         axes.set_title(figure.title, fontsize="small")
     for axes in grid.flat[len(panels) :]:
         axes.remove()
-    for axis in picture.shared:
-        for group in grid if axis == "y" else [grid.ravel()]:
-            ends = np.array([getattr(axes, f"get_{axis}lim")() for axes in group])
-            for axes in group:
-                axes.set(**{f"{axis}lim": (ends.min(), ends.max())})
     _share_labels(grid)
     _explain(canvas, picture.blocks, width)
     if coloured is not None:
@@ -129,8 +121,7 @@ def _draw_lines(axes: Axes, block: Block, figure: Figure) -> None:
         axes.errorbar(
             visible(x) if log["x"] else x, visible(y) if log["y"] else y,
             linestyle=dash(place) if "lines" in mode else "none", linewidth=1.6, elinewidth=1.2,
-            marker=_marker(mode, place), markersize=5, capsize=2,
-            drawstyle="steps-post" if options.get("step") else "default", **style,
+            marker="o" if "markers" in mode else None, markersize=5, capsize=2, **style,
         )  # fmt: skip
         if "text" in mode:
             for at, label in zip(zip(x, y, strict=True), series.columns["label"], strict=True):
@@ -143,13 +134,6 @@ def _draw_lines(axes: Axes, block: Block, figure: Figure) -> None:
     if "lines" not in mode:
         axes.margins(0.1)
     dress(axes, block.label("x"), block.label("y"))
-
-
-def _marker(mode: str, place: int) -> str | None:
-    """The marker of a series: dots on lines; where there are only points, a shape of its own."""
-    if "markers" not in mode:
-        return None
-    return "o" if "lines" in mode else MARKERS[place % len(MARKERS)]
 
 
 def _draw_bars(axes: Axes, block: Block, figure: Figure) -> None:
@@ -167,6 +151,7 @@ def _draw_bars(axes: Axes, block: Block, figure: Figure) -> None:
                               xycoords=("data", "axes fraction"), fontsize="x-small")  # fmt: skip
     names = list(shown[0].columns[x_name])
     axes.set_xticks(range(len(names)), names)
+    axes.set_xlim(-0.5, len(names) - 0.5)
     dress(axes, "", block.label("y"))
 
 
@@ -197,30 +182,10 @@ def _draw_map(axes: Axes, block: Block, figure: Figure) -> ScalarMappable:
     )
 
 
-def _draw_network(axes: Axes, block: Block, figure: Figure) -> ScalarMappable | None:
-    shown = list(_shown(block, figure))
-    positions = np.transpose(np.array(figure.extra["places"], dtype=float))
-    axes.set_axis_off()
-    axes.annotate(figure.extra["note"], (0.0, 0.0), xycoords="axes fraction", fontsize="x-small")
-    if not (shown and len(positions)):
-        return None
-    visits, expected = map(shown[0].numbers, ("visits", "expected visits"))
-    reach = block.options["scale"]["reach"]
-    colours: dict[str, Any] = {"c": colour(0)}
-    if np.isfinite(expected).all():
-        excess = np.clip(np.log2(np.maximum(visits, 1e-9) / expected), -reach, reach)
-        colours = {"c": excess, "cmap": "RdBu_r", "vmin": -reach, "vmax": reach}
-    edges = np.array(figure.extra["edges"], dtype=np.int64).reshape(-1, 2)
-    sizes = 5.0 + LARGEST_DOT / np.sqrt(len(visits)) * visits / max(visits.max(), 1.0)
-    dots = draw_graph(axes, positions, edges, sizes, **colours)
-    return dots if len(colours) > 1 else None
-
-
 _DRAW: dict[str, Callable[[Axes, Block, Figure], ScalarMappable | None]] = {
     "lines": _draw_lines,
     "bars": _draw_bars,
     "map": _draw_map,
-    "network": _draw_network,
 }
 
 

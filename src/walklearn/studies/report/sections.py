@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 from walklearn.studies.provenance import notes
 from walklearn.studies.report.bands import PANEL, CellBands, all_bands
 from walklearn.studies.report.figures import Block, Figure, computed_curves
-from walklearn.studies.report.final_errors import scatter, tradeoff, tradeoff_axis
+from walklearn.studies.report.final_errors import FACTS, scatter, tradeoff, tradeoff_axis
 from walklearn.studies.report.graph_visits import graph_visits
 from walklearn.studies.report.readings import readings_of
 from walklearn.studies.report.spending import convergence, cost
@@ -35,23 +35,6 @@ if TYPE_CHECKING:
     import pandas
 
     from walklearn.studies.results import Results
-
-#: Columns of the facts that a reader of figures asks for, and what they are called here.
-FACTS = {
-    "constant": "step constant c",
-    "boundary_share": "ended on the boundary of W",
-    "diverged": "diverged",
-    "smoothness_spread": "max L / mean L",
-    "spectral_gap": "spectral gap",
-    "mixing_time": "mixing time",
-    "acceptance_rate": "acceptance rate",
-    "sigma2": "σ²",
-    "bound": "the theorem's constant",
-    "parameter": "noise",
-    "epsilon": "ε",
-    "achieved_delta": "δ it has",
-    "outside": "values clamped",
-}
 
 
 @dataclass(frozen=True)
@@ -86,15 +69,7 @@ class Stored:
 
     def file_of(self, name: str) -> str:
         """The path of a file of the study."""
-        return relative(self.results.directory / name, self.start)
-
-
-@dataclass(frozen=True)
-class FactsTable:
-    """A heading per column, and a row per cell that ends with its file."""
-
-    heads: Sequence[str] = ()
-    rows: Sequence[Sequence[str]] = ()
+        return Path(os.path.relpath(self.results.directory / name, self.start)).as_posix()
 
 
 @dataclass(frozen=True)
@@ -112,7 +87,8 @@ class Section:
     notes: Sequence[str] = ()
     claims: Sequence[Claim] = ()
     names: Mapping[str, str] = field(default_factory=dict)  # of its grid, and what they stand for
-    facts: FactsTable = field(default_factory=FactsTable)
+    fact_heads: Sequence[str] = ()
+    fact_rows: Sequence[Sequence[str]] = ()  # one for each cell; the last column is its file
 
 
 def section(results: Results, start: Path, shipped: Collection[str] = ()) -> Section:
@@ -127,6 +103,7 @@ def section(results: Results, start: Path, shipped: Collection[str] = ()) -> Sec
         )
     study = results.study
     words = readings_of(study)
+    heads, rows = _facts_table(stored.facts, stored.file_of)
     return Section(
         name=study.name,
         question=study.question,
@@ -148,7 +125,8 @@ def section(results: Results, start: Path, shipped: Collection[str] = ()) -> Sec
             if text and text != name
         },
         blocks=[_in_words(block, words) for block in blocks(stored)],
-        facts=_facts_table(stored.facts, stored.file_of),
+        fact_heads=heads,
+        fact_rows=rows,
         provenance=_provenance(results, stored.records),
     )
 
@@ -208,7 +186,9 @@ def _in_words(block: Block, words: Mapping[str, Mapping[str, str]]) -> Block:
     return replace(block, figures=[titled(figure) for figure in block.figures])
 
 
-def _facts_table(facts: pandas.DataFrame, file_of: Callable[[str], str]) -> FactsTable:
+def _facts_table(
+    facts: pandas.DataFrame, file_of: Callable[[str], str]
+) -> tuple[list[str], list[list[str]]]:
     """Means over the instances of each cell; columns that say nothing are left out."""
     identity = [*PANEL, "method"]
     named = facts.groupby("cell", sort=False)[identity].first()
@@ -221,7 +201,7 @@ def _facts_table(facts: pandas.DataFrame, file_of: Callable[[str], str]) -> Fact
         for cell, row in zip(means.index, means.to_numpy(), strict=True)
     ]  # fmt: skip
     heads = [*(name.replace("_", " ") for name in identity), *(FACTS[str(name)] for name in means)]
-    return FactsTable([*heads, "file"], rows)
+    return [*heads, "file"], rows
 
 
 def _notices(results: Results) -> Iterator[str]:
@@ -256,11 +236,3 @@ def minute(stored: str) -> str:
     '2026-11-16 00:27 UTC'
     """
     return f"{datetime.fromisoformat(stored).astimezone(UTC):%Y-%m-%d %H:%M} UTC"
-
-
-def relative(path: Path, start: Path) -> str:
-    """A path as seen from the page, with forward slashes."""
-    try:
-        return Path(os.path.relpath(path, start)).as_posix()
-    except ValueError:  # on Windows: another drive
-        return path.resolve().as_posix()

@@ -43,12 +43,11 @@ def convergence(cells: Sequence[CellBands], metric: str, *, beside: bool = False
         Figure(
             title,
             [Series(cell.method, cell.columns, cell.file) for cell in members],
-            members[0].recompute(metric),
             of=shared,
         )
         for title, shared, members in panels(cells)
     ]
-    counts = sorted({len(np.unique(cell.runs.instances)) for cell in cells})
+    counts = sorted({len(np.unique(cell.instances)) for cell in cells})
     return Block(
         kind="lines",
         heading="Convergence",
@@ -114,7 +113,7 @@ def cost(
             Series(cell.method, _columns(cell, norms[cell.hash], targets), cell.file)
             for cell in members
         ]
-        figures.append(Figure(title, series, _recompute(members[0].file, targets[0]), of=shared))
+        figures.append(Figure(title, series, of=shared))
     return Block(
         kind="bars",
         heading="What it took to get there",
@@ -130,28 +129,6 @@ def cost(
         figures=figures,
         options={"x": "target"},
     )
-
-
-def reached(cells: Sequence[CellBands], facts: pandas.DataFrame, target: Target) -> Block:
-    """Describe how many instances had reached a target when so much was spent, by method."""
-    norms = _norms(facts)
-    figures = []
-    for title, shared, members in panels(cells):
-        series = [
-            Series(cell.method, _shares(cell, norms[cell.hash], target), cell.file)
-            for cell in members
-        ]
-        figures.append(Figure(title, series, _recompute(members[0].file, target), of=shared))
-    return Block(
-        kind="lines",
-        heading=f"How many reached {target}",
-        caption="Cost until the error first was at or below the target, without set-up.",
-        controls=[cost_control("messages")],
-        figures=figures,
-        options={
-            "y": "share", "y_label": "share of instances there", "y_log": False, "step": True,
-        },
-    )  # fmt: skip
 
 
 def _norms(facts: pandas.DataFrame) -> dict[str, pandas.Series[float]]:
@@ -173,33 +150,9 @@ def _columns(
     return columns
 
 
-def _shares(cell: CellBands, norms: pandas.Series[float], target: Target) -> dict[str, FloatArray]:
-    columns = {}
-    for spent in COSTS:
-        needed = np.sort(_needed(cell, norms, target, spent))
-        there = needed[np.isfinite(needed)]
-        columns[spent] = np.append(there, cell.columns[spent][-1])  # and stays so to the end
-    rising = np.arange(1, len(there) + 1)
-    columns["share"] = np.append(rising, len(there)) / len(needed)
-    return columns
-
-
 def _needed(cell: CellBands, norms: pandas.Series[float], target: Target, spent: str) -> FloatArray:
     """The cost of each instance."""
-    found = cell.runs.against(spent, target.metric)
+    found = cell.against(spent, target.metric)
     scale = norms.reindex(found.instances).to_numpy() if target.relative else 1.0
     wanted = np.broadcast_to(target.error * scale, found.instances.shape)
     return by_instance(found.instances, cost_of(found.costs, found.errors, wanted)).to_numpy()
-
-
-def _recompute(file: str, target: Target) -> str:
-    facts = file.replace("cells/", "facts/")
-    scale = " * facts.optimum_norm[rows.instance].to_numpy()" if target.relative else ""
-    return (
-        "import pandas\n"
-        f"rows = pandas.read_parquet({file!r})\n"
-        f"facts = pandas.read_parquet({facts!r}).set_index('instance')\n"
-        f"there = rows[rows.{target.metric} <= {target.error:g}{scale}]\n"
-        "# first records at the target; the figure interpolates to where the error crossed it\n"
-        "print(there.groupby('instance')[['updates', 'messages', 'bytes']].min())"
-    )

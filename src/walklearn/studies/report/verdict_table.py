@@ -25,6 +25,7 @@ from walklearn.wording import number
 if TYPE_CHECKING:
     import pandas
 
+#: What tells verdicts apart without colour.
 SYMBOLS = {"holds": "✓", "does not hold": "✗", "undecided": "?"}
 RATIOS = ("beats", "cost-to-target")
 MANY_ROWS = 8  # beyond, they are also shown side by side
@@ -35,6 +36,12 @@ _ESTIMATES = {
     "cost-to-target": "Ratio: cost of {worse} ÷ cost of {better}, to the target. Holds above 1.",
     "slope": "Slope of ln(error) over ln(updates). Holds at or below q − 1.",
     "rank": "Spearman's rank correlation of {worse} and error over graphs. Holds above 0.",
+}
+_SIDES = {  # what is so where a claim holds, and what where it does not
+    "beats": ("{better} is better", "{worse} is better"),
+    "cost-to-target": ("{better} gets there at less cost", "{worse} does"),
+    "slope": ("the error falls as fast as claimed", "it falls more slowly"),
+    "rank": ("the order is as claimed", "it is the other way round"),
 }
 
 
@@ -54,12 +61,6 @@ class Row:
     instances: int
     notes: list[str]
     files: list[str]
-    recompute: str
-
-    @property
-    def symbol(self) -> str:
-        """What tells the verdicts apart without colour."""
-        return SYMBOLS[self.verdict]
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,7 @@ class Claim:
 
     id: str
     text: str
-    sides: tuple[str, str]  # what is so where it holds, and what where it does not
+    sides: list[str]  # what is so where it holds, and what where it does not
     source: str
     estimate: str
     rows: list[Row]
@@ -111,16 +112,6 @@ class Claim:
         return f"{head}: {', '.join(parts)}."
 
 
-def _sides(kind: str, pair: Mapping[str, str]) -> tuple[str, str]:
-    if kind == "beats":
-        return f"{pair['better']} is better", f"{pair['worse']} is better"
-    if kind == "cost-to-target":
-        return f"{pair['better']} gets there at less cost", f"{pair['worse']} does"
-    if kind == "slope":
-        return "the error falls as fast as claimed", "it falls more slowly"
-    return "the order is as claimed", "it is the other way round"
-
-
 def claims(
     study: str,
     verdicts: pandas.DataFrame,
@@ -161,7 +152,7 @@ def _claim(
     return Claim(
         id=name,
         text=str(first["text"]),
-        sides=_sides(str(first["kind"]), pair),
+        sides=[side.format(**pair) for side in _SIDES[first["kind"]]],
         source=str(first["source"]),
         estimate=_ESTIMATES[first["kind"]].format(**pair),
         rows=[
@@ -215,7 +206,6 @@ def _row(
             f"{file}, row {place}",
             *(file_of(f"cells/{cell}.parquet") for cell in row["cells"]),
         ],
-        recompute=f"import pandas\nprint(pandas.read_parquet({file!r}).iloc[{place}])",
     )
 
 

@@ -6,8 +6,6 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from walklearn.studies.report.bands import METRIC_SYMBOLS
 from walklearn.studies.report.figures import Block, Control, Figure, Series
 from walklearn.studies.report.final_errors import Tables, axis_label
@@ -38,7 +36,6 @@ def win_map(
     rows = verdicts.assign(
         x=[problems[str(problem)][axes[0]] for problem in verdicts["problem"]],
         y=[problems[str(problem)][axes[1]] for problem in verdicts["problem"]],
-        place=np.arange(len(verdicts)),
         file=[f"{file}, row {place}" for place in range(len(verdicts))],
         view=[
             f"{worse} ÷ {better}: {METRIC_SYMBOLS[metric]} at {at:,.0f} {cost}"
@@ -58,7 +55,6 @@ def win_map(
                 Series(str(view), {name: part[name] for name in SHOWN}, file, {"view": str(view)})
                 for view, part in panel.groupby("view", sort=False)
             ],
-            f"import pandas\nprint(pandas.read_parquet({file!r}).iloc[{panel['place'].iloc[0]}])",
         )
         for (graph, step_size), panel in grouped
     ]

@@ -119,7 +119,7 @@ function drawLines(block, figure, state) {
     traces.push({
       type: "scatter", name: series.name, x: positive(x, log.x), y: positive(y, log.y), mode: level ? "lines" : markers,
       text: series.columns.label?.map(asText), textposition: "top center", textfont: { size: 10, color: colour("muted") },
-      line: { color: ink, width: 2.2, dash: level && look.dash === "solid" ? "dash" : look.dash, shape: block.options.step ? "hv" : "linear" }, marker: { color: ink, size: 8 },
+      line: { color: ink, width: 2.2, dash: level && look.dash === "solid" ? "dash" : look.dash }, marker: { color: ink, size: 8 },
       customdata: y.map((_, i) => [within(y[i], lower[i], upper[i]), read(x[i]), asText(series.columns.label?.[i] ?? "")]),
       error_y: block.options.band || level || lower.every((value) => value === null) ? undefined : {
         type: "data", symmetric: false, color: ink, thickness: 1.4, width: 3,
