@@ -405,7 +405,7 @@ API: dict[str, tuple[Callable[[], Any], str]] = {
         "sgd, saga."),
     "ε without the number of rows": (
         lambda: wl.privacy.allot(
-            3.0, 1e-5, loss=losses.Logistic(), nodes=20, rows=None, size=31, length=5.5),
+            wl.PrivacySettings(3.0, 1e-5), wl.PublicFacts(20, None, 30, 5.4), losses.Logistic()),
         'protect="rows" needs the public number of rows of all nodes together (rows).'),
     "one class": (
         lambda: wl.RandomWalkClassifier().fit(X, np.full(3, "yes")),
