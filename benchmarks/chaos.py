@@ -180,7 +180,7 @@ class Chaos:
 def seconds_without_holder(network: LocalNetwork, patience: float) -> float:
     """Kill whoever has the token; how long until the others have made further updates."""
     while True:
-        looks = network.looks()
+        looks = network.statuses()
         found = [number for number, look in enumerate(looks) if look["phase"] in HOLDING]
         if not found:
             time.sleep(0.01)

@@ -44,7 +44,8 @@ from walklearn import graphs
 from walklearn.node.agreement.node_rows import NodeRows
 from walklearn.node.trial.local_network import LocalNetwork
 from walklearn.node.wire.identity import Identity, Invite
-from walklearn.node.wire.transport import Refused, Transport, Undelivered
+from walklearn.node.wire.session import Refused, Undelivered
+from walklearn.node.wire.transport import Transport
 
 NAMES = ("alice", "bob")
 CONTESTANTS = ("nodes", "bare", "gRPC", "TLS")

@@ -29,7 +29,6 @@ import numpy as np
 import walklearn as wl
 from walklearn.node.agreement.plan import Plan
 from walklearn.node.disk.directory import NodeDirectory
-from walklearn.node.process.control import NotRunningError
 from walklearn.node.protocol.tokens import Token
 from walklearn.node.trial.local_network import LocalNetwork
 from walklearn.node.trial.two_gaussians import Trial, watch
@@ -170,7 +169,7 @@ def _kill_the_holder(
     """Kill for good whoever has the token, if the others can still reach each other."""
     limit = time.monotonic() + patience
     while time.monotonic() < limit:
-        for number, look in enumerate(network.looks()):
+        for number, look in enumerate(network.statuses()):
             has_it = look["phase"] in ("holding", "handing over") and look["updates"] >= after
             if has_it and _is_connected(graph, number):
                 token = network.newest(number)
@@ -189,10 +188,7 @@ def _is_connected(graph: wl.Graph, without: int) -> bool:
 
 def _has_token(network: LocalNetwork, number: int) -> bool:
     """Whether the node said so just now; one that is still starting says nothing."""
-    try:
-        return network.status(number)["phase"] in ("holding", "handing over")
-    except NotRunningError:
-        return False
+    return network.status(number)["phase"] in ("holding", "handing over")
 
 
 def largest_error(trial: Trial, seed: int, updates: int) -> float:

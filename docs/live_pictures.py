@@ -6,6 +6,7 @@ extras `web` and `test` and the system packages chromium and chromium-driver, an
 
 from __future__ import annotations
 
+import contextlib
 import io
 import re
 import shutil
@@ -35,9 +36,11 @@ def main(folder: Path) -> None:
     with (
         tempfile.TemporaryDirectory() as place,
         LocalNetwork.create(Path(place), trial.plan, graph, trial.rows()) as network,
-        NetworkView(network, trial, "erdos-renyi, uniform walk") as view,
         chromium() as browser,
+        contextlib.ExitStack() as stack,
     ):
+        view = NetworkView(network, trial, "erdos-renyi, uniform walk")
+        stack.enter_context(view.page)
         network.start()
         browser.get(view.page.address)
         view.begin()

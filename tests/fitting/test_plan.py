@@ -149,6 +149,12 @@ def test_an_estimator_resolves_the_same_plan(protect: Any) -> None:
     assert estimator.model_noise_ == plan.privacy
     assert estimator.ledger_.to_dict() == plan.ledger(simulated=True).to_dict()
     assert pickle.loads(pickle.dumps(plan)) == plan
+    # Noise from the seed of the estimator protects nobody.
+    assert plan.claim.is_private
+    assert not resolved.claim.is_private
+    assert resolved.claims == ()
+    assert resolved.to_dict()["simulated"]
+    assert resolved.headline != plan.headline
 
 
 def test_the_digest_covers_what_is_learnt_and_not_for_how_long() -> None:

@@ -595,9 +595,7 @@ def network_result(name: str) -> Result:
     mechanism = plan.calibrated_mechanism()
     learners = []
     for node in range(8):
-        learner = partial(
-            Learner.of_plan, plan, X[owners == node], y[owners == node], noise=noise, simulated=True
-        )
+        learner = partial(Learner.of_plan, plan, X[owners == node], y[owners == node], noise=noise)
         released = None
         if mechanism is not None:
             released = float(mechanism.release(learner().smoothness, streams.of(node).walk))

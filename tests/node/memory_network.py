@@ -124,10 +124,7 @@ class MemoryNode:
         uniforms = self.streams.walk.random(self.learner.draws)
         if self.learner.noise is None:
             return Draws(uniforms, epoch=f"{next(EPOCHS):032x}")
-        size = self.learner.problem.size
-        if self.learner.simulated:
-            return Draws(uniforms, self.streams.noise.standard_normal(size))
-        return Draws(uniforms, self.learner.noise.draw(size))
+        return Draws(uniforms, self.streams.noise.standard_normal(self.learner.problem.size))
 
     def write(self, record: Record) -> None:
         """Put the record on the disk."""

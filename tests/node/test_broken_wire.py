@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import socket
 from collections.abc import Callable
@@ -27,18 +28,19 @@ def only_who_dialled_calls(patch: pytest.MonkeyPatch, _: Path) -> None:
         session.say_ready()
 
     patch.setattr(Transport, "_welcome", let_in)
-    test_transport.test_either_end_may_dial_and_both_then_call()
+    asyncio.run(test_transport.test_either_end_may_dial_and_both_then_call())
 
 
 def two_sessions_remain(patch: pytest.MonkeyPatch, _: Path) -> None:
     patch.setattr(Session, "retire", lambda _: None)
-    test_transport.test_two_that_dial_at_once_end_with_one_session(patch)
+    asyncio.run(test_transport.test_two_that_dial_at_once_end_with_one_session(patch))
 
 
 def a_neighbour_has_as_many_sessions_as_it_likes(patch: pytest.MonkeyPatch, _: Path) -> None:
     patch.setattr(Session, "retire", lambda _: None)
     patch.setattr(Session, "abort", lambda _: None)
-    test_transport.test_a_neighbour_has_few_sessions_however_often_it_dials("alice", "bob")
+    few = test_transport.test_a_neighbour_has_few_sessions_however_often_it_dials
+    asyncio.run(few("alice", "bob"))
 
 
 def an_address_takes_all_the_room(patch: pytest.MonkeyPatch, _: Path) -> None:

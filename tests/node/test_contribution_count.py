@@ -10,6 +10,7 @@ import os
 import shutil
 from collections import Counter
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -127,7 +128,7 @@ def test_a_damaged_line_gives_no_contribution_back(tmp_path: Path) -> None:
     file = tmp_path / "counts" / ("ab" * 32)
     for reserved in (1, 49, 50):
         ContributionCount.create(file)
-        with ContributionCount.open(file) as count:
+        with closing(ContributionCount.open(file)) as count:
             for each in range(1, reserved + 1):
                 count.reserve(each)
         intact = file.read_bytes()
@@ -136,10 +137,10 @@ def test_a_damaged_line_gives_no_contribution_back(tmp_path: Path) -> None:
             damaged[place] ^= 1
             file.write_bytes(damaged)
             assert reserved <= ContributionCount.read(file) <= reserved + 1
-            with ContributionCount.open(file) as count:
+            with closing(ContributionCount.open(file)) as count:
                 started = count.value
                 assert reserved <= started <= reserved + 1
-            with ContributionCount.open(file) as count:  # repaired: not one more at each start
+            with closing(ContributionCount.open(file)) as count:  # not one more at each start
                 assert count.value == started
 
 
@@ -296,7 +297,7 @@ def test_a_full_disk_reserves_nothing_and_a_failed_sync_ends_the_process(
 
         return failing
 
-    with ContributionCount.open(file) as count:
+    with closing(ContributionCount.open(file)) as count:
         with monkeypatch.context() as patch:
             patch.setattr("os.pwrite", fail(errno.ENOSPC))
             with pytest.raises(StoreError, match="No space left"):

@@ -30,7 +30,8 @@ from walklearn.node.protocol.messages import (
 )
 from walklearn.node.protocol.tokens import Line, Token, encode_token
 from walklearn.node.wire.identity import Identity
-from walklearn.node.wire.transport import Refused, Transport, Unanswered, Undelivered
+from walklearn.node.wire.session import Refused, Unanswered, Undelivered
+from walklearn.node.wire.transport import Transport
 
 UPDATES = 1_000_000
 LINE = Line(9, 5, "ab" * 32, "cd" * 16)

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from walklearn.node.wire import certificates
-from walklearn.node.wire.identity import Identity, IdentityError, Invite, check_address, fingerprint
+from walklearn.node.wire.identity import Identity, IdentityError, Invite, check_address
 
 Key = ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKey
 ALICE = Identity.create("alice")
@@ -35,7 +35,7 @@ def test_the_certificate_is_what_the_wire_needs() -> None:
     point = serialization.Encoding.X962, serialization.PublicFormat.CompressedPoint
     key = certificate.public_key().public_bytes(*point)
     assert ALICE.public_key == key
-    assert fingerprint(ALICE.certificate) == hashlib.sha256(key).hexdigest()
+    assert ALICE.fingerprint == hashlib.sha256(key).hexdigest()
 
 
 @pytest.mark.parametrize("address", ["192.0.2.7:7447", "[::1]:1", "host-1.example.org:65535", ""])

@@ -6,6 +6,8 @@ import asyncio
 import contextlib
 import json
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -27,13 +29,15 @@ from walklearn.node.disk.creation import create_node
 from walklearn.node.disk.directory import DirectoryError, NodeDirectory
 from walklearn.node.disk.keeper import change_book, new_book
 from walklearn.node.process.control import ask
+from walklearn.node.process.node import Node
 from walklearn.node.process.service import UNCONFIRMED
 from walklearn.node.protocol.record import Record
 from walklearn.node.protocol.tokens import Line
 from walklearn.node.protocol.values import replace
 from walklearn.node.wire.book import Book, BookError
 from walklearn.node.wire.identity import Identity, Invite
-from walklearn.node.wire.transport import Refused, Transport, Undelivered
+from walklearn.node.wire.session import Refused, Undelivered
+from walklearn.node.wire.transport import Transport
 
 
 def make(folder: Path, count: int, dial_only: int = 0, updates: int = 60) -> list[NodeDirectory]:
@@ -154,6 +158,12 @@ async def test_a_stranger_is_asked_for_its_book_and_hears_nothing_else(tmp_path:
     assert one.book.number == 1
 
 
+def claim(node: Node, content: bytes) -> None:
+    """Let a node bring this content as its book, by the number 7."""
+    brought: Any = SimpleNamespace(number=7, encode=lambda: content)
+    node._runtime.books._book = brought
+
+
 async def test_a_neighbour_that_tells_of_newer_books_for_ever_is_asked_once_at_a_time(
     tmp_path: Path,
 ) -> None:
@@ -165,9 +175,7 @@ async def test_a_neighbour_that_tells_of_newer_books_for_ever_is_asked_once_at_a
     (first, log), (second, _) = in_process(one), in_process(other)
     async with first.started(), second.started():
         await until(lambda: is_met(first) and is_met(second))
-        theirs = second._runtime.books
-        assert theirs is not None
-        theirs._number = 7  # so the book is sent, which is none that is newer
+        claim(second, content)  # so the book is sent, which is none that is newer
         tasks = len(first._runtime._tasks)
         for _ in range(200):
             await second._runtime.transport.call(one.identity.fingerprint, "Book", b"999", 10.0)
@@ -186,9 +194,7 @@ async def test_a_neighbour_cannot_bring_a_book_that_the_keeper_did_not_sign(tmp_
     (first, log), (second, _) = in_process(one), in_process(other)
     async with first.started(), second.started():
         await until(lambda: is_met(first) and is_met(second))
-        assert second._runtime.books is not None
-        second._runtime.books._number = 7
-        second._runtime.books._content = content.replace(b'"number": 1', b'"number": 7')
+        claim(second, content.replace(b'"number": 1', b'"number": 7'))
         second._runtime.books.tell(one.identity.fingerprint)
         await until(lambda: "book refused" in log.getvalue())
         assert "keeper signed" in log.getvalue()
@@ -214,11 +220,9 @@ async def test_no_book_that_a_neighbour_brings_ends_the_node(
     (first, log), (second, _) = in_process(one), in_process(other)
     async with first.started(), second.started():
         await until(lambda: is_met(first) and is_met(second))
-        assert second._runtime.books is not None
-        second._runtime.books._number = 7
         wild = content.replace(b'"number": 1', b'"number": 1e999')
         for times, brought in enumerate((wild, newer), 1):
-            second._runtime.books._content = brought
+            claim(second, brought)
             second._runtime.books.tell(one.identity.fingerprint)
             await until(lambda times=times: log.getvalue().count("book refused") == times)
             monkeypatch.setattr(one, "join", fail)

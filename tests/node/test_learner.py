@@ -140,8 +140,8 @@ def test_what_shows_lies_on_the_public_grid() -> None:
     plan = Plan.from_text(PLAN.replace("penalty = 0.5", ""))
     steps = noise.draw(2)
     shown = {}
+    learner = Learner.of_plan(plan, X, Y, noise=noise)
     for simulated, drawn in ((False, steps), (True, steps * noise.clip_step)):
-        learner = Learner.of_plan(plan, X, Y, noise=noise, simulated=simulated)
         token, *_ = learner.visit(first(learner, (0.0, 0.0)), Draws(np.array([0.5]), drawn))
         assert plan.step_size is not None
         shown[simulated] = token.model / -plan.step_size(1) / noise.clip_step

@@ -80,7 +80,8 @@ def test_only_who_knows_the_address_is_answered() -> None:
 def test_buttons_are_for_nodes_that_are_there_and_do_what_can_be_done(tmp_path: Path) -> None:
     trial = Trial.draw(graphs.complete(2), "uniform", 10, None, 1)
     network = LocalNetwork.create(tmp_path / "nodes", trial.plan, trial.graph, trial.rows())
-    with NetworkView(network, trial, "a pair") as view:
+    view = NetworkView(network, trial, "a pair")
+    with view.page:
         for wrong in ("true", "2", "-1", "0.0", '"0"', "[0]"):
             status, _, line = asked(view.page, "do/kill", method="POST", body=wrong)
             assert (status, "no node" in line) == (400, True), wrong

@@ -67,7 +67,7 @@ def test_there_is_one_end(name: str, seed: int) -> None:
 
 def resume_at_once(patch: pytest.MonkeyPatch) -> None:
     """The patience does not follow what was measured."""
-    patch.setattr("walklearn.node.protocol.state.patience", lambda limits, returns: 0.5)
+    patch.setattr("walklearn.node.protocol.pace.patience", lambda limits, returns: 0.5)
 
 
 def resume_late(patch: pytest.MonkeyPatch) -> None:

@@ -40,9 +40,7 @@ CAP = 500
 def network(plan: Plan = PLAN) -> MemoryNetwork:
     noise = ModelNoise(clip=1.0, noise_multiplier=0.5, max_contributions=CAP, protect="node")
     noise = None if plan.memory else noise
-    learners = [
-        Learner.of_plan(plan, [[1.0 + i]], [1.0], noise=noise, simulated=True) for i in range(3)
-    ]
+    learners = [Learner.of_plan(plan, [[1.0 + i]], [1.0], noise=noise) for i in range(3)]
     made = MemoryNetwork(learners, graphs.ring(3), generators(np.random.SeedSequence(1), nodes=3))
     made.run(lambda: made.connected)
     made.start_walk(made.nodes[0], np.zeros(1))

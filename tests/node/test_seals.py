@@ -34,7 +34,7 @@ from walklearn.node.protocol.record import Place, Record
 from walklearn.node.protocol.tokens import Line, Mark, Token, encode_token
 from walklearn.node.wire.book import Book
 from walklearn.node.wire.identity import Identity, Invite
-from walklearn.node.wire.transport import Refused
+from walklearn.node.wire.session import Refused
 
 KEEPER, ALICE, BOB, CAROL, STRANGER = (Identity.create() for _ in range(5))
 BOOK = (

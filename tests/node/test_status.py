@@ -8,13 +8,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 
 from tests.node.test_protocol import LEARNER, LEFT, ME, RIGHT, node, token, told
 from walklearn.node.process.metrics import Counters, _Collector
-from walklearn.node.process.status import (
-    Watch,
-    all_know_the_end,
-    all_tell_of_the_end,
-    gauges,
-    node_status,
-)
+from walklearn.node.process.status import Watch, all_tell_of_the_end, gauges, node_status
 from walklearn.node.protocol.events import NewNeighbours
 from walklearn.node.protocol.protocol import handle, recover
 from walklearn.node.protocol.record import Record
@@ -37,7 +31,7 @@ def test_who_had_the_token_last_may_be_no_neighbour_any_more() -> None:
         assert node_status(state, NAMES, watch)["last_holder"] == name
     left, _ = handle(state, NewNeighbours((RIGHT,)))
     assert node_status(left, {RIGHT: "right"}, watch)["last_holder"] == "a former neighbour"
-    assert gauges(left, {RIGHT: "right"}, watch)["last_holder"] == {
+    assert gauges(node_status(left, {RIGHT: "right"}, watch))["last_holder"] == {
         "this node": 0, "right": 0, "a former neighbour": 1,
     }  # fmt: skip
 
@@ -48,7 +42,6 @@ def test_an_end_that_an_earlier_process_heard_of_is_asked_for_again() -> None:
     digest = Record(final=final).final_digest
     record = Record(final=final, ends={LEFT: digest, RIGHT: digest})
     state = recover(ME, LEARNER, [LEFT, RIGHT], record)
-    assert all_know_the_end(state)
     assert not all_tell_of_the_end(state)
     for each in (LEFT, RIGHT):
         theirs = replace(told(), final_digest=digest)
@@ -64,18 +57,18 @@ def test_a_distrusted_neighbour_is_not_one_that_works_one_way() -> None:
     assert {each["name"]: each["link"] for each in shown["neighbours"]} == {
         "left": "distrusted", "right": "up",
     }  # fmt: skip
-    counted = gauges(state, NAMES, Watch())
+    counted = gauges(node_status(state, NAMES, Watch()))
     assert (counted["neighbours_one_way"], counted["neighbours_distrusted"]) == (0.0, 1.0)
     unheard = replace(state.links[RIGHT], acknowledged=None)
     state = replace(state, links={**state.links, RIGHT: unheard})
     assert node_status(state, NAMES, Watch())["neighbours"][1]["link"] == "one way"
-    assert gauges(state, NAMES, Watch())["neighbours_one_way"] == 1.0
+    assert gauges(node_status(state, NAMES, Watch()))["neighbours_one_way"] == 1.0
 
 
 def test_prometheus_hears_who_had_the_token_last() -> None:
     watch, registry = Watch(), CollectorRegistry(auto_describe=False)
     watch.last_holder = LEFT
-    registry.register(_Collector(Counters(), lambda: gauges(node(), NAMES, watch)))
+    registry.register(_Collector(Counters(), lambda: gauges(node_status(node(), NAMES, watch))))
     text = generate_latest(registry).decode()
     assert 'walklearn_last_holder{holder="left"} 1.0' in text
     assert 'walklearn_last_holder{holder="this node"} 0.0' in text

@@ -17,8 +17,8 @@ from tests.running import until
 from walklearn.node.wire import certificates, handshake, links, session
 from walklearn.node.wire.door import MOST_OF_ADDRESS, MOST_PROVING, MOST_WAITING, Door
 from walklearn.node.wire.identity import Identity, Invite
-from walklearn.node.wire.session import MOST_CALLS
-from walklearn.node.wire.transport import METHODS, Refused, Transport, Unanswered, Undelivered
+from walklearn.node.wire.session import METHODS, MOST_CALLS, Refused, Unanswered, Undelivered
+from walklearn.node.wire.transport import Transport
 
 NAMES = ("alice", "bob", "carol")
 IDENTITIES = {name: Identity.create() for name in NAMES}
@@ -172,19 +172,15 @@ async def test_a_session_that_a_neighbour_forgot_is_replaced_when_it_dials_anew(
         assert await here.call("alice", "bob", b"x")
 
 
-async def test_a_session_that_ends_unasked_is_told_unless_it_was_short(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_a_session_that_ends_unasked_is_told() -> None:
     async with world() as here:
         here.make_friends()
         told: list[str] = []
         here.at["alice"]._lost = told.append
-        for seconds in (3600.0, 0.0):
-            monkeypatch.setattr(links, "_LASTING_SECONDS", seconds)
-            await here.call("bob", "alice", b"x")
-            here.at["bob"].set_neighbours([])
-            await here.notices_that_bob_is_gone()
-            here.introduce("bob", "alice")
+        await here.call("bob", "alice", b"x")
+        here.at["bob"].set_neighbours([])
+        await here.notices_that_bob_is_gone()
+        here.introduce("bob", "alice")
         await here.call("bob", "alice", b"x")
         here.at["alice"].set_neighbours([])  # its own doing
         await asyncio.sleep(0.2)

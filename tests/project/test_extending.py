@@ -473,10 +473,10 @@ def test_a_network_does_what_the_simulator_does(text: str) -> None:
     streams = generators(replicate_seed(np.random.SeedSequence(5), 0), NODES)
     learners = []
     for node in range(NODES):
-        learner = Learner.of_plan(plan, X[[node]], Y[[node]], simulated=True)
+        learner = Learner.of_plan(plan, X[[node]], Y[[node]])
         if mechanism is not None:
             released = float(mechanism.release(learner.smoothness, streams.of(node).walk))
-            learner = Learner.of_plan(plan, X[[node]], Y[[node]], released, simulated=True)
+            learner = Learner.of_plan(plan, X[[node]], Y[[node]], released)
         learners.append(learner)
     network = MemoryNetwork(learners, GRAPH, streams)
     network.run(lambda: network.connected)

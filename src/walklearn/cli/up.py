@@ -111,7 +111,8 @@ def _view(
         return
     from walklearn.node.trial.view import NetworkView
 
-    with NetworkView(network, trial, about) as view:
+    view = NetworkView(network, trial, about)
+    with view.page:
         talk.announce(f"Open this page, and the walk begins: {view.page.address}")
         view.page.opened.wait()
         view.begin()

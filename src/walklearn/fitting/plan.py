@@ -102,6 +102,8 @@ class FitPlan:
         The mechanisms for L_i, if one was chosen by its error.
     encoding
         The units that the rows are trained in; None if no rows are known.
+    seeded
+        Whether noise comes from a seed, and so protects nobody.
 
     Examples
     --------
@@ -129,16 +131,18 @@ class FitPlan:
     allotment: Allotment | None = None
     comparison: Comparison | None = None
     encoding: Units | None = field(default=None, compare=False, repr=False)
+    seeded: bool = field(default=False, compare=False)
 
     @cached_property
     def claims(self) -> tuple[Claim, ...]:
-        """The claims for everything that leaves a node."""
-        return self.ledger().claims
+        """The claims for everything that leaves a node; empty if noise comes from a seed."""
+        return self.ledger(simulated=self.seeded).claims
 
     @property
     def claim(self) -> Claim:
         """The claim for everything that leaves a node, of an infinite ε without protection."""
-        return self.ledger().claim(self.budget.reported_delta)
+        claim = self.ledger().claim(self.budget.reported_delta)
+        return replace(claim, epsilon=math.inf) if self.seeded else claim
 
     @property
     def noise(self) -> ModelNoise | None:
@@ -305,6 +309,7 @@ class FitPlan:
         step, noise, mechanism = self.step_size, self.noise, self.mechanism
         content = {
             **self.claim.to_dict(),
+            "simulated": self.seeded,
             "model": IN_THE_CLEAR if noise is None else "protected",
             "nodes": self.graph.node_count,
             "edges": self.graph.edge_count,
@@ -347,7 +352,8 @@ class FitPlan:
         A training that was interrupted may be continued under a plan with the same digest.
         """
         left_out = ("reasons", "changes", "updates", "max_updates", "relative_noise")
-        content = {name: value for name, value in self.to_dict().items() if name not in left_out}
+        facts = replace(self, seeded=False).to_dict()
+        content = {name: value for name, value in facts.items() if name not in left_out}
         content |= {"walk": repr(self.walk), "update": repr(self.update)}
         content["tolerance"] = self.stop.tolerance
         content |= {name: _rounded(value) for name, value in content.items()}
@@ -385,12 +391,20 @@ class FitPlan:
             lines.append("Change first: " + ", then ".join(map(str, changes)) + ".")
         return lines
 
+    @property
+    def headline(self) -> str:
+        """The claim as a sentence; of noise from a seed, the claim that there is without it."""
+        if not (self.seeded and self.budget.asks):
+            return f"{self.claim}."
+        without = replace(self, seeded=False).claim
+        return f"No privacy claim, because the noise comes from a seed. Without it: {without}."
+
     def __str__(self) -> str:
         rows = self.rows_of_table()
         width = max(len(name) for name, _ in rows) + 2
         table = [f"  {name:<{width}}{what}" for name, what in rows]
         because = [f"- {reason}" for reason in self.reasons]
-        return "\n".join([f"{self.claim}.", *table, *because, *self.advice()])
+        return "\n".join([self.headline, *table, *because, *self.advice()])
 
 
 def _extended(earlier: Ledger, nodes: int, simulated: bool) -> Ledger:

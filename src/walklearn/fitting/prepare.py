@@ -117,7 +117,8 @@ def prepare(
         if request.aggregate == "node-mean":
             facts = replace(facts, rows=None)
         plan = resolve(request, problem.loss, facts, graph, problem, state.plan, partial)
-    plan, marked_rows = replace(plan, encoding=here.units), state.marked_rows
+    plan = replace(plan, encoding=here.units, seeded=seeds.simulated)
+    marked_rows = state.marked_rows
     if request.is_private:
         marked_rows = marked_rows.with_rows(given.X, given.targets, here.network.owners)
     # This raises what is wrong with the parts; of a step that is not known yet any value will do.

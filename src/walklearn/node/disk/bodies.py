@@ -6,11 +6,10 @@ SQLite's log it would be written twice.
 
 from __future__ import annotations
 
-import os
 import secrets
 from pathlib import Path
 
-from walklearn.files.atomic_write import sync_directory
+from walklearn.files.atomic_write import atomic_write, sync_directory
 from walklearn.node.protocol.tokens import Limits, Token, decode_token
 
 LARGEST_ROW = 1_000_000  # bytes of a token; larger ones are files
@@ -29,7 +28,6 @@ class Bodies:
 
     def __init__(self, path: Path, limits: Limits) -> None:
         self._folder, self._limits = path.with_suffix(".bodies"), limits
-        self._has_files = limits.largest_token > LARGEST_ROW
 
     def write(self, token: Token | None, made: list[Path]) -> Body:
         """Give what a row of the database holds of a token; a file written for it joins `made`."""
@@ -42,7 +40,7 @@ class Bodies:
             self._folder.mkdir(mode=0o700)
             sync_directory(self._folder.parent)  # or a power cut takes it, with the token in it
         file = self._folder / secrets.token_hex(16)
-        _write_file(file, content)
+        atomic_write(file, content, private=True)
         made.append(file)
         return None, file.name
 
@@ -58,23 +56,9 @@ class Bodies:
 
     def keep_only(self, *bodies: Body) -> None:
         """Remove the files that no row names, left by a crash or by the commit before."""
-        if not self._has_files or not self._folder.is_dir():
+        if not self._folder.is_dir():
             return
         named = {file for _, file in bodies}
         for file in self._folder.iterdir():
             if file.name not in named:
                 file.unlink(missing_ok=True)
-
-
-def _write_file(path: Path, content: bytes) -> None:
-    """Write a file and force it and its name to the disk; nothing is left of it if that fails."""
-    try:
-        descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        sync_directory(path.parent)
-    except BaseException:
-        path.unlink(missing_ok=True)
-        raise

@@ -62,10 +62,7 @@ def memory_in(content: bytes) -> Reminders:
 
 def mark_out(mark: Mark | None) -> str | None:
     """A mark as a line of text."""
-    if mark is None:
-        return None
-    line = mark.line
-    return f"{line.updates} {line.counter} {line.reclaimer} {line.walk} {mark.hop}"
+    return None if mark is None else f"{mark.line} {mark.hop}"
 
 
 def mark_in(text: str | None) -> Mark | None:

@@ -14,10 +14,11 @@ process: two copies of a directory cannot run at once.
 >>> folder = tempfile.TemporaryDirectory()
 >>> file = Path(folder.name, "counts", "ab" * 32)
 >>> ContributionCount.create(file)
->>> with ContributionCount.open(file) as count:
-...     count.reserve(3)
-...     count.value
+>>> count = ContributionCount.open(file)
+>>> count.reserve(3)
+>>> count.value
 3
+>>> count.close()
 >>> ContributionCount.read(file)
 3
 >>> folder.cleanup()
@@ -27,6 +28,8 @@ from __future__ import annotations
 
 import os
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Self
 
@@ -61,31 +64,22 @@ class ContributionCount:
         """Lock and read the file; a `StoreError` is raised if that is not possible."""
         import fcntl
 
-        try:
+        with _explained(path):
             descriptor = os.open(path, os.O_RDWR)
-        except OSError as error:
-            raise StoreError(_unknown(path, str(error.strerror))) from None
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            count = cls(path, descriptor)
-            count.reserve(_start(count._lines))  # rewrites a damaged line
-            return count
-        except BaseException as error:
-            os.close(descriptor)
-            if isinstance(error, BlockingIOError):
-                raise StoreError(in_use(path)) from None
-            if isinstance(error, OSError):
-                raise StoreError(_unknown(path, str(error.strerror))) from None
-            raise
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                count = cls(path, descriptor)
+                count.reserve(_start(count._lines))  # rewrites a damaged line
+                return count
+            except BaseException:
+                os.close(descriptor)
+                raise
 
     @staticmethod
     def read(path: Path) -> int:
         """Return the count without a lock, while the node runs or not."""
-        try:
-            content = path.read_bytes()
-        except OSError as error:
-            raise StoreError(_unknown(path, str(error.strerror))) from None
-        return _start(_parse(path, content))
+        with _explained(path):
+            return _start(_parse(path, path.read_bytes()))
 
     @property
     def value(self) -> int:
@@ -117,12 +111,6 @@ class ContributionCount:
         """Release the lock."""
         os.close(self._descriptor)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
-
 
 def _line(path: Path, count: int) -> bytes:
     digits = f"{count:012d}"
@@ -145,6 +133,17 @@ def _parse(path: Path, content: bytes) -> list[int]:
 def _start(counts: list[int]) -> int:
     """Return the count to start from, given both lines; a damaged one may have held the next."""
     return max(counts) + (min(counts) < 0)
+
+
+@contextmanager
+def _explained(path: Path) -> Iterator[None]:
+    """Raise what the disk complains of as a `StoreError`."""
+    try:
+        yield
+    except BlockingIOError:
+        raise StoreError(in_use(path)) from None
+    except OSError as error:
+        raise StoreError(_unknown(path, str(error.strerror))) from None
 
 
 def _unknown(path: Path, reason: str) -> str:

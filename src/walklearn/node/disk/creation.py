@@ -12,7 +12,6 @@ import os
 from bisect import bisect_left
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -25,6 +24,8 @@ from walklearn.node.protocol.learner import Learner
 from walklearn.node.wire.identity import Identity
 from walklearn.objectives.linear.rows import is_sparse
 from walklearn.objectives.linear.smoothness import check_exact
+from walklearn.privacy.accounting.composition import Charge, compose
+from walklearn.privacy.accounting.ledger import Ledger
 from walklearn.privacy.accounting.owner_record import (
     ChargeEntry,
     LockedRecord,
@@ -34,14 +35,13 @@ from walklearn.privacy.accounting.owner_record import (
     Run,
     charges_of,
 )
-from walklearn.privacy.mechanisms.description import UNPROTECTED_MODEL, describe
+from walklearn.privacy.accounting.printing import format_upper
+from walklearn.privacy.limits import check_delta, check_epsilon
+from walklearn.privacy.mechanisms.description import UNPROTECTED_MODEL, describe, from_description
+from walklearn.privacy.mechanisms.mechanism import Mechanism
+from walklearn.privacy.model_noise import ModelNoise
 from walklearn.tables.row_marks import blocks_of, table_blocks
 from walklearn.wording import plural
-
-if TYPE_CHECKING:
-    from walklearn.privacy.accounting.ledger import Ledger
-    from walklearn.privacy.mechanisms.mechanism import Mechanism
-    from walklearn.privacy.model_noise import ModelNoise
 
 Budget = tuple[float, float]
 LISTEN = "0.0.0.0:7447"
@@ -132,7 +132,9 @@ def create_node(
             table = read_plan_table(data, agreed)
             rows, blocks = node_rows_of(table, agreed), table_blocks(table)
         mechanism, noise = agreed.calibrated_mechanism(), agreed.calibrated_noise()
-        _check_exact(rows, mechanism)
+        # The claim for rows rests on an exact L_i, and that of sparse rows is iterated.
+        if getattr(mechanism, "protect", "node") == "rows" and is_sparse(rows.X):
+            check_exact(*rows.X.shape)
         learner = Learner.of_plan(agreed, rows.X, rows.y)
         identity = Identity.create()
         owner = OwnerRecord(record)
@@ -182,9 +184,6 @@ def ledger_of(plan: Plan, release: Release) -> Ledger:
     The model is charged its whole cap from the start. A price of the contributions so far would be
     wrong for a neighbour who sees them and chooses when to stop looking.
     """
-    from walklearn.privacy.accounting.ledger import Ledger
-    from walklearn.privacy.mechanisms.description import from_description
-
     ledger = Ledger(nodes=1)
     if release.mechanism is not None:
         ledger.charge("importance", from_description(release.mechanism))
@@ -202,8 +201,6 @@ def limited_claim(plan: Plan, release: Release) -> str | None:
     """Return the claim of a node that a budget limits; None for one that has the plan's own."""
     if release.noise is None or release.may_contribute == release.noise["max_contributions"]:
         return None
-    from walklearn.privacy.accounting.printing import format_upper
-
     assert plan.privacy is not None
     assert plan.privacy.epsilon is not None
     assert plan.delta is not None
@@ -248,10 +245,6 @@ class _EarlierRuns:
         reused = next((each for each in drawn if each is not None), None)
         return cls(constant, reused, tuple(runs))
 
-    @property
-    def charges(self) -> list[ChargeEntry]:
-        return [entry for run in self.runs for entry in run.charges]
-
     def new_run(self, plan: Plan, release: Release) -> Run:
         """Return the run that the new node is, with all that it may reveal."""
         charges: list[ChargeEntry] = []
@@ -281,12 +274,6 @@ def _facts(plan: Plan, mechanism: Mechanism | None) -> str:
     return json.dumps([facts, bound, drawn_by], sort_keys=True)
 
 
-def _check_exact(rows: NodeRows, mechanism: Mechanism | None) -> None:
-    """Refuse an L_i that is iterated, where the claim rests on how exactly it is computed."""
-    if getattr(mechanism, "protect", "node") == "rows" and is_sparse(rows.X):
-        check_exact(*rows.X.shape)
-
-
 def _is_constant(mechanism: Mechanism) -> bool:
     """Whether 19 of 20 releases are one number, for both ends of the public bounds.
 
@@ -311,12 +298,8 @@ def _contributions_allowed(
     most = 0 if noise is None else noise.max_contributions
     if budget is None:
         return most
-    from walklearn.privacy.accounting.composition import Charge, compose
-    from walklearn.privacy.accounting.printing import format_upper
-    from walklearn.privacy.limits import check_delta, check_epsilon
-
     epsilon, delta = check_epsilon(budget[0]), check_delta(budget[1])
-    base = charges_of(earlier.charges)
+    base = charges_of([entry for run in earlier.runs for entry in run.charges])
     if plan.tells and earlier.pays_for_constant:
         base.append(Charge("importance", mechanism, 1))
     if noise is None:

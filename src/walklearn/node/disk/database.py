@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 FORMAT = 3
 APPLICATION = 0x77616C6B  # "walk": SQLite keeps it in the header of the file
@@ -69,15 +68,13 @@ def check_format(path: Path) -> None:
             version = connection.execute("PRAGMA user_version").fetchone()[0]
             if application != APPLICATION:
                 raise StoreError(f"{path} is not the store of a node.")
-            if version > FORMAT:
+            if version != FORMAT:
+                age, remedy = "an earlier", "run the node with that one, or make it anew"
+                if version > FORMAT:
+                    age, remedy = "a later", "update walklearn"
                 raise StoreError(
-                    f"{path} was written by a later walklearn (format {version}, this one reads "
-                    f"{FORMAT}): update walklearn."
-                )
-            if version < FORMAT:
-                raise StoreError(
-                    f"{path} was written by an earlier walklearn (format {version}, this one reads "
-                    f"{FORMAT}): run the node with that one, or make it anew."
+                    f"{path} was written by {age} walklearn (format {version}, this one reads "
+                    f"{FORMAT}): {remedy}."
                 )
             state = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
             if state != "ok":
@@ -107,17 +104,3 @@ def explained(path: Path) -> Iterator[None]:
         raise StoreError(f"{path}: {error}.") from error
     except OSError as error:
         raise StoreError(f"{path}: {error.strerror or error}.") from error
-
-
-@contextmanager
-def transaction(connection: sqlite3.Connection) -> Iterator[Any]:
-    """Give a function that runs statements, of which all take effect or none."""
-    run = connection.execute
-    run("BEGIN IMMEDIATE")
-    try:
-        yield run
-        run("COMMIT")
-    except BaseException:
-        with suppress(sqlite3.Error):  # the first error is the one to tell
-            run("ROLLBACK")
-        raise

@@ -24,6 +24,7 @@ import os
 import secrets
 import shutil
 import ssl
+import stat
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass
@@ -33,7 +34,6 @@ from pathlib import Path
 from walklearn.files.atomic_write import atomic_write, sync_directory
 from walklearn.node.agreement.node_rows import NodeRows
 from walklearn.node.agreement.plan import Plan
-from walklearn.node.disk.private_file import others_may_read
 from walklearn.node.wire.book import Book
 from walklearn.node.wire.identity import Identity, Invite, check_address, check_name, no_address
 
@@ -44,6 +44,14 @@ VERSION = 1
 
 class DirectoryError(ValueError):
     """A directory that is no node's, or not in order, and what to do."""
+
+
+def others_may_read(key: Path) -> str:
+    """What is wrong and what to do, without a full stop; empty if only the owner may read it."""
+    mode = stat.S_IMODE(key.stat().st_mode)
+    if not mode & 0o077:
+        return ""
+    return f"others may read the key {key} (permissions {mode:o}): make it private with chmod 600"
 
 
 @dataclass(frozen=True)
@@ -95,10 +103,7 @@ class NodeDirectory:
             content = json.loads((self.path / "node.json").read_text(encoding="utf-8"))
             version = content["version"]
             if content["format"] == FORMAT and version <= VERSION:
-                return Settings(
-                    content["name"], content["listen"], content["address"],
-                    content["plan_digest"], content.get("counts", ""),
-                )  # fmt: skip
+                return Settings(**content)
         except (ValueError, KeyError, TypeError) as error:
             raise DirectoryError(f"{self.path / 'node.json'} is damaged: {error}.") from None
         raise DirectoryError(

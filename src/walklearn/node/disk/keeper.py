@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from walklearn.files.atomic_write import atomic_write
-from walklearn.node.disk.private_file import others_may_read
+from walklearn.node.disk.directory import others_may_read
 from walklearn.node.wire.book import DEGREE, Book, BookError
 from walklearn.node.wire.identity import Identity, verified
 

@@ -23,7 +23,6 @@ answer. Large tokens are files beside the database: see `bodies`.
 from __future__ import annotations
 
 import json
-import os
 import sqlite3
 import struct
 import threading
@@ -46,7 +45,6 @@ from walklearn.node.disk.database import (
     connect,
     explained,
     locked,
-    transaction,
 )
 from walklearn.node.protocol.fields import MessageError
 from walklearn.node.protocol.record import Place, Record
@@ -124,13 +122,8 @@ class Store:
     @classmethod
     def create(cls, path: Path, limits: Limits) -> Self:
         """Make a new store; refused where there is a file already."""
-        try:
-            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-        except FileExistsError:
-            raise StoreError(f"{path} exists already.") from None
-        except OSError as error:
-            raise StoreError(f"{path} cannot be made: {error.strerror}.") from None
         with explained(path):
+            path.touch(0o600, exist_ok=False)
             store = cls(path, limits, locked(path))
             store._connection.executescript(
                 f"PRAGMA journal_mode = WAL; BEGIN; {_SCHEMA}"
@@ -152,17 +145,14 @@ class Store:
             store._bodies.keep_only(store._token, store._final)
         if count is not None:
             try:
-                store._reserve_in(ContributionCount.open(count))
+                # The larger count holds: the directory or the file may be a restored backup.
+                store._count = ContributionCount.open(count)
+                store._count.reserve(store.record.contributions)
+                store.record = replace(store.record, contributions=store._count.value)
             except BaseException:
                 store.close()
                 raise
         return store
-
-    def _reserve_in(self, count: ContributionCount) -> None:
-        """Start from the larger count: the directory or the file may be a restored backup."""
-        self._count = count
-        count.reserve(self.record.contributions)
-        self.record = replace(self.record, contributions=count.value)
 
     @classmethod
     def look(cls, path: Path, limits: Limits) -> Self:
@@ -291,10 +281,11 @@ class Store:
             self._with_room(lambda: self._replace_seals(seals))
 
     def _replace_seals(self, seals: Mapping[Line, bytes]) -> None:
-        with transaction(self._connection) as run:
-            run("DELETE FROM seals")
-            for line, seal in seals.items():
-                run("INSERT INTO seals VALUES (?, ?)", (columns.mark_out(Mark(line, 0)), seal))
+        rows = [(columns.mark_out(Mark(line, 0)), seal) for line, seal in seals.items()]
+        with self._connection as connection:  # all of it or nothing
+            connection.execute("BEGIN IMMEDIATE")
+            connection.execute("DELETE FROM seals")
+            connection.executemany("INSERT INTO seals VALUES (?, ?)", rows)
 
     def seals(self) -> dict[Line, bytes]:
         """The seals that were written last, by the line that each is of."""

@@ -17,7 +17,8 @@ from typing import Any
 from walklearn.node.disk.directory import NodeDirectory
 from walklearn.node.process.logs import Log
 from walklearn.node.wire.book import Book
-from walklearn.node.wire.transport import Refused, Transport, Unanswered, Undelivered
+from walklearn.node.wire.session import Refused, Unanswered, Undelivered
+from walklearn.node.wire.transport import Transport
 
 _SECONDS = 20.0
 # Between two questions to one neighbour, which may claim to have newer books for ever.
@@ -41,22 +42,18 @@ class Books:
     ) -> None:
         self._directory, self._transport, self._spawn = directory, transport, spawn
         self._changed, self._name, self._log = changed, name, log
-        self._number, self._content = 0, b""
-        self._book: Book | None = None
+        self._book = directory.book
+        self._spread = self._number
         self._wanted: set[str] = set()  # whom to ask, once more if it is being asked
         self._asking: set[str] = set()
-        self._read()
-        self._spread = self._number
 
-    def _read(self) -> None:
-        book = self._directory.book
-        self._book = book
-        self._number = 0 if book is None else book.number
-        self._content = b"" if book is None else book.encode()
+    @property
+    def _number(self) -> int:
+        return 0 if self._book is None else self._book.number
 
     def refresh(self) -> bool:
         """Look at the book on disk; whether it is newer than the one at the last look."""
-        self._read()
+        self._book = self._directory.book
         before, self._spread = self._spread, self._number
         return self._number > before
 
@@ -80,7 +77,7 @@ class Books:
         theirs = int(message)
         if theirs > self._number:
             self.tell(caller)
-        return self._content if self._number > theirs else b""
+        return self._book.encode() if self._book is not None and self._number > theirs else b""
 
     async def ask(self, who: str, call: Callable[[bytes], Awaitable[bytes]]) -> bool:
         """Ask for a newer book; whether one came and was taken. call: (message) -> reply."""
@@ -104,9 +101,8 @@ class Books:
             return None
         if Book.decode(content, keeper).number <= self._number:
             return None
-        book = self._directory.join(content)
-        self._read()
-        return book
+        self._book = self._directory.join(content)
+        return self._book
 
     async def _ask_while_wanted(self, neighbour: str) -> None:
         async def call(message: bytes) -> bytes:

@@ -18,7 +18,7 @@ from grpc import aio
 
 SERVICE = "walklearn.node.Control"
 SOCKET = "control"
-Command = Callable[..., Awaitable[Mapping[str, Any]]]
+Command = Callable[..., Awaitable[Mapping[str, Any] | None]]
 
 # The kernel takes no longer paths for a socket.
 _LONGEST_PATH = 100
@@ -120,7 +120,7 @@ def _not_running(directory: Path) -> str:
 def _json_handler(command: Command) -> Any:
     async def handle(message: bytes, context: Any) -> bytes:
         try:
-            return json.dumps(await command(**json.loads(message))).encode()
+            return json.dumps(await command(**json.loads(message)) or {}).encode()
         except CommandError as error:
             await context.abort(grpc.StatusCode.FAILED_PRECONDITION, str(error))
             raise

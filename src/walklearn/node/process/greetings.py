@@ -17,14 +17,15 @@ from dataclasses import replace
 from typing import Any
 
 from walklearn.node.agreement.plan import Plan
+from walklearn.node.process.clock import awake_seconds
 from walklearn.node.process.logs import Log
 from walklearn.node.process.seals import Seals
 from walklearn.node.protocol.events import Announced, Event, NeighbourDown, NeighbourUp
 from walklearn.node.protocol.fields import LONGEST_PLAN, MessageError
-from walklearn.node.protocol.links import Link
 from walklearn.node.protocol.messages import Greeting, decode_greeting, encode_greeting
 from walklearn.node.protocol.state import State
-from walklearn.node.wire.transport import Refused, Transport, Unanswered, Undelivered
+from walklearn.node.wire.session import Refused, Unanswered, Undelivered
+from walklearn.node.wire.transport import Transport
 
 # What was on its way before the goodbye was heard is still answered.
 _LAST_SECONDS = 0.05
@@ -44,11 +45,11 @@ class Greetings:
         state: Callable[[], State],
         dispatch: Callable[[Event], Awaitable[Any]],
         transport: Transport,
+        seals: Seals,
         log: Log,
-        clock: Callable[[], float],
     ) -> None:
         self._name, self._plan, self._state, self._dispatch = name, plan, state, dispatch
-        self._transport, self._log, self._clock = transport, log, clock
+        self._transport, self._seals, self._log = transport, seals, log
         self._wishes: dict[str, asyncio.Event] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._trouble: dict[str, str] = {}
@@ -56,7 +57,6 @@ class Greetings:
         self._names: Mapping[str, str] = {}
         self._agreed: set[str] = set()
         self._leaving = False
-        self.seals: Seals | None = None
 
     def set_neighbours(self, names: Mapping[str, str], spawn: Callable[[Any], Any]) -> None:
         """Greet these from now on, and no others. names: fingerprint -> name."""
@@ -100,7 +100,7 @@ class Greetings:
             raise Refused("plan differs", difference)
         self._agreed.add(caller)
         greeting = self._checked(caller, greeting)
-        await self._dispatch(Announced(caller, greeting.announcement, self._clock()))
+        await self._dispatch(Announced(caller, greeting.announcement, awake_seconds()))
         if not self._is_up(caller) and not self._leaving:
             self.greet(caller)
         return encode_greeting(self._greeting(caller))
@@ -111,11 +111,9 @@ class Greetings:
             wish.clear()
             await self._greet(neighbour)
             await asyncio.sleep(_NEWS_SECONDS)
-            try:
+            with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(self._state().hello_every_seconds):
                     await wish.wait()
-            except TimeoutError:
-                pass
 
     async def ask_all(self) -> None:
         """Greet every neighbour now, and come back when all have answered or cannot."""
@@ -126,7 +124,7 @@ class Greetings:
         try:
             if neighbour not in self._agreed:
                 await self._exchange(neighbour, self._first_greeting(neighbour))
-            begin, greeting = self._clock(), self._greeting(neighbour)
+            begin, greeting = awake_seconds(), self._greeting(neighbour)
             theirs = await self._exchange(neighbour, greeting)
         except (Undelivered, Unanswered, Refused, MessageError) as error:
             late = self._late.pop(neighbour, 0)
@@ -139,7 +137,7 @@ class Greetings:
             return
         self._tell(neighbour, "")
         self._late.pop(neighbour, None)
-        now, ours = self._clock(), greeting.announcement
+        now, ours = awake_seconds(), greeting.announcement
         await self._dispatch(NeighbourUp(neighbour, ours, theirs.announcement, now, now - begin))
 
     async def _exchange(self, neighbour: str, greeting: Greeting) -> Greeting:
@@ -154,9 +152,7 @@ class Greetings:
 
     def _checked(self, neighbour: str, greeting: Greeting) -> Greeting:
         """The greeting without lines that no participant has begun."""
-        if self.seals is None:
-            return greeting
-        greeting, wrong = self.seals.checked_greeting(greeting)
+        greeting, wrong = self._seals.checked_greeting(greeting)
         if wrong:
             self._log.warning("line not signed", neighbour=self._names.get(neighbour))
         return greeting
@@ -172,11 +168,10 @@ class Greetings:
         return replace(greeting, announcement=nothing, plan=plan)
 
     def _greeting(self, neighbour: str) -> Greeting:
-        announcement = self._state().announcement(neighbour, self._clock())
+        announcement = self._state().announcement(neighbour, awake_seconds())
         if self._leaving:
             announcement = replace(announcement, reaches_you=False)
-        greeting = Greeting(self._name, self._plan.digest, announcement)
-        return greeting if self.seals is None else self.seals.on_greeting(greeting)
+        return self._seals.on_greeting(Greeting(self._name, self._plan.digest, announcement))
 
     def _difference(self, greeting: Greeting) -> str:
         try:
@@ -187,7 +182,7 @@ class Greetings:
         return f"our plans differ in {', '.join(keys[:20]) or 'an unknown key'}"
 
     def _is_up(self, neighbour: str) -> bool:
-        return self._state().links.get(neighbour, Link()).up
+        return self._state().link(neighbour).up
 
     def _tell(self, neighbour: str, trouble: str) -> None:
         """Log when a neighbour begins or ceases to answer, not every time in between."""

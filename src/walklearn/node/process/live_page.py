@@ -20,13 +20,19 @@ import socket
 import threading
 from collections.abc import AsyncIterator, Callable, Mapping
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 from walklearn.extras import extra
 
-if TYPE_CHECKING:
+with extra("web", "the page needs"):
+    import uvicorn
+    from starlette.applications import Starlette
+    from starlette.concurrency import run_in_threadpool
+    from starlette.middleware import Middleware
+    from starlette.middleware.trustedhost import TrustedHostMiddleware
     from starlette.requests import Request
-    from starlette.responses import Response
+    from starlette.responses import HTMLResponse, JSONResponse, Response, StreamingResponse
+    from starlette.routing import Route
 
 Message = Mapping[str, Any]
 Action = Callable[[Any], None]
@@ -55,10 +61,6 @@ class LivePage:
         actions: Mapping[str, Action] | None = None,
         port: int = 0,
     ) -> None:
-        with extra("web", "the page needs"):
-            import starlette  # noqa: F401
-            import uvicorn
-
         self.opened = threading.Event()  # some browser has asked for events
         self._first, self._actions = first, dict(actions or {})
         self._secret, self._nonce = secrets.token_urlsafe(24), secrets.token_urlsafe(12)
@@ -103,21 +105,14 @@ class LivePage:
 
     def _spread(self, text: str | None) -> None:
         for queue in list(self._clients):
-            if text is None or queue.qsize() >= _MOST_WAITING:
+            is_late = queue.qsize() >= _MOST_WAITING
+            if is_late:
                 self._clients.discard(queue)
-                text_or_end = None
-            else:
-                text_or_end = text
-            queue.put_nowait(text_or_end)
+            queue.put_nowait(None if is_late else text)
 
     # ── what is answered ─────────────────────────────────────────────────────────────────────
 
     def _application(self) -> Any:
-        from starlette.applications import Starlette
-        from starlette.middleware import Middleware
-        from starlette.middleware.trustedhost import TrustedHostMiddleware
-        from starlette.routing import Route
-
         @contextlib.asynccontextmanager
         async def life(_: Starlette) -> AsyncIterator[None]:
             self._loop = asyncio.get_running_loop()
@@ -133,8 +128,6 @@ class LivePage:
         return Starlette(routes=routes, middleware=[hosts], lifespan=life)
 
     async def _page(self, _: Request) -> Response:
-        from starlette.responses import HTMLResponse
-
         allowed = (
             "default-src 'none'; "
             f"script-src 'nonce-{self._nonce}'; style-src 'nonce-{self._nonce}'; "
@@ -145,8 +138,6 @@ class LivePage:
         return HTMLResponse(self._content, headers=headers)
 
     async def _events(self, _: Request) -> Response:
-        from starlette.responses import StreamingResponse
-
         queue: asyncio.Queue[str | None] = asyncio.Queue()
 
         async def stream() -> AsyncIterator[str]:
@@ -162,9 +153,6 @@ class LivePage:
         return StreamingResponse(stream(), media_type="text/event-stream", headers=_HEADERS)
 
     async def _act(self, request: Request) -> Response:
-        from starlette.concurrency import run_in_threadpool
-        from starlette.responses import JSONResponse
-
         action = self._actions.get(request.path_params["action"])
         if action is None:
             return JSONResponse({"error": "there is no such button"}, 404, _HEADERS)

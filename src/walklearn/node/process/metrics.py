@@ -9,43 +9,39 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-# Counter -> what it says, and the name of its label if it has one.
-COUNTERS: Mapping[str, tuple[str, str | None]] = {
-    "updates": ("Updates of the model made here.", None),
-    "handovers_sent": ("Tokens handed over and acknowledged.", None),
-    "handovers_received": ("Tokens taken from neighbours.", None),
-    "handovers_uncertain": ("Attempts to hand over whose end is unknown.", None),
-    "refusals": ("Messages and connections refused, by reason.", "reason"),
-    "notes": ("Events of the protocol, by kind.", "kind"),
-    "disk_errors": ("Writes to disk that failed and were undone.", None),
+# What each counter says.
+COUNTERS = {
+    "updates": "Updates of the model made here.",
+    "handovers_sent": "Tokens handed over and acknowledged.",
+    "handovers_received": "Tokens taken from neighbours.",
+    "handovers_uncertain": "Attempts to hand over whose end is unknown.",
+    "refusals": "Messages and connections refused, by reason.",
+    "notes": "Events of the protocol, by kind.",
+    "disk_errors": "Writes to disk that failed and were undone.",
 }
-# Gauge -> what it says, and the name of its label if it has one; the values come from the status.
-GAUGES: Mapping[str, tuple[str, str | None]] = {
-    "holds_token": ("1 while the token is here, and not on its way.", None),
-    "handing_over": ("1 while the token is on its way to a neighbour, who may have it.", None),
-    "token_seconds": ("Since the token was here, in this process; NaN if it was not.", None),
-    "walk_stalled": ("1 while the walk has not moved for as long as makes it count as lost.", None),
-    "finished": ("1 once the final model is here.", None),
-    "newest_updates": ("Updates of the newest model this node has seen.", None),
-    "neighbours": ("Neighbours, silent ones too.", None),
-    "neighbours_up": ("Neighbours that answer.", None),
-    "neighbours_one_way": ("Neighbours that answer and do not reach this node.", None),
-    "neighbours_distrusted": ("Neighbours that have lost the walk too often to have it.", None),
-    "neighbours_confirmed": (
-        "Neighbours that have said that they have the same final model.",
-        None,
-    ),
-    "contributions": (
-        "How often this node's rows have shown in a model that has noise on it.",
-        None,
-    ),
-    "last_holder": ("1 for who had the token last, as far as is known here.", "holder"),
+# What each gauge says; the values come from the status.
+GAUGES = {
+    "holds_token": "1 while the token is here, and not on its way.",
+    "handing_over": "1 while the token is on its way to a neighbour, who may have it.",
+    "token_seconds": "Since the token was here, in this process; NaN if it was not.",
+    "walk_stalled": "1 while the walk has not moved for as long as makes it count as lost.",
+    "finished": "1 once the final model is here.",
+    "newest_updates": "Updates of the newest model this node has seen.",
+    "neighbours": "Neighbours, silent ones too.",
+    "neighbours_up": "Neighbours that answer.",
+    "neighbours_one_way": "Neighbours that answer and do not reach this node.",
+    "neighbours_distrusted": "Neighbours that have lost the walk too often to have it.",
+    "neighbours_confirmed": "Neighbours that have said that they have the same final model.",
+    "contributions": "How often this node's rows have shown in a model that has noise on it.",
+    "last_holder": "1 for who had the token last, as far as is known here.",
 }
-Gauges = Callable[[], Mapping[str, float | Mapping[str, float]]]
+# The label of those that have one.
+_LABELS = {"refusals": "reason", "notes": "kind", "last_holder": "holder"}
+Gauges = Callable[[], Mapping[str, Any]]
 _MOST_LABELS = 100  # reasons may come from outside
 
 
@@ -56,17 +52,14 @@ class Counters:
     """
 
     def __init__(self, counted: Mapping[str, Any] | None = None) -> None:
-        self._counts = {
-            name: Counter(count if isinstance(count, dict) else {"": count})
-            for name, count in (counted or {}).items()
-            if name in COUNTERS
-        }
+        self._counts = defaultdict[str, Counter[str]](Counter)
+        for name, count in (counted or {}).items():
+            if name in COUNTERS:
+                self._counts[name].update(count if isinstance(count, dict) else {"": count})
 
     def add(self, name: str, label: str = "", amount: int = 1) -> None:
         """Count something that happened."""
-        counts = self._counts.get(name)
-        if counts is None:
-            counts = self._counts[name] = Counter()
+        counts = self._counts[name]
         if label not in counts and len(counts) >= _MOST_LABELS:
             label = "other"
         counts[label] += amount
@@ -74,13 +67,9 @@ class Counters:
     def as_dict(self) -> dict[str, Any]:
         """All counts: a number, or where there are labels one for each."""
         return {
-            name: dict(counts) if COUNTERS[name][1] else counts[""]
+            name: dict(counts) if name in _LABELS else counts[""]
             for name, counts in self._counts.items()
         }
-
-    def items(self, name: str) -> list[tuple[str, int]]:
-        """The labels of one counter with their counts."""
-        return list(self._counts.get(name, Counter()).items())
 
 
 def serve_metrics(counters: Counters, gauges: Gauges, port: int) -> Any:
@@ -109,16 +98,14 @@ class _Collector:
         """Yield every counter and gauge, as Prometheus asks for them."""
         from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
-        for name, (text, label) in COUNTERS.items():
-            labels = [label] if label else []
-            counter = CounterMetricFamily(f"walklearn_{name}", text, labels=labels)
-            found = self._counters.items(name) or ([] if label else [("", 0)])
-            for value, count in found:
-                counter.add_metric([value] if label else [], count)
-            yield counter
-        for name, now in self._gauges().items():
-            text, label = GAUGES[name]
-            gauge = GaugeMetricFamily(f"walklearn_{name}", text, labels=[label] if label else [])
-            for value, number in (now if isinstance(now, Mapping) else {"": now}).items():
-                gauge.add_metric([value] if label else [], number)
-            yield gauge
+        for family, texts, values in (
+            (CounterMetricFamily, COUNTERS, self._counters.as_dict()),
+            (GaugeMetricFamily, GAUGES, self._gauges()),
+        ):
+            for name, text in texts.items():
+                labels = [_LABELS[name]] if name in _LABELS else []
+                metric = family(f"walklearn_{name}", text, labels=labels)
+                value = values.get(name, {} if labels else 0)
+                for each, number in value.items() if labels else [("", value)]:
+                    metric.add_metric([each] if labels else [], number)
+                yield metric

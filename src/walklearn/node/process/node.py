@@ -21,21 +21,15 @@ from walklearn import __version__
 from walklearn.node.disk.database import DiskError, StoreError
 from walklearn.node.disk.directory import DirectoryError, NodeDirectory
 from walklearn.node.disk.store import Store
+from walklearn.node.process import status
+from walklearn.node.process.clock import awake_seconds
 from walklearn.node.process.control import CommandError
 from walklearn.node.process.logs import Log
 from walklearn.node.process.metrics import Counters
 from walklearn.node.process.own_learner import Dice, own_learner
 from walklearn.node.process.runtime import Runtime
-from walklearn.node.process.status import (
-    SHORT,
-    all_know_the_end,
-    all_tell_of_the_end,
-    gauges,
-    node_status,
-    short_hash,
-)
-from walklearn.node.protocol.events import TrustAgain
-from walklearn.node.protocol.messages import Outcome
+from walklearn.node.protocol.events import ResumeWalk, TrustAgain
+from walklearn.node.protocol.messages import Outcome, Receipt
 from walklearn.node.protocol.protocol import recover
 from walklearn.node.protocol.state import Phase
 from walklearn.node.protocol.tokens import Limits, Token
@@ -117,12 +111,7 @@ class Node:
         state = recover(
             identity.fingerprint, learner, neighbours, self._store.record, identity.secret
         )
-        runtime = Runtime(
-            state, self._store, identity, self.directory.settings.name, Dice(learner), self.log,
-            self.counters,
-        )  # fmt: skip
-        runtime.use_book(self.directory, self.wake)
-        return runtime
+        return Runtime(state, self._store, self.directory, Dice(learner), self.log, self.counters)
 
     @contextlib.asynccontextmanager
     async def started(self, options: Options | None = None) -> AsyncIterator[Node]:
@@ -179,7 +168,7 @@ class Node:
     @property
     def final_hash(self) -> str | None:
         """The short hash of the final model, by which people compare it."""
-        return short_hash(self._runtime.state.record)
+        return status.short_hash(self._runtime.state.record)
 
     @property
     def unconfirmed(self) -> list[str]:
@@ -196,7 +185,7 @@ class Node:
         """The participants that have another final model, with its short hash."""
         record, names = self._runtime.state.record, self._runtime.participants
         return {
-            names[each]: digest[:SHORT] for each, digest in sorted(record.ends.items())
+            names[each]: digest[:status.SHORT] for each, digest in sorted(record.ends.items())
             if each in names and digest != record.final_digest
         }  # fmt: skip
 
@@ -205,19 +194,17 @@ class Node:
         found = [each.fingerprint for each in self._neighbours if each.name == name]
         if not found:
             raise CommandError(f"there is no neighbour {name}.")
-        receipt = await self._runtime.dispatch(TrustAgain(found[0]))
-        if receipt is None or receipt.outcome is not Outcome.ACCEPTED:
-            raise CommandError("nothing came of it" if receipt is None else receipt.reason)
+        _check_accepted(await self._runtime.dispatch(TrustAgain(found[0])))
 
     @property
     def all_know_the_end(self) -> bool:
         """True if every participant that this node can name has the same final model."""
-        return all_know_the_end(self._runtime.state) and not self.unconfirmed
+        return self.is_finished and not self.unconfirmed
 
     @property
     def all_tell_of_the_end(self) -> bool:
         """True if this is so, and every neighbour has said so in this process."""
-        return all_tell_of_the_end(self._runtime.state) and not self.unconfirmed
+        return status.all_tell_of_the_end(self._runtime.state) and not self.unconfirmed
 
     def status(self) -> dict[str, Any]:
         """What the node knows, as plain values."""
@@ -227,18 +214,19 @@ class Node:
             "name": self.directory.settings.name,
             "fingerprint": self._runtime.state.fingerprint,
             "plan": {"name": self.plan.name, "digest": self.plan.digest},
-            **node_status(self._runtime.state, self._names, self._runtime.watch),
+            **self._status,
             "privacy": str(self.plan.claim),
             "counters": self.counters.as_dict(),
         }
 
     def gauges(self) -> Mapping[str, float | Mapping[str, float]]:
         """The numbers that Prometheus follows, where there are labels one for each."""
-        return gauges(self._runtime.state, self._names, self._runtime.watch)
+        return status.gauges(self._status)
 
     @property
-    def _names(self) -> dict[str, str]:
-        return {each.fingerprint: each.name for each in self._neighbours}
+    def _status(self) -> dict[str, Any]:
+        names = {each.fingerprint: each.name for each in self._neighbours}
+        return status.node_status(self._runtime.state, names, self._runtime.watch)
 
     async def start_walk(self, resume: bool = False, force: bool = False) -> None:
         """Begin the walk with a model uniform over W, or go on if its holder is gone for good.
@@ -255,11 +243,10 @@ class Node:
         domain, size = self.plan.domain, self.plan.size
         model = np.asarray(domain.sample(size, np.random.default_rng()), dtype=np.float64)
         if resume:
-            receipt = await self._runtime.resume_walk()
+            receipt = await self._runtime.dispatch(ResumeWalk(awake_seconds()))
         else:
             receipt = await self._runtime.start_walk(secrets.token_hex(16), model, force)
-        if receipt is None or receipt.outcome is not Outcome.ACCEPTED:
-            raise CommandError("nothing came of it" if receipt is None else receipt.reason)
+        _check_accepted(receipt)
         self.log.info("walk resumed" if resume else "walk started")
 
     async def look_for_neighbours(self) -> None:
@@ -295,3 +282,9 @@ class Node:
         await self._runtime.wait_for_change(seconds)
         if self._runtime.failed is not None:
             raise self._runtime.failed
+
+
+def _check_accepted(receipt: Receipt | None) -> None:
+    """Raise a `CommandError` if nothing came of what the owner asked for."""
+    if receipt is None or receipt.outcome is not Outcome.ACCEPTED:
+        raise CommandError("nothing came of it" if receipt is None else receipt.reason)

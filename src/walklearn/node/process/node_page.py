@@ -9,15 +9,13 @@ from __future__ import annotations
 import os
 import time
 from collections import deque
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any
 
 from walklearn.node.agreement.node_rows import read_node_rows
+from walklearn.node.agreement.plan import Plan
 from walklearn.node.process.live_page import LivePage
+from walklearn.node.protocol.tokens import Token
 from walklearn.objectives.linear.rows import scores
-
-if TYPE_CHECKING:
-    from walklearn.node.agreement.plan import Plan
-    from walklearn.node.protocol.tokens import Token
 
 _RATE_SECONDS = 10.0
 _MOST_LOSSES = 2000
@@ -39,7 +37,7 @@ class Validation:
 
 
 class NodePage:
-    """What the page of a node shows, and its server while it is entered."""
+    """What the page of a node shows; `page` serves it while it is entered."""
 
     def __init__(self, port: int = 0, validation: Validation | None = None) -> None:
         self._validation = validation
@@ -47,13 +45,6 @@ class NodePage:
         self._losses: list[tuple[int, float]] = []
         self._now: dict[str, Any] | None = None
         self.page = LivePage("node", self._first, port=port)
-
-    def __enter__(self) -> Self:
-        self.page.__enter__()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.page.__exit__(*error)
 
     def show(self, status: dict[str, Any], newest: Token | None) -> None:
         """Let the browsers see the node as it is now. newest: the newest model that it has."""

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,37 +13,24 @@ from walklearn.node.disk.directory import NodeDirectory
 from walklearn.node.disk.store import Release
 from walklearn.node.protocol.learner import Draws, Learner
 from walklearn.node.protocol.tokens import Line
-
-if TYPE_CHECKING:
-    from walklearn.objectives import Problem
-    from walklearn.privacy.model_noise import ModelNoise
+from walklearn.objectives import Problem
+from walklearn.privacy.mechanisms.description import from_description
+from walklearn.privacy.mechanisms.mechanism import Mechanism
+from walklearn.privacy.model_noise import ModelNoise
 
 
 def own_learner(directory: NodeDirectory, release: Release) -> Learner:
     """The node's part of the learning, with what was settled when it was made."""
-    rows, noise = directory.rows, None
-    if release.noise is not None:
-        from walklearn.privacy.model_noise import ModelNoise
-
-        parameters = {key: value for key, value in release.noise.items() if key != "kind"}
-        noise = ModelNoise(**parameters)
-    learner = Learner.of_plan(
-        directory.plan,
-        rows.X,
-        rows.y,
-        release.importance,
-        noise,
-        release.may_contribute,
+    rows = directory.rows
+    # To calibrate the mechanism anew would keep the first greeting waiting for seconds.
+    mechanism, noise = (
+        None if described is None else from_description(described)
+        for described in (release.mechanism, release.noise)
     )
-    if release.mechanism is None:
-        return learner
-    from walklearn.privacy.mechanisms.description import from_description
-    from walklearn.privacy.mechanisms.mechanism import Mechanism
-
-    # To calibrate it anew would keep the first greeting waiting for seconds.
-    mechanism = from_description(release.mechanism)
-    assert isinstance(mechanism, Mechanism)
-    return replace(learner, mechanism=mechanism)
+    return Learner.of_plan(
+        directory.plan, rows.X, rows.y, release.importance, cast(ModelNoise | None, noise),
+        release.may_contribute, cast(Mechanism | None, mechanism),
+    )  # fmt: skip
 
 
 class Dice:

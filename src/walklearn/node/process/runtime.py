@@ -10,6 +10,7 @@ is here: for the disk, for neighbours, for the time, which is read from a clock 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import math
 from collections import defaultdict
 from collections.abc import Callable, Coroutine
@@ -44,8 +45,9 @@ from walklearn.node.protocol.state import Phase, State
 from walklearn.node.protocol.tokens import Token, decode_token
 from walklearn.node.wire.book import LARGEST_BOOK
 from walklearn.node.wire.guests import Guests
-from walklearn.node.wire.identity import Identity, Invite
-from walklearn.node.wire.transport import Refused, Transport, Unanswered, Undelivered
+from walklearn.node.wire.identity import Invite
+from walklearn.node.wire.session import Refused, Unanswered, Undelivered
+from walklearn.node.wire.transport import Transport
 
 # A model of this many numbers takes long enough to write that others should not wait for it.
 _LARGE_MODEL = 50_000
@@ -64,37 +66,42 @@ class Runtime:
         self,
         state: State,
         store: Store,
-        identity: Identity,
-        name: str,
+        directory: NodeDirectory,
         draw: Callable[[], Draws],
         log: Log,
         counters: Counters,
-        clock: Callable[[], float] = awake_seconds,
-        slept: Callable[[], float] = slept_seconds,
     ) -> None:
         self.state = state
         self._reports = Reports(counters, log)
-        self.watch = Watch(clock)
+        self.watch = Watch()
         self.failed: BaseException | None = None
         self.changed = asyncio.Event()
-        self.books: Books | None = None
-        self._seals: Seals | None = None
-        self.transport = Transport(
-            identity, self._answer, self._reports.refused, _largest(state), self._meet, self._miss
-        )
         self._store, self._draw = store, draw
-        self._log, self._clock, self._slept = log, clock, slept
-        self._known_to_have_slept = slept()
+        self._known_to_have_slept = slept_seconds()
         self._limits, self._plan = state.learner.limits, state.learner.plan
+        identity = directory.identity
+        self.transport = Transport(
+            identity, self._answer, self._reports.refused, _largest(state),
+            opened=lambda neighbour: self.books.tell(neighbour),
+            # Find out at once whether a neighbour whose session has ended still answers.
+            lost=lambda neighbour: self._greetings.greet(neighbour),
+        )  # fmt: skip
+        self.books = Books(
+            directory, self.transport, self._spawn, self.changed.set, self._reports.name, log
+        )
+        if self._plan.keeper is not None:
+            self.transport.guests = Guests(identity, self.books.ask)
+        self._seals = Seals(identity, self._plan.digest, self.books.current, log, store.seals())
         self._is_large = self._limits.size >= _LARGE_MODEL
         self._one_at_a_time = asyncio.Lock()
         self._in_order = defaultdict[str, asyncio.Lock](asyncio.Lock)
         self._has_work = asyncio.Event()
         self._writes_later = False
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: set[asyncio.Task[Any]] = set()
         self._greetings = Greetings(
-            name, self._plan, lambda: self.state, self.dispatch, self.transport, log, clock
-        )
+            directory.settings.name, self._plan, lambda: self.state, self.dispatch, self.transport,
+            self._seals, log,
+        )  # fmt: skip
         self._timer: asyncio.TimerHandle | None = None
         self._wakes_at = math.inf
 
@@ -102,7 +109,7 @@ class Runtime:
         """Listen, greet the neighbours, go on where the last process stopped; return the port."""
         port = await self.transport.listen(listen)
         await self.set_neighbours(neighbours)
-        await self.dispatch(happened.Started(self._clock(), away_seconds))
+        await self.dispatch(happened.Started(awake_seconds(), away_seconds))
         self._spawn(self._work())
         self._prepare_noise()
         return port
@@ -121,21 +128,17 @@ class Runtime:
         anew.
         """
         await self._greetings.ask_all()
-        receipt = await self.dispatch(happened.StartWalk(walk, model, self._clock(), force))
+        receipt = await self.dispatch(happened.StartWalk(walk, model, awake_seconds(), force))
         if not _is_refusal(receipt):
             await self._greetings.ask_all()
         return receipt
-
-    async def resume_walk(self) -> Receipt | None:
-        """Go on from the newest model here."""
-        return await self.dispatch(happened.ResumeWalk(self._clock()))
 
     async def stop(self, timeout_seconds: float) -> bool:
         """Hand the token over, if it is here, and stop; return whether the node ends without it."""
         if self.failed is None:
             await self.dispatch(happened.StopAsked())
-        deadline = self._clock() + timeout_seconds
-        while not (self.state.may_stop or self.failed) and (left := deadline - self._clock()) > 0:
+        deadline = awake_seconds() + timeout_seconds
+        while not (self.state.may_stop or self.failed) and (left := deadline - awake_seconds()) > 0:
             await self.wait_for_change(left)
         await self._greetings.say_goodbye(_GOODBYE_SECONDS)
         for task in list(self._tasks):
@@ -154,11 +157,9 @@ class Runtime:
     async def wait_for_change(self, timeout_seconds: float) -> None:
         """Wait until something has happened that bears on the end, or the time is over."""
         self.changed.clear()
-        try:
+        with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(timeout_seconds):
                 await self.changed.wait()
-        except TimeoutError:
-            pass
 
     async def dispatch(self, event: Event) -> Receipt | None:
         """Let one event happen; return the receipt if the event asks for a reply.
@@ -188,7 +189,7 @@ class Runtime:
 
     async def _wake_up(self) -> None:
         """If the machine slept, the walk may have come further than time awake allows."""
-        seconds = self._slept() - self._known_to_have_slept
+        seconds = slept_seconds() - self._known_to_have_slept
         if seconds > _SLEEP_SECONDS:
             self._known_to_have_slept += seconds
             await self._carry_out(happened.Slept(seconds))
@@ -197,7 +198,7 @@ class Runtime:
         before = self.state
         after, effects = handle(before, event)
         receipt: Receipt | None = None
-        worked = _is_work(event) and after.record is not before.record
+        worked = isinstance(event, happened.Work) and after.record is not before.record
         self._reports.work(event, int(worked))  # before the commit, which writes the counts too
         for effect in effects:
             match effect:
@@ -206,11 +207,13 @@ class Runtime:
                         await self._write(record)
                     except StoreError as error:
                         self._reports.work(event, -int(worked))
-                        return await self._undo(event, error)
+                        self._reports.disk_error(error)
+                        failed = happened.StoreFailed(event, str(error), awake_seconds())
+                        return await self._carry_out(failed)
                 case happened.Reply(answer):
                     receipt = answer
                 case happened.SendToken(receiver, token):
-                    self._spawn(self._hand_over(receiver, self._sealed(token)))
+                    self._spawn(self._hand_over(receiver, self._seals.on_token(token)))
                 case happened.Remember(record):
                     self._remember(record)
                 case happened.Greet(neighbour):
@@ -218,19 +221,14 @@ class Runtime:
                 case happened.Note():
                     self._reports.note(effect)
                 case happened.SendFinal(neighbour, token):
-                    self._spawn(self._send_final(neighbour, self._sealed(token)))
+                    self._spawn(self._send_final(neighbour, self._seals.on_token(token)))
         self.state = after
         self.watch.saw(event, before, after)
-        if _is_work(event):
+        if isinstance(event, happened.Work):
             self._prepare_noise()
         if isinstance(event, happened.TokenArrived) and _is_refusal(receipt):
             self._reports.refused("token not taken", event.sender)
         return receipt
-
-    async def _undo(self, event: Event, error: StoreError) -> Receipt | None:
-        """Undo an event because the disk refused; what is left is a refusal or a later attempt."""
-        self._reports.disk_error(error)
-        return await self._carry_out(happened.StoreFailed(event, str(error), self._clock()))
 
     # ── the disk ─────────────────────────────────────────────────────────────────────────────
 
@@ -248,10 +246,9 @@ class Runtime:
 
     def _keep_seals(self, record: Record) -> None:
         """Write the seals of the record's lines, which must be provable after a restart too."""
-        if self._seals is not None:
-            if record.token is not None and record.place is Place.LEAVING:
-                self._seals.on_token(record.token)  # if its line was renewed here, that is signed
-            self._seals.write((record.newest_line, record.final_line), self._store.keep_seals)
+        if record.token is not None and record.place is Place.LEAVING:
+            self._seals.on_token(record.token)  # if its line was renewed here, that is signed
+        self._seals.write((record.newest_line, record.final_line), self._store.keep_seals)
 
     def _fail(self, error: BaseException) -> None:
         """Let nothing happen from now on: what is on the disk is all that can be trusted."""
@@ -279,42 +276,23 @@ class Runtime:
 
     # ── what neighbours say ──────────────────────────────────────────────────────────────────
 
-    def use_book(self, directory: NodeDirectory, changed: Callable[[], None]) -> None:
-        """Exchange books with neighbours; changed: told when there is a newer one on disk."""
-        name = self._reports.name
-        self.books = Books(directory, self.transport, self._spawn, changed, name, self._log)
-        if self._plan.keeper is not None:
-            self.transport.guests = Guests(directory.identity, self.books.ask)
-            self._seals = self._greetings.seals = Seals(
-                directory.identity, self._plan.digest, self.books.current, self._log,
-                self._store.seals(),
-            )  # fmt: skip
-
     @property
     def participants(self) -> dict[str, str]:
         """The names of all other participants that this node can name, by their fingerprints."""
-        book = None if self.books is None else self.books.current()
+        book = self.books.current()
         listed = {} if book is None else book.by_fingerprint
         names = {**self._reports.names, **{each: who.name for each, who in listed.items()}}
         return {each: name for each, name in names.items() if each != self.state.fingerprint}
 
     def spread_book(self) -> None:
         """Tell the neighbours of the book on disk, if it is newer than it was."""
-        if self.books is not None and self.books.refresh():
+        if self.books.refresh():
             for neighbour in filter(self.transport.is_connected, self._reports.names):
                 self.books.tell(neighbour)
 
-    def _meet(self, neighbour: str) -> None:
-        if self.books is not None:
-            self.books.tell(neighbour)
-
-    def _miss(self, neighbour: str) -> None:
-        """Find out at once whether a neighbour whose session has ended still answers."""
-        self._greetings.greet(neighbour)
-
     async def _answer(self, caller: str, method: str, message: bytes) -> bytes:
         if method == "Book":
-            return b"" if self.books is None else await self.books.answer(caller, message)
+            return await self.books.answer(caller, message)
         # In their order: a greeting that overtook a token would make who is slow seem to keep it.
         async with self._in_order[caller]:
             return await self._answered(caller, method, message)
@@ -326,14 +304,14 @@ class Runtime:
             token = decode_token(message, self._limits)
         except MessageError as error:
             raise Refused("malformed message", str(error)) from None
-        if self._seals is not None and (reason := self._seals.refusal(token)):
+        if reason := self._seals.refusal(token):
             raise Refused("not signed", reason)
-        event: Event = happened.FinalArrived(caller, token, self._clock())
+        event: Event = happened.FinalArrived(caller, token, awake_seconds())
         if method == "Handover":
-            event = happened.TokenArrived(caller, token, await self._drawn(), self._clock())
+            event = happened.TokenArrived(caller, token, await self._drawn(), awake_seconds())
         receipt = await self.dispatch(event)
         assert receipt is not None
-        return _encoded(receipt if self._seals is None else self._seals.on_receipt(receipt))
+        return _encoded(self._seals.on_receipt(receipt))
 
     # ── what is said to neighbours ───────────────────────────────────────────────────────────
 
@@ -343,21 +321,17 @@ class Runtime:
         try:
             reply = await self.transport.call(receiver, "Handover", token.encoded, limit)
             receipt = _decoded(reply)
-            if self._seals is not None and not self._seals.checks_receipt(receipt):
+            if not self._seals.checks_receipt(receipt):
                 self._reports.refused("not signed", receiver)
                 raise Refused("not signed")  # a line that is nobody's: so it was not taken
-            event = happened.Answered(mark, receipt, self._clock())
+            event = happened.Answered(mark, receipt, awake_seconds())
         except (Undelivered, Refused):
             # Refused by the transport: not this attempt, but an earlier one may have been taken.
-            event = happened.NotSent(mark, self._clock())
+            event = happened.NotSent(mark, awake_seconds())
         except (Unanswered, MessageError) as error:
             self._reports.unanswered(receiver, error)
-            event = happened.Unknown(mark, self._clock())
+            event = happened.Unknown(mark, awake_seconds())
         await self.dispatch(event)
-
-    def _sealed(self, token: Token) -> Token:
-        """The token with the seals that prove who began its line, if this network has seals."""
-        return token if self._seals is None else self._seals.on_token(token)
 
     async def _send_final(self, neighbour: str, token: Token) -> None:
         receipt = None
@@ -376,7 +350,7 @@ class Runtime:
             await self._has_work.wait()
             self._has_work.clear()
             while self.state.wants_visit:
-                await self.dispatch(happened.Visit(await self._drawn(), self._clock()))
+                await self.dispatch(happened.Visit(await self._drawn(), awake_seconds()))
                 await asyncio.sleep(0)  # neighbours are heard in between
 
     async def _drawn(self) -> Draws:
@@ -402,23 +376,20 @@ class Runtime:
         if self._timer is not None:
             self._timer.cancel()
         self._wakes_at = wakes_at
-        delay = max(0.0, wakes_at - self._clock())
+        delay = max(0.0, wakes_at - awake_seconds())
         self._timer = asyncio.get_running_loop().call_later(delay, self._wake)
 
     def _wake(self) -> None:
         self._timer, self._wakes_at = None, math.inf
-        self._spawn(self._tick())
+        self._spawn(self.dispatch(happened.Tick(awake_seconds())))
 
-    async def _tick(self) -> None:
-        await self.dispatch(happened.Tick(self._clock()))
-
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+    def _spawn(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._finished)
         return task
 
-    def _finished(self, task: asyncio.Task[None]) -> None:
+    def _finished(self, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             self._fail(error)
@@ -430,10 +401,6 @@ def _largest(state: State) -> int:
     book = 0 if plan.keeper is None else LARGEST_BOOK
     greeting = 2 * len(plan.canonical) + 32 * plan.nodes + _PLAN_ROOM
     return max(state.learner.limits.largest_token, greeting, book)
-
-
-def _is_work(event: Event) -> bool:
-    return isinstance(event, happened.TokenArrived | happened.Visit)
 
 
 def _is_refusal(receipt: Receipt | None) -> bool:

@@ -15,7 +15,7 @@ from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
 from walklearn.node.disk.directory import NodeDirectory
-from walklearn.node.process.control import Control
+from walklearn.node.process.control import Command, Control
 from walklearn.node.process.logs import Log
 from walklearn.node.process.metrics import serve_metrics
 from walklearn.node.process.node import Node, Options
@@ -67,18 +67,23 @@ async def serve(node: Node, options: Options) -> bool:
         another.
     """
     stop = asyncio.Event()
-    control = Control(node.directory.path, _commands(node))
     metrics = None
-    loop = asyncio.get_running_loop()
+
+    async def status() -> Mapping[str, Any]:
+        return node.status()
 
     def ask_to_stop() -> None:
         stop.set()
         node.wake()
 
+    commands: dict[str, Command] = {
+        "Status": status, "StartWalk": node.start_walk, "NewNeighbours": node.look_for_neighbours,
+        "Trust": node.trust,
+    }  # fmt: skip
+    control = Control(node.directory.path, commands)
     for each in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(each, ask_to_stop)
-    watched = _page(node, options)
-    async with node.started(options), watched:
+        asyncio.get_running_loop().add_signal_handler(each, ask_to_stop)
+    async with node.started(options), _page(node, options):
         try:
             await control.listen()
             if options.metrics_port is not None:
@@ -99,7 +104,8 @@ async def _page(node: Node, options: Options) -> AsyncIterator[None]:
     from walklearn.node.process.node_page import NodePage, Validation
 
     public = None if options.validation is None else Validation(options.validation, node.plan)
-    with NodePage(options.web_port, public) as page:
+    page = NodePage(options.web_port, public)
+    with page.page:
         options.announce(f"Watch this node at {page.page.address}")
 
         async def show() -> None:
@@ -165,24 +171,3 @@ class _End:
                 other_models=node.other_models,
             )
         return False
-
-
-def _commands(node: Node) -> dict[str, Any]:
-    async def status() -> Mapping[str, Any]:
-        return node.status()
-
-    async def start_walk(resume: bool, force: bool = False) -> Mapping[str, Any]:
-        await node.start_walk(resume, force)
-        return {}
-
-    async def new_neighbours() -> Mapping[str, Any]:
-        await node.look_for_neighbours()
-        return {}
-
-    async def trust(name: str) -> Mapping[str, Any]:
-        await node.trust(name)
-        return {}
-
-    return {
-        "Status": status, "StartWalk": start_walk, "NewNeighbours": new_neighbours, "Trust": trust,
-    }  # fmt: skip

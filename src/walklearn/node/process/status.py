@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Mapping
 from typing import Any
 
 from walklearn.node.agreement.plan import Plan
@@ -11,20 +12,10 @@ from walklearn.node.disk.database import StoreError
 from walklearn.node.disk.directory import NodeDirectory
 from walklearn.node.disk.store import Release, Store
 from walklearn.node.process.clock import awake_seconds
-from walklearn.node.protocol.events import (
-    Announced,
-    Answered,
-    Event,
-    FinalArrived,
-    NeighbourUp,
-    TokenArrived,
-    Visit,
-)
-from walklearn.node.protocol.links import Link
+from walklearn.node.protocol import events as happened
 from walklearn.node.protocol.pace import patience
 from walklearn.node.protocol.record import Place, Record
 from walklearn.node.protocol.state import Phase, State
-from walklearn.node.protocol.tally import Tally
 from walklearn.node.protocol.tokens import Limits, Line
 
 # Where the plan resumes no walk: after so long it is called stalled.
@@ -38,39 +29,38 @@ class Watch:
     as far as is known here.
     """
 
-    def __init__(self, clock: Callable[[], float] = awake_seconds) -> None:
-        self._clock, self._began = clock, clock()
+    def __init__(self) -> None:
+        self._began = awake_seconds()
         self.here_at: float | None = None
         self.last_holder: str | None = None
         self._heard: dict[str, float] = {}
 
-    def saw(self, event: Event, before: State, after: State) -> None:
+    def saw(self, event: happened.Event, before: State, after: State) -> None:
         """Note when an event happened, and what it says of the token and the neighbours."""
+        now = awake_seconds()
         match event:
-            case Announced(neighbour) | NeighbourUp(neighbour):
-                self._heard[neighbour] = self._clock()
-            case TokenArrived(sender) | FinalArrived(sender):
-                self._heard[sender] = self._clock()
-            case Answered() if before.record.receiver is not None:
-                self._heard[before.record.receiver] = self._clock()
+            case happened.Announced(who) | happened.NeighbourUp(who):
+                self._heard[who] = now
+            case happened.TokenArrived(who) | happened.FinalArrived(who):
+                self._heard[who] = now
+            case happened.Answered() if before.record.receiver is not None:
+                self._heard[before.record.receiver] = now
                 if after.record.place is Place.GONE:
                     self.last_holder = before.record.receiver
-            case _:
-                pass
-        if isinstance(event, TokenArrived | Visit) and after.record is not before.record:
-            self.here_at, self.last_holder = self._clock(), after.fingerprint
+        if isinstance(event, happened.Work) and after.record is not before.record:
+            self.here_at, self.last_holder = now, after.fingerprint
 
     def token_seconds(self, state: State) -> float | None:
         """Seconds since the token was here; None if it was not since the process began."""
         if state.phase is Phase.HOLDING:
             return 0.0
-        return None if self.here_at is None else self._clock() - self.here_at
+        return None if self.here_at is None else awake_seconds() - self.here_at
 
     def moved_seconds(self, state: State) -> float | None:
         """Seconds since the walk was last seen to move, here or elsewhere; None without a walk."""
         if state.seen is None or state.phase is Phase.FINISHED:
             return None
-        return max(0.0, self._clock() - state.seen.moved_at)
+        return max(0.0, awake_seconds() - state.seen.moved_at)
 
     def is_stalled(self, state: State) -> bool:
         """Whether the walk has not moved for as long as makes a node take it for lost."""
@@ -79,7 +69,7 @@ class Watch:
 
     def silent_seconds(self, neighbour: str) -> float:
         """Seconds since the neighbour said something, or since the process began."""
-        return self._clock() - self._heard.get(neighbour, self._began)
+        return awake_seconds() - self._heard.get(neighbour, self._began)
 
 
 # So many digits of a hash are shown.
@@ -188,29 +178,26 @@ def node_status(state: State, names: Mapping[str, str], watch: Watch) -> dict[st
     }
 
 
-def gauges(
-    state: State, names: Mapping[str, str], watch: Watch
-) -> dict[str, float | dict[str, float]]:
+def gauges(status: Mapping[str, Any]) -> dict[str, float | dict[str, float]]:
     """The numbers that Prometheus follows: of holders one for each that there may be."""
-    newest, here = state.record.newest_model, watch.token_seconds(state)
-    links = [link_of(each, state) for each in state.neighbours]
-    last = "" if watch.last_holder is None else _holder(watch.last_holder, state, names)
-    holders = {_holder(each, state, names) for each in (state.fingerprint, *state.neighbours)}
-    holders |= {last} - {""}  # who may be no neighbour any more
+    neighbours, last = status["neighbours"], status["last_holder"]
+    links = [each["link"] for each in neighbours]
+    # The last holder may be no neighbour any more.
+    holders = {"this node", last, *(each["name"] for each in neighbours)} - {None}
     return {
-        "holds_token": float(state.phase is Phase.HOLDING),
-        "handing_over": float(state.phase is Phase.HANDING_OVER),
-        "token_seconds": float("nan") if here is None else here,
-        "walk_stalled": float(watch.is_stalled(state)),
-        "finished": float(state.phase is Phase.FINISHED),
-        "newest_updates": float(0 if newest is None else newest.updates),
-        "neighbours": float(state.degree),
-        "neighbours_up": float(sum(link.up for link in state.links.values())),
-        "neighbours_one_way": float(links.count("one way")),
-        "neighbours_distrusted": float(links.count("distrusted")),
-        "neighbours_confirmed": float(state.degree - len(unconfirmed(state))),
-        "contributions": float(state.record.contributions),
-        "last_holder": {each: float(each == last) for each in sorted(holders)},
+        "holds_token": status["holds_token"],
+        "handing_over": status["phase"] == Phase.HANDING_OVER.value,
+        "token_seconds": math.nan if status["token_seconds"] is None else status["token_seconds"],
+        "walk_stalled": status["stalled"],
+        "finished": status["final"],
+        "newest_updates": status["updates"],
+        "neighbours": len(neighbours),
+        "neighbours_up": sum(each["up"] for each in neighbours),
+        "neighbours_one_way": links.count("one way"),
+        "neighbours_distrusted": links.count("distrusted"),
+        "neighbours_confirmed": sum(each["confirmed"] for each in neighbours),
+        "contributions": status["contributions"],
+        "last_holder": {each: each == last for each in sorted(holders)},
     }
 
 
@@ -218,7 +205,7 @@ def link_of(neighbour: str, state: State) -> str:
     """What a link is good for, in a word."""
     if state.distrusts(neighbour):
         return "distrusted"
-    if not state.links.get(neighbour, Link()).up:
+    if not state.link(neighbour).up:
         return "down"
     return "up" if state.is_usable(neighbour) else "one way"
 
@@ -230,27 +217,14 @@ def _holder(fingerprint: str, state: State, names: Mapping[str, str]) -> str:
     return names.get(fingerprint, "a former neighbour")
 
 
-def all_know_the_end(state: State) -> bool:
-    """Whether every neighbour has said that it has the same final model."""
-    return state.record.final is not None and not unconfirmed(state)
-
-
 def all_tell_of_the_end(state: State) -> bool:
-    """Whether every neighbour has said so since the process began."""
-    own, heard = state.record.final_digest, (state.links.get(each) for each in state.neighbours)
-    told = [None if link is None or link.theirs is None else link.theirs for link in heard]
-    return bool(own) and all(each is not None and each.final_digest == own for each in told)
-
-
-def unconfirmed(state: State) -> list[str]:
-    """The neighbours that have not said that they have the same final model."""
-    known = state.record.confirmed_by
-    return [each for each in state.neighbours if each not in known]
+    """True if every neighbour has said since the process began that it has the final model."""
+    own, theirs = state.record.final_digest, [state.link(each).theirs for each in state.neighbours]
+    return bool(own) and all(each is not None and each.final_digest == own for each in theirs)
 
 
 def _neighbour(name: str, fingerprint: str, state: State, watch: Watch) -> dict[str, Any]:
-    link, tally = state.links.get(fingerprint, Link()), state.record.tallies.get(fingerprint)
-    tally = tally or Tally()
+    link, tally = state.link(fingerprint), state.tally(fingerprint)
     return {
         "name": name,
         "fingerprint": fingerprint,

@@ -59,14 +59,9 @@ class Bound(NamedTuple):
     share: float = 0.0
     asked: float = 0.0
 
-    @classmethod
-    def beyond(
-        cls, reached: float, now: float, away_seconds: float, rate: float, at_once: float,
-        share: float = 0.0,
-    ) -> Bound:  # fmt: skip
-        """The bound from what was known so many seconds ago."""
-        full = cls(reached, now, 0.0, rate, at_once, share)
-        return full._replace(spare=full.most_at_once + rate * away_seconds)
+    def known_since(self, seconds: float) -> Bound:
+        """The bound if what was reached has been known for so long, and nothing of it is spent."""
+        return self._replace(spare=self.most_at_once + self.rate * seconds)
 
     @property
     def most_at_once(self) -> float:
@@ -106,10 +101,9 @@ class Bounds(NamedTuple):
         cls, updates: int, counter: int, now: float, away_seconds: float, rate: float
     ) -> Bounds:
         """The bounds from what was known `away_seconds` ago, at so many updates a second."""
-        return cls(
-            Bound.beyond(updates, now, away_seconds, rate, RENEWED_AFTER, RENEWED_SHARE),
-            Bound.beyond(counter, now, away_seconds, LINES_A_SECOND, LINES_AT_ONCE),
-        )
+        furthest = Bound(updates, now, 0.0, rate, RENEWED_AFTER, RENEWED_SHARE)
+        lines = Bound(counter, now, 0.0, LINES_A_SECOND, LINES_AT_ONCE)
+        return cls(furthest.known_since(away_seconds), lines.known_since(away_seconds))
 
     def allow(self, line: Line, updates: int, now: float) -> bool:
         """Whether there can be such a line with so many updates by now."""

@@ -8,15 +8,12 @@ order, and each `Commit` must be on disk before the effect after it begins.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from walklearn.node.protocol.fields import Vector
 from walklearn.node.protocol.learner import Draws
 from walklearn.node.protocol.messages import Announcement, Receipt
+from walklearn.node.protocol.record import Record
 from walklearn.node.protocol.tokens import Mark, Token
-
-if TYPE_CHECKING:
-    from walklearn.node.protocol.record import Record
 
 
 @dataclass(frozen=True)
@@ -186,6 +183,10 @@ Event = (
     | Visit | Answered | NotSent | Unknown | FinalArrived | FinalAnswered | StartWalk | ResumeWalk
     | TrustAgain | StopAsked | StoreFailed
 )  # fmt: skip
+
+
+# What makes an update.
+Work = TokenArrived | Visit
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,6 +14,7 @@ from walklearn.objectives.linear.domains import Domain
 
 Vector = NDArray[np.float64]
 Sort = TypeVar("Sort", bound=Message)
+Sized = TypeVar("Sized", str, bytes)
 
 VERSION = 1
 LARGEST_COUNTER = 2**63 - 1
@@ -36,8 +37,8 @@ class MessageError(ValueError):
 
 
 def parsed(sort: type[Sort], content: bytes, name: str, longest: int) -> Any:
-    """Read a message of this sort from bytes, if they are not too many and its version is known."""
-    octets(content, f"the {name}", longest)
+    """Read a message of this sort from at most so many bytes, if its version is known."""
+    at_most(content, f"the {name}", longest)
     message: Any = sort()
     try:
         message.ParseFromString(content)
@@ -72,18 +73,17 @@ def matching(value: str, name: str, pattern: re.Pattern[str]) -> str:
     return value
 
 
-def text(value: str, name: str, longest: int) -> str:
-    """Read a text that is not too long."""
+def at_most(value: Sized, name: str, longest: int) -> Sized:
+    """Read a text of at most so many characters, or so many bytes."""
     if len(value) > longest:
-        raise MessageError(f"{name} has {len(value)} characters, the most are {longest}.")
+        units = "characters" if isinstance(value, str) else "bytes"
+        raise MessageError(f"{name} has {len(value)} {units}, the most are {longest}.")
     return value
 
 
-def octets(value: bytes, name: str, longest: int = LONGEST_SEAL) -> bytes:
-    """Read bytes that are not too many."""
-    if len(value) > longest:
-        raise MessageError(f"{name} has {len(value)} bytes, the most are {longest}.")
-    return value
+def seal(value: bytes, name: str) -> bytes:
+    """Read a signature, or those of a line."""
+    return at_most(value, name, LONGEST_SEAL)
 
 
 def fingerprints(content: bytes, name: str) -> tuple[str, ...]:
@@ -101,8 +101,6 @@ def vector(content: bytes, name: str, size: int) -> Vector:
             f"{size * DOUBLE.itemsize}."
         )
     vector: Vector = np.frombuffer(content, DOUBLE)
-    if not DOUBLE.isnative:
-        vector = vector.astype(np.float64)
     check_finite(vector, name)
     return vector
 

@@ -47,7 +47,9 @@ def receive(state: State, event: happened.TokenArrived) -> Result:
         # Two tokens of one epoch cannot both be right.
         token = replace(token, line=line, hop=0, seal=b"", epoch="")
         arrived.append(Note("forked token", f"hop {event.token.hop}", event.sender))
-    counted = _counted(state, event.token.mark)
+    # What this node sent before was taken, if the mark proves it.
+    counted = state.handed_over() if state.proves_arrival(event.token.mark) else state
+    counted = counted.came_back(event.token.mark)
     record = replace(
         counted.record, newest=token.mark, token=token, place=Place.HERE, receiver=None,
         memory=state.record.memory.with_token_from(
@@ -62,11 +64,6 @@ def receive(state: State, event: happened.TokenArrived) -> Result:
         return refuse(state, event.token.mark, str(error))
     accepted = Reply(Receipt(Outcome.ACCEPTED, newest=event.token.line))
     return after_visit, [Commit(after_visit.record), accepted, *arrived, *after]
-
-
-def _counted(state: State, mark: Mark) -> State:
-    """Count a token that arrived: what this node sent before was taken, if the mark proves it."""
-    return (state.handed_over() if state.proves_arrival(mark) else state).came_back(mark)
 
 
 def _is_fork(state: State, token: Token) -> bool:
@@ -193,8 +190,6 @@ def _send(state: State) -> Result:
 
 def answered(state: State, event: happened.Answered) -> Result:
     """Forget the token, or take it back, as the receiver's answer says."""
-    if not _is_about_offer(state, event.mark):
-        return state, []
     receipt, took = event.receipt, event.now - _handover(state).since
     state = state.answered_after(state.record.receiver, took, event.now)
     if receipt.outcome is Outcome.REFUSED:
@@ -233,8 +228,6 @@ def _forgotten(state: State, note: Note) -> Result:
 
 def not_sent(state: State, event: happened.NotSent) -> Result:
     """Take the token back, since this attempt did not arrive, unless an earlier one may have."""
-    if not _is_about_offer(state, event.mark):
-        return state, []
     if _handover(state).doubtful:
         return unknown(state, happened.Unknown(event.mark, event.now))
     return _take_back(state, "no connection")
@@ -242,8 +235,6 @@ def not_sent(state: State, event: happened.NotSent) -> Result:
 
 def unknown(state: State, event: happened.Unknown) -> Result:
     """Try the same receiver again, later; and ask at once whether it is there."""
-    if not _is_about_offer(state, event.mark):
-        return state, []
     handover, retry = _handover(state), state.learner.plan.time_limits.retry_after_seconds
     handover = replace(
         handover,
@@ -345,10 +336,6 @@ def take_a_rest(state: State, now: float) -> State:
 def _handover(state: State) -> Handover:
     assert state.handover is not None
     return state.handover
-
-
-def _is_about_offer(state: State, mark: Mark) -> bool:
-    return state.record.token is not None and state.record.token.mark == mark
 
 
 def _silenced(state: State) -> Mapping[str, Link]:

@@ -31,16 +31,19 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from walklearn.arrays import Arrays
+from walklearn.node.agreement.plan import Plan
 from walklearn.node.protocol.fields import MessageError, Vector, is_inside
 from walklearn.node.protocol.tokens import LEAST_CURVATURE, Limits, Line, Token, check_memory
 from walklearn.node.protocol.values import replace
 from walklearn.objectives import Problem
+from walklearn.privacy.mechanisms.mechanism import Mechanism
+from walklearn.privacy.model_noise import ModelNoise
 from walklearn.privacy.protection import Protection
 from walklearn.updates.line_search import Pace
 from walklearn.updates.saga import SCALARS
@@ -48,12 +51,6 @@ from walklearn.updates.sgd import Sgd
 from walklearn.visit import Draws as VisitDraws
 from walklearn.visit import Setting, init_token, visit
 from walklearn.walks import View
-
-if TYPE_CHECKING:
-    from walklearn.node.agreement.plan import Plan
-    from walklearn.privacy.mechanisms.mechanism import Mechanism
-    from walklearn.privacy.model_noise import ModelNoise
-
 
 # What a release may be rounded by, of itself.
 _ROUNDING = 1e-6
@@ -129,7 +126,6 @@ class Learner:
     or 1 where the walk asks for none.
     noise: on what a visit adds to the model; may_contribute: how often the rows may show in it,
     the cap of the noise or less if the node's budget is smaller.
-    simulated: the noise on the model is made of a seed's normal numbers, and protects nobody.
     mechanism: what releases L_i; left out it is calibrated when it is asked for, which takes long.
     """
 
@@ -138,7 +134,6 @@ class Learner:
     importance: float = 1.0
     noise: ModelNoise | None = None
     may_contribute: int = 0
-    simulated: bool = False
     mechanism: Mechanism | None = None
 
     @classmethod
@@ -150,7 +145,7 @@ class Learner:
         importance: float | None = None,
         noise: ModelNoise | None = None,
         may_contribute: int | None = None,
-        simulated: bool = False,
+        mechanism: Mechanism | None = None,
     ) -> Learner:
         """The part of the node with these rows.
 
@@ -170,7 +165,7 @@ class Learner:
             importance = problem.smoothness(0)
         most = noise.max_contributions if noise is not None else 0
         cap = most if may_contribute is None else min(most, may_contribute)
-        return cls(problem, plan, importance, noise, cap, simulated)
+        return cls(problem, plan, importance, noise, cap, mechanism)
 
     @property
     def smoothness(self) -> float:
@@ -245,18 +240,18 @@ class Learner:
         if self.noise is not None and draws.noise is None:
             raise ValueError("a visit with noise on the model needs that noise.")
         view = view or self.view(token.updates)
-        visited, wrong = self._visit(token, draws, contributions, kept, view)
-        if wrong and token.epoch:
-            token = replace(token, epoch="")
-            visited, wrong = self._visit(token, draws, contributions, kept, view)
-        if wrong:
-            raise DivergedError(f"update {visited.token.updates} cannot be remembered: {wrong}")
-        return visited
+        try:
+            return self._visit(token, draws, contributions, kept, view)
+        except MessageError as error:
+            if not token.epoch:
+                update = token.updates + 1
+                raise DivergedError(f"update {update} cannot be remembered: {error}") from None
+        return self.visit(replace(token, epoch=""), draws, contributions, kept, view)
 
     def _visit(
         self, token: Token, draws: Draws, contributions: int, kept: Kept | None, view: View
-    ) -> tuple[Visited, str]:
-        """Make a visit in the token's epoch or a new one; return also what is wrong with it."""
+    ) -> Visited:
+        """Make a visit in the token's epoch or a new one; a `MessageError` says what is wrong."""
         setting, payload, before = self.setting, token.payload, self.setting.init_node(0)
         remembers, epoch, belongs = self.plan.memory is not None, "", False
         if remembers:
@@ -270,7 +265,7 @@ class Learner:
             before = before._replace(privacy={"contributions": np.asarray(used)})
         rows = draws.uniforms[1:].reshape(setting.update.gradients, setting.objective.draws)
         noise = np.zeros((1, 0)) if draws.noise is None else draws.noise[None]
-        numbers, wrong = VisitDraws(draws.uniforms[:1], rows, noise), ""
+        numbers = VisitDraws(draws.uniforms[:1], rows, noise)
         with np.errstate(over="ignore", invalid="ignore"):
             payload, after, hop, _ = visit(setting, view, payload, before, numbers)
             if not is_inside(payload.update["model"], self.problem.domain):
@@ -282,16 +277,13 @@ class Learner:
                 # If no row has a gradient any more L̂ decays without end; the next one finds it.
                 if not payload.update["curvature"] >= LEAST_CURVATURE:
                     payload.update["curvature"] = np.zeros(())
-                try:
-                    check_memory(payload.update, self.limits)
-                except MessageError as error:
-                    wrong = str(error)
+                check_memory(payload.update, self.limits)
         if self.noise is not None and self.may_contribute:
             contributions = int(after.privacy["contributions"])
         past = () if kept is None else kept.past if belongs else kept.given
         keeps = Kept(epoch, after.update, past) if remembers else None
         improved = replace(token, payload=payload, epoch=epoch)
-        return Visited(improved, contributions, keeps, hop.node), wrong
+        return Visited(improved, contributions, keeps, hop.node)
 
     def _carried(self, token: Token, epoch: str) -> Arrays:
         """Return the update's arrays as a visit in this epoch takes them.

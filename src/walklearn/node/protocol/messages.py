@@ -118,12 +118,12 @@ def decode_greeting(content: bytes) -> Greeting:
     if not importance > 0:
         raise fields.MessageError(f"importance must be positive, it is {importance!r}.")
     return Greeting(
-        name=fields.text(message.name, "name", fields.LONGEST_NAME),
+        name=fields.at_most(message.name, "name", fields.LONGEST_NAME),
         plan_digest=fields.matching(message.plan_digest, "plan_digest", fields.FINGERPRINT),
-        plan=fields.text(message.plan, "plan", fields.LONGEST_PLAN),
-        newest_seal=fields.octets(message.newest_seal, "newest_seal"),
-        final_seal=fields.octets(message.final_seal, "final_seal"),
-        progress_seal=fields.octets(message.progress_seal, "progress_seal"),
+        plan=fields.at_most(message.plan, "plan", fields.LONGEST_PLAN),
+        newest_seal=fields.seal(message.newest_seal, "newest_seal"),
+        final_seal=fields.seal(message.final_seal, "final_seal"),
+        progress_seal=fields.seal(message.progress_seal, "progress_seal"),
         announcement=Announcement(
             degree=fields.count(theirs.degree, "degree", fields.LARGEST_DEGREE),
             importance=importance,
@@ -158,9 +158,9 @@ def decode_receipt(content: bytes) -> Receipt:
         raise fields.MessageError(f"outcome {message.outcome} is none that this version knows.")
     return Receipt(
         outcome=_OUTCOMES[message.outcome],
-        reason=fields.text(message.reason, "reason", fields.LONGEST_REASON),
+        reason=fields.at_most(message.reason, "reason", fields.LONGEST_REASON),
         newest=line_in(message.newest, "newest") if message.HasField("newest") else None,
-        newest_seal=fields.octets(message.newest_seal, "newest_seal"),
+        newest_seal=fields.seal(message.newest_seal, "newest_seal"),
     )
 
 
@@ -187,4 +187,4 @@ def _reminder(message: wire.Announcement) -> Reminder:
         line_in(message.had.line, "had"),
         fields.count(message.had.hop, "had.hop", fields.LARGEST_COUNTER),
     )
-    return Reminder(mark, fields.octets(message.had_proof, "had_proof", fields.PROOF_BYTES))
+    return Reminder(mark, fields.at_most(message.had_proof, "had_proof", fields.PROOF_BYTES))

@@ -35,14 +35,12 @@ def rewire(state: State, event: happened.NewNeighbours) -> Result:
 
 def up(state: State, event: happened.NeighbourUp) -> Result:
     """Note that a neighbour answers, and tell it what it does not know, also the final model."""
-    if event.neighbour not in state.neighbours:
-        return state, []
     was_alone = not any(map(state.is_usable, state.neighbours))
     state = state.answered_after(event.neighbour, event.seconds, event.now)
     links = state.with_link(event.neighbour, up=True, acknowledged=event.ours)
     state, effects = hear(replace(state, links=links), event)
     if was_alone and state.seen is not None and state.is_usable(event.neighbour):
-        state = replace(state, seen=state.seen.waited_for_anew(event.now))
+        state = replace(state, seen=state.seen._replace(moved_at=event.now))
     now = state.announcement(event.neighbour)
     # What it was told of the tokens that came from it may wait: they are too many for greetings.
     if now != replace(event.ours, progress=None, had=now.had):
@@ -52,8 +50,6 @@ def up(state: State, event: happened.NeighbourUp) -> Result:
 
 def hear(state: State, event: happened.NeighbourUp | happened.Announced) -> Result:
     """Note what a neighbour says of itself and of the walk; it may lack the final model."""
-    if event.neighbour not in state.neighbours:
-        return state, []
     theirs, effects = event.theirs, list[Effect]()
     # Who does not reach this node does not tell its importance yet.
     wrong = theirs.reaches_you and state.learner.disbelief(theirs.importance, theirs.degree)
@@ -116,8 +112,6 @@ def _follow(
 
 def down(state: State, event: happened.NeighbourDown) -> Result:
     """Note that a neighbour does not answer; a proposal to go there then counts as rejected."""
-    if event.neighbour not in state.neighbours:
-        return state, []
     links = state.with_link(event.neighbour, up=False, final_sent="")
     return replace(state, links=links), []
 
@@ -158,7 +152,7 @@ def learn(state: State, event: happened.FinalArrived) -> Result:
 def final_answered(state: State, event: happened.FinalAnswered) -> Result:
     """Note whether the final model arrived; if not, it is sent when the neighbour answers again."""
     arrived = event.receipt is not None and event.receipt.outcome is not Outcome.REFUSED
-    if arrived or event.neighbour not in state.neighbours:
+    if arrived:
         return state, []
     return replace(state, links=state.with_link(event.neighbour, final_sent="")), []
 

@@ -73,8 +73,8 @@ def _begin_again(state: State, now: float) -> Result:
 
 def trust(state: State, event: happened.TrustAgain) -> Result:
     """Forget what was lost to a neighbour, because the two owners have spoken."""
-    tally = state.record.tallies.get(event.neighbour)
-    if tally is None or tally == tally.forgiven():
+    tally = state.tally(event.neighbour)
+    if tally == tally.forgiven():
         return decline(
             state, "the walk was not lost to this neighbour: there is nothing to forgive."
         )

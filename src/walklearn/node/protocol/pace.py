@@ -8,12 +8,10 @@ its limits are several times the longest of late.
 from __future__ import annotations
 
 import zlib
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from walklearn.node.agreement.plan import TimeLimits
 from walklearn.node.protocol.tokens import Mark
-
-if TYPE_CHECKING:
-    from walklearn.node.agreement.plan import TimeLimits
 
 # What was long ago counts half after so many seconds.
 _HALF_LIFE = 30.0
@@ -25,7 +23,7 @@ _LONGEST = 3600.0
 # A token this large takes a second more over a slow line.
 _BYTES_A_SECOND = 1e6
 # Seconds between signs of life while a walk is under way, and while none is.
-_HELLO_WALKING, _HELLO_IDLE = 2.0, 5.0
+HELLO_WALKING, HELLO_IDLE = 2.0, 5.0
 # A line that was begun from a copy was waited for: the next wait is twice as long. So a network
 # that is slower than anyone thought finds its pace instead of beginning again for ever.
 _BEGUN_AGAIN = 2.0 / _TIMES
@@ -56,10 +54,6 @@ class Sighting(NamedTuple):
     mark: Mark
     updates: int
     moved_at: float
-
-    def waited_for_anew(self, now: float) -> Sighting:
-        """The same, but the wait begins now: nobody could be heard before."""
-        return self._replace(moved_at=now)
 
 
 def longest_return(
@@ -114,13 +108,6 @@ def unanswered(limits: TimeLimits, answers: Longest) -> float:
     (4.0, 8.0)
     """
     return 2.0 * answer_within(limits, answers) / _TIMES
-
-
-def hello_every(limits: TimeLimits, walking: bool) -> float:
-    """How many seconds lie between an answer and the next sign of life to the same neighbour."""
-    if limits.hello_every_seconds is not None:
-        return limits.hello_every_seconds
-    return _HELLO_WALKING if walking else _HELLO_IDLE
 
 
 def lot(fingerprint: str, mark: Mark, updates: int) -> float:

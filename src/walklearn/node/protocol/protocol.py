@@ -76,30 +76,6 @@ begins every wait anew.
 gave to the token since. Neighbours tell it which token they had from it last: see `reminders`. The
 count of contributions does not rely on neighbours: it is reserved outside the node's directory
 (`disk.contribution_count`).
-
-**The table.** What each event does in each state; … is "nothing".
-
->>> print(table())
-event          idle            holding         handing over    finished
-Started        wake            wake            resend          wake
-Tick           look            rest            retry           rest
-Slept          slept           slept           slept           slept
-NewNeighbours  rewire          rewire          rewire          rewire
-NeighbourUp    up              up              up_retry        up
-NeighbourDown  down            down            down            down
-Announced      hear            hear            hear            hear
-TokenArrived   receive         receive         receive         receive
-Visit          …               work            …               …
-Answered       …               …               answered        …
-NotSent        …               …               not_sent        …
-Unknown        …               …               unknown         …
-FinalArrived   learn           learn           learn           learn
-FinalAnswered  final_answered  final_answered  final_answered  final_answered
-StartWalk      start           start           start           start
-ResumeWalk     resume          holds           resume          done
-TrustAgain     trust           trust           trust           trust
-StopAsked      stop            stop            stop            stop
-StoreFailed    undo            undo            undo            undo
 """
 
 from __future__ import annotations
@@ -114,6 +90,11 @@ from walklearn.node.protocol.learner import Learner
 from walklearn.node.protocol.neighbours import Result
 from walklearn.node.protocol.record import Record
 from walklearn.node.protocol.state import Phase, State
+
+_OF_NEIGHBOURS = (
+    happened.NeighbourUp, happened.NeighbourDown, happened.Announced, happened.FinalAnswered,
+)  # fmt: skip
+_OF_OFFERS = (happened.Answered, happened.NotSent, happened.Unknown)
 
 Handler = Callable[[State, Any], Result]
 
@@ -133,12 +114,20 @@ def recover(
 def handle(state: State, event: Event) -> Result:
     """Return what an event makes of the node, and what is to be done about it, in this order."""
     handler = _TABLE[type(event)][state.phase]
-    if handler is None:
+    if handler is None or _is_outdated(state, event):
         return state, []
     after, effects = handler(state, event)
     if _news(after) != _news(state):
         effects += [Greet(each) for each, link in after.links.items() if link.up]
     return after, effects
+
+
+def _is_outdated(state: State, event: Event) -> bool:
+    """True if the event is about a former neighbour, or another offer than the one under way."""
+    if isinstance(event, _OF_NEIGHBOURS):
+        return event.neighbour not in state.neighbours
+    offered = state.record.token
+    return isinstance(event, _OF_OFFERS) and (offered is None or event.mark != offered.mark)
 
 
 def _news(state: State) -> Any:
@@ -148,6 +137,7 @@ def _news(state: State) -> Any:
     return state.neighbours, beginning, record.final_digest, state.told_confirmations
 
 
+# What each event does in each state; None: nothing.
 _PHASES = (Phase.IDLE, Phase.HOLDING, Phase.HANDING_OVER, Phase.FINISHED)
 _ROWS: dict[type[Any], Sequence[Handler | None]] = {
     happened.Started: (handover.wake, handover.wake, handover.resend, handover.wake),
@@ -171,17 +161,3 @@ _ROWS: dict[type[Any], Sequence[Handler | None]] = {
     happened.StoreFailed: (owner.undo,) * 4,
 }
 _TABLE = {event: dict(zip(_PHASES, row, strict=True)) for event, row in _ROWS.items()}
-
-
-def table() -> str:
-    """The table of states and events, for people."""
-    lines = [["event", *(phase.value for phase in _PHASES)]]
-    lines += [
-        [event.__name__, *("…" if each is None else each.__name__ for each in row)]
-        for event, row in _ROWS.items()
-    ]
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    return "\n".join(
-        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
-        for line in lines
-    )

@@ -42,8 +42,7 @@ from walklearn.node.protocol.values import replace
 
 def proof_of(secret: bytes, receiver: str, mark: Mark) -> bytes:
     """What goes with a token to this receiver, so that its sender knows it again."""
-    line = mark.line
-    handover = f"{receiver} {line.updates} {line.counter} {line.reclaimer} {line.walk} {mark.hop}"
+    handover = f"{receiver} {mark.line} {mark.hop}"
     return hmac.digest(secret, handover.encode(), "sha256")[:PROOF_BYTES]
 
 

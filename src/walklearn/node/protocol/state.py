@@ -9,33 +9,21 @@ import enum
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from walklearn.node.agreement.plan import TimeLimits
+from walklearn.node.protocol import pace
 from walklearn.node.protocol.belief import LINES_AT_ONCE, Bounds
 from walklearn.node.protocol.learner import Learner
 from walklearn.node.protocol.links import Arrivals, Handover, Link
 from walklearn.node.protocol.messages import Announcement, Progress
-from walklearn.node.protocol.pace import (
-    Longest,
-    Sighting,
-    answer_within,
-    hello_every,
-    longest_return,
-    lot,
-    patience,
-    reclaim_after,
-    shortest_patience,
-    unanswered,
-)
+from walklearn.node.protocol.pace import Longest, Sighting
 from walklearn.node.protocol.record import Place, Record
 from walklearn.node.protocol.reminders import proof_of
 from walklearn.node.protocol.tally import Sent, Tally
 from walklearn.node.protocol.tokens import Line, Mark, Token
 from walklearn.node.protocol.values import replace
 from walklearn.walks import View
-
-if TYPE_CHECKING:
-    from walklearn.node.agreement.plan import TimeLimits
 
 
 class Phase(enum.Enum):
@@ -121,7 +109,7 @@ class State:
     def reclaims_at(self) -> float:
         """When the handover under way is given up; who has just come back has time to answer."""
         assert self.handover is not None
-        due = self.handover.since + reclaim_after(
+        due = self.handover.since + pace.reclaim_after(
             self._time_limits, self._answers_of(self.record.receiver), self._token_bytes
         )
         there_at = self.handover.there_at
@@ -142,7 +130,7 @@ class State:
     def _due_by(self, sent_at: float) -> float:
         """When an answer of the receiver to a token that was sent then is due."""
         answers = self._answers_of(self.record.receiver)
-        return sent_at + answer_within(self._time_limits, answers, self._token_bytes)
+        return sent_at + pace.answer_within(self._time_limits, answers, self._token_bytes)
 
     @property
     def resumes_at(self) -> float | None:
@@ -155,41 +143,36 @@ class State:
         seen, copy = self.seen, self.record.newest_model
         if seen is None or self.stopping or self.phase is not Phase.IDLE:
             return None
-        if copy is None and not self.never_left_its_starter:
+        # The first handover renews the line, so a line of 0 updates was never offered.
+        if copy is None and seen.mark.line.updates:
             return None
-        limit = patience(self._time_limits, self.returns)
+        limit = pace.patience(self._time_limits, self.returns)
         if not limit or not any(map(self.is_usable, self.neighbours)):
             return None
         behind = max(0.0, 1.0 - (copy.updates if copy else 0) / max(1, seen.updates))
-        lots = lot(self.fingerprint, seen.mark, seen.updates)
+        lots = pace.lot(self.fingerprint, seen.mark, seen.updates)
         return seen.moved_at + limit * (1.0 + lots + behind)
-
-    @property
-    def never_left_its_starter(self) -> bool:
-        """True if no token of the walk was ever handed over, as far as is known here.
-
-        The first handover renews the line, so a line of 0 updates was never offered.
-        """
-        return self.seen is not None and self.seen.mark.line.updates == 0
 
     def answer_within_seconds(self, neighbour: str) -> float:
         """How long to wait for an answer to a final model, or to the handover under way."""
         attempts = 0 if self.handover is None else self.handover.attempts
         answers = self._answers_of(neighbour)
-        return answer_within(self._time_limits, answers, self._token_bytes, attempts)
+        return pace.answer_within(self._time_limits, answers, self._token_bytes, attempts)
 
     def greeted_within_seconds(self, neighbour: str, attempts: int) -> float:
         """How long to wait for a neighbour's answer to a greeting, after so many vain attempts."""
-        return answer_within(self._time_limits, self._answers_of(neighbour), attempts=attempts)
+        return pace.answer_within(self._time_limits, self._answers_of(neighbour), attempts=attempts)
 
     def _answers_of(self, neighbour: str | None) -> Longest:
-        return self.links.get(neighbour or "", Link()).answers
+        return self.link(neighbour or "").answers
 
     @property
     def hello_every_seconds(self) -> float:
         """How long to wait between signs of life."""
-        walking = self.record.newest is not None and self.phase is not Phase.FINISHED
-        return hello_every(self._time_limits, walking)
+        if self._time_limits.hello_every_seconds is not None:
+            return self._time_limits.hello_every_seconds
+        is_walking = self.record.newest is not None and self.phase is not Phase.FINISHED
+        return pace.HELLO_WALKING if is_walking else pace.HELLO_IDLE
 
     @property
     def _time_limits(self) -> TimeLimits:
@@ -208,8 +191,7 @@ class State:
 
     def is_usable(self, neighbour: str) -> bool:
         """Whether the token may go there."""
-        link = self.links.get(neighbour)
-        return link is not None and link.usable(self.degree) and not self.distrusts(neighbour)
+        return self.link(neighbour).usable(self.degree) and not self.distrusts(neighbour)
 
     def distrusts(self, neighbour: str) -> bool:
         """Whether the neighbour lost the walk too often; then the link is closed, both ways.
@@ -217,9 +199,7 @@ class State:
         A node with one neighbour alone sends it every token, and some are lost far beyond it:
         there, only tokens that were lost in plain sight count.
         """
-        tally = self.record.tallies.get(neighbour)
-        if tally is None:
-            return False
+        tally = self.tally(neighbour)
         return tally.is_distrusted if self.degree > 1 else tally.lost_it
 
     def announcement(self, neighbour: str, now: float | None = None) -> Announcement:
@@ -227,7 +207,7 @@ class State:
         return Announcement(
             degree=self.degree,
             importance=self.learner.importance,
-            reaches_you=self.links.get(neighbour, Link()).up and not self.distrusts(neighbour),
+            reaches_you=self.link(neighbour).up and not self.distrusts(neighbour),
             newest=self.record.newest_line,
             final=self.record.final_line,
             progress=None if now is None else self._progress(now),
@@ -295,7 +275,8 @@ class State:
         """
         if self.bounds is None:
             return 0.0
-        return min(self.bounds.updates.short_for(now), shortest_patience(self._time_limits) / 3)
+        longest = pace.shortest_patience(self._time_limits) / 3
+        return min(self.bounds.updates.short_for(now), longest)
 
     def doubting(self, updates: int) -> State:
         """So many updates were claimed, and refused: time may show that they can have been made."""
@@ -316,7 +297,7 @@ class State:
         moved_at = min(now, max(now - age_seconds, known.moved_at))
         seen = Sighting(mark, updates, moved_at)
         begun_again = mark.line.beginning != known.mark.line.beginning and updates <= known.updates
-        returns = longest_return(self._time_limits, self.returns, known, seen, begun_again)
+        returns = pace.longest_return(self._time_limits, self.returns, known, seen, begun_again)
         bounds = self.bounds.and_also(mark.line, updates, moved_at, now)
         state = replace(self, seen=seen, returns=returns, bounds=bounds)
         return state._missed(mark.line, known.updates, waited=now - known.moved_at)
@@ -372,13 +353,14 @@ class State:
         if token is None or receiver not in self.neighbours:
             return replace(self, sent=None)
         sent = Sent(receiver, token.mark, token.updates)
-        return self.with_tally(receiver, self._tally(receiver).and_sent(), sent)
+        return self.with_tally(receiver, self.tally(receiver).and_sent(), sent)
 
     def came_back(self, mark: Mark) -> State:
         """Note that a token or the end is here, and so what was sent last, if of the same line."""
-        if self.sent is None or not self.sent.is_back_as(mark):
+        sent = self.sent
+        if sent is None or mark < sent.mark or mark.line.beginning != sent.mark.line.beginning:
             return self
-        return self.with_tally(self.sent.receiver, self._tally(self.sent.receiver).and_back(), None)
+        return self.with_tally(sent.receiver, self.tally(sent.receiver).and_back(), None)
 
     def _missed(self, line: Line, known: int, waited: float) -> State:
         """Count what was sent as lost if this line was begun since: then it will not come back.
@@ -387,14 +369,14 @@ class State:
         how long nothing had moved. A line that was begun sooner than anyone takes a walk for lost
         says nothing of the receiver, unless it has signed it: with a book, its name is no forgery.
         """
-        if self.sent is None or not self.sent.is_lost_to(line):
+        if self.sent is None or line.beginning == self.sent.mark.line.beginning:
             return self
-        too_soon = waited < shortest_patience(self._time_limits)
+        too_soon = waited < pace.shortest_patience(self._time_limits)
         its_own = self.learner.plan.keeper is not None and line.reclaimer == self.sent.receiver
         if too_soon and not its_own:
             return replace(self, sent=None)
         beyond = max(0, known - self.sent.updates, line.updates - self.sent.updates)
-        tally = self._tally(self.sent.receiver).and_missed(beyond)
+        tally = self.tally(self.sent.receiver).and_missed(beyond)
         return self.with_tally(self.sent.receiver, tally, None)
 
     def with_tally(self, neighbour: str, tally: Tally, sent: Sent | None) -> State:
@@ -402,7 +384,8 @@ class State:
         tallies = {**self.record.tallies, neighbour: tally}
         return replace(self, record=replace(self.record, tallies=tallies), sent=sent)
 
-    def _tally(self, neighbour: str) -> Tally:
+    def tally(self, neighbour: str) -> Tally:
+        """What became of the tokens that this neighbour took."""
         return self.record.tallies.get(neighbour, Tally())
 
     def proves_arrival(self, mark: Mark) -> bool:
@@ -438,14 +421,18 @@ class State:
         """
         receiver, state = self.record.receiver, self
         if receiver in self.neighbours and self.leaves_unanswered(now):
-            tally = self._tally(receiver).and_sent().and_missed(beyond=0)
+            tally = self.tally(receiver).and_sent().and_missed(beyond=0)
             state = self.with_tally(receiver, tally, None)
-        seconds = unanswered(self._time_limits, self._answers_of(receiver))
+        seconds = pace.unanswered(self._time_limits, self._answers_of(receiver))
         return state.answered_after(receiver, seconds, now)
 
     def with_link(self, neighbour: str, **changes: Any) -> Mapping[str, Link]:
         """The links, with some facts about one neighbour changed."""
-        return {**self.links, neighbour: replace(self.links.get(neighbour, Link()), **changes)}
+        return {**self.links, neighbour: replace(self.link(neighbour), **changes)}
+
+    def link(self, neighbour: str) -> Link:
+        """What is known of this neighbour, which may be none."""
+        return self.links.get(neighbour, Link())
 
 
 class _Announced(Sequence[tuple[float, ...]]):
@@ -460,7 +447,7 @@ class _Announced(Sequence[tuple[float, ...]]):
     def __getitem__(self, place: Any) -> Any:
         state = self._state
         neighbour = state.neighbours[place]
-        theirs = state.links.get(neighbour, Link()).theirs
+        theirs = state.link(neighbour).theirs
         if theirs is None or not state.is_usable(neighbour):
             return (math.inf,)
         return state.learner.plan.metropolis.announcement(theirs.importance, theirs.degree)

@@ -35,7 +35,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from walklearn.node.protocol.tokens import Line, Mark
+from walklearn.node.protocol.tokens import Mark
 
 # A neighbour that the walk was lost to so often, within so many handovers to it, is distrusted.
 LOSSES, LOSSES_WITHIN = 2, 100
@@ -98,11 +98,3 @@ class Sent(NamedTuple):
     receiver: str
     mark: Mark
     updates: int
-
-    def is_back_as(self, mark: Mark) -> bool:
-        """Whether a token or an end with this mark comes from the one that was sent."""
-        return mark >= self.mark and mark.line.beginning == self.mark.line.beginning
-
-    def is_lost_to(self, line: Line) -> bool:
-        """Whether this line was begun since, so that what was sent will not come back."""
-        return line.beginning != self.mark.line.beginning

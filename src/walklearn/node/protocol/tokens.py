@@ -24,11 +24,12 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from walklearn.arrays import Arrays
+from walklearn.node.agreement.plan import Plan
 from walklearn.node.protocol import fields
 from walklearn.node.protocol import messages_pb2 as wire
 from walklearn.node.protocol.fields import Vector
@@ -36,9 +37,6 @@ from walklearn.objectives.linear.domains import Domain
 from walklearn.updates.saga import SCALARS
 from walklearn.visit import Token as Payload
 from walklearn.wording import plural
-
-if TYPE_CHECKING:
-    from walklearn.node.agreement.plan import Plan
 
 # The fields of `messages.proto` that hold the declared arrays: vectors, numbers, and, only if the
 # token has an epoch, the sum of gradients and the numbers in the message Memory.
@@ -82,6 +80,9 @@ class Line(NamedTuple):
     def renewed_at(self) -> int:
         """How many updates its walk has made when it goes on in a new line."""
         return self.updates + max(RENEWED_AFTER, int(self.updates * RENEWED_SHARE))
+
+    def __str__(self) -> str:
+        return " ".join(map(str, self))
 
     @property
     def in_words(self) -> str:
@@ -240,10 +241,10 @@ def decode_token(content: bytes, limits: Limits) -> Token:
         payload=Payload(0, updates, updates, *_arrays(message, limits)),
         epoch=epoch,
         final=message.final,
-        seal=fields.octets(message.seal, "seal"),
+        seal=fields.seal(message.seal, "seal"),
         ended_by=fields.matching(message.ended_by, "ended_by", fields.DIGEST_OR_NONE),
-        end_seal=fields.octets(message.end_seal, "end_seal"),
-        proof=fields.octets(message.proof, "proof", fields.PROOF_BYTES),
+        end_seal=fields.seal(message.end_seal, "end_seal"),
+        proof=fields.at_most(message.proof, "proof", fields.PROOF_BYTES),
     )
     _check_consistent(token, limits)
     return token

@@ -28,12 +28,7 @@ from walklearn.node.agreement.node_rows import NodeRows
 from walklearn.node.disk.creation import create_node
 from walklearn.node.disk.directory import NodeDirectory
 from walklearn.node.disk.store import Store
-from walklearn.node.process.control import (
-    STATUS_SECONDS,
-    NotAnsweringError,
-    NotRunningError,
-    ask,
-)
+from walklearn.node.process import control
 from walklearn.node.protocol.tokens import Limits, Token
 from walklearn.node.trial import child
 
@@ -97,8 +92,7 @@ class LocalNetwork:
         """Wait until every node answers."""
         limit = time.monotonic() + START_SECONDS
         for number, directory in enumerate(self.directories):
-            while not _answers(directory):
-                self._check_alive(number)
+            while "updates" not in self.status(number):
                 if time.monotonic() > limit:
                     raise LocalNetworkError(f"{directory.path} does not answer: see its log.")
                 time.sleep(0.05)
@@ -120,39 +114,26 @@ class LocalNetwork:
 
     def start_walk(self, at: int = 0) -> None:
         """Begin the token at a node."""
-        ask(self.directories[at].path, "StartWalk", resume=False)
+        control.ask(self.directories[at].path, "StartWalk", resume=False)
 
     def statuses(self) -> list[dict[str, Any]]:
-        """What each node says of itself; a process that is gone is an error."""
-        return [self.status(number) for number in range(len(self.directories))]
+        """What each node says of itself: see `status`."""
+        with ThreadPoolExecutor(_LOOKERS) as pool:  # one may be frozen
+            return list(pool.map(self.status, range(len(self.directories))))
 
     def status(self, number: int) -> dict[str, Any]:
-        """What a node says of itself; NotRunningError while it is still starting."""
-        self._check_alive(number)
-        try:
-            return ask(self.directories[number].path, "Status")
-        except NotRunningError:
-            self._check_alive(number)
-            raise
-
-    def looks(self) -> list[dict[str, Any]]:
-        """What each node says of itself, or the phase of one that says nothing.
+        """What a node says of itself, or the phase of one that says nothing.
 
         "down" if it was killed from here, "starting", or "frozen"; a process that is gone otherwise
         is an error.
         """
-        numbers = range(len(self.directories))
-        with ThreadPoolExecutor(_LOOKERS) as pool:  # one may be frozen
-            return list(pool.map(self._look, numbers))
-
-    def _look(self, number: int) -> dict[str, Any]:
         if number in self._killed:
             return {"phase": "down"}
         try:
-            return ask(self.directories[number].path, "Status", STATUS_SECONDS)
-        except NotAnsweringError:
+            return control.ask(self.directories[number].path, "Status", control.STATUS_SECONDS)
+        except control.NotAnsweringError:
             return {"phase": "frozen"}
-        except NotRunningError:
+        except control.NotRunningError:
             if number not in self._killed:  # it may have been, meanwhile
                 self._check_alive(number)
             return {"phase": "starting"}
@@ -194,14 +175,6 @@ def _spawn(directory: NodeDirectory) -> subprocess.Popen[bytes]:
             command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment,
             start_new_session=True,
         )  # fmt: skip
-
-
-def _answers(directory: NodeDirectory) -> bool:
-    try:
-        ask(directory.path, "Status")
-    except (NotRunningError, OSError):
-        return False
-    return True
 
 
 def _free_ports(count: int) -> Iterator[int]:

@@ -94,7 +94,6 @@ class Glimpse:
     holder: int | None
     error: float | None
     nodes: tuple[NodeGlimpse, ...]
-    refused: int = 0
 
     @property
     def finished(self) -> int:
@@ -118,7 +117,7 @@ def watch(network: LocalNetwork, trial: Trial) -> Iterator[Glimpse]:
     nodes = [NodeGlimpse(directory.settings.name) for directory in network.directories]
     updates, error, holder = 0, None, None
     while True:
-        looks = network.looks()
+        looks = network.statuses()
         nodes = [_seen(*each) for each in zip(nodes, looks, strict=True)]
         there = [number for number, look in enumerate(looks) if "updates" in look]
         if there:
@@ -133,7 +132,6 @@ def watch(network: LocalNetwork, trial: Trial) -> Iterator[Glimpse]:
             holder=holder if updates else None,
             error=error,
             nodes=tuple(nodes),
-            refused=sum(sum(_counted(look, "refusals", {}).values()) for look in looks),
         )
         yield glimpse
         if glimpse.ended:
@@ -144,15 +142,11 @@ def _seen(before: NodeGlimpse, look: Mapping[str, Any]) -> NodeGlimpse:
     """What is known of a node now; of one that says nothing, what it said last."""
     if "updates" not in look:
         return replace(before, phase=look["phase"])
+    counters = look["counters"]
     return NodeGlimpse(
-        before.name, look["phase"], _counted(look, "updates", 0),
-        _counted(look, "handovers_sent", 0), look["final"], look["importance"],
-        _counted(look, "notes", {}),
+        before.name, look["phase"], counters.get("updates", 0), counters.get("handovers_sent", 0),
+        look["final"], look["importance"], counters.get("notes", {}),
     )  # fmt: skip
-
-
-def _counted(look: Mapping[str, Any], name: str, none: Any) -> Any:
-    return look.get("counters", {}).get(name, none)
 
 
 def _how_new(look: Mapping[str, Any]) -> tuple[int, int, int, bool]:

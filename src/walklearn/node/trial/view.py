@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from threading import Lock
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,9 +24,9 @@ _QUIET = ("rejected", "silent neighbour", "obsolete")
 
 
 class NetworkView:
-    """What the page shows, and its server while it is entered."""
+    """What the page shows; `page` serves it while it is entered."""
 
-    def __init__(self, network: LocalNetwork, trial: Trial, about: str, port: int = 0) -> None:
+    def __init__(self, network: LocalNetwork, trial: Trial, about: str) -> None:
         self._network, self._trial, self._about = network, trial, about
         self._names = [directory.settings.name for directory in network.directories]
         self._places = _unit_square(spring_layout(trial.graph))
@@ -39,14 +39,7 @@ class NetworkView:
         self._moved = (0, 0.0)
         self._now: dict[str, Any] | None = None
         actions = {"kill": self._kill, "start": self._start}
-        self.page = LivePage("network", self._first, actions, port)
-
-    def __enter__(self) -> Self:
-        self.page.__enter__()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.page.__exit__(*error)
+        self.page = LivePage("network", self._first, actions)
 
     def begin(self) -> None:
         """Note that the walk begins now."""

@@ -12,11 +12,6 @@ without which a certificate that signed itself is not found among those that are
 from __future__ import annotations
 
 import datetime
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from cryptography import x509
-    from cryptography.hazmat.primitives.asymmetric import ec
 
 # Devices without a battery start in 1970 or in 2000, and a pinned certificate need not expire:
 # RFC 5280 has this end for "no end".
@@ -29,14 +24,36 @@ _P256 = bytes.fromhex("06072a8648ce3d020106082a8648ce3d030107")
 
 def create(name: str) -> tuple[bytes, bytes]:
     """Make a new key, and a certificate for the name that the key itself signs, both in PEM."""
-    from cryptography.hazmat.primitives import serialization
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes, serialization
     from cryptography.hazmat.primitives.asymmetric import ec
+    from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
     key = ec.generate_private_key(ec.SECP256R1())
     private = key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
-    return private, _self_signed(name, key).public_bytes(serialization.Encoding.PEM)
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+    public = key.public_key()
+    identifier = x509.SubjectKeyIdentifier.from_public_key(public)
+    authority = x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(identifier)
+    purposes = [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(subject)
+        .public_key(public)
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(_START)
+        .not_valid_after(_END)
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName(name)]), critical=False)
+        .add_extension(x509.ExtendedKeyUsage(purposes), critical=False)
+        .add_extension(identifier, critical=False)
+        .add_extension(authority, critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    return private, certificate.public_bytes(serialization.Encoding.PEM)
 
 
 def public_key(der: bytes) -> bytes:
@@ -72,30 +89,3 @@ def _element(content: bytes, tag: int) -> tuple[bytes, bytes]:
     if len(content) < start + size:
         raise ValueError("the certificate is cut short")
     return content[start : start + size], content[start + size :]
-
-
-def _self_signed(name: str, key: ec.EllipticCurvePrivateKey) -> x509.Certificate:
-    from cryptography import x509
-    from cryptography.hazmat.primitives import hashes
-    from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
-
-    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
-    public = key.public_key()
-    identifier = x509.SubjectKeyIdentifier.from_public_key(public)
-    authority = x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(identifier)
-    purposes = [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]
-    return (
-        x509.CertificateBuilder()
-        .subject_name(subject)
-        .issuer_name(subject)
-        .public_key(public)
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(_START)
-        .not_valid_after(_END)
-        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-        .add_extension(x509.SubjectAlternativeName([x509.DNSName(name)]), critical=False)
-        .add_extension(x509.ExtendedKeyUsage(purposes), critical=False)
-        .add_extension(identifier, critical=False)
-        .add_extension(authority, critical=False)
-        .sign(key, hashes.SHA256())
-    )

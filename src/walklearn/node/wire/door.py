@@ -79,13 +79,16 @@ class Door:
 
     def _make_room(self, host: str) -> None:
         """Send away who has waited longest: from this address, from unknown ones, or of all."""
-        still = {task: self._hosts[task] for task in self.waiting}
-        same = [task for task, of in still.items() if of == host]
+        still = self.waiting
+        same = [task for task in still if self._hosts[task] == host]
         if host not in self.known and len(same) >= MOST_OF_ADDRESS:
             same[0].cancel()
         elif len(still) >= MOST_WAITING:
-            unknown = [task for task, of in still.items() if of not in self.known]
-            (unknown or list(still))[0].cancel()
+            self._cancel_first(still)
+
+    def _cancel_first(self, tasks: list[asyncio.Task[str]]) -> None:
+        unknown = [task for task in tasks if self._hosts[task] not in self.known]
+        (unknown or tasks)[0].cancel()
 
     @property
     def waiting(self) -> list[asyncio.Task[str]]:
@@ -109,13 +112,12 @@ class Door:
         task = asyncio.current_task()
         assert task is not None
         claim = who, self._hosts[task]
-        still = {each: of for each, of in self._claims.items() if not each.cancelling()}
-        same = [each for each, of in still.items() if of == claim]
+        still = [each for each in self._claims if not each.cancelling()]
+        same = [each for each in still if self._claims[each] == claim]
         if len(same) >= MOST_PROVING:
             same[0].cancel()
         elif len(still) >= MOST_WAITING:
-            unknown = [each for each, (_, host) in still.items() if host not in self.known]
-            (unknown or list(still))[0].cancel()
+            self._cancel_first(still)
         self._claims[task] = claim
 
     def _found_out(self, connection: socket.socket, task: asyncio.Task[str]) -> None:

@@ -112,14 +112,12 @@ async def _connected(address: str) -> socket.socket:
         connection.setblocking(False)
         try:
             await loop.sock_connect(connection, place)
-        except OSError as reason:
-            connection.close()
-            error = reason
-        except BaseException:
-            connection.close()
-            raise
-        else:
             return connection
+        except BaseException as reason:
+            connection.close()
+            if not isinstance(reason, OSError):
+                raise
+            error = reason
     raise error
 
 

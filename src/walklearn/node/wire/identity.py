@@ -60,12 +60,16 @@ class Identity:
     @property
     def fingerprint(self) -> str:
         """What neighbours know the node by."""
-        return fingerprint(self.certificate)
+        return fingerprint_of_key(self.public_key)
 
     @property
     def public_key(self) -> bytes:
         """The P-256 point in its 33 bytes; its SHA-256 is the fingerprint."""
-        return certificates.public_key(_to_der(self.certificate))
+        try:
+            der = ssl.PEM_cert_to_DER_cert(self.certificate.decode("ascii").strip())
+            return certificates.public_key(der)
+        except ValueError as error:
+            raise IdentityError(f"this is not a walklearn node's certificate: {error}.") from None
 
     def sign(self, message: bytes) -> bytes:
         """Sign a message, which begins with what it is about (see `verified`)."""
@@ -173,14 +177,6 @@ class Invite:
         return cls(name, address, from_text(key))
 
 
-def fingerprint(certificate: bytes) -> str:
-    """The fingerprint of the key in a PEM certificate."""
-    try:
-        return fingerprint_of_key(certificates.public_key(_to_der(certificate)))
-    except ValueError as error:
-        raise IdentityError(f"this is not the certificate of a walklearn node: {error}.") from None
-
-
 def fingerprint_of_key(public_key: bytes) -> str:
     """SHA-256 of a public key (a compressed P-256 point), in hex."""
     return hashlib.sha256(public_key).hexdigest()
@@ -240,13 +236,6 @@ def check_address(address: str) -> tuple[str, int]:
             f"got {address!r}."
         )
     return found[1].strip("[]"), int(found[2])
-
-
-def _to_der(pem: bytes) -> bytes:
-    try:
-        return ssl.PEM_cert_to_DER_cert(pem.decode("ascii").strip())
-    except ValueError as error:
-        raise IdentityError(f"this is not a certificate: {error}.") from None
 
 
 def to_text(content: bytes) -> str:

@@ -18,7 +18,6 @@ from walklearn.node.wire.session import Answer, Session, Unanswered, Undelivered
 
 # How long to leave it to the neighbour to dial.
 PATIENCE_SECONDS = 0.1
-_LASTING_SECONDS = 2.0
 # Sessions with one neighbour; it needs a second only while the first retires.
 MOST_SESSIONS = 4
 
@@ -26,9 +25,8 @@ MOST_SESSIONS = 4
 class Link:
     """What leads to one neighbour, and what it says.
 
-    tell: hears of every new session. lost: called when the
-    last one has ended without being asked to, after some time: a neighbour that hangs up as soon
-    as it is dialled is not dialled at once again.
+    tell: hears of every new session. lost: called when the last one has ended without being asked
+    to.
     """
 
     def __init__(
@@ -43,11 +41,11 @@ class Link:
         self.neighbour = neighbour
         self._identity, self._answer, self._tell = identity, answer, tell
         self._lost, self._largest = lost, largest_message
-        self._sessions: list[Session] = []
+        self.sessions: list[Session] = []  # also those that only wait for their last answers
         self._dialling: asyncio.Task[None] | None = None
         self._changed = asyncio.Event()
         self._dials_first = identity.fingerprint > neighbour.fingerprint
-        self._closed, self._opened_at = False, 0.0
+        self._closed = False
 
     async def call(self, method: str, message: bytes, timeout_seconds: float) -> bytes:
         """Call the neighbour and return its reply; `session` says how else a call can end."""
@@ -59,15 +57,10 @@ class Link:
     @property
     def session(self) -> Session | None:
         """The newest session that takes calls."""
-        for each in reversed(self._sessions):
+        for each in reversed(self.sessions):
             if not each.retired:
                 return each
         return None
-
-    @property
-    def sessions(self) -> list[Session]:
-        """All sessions, also those that only wait for their last answers."""
-        return list(self._sessions)
 
     def new_session(self, certificate: bytes) -> Session:
         """Make a session, to be opened by either end, with the holder of this certificate's key."""
@@ -79,12 +72,11 @@ class Link:
             session.abort()
             return
         if self._dials_first:
-            for each in self._sessions:
+            for each in self.sessions:
                 each.retire()
-        self._sessions.append(session)
-        for each in self._sessions[:-MOST_SESSIONS]:  # it dials and retires none
+        self.sessions.append(session)
+        for each in self.sessions[:-MOST_SESSIONS]:  # it dials and retires none
             each.abort()
-        self._opened_at = asyncio.get_running_loop().time()
         self._changed.set()
         self._tell(session)
 
@@ -93,15 +85,14 @@ class Link:
         self._closed = True
         if self._dialling is not None:
             self._dialling.cancel()
-        for each in self.sessions:
+        for each in list(self.sessions):
             each.abort()
 
     def _ended(self, session: Session) -> None:
-        if session not in self._sessions:  # it never was open
+        if session not in self.sessions:  # it never was open
             return
-        self._sessions.remove(session)
-        lasted = asyncio.get_running_loop().time() - self._opened_at
-        if not (self._closed or self._sessions) and lasted > _LASTING_SECONDS:
+        self.sessions.remove(session)
+        if not (self._closed or self.sessions):
             self._lost()
 
     async def _connected(self, timeout_seconds: float) -> Session:

@@ -102,7 +102,8 @@ class Session(asyncio.Protocol):
         future: asyncio.Future[bytes] = loop.create_future()
         self._calls[number] = future
         self._send(Kind.CALL + METHODS.index(method), number, message)
-        limit = loop.call_later(timeout_seconds, self._is_late, number, timeout_seconds)
+        late = Unanswered(f"no answer in {timeout_seconds:g} s")
+        limit = loop.call_later(timeout_seconds, self._fail, future, late)
         try:
             return await future
         finally:
@@ -127,11 +128,6 @@ class Session(asyncio.Protocol):
         if self._transport is not None:
             self._transport.abort()
 
-    @property
-    def is_busy(self) -> bool:
-        """Whether a call is under way, in either direction."""
-        return bool(self._calls or self._answering)
-
     def other_host(self) -> str | None:
         """The address of the other end, without its port."""
         found = self._transport.get_extra_info("peername") if self._transport else None
@@ -150,7 +146,8 @@ class Session(asyncio.Protocol):
             self._transport.writelines([header, message])
 
     def _end_if_idle(self) -> None:
-        if self.retired and not self.is_busy and self._transport is not None:
+        is_busy = self._calls or self._answering
+        if self.retired and not is_busy and self._transport is not None:
             self._transport.close()
 
     # ── what the other end says ──────────────────────────────────────────────────────────────
@@ -174,10 +171,14 @@ class Session(asyncio.Protocol):
             self._timer.cancel()
         waiting: list[asyncio.Future[Any]] = [*self._calls.values(), self.ready]
         for future in waiting:
-            if not future.done():
-                future.set_exception(Unanswered("the connection was lost"))
-                future.exception()  # nobody may be waiting for it
+            self._fail(future, Unanswered("the connection was lost"))
         self._ended(self)
+
+    @staticmethod
+    def _fail(future: asyncio.Future[Any], error: Exception) -> None:
+        if not future.done():
+            future.set_exception(error)
+            future.exception()  # nobody may be waiting for it
 
     def data_received(self, data: bytes) -> None:
         """Take the frames that are complete.
@@ -228,15 +229,10 @@ class Session(asyncio.Protocol):
         if kind == Kind.REPLY:
             future.set_result(message)
         elif kind == Kind.FAILED:
-            future.set_exception(Unanswered("the neighbour failed over it"))
+            self._fail(future, Unanswered("the neighbour failed over it"))
         else:
             reason, _, detail = message[:2000].decode(errors="replace").partition("\n")
-            future.set_exception(Refused(reason, detail))
-
-    def _is_late(self, number: int, seconds: float) -> None:
-        future = self._calls.get(number)
-        if future is not None and not future.done():
-            future.set_exception(Unanswered(f"no answer in {seconds:g} s"))
+            self._fail(future, Refused(reason, detail))
 
     def _begin_to_answer(self, method: int, number: int, message: bytes) -> None:
         if method >= len(METHODS):

@@ -20,16 +20,7 @@ from walklearn.node.wire.guests import Guests
 from walklearn.node.wire.handshake import claim, send_away, welcome
 from walklearn.node.wire.identity import Identity, Invite, check_address
 from walklearn.node.wire.links import Link
-from walklearn.node.wire.session import (
-    METHODS,
-    Refused,
-    Session,
-    Unanswered,
-    Undelivered,
-    until_idle,
-)
-
-__all__ = ["METHODS", "Answer", "Refused", "Transport", "Unanswered", "Undelivered"]
+from walklearn.node.wire.session import Refused, Session, Undelivered, until_idle
 
 # (the caller's fingerprint, the method, the message) -> the reply; may raise `Refused`.
 Answer = Callable[[str, str, bytes], Awaitable[bytes]]
@@ -125,10 +116,9 @@ class Transport:
                 self._door.known.add(host)
             self._opened(key)
 
-        def lost() -> None:
-            self._lost(key)
-
-        return Link(neighbour, self._identity, answer, opened, lost, self._largest)
+        return Link(
+            neighbour, self._identity, answer, opened, lambda: self._lost(key), self._largest
+        )
 
     async def _hear(self, connection: socket.socket) -> tuple[str, Awaitable[None]]:
         """Hear which neighbour a caller claims to be; also return what lets it prove that."""
